@@ -1,0 +1,2 @@
+//! Vramscope.
+fn main() {}

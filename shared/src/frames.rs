@@ -1,0 +1,207 @@
+//! Interned strings, frames and stacks: each distinct one is kept once and named by a small number.
+
+use std::hash::Hasher;
+
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+
+/// A distinct string. `0` is the empty string.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StrId(pub u32);
+
+/// A distinct frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+pub struct FrameId(pub u32);
+
+/// A distinct stack. `0` is the empty stack: none was kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackId(pub u32);
+
+/// A source line that a stack runs through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The function.
+    pub name: StrId,
+    /// The file as the interpreter or the symbolizer names it.
+    pub filename: StrId,
+    /// The line, from 1; 0 when it is not known.
+    pub line: u32,
+}
+
+/// Lists of plain values, each distinct list stored once, end to end.
+#[derive(Debug)]
+struct Interner<T> {
+    items: Vec<T>,
+    /// Where list `i` ends; it starts where the one before it ends.
+    ends: Vec<u32>,
+    table: HashTable<u32>,
+}
+
+impl<T: bytemuck::NoUninit + PartialEq> Interner<T> {
+    /// With the empty list as number 0.
+    fn new() -> Self {
+        let mut new = Self { items: Vec::new(), ends: Vec::new(), table: HashTable::new() };
+        new.intern(&[]);
+        new
+    }
+
+    fn hash(list: &[T]) -> u64 {
+        let mut hasher = FxHasher::default();
+        hasher.write(bytemuck::cast_slice(list));
+        hasher.finish()
+    }
+
+    fn get(&self, id: u32) -> &[T] {
+        let i = id as usize;
+        let Some(&end) = self.ends.get(i) else { return &[] };
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.items[start as usize..end as usize]
+    }
+
+    /// The number of `list`, and whether it is new. A list that would pass 2^32 items reads as the empty one:
+    /// the importer's limits refuse the file long before.
+    fn intern(&mut self, list: &[T]) -> u32 {
+        let hash = Self::hash(list);
+        let (items, ends) = (&self.items, &self.ends);
+        let slice = |i: u32| {
+            let start = if i == 0 { 0 } else { ends[i as usize - 1] };
+            &items[start as usize..ends[i as usize] as usize]
+        };
+        if let Some(&found) = self.table.find(hash, |&i| slice(i) == list) {
+            return found;
+        }
+        let (Ok(id), Ok(end)) = (u32::try_from(self.ends.len()), u32::try_from(self.items.len() + list.len())) else {
+            return 0;
+        };
+        self.items.extend_from_slice(list);
+        self.ends.push(end);
+        let (items, ends) = (&self.items, &self.ends);
+        self.table.insert_unique(hash, id, |&i| {
+            let start = if i == 0 { 0 } else { ends[i as usize - 1] };
+            Self::hash(&items[start as usize..ends[i as usize] as usize])
+        });
+        id
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+}
+
+/// All strings, frames and stacks of one file.
+#[derive(Debug)]
+pub struct Symbols {
+    strings: Interner<u8>,
+    frames: Vec<Frame>,
+    frame_table: HashTable<u32>,
+    stacks: Interner<FrameId>,
+}
+
+impl Default for Symbols {
+    fn default() -> Self {
+        Self {
+            strings: Interner::new(),
+            frames: Vec::new(),
+            frame_table: HashTable::new(),
+            stacks: Interner::new(),
+        }
+    }
+}
+
+impl Symbols {
+    /// The number of a string. Bytes that are not UTF-8 are kept as they are and shown with replacement characters.
+    pub fn intern(&mut self, text: &[u8]) -> StrId {
+        StrId(self.strings.intern(text))
+    }
+
+    /// The bytes of a string; empty for a number that is not of this table.
+    pub fn bytes(&self, id: StrId) -> &[u8] {
+        self.strings.get(id.0)
+    }
+
+    /// A string for showing.
+    pub fn text(&self, id: StrId) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(self.bytes(id))
+    }
+
+    /// Bytes of all distinct strings together.
+    pub fn string_bytes(&self) -> usize {
+        self.strings.items.len()
+    }
+
+    /// The number of a frame.
+    pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
+        let hash = |f: &Frame| {
+            let mut hasher = FxHasher::default();
+            hasher.write_u32(f.name.0);
+            hasher.write_u32(f.filename.0);
+            hasher.write_u32(f.line);
+            hasher.finish()
+        };
+        let frames = &self.frames;
+        if let Some(&found) = self.frame_table.find(hash(&frame), |&i| frames[i as usize] == frame) {
+            return FrameId(found);
+        }
+        let id = self.frames.len() as u32;
+        self.frames.push(frame);
+        let frames = &self.frames;
+        self.frame_table.insert_unique(hash(&frame), id, |&i| hash(&frames[i as usize]));
+        FrameId(id)
+    }
+
+    /// A frame; one without name, file and line for a number that is not of this table.
+    pub fn frame(&self, id: FrameId) -> Frame {
+        self.frames.get(id.0 as usize).copied().unwrap_or(Frame { name: StrId(0), filename: StrId(0), line: 0 })
+    }
+
+    /// The number of a stack, its frames innermost first.
+    pub fn intern_stack(&mut self, frames: &[FrameId]) -> StackId {
+        StackId(self.stacks.intern(frames))
+    }
+
+    /// The frames of a stack, innermost first.
+    pub fn stack(&self, id: StackId) -> &[FrameId] {
+        self.stacks.get(id.0)
+    }
+
+    /// Number of distinct stacks, the empty one included.
+    pub fn stack_count(&self) -> usize {
+        self.stacks.len()
+    }
+
+    /// Number of distinct frames.
+    pub fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Frames of all distinct stacks together.
+    pub fn stack_frames(&self) -> usize {
+        self.stacks.items.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_things_share_a_number() {
+        let mut s = Symbols::default();
+        assert_eq!(s.intern(b""), StrId(0));
+        let a = s.intern(b"forward");
+        assert_eq!(s.intern(b"forward"), a);
+        assert_ne!(s.intern(b"backward"), a);
+        let f = s.intern_frame(Frame { name: a, filename: a, line: 3 });
+        assert_eq!(s.intern_frame(Frame { name: a, filename: a, line: 3 }), f);
+        let g = s.intern_frame(Frame { name: a, filename: a, line: 4 });
+        let stack = s.intern_stack(&[f, g]);
+        assert_eq!(s.intern_stack(&[f, g]), stack);
+        assert_ne!(s.intern_stack(&[g, f]), stack);
+        assert_eq!(s.stack(stack), [f, g]);
+        assert_eq!(s.stack(StackId(0)), []);
+        assert_eq!(s.intern_stack(&[]), StackId(0));
+        assert_eq!(s.text(a), "forward");
+        assert_eq!((s.stack_count(), s.frame_count()), (3, 2));
+    }
+}

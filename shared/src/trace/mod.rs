@@ -1,0 +1,273 @@
+//! A device's events as columns, with what the snapshot says of its segments: what the whole program passes around.
+
+mod column;
+
+pub use column::{CHUNK, Column};
+use rustc_hash::FxHashMap;
+
+use crate::event::Action;
+use crate::frames::{StackId, StrId, Symbols};
+use crate::units::{Address, PoolId, Stream};
+
+/// What entries share and rarely change: stored once for each distinct combination.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tag {
+    /// The stream of the block or segment.
+    pub stream: Stream,
+    /// The pool, where the layout says it (torch 2.12 and later).
+    pub pool: Option<PoolId>,
+    /// The innermost compiled region; `N/A` and the empty string mean none.
+    pub compile_context: StrId,
+    /// What the user set by `_set_memory_metadata`, or an annotation's text.
+    pub user_metadata: StrId,
+    /// For [`Action::Other`] (and only there): the action's name as written.
+    pub other_action: StrId,
+}
+
+/// A distinct [`Tag`] of a [`Snapshot`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TagId(pub u32);
+
+/// All distinct tags of one file.
+#[derive(Debug, Default)]
+pub struct Tags {
+    tags: Vec<Tag>,
+    numbers: FxHashMap<Tag, TagId>,
+}
+
+impl Tags {
+    /// The number of a tag.
+    pub fn intern(&mut self, tag: Tag) -> TagId {
+        *self.numbers.entry(tag).or_insert_with(|| {
+            self.tags.push(tag);
+            TagId(self.tags.len() as u32 - 1)
+        })
+    }
+
+    /// A tag; the default one for a number that is not of this table.
+    pub fn get(&self, id: TagId) -> Tag {
+        self.tags.get(id.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// All tags, by number.
+    pub fn iter(&self) -> impl Iterator<Item = &Tag> {
+        self.tags.iter()
+    }
+}
+
+/// One trace entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What happened.
+    pub action: Action,
+    /// The block's or range's address; for [`Action::Oom`] the free bytes of the device.
+    pub address: Address,
+    /// Bytes; see [`Action`] for which.
+    pub size: u64,
+    /// Microseconds since the epoch; 0 where the layout has no times. Not always rising: the order of entries rules.
+    pub time_us: i64,
+    /// Stream, pool and contexts.
+    pub tag: TagId,
+    /// Who asked; the empty stack when none was kept.
+    pub stack: StackId,
+}
+
+/// Trace entries as columns: 33 bytes each.
+#[derive(Clone, Debug, Default)]
+pub struct Events {
+    /// [`Action`] codes.
+    pub action: Column<u8>,
+    /// Addresses.
+    pub address: Column<u64>,
+    /// Sizes in bytes.
+    pub size: Column<u64>,
+    /// Times in microseconds since the epoch.
+    pub time_us: Column<i64>,
+    /// [`TagId`] numbers.
+    pub tag: Column<u32>,
+    /// [`StackId`] numbers.
+    pub stack: Column<u32>,
+}
+
+impl Events {
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.action.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.action.is_empty()
+    }
+
+    /// Appends an entry.
+    #[inline]
+    pub fn push(&mut self, event: Event) {
+        self.action.push(event.action as u8);
+        self.address.push(event.address.0);
+        self.size.push(event.size);
+        self.time_us.push(event.time_us);
+        self.tag.push(event.tag.0);
+        self.stack.push(event.stack.0);
+    }
+
+    /// Entry `i`, if there is one.
+    #[inline]
+    pub fn get(&self, i: usize) -> Option<Event> {
+        Some(Event {
+            action: Action::from_code(self.action.get(i)?),
+            address: Address(self.address.get(i)?),
+            size: self.size.get(i)?,
+            time_us: self.time_us.get(i)?,
+            tag: TagId(self.tag.get(i)?),
+            stack: StackId(self.stack.get(i)?),
+        })
+    }
+
+    /// All entries in order.
+    pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
+        self.iter_from(0)
+    }
+
+    /// The entries from `start` on.
+    pub fn iter_from(&self, start: usize) -> impl Iterator<Item = Event> + '_ {
+        (start..self.len()).map_while(|i| self.get(i))
+    }
+
+    /// Cuts the columns at `at`, keeps what lies before, and gives what lies after.
+    pub fn split_off(&mut self, at: usize) -> Self {
+        Self {
+            action: self.action.split_off(at),
+            address: self.address.split_off(at),
+            size: self.size.split_off(at),
+            time_us: self.time_us.split_off(at),
+            tag: self.tag.split_off(at),
+            stack: self.stack.split_off(at),
+        }
+    }
+}
+
+/// What a block is used for, as the snapshot writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BlockState {
+    /// In a live tensor (`active_allocated`).
+    Allocated,
+    /// Freed, and waiting for streams (`active_pending_free`; the docs' `active_awaiting_free` reads the same).
+    Pending,
+    /// Cached (`inactive`).
+    Inactive,
+}
+
+/// A block of a segment when the snapshot was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Where it starts.
+    pub address: Address,
+    /// Its size in bytes, rounded.
+    pub size: u64,
+    /// What was asked for, in bytes; the block's size where the layout does not say (before torch 2.1).
+    pub requested: u64,
+    /// What it is used for.
+    pub state: BlockState,
+    /// Who asked for it.
+    pub stack: StackId,
+}
+
+/// A segment when the snapshot was taken: for an expandable one, a contiguous mapped range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it starts.
+    pub address: Address,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The stream it belongs to.
+    pub stream: Stream,
+    /// Whether it serves the small pool (requests up to 1 MiB).
+    pub is_small: bool,
+    /// Whether it can grow (`expandable_segments:True`).
+    pub is_expandable: bool,
+    /// The pool it belongs to; the default one where the layout does not say.
+    pub pool: PoolId,
+    /// Who made the allocator take it.
+    pub stack: StackId,
+    /// Its blocks by address; they tile it.
+    pub blocks: Vec<Block>,
+}
+
+/// A span of time that the program named (`record_function`, `external_annotations`), or an instant of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Annotation {
+    /// Its name.
+    pub name: StrId,
+    /// Start or end of the span.
+    pub stage: Stage,
+    /// Microseconds since the epoch.
+    pub time_us: i64,
+}
+
+/// Which end of a span an [`Annotation`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Where it begins (`START`).
+    Start,
+    /// Where it ends (`END`).
+    End,
+    /// Neither is written: an instant.
+    Instant,
+}
+
+/// One device of a snapshot.
+#[derive(Debug, Default)]
+pub struct DeviceTrace {
+    /// The device's number as the file gives it.
+    pub device: i64,
+    /// Its entries, oldest first.
+    pub events: Events,
+    /// Its segments at the end, by address.
+    pub segments: Vec<Segment>,
+    /// Its annotations, in the file's order.
+    pub annotations: Vec<Annotation>,
+}
+
+/// The allocator's settings as the file records them; what it does not say has PyTorch's default.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The settings string that was set last (`PYTORCH_CUDA_ALLOC_CONF`).
+    pub conf: String,
+    /// Blocks from this size on are never split, in bytes; `None` is unlimited.
+    pub max_split_size: Option<u64>,
+    /// `expandable_segments`.
+    pub expandable_segments: bool,
+    /// `garbage_collection_threshold`; 0 is off.
+    pub garbage_collection_threshold: f64,
+    /// `roundup_power2_divisions` for requests below 2 MiB, from 2 MiB, from 4 MiB, … from 32 GiB; 0 and 1 are off.
+    pub roundup_power2_divisions: [u32; 16],
+    /// Every setting as written, name and value, in the file's order: for showing.
+    pub as_written: Vec<(String, String)>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            conf: String::new(),
+            max_split_size: None,
+            expandable_segments: false,
+            garbage_collection_threshold: 0.0,
+            roundup_power2_divisions: [0; 16],
+            as_written: Vec::new(),
+        }
+    }
+}
+
+/// All that one file says: its devices, and the tables that they share.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    /// The devices that have segments or events, by number.
+    pub devices: Vec<DeviceTrace>,
+    /// Strings, frames and stacks.
+    pub symbols: Symbols,
+    /// Tags.
+    pub tags: Tags,
+    /// The allocator's settings.
+    pub settings: Settings,
+}

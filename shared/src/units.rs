@@ -1,0 +1,165 @@
+//! Newtypes for what the program counts in, each printed in one way everywhere.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A number of bytes. `Display` gives binary units with three significant digits (`61.2 GiB`); the exact count is
+/// [`Bytes::exact`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// All digits, grouped by thousands: `65,712,455,680 bytes`.
+    pub fn exact(self) -> String {
+        match self.0 {
+            1 => "1 byte".to_owned(),
+            n => format!("{} bytes", Count(n)),
+        }
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        let mut unit = 0;
+        let mut value = self.0 as f64;
+        // 999.5 would print as "1000": it belongs to the next unit already.
+        while value >= 999.5 && unit + 1 < UNITS.len() {
+            value /= 1024.0;
+            unit += 1;
+        }
+        let text = if unit == 0 {
+            return f.pad(&format!("{} B", self.0));
+        } else if value < 9.995 {
+            format!("{value:.2} {}", UNITS[unit])
+        } else if value < 99.95 {
+            format!("{value:.1} {}", UNITS[unit])
+        } else {
+            format!("{value:.0} {}", UNITS[unit])
+        };
+        f.pad(&text)
+    }
+}
+
+/// A whole number, grouped by thousands: `1,004,221`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Count(pub u64);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+        for (i, c) in digits.chars().enumerate() {
+            if i > 0 && (digits.len() - i).is_multiple_of(3) {
+                text.push(',');
+            }
+            text.push(c);
+        }
+        f.pad(&text)
+    }
+}
+
+/// A duration in microseconds, printed with the unit that suits it: `742 µs`, `3.20 ms`, `12.482 s`, `2 min 05 s`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Micros(pub i64);
+
+impl fmt::Display for Micros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let us = self.0.unsigned_abs();
+        let text = match us {
+            0..1_000 => format!("{sign}{us} µs"),
+            1_000..1_000_000 => format!("{sign}{:.2} ms", us as f64 / 1e3),
+            1_000_000..60_000_000 => format!("{sign}{:.3} s", us as f64 / 1e6),
+            60_000_000..3_600_000_000 => {
+                let s = us / 1_000_000;
+                format!("{sign}{} min {:02} s", s / 60, s % 60)
+            }
+            _ => {
+                let min = us / 60_000_000;
+                format!("{sign}{} h {:02} min", min / 60, min % 60)
+            }
+        };
+        f.pad(&text)
+    }
+}
+
+/// A device address. Drivers other than CUDA's hand out addresses above 2^63, so it is unsigned throughout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Address(pub u64);
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("0x{:x}", self.0))
+    }
+}
+
+/// A stream handle as PyTorch writes it: the raw `cudaStream_t` as a signed integer, `0` the default stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Stream(pub i64);
+
+impl fmt::Display for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => f.pad("default"),
+            n => f.pad(&n.to_string()),
+        }
+    }
+}
+
+/// A memory pool's id, PyTorch's `MempoolId_t`: `(0, 0)` is the default pool, all others are private.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PoolId(pub u64, pub u64);
+
+impl PoolId {
+    /// Whether this is a pool of its own (a CUDA graph's, or a `MemPool`), not the default one.
+    pub fn is_private(self) -> bool {
+        self != Self::default()
+    }
+}
+
+impl fmt::Display for PoolId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_private() { f.pad(&format!("({}, {})", self.0, self.1)) } else { f.pad("default") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_print_one_way() {
+        let cases: &[(String, &str)] = &[
+            (Bytes(0).to_string(), "0 B"),
+            (Bytes(999).to_string(), "999 B"),
+            (Bytes(1000).to_string(), "0.98 KiB"),
+            (Bytes(1024).to_string(), "1.00 KiB"),
+            (Bytes(20_971_520).to_string(), "20.0 MiB"),
+            (Bytes(65_712_455_680).to_string(), "61.2 GiB"),
+            (Bytes(1_072_693_248).to_string(), "1.00 GiB"),
+            (Bytes(u64::MAX).to_string(), "16.0 EiB"),
+            (Bytes(1).exact(), "1 byte"),
+            (Bytes(65_712_455_680).exact(), "65,712,455,680 bytes"),
+            (Count(1_004_221).to_string(), "1,004,221"),
+            (Micros(742).to_string(), "742 µs"),
+            (Micros(3_200).to_string(), "3.20 ms"),
+            (Micros(12_482_000).to_string(), "12.482 s"),
+            (Micros(125_000_000).to_string(), "2 min 05 s"),
+            (Micros(-742).to_string(), "-742 µs"),
+            (Address(0xffff_8000_0000_0000).to_string(), "0xffff800000000000"),
+            (Stream(0).to_string(), "default"),
+            (Stream(-3).to_string(), "-3"),
+            (PoolId(0, 0).to_string(), "default"),
+            (PoolId(0, 2).to_string(), "(0, 2)"),
+        ];
+        for (got, want) in cases {
+            assert_eq!(got, want);
+        }
+    }
+}
