@@ -100,12 +100,7 @@ pub struct Symbols {
 
 impl Default for Symbols {
     fn default() -> Self {
-        Self {
-            strings: Interner::new(),
-            frames: Vec::new(),
-            frame_table: HashTable::new(),
-            stacks: Interner::new(),
-        }
+        Self { strings: Interner::new(), frames: Vec::new(), frame_table: HashTable::new(), stacks: Interner::new() }
     }
 }
 

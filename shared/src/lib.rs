@@ -17,5 +17,6 @@ pub mod finding;
 pub mod frames;
 pub mod limits;
 pub mod query;
+pub mod replay;
 pub mod trace;
 pub mod units;
