@@ -23,6 +23,8 @@ pub struct Allocation {
     pub tag: TagId,
     /// Who asked for it.
     pub stack: StackId,
+    /// The pool that its block belongs to: an index into [`Replay::pools`](super::Replay::pools).
+    pub pool: u8,
     /// See the `FLAG_…` constants.
     pub flags: u8,
 }
@@ -68,6 +70,8 @@ pub struct Allocations {
     pub tag: Column<u32>,
     /// [`StackId`] numbers.
     pub stack: Column<u32>,
+    /// See [`Allocation::pool`].
+    pub pool: Column<u8>,
     /// `FLAG_…` bits.
     pub flags: Column<u8>,
 }
@@ -94,6 +98,7 @@ impl Allocations {
         self.end.push(a.end);
         self.tag.push(a.tag.0);
         self.stack.push(a.stack.0);
+        self.pool.push(a.pool);
         self.flags.push(a.flags);
         number
     }
@@ -110,8 +115,20 @@ impl Allocations {
             end: self.end.get(i)?,
             tag: TagId(self.tag.get(i)?),
             stack: StackId(self.stack.get(i)?),
+            pool: self.pool.get(i)?,
             flags: self.flags.get(i)?,
         })
+    }
+
+    /// How many were made in the first `position` events or before them: the number of the first one made later.
+    pub fn made_by(&self, position: u32) -> u32 {
+        // Numbers are in order of `begin`.
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.begin.get(middle).is_some_and(|begin| begin <= position) { low = middle + 1 } else { high = middle }
+        }
+        low as u32
     }
 
     /// All allocations by number.

@@ -1,36 +1,66 @@
 //! The allocator's exact state at any position of a trace.
+//!
+//! ```text
+//! events + final segments ─► pairing (which entry makes or frees what) ─► sizes (true block sizes)
+//!                         └► segments (what is reserved, rewound)      ─► checkpoints ─► state at a position
+//! ```
+//! A state is a set of ranges and of active blocks; all between is free, since the allocator always merges free
+//! neighbours.
 
 mod allocations;
+mod checkpoints;
+mod pairing;
+pub mod rounding;
 mod segments;
+mod sizes;
+mod state;
 
 pub use allocations::{Allocation, Allocations};
+use checkpoints::Checkpoints;
+use segments::SegmentHistory;
 pub use segments::Range;
+pub use state::{Gap, State};
 
-use crate::query::Totals;
-use crate::trace::{Column, DeviceTrace, Settings, Tags};
-
-/// The state at one position.
-#[derive(Clone, Debug, Default)]
-pub struct State {
-    /// The position.
-    pub position: u32,
-    /// What is reserved, by address.
-    pub ranges: Vec<Range>,
-    /// Numbers of the active allocations, by address.
-    pub active: Vec<u32>,
-    /// The sums.
-    pub totals: Totals,
-}
+use crate::event::Action;
+use crate::trace::{Column, DeviceTrace, Settings, Tag, Tags};
+use crate::units::{Address, PoolId};
 
 /// Where a trace and its own segments disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mismatches {
     /// Allocations made at an address that was still in use: the free in between is missing.
     pub alloc_over_alloc: u32,
+    /// Frees of an address that was free already: the `alloc` in between is missing.
+    pub free_without_alloc: u32,
     /// Allocations of the trace that are not freed in it and that the segments do not hold at the end.
     pub lost_at_end: u32,
-    /// Active allocations that lie in no segment at the position where they were made.
+    /// Blocks of the segments that were made after the last entry.
+    pub made_after_end: u32,
+    /// Allocations that lie in no segment at the position where they were made.
     pub outside_segments: u32,
+}
+
+impl Mismatches {
+    /// How many there are in all.
+    pub fn total(&self) -> u32 {
+        let Self { alloc_over_alloc, free_without_alloc, lost_at_end, made_after_end, outside_segments } = *self;
+        [free_without_alloc, lost_at_end, made_after_end, outside_segments]
+            .into_iter()
+            .fold(alloc_over_alloc, u32::saturating_add)
+    }
+}
+
+/// One thing that changes from a position to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// An allocation begins: active, and allocated.
+    Begin(u32),
+    /// `free` was called for an allocation: no longer allocated. It may have come before the trace.
+    Freed(u32),
+    /// An allocation's block went back: no longer active.
+    End(u32),
+    /// Reserved bytes changed by this much.
+    Reserved(i64),
 }
 
 /// A device's trace with the index that finds its state anywhere.
@@ -40,21 +70,48 @@ pub struct Replay {
     pub allocations: Allocations,
     /// By event: the allocation that it makes or frees; [`Replay::NONE`] where it does neither.
     pub event_allocation: Column<u32>,
+    /// The pools that allocations lie in; the first is the default one.
+    pub pools: Vec<PoolId>,
     /// Where trace and segments disagree.
     pub mismatches: Mismatches,
+    /// Begins and ends that no entry records: position and allocation, by position.
+    unrecorded: Vec<(u32, u32)>,
+    segments: SegmentHistory,
+    checkpoints: Checkpoints,
+    /// For each event the latest time so far, where the times of the trace don't always rise.
+    clock: Option<Column<i64>>,
 }
 
 impl Replay {
     /// No allocation.
     pub const NONE: u32 = u32::MAX;
 
-    /// Builds the index: one pass over the events, one over the allocations.
-    pub fn build(_trace: &DeviceTrace, _tags: &Tags, _settings: &Settings) -> Self {
-        Self {
-            allocations: Allocations::default(),
-            event_allocation: Column::default(),
-            mismatches: Mismatches::default(),
-        }
+    /// Builds the index: a few passes over the events.
+    pub fn build(trace: &DeviceTrace, tags: &mut Tags, settings: &Settings) -> Self {
+        let segments = SegmentHistory::build(trace, tags);
+        let end_ranges = segments.at(u32::MAX);
+        let mut tag_at = |address: u64| {
+            let stream = end_ranges.find(address).map(|i| end_ranges.as_slice()[i].stream).unwrap_or_default();
+            tags.intern(Tag { stream, ..Tag::default() })
+        };
+        let pairing = pairing::pair(trace, &mut tag_at);
+        let mut new = Self {
+            allocations: pairing.allocations,
+            event_allocation: pairing.event_allocation,
+            pools: Vec::new(),
+            mismatches: pairing.mismatches,
+            unrecorded: pairing.unrecorded,
+            segments,
+            checkpoints: Checkpoints::default(),
+            clock: clock(trace),
+        };
+        let completed = sizes::complete(&new, trace, settings);
+        let allocations = &mut new.allocations;
+        (allocations.size, allocations.flags, allocations.pool) = (completed.size, completed.flags, completed.pool);
+        new.pools = completed.pools;
+        new.mismatches.outside_segments = completed.outside_segments;
+        new.checkpoints = Checkpoints::build(&new.allocations);
+        new
     }
 
     /// Number of events: the last position.
@@ -63,7 +120,128 @@ impl Replay {
     }
 
     /// The state after the first `position` events (of all events when there are fewer).
-    pub fn state_at(&self, _trace: &DeviceTrace, position: u32) -> State {
-        State { position, ..State::default() }
+    pub fn state_at(&self, position: u32) -> State {
+        let position = position.min(self.positions());
+        let ranges = self.segments.at(position).as_slice().to_vec();
+        State::new(position, ranges, self.active_at(position), &self.allocations)
     }
+
+    /// Numbers of the active allocations at a position, rising.
+    pub fn active_at(&self, position: u32) -> Vec<u32> {
+        self.checkpoints.active_at(&self.allocations, position)
+    }
+
+    /// The range that holds an address at a position.
+    pub fn range_at(&self, position: u32, address: Address) -> Option<Range> {
+        let ranges = self.segments.at(position);
+        ranges.find(address.0).map(|i| ranges.as_slice()[i])
+    }
+
+    /// The pool of an allocation.
+    pub fn pool(&self, allocation: &Allocation) -> PoolId {
+        self.pools.get(usize::from(allocation.pool)).copied().unwrap_or_default()
+    }
+
+    /// Reserved bytes at the start.
+    pub fn reserved_at_start(&self) -> u64 {
+        self.segments.start_bytes
+    }
+
+    /// Visits what changes on the way from position `from` to position `to`, in order, each with the position that it
+    /// leads to. Costs a few nanoseconds an event.
+    pub fn changes(&self, trace: &DeviceTrace, from: u32, to: u32, mut visit: impl FnMut(u32, Change)) {
+        let to = to.min(self.positions());
+        let events = &trace.events;
+        let mut unrecorded = self.unrecorded.partition_point(|u| u.0 <= from);
+        let mut segment = self.segments.changes.partition_point(|c| c.position <= from);
+        let (begins, freed, ends) = (&self.allocations.begin, &self.allocations.freed, &self.allocations.end);
+        let is = |column: &Column<u32>, number: u32, position: u32| column.get(number as usize) == Some(position);
+        let gone = |number: u32, position: u32, visit: &mut dyn FnMut(u32, Change)| {
+            if is(freed, number, position) {
+                visit(position, Change::Freed(number));
+            }
+            visit(position, Change::End(number));
+        };
+        for position in from.saturating_add(1)..=to {
+            let i = position as usize - 1;
+            // A free that is missing came before the `alloc` that shows it.
+            while let Some(&(_, number)) = self.unrecorded.get(unrecorded).filter(|u| u.0 == position) {
+                unrecorded += 1;
+                if is(ends, number, position) {
+                    gone(number, position, &mut visit);
+                }
+                if is(begins, number, position) {
+                    visit(position, Change::Begin(number));
+                    if is(freed, number, position) {
+                        visit(position, Change::Freed(number));
+                    }
+                }
+            }
+            match events.action.get(i).map_or(Action::Other, Action::from_code) {
+                Action::Alloc => {
+                    if let Some(number) = self.event_allocation.get(i) {
+                        visit(position, Change::Begin(number));
+                    }
+                }
+                Action::FreeRequested => {
+                    if let Some(number) = self.event_allocation.get(i)
+                        && is(freed, number, position)
+                        && !is(ends, number, position)
+                    {
+                        visit(position, Change::Freed(number));
+                    }
+                }
+                Action::FreeCompleted => {
+                    if let Some(number) = self.event_allocation.get(i)
+                        && is(ends, number, position)
+                    {
+                        gone(number, position, &mut visit);
+                    }
+                }
+                action if action.is_segment() => {
+                    while let Some(change) = self.segments.changes.get(segment).filter(|c| c.position == position) {
+                        segment += 1;
+                        visit(position, Change::Reserved(change.bytes()));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The time of the state at a position, in microseconds since the first event; never falling.
+    pub fn time_at(&self, trace: &DeviceTrace, position: u32) -> i64 {
+        let Some(start) = trace.events.time_us.get(0) else { return 0 };
+        let Some(i) = position.min(self.positions()).checked_sub(1) else { return 0 };
+        let column = self.clock.as_ref().unwrap_or(&trace.events.time_us);
+        column.get(i as usize).map_or(0, |t| t.saturating_sub(start))
+    }
+
+    /// The last position whose time is at most `time_us` (since the first event): the state in force then.
+    pub fn position_at_time(&self, trace: &DeviceTrace, time_us: f64) -> u32 {
+        let (mut low, mut high) = (0, self.positions());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.time_at(trace, middle + 1) as f64 <= time_us { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+}
+
+/// The latest time so far by event; nothing where times only rise as they stand.
+fn clock(trace: &DeviceTrace) -> Option<Column<i64>> {
+    let times = &trace.events.time_us;
+    if times.iter().is_sorted() {
+        return None;
+    }
+    let mut latest = times.get(0)?;
+    Some(
+        times
+            .iter()
+            .map(|t| {
+                latest = latest.max(t);
+                latest
+            })
+            .collect(),
+    )
 }

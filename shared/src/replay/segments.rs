@@ -1,6 +1,10 @@
-//! What is reserved, at any position.
+//! What is reserved, at any position: the start is found by walking back from the snapshot's segments, then
+//! checkpoints are laid on the way forward.
 
+use super::rounding::{LARGE_BUFFER, SMALL_BUFFER};
+use crate::event::Action;
 use crate::frames::StackId;
+use crate::trace::{DeviceTrace, Event, Tags};
 use crate::units::{Address, PoolId, Stream};
 
 /// A range taken from the driver: a native segment, or a contiguous mapped range of an expandable one.
@@ -28,5 +32,223 @@ impl Range {
     /// The first address after it.
     pub const fn end(&self) -> u64 {
         self.address.0.saturating_add(self.size)
+    }
+
+    /// Whether an address lies in it.
+    pub const fn holds(&self, address: u64) -> bool {
+        self.address.0 <= address && address < self.end()
+    }
+
+    /// Whether it is a segment of a large pool that can't grow: a remainder may stay with its block there.
+    pub(super) const fn is_native_large(&self) -> bool {
+        !self.is_small && !self.is_expandable
+    }
+
+    /// Whether two touching ranges are one: parts of an expandable segment of one pool and stream.
+    fn joins(&self, next: &Self) -> bool {
+        self.end() == next.address.0
+            && self.is_expandable
+            && next.is_expandable
+            && (self.stream, self.pool, self.is_small) == (next.stream, next.pool, next.is_small)
+    }
+}
+
+/// Ranges by address. They never overlap in what the allocator writes; where a broken file says otherwise, the newer
+/// one counts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ranges {
+    ranges: Vec<Range>,
+}
+
+impl Ranges {
+    pub(super) fn as_slice(&self) -> &[Range] {
+        &self.ranges
+    }
+
+    /// The index of the range that holds an address.
+    pub(super) fn find(&self, address: u64) -> Option<usize> {
+        let i = self.ranges.partition_point(|r| r.address.0 <= address).checked_sub(1)?;
+        self.ranges[i].holds(address).then_some(i)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.ranges.iter().fold(0, |sum, r| sum.saturating_add(r.size))
+    }
+
+    /// Adds a range, joined with its neighbours where they are one.
+    fn add(&mut self, range: Range) {
+        let i = self.ranges.partition_point(|r| r.address.0 < range.address.0);
+        if self.ranges.get(i).is_some_and(|r| r.address == range.address) {
+            self.ranges[i] = range;
+        } else {
+            self.ranges.insert(i, range);
+        }
+        if i + 1 < self.ranges.len() && self.ranges[i].joins(&self.ranges[i + 1]) {
+            let next = self.ranges.remove(i + 1);
+            self.ranges[i].size += next.size;
+        }
+        if i > 0 && self.ranges[i - 1].joins(&self.ranges[i]) {
+            let next = self.ranges.remove(i);
+            self.ranges[i - 1].size += next.size;
+            self.ranges[i - 1].since = next.since;
+        }
+    }
+
+    /// Takes `[address, address + size)` out and gives what it was part of.
+    fn cut(&mut self, address: u64, size: u64) -> Option<Range> {
+        let i = self.find(address)?;
+        let whole = self.ranges[i];
+        let end = address.saturating_add(size).min(whole.end());
+        let head = Range { size: address - whole.address.0, ..whole };
+        let tail = Range { address: Address(end), size: whole.end() - end, ..whole };
+        let kept = [head, tail].into_iter().filter(|r| r.size > 0);
+        self.ranges.splice(i..=i, kept);
+        Some(Range { address: Address(address), size: end - address, ..whole })
+    }
+}
+
+/// One change of what is reserved.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SegmentChange {
+    /// The position right after it.
+    pub(super) position: u32,
+    /// The range taken or given back.
+    pub(super) range: Range,
+    /// Whether it was taken.
+    pub(super) is_taken: bool,
+}
+
+impl SegmentChange {
+    pub(super) fn apply(&self, ranges: &mut Ranges) {
+        if self.is_taken {
+            ranges.add(Range { since: self.position, ..self.range });
+        } else {
+            ranges.cut(self.range.address.0, self.range.size);
+        }
+    }
+
+    /// By how many bytes the reserved total changes.
+    pub(super) fn bytes(&self) -> i64 {
+        let bytes = i64::try_from(self.range.size).unwrap_or(i64::MAX);
+        if self.is_taken { bytes } else { -bytes }
+    }
+}
+
+/// Changes between two checkpoints: some hundred ranges are copied for each.
+const CHECKPOINT_CHANGES: usize = 256;
+
+/// All that happened to segments.
+#[derive(Debug, Default)]
+pub(super) struct SegmentHistory {
+    /// Every change, in order.
+    pub(super) changes: Vec<SegmentChange>,
+    /// The ranges before change `i * CHECKPOINT_CHANGES`.
+    checkpoints: Vec<Ranges>,
+    /// Reserved bytes at the start.
+    pub(super) start_bytes: u64,
+}
+
+impl SegmentHistory {
+    pub(super) fn build(trace: &DeviceTrace, tags: &Tags) -> Self {
+        let (start, changes) = rewind(trace, tags);
+        let mut history = Self { start_bytes: start.bytes(), changes, checkpoints: Vec::new() };
+        let mut ranges = start;
+        for (i, change) in history.changes.iter().enumerate() {
+            if i.is_multiple_of(CHECKPOINT_CHANGES) {
+                history.checkpoints.push(ranges.clone());
+            }
+            change.apply(&mut ranges);
+        }
+        if history.changes.len().is_multiple_of(CHECKPOINT_CHANGES) {
+            history.checkpoints.push(ranges);
+        }
+        history
+    }
+
+    /// What is reserved at a position.
+    pub(super) fn at(&self, position: u32) -> Ranges {
+        let done = self.changes.partition_point(|c| c.position <= position);
+        let checkpoint = done / CHECKPOINT_CHANGES;
+        let mut ranges = self.checkpoints.get(checkpoint).cloned().unwrap_or_default();
+        for change in &self.changes[checkpoint * CHECKPOINT_CHANGES..done] {
+            change.apply(&mut ranges);
+        }
+        ranges
+    }
+}
+
+/// What was reserved at the start, and every change since, each with what is known of the range: pool and kind come
+/// from the segments that survive, else from the entry and from the sizes that the allocator uses.
+fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
+    let mut ranges = Ranges::default();
+    for segment in &trace.segments {
+        ranges.add(Range {
+            address: segment.address,
+            size: segment.size,
+            stream: segment.stream,
+            pool: segment.pool,
+            is_small: segment.is_small,
+            is_expandable: segment.is_expandable,
+            since: 0,
+            stack: segment.stack,
+        });
+    }
+    let mut changes = Vec::new();
+    let actions = &trace.events.action;
+    for i in (0..actions.len()).rev() {
+        let action = actions.get(i).map_or(Action::Other, Action::from_code);
+        if !action.is_segment() {
+            continue;
+        }
+        let Some(event) = trace.events.get(i) else { continue };
+        if event.size == 0 {
+            continue;
+        }
+        let position = i as u32 + 1;
+        match action {
+            Action::SegmentAlloc | Action::SegmentMap => {
+                // Not there: the segments were read after it went again, and nothing is known to undo.
+                if let Some(part) = ranges.cut(event.address.0, event.size) {
+                    let range = Range { since: position, stack: event.stack, ..part };
+                    changes.push(SegmentChange { position, range, is_taken: true });
+                }
+            }
+            _ => {
+                let range = described(&event, tags, &ranges);
+                ranges.add(range);
+                changes.push(SegmentChange { position, range, is_taken: false });
+            }
+        }
+    }
+    changes.reverse();
+    (ranges, changes)
+}
+
+/// The range that a `segment_free` or `segment_unmap` gave back, as far as the entry and its neighbours tell.
+fn described(event: &Event, tags: &Tags, ranges: &Ranges) -> Range {
+    let tag = tags.get(event.tag);
+    let is_expandable = event.action == Action::SegmentUnmap;
+    let neighbour = || {
+        let at = |address: u64| ranges.find(address).map(|i| ranges.as_slice()[i]);
+        at(event.address.0.saturating_add(event.size))
+            .or_else(|| at(event.address.0.checked_sub(1)?))
+            .filter(|r| is_expandable && r.is_expandable && r.stream == tag.stream)
+    };
+    let kin = neighbour();
+    Range {
+        address: event.address,
+        size: event.size,
+        stream: tag.stream,
+        pool: tag.pool.or(kin.map(|k| k.pool)).unwrap_or_default(),
+        // Small pools take segments of exactly 2 MiB, large ones take more; an expandable large pool's pages are of
+        // 20 MiB, a small one's of 2.
+        is_small: match kin {
+            Some(kin) => kin.is_small,
+            None if is_expandable => !event.size.is_multiple_of(LARGE_BUFFER),
+            None => event.size == SMALL_BUFFER,
+        },
+        is_expandable,
+        since: 0,
+        stack: event.stack,
     }
 }

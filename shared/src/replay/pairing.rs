@@ -1,0 +1,278 @@
+//! Which allocation each entry makes or frees, and which allocations were there before the first entry.
+//!
+//! Walking forward, a free without an `alloc` before it frees something that was live at the start; a block of the
+//! snapshot that no entry made was live all along. That gives the same start as undoing the trace from its end, and
+//! shows where entries are missing.
+
+use rustc_hash::FxHashMap;
+
+use super::allocations::{Allocation, Allocations};
+use super::{Mismatches, Replay};
+use crate::event::Action;
+use crate::trace::{BlockState, Column, DeviceTrace, TagId};
+use crate::units::Address;
+
+/// What a walk over the entries finds.
+pub(super) struct Pairing {
+    /// Every allocation; sizes are those of the snapshot's blocks where one is the allocation's, else 0.
+    pub(super) allocations: Allocations,
+    /// By event: the allocation's number.
+    pub(super) event_allocation: Column<u32>,
+    /// Changes that no entry records: position and allocation, in order. Each is the allocation's begin or end.
+    pub(super) unrecorded: Vec<(u32, u32)>,
+    pub(super) mismatches: Mismatches,
+}
+
+/// A number of an allocation before numbers are final: those of the start come first once all are known.
+const AT_START: u32 = 1 << 31;
+/// Set in [`Open::number`] when the allocation has ended.
+const CLOSED: u32 = u32::MAX;
+
+/// An allocation that was there at the start.
+struct AtStart {
+    address: u64,
+    requested: u64,
+    size: u64,
+    tag: u32,
+    stack: u32,
+    freed: u32,
+    end: u32,
+}
+
+#[derive(Default)]
+struct Walk {
+    /// By address: the number of what is live there, or [`CLOSED`].
+    open: FxHashMap<u64, u32>,
+    at_start: Vec<AtStart>,
+    /// For allocations made in the trace, by order.
+    freed: Column<u32>,
+    end: Column<u32>,
+    /// Sizes and states from the snapshot, for those still there.
+    written: FxHashMap<u32, u64>,
+    event_allocation: Column<u32>,
+    unrecorded: Vec<(u32, u32)>,
+    /// Blocks of the snapshot made after the last entry.
+    late: Vec<AtStart>,
+    mismatches: Mismatches,
+}
+
+impl Walk {
+    fn set_freed(&mut self, number: u32, position: u32) {
+        if number & AT_START != 0 {
+            if let Some(a) = self.at_start.get_mut((number & !AT_START) as usize)
+                && a.freed == Allocation::NEVER
+            {
+                a.freed = position;
+            }
+        } else if self.freed.get(number as usize) == Some(Allocation::NEVER) {
+            self.freed.set(number as usize, position);
+        }
+    }
+
+    fn set_end(&mut self, number: u32, position: u32) {
+        self.set_freed(number, position);
+        if number & AT_START != 0 {
+            if let Some(a) = self.at_start.get_mut((number & !AT_START) as usize) {
+                a.end = position;
+            }
+        } else {
+            self.end.set(number as usize, position);
+        }
+    }
+
+    /// An allocation from before the first entry, first seen when it is freed (or in the snapshot).
+    fn push_at_start(&mut self, a: AtStart) -> u32 {
+        self.at_start.push(a);
+        (self.at_start.len() as u32 - 1) | AT_START
+    }
+
+    fn events(&mut self, trace: &DeviceTrace) {
+        let events = &trace.events;
+        // With `skip_actions` a trace may lack one of the two: the other then stands for both.
+        let has_requests = events.action.iter().any(|a| a == Action::FreeRequested as u8);
+        for i in 0..events.len() {
+            let action = events.action.get(i).map_or(Action::Other, Action::from_code);
+            let position = i as u32 + 1;
+            let mut number = Replay::NONE;
+            match action {
+                Action::Alloc => {
+                    let address = events.address.get(i).unwrap_or_default();
+                    number = self.freed.len() as u32;
+                    self.freed.push(Allocation::NEVER);
+                    self.end.push(Allocation::NEVER);
+                    if let Some(before) = self.open.insert(address, number)
+                        && before != CLOSED
+                    {
+                        self.mismatches.alloc_over_alloc += 1;
+                        self.set_end(before, position);
+                        self.unrecorded.push((position, before));
+                    }
+                }
+                Action::FreeRequested | Action::FreeCompleted => {
+                    let address = events.address.get(i).unwrap_or_default();
+                    let is_end = action == Action::FreeCompleted;
+                    number = match self.open.get(&address) {
+                        Some(&number) => number,
+                        None => self.push_at_start(AtStart {
+                            address,
+                            requested: events.size.get(i).unwrap_or_default(),
+                            size: 0,
+                            tag: events.tag.get(i).unwrap_or_default(),
+                            stack: events.stack.get(i).unwrap_or_default(),
+                            // Seen first when it completes: the request came before the first entry.
+                            freed: if is_end && has_requests { 0 } else { Allocation::NEVER },
+                            end: Allocation::NEVER,
+                        }),
+                    };
+                    if number == CLOSED {
+                        self.mismatches.free_without_alloc += 1;
+                        number = Replay::NONE;
+                    } else if is_end {
+                        self.set_end(number, position);
+                        self.open.insert(address, CLOSED);
+                    } else {
+                        self.set_freed(number, position);
+                        self.open.insert(address, number);
+                    }
+                }
+                _ => {}
+            }
+            self.event_allocation.push(number);
+        }
+    }
+
+    /// Holds what is still open against the snapshot's blocks.
+    fn blocks(&mut self, trace: &DeviceTrace) {
+        let end = trace.events.len() as u32;
+        for block in trace.segments.iter().flat_map(|s| &s.blocks) {
+            if block.state == BlockState::Inactive {
+                continue;
+            }
+            let is_pending = block.state == BlockState::Pending;
+            let from_before = AtStart {
+                address: block.address.0,
+                requested: block.requested,
+                size: block.size,
+                tag: Replay::NONE,
+                stack: block.stack.0,
+                freed: if is_pending { 0 } else { Allocation::NEVER },
+                end: Allocation::NEVER,
+            };
+            match self.open.get(&block.address.0).copied() {
+                Some(CLOSED) => {
+                    // Made and not freed after the last entry: trace and segments are not read at one instant.
+                    self.late.push(AtStart { freed: if is_pending { end } else { Allocation::NEVER }, ..from_before });
+                    self.mismatches.made_after_end += 1;
+                }
+                Some(number) => {
+                    if is_pending {
+                        self.set_freed(number, end);
+                    }
+                    if number & AT_START != 0 {
+                        if let Some(a) = self.at_start.get_mut((number & !AT_START) as usize) {
+                            (a.size, a.requested) = (block.size, block.requested);
+                        }
+                    } else {
+                        self.written.insert(number, block.size);
+                    }
+                }
+                None => {
+                    let number = self.push_at_start(from_before);
+                    self.open.insert(block.address.0, number);
+                }
+            }
+        }
+        if trace.segments.is_empty() {
+            return;
+        }
+        // What no block stands for was freed after the last entry.
+        let lost: Vec<u32> = self
+            .open
+            .values()
+            .copied()
+            .filter(|&n| n != CLOSED && n & AT_START == 0 && !self.written.contains_key(&n))
+            .collect();
+        self.mismatches.lost_at_end = lost.len() as u32;
+        for number in lost {
+            self.set_end(number, end);
+            self.unrecorded.push((end, number));
+        }
+    }
+}
+
+/// Pairs the entries of a trace. `tag_of` gives the tag of a block that no entry names, by its address.
+pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) -> Pairing {
+    let mut walk = Walk::default();
+    walk.events(trace);
+    walk.blocks(trace);
+
+    let mut allocations = Allocations::default();
+    let mut push = |a: &AtStart, begin: u32, allocations: &mut Allocations| {
+        allocations.push(Allocation {
+            address: Address(a.address),
+            requested: a.requested,
+            size: a.size,
+            begin,
+            freed: a.freed,
+            end: a.end,
+            tag: if a.tag == Replay::NONE { tag_of(a.address) } else { TagId(a.tag) },
+            stack: crate::frames::StackId(a.stack),
+            pool: 0,
+            flags: if a.size > 0 { Allocation::FLAG_SIZE_WRITTEN } else { 0 },
+        });
+    };
+
+    // Those of the start by address; `renumbered[i]` is where the one seen as `i` comes.
+    let mut order: Vec<u32> = (0..walk.at_start.len() as u32).collect();
+    order.sort_unstable_by_key(|&i| walk.at_start[i as usize].address);
+    let mut renumbered = vec![0_u32; order.len()];
+    for (number, &i) in order.iter().enumerate() {
+        renumbered[i as usize] = number as u32;
+        push(&walk.at_start[i as usize], 0, &mut allocations);
+    }
+    let first_made = order.len() as u32;
+    let renumber = |number: u32| {
+        if number == Replay::NONE {
+            number
+        } else if number & AT_START != 0 {
+            renumbered.get((number & !AT_START) as usize).copied().unwrap_or(Replay::NONE)
+        } else {
+            number + first_made
+        }
+    };
+
+    let events = &trace.events;
+    let mut made = 0_u32;
+    for i in 0..events.len() {
+        if events.action.get(i) != Some(Action::Alloc as u8) {
+            continue;
+        }
+        let Some(event) = events.get(i) else { continue };
+        let written = walk.written.get(&made).copied();
+        allocations.push(Allocation {
+            address: event.address,
+            requested: event.size,
+            size: written.unwrap_or(0),
+            begin: i as u32 + 1,
+            freed: walk.freed.get(made as usize).unwrap_or(Allocation::NEVER),
+            end: walk.end.get(made as usize).unwrap_or(Allocation::NEVER),
+            tag: event.tag,
+            stack: event.stack,
+            pool: 0,
+            flags: if written.is_some() { Allocation::FLAG_SIZE_WRITTEN } else { 0 },
+        });
+        made += 1;
+    }
+    let mut unrecorded: Vec<(u32, u32)> = walk.unrecorded.iter().map(|&(p, n)| (p, renumber(n))).collect();
+    for late in &walk.late {
+        unrecorded.push((events.len() as u32, allocations.len() as u32));
+        push(late, events.len() as u32, &mut allocations);
+    }
+    unrecorded.sort_by_key(|&(position, _)| position);
+    for i in 0..walk.event_allocation.len() {
+        if let Some(number) = walk.event_allocation.get(i) {
+            walk.event_allocation.set(i, renumber(number));
+        }
+    }
+    Pairing { allocations, event_allocation: walk.event_allocation, unrecorded, mismatches: walk.mismatches }
+}
