@@ -1,0 +1,67 @@
+//! From pixel columns to positions.
+
+use crate::query::{Axis, Window};
+use crate::replay::Replay;
+use crate::trace::DeviceTrace;
+
+/// The positions whose states are in force somewhere in a column: `first..=last`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first.
+    pub first: u32,
+    /// The last.
+    pub last: u32,
+}
+
+/// For each of `columns` equal parts of a window: its positions, or nothing outside the trace.
+pub fn spans<'a>(
+    trace: &'a DeviceTrace,
+    replay: &'a Replay,
+    axis: Axis,
+    window: Window,
+    columns: u32,
+) -> impl Iterator<Item = Option<Span>> + 'a {
+    let width = window.length() / f64::from(columns.max(1));
+    let extent = extent(trace, replay, axis);
+    let end = replay.positions();
+    (0..columns).map(move |c| {
+        let a = window.start + f64::from(c) * width;
+        // The last edge is the window's own, not a sum of widths: rounding must not lose the end.
+        let b = if c + 1 == columns { window.end } else { window.start + f64::from(c + 1) * width };
+        if !(b > extent.start && a < extent.end && b > a) {
+            return None;
+        }
+        let (first, last) = match axis {
+            Axis::Event => (a.max(0.0) as u32, (b.ceil() - 1.0).max(0.0) as u32),
+            Axis::Time => (replay.position_at_time(trace, a.max(0.0)), before_time(trace, replay, b)),
+        };
+        let first = first.min(end);
+        Some(Span { first, last: last.clamp(first, end) })
+    })
+}
+
+/// The last position whose time is less than `time_us`.
+fn before_time(trace: &DeviceTrace, replay: &Replay, time_us: f64) -> u32 {
+    // Times are whole microseconds.
+    replay.position_at_time(trace, time_us.ceil() - 1.0)
+}
+
+/// The whole trace on an axis. On the time axis the last state is given a hundredth of the run, so that it can be seen.
+pub fn extent(trace: &DeviceTrace, replay: &Replay, axis: Axis) -> Window {
+    let end = replay.positions();
+    match axis {
+        Axis::Event => Window { start: 0.0, end: f64::from(end) + 1.0 },
+        Axis::Time => {
+            let last = replay.time_at(trace, end) as f64;
+            Window { start: 0.0, end: (last * 1.01).max(last + 1.0) }
+        }
+    }
+}
+
+/// Where a position's state begins on an axis.
+pub fn coordinate(trace: &DeviceTrace, replay: &Replay, axis: Axis, position: u32) -> f64 {
+    match axis {
+        Axis::Event => f64::from(position),
+        Axis::Time => replay.time_at(trace, position) as f64,
+    }
+}

@@ -1,0 +1,140 @@
+//! Requested bytes by class at any position, and the largest total over any run.
+
+use super::classes::{Classes, EXCLUDED};
+use super::columns::Span;
+use super::maxima::{Maxima, larger};
+use super::{BUCKET, bucket_of};
+use crate::replay::{Change, Replay};
+use crate::trace::DeviceTrace;
+
+/// The composition of a device's memory, kept by bucket.
+#[derive(Debug, Default)]
+pub struct Pyramid {
+    classes: usize,
+    /// `classes` sums for each bucket's first position, bucket after bucket.
+    starts: Vec<u64>,
+    maxima: Maxima,
+    buckets: usize,
+}
+
+/// Requested bytes by class while a trace is walked.
+struct Live<'a> {
+    replay: &'a Replay,
+    of: &'a [u8],
+    sums: Vec<u64>,
+    total: u64,
+}
+
+impl Live<'_> {
+    #[inline]
+    fn apply(&mut self, change: Change) {
+        let (number, begins) = match change {
+            Change::Begin(number) => (number, true),
+            Change::End(number) => (number, false),
+            Change::Freed(_) | Change::Reserved(_) => return,
+        };
+        let Some(sum) = self.of.get(number as usize).and_then(|&c| self.sums.get_mut(usize::from(c))) else { return };
+        let bytes = self.replay.allocations.requested.get(number as usize).unwrap_or_default();
+        if begins {
+            *sum = sum.saturating_add(bytes);
+            self.total = self.total.saturating_add(bytes);
+        } else {
+            *sum = sum.saturating_sub(bytes);
+            self.total = self.total.saturating_sub(bytes);
+        }
+    }
+}
+
+impl Pyramid {
+    /// One sweep over the trace.
+    pub fn build(trace: &DeviceTrace, replay: &Replay, classes: &Classes) -> Self {
+        let count = classes.classes.len().min(usize::from(EXCLUDED));
+        let mut live = Live { replay, of: &classes.of, sums: vec![0; count], total: 0 };
+        for number in 0..replay.allocations.made_by(0) {
+            live.apply(Change::Begin(number));
+        }
+        let end = replay.positions();
+        let buckets = bucket_of(end) as usize + 1;
+        let mut starts = Vec::with_capacity(buckets * count);
+        starts.extend_from_slice(&live.sums);
+        let mut maxima = Vec::with_capacity(buckets);
+        let mut best = (live.total, 0);
+        let mut at = 0;
+        replay.changes(trace, 0, end, |position, change| {
+            if position > at {
+                if live.total > best.0 {
+                    best = (live.total, at);
+                }
+                for bucket in bucket_of(at)..bucket_of(position) {
+                    maxima.push(best);
+                    best = (live.total, (bucket + 1) * BUCKET);
+                    starts.extend_from_slice(&live.sums);
+                }
+                at = position;
+            }
+            live.apply(change);
+            // A bucket's sums are those of its first position, after all that happens there.
+            if position.is_multiple_of(BUCKET) {
+                let from = starts.len() - count;
+                starts[from..].copy_from_slice(&live.sums);
+                best = (live.total, position);
+            }
+        });
+        if live.total > best.0 {
+            best = (live.total, at);
+        }
+        while maxima.len() < buckets {
+            maxima.push(best);
+            best = (live.total, maxima.len() as u32 * BUCKET);
+            if maxima.len() * count >= starts.len() {
+                starts.extend_from_slice(&live.sums);
+            }
+        }
+        starts.truncate(buckets * count);
+        Self { classes: count, starts, maxima: Maxima::build(maxima), buckets }
+    }
+
+    /// The state at a bucket's first position.
+    fn live_at<'a>(&self, replay: &'a Replay, classes: &'a Classes, bucket: u32) -> Live<'a> {
+        let from = bucket as usize * self.classes;
+        let sums = self.starts.get(from..from + self.classes).unwrap_or(&[]).to_vec();
+        Live { replay, of: &classes.of, total: sums.iter().fold(0, |a, &b| a.saturating_add(b)), sums }
+    }
+
+    /// The largest total over the positions of a span and the earliest position that has it.
+    pub fn peak(&self, trace: &DeviceTrace, replay: &Replay, classes: &Classes, span: Span) -> (u64, u32) {
+        let mut best = None;
+        let mut walk = |bucket: u32| {
+            let mut live = self.live_at(replay, classes, bucket);
+            let mut at = bucket * BUCKET;
+            let to = span.last.min(at + BUCKET - 1);
+            replay.changes(trace, at, to, |position, change| {
+                if position > at {
+                    if position > span.first {
+                        best = larger(best, Some((live.total, at.max(span.first))));
+                    }
+                    at = position;
+                }
+                live.apply(change);
+            });
+            if to >= span.first {
+                best = larger(best, Some((live.total, at.max(span.first))));
+            }
+        };
+        let (first, last) = (bucket_of(span.first), bucket_of(span.last));
+        walk(first);
+        if last > first {
+            walk(last);
+            best = larger(best, self.maxima.over(first as usize + 1, (last as usize).min(self.buckets)));
+        }
+        best.unwrap_or_default()
+    }
+
+    /// Requested bytes by class at a position.
+    pub fn composition(&self, trace: &DeviceTrace, replay: &Replay, classes: &Classes, position: u32) -> Vec<u64> {
+        let bucket = bucket_of(position);
+        let mut live = self.live_at(replay, classes, bucket);
+        replay.changes(trace, bucket * BUCKET, position, |_, change| live.apply(change));
+        live.sums
+    }
+}

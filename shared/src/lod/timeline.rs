@@ -1,0 +1,208 @@
+//! The stacked allocations of a window.
+
+use rustc_hash::FxHashMap;
+
+use super::classes::{Classes, EXCLUDED};
+use super::columns::{self, Span};
+use super::pyramid::Pyramid;
+use super::stack::Stack;
+use super::strips::{Piece, Strips};
+use super::totals::RunningTotals;
+use crate::analysis::paint::Painter;
+use crate::query::{Class, Detail, Packed, Paint, Quads, Timeline, TimelineQuery};
+use crate::replay::{Allocation, Change, Replay};
+use crate::trace::DeviceTrace;
+
+/// Most positions in a window whose allocations are drawn one by one; beyond it classes are. A sweep over as many costs
+/// some tens of milliseconds.
+const SHAPES_POSITIONS: u32 = 1 << 18;
+/// Most pixel columns (and rows) of one answer: twice the widest screen.
+const MOST_COLUMNS: u32 = 16_384;
+
+/// What a timeline is drawn from.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    /// The device's trace.
+    pub trace: &'a DeviceTrace,
+    /// Its index.
+    pub replay: &'a Replay,
+    /// Its totals.
+    pub totals: &'a RunningTotals,
+    /// The classes of the colouring.
+    pub classes: &'a Classes,
+    /// Their sums.
+    pub pyramid: &'a Pyramid,
+    /// Colours of single allocations.
+    pub painter: &'a Painter<'a>,
+    /// Whether a filter leaves allocations out.
+    pub is_filtered: bool,
+}
+
+/// Answers [`Query::Timeline`](crate::query::Query::Timeline).
+pub fn timeline(scene: Scene<'_>, query: &TimelineQuery) -> Timeline {
+    let Scene { trace, replay, totals, classes, pyramid, .. } = scene;
+    let columns = query.columns.clamp(1, MOST_COLUMNS);
+    let spans: Vec<Option<Span>> = columns::spans(trace, replay, query.axis, query.window, columns).collect();
+    let peaks: Vec<Option<(u64, u32)>> =
+        spans.iter().map(|span| span.map(|span| pyramid.peak(trace, replay, classes, span))).collect();
+    let (mut active, mut reserved) = (Packed::default(), Packed::default());
+    for (span, peak) in spans.iter().zip(&peaks) {
+        let (Some(span), Some((top, position))) = (span, peak) else {
+            active.push(0);
+            reserved.push(0);
+            continue;
+        };
+        active.push(if scene.is_filtered { *top } else { totals.at(trace, replay, *position).1.max(*top) });
+        reserved.push(totals.largest(trace, replay, *span)[2].0);
+    }
+    let seen = spans.iter().flatten().fold(None, |seen: Option<Span>, span| {
+        Some(seen.map_or(*span, |s| Span { first: s.first.min(span.first), last: s.last.max(span.last) }))
+    });
+    let in_window = seen.map_or(0, |s| s.last - s.first);
+    let (detail, quads) = if in_window <= SHAPES_POSITIONS {
+        (Detail::Allocations, allocations(scene, query, &peaks))
+    } else {
+        (Detail::Classes, bands(scene, query, &peaks))
+    };
+    let count = seen.map_or(0, |s| {
+        let begun = replay.allocations.made_by(s.last) - replay.allocations.made_by(s.first);
+        replay.active_at(s.first).len() as u32 + begun
+    });
+    Timeline {
+        query: TimelineQuery { columns, ..query.clone() },
+        detail,
+        quads,
+        classes: labelled(scene),
+        top: peaks.iter().map(|p| p.map_or(0, |p| p.0)).collect::<Vec<_>>().into(),
+        position: peaks.iter().map(|p| p.map_or(0, |p| p.1)).collect::<Vec<_>>().into(),
+        active,
+        reserved,
+        allocations: count,
+    }
+}
+
+/// The classes with their bytes at the peak of the run.
+fn labelled(scene: Scene<'_>) -> Vec<Class> {
+    let Scene { trace, replay, classes, pyramid, .. } = scene;
+    let (_, peak) = pyramid.peak(trace, replay, classes, Span { first: 0, last: replay.positions() });
+    let bytes = pyramid.composition(trace, replay, classes, peak);
+    let with_bytes = |(class, &peak_bytes): (&Class, &u64)| Class { peak_bytes, ..class.clone() };
+    classes.classes.iter().zip(&bytes).map(with_bytes).collect()
+}
+
+/// The heights that are asked for, and the least that is drawn by itself: one pixel row.
+fn heights(query: &TimelineQuery) -> (u64, u64, u64) {
+    let rows = f64::from(query.rows.clamp(1, MOST_COLUMNS));
+    let least = (query.bytes.length() / rows).max(1.0);
+    (query.bytes.start.max(0.0) as u64, query.bytes.end.max(0.0).ceil() as u64, least as u64)
+}
+
+/// Each column as a stack of classes.
+fn bands(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>]) -> Quads {
+    let (from, to, least) = heights(query);
+    let mut strips = Strips::new(query.bytes.start);
+    for peak in peaks {
+        if let Some((_, position)) = peak {
+            let sums = scene.pyramid.composition(scene.trace, scene.replay, scene.classes, *position);
+            let mut bottom = 0_u64;
+            // Classes too low to see, waiting to be drawn as one.
+            let mut small: Option<u64> = None;
+            for (i, &bytes) in sums.iter().enumerate() {
+                let top = bottom.saturating_add(bytes);
+                if bytes >= least {
+                    if let Some(small) = small.take() {
+                        strips.push_within(small, bottom, from, to, Paint::OTHER, Quads::NONE);
+                    }
+                    let paint = scene.classes.classes.get(i).map_or(Paint::OTHER, |c| c.paint);
+                    strips.push_within(bottom, top, from, to, paint, i as u32);
+                } else if bytes > 0 {
+                    small = small.or(Some(bottom));
+                }
+                bottom = top;
+            }
+            if let Some(small) = small {
+                strips.push_within(small, bottom, from, to, Paint::OTHER, Quads::NONE);
+            }
+        }
+        strips.next_column();
+    }
+    strips.finish()
+}
+
+/// The allocations of a window with their places in the stack: by class, and in it by age.
+struct Places {
+    /// By place: the allocation.
+    numbers: Vec<u32>,
+    /// By allocation: its place.
+    place_of: FxHashMap<u32, u32>,
+}
+
+impl Places {
+    fn new(classes: &Classes, seen: impl Iterator<Item = u32>) -> Self {
+        let class = |n: u32| classes.of.get(n as usize).copied().unwrap_or(EXCLUDED);
+        let mut numbers: Vec<u32> = seen.filter(|&n| class(n) != EXCLUDED).collect();
+        numbers.sort_unstable_by_key(|&n| (class(n), n));
+        let place_of = numbers.iter().zip(0..).map(|(&n, place)| (n, place)).collect();
+        Self { numbers, place_of }
+    }
+}
+
+/// Each column as a stack of allocations.
+fn allocations(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>]) -> Quads {
+    let Scene { trace, replay, classes, painter, .. } = scene;
+    let positions: Vec<u32> = peaks.iter().flatten().map(|p| p.1).collect();
+    let (Some(&first), Some(&last)) = (positions.first(), positions.last()) else { return Quads::default() };
+    let at_first = replay.active_at(first);
+    let begun = replay.allocations.made_by(first)..replay.allocations.made_by(last);
+    let places = Places::new(classes, at_first.iter().copied().chain(begun));
+    let mut stack = Stack::new(places.numbers.len());
+    let requested = |n: u32| replay.allocations.requested.get(n as usize).unwrap_or_default();
+    let put = |stack: &mut Stack, n: u32, bytes: u64| {
+        if let Some(&place) = places.place_of.get(&n) {
+            stack.set(place as usize, bytes);
+        }
+    };
+    for &n in &at_first {
+        put(&mut stack, n, requested(n));
+    }
+
+    let (from, to, least) = heights(query);
+    let mut strips = Strips::new(query.bytes.start);
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut at = first;
+    let is_split = query.highlight.is_some();
+    let (begins, ends) = (&replay.allocations.begin, &replay.allocations.end);
+    for peak in peaks {
+        if let Some((_, position)) = *peak {
+            replay.changes(trace, at, position, |_, change| match change {
+                // What comes and goes between two columns is never seen.
+                Change::Begin(n) if ends.get(n as usize).is_some_and(|end| end > position) => {
+                    put(&mut stack, n, requested(n));
+                }
+                Change::End(n) if begins.get(n as usize).is_some_and(|begin| begin <= at) => put(&mut stack, n, 0),
+                _ => {}
+            });
+            at = position;
+            stack.visible(from, to, least, &mut pieces);
+            for piece in &pieces {
+                let number = piece.place.and_then(|place| places.numbers.get(place).copied());
+                let (paint, id) = match number.and_then(|n| Some((n, replay.allocations.get(n)?))) {
+                    Some((n, a)) => {
+                        let is_faint = is_split && classes.of.get(n as usize).is_some_and(|c| c % 2 == 1);
+                        (paint_at(painter, &a, position, is_faint), n)
+                    }
+                    None => (Paint::OTHER, Quads::NONE),
+                };
+                strips.push_within(piece.bottom, piece.top, from, to, paint, id);
+            }
+        }
+        strips.next_column();
+    }
+    strips.finish()
+}
+
+/// The colour of an allocation at a position: what waits for a stream is told apart.
+fn paint_at(painter: &Painter<'_>, a: &Allocation, position: u32, is_faint: bool) -> Paint {
+    let paint = if a.is_allocated_at(position) { painter.paint(a) } else { Paint::PENDING };
+    if is_faint { paint.with(Paint::DIM) } else { paint }
+}

@@ -1,0 +1,198 @@
+//! Reserved, active and allocated bytes at any position, and the largest of each over any run.
+
+use super::maxima::{Maxima, larger};
+use super::{BUCKET, bucket_of, columns};
+use crate::event::Action;
+use crate::query::{Axis, Overview, Packed, Window};
+use crate::replay::{Change, Replay};
+use crate::trace::{DeviceTrace, Stage};
+
+/// Allocated, active and reserved bytes, in this order.
+type Sums = [u64; 3];
+/// Indices into [`Sums`].
+const ALLOCATED: usize = 0;
+const ACTIVE: usize = 1;
+const RESERVED: usize = 2;
+
+/// The running totals of a device, kept by bucket.
+#[derive(Debug, Default)]
+pub struct RunningTotals {
+    /// The sums at each bucket's first position.
+    starts: Vec<Sums>,
+    maxima: [Maxima; 3],
+}
+
+fn apply(sums: &mut Sums, replay: &Replay, change: Change) {
+    let size = |n: u32| replay.allocations.size.get(n as usize).unwrap_or_default();
+    match change {
+        Change::Begin(n) => {
+            sums[ALLOCATED] = sums[ALLOCATED].saturating_add(size(n));
+            sums[ACTIVE] = sums[ACTIVE].saturating_add(size(n));
+        }
+        Change::Freed(n) => sums[ALLOCATED] = sums[ALLOCATED].saturating_sub(size(n)),
+        Change::End(n) => sums[ACTIVE] = sums[ACTIVE].saturating_sub(size(n)),
+        Change::Reserved(bytes) => sums[RESERVED] = sums[RESERVED].saturating_add_signed(bytes),
+    }
+}
+
+impl RunningTotals {
+    /// One sweep over the trace.
+    pub fn build(trace: &DeviceTrace, replay: &Replay) -> Self {
+        let start = replay.totals_at_start();
+        let mut sums = [start.allocated, start.active, start.reserved];
+        let mut starts = vec![sums];
+        let mut best = sums.map(|v| (v, 0));
+        let mut maxima: [Vec<(u64, u32)>; 3] = Default::default();
+        let mut at = 0;
+        let mut settle = |sums: &Sums, at: u32, until: u32, best: &mut [(u64, u32); 3], starts: &mut Vec<Sums>| {
+            for (best, &value) in best.iter_mut().zip(sums) {
+                if value > best.0 {
+                    *best = (value, at);
+                }
+            }
+            for bucket in bucket_of(at)..bucket_of(until) {
+                for (maxima, best) in maxima.iter_mut().zip(best.iter()) {
+                    maxima.push(*best);
+                }
+                *best = sums.map(|v| (v, (bucket + 1) * BUCKET));
+                starts.push(*sums);
+            }
+        };
+        replay.changes(trace, 0, u32::MAX, |position, change| {
+            if position > at {
+                settle(&sums, at, position, &mut best, &mut starts);
+                at = position;
+            }
+            apply(&mut sums, replay, change);
+            // A bucket's sums are those of its first position, after all that happens there.
+            if position.is_multiple_of(BUCKET)
+                && let Some(last) = starts.last_mut()
+            {
+                *last = sums;
+                best = sums.map(|v| (v, position));
+            }
+        });
+        let end = replay.positions();
+        settle(&sums, at, (bucket_of(end) + 1) * BUCKET, &mut best, &mut starts);
+        starts.truncate(bucket_of(end) as usize + 1);
+        Self { starts, maxima: maxima.map(Maxima::build) }
+    }
+
+    /// Allocated, active and reserved bytes at a position.
+    pub fn at(&self, trace: &DeviceTrace, replay: &Replay, position: u32) -> (u64, u64, u64) {
+        let bucket = bucket_of(position);
+        let mut sums = self.starts.get(bucket as usize).copied().unwrap_or_default();
+        replay.changes(trace, bucket * BUCKET, position, |_, change| apply(&mut sums, replay, change));
+        (sums[ALLOCATED], sums[ACTIVE], sums[RESERVED])
+    }
+
+    /// The largest of each sum over the positions of a span, allocated, active and reserved, each with its position.
+    pub fn largest(&self, trace: &DeviceTrace, replay: &Replay, span: columns::Span) -> [(u64, u32); 3] {
+        let mut best: [Option<(u64, u32)>; 3] = [None; 3];
+        let (first, last) = (bucket_of(span.first), bucket_of(span.last));
+        // The buckets at the ends are walked; those between are looked up.
+        let walk = |bucket: u32, best: &mut [Option<(u64, u32)>; 3]| {
+            let mut sums = self.starts.get(bucket as usize).copied().unwrap_or_default();
+            let mut at = bucket * BUCKET;
+            let to = span.last.min(at + BUCKET - 1);
+            let consider = |sums: &Sums, at: u32, until: u32, best: &mut [Option<(u64, u32)>; 3]| {
+                if until > span.first {
+                    for (best, &value) in best.iter_mut().zip(sums) {
+                        *best = larger(*best, Some((value, at.max(span.first))));
+                    }
+                }
+            };
+            replay.changes(trace, at, to, |position, change| {
+                if position > at {
+                    consider(&sums, at, position, best);
+                    at = position;
+                }
+                apply(&mut sums, replay, change);
+            });
+            consider(&sums, at, to + 1, best);
+        };
+        walk(first, &mut best);
+        if last > first {
+            for (best, maxima) in best.iter_mut().zip(&self.maxima) {
+                *best = larger(*best, maxima.over(first as usize + 1, last as usize));
+            }
+            walk(last, &mut best);
+        }
+        best.map(Option::unwrap_or_default)
+    }
+
+    /// The largest reserved total of the run, and its position.
+    pub fn peak_reserved(&self) -> (u64, u32) {
+        self.maxima[RESERVED].over(0, self.starts.len()).unwrap_or_default()
+    }
+}
+
+/// Totals over the whole run in pixel columns, with out-of-memory events and annotations. `name_of` resolves strings.
+pub fn overview(
+    trace: &DeviceTrace,
+    replay: &Replay,
+    totals: &RunningTotals,
+    axis: Axis,
+    columns: u32,
+    name_of: impl Fn(crate::frames::StrId) -> String,
+) -> Overview {
+    let window = columns::extent(trace, replay, axis);
+    let (mut allocated, mut active, mut reserved) = (Packed::default(), Packed::default(), Packed::default());
+    for span in columns::spans(trace, replay, axis, window, columns) {
+        let best = span.map_or([(0, 0); 3], |span| totals.largest(trace, replay, span));
+        allocated.push(best[ALLOCATED].0);
+        active.push(best[ACTIVE].0);
+        reserved.push(best[RESERVED].0);
+    }
+    let x = |position: u32| columns::coordinate(trace, replay, axis, position);
+    let ooms = trace
+        .events
+        .action
+        .iter()
+        .zip(1..)
+        .filter(|&(action, _)| action == Action::Oom as u8)
+        .map(|(_, position)| (x(position), position))
+        .collect();
+    Overview { reserved, active, allocated, ooms, annotations: annotations(trace, replay, axis, window, name_of) }
+}
+
+/// Annotated spans: each end is paired with the newest open start of its name; what has no end lasts to the end.
+fn annotations(
+    trace: &DeviceTrace,
+    replay: &Replay,
+    axis: Axis,
+    extent: Window,
+    name_of: impl Fn(crate::frames::StrId) -> String,
+) -> Vec<(Window, String)> {
+    let Some(first) = trace.events.time_us.get(0) else { return Vec::new() };
+    let x = |time_us: i64| {
+        let since = time_us.saturating_sub(first) as f64;
+        match axis {
+            Axis::Time => since,
+            Axis::Event if since < 0.0 => 0.0,
+            Axis::Event => f64::from(replay.position_at_time(trace, since)),
+        }
+    };
+    let mut open: Vec<(crate::frames::StrId, f64)> = Vec::new();
+    let mut spans = Vec::new();
+    // The file's order is not promised to be that of time.
+    let mut ordered = trace.annotations.clone();
+    ordered.sort_by_key(|a| a.time_us);
+    for a in &ordered {
+        let at = x(a.time_us).clamp(extent.start, extent.end);
+        match a.stage {
+            Stage::Start => open.push((a.name, at)),
+            Stage::End => {
+                let start = match open.iter().rposition(|o| o.0 == a.name) {
+                    Some(i) => open.remove(i).1,
+                    None => extent.start,
+                };
+                spans.push((Window { start, end: at }, name_of(a.name)));
+            }
+            Stage::Instant => spans.push((Window { start: at, end: at }, name_of(a.name))),
+        }
+    }
+    spans.extend(open.into_iter().map(|(name, start)| (Window { start, end: extent.end }, name_of(name))));
+    spans.sort_by(|a, b| a.0.start.total_cmp(&b.0.start).then(b.0.end.total_cmp(&a.0.end)));
+    spans
+}
