@@ -12,11 +12,19 @@
 //! - *position* `p` of a trace of `n` events: the state after its first `p` events; `0` is the start, `n` the end.
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 pub mod event;
 pub mod finding;
 pub mod frames;
+pub mod import;
 pub mod limits;
+pub mod link;
+pub mod lod;
+mod pickle;
 pub mod query;
 pub mod replay;
+pub mod session;
+#[cfg(test)]
+mod testing;
 pub mod trace;
 pub mod units;

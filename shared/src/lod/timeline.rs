@@ -36,6 +36,8 @@ pub struct Scene<'a> {
     pub painter: &'a Painter<'a>,
     /// Whether a filter leaves allocations out.
     pub is_filtered: bool,
+    /// Whether classes come twice, for what matches a search and for what doesn't.
+    pub is_highlighted: bool,
 }
 
 /// Answers [`Query::Timeline`](crate::query::Query::Timeline).
@@ -170,7 +172,6 @@ fn allocations(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u3
     let mut strips = Strips::new(query.bytes.start);
     let mut pieces: Vec<Piece> = Vec::new();
     let mut at = first;
-    let is_split = query.highlight.is_some();
     let (begins, ends) = (&replay.allocations.begin, &replay.allocations.end);
     for peak in peaks {
         if let Some((_, position)) = *peak {
@@ -188,7 +189,7 @@ fn allocations(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u3
                 let number = piece.place.and_then(|place| places.numbers.get(place).copied());
                 let (paint, id) = match number.and_then(|n| Some((n, replay.allocations.get(n)?))) {
                     Some((n, a)) => {
-                        let is_faint = is_split && classes.of.get(n as usize).is_some_and(|c| c % 2 == 1);
+                        let is_faint = scene.is_highlighted && classes.of.get(n as usize).is_some_and(|c| c % 2 == 1);
                         (paint_at(painter, &a, position, is_faint), n)
                     }
                     None => (Paint::OTHER, Quads::NONE),

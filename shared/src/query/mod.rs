@@ -8,6 +8,7 @@
 //! ```
 
 mod packed;
+pub mod term;
 
 pub use packed::Packed;
 use serde::{Deserialize, Serialize};

@@ -17,11 +17,12 @@ mod state;
 
 pub use allocations::{Allocation, Allocations};
 use checkpoints::Checkpoints;
-use segments::SegmentHistory;
 pub use segments::Range;
+use segments::SegmentHistory;
 pub use state::{Gap, State};
 
 use crate::event::Action;
+use crate::query::Totals;
 use crate::trace::{Column, DeviceTrace, Settings, Tag, Tags};
 use crate::units::{Address, PoolId};
 
@@ -144,7 +145,12 @@ impl Replay {
 
     /// Reserved bytes at the start.
     pub fn reserved_at_start(&self) -> u64 {
-        self.segments.start_bytes
+        self.segments.at(0).as_slice().iter().fold(0, |sum, range| sum.saturating_add(range.size))
+    }
+
+    /// The sums at the start.
+    pub fn totals_at_start(&self) -> Totals {
+        self.state_at(0).totals
     }
 
     /// Visits what changes on the way from position `from` to position `to`, in order, each with the position that it

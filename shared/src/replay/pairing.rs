@@ -50,6 +50,8 @@ struct Walk {
     /// Sizes and states from the snapshot, for those still there.
     written: FxHashMap<u32, u64>,
     event_allocation: Column<u32>,
+    /// Whether the trace leaves `free_requested` out (`skip_actions`): `free_completed` then stands for both.
+    skips_requests: bool,
     unrecorded: Vec<(u32, u32)>,
     /// Blocks of the snapshot made after the last entry.
     late: Vec<AtStart>,
@@ -88,8 +90,6 @@ impl Walk {
 
     fn events(&mut self, trace: &DeviceTrace) {
         let events = &trace.events;
-        // With `skip_actions` a trace may lack one of the two: the other then stands for both.
-        let has_requests = events.action.iter().any(|a| a == Action::FreeRequested as u8);
         for i in 0..events.len() {
             let action = events.action.get(i).map_or(Action::Other, Action::from_code);
             let position = i as u32 + 1;
@@ -120,7 +120,7 @@ impl Walk {
                             tag: events.tag.get(i).unwrap_or_default(),
                             stack: events.stack.get(i).unwrap_or_default(),
                             // Seen first when it completes: the request came before the first entry.
-                            freed: if is_end && has_requests { 0 } else { Allocation::NEVER },
+                            freed: if is_end { 0 } else { Allocation::NEVER },
                             end: Allocation::NEVER,
                         }),
                     };
@@ -128,6 +128,8 @@ impl Walk {
                         self.mismatches.free_without_alloc += 1;
                         number = Replay::NONE;
                     } else if is_end {
+                        self.skips_requests |=
+                            number & AT_START == 0 && self.freed.get(number as usize) == Some(Allocation::NEVER);
                         self.set_end(number, position);
                         self.open.insert(address, CLOSED);
                     } else {
@@ -138,6 +140,11 @@ impl Walk {
                 _ => {}
             }
             self.event_allocation.push(number);
+        }
+        if self.skips_requests {
+            for a in self.at_start.iter_mut().filter(|a| a.freed == 0) {
+                a.freed = a.end;
+            }
         }
     }
 

@@ -71,10 +71,6 @@ impl Ranges {
         self.ranges[i].holds(address).then_some(i)
     }
 
-    fn bytes(&self) -> u64 {
-        self.ranges.iter().fold(0, |sum, r| sum.saturating_add(r.size))
-    }
-
     /// Adds a range, joined with its neighbours where they are one.
     fn add(&mut self, range: Range) {
         let i = self.ranges.partition_point(|r| r.address.0 < range.address.0);
@@ -144,14 +140,12 @@ pub(super) struct SegmentHistory {
     pub(super) changes: Vec<SegmentChange>,
     /// The ranges before change `i * CHECKPOINT_CHANGES`.
     checkpoints: Vec<Ranges>,
-    /// Reserved bytes at the start.
-    pub(super) start_bytes: u64,
 }
 
 impl SegmentHistory {
     pub(super) fn build(trace: &DeviceTrace, tags: &Tags) -> Self {
         let (start, changes) = rewind(trace, tags);
-        let mut history = Self { start_bytes: start.bytes(), changes, checkpoints: Vec::new() };
+        let mut history = Self { changes, checkpoints: Vec::new() };
         let mut ranges = start;
         for (i, change) in history.changes.iter().enumerate() {
             if i.is_multiple_of(CHECKPOINT_CHANGES) {

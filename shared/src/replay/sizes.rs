@@ -4,6 +4,10 @@
 //! 1 MiB stays with it. Whether there was one follows from the gap behind it: no free block that small ever exists
 //! in a large pool, since remainders are cut off only when larger and merging only grows them. In small pools and
 //! expandable segments a remainder of 512 bytes is cut off already, so the rounded size is the block's.
+//!
+//! For a block that was there before the first entry and is gone in the snapshot, what lies behind it may have been
+//! freed already: its remainder and a free block then look like one gap. The first block put into that gap shows where
+//! the free one began. Where none ever is, no entry depends on it, and the rounded size stands.
 
 use super::allocations::{Allocation, Allocations};
 use super::rounding::{LARGE_REMAINDER, round_size};
@@ -22,8 +26,15 @@ struct LargeBlocks {
 
 struct Blocks {
     end: u64,
-    /// Address and first address after, by address.
-    blocks: Vec<(u64, u64)>,
+    /// By address.
+    blocks: Vec<Placed>,
+}
+
+#[derive(Clone, Copy)]
+struct Placed {
+    address: u64,
+    end: u64,
+    number: u32,
 }
 
 impl LargeBlocks {
@@ -52,7 +63,7 @@ impl LargeBlocks {
 
     fn free(&mut self, address: u64) {
         if let Some(segment) = self.find(address)
-            && let Ok(i) = segment.blocks.binary_search_by_key(&address, |b| b.0)
+            && let Ok(i) = segment.blocks.binary_search_by_key(&address, |b| b.address)
         {
             segment.blocks.remove(i);
         }
@@ -61,18 +72,22 @@ impl LargeBlocks {
     /// Where the free room at `address` ends, or nothing outside all segments.
     fn room_end(&mut self, address: u64) -> Option<u64> {
         let segment = self.find(address)?;
-        let next = segment.blocks.partition_point(|b| b.0 <= address);
-        Some(segment.blocks.get(next).map_or(segment.end, |b| b.0))
+        let next = segment.blocks.partition_point(|b| b.address <= address);
+        Some(segment.blocks.get(next).map_or(segment.end, |b| b.address))
     }
 
-    fn put(&mut self, address: u64, size: u64) {
-        if let Some(segment) = self.find(address) {
-            let block = (address, address.saturating_add(size));
-            match segment.blocks.binary_search_by_key(&address, |b| b.0) {
-                Ok(i) => segment.blocks[i] = block,
-                Err(i) => segment.blocks.insert(i, block),
-            }
+    /// Puts a block in its place. The block before it is given too, with the bytes between them, where there is one.
+    fn put(&mut self, block: Placed) -> Option<(&mut Placed, u64)> {
+        let blocks = &mut self.find(block.address)?.blocks;
+        let i = blocks.partition_point(|b| b.address < block.address);
+        if blocks.get(i).is_some_and(|b| b.address == block.address) {
+            blocks[i] = block;
+        } else {
+            blocks.insert(i, block);
         }
+        let before = blocks.get_mut(i.checked_sub(1)?)?;
+        let between = block.address.checked_sub(before.end)?;
+        Some((before, between))
     }
 }
 
@@ -158,7 +173,15 @@ impl<'a> Sizes<'a> {
                     if written.is_none() {
                         size = self.large_size(address, rounded);
                     }
-                    self.large.put(address, size);
+                    let placed = Placed { address, end: address.saturating_add(size), number };
+                    if let Some((before, between)) = self.large.put(placed)
+                        && (1..=LARGE_REMAINDER).contains(&between)
+                        && allocations.size.get(before.number as usize) == Some(0)
+                    {
+                        // No free block is that small: it is the remainder of the block before.
+                        before.end += between;
+                        self.found.size.set(before.number as usize, before.end - before.address);
+                    }
                 }
             }
         }

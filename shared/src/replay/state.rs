@@ -70,11 +70,8 @@ impl State {
     }
 
     fn sums(&self, allocations: &Allocations) -> Totals {
-        let mut totals = Totals {
-            segments: self.ranges.len() as u32,
-            blocks: self.active.len() as u32,
-            ..Totals::default()
-        };
+        let mut totals =
+            Totals { segments: self.ranges.len() as u32, blocks: self.active.len() as u32, ..Totals::default() };
         for range in &self.ranges {
             totals.reserved = totals.reserved.saturating_add(range.size);
         }

@@ -1,0 +1,36 @@
+//! Events counted and named by action, as the file writes it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::event::Action;
+use crate::frames::Symbols;
+use crate::trace::{DeviceTrace, Event, Snapshot, TagId, Tags};
+
+/// The action of an event as it is written.
+pub fn written_name<'a>(event: &Event, tags: &Tags, symbols: &'a Symbols) -> Cow<'a, str> {
+    match event.action {
+        Action::Other => symbols.text(tags.get(event.tag).other_action),
+        known => Cow::Borrowed(known.name()),
+    }
+}
+
+/// How many events of each action a device has: known actions in the order of their codes, then all others by name.
+pub fn count(trace: &DeviceTrace, snapshot: &Snapshot) -> Vec<(String, u32)> {
+    let mut known = [0u32; Action::ALL.len()];
+    let mut others: BTreeMap<u32, u32> = BTreeMap::new();
+    for (code, tag) in trace.events.action.iter().zip(trace.events.tag.iter()) {
+        match Action::from_code(code) {
+            Action::Other => *others.entry(tag).or_default() += 1,
+            action => known[action as usize] += 1,
+        }
+    }
+    // Several tags can hold the same name.
+    let mut named: BTreeMap<String, u32> = BTreeMap::new();
+    for (tag, count) in others {
+        let name = snapshot.symbols.text(snapshot.tags.get(TagId(tag)).other_action).into_owned();
+        *named.entry(name).or_default() += count;
+    }
+    let known = Action::ALL.into_iter().zip(known).filter(|(_, count)| *count > 0);
+    known.map(|(action, count)| (action.name().to_owned(), count)).chain(named).collect()
+}

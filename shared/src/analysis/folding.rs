@@ -1,0 +1,207 @@
+//! Which frames are anybody's program, and which are the machinery that every stack runs through.
+//!
+//! A stack with C++ frames has some fifty, of which a person wants five. The rules look at names only: symbolizers
+//! differ in the file they give for the same function, and often give none (`??`).
+
+use std::borrow::Cow;
+
+use crate::frames::{Frame, FrameId, Symbols};
+
+/// Parts of functions of the unwinder, the dispatcher, the allocator's own entry points and thread starts.
+const MACHINERY: [&str; 18] = [
+    "torch::unwind",
+    "torch::CapturedTraceback",
+    "gather_with_cpp",
+    "c10::Dispatcher",
+    "c10::impl::",
+    "c10::KernelFunction",
+    "c10::BoxedKernel",
+    "CUDACachingAllocator::",
+    "XPUCachingAllocator::",
+    "::redispatch(",
+    "wrapper_CUDA_",
+    "wrapper_XPU_",
+    "wrapper_Composite",
+    "make_boxed_from_unboxed",
+    "TypeError_to_NotImplemented_",
+    "std::_Function_handler",
+    "std::error_code::default_error_condition",
+    "c10::intrusive_ptr",
+];
+
+/// Beginnings of functions of the C interpreter and of the C library below it.
+const INTERPRETER: [&str; 22] = [
+    "PyEval_",
+    "PyObject_",
+    "PyVectorcall_",
+    "PyRun_",
+    "PyMethod_",
+    "PyType_",
+    "PyNumber_",
+    "PyCFunction_",
+    "PyFunction_",
+    "Py_",
+    "pymain_",
+    "pyrun_",
+    "run_mod",
+    "run_eval_code_obj",
+    "method_vectorcall",
+    "cfunction_",
+    "slot_tp_",
+    "type_call",
+    "object_vacall",
+    "start_thread",
+    "clone",
+    "execute_native_thread_routine",
+];
+
+/// Folders that CPython's own sources lie in.
+const INTERPRETER_SOURCES: [&str; 6] =
+    ["/Objects/", "/Python/", "/Modules/", "/Include/internal/pycore_", "/Include/cpython/", "/csu/"];
+
+/// Folders and files of PyTorch's Python package, to know it where it was not installed into `site-packages`.
+const TORCH_PARTS: [&str; 22] = [
+    "nn/",
+    "_dynamo/",
+    "_functorch/",
+    "_higher_order_ops/",
+    "_inductor/",
+    "_library/",
+    "_ops.py",
+    "_prims",
+    "_refs/",
+    "_tensor.py",
+    "_utils.py",
+    "amp/",
+    "autograd/",
+    "cuda/",
+    "distributed/",
+    "functional.py",
+    "fx/",
+    "multiprocessing/",
+    "optim/",
+    "overrides.py",
+    "utils/",
+    "__init__.py",
+];
+
+/// Whether a frame belongs to the interpreter or the dispatcher rather than to anybody's program.
+pub fn is_internal(name: &str, filename: &str) -> bool {
+    if is_python(filename) {
+        return false;
+    }
+    // CPython marks what it keeps to itself with one leading underscore.
+    let bare = name.strip_prefix('_').unwrap_or(name);
+    bare.is_empty()
+        || bare == "??"
+        || bare == "start"
+        || bare.starts_with("_libc_start")
+        || bare.starts_with("_libc_init")
+        || INTERPRETER.iter().any(|start| bare.starts_with(start))
+        || filename.ends_with("ceval.c")
+        || INTERPRETER_SOURCES.iter().any(|folder| filename.contains(folder))
+        || MACHINERY.iter().any(|part| name.contains(part))
+}
+
+/// Whether a file is Python source (or generated Python, such as `<string>` or `<eval_with_key>.12`).
+pub fn is_python(filename: &str) -> bool {
+    filename.ends_with(".py") || filename.starts_with('<') || filename.ends_with(".pyx") || filename.ends_with(".ipynb")
+}
+
+/// Whether a Python file is the user's own: neither PyTorch's nor the standard library's.
+fn is_own(filename: &str) -> bool {
+    if !is_python(filename) || filename.starts_with("<frozen") {
+        return false;
+    }
+    let path: Cow<'_, str> =
+        if filename.contains('\\') { filename.replace('\\', "/").into() } else { Cow::Borrowed(filename) };
+    if let Some((_, package)) = path.rsplit_once("-packages/") {
+        return !package.starts_with("torch/");
+    }
+    let after_torch = path.strip_prefix("torch/").or_else(|| path.rsplit_once("/torch/").map(|(_, rest)| rest));
+    if after_torch.is_some_and(|rest| TORCH_PARTS.iter().any(|part| rest.starts_with(part))) {
+        return false;
+    }
+    // `/usr/lib/python3.12/threading.py`
+    !path.rsplit_once("/lib/python").is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// The frame that stands for a stack: the innermost line of the user's own, or else the innermost line of Python, or
+/// else the innermost frame that is no machinery, or else the innermost. `None` for the empty stack.
+pub fn telling_frame(symbols: &Symbols, stack: &[FrameId]) -> Option<FrameId> {
+    let file = |id: FrameId| symbols.text(symbols.frame(id).filename);
+    let find = |rule: &dyn Fn(FrameId) -> bool| stack.iter().copied().find(|&id| rule(id));
+    find(&|id| is_own(&file(id)))
+        .or_else(|| find(&|id| is_python(&file(id))))
+        .or_else(|| find(&|id| !is_internal(&symbols.text(symbols.frame(id).name), &file(id))))
+        .or_else(|| stack.first().copied())
+}
+
+/// `file.py:123`, with the last two parts of the path; empty where the file is not known.
+pub fn short_location(symbols: &Symbols, frame: Frame) -> String {
+    let filename = symbols.text(frame.filename);
+    if filename.is_empty() || filename == "??" {
+        return String::new();
+    }
+    let cut = filename.rmatch_indices(['/', '\\']).nth(1).map_or(0, |(i, _)| i + 1);
+    let short = filename.get(cut..).unwrap_or(&filename);
+    if frame.line == 0 { short.to_owned() } else { format!("{short}:{}", frame.line) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machinery_is_told_from_programs() {
+        let internal = [
+            ("torch::unwind::unwind()", "??"),
+            ("c10::impl::wrap_kernel_functor_unboxed_<…>::call(…)", "RegisterCUDA_0.cpp"),
+            ("at::_ops::empty_strided::redispatch(c10::DispatchKeySet)", "??"),
+            ("at::(anonymous namespace)::wrapper_CUDA__empty_strided(…)", "RegisterCUDA_0.cpp"),
+            ("_PyEval_EvalFrameDefault", "/src/Python-3.11.7/Python/ceval.c"),
+            ("_PyObject_MakeTpCall", "??"),
+            ("method_vectorcall_VARARGS_KEYWORDS", "/src/Python-3.11.7/Objects/descrobject.c"),
+            ("__libc_start_main_impl", "./csu/../csu/libc-start.c"),
+            ("_start", "??"),
+            ("??", ""),
+            ("", ""),
+        ];
+        for (name, filename) in internal {
+            assert!(is_internal(name, filename), "{name} {filename}");
+        }
+        let program = [
+            ("forward", "/home/me/model.py"),
+            ("_call_impl", "/venv/lib/python3.11/site-packages/torch/nn/modules/module.py"),
+            ("at::native::linear(at::Tensor const&)", "??"),
+            ("at::_ops::mm::call(at::Tensor const&, at::Tensor const&)", "??"),
+            ("torch::autograd::Engine::thread_main(std::shared_ptr<…>)", "??"),
+            ("PyEval_lookalike", "/home/me/model.py"),
+        ];
+        for (name, filename) in program {
+            assert!(!is_internal(name, filename), "{name} {filename}");
+        }
+    }
+
+    #[test]
+    fn the_users_own_files_are_told_from_torch_and_the_standard_library() {
+        for own in
+            ["/home/me/train.py", "train.py", "/home/me/torch/train.py", "<string>", "/x/site-packages/apex/a.py"]
+        {
+            assert!(is_own(own), "{own}");
+        }
+        for other in [
+            "/venv/lib/python3.11/site-packages/torch/nn/modules/module.py",
+            "/usr/lib/python3/dist-packages/torch/_tensor.py",
+            "/src/pytorch/torch/nn/modules/linear.py",
+            "torch/optim/adam.py",
+            "C:\\Lib\\site-packages\\torch\\_ops.py",
+            "/usr/lib/python3.12/threading.py",
+            "<frozen runpy>",
+            "memory.cpp",
+            "??",
+        ] {
+            assert!(!is_own(other), "{other}");
+        }
+    }
+}

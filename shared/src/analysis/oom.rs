@@ -1,0 +1,141 @@
+//! Why a request failed: was the device full, or was there room enough in pieces too small?
+
+use std::fmt;
+
+use crate::event::Action;
+use crate::replay::Replay;
+use crate::trace::{DeviceTrace, Tags};
+use crate::units::Bytes;
+
+/// Requests up to this many bytes are served from small pools.
+const SMALL_BYTES: u64 = 1 << 20;
+
+/// What stood in the way of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// All memory that was not in use, cached and free together, was less than the request.
+    Full,
+    /// There was enough in all, but no piece was large enough.
+    Fragmented,
+    /// A gap was large enough, but in a pool or on a stream that the request could not use.
+    OutOfReach,
+    /// The driver had enough free: a limit stood in the way.
+    Limited,
+}
+
+/// A request that failed, and what the allocator held then. Sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// The position right after the event.
+    pub position: u32,
+    /// The request, rounded.
+    pub requested: u64,
+    /// What the driver had free.
+    pub driver_free: u64,
+    /// Reserved and in no active block, all over the device.
+    pub cached: u64,
+    /// In active blocks.
+    pub active: u64,
+    /// The largest gap that the request could have used: of its stream, its pool, and its kind of size.
+    pub usable_gap: u64,
+    /// The largest gap of all.
+    pub largest_gap: u64,
+}
+
+impl OutOfMemory {
+    /// Looks at the state in which the event at `position - 1` failed; `None` if that is no out-of-memory event.
+    pub fn at(trace: &DeviceTrace, tags: &Tags, replay: &Replay, position: u32) -> Option<Self> {
+        let event = trace.events.get((position as usize).checked_sub(1)?)?;
+        if event.action != Action::Oom {
+            return None;
+        }
+        let state = replay.state_at(position);
+        let tag = tags.get(event.tag);
+        let is_small = event.size <= SMALL_BYTES;
+        let usable = state.ranges.iter().enumerate().filter(|(_, range)| {
+            range.stream == tag.stream && range.is_small == is_small && range.pool == tag.pool.unwrap_or_default()
+        });
+        let gaps = usable.flat_map(|(i, _)| state.gaps_in(i, &replay.allocations));
+        Some(Self {
+            position,
+            requested: event.size,
+            driver_free: event.address.0,
+            cached: state.totals.cached(),
+            active: state.totals.active,
+            usable_gap: gaps.map(|gap| gap.size).max().unwrap_or(0),
+            largest_gap: state.totals.largest_gap,
+        })
+    }
+
+    /// What stood in the way.
+    pub fn cause(&self) -> Cause {
+        if self.driver_free >= self.requested {
+            Cause::Limited
+        } else if self.largest_gap >= self.requested && self.usable_gap < self.requested {
+            Cause::OutOfReach
+        } else if self.cached.saturating_add(self.driver_free) >= self.requested {
+            Cause::Fragmented
+        } else {
+            Cause::Full
+        }
+    }
+}
+
+/// One or two sentences for a person.
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [asked, free, cached, active] = [self.requested, self.driver_free, self.cached, self.active].map(Bytes);
+        write!(f, "Asked for {asked}; the driver had {free} free. ")?;
+        match self.cause() {
+            Cause::Full => write!(f, "Only {cached} reserved were unused beside {active} in use: the device was full."),
+            Cause::Fragmented => write!(
+                f,
+                "{cached} reserved were unused, but the largest gap that could be used was {}: fragmented.",
+                Bytes(self.usable_gap)
+            ),
+            Cause::OutOfReach => write!(
+                f,
+                "{cached} reserved were unused, with a gap of {}, but in another pool or on another stream; the largest \
+                 that could be used was {}.",
+                Bytes(self.largest_gap),
+                Bytes(self.usable_gap)
+            ),
+            Cause::Limited => write!(
+                f,
+                "That was enough, so a limit stood in the way (set_per_process_memory_fraction, say), or somebody freed \
+                 memory meanwhile; {active} were in use."
+            ),
+        }
+    }
+}
+
+/// Positions right after out-of-memory events, and the rounded bytes that could not be had.
+pub fn positions(trace: &DeviceTrace) -> Vec<(u32, u64)> {
+    (1..)
+        .zip(trace.events.action.iter().zip(trace.events.size.iter()))
+        .filter(|(_, (action, _))| *action == Action::Oom as u8)
+        .map(|(position, (_, size))| (position, size))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_follows_from_what_was_free_where() {
+        let case = |requested, driver_free, cached, usable_gap, largest_gap| {
+            let oom = OutOfMemory { position: 1, requested, driver_free, cached, active: 100, usable_gap, largest_gap };
+            (oom.cause(), oom.to_string())
+        };
+        assert_eq!(case(10, 2, 3, 3, 3).0, Cause::Full);
+        assert_eq!(case(10, 2, 8, 7, 7).0, Cause::Fragmented);
+        assert_eq!(case(10, 2, 30, 7, 12).0, Cause::OutOfReach);
+        assert_eq!(case(10, 12, 0, 0, 0).0, Cause::Limited);
+        assert_eq!(
+            case(2 << 30, 1 << 29, 5 << 30, 3 << 29, 3 << 29).1,
+            "Asked for 2.00 GiB; the driver had 512 MiB free. 5.00 GiB reserved were unused, but the largest gap that \
+             could be used was 1.50 GiB: fragmented."
+        );
+    }
+}

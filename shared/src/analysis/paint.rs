@@ -1,0 +1,71 @@
+//! The colour of an allocation by what the user chose to colour by.
+
+use super::site::Sites;
+use crate::frames::StackId;
+use crate::query::{ColorBy, Paint};
+use crate::replay::{Allocation, Replay};
+use crate::trace::{DeviceTrace, Tags};
+use crate::units::Stream;
+
+/// What colours depend on; borrowed for one drawing.
+#[derive(Clone, Copy, Debug)]
+pub struct Painter<'a> {
+    /// What to colour by.
+    pub color_by: ColorBy,
+    /// The device's trace, for lifetimes.
+    pub trace: &'a DeviceTrace,
+    /// Its index.
+    pub replay: &'a Replay,
+    /// Tags.
+    pub tags: &'a Tags,
+    /// Call sites' colours.
+    pub sites: &'a Sites,
+    /// Streams in order of first use: each has a colour of its own while there are enough.
+    pub streams: &'a [Stream],
+}
+
+impl Painter<'_> {
+    /// The colour of an allocation, with [`Paint::PRIVATE`] in a private pool.
+    pub fn paint(&self, allocation: &Allocation) -> Paint {
+        let pool = self.replay.pool(allocation);
+        let paint = match self.color_by {
+            ColorBy::Site => self.sites.paint(allocation.stack),
+            ColorBy::Size => size_paint(allocation.requested),
+            ColorBy::Stream => {
+                let stream = self.tags.get(allocation.tag).stream;
+                Paint::slot(self.streams.iter().position(|s| *s == stream).unwrap_or(0) as u16)
+            }
+            ColorBy::Pool if pool.is_private() => {
+                Paint::slot(2 + u16::from(allocation.pool).saturating_sub(1) % (Paint::SLOTS - 2))
+            }
+            ColorBy::Pool => Paint::slot(u16::from(allocation.flags & Allocation::FLAG_SMALL == 0)),
+            ColorBy::Lifetime => self.lifetime_paint(allocation),
+        };
+        if pool.is_private() { paint.with(Paint::PRIVATE) } else { paint }
+    }
+
+    /// A step for each power of ten of microseconds (of positions, where no time passed or none is written); the last
+    /// step for what outlived the trace.
+    fn lifetime_paint(&self, allocation: &Allocation) -> Paint {
+        if allocation.end == Allocation::NEVER {
+            return Paint::ramp(Paint::RAMP - 1);
+        }
+        let span = allocation.begin..allocation.end;
+        let time = |position| self.replay.time_at(self.trace, position);
+        let held = match time(span.end).saturating_sub(time(span.start)) {
+            0 => span.len() as u64,
+            us => us.unsigned_abs(),
+        };
+        Paint::ramp((held.max(1).ilog10() as u16).min(Paint::RAMP - 2))
+    }
+
+    /// The colour of a call site's stack, whatever the user colours by.
+    pub fn site(&self, stack: StackId) -> Paint {
+        self.sites.paint(stack)
+    }
+}
+
+/// A step for each power of four, from 1 KiB to 256 GiB and beyond.
+pub fn size_paint(bytes: u64) -> Paint {
+    Paint::ramp((bytes.max(1).ilog2().saturating_sub(8) / 2) as u16)
+}

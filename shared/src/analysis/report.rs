@@ -1,0 +1,252 @@
+//! The facts of a file as the command line prints them: one structure, as JSON for programs and as text for people.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Serialize, Serializer};
+
+use super::actions;
+use super::findings::findings;
+use super::peak::{Held, held_at};
+use super::site::label;
+use super::usage::Usage;
+use crate::finding::Finding;
+use crate::frames::{FrameId, StackId, Symbols};
+use crate::replay::Replay;
+use crate::trace::{BlockState, DeviceTrace, Snapshot};
+
+/// Call sites that are reported apart.
+const LARGEST: usize = 20;
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Encoding {
+    /// `pickle` or `json`.
+    pub format: &'static str,
+    /// `gzip` or `zstd`, where it is compressed.
+    pub compression: Option<&'static str>,
+    /// The pickle's protocol.
+    pub protocol: Option<u8>,
+}
+
+/// All that is reported of one file.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileReport {
+    /// The path as it was given.
+    pub path: String,
+    /// How it is written.
+    #[serde(flatten)]
+    pub encoding: Encoding,
+    /// What is wrong with it, or worth knowing.
+    pub findings: Vec<Finding>,
+    /// Its devices, by number.
+    pub devices: Vec<DeviceReport>,
+}
+
+/// All that is reported of one device.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceReport {
+    /// Its number.
+    pub device: i64,
+    /// Events by action as written.
+    #[serde(serialize_with = "as_map")]
+    pub events: Vec<(String, u32)>,
+    /// Distinct stacks of its events, segments and blocks; the empty one doesn't count.
+    pub unique_stacks: u32,
+    /// Distinct frames of those.
+    pub unique_frames: u32,
+    /// At the end, from the segments alone.
+    pub end: EndReport,
+    /// At the start, as rebuilt.
+    pub start: StartReport,
+    /// When most was requested.
+    pub peak: PeakReport,
+    /// The largest call sites then.
+    pub peak_stacks: Vec<StackReport>,
+    /// Bytes of all others then: with those above, exactly the peak.
+    pub other_bytes: u64,
+    /// The same by line, for people: stacks that differ in how they came to a line are one.
+    #[serde(skip)]
+    pub peak_lines: Vec<LineReport>,
+}
+
+/// What a device's segments say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct EndReport {
+    /// Bytes in allocated blocks.
+    pub allocated_bytes: u64,
+    /// Bytes in active blocks.
+    pub active_bytes: u64,
+    /// Bytes in segments.
+    pub reserved_bytes: u64,
+    /// Bytes requested by active blocks; a block's size where the layout doesn't say.
+    pub requested_bytes: u64,
+    /// Number of segments.
+    pub segments: u32,
+    /// Number of blocks, inactive ones included.
+    pub blocks: u32,
+}
+
+/// What a device held before its first event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StartReport {
+    /// Bytes in allocated blocks.
+    pub allocated_bytes: u64,
+    /// Bytes in segments.
+    pub reserved_bytes: u64,
+}
+
+/// When most bytes were requested by active allocations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PeakReport {
+    /// How many.
+    pub requested_bytes: u64,
+    /// The event after which that was first so; none when it was so at the start.
+    pub event: Option<u32>,
+    /// That event's time in microseconds since the epoch; none where the layout has no times.
+    pub time_us: Option<i64>,
+    /// The same in microseconds since the first event.
+    #[serde(skip)]
+    pub since_start_us: i64,
+}
+
+/// What one call site held at the peak.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StackReport {
+    /// Requested bytes.
+    pub bytes: u64,
+    /// Number of allocations.
+    pub count: u32,
+    /// Its frames, innermost first: `file:line:function`.
+    pub stack: Vec<String>,
+}
+
+/// What one line held at the peak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineReport {
+    /// The line.
+    pub label: String,
+    /// Requested bytes.
+    pub bytes: u64,
+    /// Number of allocations.
+    pub count: u32,
+}
+
+impl FileReport {
+    /// Reports a file. `findings` is what the import found.
+    pub fn new(path: String, encoding: Encoding, mut snapshot: Snapshot, mut found: Vec<Finding>) -> Self {
+        let mut devices = Vec::new();
+        let traces = std::mem::take(&mut snapshot.devices);
+        for trace in &traces {
+            let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
+            let start = replay.state_at(0).totals;
+            found.extend(findings(trace, &snapshot.tags, &replay, &start));
+            let start = StartReport { allocated_bytes: start.allocated, reserved_bytes: start.reserved };
+            devices.push(DeviceReport::new(&snapshot, trace, &replay, start));
+        }
+        Self { path, encoding, findings: found, devices }
+    }
+}
+
+impl DeviceReport {
+    fn new(snapshot: &Snapshot, trace: &DeviceTrace, replay: &Replay, start: StartReport) -> Self {
+        let usage = Usage::build(trace, replay);
+        let held = held_at(replay, usage.peak_position);
+        let peak_stacks = largest(&snapshot.symbols, &held);
+        let reported: u64 = peak_stacks.iter().map(|stack| stack.bytes).sum();
+        let event = usage.peak_position.checked_sub(1);
+        let time_us = event.and_then(|event| trace.events.time_us.get(event as usize)).filter(|time| *time != 0);
+        let (unique_stacks, unique_frames) = unique(&snapshot.symbols, trace);
+        Self {
+            device: trace.device,
+            events: actions::count(trace, snapshot),
+            unique_stacks,
+            unique_frames,
+            end: EndReport::of(trace),
+            start,
+            peak: PeakReport {
+                requested_bytes: usage.peak_bytes,
+                event,
+                time_us,
+                since_start_us: replay.time_at(trace, usage.peak_position),
+            },
+            peak_stacks,
+            other_bytes: usage.peak_bytes.saturating_sub(reported),
+            peak_lines: by_line(&snapshot.symbols, &held),
+        }
+    }
+}
+
+impl EndReport {
+    fn of(trace: &DeviceTrace) -> Self {
+        let mut end = Self { segments: trace.segments.len() as u32, ..Self::default() };
+        for segment in &trace.segments {
+            end.reserved_bytes = end.reserved_bytes.saturating_add(segment.size);
+            end.blocks = end.blocks.saturating_add(segment.blocks.len() as u32);
+            for block in segment.blocks.iter().filter(|block| block.state != BlockState::Inactive) {
+                end.active_bytes = end.active_bytes.saturating_add(block.size);
+                end.requested_bytes = end.requested_bytes.saturating_add(block.requested);
+                if block.state == BlockState::Allocated {
+                    end.allocated_bytes = end.allocated_bytes.saturating_add(block.size);
+                }
+            }
+        }
+        end
+    }
+}
+
+/// A frame as PyTorch's own tools write it; the function alone where there is no file.
+fn frame_text(symbols: &Symbols, id: FrameId) -> String {
+    let frame = symbols.frame(id);
+    let (name, filename) = (symbols.text(frame.name), symbols.text(frame.filename));
+    match (&*filename, frame.line) {
+        ("" | "??", _) => name.into_owned(),
+        (file, 0) => format!("{file}:{name}"),
+        (file, line) => format!("{file}:{line}:{name}"),
+    }
+}
+
+/// The largest of what is held (the most first), equals by the text of their stacks.
+fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
+    let least = held.get(LARGEST - 1).map_or(0, |held| held.bytes);
+    let mut stacks: Vec<StackReport> = held
+        .iter()
+        .take_while(|held| held.bytes >= least)
+        .map(|held| StackReport {
+            bytes: held.bytes,
+            count: held.count,
+            stack: symbols.stack(held.stack).iter().map(|id| frame_text(symbols, *id)).collect(),
+        })
+        .collect();
+    stacks.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.stack.cmp(&b.stack)));
+    stacks.truncate(LARGEST);
+    stacks
+}
+
+/// What is held by line, the most first.
+fn by_line(symbols: &Symbols, held: &[Held]) -> Vec<LineReport> {
+    let mut lines: FxHashMap<String, (u64, u32)> = FxHashMap::default();
+    for Held { stack, bytes, count } in held {
+        let line = lines.entry(label(symbols, *stack)).or_default();
+        *line = (line.0.saturating_add(*bytes), line.1 + count);
+    }
+    let mut lines: Vec<LineReport> =
+        lines.into_iter().map(|(label, (bytes, count))| LineReport { label, bytes, count }).collect();
+    lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.label.cmp(&b.label)));
+    lines
+}
+
+/// How many distinct stacks and frames a device has.
+fn unique(symbols: &Symbols, trace: &DeviceTrace) -> (u32, u32) {
+    let mut stacks: FxHashSet<u32> = trace.events.stack.iter().collect();
+    for segment in &trace.segments {
+        stacks.insert(segment.stack.0);
+        stacks.extend(segment.blocks.iter().map(|block| block.stack.0));
+    }
+    stacks.remove(&0);
+    let frames: FxHashSet<u32> =
+        stacks.iter().flat_map(|&stack| symbols.stack(StackId(stack))).map(|frame| frame.0).collect();
+    (stacks.len() as u32, frames.len() as u32)
+}
+
+fn as_map<S: Serializer>(pairs: &[(String, u32)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(name, count)| (name, count)))
+}

@@ -1,0 +1,96 @@
+//! A report as a person reads it in a terminal: what was held at the peak, from which line, and what to look at first.
+
+use std::fmt;
+
+use super::report::{DeviceReport, Encoding, FileReport};
+use crate::units::{Bytes, Count, Micros};
+
+/// Lines shown of what was held at the peak. The JSON has more.
+const LINES: usize = 12;
+
+/// `pickle (protocol 4), gzip`.
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.format == "json" { "JSON" } else { self.format })?;
+        if let Some(protocol) = self.protocol {
+            write!(f, " (protocol {protocol})")?;
+        }
+        match self.compression {
+            Some(compression) => write!(f, ", {compression}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for FileReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.path, self.encoding)?;
+        for finding in &self.findings {
+            writeln!(f, "  ! {}", finding.message)?;
+        }
+        if self.devices.is_empty() {
+            writeln!(f, "  No device: the program had allocated nothing when the snapshot was taken.")?;
+        }
+        self.devices.iter().try_for_each(|device| write!(f, "\n{device}"))
+    }
+}
+
+impl fmt::Display for DeviceReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let events: u64 = self.events.iter().map(|(_, count)| u64::from(*count)).sum();
+        writeln!(
+            f,
+            "Device {}: {} events, {} distinct stacks",
+            self.device,
+            Count(events),
+            Count(u64::from(self.unique_stacks))
+        )?;
+        let (start, end) = (&self.start, &self.end);
+        let peak = Bytes(self.peak.requested_bytes);
+        match self.peak.event {
+            None => writeln!(f, "  peak   {peak} requested, at the start")?,
+            Some(event) => {
+                let event = Count(u64::from(event));
+                match self.peak.time_us {
+                    Some(_) => {
+                        let time = Micros(self.peak.since_start_us);
+                        writeln!(f, "  peak   {peak} requested, after event {event}, {time} into the trace")?;
+                    }
+                    None => writeln!(f, "  peak   {peak} requested, after event {event}")?,
+                }
+            }
+        }
+        writeln!(f, "  start  {} allocated of {} reserved", Bytes(start.allocated_bytes), Bytes(start.reserved_bytes))?;
+        writeln!(
+            f,
+            "  end    {} allocated of {} reserved, in {} segments of {} blocks",
+            Bytes(end.allocated_bytes),
+            Bytes(end.reserved_bytes),
+            Count(u64::from(end.segments)),
+            Count(u64::from(end.blocks))
+        )?;
+        self.held_at_the_peak(f)
+    }
+}
+
+impl DeviceReport {
+    fn held_at_the_peak(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.peak_lines.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "  held at the peak, by line:")?;
+        let share = |bytes: u64| bytes as f64 * 100.0 / self.peak.requested_bytes.max(1) as f64;
+        for line in self.peak_lines.iter().take(LINES) {
+            let (bytes, count) = (Bytes(line.bytes), Count(u64::from(line.count)));
+            writeln!(f, "  {bytes:>10} {:5.1} % {count:>9} ×  {}", share(line.bytes), line.label)?;
+        }
+        let rest = self.peak_lines.get(LINES..).unwrap_or(&[]);
+        if !rest.is_empty() {
+            let bytes = rest.iter().fold(0u64, |sum, line| sum.saturating_add(line.bytes));
+            let count = Count(rest.iter().map(|line| u64::from(line.count)).sum());
+            let others = Count(rest.len() as u64);
+            writeln!(f, "  {:>10} {:5.1} % {count:>9} ×  {others} other lines", Bytes(bytes), share(bytes))?;
+        }
+        Ok(())
+    }
+}

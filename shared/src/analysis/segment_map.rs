@@ -1,0 +1,184 @@
+//! Where each segment lies in the segment map, in pixels.
+//!
+//! Both layouts are one idea: a line of pixels, folded into rows. To scale, all segments lie on it one after the other;
+//! packed, each begins a row of its own, is as long as a row, and takes more rows when it is magnified.
+
+use crate::query::{SegmentLayout, Window};
+
+/// Pixels between two segments that lie side by side.
+const SPACE: f64 = 2.0;
+/// The least width of a segment: what is drawn narrower can't be seen.
+const LEAST: f64 = 2.0;
+/// The largest magnification. Beyond it single-precision pixels grow coarse.
+const MOST_ZOOM: f64 = 10_000.0;
+
+/// Height of a row and the distance to the next, in pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rows {
+    height: f64,
+    pitch: f64,
+    /// Where rows begin: what lies to the left belongs to labels.
+    left: f64,
+}
+
+impl Rows {
+    const TO_SCALE: Self = Self { height: 22.0, pitch: 28.0, left: 0.0 };
+    const PACKED: Self = Self { height: 20.0, pitch: 24.0, left: SegmentMap::LABEL_WIDTH };
+}
+
+/// The places of all segments.
+#[derive(Clone, Debug)]
+pub struct SegmentMap {
+    rows: Rows,
+    /// Pixels in a row.
+    row_width: f64,
+    /// By segment: where it begins and ends on the line.
+    places: Vec<(f64, f64)>,
+}
+
+/// A part of a segment that lies in one row: pixels of the whole layout.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part {
+    /// Left and right edge.
+    pub x: (f32, f32),
+    /// Top and bottom edge.
+    pub y: (f32, f32),
+}
+
+impl SegmentMap {
+    /// Width of the column of labels in the packed layout, in pixels.
+    pub const LABEL_WIDTH: f64 = 148.0;
+
+    /// Lays out segments of these sizes for a view of `width` by `height` pixels.
+    pub fn new(layout: SegmentLayout, sizes: &[u64], width: f32, height: f64, zoom: f32) -> Self {
+        let rows = match layout {
+            SegmentLayout::ToScale => Rows::TO_SCALE,
+            SegmentLayout::Packed => Rows::PACKED,
+        };
+        // Where width or zoom is not a number, `max` gives the other side.
+        let row_width = (f64::from(width) - rows.left).max(1.0);
+        let zoom = f64::from(zoom.max(1.0)).clamp(1.0, MOST_ZOOM);
+        let places = match layout {
+            SegmentLayout::ToScale => {
+                let per_byte = pixels_per_byte(sizes, row_width, height.max(0.0), rows) * zoom;
+                side_by_side(sizes, per_byte)
+            }
+            SegmentLayout::Packed => {
+                let length = row_width * zoom;
+                let step = (length / row_width).ceil() * row_width;
+                (0..sizes.len()).map(|i| (i as f64 * step, i as f64 * step + length)).collect()
+            }
+        };
+        Self { rows, row_width, places }
+    }
+
+    /// Height of the whole layout in pixels.
+    pub fn height(&self) -> f64 {
+        match self.places.last() {
+            Some((_, end)) => (end / self.row_width).ceil() * self.rows.pitch - (self.rows.pitch - self.rows.height),
+            None => 0.0,
+        }
+    }
+
+    /// Segment `i`'s beginning and end on the line.
+    pub fn place(&self, i: usize) -> (f64, f64) {
+        self.places.get(i).copied().unwrap_or_default()
+    }
+
+    /// The stretch of the line whose rows can be seen in a window of the layout's height.
+    pub fn visible(&self, window: Window) -> (f64, f64) {
+        let row = |y: f64| (y / self.rows.pitch).clamp(0.0, f64::from(u32::MAX));
+        (row(window.start).floor() * self.row_width, row(window.end).ceil() * self.row_width)
+    }
+
+    /// The parts, row by row, of the stretch of the line from `start` to `end`.
+    pub fn parts(&self, start: f64, end: f64) -> impl Iterator<Item = Part> + '_ {
+        let mut row = (start / self.row_width).floor();
+        let mut at = start;
+        std::iter::from_fn(move || {
+            // A stretch that ends with its row has nothing in the next.
+            (at < end).then(|| {
+                let row_start = row * self.row_width;
+                let to = end.min(row_start + self.row_width);
+                let x = |t: f64| (self.rows.left + t - row_start) as f32;
+                let top = row * self.rows.pitch;
+                let part = Part { x: (x(at), x(to)), y: (top as f32, (top + self.rows.height) as f32) };
+                row += 1.0;
+                at = to.max(row * self.row_width);
+                part
+            })
+        })
+    }
+}
+
+/// The scale at which all segments fit the view, or nearly: when there are so many that even their least widths don't
+/// fit, half of the view is left to be true to scale.
+fn pixels_per_byte(sizes: &[u64], row_width: f64, height: f64, rows: Rows) -> f64 {
+    let reserved: f64 = sizes.iter().map(|&size| size as f64).sum();
+    let rows_in_view = ((height + rows.pitch - rows.height) / rows.pitch).floor().max(1.0);
+    let room = rows_in_view * row_width;
+    let for_bytes = (room - sizes.len() as f64 * (SPACE + LEAST)).max(room / 2.0);
+    if reserved > 0.0 { for_bytes / reserved } else { 0.0 }
+}
+
+fn side_by_side(sizes: &[u64], per_byte: f64) -> Vec<(f64, f64)> {
+    let mut at = 0.0;
+    sizes
+        .iter()
+        .map(|&size| {
+            let place = (at, at + (size as f64 * per_byte).max(LEAST));
+            at = place.1 + SPACE;
+            place
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn to_scale_is_one_scale_and_fits_the_view() {
+        let sizes = [20 << 20, 2 << 20, 200 << 20, 2 << 20];
+        let map = SegmentMap::new(SegmentLayout::ToScale, &sizes, 500.0, 100.0, 1.0);
+        let width = |i| map.place(i).1 - map.place(i).0;
+        assert!((width(0) / width(1) - 10.0).abs() < 1e-9);
+        assert!((width(2) / width(0) - 10.0).abs() < 1e-9);
+        assert!(map.height() <= 100.0, "{}", map.height());
+        let zoomed = SegmentMap::new(SegmentLayout::ToScale, &sizes, 500.0, 100.0, 3.0);
+        assert!((zoomed.place(2).1 - zoomed.place(2).0 - 3.0 * width(2)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_long_segment_goes_on_in_the_next_row() {
+        let map = SegmentMap::new(SegmentLayout::ToScale, &[1 << 30], 100.0, 78.0, 1.0);
+        let (start, end) = map.place(0);
+        let parts: Vec<Part> = map.parts(start, end).collect();
+        assert_eq!(parts.len(), 3, "three rows of 28 px fit into 78 px");
+        let drawn: f32 = parts.iter().map(|p| p.x.1 - p.x.0).sum();
+        assert!((f64::from(drawn) - (end - start)).abs() < 1e-3);
+        assert_eq!(parts.iter().map(|p| p.y.0).collect::<Vec<_>>(), [0.0, 28.0, 56.0]);
+    }
+
+    #[test]
+    fn packed_gives_each_segment_its_rows() {
+        let map = SegmentMap::new(SegmentLayout::Packed, &[5, 1000], 648.0, 100.0, 1.0);
+        let rows: Vec<Vec<Part>> = (0..2).map(|i| map.parts(map.place(i).0, map.place(i).1).collect()).collect();
+        assert_eq!(rows[0], [Part { x: (148.0, 648.0), y: (0.0, 20.0) }]);
+        assert_eq!(rows[1], [Part { x: (148.0, 648.0), y: (24.0, 44.0) }]);
+        assert_eq!(map.height(), 44.0);
+        let twice = SegmentMap::new(SegmentLayout::Packed, &[5, 1000], 648.0, 100.0, 2.0);
+        assert_eq!(twice.height(), 92.0);
+    }
+
+    #[test]
+    fn odd_views_are_laid_out_too() {
+        for (width, height, zoom) in [(0.0, 0.0, 0.0), (f32::NAN, f64::NAN, f32::NAN), (-5.0, -5.0, -5.0)] {
+            for layout in [SegmentLayout::ToScale, SegmentLayout::Packed] {
+                let map = SegmentMap::new(layout, &[0, u64::MAX], width, height, zoom);
+                assert!(map.height().is_finite() && map.height() > 0.0);
+            }
+        }
+        assert_eq!(SegmentMap::new(SegmentLayout::ToScale, &[], 100.0, 100.0, 1.0).height(), 0.0);
+    }
+}

@@ -1,0 +1,187 @@
+//! Call sites: the line that stands for a stack, and its colour.
+//!
+//! A stack's colour must be the same in every view and whenever the same file is opened, and the sites that take the
+//! most room must not share one. So each line asks for the colour that its text hashes to; the largest take theirs
+//! first, in order of size, and move on to the next free one where it is taken; all others get what they ask for.
+
+use std::hash::Hasher;
+
+use rustc_hash::{FxHashMap, FxHasher};
+
+use super::folding::{short_location, telling_frame};
+use super::usage::Usage;
+use crate::frames::{Frame, FrameId, StackId, Symbols};
+use crate::query::Paint;
+
+/// What is shown for an allocation without a stack.
+pub const NO_STACK: &str = "no stack recorded";
+
+/// The line and colour of every stack of a file.
+#[derive(Debug, Default)]
+pub struct Sites {
+    /// By stack: an index into `lines`.
+    line: Vec<u32>,
+    lines: Vec<Line>,
+}
+
+#[derive(Debug)]
+struct Line {
+    label: String,
+    paint: Paint,
+}
+
+impl Sites {
+    /// Names all stacks, and gives out colours by what all devices used.
+    pub fn build<'a>(symbols: &Symbols, usages: impl Iterator<Item = &'a Usage>) -> Self {
+        let mut sites = Self::default();
+        let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
+        for stack in (0..symbols.stack_count() as u32).map(StackId) {
+            let text = label(symbols, stack);
+            let next = sites.lines.len() as u32;
+            let number = *numbers.entry(text).or_insert_with_key(|text| {
+                let paint = if stack.0 == 0 { Paint::OTHER } else { Paint::slot(preferred_slot(text)) };
+                sites.lines.push(Line { label: text.clone(), paint });
+                next
+            });
+            sites.line.push(number);
+        }
+        let mut area = vec![0.0; sites.lines.len()];
+        for (stack, site) in usages.flat_map(Usage::iter).filter(|(stack, _)| stack.0 != 0) {
+            if let Some(sum) = sites.line.get(stack.0 as usize).and_then(|&line| area.get_mut(line as usize)) {
+                *sum += site.area;
+            }
+        }
+        sites.give_out_colors(&area);
+        sites
+    }
+
+    fn give_out_colors(&mut self, area: &[f64]) {
+        let mut ranked: Vec<(&mut Line, f64)> =
+            self.lines.iter_mut().zip(area.iter().copied()).filter(|(_, area)| *area > 0.0).collect();
+        ranked.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label)));
+        let mut taken = [false; Paint::SLOTS as usize];
+        for (line, _) in ranked.into_iter().take(taken.len()) {
+            let wanted = line.paint.0;
+            let free = (0..Paint::SLOTS).map(|i| (wanted + i) % Paint::SLOTS);
+            for slot in free {
+                if let Some(mark) = taken.get_mut(slot as usize).filter(|mark| !**mark) {
+                    *mark = true;
+                    line.paint = Paint::slot(slot);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The line that stands for a stack: `forward  models/gpt.py:54`.
+    pub fn label(&self, stack: StackId) -> &str {
+        self.get(stack).map_or(NO_STACK, |line| &line.label)
+    }
+
+    /// The colour of a stack.
+    pub fn paint(&self, stack: StackId) -> Paint {
+        self.get(stack).map_or(Paint::OTHER, |line| line.paint)
+    }
+
+    /// A number that stacks with the same line share.
+    pub fn line(&self, stack: StackId) -> u32 {
+        self.line.get(stack.0 as usize).copied().unwrap_or(0)
+    }
+
+    fn get(&self, stack: StackId) -> Option<&Line> {
+        self.lines.get(*self.line.get(stack.0 as usize)? as usize)
+    }
+}
+
+/// The line that stands for a stack.
+pub fn label(symbols: &Symbols, stack: StackId) -> String {
+    match telling_frame(symbols, symbols.stack(stack)) {
+        Some(id) => frame_label(symbols, symbols.frame(id)),
+        None => NO_STACK.to_owned(),
+    }
+}
+
+/// A frame in one line: `forward  models/gpt.py:54`.
+pub fn frame_label(symbols: &Symbols, frame: Frame) -> String {
+    let name = symbols.text(frame.name);
+    let location = short_location(symbols, frame);
+    if location.is_empty() { name.into_owned() } else { format!("{name}  {location}") }
+}
+
+/// The colour of a frame as such, where many stacks run through it.
+pub fn frame_paint(symbols: &Symbols, frame: FrameId) -> Paint {
+    Paint::slot(preferred_slot(&frame_label(symbols, symbols.frame(frame))))
+}
+
+/// The colour that a line's text asks for. By its text and not by its number, which depends on the file's order.
+fn preferred_slot(text: &str) -> u16 {
+    let mut hasher = FxHasher::default();
+    hasher.write(text.as_bytes());
+    // The high bits are the well mixed ones.
+    (hasher.finish() >> 32) as u16 % Paint::SLOTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::stack;
+
+    #[test]
+    fn a_stack_is_told_by_the_innermost_line_of_the_users_own() {
+        let torch = "linear@/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py:134";
+        let cases: [(&[&str], &str); 6] = [
+            (&["at::native::linear()@??", torch, "forward@/home/me/models/gpt.py:54", "main@/home/me/train.py:9"],
+             "forward  models/gpt.py:54"),
+            (&["at::native::linear()@??", torch], "linear  modules/linear.py:134"),
+            (&["torch::unwind::unwind()@??", "at::native::empty()@??"], "at::native::empty()"),
+            (&["_PyEval_EvalFrameDefault@ceval.c:1", "_start@??"], "_PyEval_EvalFrameDefault  ceval.c:1"),
+            (&["step@train.py:3"], "step  train.py:3"),
+            (&[], NO_STACK),
+        ];
+        let mut symbols = Symbols::default();
+        for (frames, want) in cases {
+            let stack = stack(&mut symbols, frames);
+            assert_eq!(label(&symbols, stack), want);
+        }
+    }
+
+    /// Forty sites, each with one allocation of its own size, named by `name`.
+    fn sites(names: impl Iterator<Item = String>) -> (Vec<String>, Sites) {
+        let mut lines = vec!["segment_alloc 0x10000000 209715200".to_owned()];
+        for (i, name) in names.enumerate() {
+            lines.push(format!("alloc {} {} {name}", 0x1000_0000 + i * 2_097_152, 2_000_000 - i * 1_000));
+        }
+        let mut snapshot = crate::testing::snapshot(&lines.join("\n"));
+        let trace = snapshot.devices.remove(0);
+        let replay = crate::replay::Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
+        let usage = Usage::build(&trace, &replay);
+        let sites = Sites::build(&snapshot.symbols, std::iter::once(&usage));
+        let labels = (0..snapshot.symbols.stack_count() as u32).map(|i| sites.label(StackId(i)).to_owned()).collect();
+        (labels, sites)
+    }
+
+    #[test]
+    fn the_largest_sites_have_colors_of_their_own_and_keep_them() {
+        let name = |i: usize| format!("layer{i}@/m/model.py:{i}");
+        let (labels, first) = sites((0..40).map(name));
+        assert_eq!(labels.len(), 41);
+        assert_eq!(first.paint(StackId(0)), Paint::OTHER);
+        let mut paints: Vec<u16> = (1..=Paint::SLOTS.into()).map(|i| first.paint(StackId(i)).0).collect();
+        paints.sort_unstable();
+        assert_eq!(paints, (0..Paint::SLOTS).collect::<Vec<_>>());
+        // The small ones have the colour that their text asks for, whatever the large ones took.
+        for i in 34..=40 {
+            assert_eq!(first.paint(StackId(i)).0, preferred_slot(&labels[i as usize]));
+        }
+        let (_, again) = sites((0..40).map(name));
+        assert!((0..=40).all(|i| first.paint(StackId(i)) == again.paint(StackId(i))));
+    }
+
+    #[test]
+    fn stacks_that_differ_below_their_line_share_its_color() {
+        let (labels, sites) = sites(["a@/m/x.py:1 b@/m/y.py:2".to_owned(), "a@/m/x.py:1 c@/m/y.py:3".to_owned()].into_iter());
+        assert_eq!(labels[1], labels[2]);
+        assert_eq!(sites.paint(StackId(1)), sites.paint(StackId(2)));
+        assert_eq!(sites.line(StackId(1)), sites.line(StackId(2)));
+    }
+}

@@ -1,0 +1,325 @@
+//! The language of the search box: one term, told by its first characters, from text to meaning.
+//!
+//! [`SearchHelp::FORMS`](super::SearchHelp::FORMS) shows a person each form. What is not one of the special forms is
+//! plain text, so that `at::native` or `model.py:54` can be typed as they are read.
+
+use regex_lite::{Regex, RegexBuilder};
+
+use crate::frames::{Frame, Symbols};
+use crate::units::{PoolId, Stream};
+
+/// Bytes that a compiled regular expression may take: enough for any that a person types.
+const REGEX_BYTES: usize = 1 << 20;
+/// Characters of a term. A longer one is a paste that went wrong.
+const TERM_CHARS: usize = 1_000;
+
+/// A search term that was understood. A set of allocations, all in all.
+#[derive(Clone, Debug)]
+pub enum Term {
+    /// Those with a frame that the pattern fits.
+    Frame(Pattern),
+    /// Those whose requested bytes compare so with a number.
+    Size(Comparison, u64),
+    /// Those whose block holds an address.
+    Address(u64),
+    /// Those of a stream.
+    Stream(Stream),
+    /// Those of a pool.
+    Pool(Pool),
+    /// Those that cross one end of the trace.
+    Live(End),
+}
+
+/// How a requested size compares with a term's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `=`
+    Equal,
+    /// `>=`
+    AtLeast,
+    /// `>`
+    More,
+}
+
+impl Comparison {
+    /// Whether `size` stands so to `bound`.
+    pub const fn holds(self, size: u64, bound: u64) -> bool {
+        match self {
+            Self::Less => size < bound,
+            Self::AtMost => size <= bound,
+            Self::Equal => size == bound,
+            Self::AtLeast => size >= bound,
+            Self::More => size > bound,
+        }
+    }
+}
+
+/// Which pools a term names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pool {
+    /// Those for requests up to 1 MiB.
+    Small,
+    /// Those for larger requests.
+    Large,
+    /// Every pool but the default one.
+    Private,
+    /// One pool.
+    Id(PoolId),
+}
+
+/// One end of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Made before its first event.
+    Start,
+    /// Never freed in it.
+    End,
+}
+
+/// What is looked for in a frame's function and file.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    matcher: Matcher,
+    /// Whether the line number takes part: only where the pattern has a colon, or every `8` would match line 80.
+    with_line: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Matcher {
+    /// Lower case.
+    Text(String),
+    Regex(Regex),
+}
+
+impl Pattern {
+    /// A part of a name, in whatever case.
+    pub fn text(text: &str) -> Self {
+        Self { matcher: Matcher::Text(text.to_lowercase()), with_line: text.contains(':') }
+    }
+
+    fn fits(&self, text: &str) -> bool {
+        match &self.matcher {
+            // Most names are ASCII, and are compared without a copy.
+            Matcher::Text(part) if part.is_ascii() && text.is_ascii() => {
+                part.is_empty() || text.as_bytes().windows(part.len()).any(|w| w.eq_ignore_ascii_case(part.as_bytes()))
+            }
+            Matcher::Text(part) => text.to_lowercase().contains(part),
+            Matcher::Regex(regex) => regex.is_match(text),
+        }
+    }
+
+    /// Whether the frame's function or file (or `file:line`, where the pattern has a colon) fits.
+    pub fn fits_frame(&self, symbols: &Symbols, frame: Frame) -> bool {
+        let filename = symbols.text(frame.filename);
+        self.fits(&symbols.text(frame.name))
+            || self.fits(&filename)
+            || self.with_line && self.fits(&format!("{filename}:{}", frame.line))
+    }
+}
+
+impl Term {
+    /// Reads a term. The error is a sentence for the person who typed it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err("Type a function, a file, a size, an address, a stream or a pool.".to_owned());
+        }
+        if text.chars().nth(TERM_CHARS).is_some() {
+            return Err(format!("A search term can have {TERM_CHARS} characters at most."));
+        }
+        if let Some(regex) = regex_form(text) {
+            return regex.map(|matcher| Self::Frame(Pattern { matcher, with_line: text.contains(':') }));
+        }
+        if let Some((comparison, size)) = size_form(text) {
+            return Ok(Self::Size(comparison, parse_bytes(size)?));
+        }
+        if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+            return u64::from_str_radix(digits, 16)
+                .map(Self::Address)
+                .map_err(|_| format!("“{text}” is no address: write up to 16 hexadecimal digits after 0x."));
+        }
+        if let Some(name) = text.strip_prefix("stream:") {
+            return stream_form(name.trim());
+        }
+        if let Some(name) = text.strip_prefix("pool:") {
+            return pool_form(name.trim());
+        }
+        if let Some(name) = text.strip_prefix("live:") {
+            return match name.trim() {
+                "start" => Ok(Self::Live(End::Start)),
+                "end" => Ok(Self::Live(End::End)),
+                _ => Err("Write live:start or live:end.".to_owned()),
+            };
+        }
+        Ok(Self::Frame(Pattern::text(text)))
+    }
+}
+
+/// `/…/`, or `/…/i` for any case; `None` for anything else, a path of slashes included.
+fn regex_form(text: &str) -> Option<Result<Matcher, String>> {
+    let rest = text.strip_prefix('/')?;
+    let (pattern, any_case) = match rest.strip_suffix("/i") {
+        Some(pattern) => (pattern, true),
+        None => (rest.strip_suffix('/')?, false),
+    };
+    if pattern.is_empty() {
+        return None;
+    }
+    let regex = RegexBuilder::new(pattern).case_insensitive(any_case).size_limit(REGEX_BYTES).build();
+    Some(regex.map(Matcher::Regex).map_err(|e| {
+        let why = e.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("The regular expression can't be read: {why}.")
+    }))
+}
+
+/// The comparison that a term begins with, and what follows it.
+fn size_form(text: &str) -> Option<(Comparison, &str)> {
+    // The longer signs first: `>=` begins with `>`.
+    const SIGNS: [(&str, Comparison); 5] = [
+        (">=", Comparison::AtLeast),
+        ("<=", Comparison::AtMost),
+        (">", Comparison::More),
+        ("<", Comparison::Less),
+        ("=", Comparison::Equal),
+    ];
+    let (comparison, rest) = SIGNS.iter().find_map(|(sign, c)| Some((*c, text.strip_prefix(sign)?)))?;
+    let rest = rest.trim_start();
+    // `<module>` and `<lambda>` are functions' names.
+    let is_number = rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+'));
+    is_number.then_some((comparison, rest))
+}
+
+/// A number of bytes with or without a unit. `KiB` is 1,024 and `KB` 1,000; a bare `K` is read as `KiB`.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ',' | '_'))).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number = number.replace([',', '_'], "");
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" | "byte" | "bytes" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return Err(format!("“{text}” is no size: write a number with B, KiB, MiB or GiB.")),
+    };
+    let too_large = || format!("“{text}” is more than any memory holds.");
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor).ok_or_else(too_large);
+    }
+    match number.parse::<f64>() {
+        Ok(value) if value * factor as f64 >= u64::MAX as f64 => Err(too_large()),
+        Ok(value) if value >= 0.0 => Ok((value * factor as f64).round() as u64),
+        _ => Err(format!("“{text}” is no size: write a number, as in >100MiB.")),
+    }
+}
+
+fn stream_form(name: &str) -> Result<Term, String> {
+    if name == "default" {
+        return Ok(Term::Stream(Stream(0)));
+    }
+    name.parse()
+        .map(|n| Term::Stream(Stream(n)))
+        .map_err(|_| "Write a stream's number, as in stream:7, or stream:default.".to_owned())
+}
+
+fn pool_form(name: &str) -> Result<Term, String> {
+    let id = || {
+        let (a, b) = name.strip_prefix('(')?.strip_suffix(')')?.split_once(',')?;
+        Some(PoolId(a.trim().parse().ok()?, b.trim().parse().ok()?))
+    };
+    match name {
+        "small" => Ok(Term::Pool(Pool::Small)),
+        "large" => Ok(Term::Pool(Pool::Large)),
+        "private" => Ok(Term::Pool(Pool::Private)),
+        "default" => Ok(Term::Pool(Pool::Id(PoolId::default()))),
+        _ => id()
+            .map(|id| Term::Pool(Pool::Id(id)))
+            .ok_or_else(|| "Write pool:small, pool:large, pool:private, or a pool's id as in pool:(0, 1).".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A term's meaning in one line.
+    fn read(text: &str) -> String {
+        match Term::parse(text) {
+            Ok(Term::Frame(Pattern { matcher: Matcher::Text(t), with_line })) => format!("text {t} {with_line}"),
+            Ok(Term::Frame(Pattern { matcher: Matcher::Regex(r), with_line })) => format!("regex {r} {with_line}"),
+            Ok(Term::Size(c, n)) => format!("{c:?} {n}"),
+            Ok(Term::Address(a)) => format!("address {a}"),
+            Ok(Term::Stream(s)) => format!("stream {}", s.0),
+            Ok(Term::Pool(p)) => format!("{p:?}"),
+            Ok(Term::Live(e)) => format!("live {e:?}"),
+            Err(sentence) => format!("error: {sentence}"),
+        }
+    }
+
+    #[test]
+    fn each_form_is_read() {
+        let cases = [
+            (" Attention ", "text attention false"),
+            ("at::native", "text at::native true"),
+            ("/home/me", "text /home/me false"),
+            ("<module>", "text <module> false"),
+            ("<lambda>", "text <lambda> false"),
+            ("//", "text // false"),
+            ("/self_?attn/", "regex self_?attn false"),
+            (">100MiB", "More 104857600"),
+            (">= 1.5 GiB", "AtLeast 1610612736"),
+            ("<512", "Less 512"),
+            ("<=2kB", "AtMost 2000"),
+            ("=1,024 KiB", "Equal 1048576"),
+            (">16m", "More 16777216"),
+            ("0xFFFF800000000000", "address 18446603336221196288"),
+            ("stream:7", "stream 7"),
+            ("stream:-3", "stream -3"),
+            ("stream:default", "stream 0"),
+            ("pool:private", "Private"),
+            ("pool:(0, 1)", "Id(PoolId(0, 1))"),
+            ("live:end", "live End"),
+            ("live:start", "live Start"),
+        ];
+        for (term, want) in cases {
+            assert_eq!(read(term), want, "{term}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_answered_with_a_sentence() {
+        let long = "x".repeat(TERM_CHARS + 1);
+        let bomb = "/(((a{1000}){1000}){1000})/";
+        for term in ["", "  ", "/(/", bomb, ">", ">ten", ">1xB", ">-1", ">99999999999GiB", ">1.2.3", "0x", "0xg"] {
+            assert!(read(term).starts_with("error: ") || term == ">ten", "{term}: {}", read(term));
+        }
+        for term in ["0x10000000000000000", "stream:", "stream:seven", "pool:huge", "pool:(1)", "live:", &long] {
+            assert!(read(term).starts_with("error: "), "{term}");
+        }
+        assert!(!read("/(/").contains('\n'));
+    }
+
+    #[test]
+    fn frames_match_by_function_file_and_line() {
+        let mut s = Symbols::default();
+        let frame = Frame { name: s.intern("Präfix".as_bytes()), filename: s.intern(b"/a/Model.py"), line: 54 };
+        let fits = |term: &str| match Term::parse(term) {
+            Ok(Term::Frame(pattern)) => pattern.fits_frame(&s, frame),
+            other => panic!("{other:?}"),
+        };
+        for term in ["model", "PRÄ", "MODEL.PY:54", "/^Pr/", "/model/i", "/py:5[0-9]/"] {
+            assert!(fits(term), "{term}");
+        }
+        for term in ["models", "54", "model.py:55", "/^pr/", "/model/"] {
+            assert!(!fits(term), "{term}");
+        }
+    }
+}

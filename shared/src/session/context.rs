@@ -1,0 +1,90 @@
+//! What every answer is made from: one device's trace, index and names, borrowed together.
+
+use crate::analysis::actions::written_name;
+use crate::analysis::folding::is_internal;
+use crate::analysis::matches::Field;
+use crate::analysis::paint::Painter;
+use crate::analysis::site::Sites;
+use crate::analysis::usage::Usage;
+use crate::frames::{StackId, Symbols};
+use crate::query::{ColorBy, DeviceSummary, EventRow, FrameText};
+use crate::replay::Replay;
+use crate::trace::{DeviceTrace, Snapshot};
+
+/// One device, as the rules see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// The file.
+    pub snapshot: &'a Snapshot,
+    /// The device's trace.
+    pub trace: &'a DeviceTrace,
+    /// Its index.
+    pub replay: &'a Replay,
+    /// What its call sites used.
+    pub usage: &'a Usage,
+    /// Lines and colours of call sites.
+    pub sites: &'a Sites,
+    /// What has been said of it already.
+    pub summary: &'a DeviceSummary,
+}
+
+impl<'a> Context<'a> {
+    /// Strings, frames and stacks.
+    pub fn symbols(&self) -> &'a Symbols {
+        &self.snapshot.symbols
+    }
+
+    /// Where search terms are looked for.
+    pub fn field(&self) -> Field<'a> {
+        Field { symbols: &self.snapshot.symbols, tags: &self.snapshot.tags, replay: self.replay }
+    }
+
+    /// Colours of allocations.
+    pub fn painter(&self, color_by: ColorBy) -> Painter<'a> {
+        Painter {
+            color_by,
+            trace: self.trace,
+            replay: self.replay,
+            tags: &self.snapshot.tags,
+            sites: self.sites,
+            streams: &self.summary.streams,
+        }
+    }
+
+    /// Microseconds since the first event at a position.
+    pub fn time_us(&self, position: u32) -> f64 {
+        self.replay.time_at(self.trace, position) as f64
+    }
+
+    /// The frames of a stack as text, innermost first.
+    pub fn frames(&self, stack: StackId) -> Vec<FrameText> {
+        let symbols = self.symbols();
+        let text = |id: &_| {
+            let frame = symbols.frame(*id);
+            let (name, filename) = (symbols.text(frame.name), symbols.text(frame.filename));
+            let is_internal = is_internal(&name, &filename);
+            FrameText { name: name.into_owned(), filename: filename.into_owned(), line: frame.line, is_internal }
+        };
+        symbols.stack(stack).iter().map(text).collect()
+    }
+
+    /// The row of an event in the event list, if there is such an event.
+    pub fn event_row(&self, index: u32) -> Option<EventRow> {
+        let event = self.trace.events.get(index as usize)?;
+        let allocation = self.replay.event_allocation.get(index as usize).filter(|id| *id != Replay::NONE);
+        // A free has the stack of who freed, or none; its colour is that of the allocation.
+        let asked = allocation.and_then(|id| self.replay.allocations.stack.get(id as usize)).map(StackId);
+        let shown = if event.stack.0 == 0 { asked.unwrap_or_default() } else { event.stack };
+        Some(EventRow {
+            index,
+            time_us: self.time_us(index + 1),
+            action: written_name(&event, &self.snapshot.tags, self.symbols()).into_owned(),
+            address: event.address,
+            size: event.size,
+            stream: self.snapshot.tags.get(event.tag).stream,
+            site: self.sites.label(shown).to_owned(),
+            allocation,
+            paint: self.sites.paint(asked.unwrap_or(shown)),
+        })
+    }
+}

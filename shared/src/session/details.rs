@@ -1,0 +1,98 @@
+//! All that is known of one allocation or of one call site: the details pane.
+
+use super::Caches;
+use super::context::Context;
+use crate::frames::{StackId, StrId};
+use crate::query::{AllocationDetail, Answer, SiteDetail};
+use crate::replay::Allocation;
+
+/// How many of a site's live allocations are listed.
+const LARGEST: usize = 20;
+
+/// To [`Query::Allocation`](crate::query::Query::Allocation).
+pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> Answer {
+    let Some(a) = context.replay.allocations.get(id) else {
+        return Answer::Refused("This trace has no such allocation.".to_owned());
+    };
+    let tag = context.snapshot.tags.get(a.tag);
+    let known = |position: u32| (position != Allocation::NEVER).then_some(position);
+    let begin = (a.begin > 0).then_some(a.begin);
+    let end = known(a.end);
+    // What was freed before the trace and waits for a stream has position 0, which no event leads to.
+    let freed = known(a.freed).filter(|position| *position > 0);
+    let said = |name: &str, text: StrId| {
+        let text = context.symbols().text(text);
+        (!text.is_empty() && text != "N/A").then(|| (name.to_owned(), text.into_owned()))
+    };
+    let contexts = [said("compile context", tag.compile_context), said("user metadata", tag.user_metadata)];
+    let free_stack = freed.or(end).map_or(StackId(0), |position| stack_of_event(context, position));
+    let frames = |stack: StackId| if stack == a.stack { Vec::new() } else { context.frames(stack) };
+    Answer::Allocation(Box::new(AllocationDetail {
+        id,
+        name: format!("b{:x}_{}", a.address.0, version(context, id)),
+        address: a.address,
+        requested: a.requested,
+        size: a.size,
+        size_is_exact: a.flags & Allocation::FLAG_SIZE_WRITTEN != 0,
+        stream: tag.stream,
+        pool: context.replay.pool(&a),
+        is_small: a.flags & Allocation::FLAG_SMALL != 0,
+        contexts: contexts.into_iter().flatten().collect(),
+        allocated_at: begin,
+        free_requested_at: freed,
+        free_completed_at: end,
+        start_us: context.time_us(a.begin),
+        end_us: context.time_us(end.unwrap_or(u32::MAX)),
+        totals_then: caches.states.at(context.replay, a.begin).totals,
+        paint: context.sites.paint(a.stack),
+        stack: a.stack.0,
+        alloc_stack: context.frames(a.stack),
+        free_stack: frames(free_stack),
+    }))
+}
+
+/// The stack of the event that leads to a position.
+fn stack_of_event(context: Context<'_>, position: u32) -> StackId {
+    let index = (position as usize).checked_sub(1);
+    index.and_then(|i| context.trace.events.stack.get(i)).map_or(StackId(0), StackId)
+}
+
+/// How often an allocation's address was used before it.
+fn version(context: Context<'_>, id: u32) -> usize {
+    let address = &context.replay.allocations.address;
+    let Some(at) = address.get(id as usize) else { return 0 };
+    address.slices(0..id as usize).map(|run| run.iter().filter(|a| **a == at).count()).sum()
+}
+
+/// To [`Query::Site`](crate::query::Query::Site).
+pub(super) fn site(context: Context<'_>, caches: &mut Caches, stack: u32, position: u32) -> Answer {
+    let id = StackId(stack);
+    if stack as usize >= context.symbols().stack_count() {
+        return Answer::Refused("This file has no such call site.".to_owned());
+    }
+    let usage = context.usage.site(id);
+    let allocations = &context.replay.allocations;
+    let state = caches.states.at(context.replay, position);
+    let mut live: Vec<(u32, u64)> = state
+        .active
+        .iter()
+        .filter(|id| allocations.stack.get(**id as usize) == Some(stack))
+        .map(|&id| (id, allocations.requested.get(id as usize).unwrap_or(0)))
+        .collect();
+    let bytes = live.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    let count = live.len() as u32;
+    live.sort_unstable_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
+    live.truncate(LARGEST);
+    Answer::Site(Box::new(SiteDetail {
+        stack,
+        label: context.sites.label(id).to_owned(),
+        paint: context.sites.paint(id),
+        count: usage.count,
+        bytes: usage.bytes,
+        peak: (usage.peak_bytes, usage.peak_position),
+        live: (bytes, count),
+        live_at_end: (usage.end_bytes, usage.end_count),
+        largest: live,
+        frames: context.frames(id),
+    }))
+}

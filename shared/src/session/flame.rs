@@ -1,0 +1,41 @@
+//! The flame graph of a position, or of what a filter lets through of it.
+
+use rustc_hash::FxHashSet;
+
+use super::Caches;
+use super::context::Context;
+use crate::analysis::flame::{Leaf, Shape, boxes};
+use crate::analysis::peak::held;
+use crate::query::{Answer, Flame, FlameQuery};
+
+/// To [`Query::Flame`](crate::query::Query::Flame).
+pub(super) fn answer(context: Context<'_>, caches: &mut Caches, query: &FlameQuery) -> Answer {
+    let filter = caches.terms.all(context, &query.filter);
+    let highlight = caches.terms.highlight(context, query.highlight.as_deref());
+    let (filter, highlight) = match (filter, highlight) {
+        (Ok(filter), Ok(highlight)) => (filter, highlight),
+        (Err(sentence), _) | (_, Err(sentence)) => return Answer::Refused(sentence),
+    };
+    let state = caches.states.at(context.replay, query.position);
+    let live = || state.active.iter().copied().filter(|id| filter.as_ref().is_none_or(|f| f.contains(*id)));
+    let lit: Option<FxHashSet<u32>> = highlight.map(|matches| {
+        let hits = live().filter(|id| matches.contains(*id));
+        hits.filter_map(|id| context.replay.allocations.stack.get(id as usize)).collect()
+    });
+    let leaves: Vec<Leaf> = held(context.replay, live())
+        .into_iter()
+        .map(|held| Leaf {
+            stack: held.stack,
+            bytes: held.bytes,
+            count: held.count,
+            is_lit: lit.as_ref().is_none_or(|lit| lit.contains(&held.stack.0)),
+        })
+        .collect();
+    let shape =
+        Shape { bottom_up: query.bottom_up, hide_internal: query.hide_internal, zoom: &query.zoom, width: query.width };
+    Answer::Flame(Flame {
+        query: query.clone(),
+        boxes: boxes(context.symbols(), context.sites, &leaves, shape),
+        total: leaves.iter().fold(0, |sum, leaf| sum.saturating_add(leaf.bytes)),
+    })
+}

@@ -1,0 +1,69 @@
+//! The segment map of a position, and all that is known of one segment.
+
+use super::Caches;
+use super::context::Context;
+use crate::analysis::segment_map::SegmentMap;
+use crate::analysis::segment_quads::{draw_outline, draw_segment, segment_row};
+use crate::query::{Answer, ColorBy, Label, Quads, SegmentDetail, SegmentLayout, Segments, SegmentsQuery};
+use crate::units::{Address, Bytes};
+
+/// Pixels between a label's text and what is beside it.
+const LABEL_MARGIN: f32 = 8.0;
+
+/// To [`Query::Segments`](crate::query::Query::Segments).
+pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQuery) -> Answer {
+    let highlight = match caches.terms.highlight(context, query.highlight.as_deref()) {
+        Ok(highlight) => highlight,
+        Err(sentence) => return Answer::Refused(sentence),
+    };
+    let state = caches.states.at(context.replay, query.position);
+    let sizes: Vec<u64> = state.ranges.iter().map(|range| range.size).collect();
+    let map = SegmentMap::new(query.layout, &sizes, query.width, query.visible.length(), query.zoom);
+    let clip = map.visible(query.visible);
+    let painter = context.painter(query.color_by);
+    let mut answer = Segments {
+        query: query.clone(),
+        height: map.height() as f32,
+        blocks: Quads::default(),
+        outlines: Quads::default(),
+        segments: Vec::new(),
+        labels: Vec::new(),
+        totals: state.totals,
+    };
+    for (i, range) in state.ranges.iter().enumerate() {
+        let (start, end) = map.place(i);
+        if end <= clip.0 || start >= clip.1 {
+            continue;
+        }
+        let id = answer.segments.len() as u32;
+        answer.segments.push(segment_row(&state, i, range, &painter));
+        draw_segment(&mut answer.blocks, &map, clip, &state, i, &painter, highlight.as_deref());
+        draw_outline(&mut answer.outlines, &map, clip, i, range, id);
+        if let (SegmentLayout::Packed, Some(first)) = (query.layout, map.parts(start, end).next()) {
+            answer.labels.push(Label {
+                x: 0.0,
+                y: first.y.0,
+                width: SegmentMap::LABEL_WIDTH as f32 - LABEL_MARGIN,
+                text: format!("{} {}", range.address, Bytes(range.size)),
+            });
+        }
+    }
+    Answer::Segments(answer)
+}
+
+/// To [`Query::Segment`](crate::query::Query::Segment).
+pub(super) fn detail(context: Context<'_>, caches: &mut Caches, address: Address, position: u32) -> Answer {
+    let state = caches.states.at(context.replay, position);
+    let found = state.ranges.iter().enumerate().find(|(_, range)| range.holds(address.0));
+    Answer::Segment(found.map(|(i, range)| {
+        let gaps: Vec<u64> = state.gaps_in(i, &context.replay.allocations).map(|gap| gap.size).collect();
+        Box::new(SegmentDetail {
+            row: segment_row(&state, i, range, &context.painter(ColorBy::Site)),
+            blocks: state.active_in(i).len() as u32,
+            gaps: gaps.len() as u32,
+            largest_gap: gaps.into_iter().max().unwrap_or(0),
+            since: (range.since > 0).then_some(range.since),
+            frames: context.frames(range.stack),
+        })
+    }))
+}

@@ -1,0 +1,133 @@
+//! Replay held against a model that keeps the whole state after every event.
+
+mod support;
+
+use proptest::prelude::*;
+use shared::replay::{Allocation, Mismatches, Replay};
+use support::{Op, Piece, Run, ops, run};
+
+fn replay(run: &mut Run) -> Replay {
+    Replay::build(&run.trace, &mut run.tags, &run.settings)
+}
+
+fn check(mut run: Run) {
+    let replay = replay(&mut run);
+    assert_eq!(replay.mismatches, Mismatches::default());
+    let a = &replay.allocations;
+    for (position, moment) in run.moments.iter().enumerate() {
+        let state = replay.state_at(position as u32);
+        let ranges: Vec<_> = state.ranges.iter().map(|r| (r.address.0, r.size, r.stream.0, r.is_small)).collect();
+        let want: Vec<_> = moment.segments.iter().map(|s| (s.address, s.size, s.stream, s.is_small)).collect();
+        assert_eq!(ranges, want, "segments at {position}");
+        let numbers = state.active.iter().map(|&n| a.get(n).unwrap());
+        // What came before the first entry and was gone at the end, beside room that no entry tells apart from it.
+        let mut is_open = false;
+        let active: Vec<Piece> = numbers
+            .zip(moment.active())
+            .map(|(a, truth)| {
+                let (size, may_differ) = (a.size, a.begin == 0 && a.flags & Allocation::FLAG_SIZE_WRITTEN == 0);
+                let differs = may_differ && size < truth.size && truth.size - size <= 1 << 20;
+                is_open |= differs;
+                let is_allocated = a.is_allocated_at(position as u32);
+                Piece {
+                    address: a.address.0,
+                    size: if differs { truth.size } else { size },
+                    requested: a.requested,
+                    is_allocated,
+                }
+            })
+            .collect();
+        assert_eq!(active, moment.active(), "active blocks at {position}");
+        assert_eq!(state.active.len(), active.len());
+        if is_open {
+            continue;
+        }
+        let gaps: Vec<_> = (0..state.ranges.len())
+            .flat_map(|i| state.gaps_in(i, a).map(|g| (g.address.0, g.size)).collect::<Vec<_>>())
+            .collect();
+        assert_eq!(gaps, moment.gaps(), "gaps at {position}");
+        let t = state.totals;
+        assert_eq!(t.requested, moment.requested());
+        assert_eq!(t.reserved, moment.reserved());
+        assert_eq!(t.active, active.iter().map(|p| p.size).sum::<u64>());
+        assert_eq!(t.allocated, active.iter().filter(|p| p.is_allocated).map(|p| p.size).sum::<u64>());
+        assert_eq!(t.largest_gap, gaps.iter().map(|g| g.1).max().unwrap_or(0));
+        assert_eq!((t.segments as usize, t.blocks as usize, t.gaps as usize), (ranges.len(), active.len(), gaps.len()));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_state_is_exact_at_every_position(ops in ops(120), lost in 0_usize..80) {
+        check(run(&ops, lost));
+    }
+
+    #[test]
+    fn changes_lead_from_each_state_to_the_next(ops in ops(120), lost in 0_usize..40) {
+        let mut run = run(&ops, lost);
+        let replay = replay(&mut run);
+        let mut active = replay.active_at(0);
+        let mut reserved = replay.totals_at_start().reserved as i64;
+        for position in 1..=replay.positions() {
+            replay.changes(&run.trace, position - 1, position, |at, change| {
+                assert_eq!(at, position);
+                match change {
+                    shared::replay::Change::Begin(n) => active.push(n),
+                    shared::replay::Change::End(n) => active.retain(|&m| m != n),
+                    shared::replay::Change::Reserved(bytes) => reserved += bytes,
+                    shared::replay::Change::Freed(_) => {}
+                }
+            });
+            prop_assert_eq!(&active, &replay.active_at(position));
+            prop_assert_eq!(reserved as u64, replay.state_at(position).totals.reserved);
+        }
+    }
+
+    #[test]
+    fn no_trace_makes_replay_panic(ops in ops(60), lost in 0_usize..40, drop in proptest::collection::vec(any::<bool>(), 60)) {
+        // Entries missing at random, as with `skip_actions` or a torn file.
+        let mut run = run(&ops, lost);
+        let mut kept = shared::trace::Events::default();
+        for (event, drop) in run.trace.events.iter().zip(drop.iter().cycle()) {
+            if !drop {
+                kept.push(event);
+            }
+        }
+        run.trace.events = kept;
+        let replay = replay(&mut run);
+        let end: u64 = run.trace.segments.iter().map(|s| s.size).sum();
+        prop_assert_eq!(replay.state_at(u32::MAX).totals.reserved, end);
+        for position in 0..=replay.positions() {
+            replay.state_at(position);
+        }
+    }
+}
+
+#[test]
+fn many_allocations_cross_checkpoints() {
+    let ops: Vec<Op> = (0..30_000)
+        .map(|i| if i % 3 == 2 { Op::Free(i * 7919) } else { Op::Alloc { size: 512 * (1 + i as u64 % 9), stream: 0 } })
+        .take(9_000)
+        .collect();
+    let mut run = run(&ops, 100);
+    let replay = replay(&mut run);
+    for position in [0, 1, 4_000, 8_191, 8_192, 8_193, replay.positions()] {
+        let want: Vec<u32> = (0..replay.allocations.len() as u32)
+            .filter(|&n| replay.allocations.get(n).is_some_and(|a: Allocation| a.is_active_at(position)))
+            .collect();
+        assert_eq!(replay.active_at(position), want);
+    }
+}
+
+#[test]
+fn times_that_fall_back_are_held() {
+    let mut run = run(&[Op::Alloc { size: 1, stream: 0 }, Op::Alloc { size: 2, stream: 0 }, Op::Free(0)], 0);
+    let times = [100, 90, 120, 110, 130];
+    run.trace.events.time_us = times.into_iter().collect();
+    let replay = replay(&mut run);
+    let at: Vec<i64> = (0..=5).map(|p| replay.time_at(&run.trace, p)).collect();
+    assert_eq!(at, [0, 0, 0, 20, 20, 30]);
+    assert_eq!([-1.0, 0.0, 19.0, 20.0, 29.5, 99.0].map(|t| replay.position_at_time(&run.trace, t)), [0, 2, 2, 4, 4, 5]);
+}
