@@ -339,7 +339,10 @@ mod tests {
     #[test]
     fn machinery_can_be_left_out() {
         let leaves: [(&[&str], u64); 2] = [
-            (&["torch::unwind::unwind()@??", "f@m.py:1", "_PyEval_EvalFrameDefault@??", "main@t.py:1", "_start@??"], 70),
+            (
+                &["torch::unwind::unwind()@??", "f@m.py:1", "_PyEval_EvalFrameDefault@??", "main@t.py:1", "_start@??"],
+                70,
+            ),
             (&["torch::unwind::unwind()@??", "_start@??"], 30),
         ];
         let want = [

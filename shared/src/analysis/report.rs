@@ -10,31 +10,24 @@ use super::site::label;
 use super::usage::Usage;
 use crate::finding::Finding;
 use crate::frames::{FrameId, StackId, Symbols};
+use crate::import::{Compression, Encoding, Imported};
 use crate::replay::Replay;
 use crate::trace::{BlockState, DeviceTrace, Snapshot};
 
 /// Call sites that are reported apart.
 const LARGEST: usize = 20;
 
-/// How a file is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Encoding {
-    /// `pickle` or `json`.
-    pub format: &'static str,
-    /// `gzip` or `zstd`, where it is compressed.
-    pub compression: Option<&'static str>,
-    /// The pickle's protocol.
-    pub protocol: Option<u8>,
-}
-
 /// All that is reported of one file.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileReport {
     /// The path as it was given.
     pub path: String,
-    /// How it is written.
-    #[serde(flatten)]
-    pub encoding: Encoding,
+    /// `pickle` or `json`.
+    pub format: &'static str,
+    /// `gzip` or `zstd`, where the file is compressed.
+    pub compression: Option<&'static str>,
+    /// The pickle's protocol.
+    pub protocol: Option<u8>,
     /// What is wrong with it, or worth knowing.
     pub findings: Vec<Finding>,
     /// Its devices, by number.
@@ -131,8 +124,9 @@ pub struct LineReport {
 }
 
 impl FileReport {
-    /// Reports a file. `findings` is what the import found.
-    pub fn new(path: String, encoding: Encoding, mut snapshot: Snapshot, mut found: Vec<Finding>) -> Self {
+    /// Reports a file that was read from `path`.
+    pub fn new(path: String, imported: Imported) -> Self {
+        let Imported { format, protocol, mut snapshot, findings: mut found } = imported;
         let mut devices = Vec::new();
         let traces = std::mem::take(&mut snapshot.devices);
         for trace in &traces {
@@ -142,7 +136,20 @@ impl FileReport {
             let start = StartReport { allocated_bytes: start.allocated, reserved_bytes: start.reserved };
             devices.push(DeviceReport::new(&snapshot, trace, &replay, start));
         }
-        Self { path, encoding, findings: found, devices }
+        Self {
+            path,
+            format: match format.encoding {
+                Encoding::Pickle => "pickle",
+                Encoding::Json => "json",
+            },
+            compression: format.compression.map(|compression| match compression {
+                Compression::Gzip => "gzip",
+                Compression::Zstd => "zstd",
+            }),
+            protocol,
+            findings: found,
+            devices,
+        }
     }
 }
 

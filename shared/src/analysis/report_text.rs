@@ -2,29 +2,22 @@
 
 use std::fmt;
 
-use super::report::{DeviceReport, Encoding, FileReport};
+use super::report::{DeviceReport, FileReport};
 use crate::units::{Bytes, Count, Micros};
 
 /// Lines shown of what was held at the peak. The JSON has more.
 const LINES: usize = 12;
 
-/// `pickle (protocol 4), gzip`.
-impl fmt::Display for Encoding {
+impl fmt::Display for FileReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.format == "json" { "JSON" } else { self.format })?;
+        write!(f, "{}: {}", self.path, self.format)?;
         if let Some(protocol) = self.protocol {
             write!(f, " (protocol {protocol})")?;
         }
-        match self.compression {
-            Some(compression) => write!(f, ", {compression}"),
-            None => Ok(()),
+        if let Some(compression) = self.compression {
+            write!(f, ", {compression}")?;
         }
-    }
-}
-
-impl fmt::Display for FileReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}", self.path, self.encoding)?;
+        writeln!(f)?;
         for finding in &self.findings {
             writeln!(f, "  ! {}", finding.message)?;
         }

@@ -130,8 +130,10 @@ mod tests {
     fn a_stack_is_told_by_the_innermost_line_of_the_users_own() {
         let torch = "linear@/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py:134";
         let cases: [(&[&str], &str); 6] = [
-            (&["at::native::linear()@??", torch, "forward@/home/me/models/gpt.py:54", "main@/home/me/train.py:9"],
-             "forward  models/gpt.py:54"),
+            (
+                &["at::native::linear()@??", torch, "forward@/home/me/models/gpt.py:54", "main@/home/me/train.py:9"],
+                "forward  models/gpt.py:54",
+            ),
             (&["at::native::linear()@??", torch], "linear  modules/linear.py:134"),
             (&["torch::unwind::unwind()@??", "at::native::empty()@??"], "at::native::empty()"),
             (&["_PyEval_EvalFrameDefault@ceval.c:1", "_start@??"], "_PyEval_EvalFrameDefault  ceval.c:1"),
@@ -179,7 +181,8 @@ mod tests {
 
     #[test]
     fn stacks_that_differ_below_their_line_share_its_color() {
-        let (labels, sites) = sites(["a@/m/x.py:1 b@/m/y.py:2".to_owned(), "a@/m/x.py:1 c@/m/y.py:3".to_owned()].into_iter());
+        let (labels, sites) =
+            sites(["a@/m/x.py:1 b@/m/y.py:2".to_owned(), "a@/m/x.py:1 c@/m/y.py:3".to_owned()].into_iter());
         assert_eq!(labels[1], labels[2]);
         assert_eq!(sites.paint(StackId(1)), sites.paint(StackId(2)));
         assert_eq!(sites.line(StackId(1)), sites.line(StackId(2)));

@@ -24,6 +24,7 @@ use crate::analysis::findings::findings;
 use crate::analysis::site::Sites;
 use crate::analysis::usage::Usage;
 use crate::finding::Finding;
+use crate::import::Imported;
 use crate::query::{Answer, Query, Summary};
 use crate::replay::Replay;
 use crate::trace::Snapshot;
@@ -57,14 +58,19 @@ pub struct Caches {
 }
 
 impl Session {
-    /// Makes a snapshot ready to be asked. `format` is its encoding in words, `findings` what the import found;
-    /// `progress` is told the share that is done, from 0 to 1.
-    pub fn new(
-        mut snapshot: Snapshot,
-        format: String,
-        mut findings_in_all: Vec<Finding>,
-        progress: &mut dyn FnMut(f32),
-    ) -> Self {
+    /// Makes a file that was read ready to be asked; `progress` is told the share that is done, from 0 to 1.
+    pub fn build(imported: Imported, progress: &mut dyn FnMut(f32)) -> Self {
+        let Imported { format, protocol, snapshot, findings } = imported;
+        let format = match protocol {
+            Some(protocol) => format.to_string().replacen("pickle", &format!("pickle (protocol {protocol})"), 1),
+            None => format.to_string(),
+        };
+        Self::new(snapshot, format, findings, progress)
+    }
+
+    /// The same for a snapshot that came another way. `format` is its encoding in words, `found` what is known to be
+    /// wrong with it.
+    pub fn new(mut snapshot: Snapshot, format: String, mut found: Vec<Finding>, progress: &mut dyn FnMut(f32)) -> Self {
         let steps = snapshot.devices.len() as f32 * 2.0 + 1.0;
         let mut done = 0.0;
         let mut step = || {
@@ -83,12 +89,12 @@ impl Session {
         let mut summaries = Vec::new();
         for (trace, device) in snapshot.devices.iter().zip(&devices) {
             let summary = summary::of_device(&snapshot, trace, &device.replay, &device.usage);
-            findings_in_all.extend(findings(trace, &snapshot.tags, &device.replay, &summary.start));
+            found.extend(findings(trace, &snapshot.tags, &device.replay, &summary.start));
             summaries.push(summary);
         }
         step();
         let settings = snapshot.settings.as_written.clone();
-        let summary = Summary { format, findings: findings_in_all, devices: summaries, settings };
+        let summary = Summary { format, findings: found, devices: summaries, settings };
         Self { snapshot, summary, sites, devices }
     }
 

@@ -4,7 +4,7 @@ use super::Caches;
 use super::context::Context;
 use crate::analysis::matches::Matches;
 use crate::lod::{Classes, Pyramid, RunningTotals, Scene, overview, timeline};
-use crate::query::{Answer, Axis, ColorBy, Query, TimelineQuery};
+use crate::query::{Answer, Axis, ColorBy, TimelineQuery};
 
 /// Colourings kept for one device: some 10 MB each for five million events. One is on the screen, one is what a search
 /// is compared with, one is what the user switches back to.
@@ -27,7 +27,7 @@ struct Drawing {
 
 /// What timelines of one device are drawn from, the colouring used last at the end.
 #[derive(Debug, Default)]
-pub struct Drawings {
+pub(super) struct Drawings {
     totals: Option<RunningTotals>,
     kept: Vec<Drawing>,
 }
@@ -64,7 +64,7 @@ impl Caches {
     }
 }
 
-/// To [`Query::Timeline`].
+/// To [`Query::Timeline`](crate::query::Query::Timeline).
 pub(super) fn stacked(context: Context<'_>, caches: &mut Caches, query: &TimelineQuery) -> Answer {
     if let Err(sentence) = caches.prepare(context, query) {
         return Answer::Refused(sentence);
@@ -89,14 +89,14 @@ pub(super) fn stacked(context: Context<'_>, caches: &mut Caches, query: &Timelin
     Answer::Timeline(timeline(scene, query))
 }
 
-/// To [`Query::Overview`].
+/// To [`Query::Overview`](crate::query::Query::Overview).
 pub(super) fn whole(context: Context<'_>, caches: &mut Caches, axis: Axis, columns: u32) -> Answer {
     let totals = caches.totals(context);
     let name = |id| context.symbols().text(id).into_owned();
     Answer::Overview(overview(context.trace, context.replay, totals, axis, columns, name))
 }
 
-/// To [`Query::PositionAt`].
+/// To [`Query::PositionAt`](crate::query::Query::PositionAt).
 pub(super) fn position(context: Context<'_>, axis: Axis, x: f64) -> Answer {
     let end = context.replay.positions();
     let position = match axis {

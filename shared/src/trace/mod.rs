@@ -124,6 +124,16 @@ impl Events {
         })
     }
 
+    /// Replaces entry `i`; does nothing where there is none.
+    pub fn set(&mut self, i: usize, event: Event) {
+        self.action.set(i, event.action as u8);
+        self.address.set(i, event.address.0);
+        self.size.set(i, event.size);
+        self.time_us.set(i, event.time_us);
+        self.tag.set(i, event.tag.0);
+        self.stack.set(i, event.stack.0);
+    }
+
     /// All entries in order.
     pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
         self.iter_from(0)

@@ -1,0 +1,111 @@
+//! Trace entries: from a dict's keys to a row of the columns.
+
+use super::error::{Checked, too_much};
+use super::fold::{Fold, entries};
+use super::value::{Kind, Value};
+use super::words;
+use crate::event::Action;
+use crate::frames::{FrameId, StackId, StrId};
+use crate::trace::{Event, Tag, TagId};
+use crate::units::{Address, Count, Stream};
+
+impl Fold {
+    /// Pushes the row that a dict's entries make. `None` when its action is no string: such a row means nothing.
+    pub(super) fn entry(&mut self, pairs: &[Value]) -> Checked<Option<u32>> {
+        let row = self.events.len();
+        let limit = self.limits.items.min(Kind::MAX as usize);
+        if row >= limit {
+            return Err(too_much(format!("more than {} trace entries", Count(limit as u64))));
+        }
+        let blank =
+            Event { action: Action::Other, address: Address(0), size: 0, time_us: 0, tag: TagId(0), stack: StackId(0) };
+        let Some(event) = self.read_entry(blank, None, Tag::default(), pairs)? else { return Ok(None) };
+        self.events.push(event);
+        Ok(Some(row as u32))
+    }
+
+    /// Sets more keys of a row.
+    pub(super) fn change_entry(&mut self, row: u32, pairs: &[Value]) -> Checked {
+        let Some(before) = self.events.get(row as usize) else { return Ok(()) };
+        let tag = self.tags.get(before.tag);
+        let name = match before.action {
+            Action::Other => tag.other_action,
+            action => self.symbols.intern(action.name().as_bytes()),
+        };
+        if let Some(event) = self.read_entry(before, Some(name), tag, pairs)? {
+            self.events.set(row as usize, event);
+        }
+        Ok(())
+    }
+
+    fn read_entry(
+        &mut self,
+        mut event: Event,
+        mut action: Option<StrId>,
+        mut tag: Tag,
+        pairs: &[Value],
+    ) -> Checked<Option<Event>> {
+        let mut malformed = 0;
+        let mut cpp_stack = StackId(0);
+        for (key, value) in entries(pairs) {
+            // Every key is optional, and a value of the wrong kind is left out.
+            let understood = match key {
+                words::ACTION => value.str().map(|name| action = Some(name)),
+                words::ADDR | words::ADDRESS | words::DEVICE_FREE => {
+                    value.address().map(|n| event.address = Address(n))
+                }
+                words::SIZE => value.size().map(|n| event.size = n),
+                // Some writers have streams as unsigned numbers.
+                words::STREAM => value.address().map(|n| tag.stream = Stream(n as i64)),
+                words::TIME_US => value.int().map(|n| event.time_us = n),
+                words::COMPILE_CONTEXT => value.str().map(|text| tag.compile_context = text),
+                words::USER_METADATA => value.str().map(|text| tag.user_metadata = text),
+                words::POOL_ID => self.pool(value).map(|pool| {
+                    tag.pool = Some(pool);
+                    self.drop_kept(value);
+                }),
+                words::FRAMES => {
+                    event.stack = self.stack(value)?;
+                    Some(())
+                }
+                words::CPP_FRAMES => {
+                    cpp_stack = self.stack(value)?;
+                    Some(())
+                }
+                _ => {
+                    self.drop_kept(value);
+                    Some(())
+                }
+            };
+            malformed += u64::from(understood.is_none() && value != Value::None);
+        }
+        self.malformed += malformed;
+        let Some(action) = action else {
+            self.malformed += 1;
+            return Ok(None);
+        };
+        event.action = words::action(action);
+        tag.other_action = if event.action == Action::Other { action } else { StrId(0) };
+        if cpp_stack != StackId(0) {
+            event.stack = self.joined(cpp_stack, event.stack)?;
+        }
+        event.tag = self.tag(tag);
+        Ok(Some(event))
+    }
+
+    /// The stack of C++ frames above Python's.
+    pub(super) fn joined(&mut self, inner: StackId, outer: StackId) -> Checked<StackId> {
+        let frames: Vec<FrameId> = [inner, outer].iter().flat_map(|&s| self.symbols.stack(s)).copied().collect();
+        let values: Vec<Value> = frames.into_iter().map(Value::Frame).collect();
+        Ok(self.stack_of_frames(&values)?.unwrap_or_default())
+    }
+
+    /// The number of a tag; neighbours mostly share theirs.
+    #[inline]
+    fn tag(&mut self, tag: Tag) -> TagId {
+        if self.last_tag.0 != tag {
+            self.last_tag = (tag, self.tags.intern(tag));
+        }
+        self.last_tag.1
+    }
+}

@@ -1,0 +1,179 @@
+//! What is wrong with a file that could be read, or worth knowing of it.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashSet;
+
+use super::words;
+use crate::event::Action;
+use crate::finding::{Finding, FindingCode};
+use crate::frames::StrId;
+use crate::trace::{Events, Snapshot};
+use crate::units::Count;
+
+/// Names of unknown actions in one message.
+const NAMES: usize = 5;
+/// Characters of such a name.
+const NAME_CHARS: usize = 32;
+
+/// What was noticed while reading.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// Where the (decompressed) file ends, if before its end.
+    pub(super) cut_at: Option<u64>,
+    pub(super) is_packed: bool,
+    /// The last key at the top.
+    pub(super) last_key: Option<StrId>,
+    pub(super) malformed: u64,
+    pub(super) host_segments: u64,
+    pub(super) host_entries: u64,
+    /// Annotations of devices that have neither segments nor entries.
+    pub(super) homeless_annotations: u64,
+}
+
+/// Everything to be said, the gravest first.
+pub(super) fn findings(snapshot: &Snapshot, notes: &Notes) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(truncated(snapshot, notes));
+    if notes.cut_at.is_none() {
+        findings.extend(history(snapshot));
+        findings.extend(snapshot.devices.iter().filter_map(|d| full_ring(&d.events, d.device)));
+    }
+    findings.extend(unknown_actions(snapshot));
+    findings.extend(not_shown(notes));
+    if notes.malformed > 0 {
+        let text = match notes.malformed {
+            1 => "1 value is not what its place asks for; it was left out.".to_owned(),
+            n => format!("{} values are not what their places ask for; they were left out.", Count(n)),
+        };
+        findings.push(Finding::new(FindingCode::Malformed, text));
+    }
+    findings
+}
+
+fn truncated(snapshot: &Snapshot, notes: &Notes) -> Option<Finding> {
+    let end = notes.cut_at?;
+    let part = match notes.last_key {
+        Some(words::SEGMENTS) => "segments",
+        Some(words::DEVICE_TRACES) => "trace",
+        Some(words::EXTERNAL_ANNOTATIONS) => "annotations",
+        _ => "settings",
+    };
+    let entries: usize = snapshot.devices.iter().map(|d| d.events.len()).sum();
+    let segments: usize = snapshot.devices.iter().map(|d| d.segments.len()).sum();
+    Some(Finding::new(
+        FindingCode::Truncated,
+        format!(
+            "The file ends at byte {}{}, in or after its {part}: {} trace entries and {} segments before that were \
+             kept. Copy it again for the rest.",
+            Count(end),
+            if notes.is_packed { " of what it unpacks to" } else { "" },
+            Count(entries as u64),
+            Count(segments as u64),
+        ),
+    ))
+}
+
+/// Whether there is any history, and more than its last entry.
+fn history(snapshot: &Snapshot) -> Option<Finding> {
+    let longest = snapshot.devices.iter().map(|d| d.events.len()).max().unwrap_or(0);
+    match longest {
+        0 => Some(Finding::new(
+            FindingCode::NoHistory,
+            "No history was recorded: only the state at the end is known. Call \
+             torch.cuda.memory._record_memory_history() before what you want to see.",
+        )),
+        1 => Some(Finding::new(
+            FindingCode::StateOnly,
+            "The history holds its newest entry only, so only the state at the end is known: it was recorded with \
+             _record_memory_history(\"state\"). Use \"all\" to record every entry.",
+        )),
+        _ => None,
+    }
+}
+
+/// Whether the ring that holds the history was full: its size is a number that a person chose, and memory is freed that
+/// was allocated before the first entry. The file does not say it outright.
+fn full_ring(events: &Events, device: i64) -> Option<Finding> {
+    let n = events.len();
+    let is_chosen =
+        n >= 100 && (n.is_multiple_of(1_000) || (n < 1_000 && n.is_multiple_of(100)) || n.is_power_of_two());
+    if !is_chosen {
+        return None;
+    }
+    let mut known = FxHashSet::default();
+    let first_free = events.iter().find(|event| match event.action {
+        Action::Alloc => {
+            known.insert(event.address);
+            false
+        }
+        Action::FreeRequested | Action::FreeCompleted => !known.contains(&event.address),
+        _ => false,
+    });
+    first_free.map(|_| {
+        Finding::new(
+            FindingCode::RingOverflow,
+            format!(
+                "The trace has exactly {} entries and frees memory that was allocated before them: the history was most \
+                 likely full, and its first entries are lost. Record with a larger max_entries to keep them.",
+                Count(n as u64)
+            ),
+        )
+        .on_device(device)
+    })
+}
+
+fn unknown_actions(snapshot: &Snapshot) -> Option<Finding> {
+    let others: Vec<StrId> = snapshot.tags.iter().map(|tag| tag.other_action).collect();
+    if others.iter().all(|&name| name == StrId(0)) {
+        return None;
+    }
+    let mut counts: BTreeMap<StrId, u64> = BTreeMap::new();
+    for device in &snapshot.devices {
+        for (action, tag) in device.events.action.iter().zip(device.events.tag.iter()) {
+            if action == Action::Other as u8 {
+                let name = others.get(tag as usize).copied().unwrap_or_default();
+                *counts.entry(name).or_default() += 1;
+            }
+        }
+    }
+    if counts.is_empty() {
+        return None;
+    }
+    let total: u64 = counts.values().sum();
+    let mut names: Vec<String> = counts
+        .iter()
+        .take(NAMES)
+        .map(|(&name, &count)| {
+            let text: String = snapshot.symbols.text(name).chars().take(NAME_CHARS).collect();
+            format!("{} ({})", text.escape_default(), Count(count))
+        })
+        .collect();
+    if counts.len() > NAMES {
+        names.push("…".to_owned());
+    }
+    Some(Finding::new(
+        FindingCode::UnknownAction,
+        format!(
+            "{} trace entries have actions that this version does not know; they are listed, and change nothing: {}",
+            Count(total),
+            names.join(", ")
+        ),
+    ))
+}
+
+fn not_shown(notes: &Notes) -> Option<Finding> {
+    let mut parts = Vec::new();
+    let mut part = |count: u64, what: &str| {
+        if count > 0 {
+            parts.push(format!("{} {what}", Count(count)));
+        }
+    };
+    part(notes.host_segments, "segments of pinned host memory");
+    part(notes.host_entries, "trace entries of pinned host memory");
+    part(notes.homeless_annotations, "annotations of devices without memory");
+    if parts.is_empty() {
+        return None;
+    }
+    Some(Finding::new(FindingCode::NotShown, format!("The file also holds {}; they are not shown.", parts.join(", "))))
+}

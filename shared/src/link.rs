@@ -1,0 +1,387 @@
+//! What an address bar carries: the state of the view over one file, as a versioned URL fragment.
+//!
+//! ```text
+//! #v=1&file=job.pickle&dev=0&tab=timeline&x=time&w=0,1500.5&cur=48113&sel=a123&f=%3E100MiB&q=attention&color=site
+//! ```
+//! The file itself is never in the link, only its name: whoever opens the link drops the same file again. Reading is
+//! forgiving, since a link must never hide the data: a part that is unknown or broken is left out, and a link of a
+//! later version yields its file's name and nothing else.
+
+use std::fmt::{self, Write as _};
+
+use crate::limits::{LINK_BYTES, LINK_TERMS};
+use crate::query::{Axis, ColorBy, SegmentLayout, Window};
+use crate::units::Address;
+
+/// The version that [`Link`]'s `Display` writes.
+pub const VERSION: u32 = 1;
+
+/// Which view fills the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Tab {
+    /// The stacked allocations over time.
+    #[default]
+    Timeline,
+    /// The segments and their blocks at the cursor.
+    Segments,
+    /// What is live at the cursor, by stack.
+    Flame,
+    /// The list of events.
+    Events,
+    /// What is wrong, or worth knowing, with the file.
+    Findings,
+}
+
+impl Tab {
+    /// All tabs, in the order of the page.
+    pub const ALL: [Self; 5] = [Self::Timeline, Self::Segments, Self::Flame, Self::Events, Self::Findings];
+
+    /// The tab as a link and a test id write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timeline => "timeline",
+            Self::Segments => "segments",
+            Self::Flame => "flame",
+            Self::Events => "events",
+            Self::Findings => "findings",
+        }
+    }
+}
+
+/// The one thing that is selected, shown by every view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Selection {
+    /// Nothing.
+    #[default]
+    None,
+    /// An allocation, by its number.
+    Allocation(u32),
+    /// A call site, by its stack's number.
+    Site(u32),
+    /// The segment that holds an address, at the cursor.
+    Segment(Address),
+    /// A class of the timeline, by its index in stacking order.
+    Class(u32),
+}
+
+/// The state of the view over a file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Link {
+    /// The file's name, without a folder.
+    pub file: Option<String>,
+    /// The index of the device in the file.
+    pub device: u32,
+    /// The view.
+    pub tab: Tab,
+    /// The x axis.
+    pub axis: Axis,
+    /// The part of the axis that is shown; all of it when absent.
+    pub window: Option<Window>,
+    /// The part of the timeline's height that is shown, in bytes; what fits when absent.
+    pub bytes: Option<Window>,
+    /// The cursor, as a position.
+    pub cursor: Option<u32>,
+    /// The selection.
+    pub selection: Selection,
+    /// Terms that filter.
+    pub filter: Vec<String>,
+    /// The term that highlights.
+    pub highlight: Option<String>,
+    /// What colours stand for.
+    pub color_by: ColorBy,
+    /// How the segment map is laid out.
+    pub segment_layout: SegmentLayout,
+    /// Whether the flame graph grows from the innermost frame.
+    pub bottom_up: bool,
+    /// Whether frames of the interpreter are shown in the flame graph.
+    pub show_internal: bool,
+    /// The actions that the event list is narrowed to.
+    pub actions: Vec<String>,
+}
+
+/// What was found in a fragment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parsed {
+    /// No link: an empty fragment, or one of something else.
+    Nothing,
+    /// A link that this build understands, as far as its parts made sense.
+    Link(Box<Link>),
+    /// A link of a later version.
+    Newer {
+        /// The file that it is about.
+        file: Option<String>,
+    },
+}
+
+const AXES: [(Axis, &str); 2] = [(Axis::Time, "time"), (Axis::Event, "event")];
+const LAYOUTS: [(SegmentLayout, &str); 2] = [(SegmentLayout::ToScale, "scale"), (SegmentLayout::Packed, "packed")];
+const COLORS: [(ColorBy, &str); 5] = [
+    (ColorBy::Site, "site"),
+    (ColorBy::Size, "size"),
+    (ColorBy::Stream, "stream"),
+    (ColorBy::Pool, "pool"),
+    (ColorBy::Lifetime, "lifetime"),
+];
+
+fn name_of<T: PartialEq>(names: &[(T, &'static str)], value: &T) -> &'static str {
+    names.iter().find(|(v, _)| v == value).map_or("", |(_, name)| name)
+}
+
+fn by_name<T: Copy>(names: &[(T, &'static str)], name: &str) -> Option<T> {
+    names.iter().find(|(_, n)| *n == name).map(|(v, _)| *v)
+}
+
+impl fmt::Display for Link {
+    /// The fragment without its `#`. What is as it would be anyway is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start = Self::default();
+        write!(f, "v={VERSION}")?;
+        if let Some(file) = &self.file {
+            write!(f, "&file={}", Encoded(file))?;
+        }
+        write!(f, "&dev={}&tab={}&x={}", self.device, self.tab.name(), name_of(&AXES, &self.axis))?;
+        if let Some(w) = self.window {
+            write!(f, "&w={},{}", w.start, w.end)?;
+        }
+        if let Some(y) = self.bytes {
+            write!(f, "&y={},{}", y.start, y.end)?;
+        }
+        if let Some(cursor) = self.cursor {
+            write!(f, "&cur={cursor}")?;
+        }
+        match self.selection {
+            Selection::None => {}
+            Selection::Allocation(id) => write!(f, "&sel=a{id}")?,
+            Selection::Site(stack) => write!(f, "&sel=s{stack}")?,
+            Selection::Segment(address) => write!(f, "&sel=g{address}")?,
+            Selection::Class(index) => write!(f, "&sel=c{index}")?,
+        }
+        for term in &self.filter {
+            write!(f, "&f={}", Encoded(term))?;
+        }
+        if let Some(term) = &self.highlight {
+            write!(f, "&q={}", Encoded(term))?;
+        }
+        if self.color_by != start.color_by {
+            write!(f, "&color={}", name_of(&COLORS, &self.color_by))?;
+        }
+        if self.segment_layout != start.segment_layout {
+            write!(f, "&seg={}", name_of(&LAYOUTS, &self.segment_layout))?;
+        }
+        if self.bottom_up {
+            f.write_str("&flame=up")?;
+        }
+        if self.show_internal {
+            f.write_str("&internal=1")?;
+        }
+        for action in &self.actions {
+            write!(f, "&act={}", Encoded(action))?;
+        }
+        Ok(())
+    }
+}
+
+impl Link {
+    /// Reads a fragment, with or without its `#`.
+    pub fn parse(fragment: &str) -> Parsed {
+        let fragment = fragment.strip_prefix('#').unwrap_or(fragment);
+        if fragment.is_empty() || fragment.len() > LINK_BYTES {
+            return Parsed::Nothing;
+        }
+        let mut version = None;
+        let mut link = Self::default();
+        for part in fragment.split('&') {
+            let Some((key, value)) = part.split_once('=') else { continue };
+            let Some(value) = decode(value) else { continue };
+            if key == "v" {
+                version = value.parse::<u32>().ok();
+            } else {
+                link.take(key, value);
+            }
+        }
+        match version {
+            None | Some(0) => Parsed::Nothing,
+            Some(VERSION) => Parsed::Link(Box::new(link)),
+            Some(_) => Parsed::Newer { file: link.file },
+        }
+    }
+
+    /// Takes over one part; one that makes no sense changes nothing.
+    fn take(&mut self, key: &str, value: String) {
+        match key {
+            "file" => self.file = Some(value),
+            "dev" => set(&mut self.device, value.parse().ok()),
+            "tab" => set(&mut self.tab, Tab::ALL.into_iter().find(|tab| tab.name() == value)),
+            "x" => set(&mut self.axis, by_name(&AXES, &value)),
+            "w" => self.window = window(&value),
+            "y" => self.bytes = window(&value),
+            "cur" => self.cursor = value.parse().ok(),
+            "sel" => set(&mut self.selection, selection(&value)),
+            "f" => push(&mut self.filter, value),
+            "q" => self.highlight = Some(value).filter(|term| !term.is_empty()),
+            "color" => set(&mut self.color_by, by_name(&COLORS, &value)),
+            "seg" => set(&mut self.segment_layout, by_name(&LAYOUTS, &value)),
+            "flame" => self.bottom_up = value == "up",
+            "internal" => self.show_internal = value == "1",
+            "act" => push(&mut self.actions, value),
+            _ => {}
+        }
+    }
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+fn push(terms: &mut Vec<String>, term: String) {
+    if terms.len() < LINK_TERMS && !term.is_empty() && !terms.contains(&term) {
+        terms.push(term);
+    }
+}
+
+fn window(text: &str) -> Option<Window> {
+    let (start, end) = text.split_once(',')?;
+    let (start, end) = (start.parse::<f64>().ok()?, end.parse::<f64>().ok()?);
+    (start.is_finite() && end.is_finite() && start < end).then_some(Window { start, end })
+}
+
+fn selection(text: &str) -> Option<Selection> {
+    let kind = text.chars().next()?;
+    let rest = text.get(kind.len_utf8()..)?;
+    match kind {
+        'a' => rest.parse().ok().map(Selection::Allocation),
+        's' => rest.parse().ok().map(Selection::Site),
+        'c' => rest.parse().ok().map(Selection::Class),
+        'g' => u64::from_str_radix(rest.strip_prefix("0x")?, 16).ok().map(|a| Selection::Segment(Address(a))),
+        _ => None,
+    }
+}
+
+/// Text with everything percent-encoded that a fragment can't hold or that separates its parts.
+struct Encoded<'a>(&'a str);
+
+impl fmt::Display for Encoded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in self.0.bytes() {
+            match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' | b':' | b'*' => {
+                    f.write_char(byte.into())?;
+                }
+                _ => write!(f, "%{byte:02X}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The text behind percent-encoding; none when it is no UTF-8 or an escape is broken.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let byte = if byte == b'%' {
+            let (high, low) = (rest.next()?, rest.next()?);
+            let digit = |c: u8| char::from(c).to_digit(16);
+            u8::try_from(digit(high)? * 16 + digit(low)?).ok()?
+        } else {
+            byte
+        };
+        bytes.push(byte);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn reads_as_written_down() {
+        let Parsed::Link(link) = Link::parse(
+            "#v=1&file=job%20a.pickle&dev=1&tab=segments&x=event&w=10,20.5&cur=48113&sel=a123&f=%3E100MiB&q=attn&color=size",
+        ) else {
+            panic!("no link")
+        };
+        assert_eq!(link.file.as_deref(), Some("job a.pickle"));
+        assert_eq!((link.device, link.tab, link.axis), (1, Tab::Segments, Axis::Event));
+        assert_eq!(link.window, Some(Window { start: 10.0, end: 20.5 }));
+        assert_eq!((link.cursor, link.selection), (Some(48113), Selection::Allocation(123)));
+        assert_eq!((link.filter, link.highlight), (vec![">100MiB".to_owned()], Some("attn".to_owned())));
+        assert_eq!(link.color_by, ColorBy::Size);
+    }
+
+    #[test]
+    fn drops_what_makes_no_sense_and_keeps_the_rest() {
+        for broken in
+            ["w=20,10", "w=NaN,1", "cur=-1", "sel=x9", "sel=", "sel=é", "f=%zz", "tab=nope", "new=thing", "%", "="]
+        {
+            let Parsed::Link(link) = Link::parse(&format!("v=1&{broken}&dev=3")) else { panic!("{broken}") };
+            assert_eq!(*link, Link { device: 3, ..Link::default() }, "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_later_version_yields_its_file_only() {
+        assert_eq!(Link::parse("v=2&file=a&w=1,2"), Parsed::Newer { file: Some("a".to_owned()) });
+        for nothing in ["", "#", "#section", "file=a", "v=x&file=a", "v=0"] {
+            assert_eq!(Link::parse(nothing), Parsed::Nothing, "{nothing}");
+        }
+    }
+
+    fn windows() -> impl Strategy<Value = Option<Window>> {
+        let some = (any::<f64>(), any::<f64>()).prop_map(|(a, b)| window(&format!("{a},{b}")));
+        some
+    }
+
+    fn links() -> impl Strategy<Value = Link> {
+        let selection = prop_oneof![
+            Just(Selection::None),
+            any::<u32>().prop_map(Selection::Allocation),
+            any::<u32>().prop_map(Selection::Site),
+            any::<u32>().prop_map(Selection::Class),
+            any::<u64>().prop_map(|a| Selection::Segment(Address(a))),
+        ];
+        let terms = || prop::collection::hash_set("\\PC{1,12}", 0..4).prop_map(|set| set.into_iter().collect());
+        let what = (prop::option::of(".{0,20}"), any::<u32>(), prop::sample::select(&Tab::ALL), windows(), windows());
+        let how = (prop::sample::select(&AXES), prop::sample::select(&COLORS), prop::sample::select(&LAYOUTS));
+        let rest = (prop::option::of(any::<u32>()), selection, terms(), prop::option::of("\\PC{1,12}"), terms());
+        (what, how, rest, any::<(bool, bool)>()).prop_map(
+            |((file, device, tab, window, bytes), how, (cursor, selection, filter, highlight, actions), flags)| Link {
+                file,
+                device,
+                tab,
+                axis: how.0.0,
+                window,
+                bytes,
+                cursor,
+                selection,
+                filter,
+                highlight,
+                color_by: how.1.0,
+                segment_layout: how.2.0,
+                bottom_up: flags.0,
+                show_internal: flags.1,
+                actions,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_the_same(link in links()) {
+            let text = link.to_string();
+            prop_assert!(text.is_ascii() && !text.contains(['#', ' ', '<', '"']), "{}", text);
+            prop_assert_eq!(Link::parse(&text), Parsed::Link(Box::new(link)));
+        }
+
+        #[test]
+        fn any_fragment_is_survived(text in ".{0,80}") {
+            Link::parse(&text);
+            Link::parse(&format!("v=1&{text}"));
+        }
+    }
+}

@@ -1,0 +1,487 @@
+//! The opcodes, one after the other.
+
+use super::memo::Memo;
+use super::opcode as op;
+use super::runs::{Ahead, Runs};
+use super::text;
+use crate::import::error::{Checked, Fault, damaged, too_much};
+use crate::import::fold::Fold;
+use crate::import::operands::Operands;
+use crate::import::value::{Kind, Value};
+use crate::import::{ImportError, PICKLE};
+use crate::limits::ImportLimits;
+use crate::units::Count;
+
+/// The newest protocol there is.
+const PROTOCOL: u8 = 5;
+/// Digits of a number written as text, beyond which nothing is a number.
+const DIGITS: usize = 1_024;
+/// Bytes that are added at a time to an opcode that was cut, at first.
+const MORE: usize = 16;
+
+/// A pickle that is being read.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    fold: Fold,
+    operands: Operands,
+    memo: Memo,
+    runs: Runs,
+    frame_changes: u32,
+    /// The beginning of an opcode whose rest has not come yet.
+    carry: Vec<u8>,
+    /// Where the next byte stands in the pickle.
+    byte: u64,
+    protocol: u8,
+    root: Option<Value>,
+}
+
+/// What came out of a pickle.
+#[derive(Debug)]
+pub(crate) struct Unpickled {
+    pub(crate) fold: Fold,
+    pub(crate) root: Option<Value>,
+    pub(crate) protocol: u8,
+    /// Where the pickle was cut off, if it was.
+    pub(crate) cut_at: Option<u64>,
+}
+
+impl Machine {
+    /// At the start of a pickle.
+    pub(crate) fn new(limits: ImportLimits) -> Self {
+        Self {
+            fold: Fold::new(limits),
+            operands: Operands::new(limits.stack_items, limits.depth),
+            memo: Memo::default(),
+            runs: Runs::new(limits.remembered_bytes),
+            frame_changes: 0,
+            carry: Vec::new(),
+            byte: 0,
+            protocol: 0,
+            root: None,
+        }
+    }
+
+    /// Trace entries read so far.
+    pub(crate) fn events(&self) -> usize {
+        self.fold.events.len()
+    }
+
+    /// Whether the pickle's end was reached. What follows it is not read.
+    pub(crate) fn is_done(&self) -> bool {
+        self.root.is_some()
+    }
+
+    /// Reads more bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
+        let mut rest = bytes;
+        while !self.carry.is_empty() && !rest.is_empty() && !self.is_done() {
+            // Only as much as finishes the cut opcode, doubling as it turns out to be long.
+            let (more, after) = rest.split_at(rest.len().min(self.carry.len().max(MORE)));
+            let mut opcode = std::mem::take(&mut self.carry);
+            opcode.extend_from_slice(more);
+            let used = self.run(&opcode)?;
+            if used == 0 {
+                self.carry = opcode;
+                rest = after;
+            } else {
+                // The opcode's end lies in `more`: what is left of it is the beginning of what comes next.
+                let left = opcode.len() - used;
+                rest = rest.get(more.len() - left.min(more.len())..).unwrap_or(&[]);
+            }
+        }
+        if rest.is_empty() || self.is_done() {
+            return Ok(());
+        }
+        let used = self.run(rest)?;
+        if !self.is_done() {
+            self.carry.extend_from_slice(rest.get(used..).unwrap_or(&[]));
+        }
+        Ok(())
+    }
+
+    /// Takes what was read; a pickle that is not at its end is closed as well as it goes.
+    pub(crate) fn finish(mut self) -> Result<Unpickled, ImportError> {
+        let end = self.byte + self.carry.len() as u64;
+        let cut_at = self.root.is_none().then_some(end);
+        let root = match self.root {
+            Some(root) => Some(root),
+            None => self.operands.close(&mut self.fold).map_err(|fault| fault.at(PICKLE, end))?,
+        };
+        Ok(Unpickled { fold: self.fold, root, protocol: self.protocol, cut_at })
+    }
+
+    /// Runs the opcodes that are wholly in `bytes`, and gives the number of bytes that they take.
+    fn run(&mut self, bytes: &[u8]) -> Result<usize, ImportError> {
+        let mut at = 0;
+        let fault = loop {
+            match self.step(bytes, at) {
+                Ok(Some(next)) => at = next,
+                Ok(None) => {
+                    self.byte += at as u64;
+                    return Ok(at);
+                }
+                Err(fault) => break fault,
+            }
+        };
+        Err(fault.at(PICKLE, self.byte + at as u64))
+    }
+
+    /// Runs the opcode at `at`, and gives where the next one stands: `None` if this one is not all there, or if the
+    /// pickle is at its end.
+    #[inline(always)]
+    fn step(&mut self, bytes: &[u8], at: usize) -> Checked<Option<usize>> {
+        let Some((&code, rest)) = bytes.get(at..).and_then(<[u8]>::split_first) else { return Ok(None) };
+        let mut next = at + 1;
+        // The operand of a fixed length, or `None` from here when it is not all there.
+        macro_rules! operand {
+            ($count:literal) => {{
+                let Some(&operand) = rest.first_chunk::<$count>() else { return Ok(None) };
+                next += $count;
+                operand
+            }};
+        }
+        // Bytes whose length is written before them.
+        macro_rules! counted {
+            ($count:literal, $int:ty) => {{
+                let Some((length, rest)) = rest.split_first_chunk::<$count>() else { return Ok(None) };
+                let length = self.length(<$int>::from_le_bytes(*length) as u64)?;
+                let Some(text) = rest.get(..length) else { return Ok(None) };
+                next += $count + length;
+                text
+            }};
+        }
+        // Text up to the end of its line.
+        macro_rules! line {
+            ($limit:expr) => {{
+                let limit = $limit;
+                let ahead = rest.get(..rest.len().min(limit + 1)).unwrap_or(rest);
+                let Some(end) = ahead.iter().position(|&b| b == b'\n') else {
+                    if ahead.len() > limit {
+                        return Err(too_much(format!("a line of more than {} bytes", Count(limit as u64))));
+                    }
+                    return Ok(None);
+                };
+                next += end + 1;
+                let line = ahead.get(..end).unwrap_or(&[]);
+                line.strip_suffix(b"\r").unwrap_or(line)
+            }};
+        }
+        match code {
+            op::BINGET => {
+                let [slot] = operand!(1);
+                self.operands.push(self.memo.get(usize::from(slot))?)?;
+            }
+            op::LONG_BINGET => {
+                let slot = u32::from_le_bytes(operand!(4));
+                self.operands.push(self.memo.get(slot as usize)?)?;
+            }
+            op::MEMOIZE => self.memo.push(self.operands.top()?, self.fold.limits.items)?,
+            op::BINPUT => {
+                let [slot] = operand!(1);
+                self.put(u64::from(slot))?;
+            }
+            op::LONG_BINPUT => {
+                let slot = u32::from_le_bytes(operand!(4));
+                self.put(u64::from(slot))?;
+            }
+            op::MARK => match self.known_frames(rest)? {
+                0 => self.operands.mark()?,
+                length => next += length,
+            },
+            op::EMPTY_DICT => {
+                let dict = self.fold.node(Kind::EmptyDict)?;
+                self.operands.push(dict)?;
+            }
+            op::EMPTY_LIST | op::EMPTY_SET => {
+                let list = self.fold.node(Kind::EmptyList)?;
+                self.operands.push(list)?;
+            }
+            op::BININT1 => {
+                let [n] = operand!(1);
+                self.operands.push(Value::Int(i64::from(n)))?;
+            }
+            op::BININT2 => {
+                let n = u16::from_le_bytes(operand!(2));
+                self.operands.push(Value::Int(i64::from(n)))?;
+            }
+            op::BININT => {
+                let n = i32::from_le_bytes(operand!(4));
+                self.operands.push(Value::Int(i64::from(n)))?;
+            }
+            op::LONG1 => {
+                let Some((&length, rest)) = rest.split_first() else { return Ok(None) };
+                let length = usize::from(length);
+                let Some(digits) = rest.get(..length) else { return Ok(None) };
+                next += 1 + length;
+                self.long(digits)?;
+            }
+            op::SHORT_BINUNICODE => self.string(counted!(1, u8))?,
+            op::SETITEMS => {
+                let place = self.operands.unmark()?;
+                self.set_items(place)?;
+            }
+            op::APPENDS | op::ADDITEMS => {
+                let place = self.operands.unmark()?;
+                self.append(place)?;
+            }
+            op::SETITEM => {
+                let place = self.operands.last(2)?;
+                self.set_items(place)?;
+            }
+            op::APPEND => {
+                let place = self.operands.last(1)?;
+                self.append(place)?;
+            }
+            op::BINUNICODE | op::BINBYTES => self.string(counted!(4, u32))?,
+            op::BINUNICODE8 | op::BINBYTES8 | op::BYTEARRAY8 => self.string(counted!(8, u64))?,
+            op::SHORT_BINSTRING | op::SHORT_BINBYTES => self.string(counted!(1, u8))?,
+            // Signed: a negative length reads as one far beyond every bound.
+            op::BINSTRING => self.string(counted!(4, i32))?,
+            op::NONE => self.operands.push(Value::None)?,
+            op::NEWTRUE => self.operands.push(Value::Bool(true))?,
+            op::NEWFALSE => self.operands.push(Value::Bool(false))?,
+            op::BINFLOAT => {
+                let n = f64::from_be_bytes(operand!(8));
+                self.operands.push(Value::Float(n))?;
+            }
+            op::LONG4 => {
+                let Some((length, rest)) = rest.split_first_chunk::<4>() else { return Ok(None) };
+                let length = u32::from_le_bytes(*length) as usize;
+                if length > self.fold.limits.integer_bytes {
+                    return Err(too_much(format!("an integer of {} bytes", Count(length as u64))));
+                }
+                let Some(digits) = rest.get(..length) else { return Ok(None) };
+                next += 4 + length;
+                self.long(digits)?;
+            }
+            op::INT => {
+                let value = match line!(DIGITS) {
+                    b"00" => Value::Bool(false),
+                    b"01" => Value::Bool(true),
+                    digits => text::integer(digits)?,
+                };
+                self.number(value)?;
+            }
+            op::LONG => {
+                let value = text::integer(line!(DIGITS))?;
+                self.number(value)?;
+            }
+            op::FLOAT => {
+                let value = text::float(line!(DIGITS))?;
+                self.operands.push(value)?;
+            }
+            op::STRING => {
+                let text = text::quoted(line!(self.fold.limits.string_bytes))?;
+                self.string(&text)?;
+            }
+            op::UNICODE => {
+                let text = text::raw_unicode(line!(self.fold.limits.string_bytes));
+                self.string(&text)?;
+            }
+            op::GET => {
+                let slot = text::slot(line!(DIGITS))?;
+                let slot = usize::try_from(slot).map_err(|_| damaged("a memo number beyond 32 bits"))?;
+                self.operands.push(self.memo.get(slot)?)?;
+            }
+            op::PUT => {
+                let slot = text::slot(line!(DIGITS))?;
+                self.put(slot)?;
+            }
+            op::TUPLE1 => self.tuple(self.operands.last(1)?)?,
+            op::TUPLE2 => self.tuple(self.operands.last(2)?)?,
+            op::TUPLE3 => self.tuple(self.operands.last(3)?)?,
+            op::EMPTY_TUPLE => {
+                let tuple = self.fold.whole_list(&[])?;
+                self.operands.push(tuple)?;
+            }
+            op::TUPLE | op::FROZENSET => {
+                let place = self.operands.unmark()?;
+                self.tuple(place)?;
+            }
+            op::LIST => {
+                let place = self.operands.unmark()?;
+                let list = self.fold.node(Kind::EmptyList)?;
+                self.fold.append(list, self.operands.from(place))?;
+                self.replace(place, list)?;
+            }
+            op::DICT => {
+                let place = self.operands.unmark()?;
+                let dict = self.fold.node(Kind::EmptyDict)?;
+                self.fold.set_items(dict, whole_pairs(self.operands.from(place))?)?;
+                self.replace(place, dict)?;
+            }
+            op::POP => {
+                // Python lets it take a mark as well.
+                if self.operands.above_mark() == 0 {
+                    self.operands.unmark()?;
+                } else {
+                    self.operands.pop()?;
+                }
+            }
+            op::POP_MARK => {
+                let place = self.operands.unmark()?;
+                self.operands.cut(place);
+            }
+            op::DUP => self.operands.push(self.operands.top()?)?,
+            op::PROTO => {
+                let [protocol] = operand!(1);
+                if protocol > PROTOCOL {
+                    return Err(damaged(format!("protocol {protocol} is newer than this program")));
+                }
+                self.protocol = protocol;
+            }
+            // Tells unpicklers that read from files how much to fetch at once.
+            op::FRAME => {
+                let length = u64::from_le_bytes(operand!(8));
+                if length > self.fold.limits.plain_bytes {
+                    return Err(too_much(format!("a frame of {} bytes", Count(length))));
+                }
+            }
+            op::STOP => {
+                if self.root.is_none() {
+                    self.root = Some(self.operands.pop()?);
+                    self.byte += 1;
+                }
+                return Ok(None);
+            }
+            other => return Err(refused(other)),
+        }
+        Ok(Some(next))
+    }
+
+    /// Reads a list of frames that was read before, if the bytes after a mark are one: its length, or 0.
+    #[inline]
+    fn known_frames(&mut self, ahead: &[u8]) -> Checked<usize> {
+        if !matches!(ahead.first(), Some(&(op::BINGET | op::LONG_BINGET))) {
+            return Ok(0);
+        }
+        let Ok(Value::Node(list)) = self.operands.top() else { return Ok(0) };
+        if self.fold.kind(list) != Kind::EmptyList {
+            return Ok(0);
+        }
+        if self.memo.overwritten || self.frame_changes != self.fold.frame_changes {
+            self.memo.overwritten = false;
+            self.frame_changes = self.fold.frame_changes;
+            self.runs.clear();
+        }
+        match self.runs.look(ahead) {
+            Ahead::Known(length, stack) => {
+                self.fold.set_kind(list, Kind::Stack(stack));
+                Ok(length)
+            }
+            Ahead::New(length) => self.new_frames(list, ahead.get(..length).unwrap_or(&[])),
+            Ahead::Other => Ok(0),
+        }
+    }
+
+    /// Reads a list made of memo reads alone for the first time, and remembers it if it is a list of frames.
+    fn new_frames(&mut self, list: u32, run: &[u8]) -> Checked<usize> {
+        self.operands.mark()?;
+        let mut rest = run;
+        loop {
+            rest = match *rest {
+                [op::BINGET, slot, ref after @ ..] => {
+                    self.operands.push(self.memo.get(usize::from(slot))?)?;
+                    after
+                }
+                [op::LONG_BINGET, a, b, c, d, ref after @ ..] => {
+                    self.operands.push(self.memo.get(u32::from_le_bytes([a, b, c, d]) as usize)?)?;
+                    after
+                }
+                _ => break,
+            };
+        }
+        let place = self.operands.unmark()?;
+        self.append(place)?;
+        if let Kind::Stack(stack) = self.fold.kind(list) {
+            self.runs.add(run, stack);
+        }
+        Ok(run.len())
+    }
+
+    #[inline]
+    fn put(&mut self, slot: u64) -> Checked {
+        self.memo.put(slot, self.operands.top()?, self.fold.limits.items)
+    }
+
+    /// A declared length, if it is one that a string can have.
+    #[inline]
+    fn length(&self, length: u64) -> Checked<usize> {
+        match usize::try_from(length) {
+            Ok(n) if n <= self.fold.limits.string_bytes => Ok(n),
+            _ => Err(too_much(format!("a string of {} bytes", Count(length)))),
+        }
+    }
+
+    #[inline]
+    fn string(&mut self, text: &[u8]) -> Checked {
+        let value = self.fold.string(text)?;
+        self.operands.push(value)
+    }
+
+    #[inline]
+    fn set_items(&mut self, place: usize) -> Checked {
+        let dict = self.operands.below(place)?;
+        self.fold.set_items(dict, whole_pairs(self.operands.from(place))?)?;
+        self.operands.cut(place);
+        Ok(())
+    }
+
+    #[inline]
+    fn append(&mut self, place: usize) -> Checked {
+        let list = self.operands.below(place)?;
+        self.fold.append(list, self.operands.from(place))?;
+        self.operands.cut(place);
+        Ok(())
+    }
+
+    fn tuple(&mut self, place: usize) -> Checked {
+        let tuple = self.fold.whole_list(self.operands.from(place))?;
+        self.replace(place, tuple)
+    }
+
+    fn replace(&mut self, place: usize, value: Value) -> Checked {
+        self.operands.cut(place);
+        self.operands.push(value)
+    }
+
+    fn number(&mut self, value: Value) -> Checked {
+        let value = if value == Value::Odd { self.fold.odd() } else { value };
+        self.operands.push(value)
+    }
+
+    /// An integer in two's complement, its lowest byte first.
+    #[inline]
+    fn long(&mut self, digits: &[u8]) -> Checked {
+        let (low, high) = digits.split_at(digits.len().min(8));
+        let negative = digits.last().is_some_and(|&b| b >= 0x80);
+        let mut bytes = [if negative { 0xff } else { 0 }; 8];
+        for (to, from) in bytes.iter_mut().zip(low) {
+            *to = *from;
+        }
+        let n = i64::from_le_bytes(bytes);
+        let value = match (negative, high) {
+            (_, []) => Value::Int(n),
+            (false, high) if high.iter().all(|&b| b == 0) => match u64::try_from(n) {
+                Ok(_) => Value::Int(n),
+                Err(_) => Value::Big(n as u64),
+            },
+            (true, high) if n < 0 && high.iter().all(|&b| b == 0xff) => Value::Int(n),
+            _ => Value::Odd,
+        };
+        self.number(value)
+    }
+}
+
+/// Keys and values, if there are as many of either.
+fn whole_pairs(pairs: &[Value]) -> Checked<&[Value]> {
+    if pairs.len().is_multiple_of(2) { Ok(pairs) } else { Err(damaged("a key has no value")) }
+}
+
+#[cold]
+fn refused(code: u8) -> Box<Fault> {
+    match op::running_code(code) {
+        Some(name) => Box::new(Fault::Code(name)),
+        None => damaged(format!("0x{code:02x} is no opcode")),
+    }
+}

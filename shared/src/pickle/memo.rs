@@ -1,0 +1,198 @@
+//! The memo: what a pickle put aside to use again, four bytes a slot.
+
+use rustc_hash::FxHashMap;
+
+use crate::frames::{FrameId, StackId, StrId};
+use crate::import::error::{Checked, damaged, too_much};
+use crate::import::value::{Kind, Value};
+use crate::trace::Column;
+
+/// Slots that may be skipped before a number counts as out of sequence. Picklers count by one.
+const GAP: usize = 16;
+/// Slots out of sequence. No pickler makes any.
+const SPARSE: usize = 1 << 16;
+/// A slot that nothing was put into.
+const UNSET: u32 = u32::MAX;
+
+/// Slots by number. One is made for each entry of a trace, one for its frames and one for some of its strings, so a
+/// slot holds a tag of four bits and a number of 28; what does not fit lies in a table beside.
+#[derive(Debug, Default)]
+pub(super) struct Memo {
+    slots: Column<u32>,
+    sparse: FxHashMap<u32, u32>,
+    odd: Vec<Value>,
+    /// Slots that hold something.
+    count: usize,
+    /// Whether a slot was given a new value since this was last cleared.
+    pub(super) overwritten: bool,
+}
+
+impl Memo {
+    /// Puts a value into the next slot, as `MEMOIZE` does.
+    #[inline]
+    pub(super) fn push(&mut self, value: Value, limit: usize) -> Checked {
+        if self.count != self.slots.len() {
+            return self.put(self.count as u64, value, limit);
+        }
+        if self.count >= limit || self.odd.len() >= limit {
+            return Err(too_much(format!("more than {limit} values are put aside for later")));
+        }
+        let word = self.pack(value);
+        self.slots.push(word);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Puts a value into slot `index`.
+    #[inline]
+    pub(super) fn put(&mut self, index: u64, value: Value, limit: usize) -> Checked {
+        if index == self.slots.len() as u64 && self.sparse.is_empty() && self.count == self.slots.len() {
+            return self.push(value, limit);
+        }
+        self.put_anywhere(index, value, limit)
+    }
+
+    fn put_anywhere(&mut self, index: u64, value: Value, limit: usize) -> Checked {
+        let Ok(number) = u32::try_from(index) else { return Err(damaged("a memo number beyond 32 bits")) };
+        if self.count >= limit || self.odd.len() >= limit {
+            return Err(too_much(format!("more than {limit} values are put aside for later")));
+        }
+        let word = self.pack(value);
+        let index = number as usize;
+        match self.find(index) {
+            Some(_) => self.overwritten = true,
+            None => self.count += 1,
+        }
+        if index < self.slots.len() {
+            self.slots.set(index, word);
+        } else if index - self.slots.len() <= GAP {
+            while self.slots.len() < index {
+                self.slots.push(UNSET);
+            }
+            self.slots.push(word);
+        } else {
+            self.sparse.insert(number, word);
+            if self.sparse.len() > SPARSE {
+                return Err(too_much(format!("more than {SPARSE} memo numbers out of sequence")));
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&self, index: usize) -> Option<u32> {
+        match self.slots.get(index) {
+            Some(word) if word != UNSET => Some(word),
+            _ if self.sparse.is_empty() => None,
+            _ => self.sparse.get(&u32::try_from(index).ok()?).copied(),
+        }
+    }
+
+    /// The value in slot `index`.
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Checked<Value> {
+        match self.slots.get(index) {
+            Some(word) if word != UNSET => Ok(self.unpack(word)),
+            _ => self.get_sparse(index),
+        }
+    }
+
+    #[cold]
+    fn get_sparse(&self, index: usize) -> Checked<Value> {
+        match self.find(index) {
+            Some(word) => Ok(self.unpack(word)),
+            None => Err(damaged(format!("memo slot {index} is read before it is filled"))),
+        }
+    }
+
+    #[inline]
+    fn pack(&mut self, value: Value) -> u32 {
+        let (tag, number) = match value {
+            Value::Node(id) => (0, id),
+            Value::Str(id) => (1, id.0),
+            Value::Pair(id) => (2, id),
+            Value::Frame(id) => (3, id.0),
+            Value::Stack(id) => (4, id.0),
+            Value::Event(row) => (5, row),
+            Value::None => (6, 0),
+            Value::Bool(b) => (7, u32::from(b)),
+            Value::Odd => (8, 0),
+            Value::Int(_) | Value::Big(_) | Value::Float(_) => (9, Kind::MAX + 1),
+        };
+        if number <= Kind::MAX {
+            return tag << Kind::BITS | number;
+        }
+        // Below `ImportLimits::items`, as every one of these takes a slot.
+        self.odd.push(value);
+        9 << Kind::BITS | (self.odd.len() as u32 - 1) & Kind::MAX
+    }
+
+    #[inline]
+    fn unpack(&self, word: u32) -> Value {
+        let number = word & Kind::MAX;
+        match word >> Kind::BITS {
+            0 => Value::Node(number),
+            1 => Value::Str(StrId(number)),
+            2 => Value::Pair(number),
+            3 => Value::Frame(FrameId(number)),
+            4 => Value::Stack(StackId(number)),
+            5 => Value::Event(number),
+            6 => Value::None,
+            7 => Value::Bool(number == 1),
+            9 => self.odd.get(number as usize).copied().unwrap_or(Value::Odd),
+            _ => Value::Odd,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_gives_back_what_was_put() {
+        let mut memo = Memo::default();
+        let values = [
+            Value::Node(5),
+            Value::Str(StrId(9)),
+            Value::Int(-3),
+            Value::Big(u64::MAX),
+            Value::Float(0.5),
+            Value::None,
+            Value::Bool(true),
+            Value::Str(StrId(1 << 29)),
+        ];
+        for value in values {
+            memo.push(value, 100).unwrap();
+        }
+        for (i, value) in values.into_iter().enumerate() {
+            assert_eq!(memo.get(i).unwrap(), value);
+        }
+        assert!(memo.get(values.len()).is_err());
+        assert!(!memo.overwritten);
+        memo.put(2, Value::None, 100).unwrap();
+        assert!(memo.overwritten);
+        assert_eq!(memo.get(2).unwrap(), Value::None);
+    }
+
+    #[test]
+    fn numbers_far_apart_cost_no_more_than_themselves() {
+        let mut memo = Memo::default();
+        memo.put(4_000_000_000, Value::Int(1), 1000).unwrap();
+        memo.put(3, Value::Int(2), 1000).unwrap();
+        assert_eq!(memo.get(4_000_000_000).unwrap(), Value::Int(1));
+        assert_eq!(memo.get(3).unwrap(), Value::Int(2));
+        assert!(memo.get(2).is_err());
+        assert!(memo.slots.len() < 10);
+        // MEMOIZE counts what is filled, as Python does: two slots are, so the next is number 2.
+        memo.push(Value::Int(3), 1000).unwrap();
+        assert_eq!(memo.get(2).unwrap(), Value::Int(3));
+        assert!(memo.put(1 << 40, Value::None, 1000).is_err());
+    }
+
+    #[test]
+    fn the_number_of_slots_is_bounded() {
+        let mut memo = Memo::default();
+        assert!((0..20).all(|_| memo.push(Value::None, 20).is_ok()));
+        assert!(memo.push(Value::None, 20).is_err());
+    }
+}

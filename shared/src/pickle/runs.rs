@@ -1,0 +1,166 @@
+//! Knowing lists of frames again by their bytes.
+//!
+//! Three of four opcodes of a real snapshot are memo reads inside lists of frames. A trace of millions of entries has
+//! only a few thousand distinct lists, and the memo reads of equal lists are equal bytes, as long as no slot of the
+//! memo is filled anew. So a list that was read once is known again by comparing bytes, without a look at any opcode.
+
+use std::hash::Hasher;
+
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
+
+use super::opcode;
+use crate::frames::StackId;
+
+/// A list's memo reads, up to and with the opcode that ends them, and the stack that they make.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    start: usize,
+    len: usize,
+    stack: StackId,
+    /// The run that came after it when it was last read: programs repeat themselves.
+    next: u32,
+}
+
+/// The runs that were read.
+#[derive(Debug)]
+pub(super) struct Runs {
+    bytes: Vec<u8>,
+    runs: Vec<Run>,
+    table: HashTable<u32>,
+    last: u32,
+    byte_limit: usize,
+}
+
+/// What stands ahead where a list of frames may begin.
+pub(super) enum Ahead {
+    /// A run that is known: its length and its stack.
+    Known(usize, StackId),
+    /// A run that is not known, of this length.
+    New(usize),
+    /// No run, or one that is not all there.
+    Other,
+}
+
+impl Runs {
+    pub(super) fn new(byte_limit: usize) -> Self {
+        Self { bytes: Vec::new(), runs: Vec::new(), table: HashTable::new(), last: 0, byte_limit }
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        *self = Self::new(self.byte_limit);
+    }
+
+    /// What `ahead` begins with.
+    #[inline]
+    pub(super) fn look(&mut self, ahead: &[u8]) -> Ahead {
+        if let Some(last) = self.runs.get(self.last as usize)
+            && let Some(next) = self.runs.get(last.next as usize)
+            && let Some(known) = self.bytes.get(next.start..next.start + next.len)
+            && ahead.starts_with(known)
+        {
+            self.last = last.next;
+            return Ahead::Known(next.len, next.stack);
+        }
+        self.search(ahead)
+    }
+
+    fn search(&mut self, ahead: &[u8]) -> Ahead {
+        let Some(len) = length(ahead) else { return Ahead::Other };
+        let Some(run) = ahead.get(..len) else { return Ahead::Other };
+        let found = self.table.find(hash(run), |&i| self.run(i) == Some(run)).copied();
+        match found.and_then(|i| Some((i, self.runs.get(i as usize)?.stack))) {
+            Some((i, stack)) => {
+                self.follow(i);
+                Ahead::Known(len, stack)
+            }
+            None => Ahead::New(len),
+        }
+    }
+
+    /// Remembers a run.
+    pub(super) fn add(&mut self, run: &[u8], stack: StackId) {
+        // Most of what is remembered once all is full would be read once only.
+        if self.bytes.len() + run.len() > self.byte_limit || self.runs.len() >= u32::MAX as usize {
+            return;
+        }
+        let number = self.runs.len() as u32;
+        self.runs.push(Run { start: self.bytes.len(), len: run.len(), stack, next: number });
+        self.bytes.extend_from_slice(run);
+        let (runs, bytes) = (&self.runs, &self.bytes);
+        self.table.insert_unique(hash(run), number, |&i| {
+            let run = runs.get(i as usize).and_then(|run| bytes.get(run.start..run.start + run.len));
+            hash(run.unwrap_or(&[]))
+        });
+        self.follow(number);
+    }
+
+    fn follow(&mut self, number: u32) {
+        if let Some(last) = self.runs.get_mut(self.last as usize) {
+            last.next = number;
+        }
+        self.last = number;
+    }
+
+    fn run(&self, number: u32) -> Option<&[u8]> {
+        let run = self.runs.get(number as usize)?;
+        self.bytes.get(run.start..run.start + run.len)
+    }
+}
+
+fn hash(run: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(run);
+    hasher.finish()
+}
+
+/// The length of the memo reads ahead and the opcode that ends their list, if that is what stands ahead.
+fn length(ahead: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match *ahead.get(at)? {
+            opcode::BINGET => at += 2,
+            opcode::LONG_BINGET => at += 5,
+            opcode::APPENDS if at > 0 => return Some(at + 1),
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_known_again_by_its_bytes() {
+        let mut runs = Runs::new(1 << 10);
+        let (a, b) = (b"h\x01h\x02e", b"h\x01j\x02\0\0\0e");
+        assert!(matches!(runs.look(a), Ahead::New(5)));
+        runs.add(a, StackId(1));
+        assert!(matches!(runs.look(b), Ahead::New(8)));
+        runs.add(b, StackId(2));
+        for _ in 0..3 {
+            assert!(matches!(runs.look(b"h\x01h\x02eXXXX"), Ahead::Known(5, StackId(1))));
+            assert!(matches!(runs.look(b), Ahead::Known(8, StackId(2))));
+            assert!(matches!(runs.look(b), Ahead::Known(8, StackId(2))));
+        }
+        // Cut anywhere, or not only memo reads: no run.
+        for n in 0..b.len() {
+            assert!(matches!(runs.look(&b[..n]), Ahead::Other));
+        }
+        assert!(matches!(runs.look(b"h\x01Ne"), Ahead::Other));
+        assert!(matches!(runs.look(b"e"), Ahead::Other));
+        runs.clear();
+        assert!(matches!(runs.look(a), Ahead::New(5)));
+    }
+
+    #[test]
+    fn no_more_is_remembered_than_the_bound() {
+        let mut runs = Runs::new(8);
+        runs.add(b"h\x01h\x02e", StackId(1));
+        runs.add(b"h\x01h\x03e", StackId(2));
+        assert!(matches!(runs.look(b"h\x01h\x02e"), Ahead::Known(..)));
+        assert!(matches!(runs.look(b"h\x01h\x03e"), Ahead::New(5)));
+    }
+}
