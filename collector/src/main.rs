@@ -1,2 +1,7 @@
-//! Vramscope.
-fn main() {}
+//! The `vramscope` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    vramscope::cli::main()
+}

@@ -159,7 +159,8 @@ proptest! {
         lost in 0_usize..60,
         at in 0.0..1.0,
         width in 150_f32..1_500.0,
-        zoom in prop_oneof![Just(1.0_f32), 1_f32..20.0],
+        zoom in prop_oneof![Just(1.0_f32), 1_f32..200.0],
+        scroll in prop_oneof![Just(0.0), 0.0..2_000.0],
     ) {
         let run = run(&ops, lost);
         let position = (run.moments.len() as f64 * at) as u32;
@@ -170,17 +171,20 @@ proptest! {
                 position,
                 layout,
                 width,
-                visible: Window { start: 0.0, end: 1e6 },
+                visible: Window { start: scroll, end: scroll + 900.0 },
                 zoom,
                 color_by: ColorBy::Site,
                 highlight: None,
             });
             let map = ask!(session, query => Segments);
-            prop_assert_eq!(map.segments.len(), segments);
             let left = if layout == SegmentLayout::Packed { 148.0 } else { 0.0 };
             check_tiling(&map, left, width.max(left + 1.0));
-            let bottom = map.blocks.y1.iter().copied().fold(0.0, f32::max);
-            prop_assert_eq!(bottom, map.height);
+            // Rows are cut off by the view only.
+            if scroll == 0.0 && map.height <= 900.0 {
+                prop_assert_eq!(map.segments.len(), segments);
+                let bottom = map.blocks.y1.iter().copied().fold(0.0, f32::max);
+                prop_assert_eq!(bottom, map.height);
+            }
         }
     }
 
@@ -308,8 +312,8 @@ fn what_a_search_does_not_match_is_painted_faint() {
         .filter(|&i| map.blocks.id[i] != Quads::NONE)
         .map(|i| (map.blocks.id[i], Paint(map.blocks.paint[i]).has(Paint::DIM)))
         .collect();
-    // The 700 bytes are narrower than a pixel of their segment, and so is what is lost to their rounding.
-    assert_eq!(faint, [(0, false), (2, true)]);
+    // By address. The 700 bytes are narrower than a pixel, but have no neighbour to be summed with.
+    assert_eq!(faint, [(0, false), (2, true), (1, true)]);
 }
 
 #[test]

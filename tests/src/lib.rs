@@ -1,1 +1,25 @@
-//! The harness.
+//! The harness: the built program, a server of it, a small HTTP client, and journeys through a real browser.
+//!
+//! The cases themselves are in `cases/` (one boundary a file) and `journeys/` (one way through the page a file).
+
+pub mod browser;
+pub mod http;
+pub mod program;
+pub mod server;
+
+use std::path::{Path, PathBuf};
+
+/// A path within the workspace.
+pub fn workspace(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+/// An empty folder for a test to write into.
+pub fn empty_folder(name: &str) -> std::io::Result<PathBuf> {
+    let folder = std::env::temp_dir().join(format!("vramscope-{}-{name}", std::process::id()));
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}

@@ -11,6 +11,8 @@ const SPACE: f64 = 2.0;
 const LEAST: f64 = 2.0;
 /// The largest magnification. Beyond it single-precision pixels grow coarse.
 const MOST_ZOOM: f64 = 10_000.0;
+/// Pixels of a view at most, in width and height: more than any screen has.
+const MOST_PIXELS: f64 = 65_536.0;
 
 /// Height of a row and the distance to the next, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,11 +58,11 @@ impl SegmentMap {
             SegmentLayout::Packed => Rows::PACKED,
         };
         // Where width or zoom is not a number, `max` gives the other side.
-        let row_width = (f64::from(width) - rows.left).max(1.0);
+        let row_width = (f64::from(width) - rows.left).max(1.0).clamp(1.0, MOST_PIXELS);
         let zoom = f64::from(zoom.max(1.0)).clamp(1.0, MOST_ZOOM);
         let places = match layout {
             SegmentLayout::ToScale => {
-                let per_byte = pixels_per_byte(sizes, row_width, height.max(0.0), rows) * zoom;
+                let per_byte = pixels_per_byte(sizes, row_width, height.max(0.0).clamp(0.0, MOST_PIXELS), rows) * zoom;
                 side_by_side(sizes, per_byte)
             }
             SegmentLayout::Packed => {
@@ -87,8 +89,11 @@ impl SegmentMap {
 
     /// The stretch of the line whose rows can be seen in a window of the layout's height.
     pub fn visible(&self, window: Window) -> (f64, f64) {
-        let row = |y: f64| (y / self.rows.pitch).clamp(0.0, f64::from(u32::MAX));
-        (row(window.start).floor() * self.row_width, row(window.end).ceil() * self.row_width)
+        // Where an edge is not a number, `max` gives the top.
+        let top = window.start.max(0.0).clamp(0.0, self.height());
+        let bottom = window.end.max(top).clamp(top, top + MOST_PIXELS);
+        let row = |y: f64| y / self.rows.pitch;
+        (row(top).floor() * self.row_width, row(bottom).ceil() * self.row_width)
     }
 
     /// The parts, row by row, of the stretch of the line from `start` to `end`.

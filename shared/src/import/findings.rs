@@ -166,12 +166,13 @@ fn not_shown(notes: &Notes) -> Option<Finding> {
     let mut parts = Vec::new();
     let mut part = |count: u64, what: &str| {
         if count > 0 {
-            parts.push(format!("{} {what}", Count(count)));
+            let s = if count == 1 { "" } else { "s" };
+            parts.push(format!("{} {}", Count(count), what.replace("(s)", s)));
         }
     };
-    part(notes.host_segments, "segments of pinned host memory");
-    part(notes.host_entries, "trace entries of pinned host memory");
-    part(notes.homeless_annotations, "annotations of devices without memory");
+    part(notes.host_segments, "segment(s) of pinned host memory");
+    part(notes.host_entries, "event(s) of pinned host memory");
+    part(notes.homeless_annotations, "annotation(s) of devices without memory");
     if parts.is_empty() {
         return None;
     }

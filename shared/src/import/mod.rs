@@ -200,7 +200,9 @@ impl Plain {
         let head = std::mem::take(head);
         match encoding {
             Encoding::Pickle => {
-                let mut machine = Machine::new(self.limits);
+                // Protocol 1 does not say so, but begins with an opcode that 0 has not.
+                let protocol = u8::from(!head.starts_with(b"("));
+                let mut machine = Machine::new(self.limits, protocol);
                 machine.push(&head)?;
                 self.reader = Reader::Pickle(Box::new(machine));
             }

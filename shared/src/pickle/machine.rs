@@ -46,8 +46,8 @@ pub(crate) struct Unpickled {
 }
 
 impl Machine {
-    /// At the start of a pickle.
-    pub(crate) fn new(limits: ImportLimits) -> Self {
+    /// At the start of a pickle; the protocol is that of one that does not say.
+    pub(crate) fn new(limits: ImportLimits, protocol: u8) -> Self {
         Self {
             fold: Fold::new(limits),
             operands: Operands::new(limits.stack_items, limits.depth),
@@ -56,7 +56,7 @@ impl Machine {
             frame_changes: 0,
             carry: Vec::new(),
             byte: 0,
-            protocol: 0,
+            protocol,
             root: None,
         }
     }
@@ -213,7 +213,15 @@ impl Machine {
                 let length = usize::from(length);
                 let Some(digits) = rest.get(..length) else { return Ok(None) };
                 next += 1 + length;
-                self.long(digits)?;
+                match rest.first_chunk::<8>() {
+                    // Addresses and times: read eight bytes and shift away those that are not the integer's.
+                    Some(&eight) if (1..=8).contains(&length) => {
+                        let beside = 64 - 8 * length as u32;
+                        let n = i64::from_le_bytes(eight) << beside >> beside;
+                        self.operands.push(Value::Int(n))?;
+                    }
+                    _ => self.long(digits)?,
+                }
             }
             op::SHORT_BINUNICODE => self.string(counted!(1, u8))?,
             op::SETITEMS => {
@@ -451,7 +459,6 @@ impl Machine {
     }
 
     /// An integer in two's complement, its lowest byte first.
-    #[inline]
     fn long(&mut self, digits: &[u8]) -> Checked {
         let (low, high) = digits.split_at(digits.len().min(8));
         let negative = digits.last().is_some_and(|&b| b >= 0x80);

@@ -1,0 +1,47 @@
+//! Builds the page and embeds it, so that one `cargo run` is all that a user types.
+//!
+//! `VRAMSCOPE_PAGE=skip` leaves the page out (for `check` and `clippy`, which run build scripts too);
+//! `VRAMSCOPE_PAGE=FOLDER` embeds a page that is already built.
+
+mod embed;
+mod page;
+mod target;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow};
+
+/// Where the page comes from.
+const PAGE_VARIABLE: &str = "VRAMSCOPE_PAGE";
+
+fn main() -> ExitCode {
+    println!("cargo::rerun-if-env-changed={PAGE_VARIABLE}");
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Cargo shows each such line as an error of this package.
+            println!("cargo::error={}", format!("{error:#}").replace('\n', " "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    let dist = match std::env::var(PAGE_VARIABLE) {
+        Ok(choice) if choice == "skip" => None,
+        Ok(choice) if !choice.is_empty() => {
+            let folder = Path::new(&choice).canonicalize().with_context(|| format!("{PAGE_VARIABLE}={choice}"))?;
+            println!("cargo::rerun-if-changed={}", folder.display());
+            Some(folder)
+        }
+        _ => Some(page::build(&out)?),
+    };
+    embed::write(dist.as_deref(), &out)
+}
+
+/// A variable that cargo sets for every build script.
+fn variable(name: &str) -> Result<String> {
+    std::env::var(name).map_err(|_| anyhow!("{name} is not set: this program is run by cargo"))
+}

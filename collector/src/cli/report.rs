@@ -1,0 +1,151 @@
+//! `vramscope report`: what snapshot files hold, printed.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use shared::analysis::report::FileReport;
+use shared::import::{Imported, Importer};
+use shared::limits::ImportLimits;
+use shared::units::{Bytes, Count};
+
+/// Bytes read at once: large enough that the reads cost nothing, small enough to stay in a cache.
+const CHUNK: usize = 4 << 20;
+
+/// The exit code when a file could not be read.
+const UNREADABLE: u8 = 2;
+
+/// What `report` is told.
+#[derive(Args, Debug)]
+pub(super) struct Report {
+    /// Memory snapshots: pickle or JSON, plain, .gz or .zst
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(serde::Serialize)]
+struct Files {
+    /// In the order given, without those that could not be read.
+    files: Vec<FileReport>,
+}
+
+impl Report {
+    /// Reports every file that can be read, and says why of each that can't.
+    pub(super) fn run(self) -> ExitCode {
+        let mut code = ExitCode::SUCCESS;
+        let mut files = Vec::new();
+        for path in &self.files {
+            match report(path) {
+                Ok(file) if self.json => files.push(file),
+                // As it comes: the next file may take long.
+                Ok(file) => {
+                    if !print(|out| writeln!(out, "{file}")) {
+                        return code;
+                    }
+                }
+                Err(sentence) => {
+                    eprintln!("{}", one_line(&format!("{}: {sentence}", path.display())));
+                    code = ExitCode::from(UNREADABLE);
+                }
+            }
+        }
+        if self.json {
+            print(|out| {
+                serde_json::to_writer_pretty(&mut *out, &Files { files })?;
+                writeln!(out)
+            });
+        }
+        code
+    }
+}
+
+/// Reads one file and reports it.
+fn report(path: &Path) -> Result<FileReport, String> {
+    Ok(FileReport::new(path.display().to_string(), read(path)?))
+}
+
+/// Reads one file piece by piece; it is never in memory as a whole.
+fn read(path: &Path) -> Result<Imported, String> {
+    let mut file = File::open(path).map_err(|error| sentence(&error))?;
+    let mut progress = Progress::new(file.metadata().map_or(0, |metadata| metadata.len()));
+    let mut importer = Importer::new(ImportLimits::default());
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let length = match file.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(sentence(&error)),
+        };
+        importer.push(&chunk[..length]).map_err(|error| error.to_string())?;
+        progress.show(length, importer.events());
+    }
+    importer.finish().map_err(|error| error.to_string())
+}
+
+/// An error of the system as a sentence.
+fn sentence(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "There is no such file.".to_owned(),
+        io::ErrorKind::PermissionDenied => "The file may not be read by this user.".to_owned(),
+        io::ErrorKind::IsADirectory => "This is a folder; name the files in it.".to_owned(),
+        _ => format!("Reading failed: {error}."),
+    }
+}
+
+/// Text without line breaks or other control characters, as a file's name may hold.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// Writes to standard output. Whether more is wanted: a reader who has seen enough (`| head`) is no error.
+fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> bool {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    write(&mut out).and_then(|()| out.flush()).is_ok()
+}
+
+/// How far a file is read: a line that rewrites itself, for a person at a terminal only.
+struct Progress {
+    total: u64,
+    read: u64,
+    is_shown: bool,
+}
+
+impl Progress {
+    fn new(total: u64) -> Self {
+        // A file of one chunk is read before anybody could look.
+        Self { total, read: 0, is_shown: total > CHUNK as u64 && io::stderr().is_terminal() }
+    }
+
+    fn show(&mut self, length: usize, events: usize) {
+        self.read += length as u64;
+        if self.is_shown {
+            let percent = self.read.saturating_mul(100).checked_div(self.total).unwrap_or(100).min(100);
+            eprint!("\r\x1b[K{percent} % of {}, {} events", Bytes(self.total), Count(events as u64));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_break_the_line() {
+        assert_eq!(one_line("a\nb\x1b[2J"), "a\u{fffd}b\u{fffd}[2J");
+    }
+}

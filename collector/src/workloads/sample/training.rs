@@ -1,0 +1,305 @@
+//! The training script of the sample run, as far as memory is concerned: what is made, how large, and when it goes.
+
+use super::run::{Run, Tensor};
+use super::sites::{self, Site};
+use crate::workloads::caching_allocator::OutOfMemory;
+
+const LAYERS: usize = 8;
+const WIDTH: u64 = 2560;
+const HEADS: u64 = 20;
+const VOCABULARY: u64 = 50_304;
+const BATCH: u64 = 8;
+/// Bytes of one number in bfloat16 and in float32.
+const HALF: u64 = 2;
+const FLOAT: u64 = 4;
+/// Batches whose gradients are summed before the weights change.
+const ACCUMULATE: usize = 4;
+/// Batches with one length, then batches with lengths as they come. The run does not live to see the last ones.
+const STEADY: usize = 28;
+const STEPS: usize = 200;
+const STEADY_LENGTH: u64 = 1024;
+/// Batches between evaluations.
+const EVALUATE_EVERY: usize = 8;
+/// How often an evaluation generates a piece of text.
+const GENERATED_PIECES: u64 = 10;
+
+/// The sizes of a layer's parameters in bytes: the two norms, then the four matrices with their biases.
+const LAYER_PARAMETERS: [u64; 12] = [
+    WIDTH * HALF,
+    WIDTH * HALF,
+    3 * WIDTH * WIDTH * HALF,
+    3 * WIDTH * HALF,
+    WIDTH * WIDTH * HALF,
+    WIDTH * HALF,
+    WIDTH * HALF,
+    WIDTH * HALF,
+    4 * WIDTH * WIDTH * HALF,
+    4 * WIDTH * HALF,
+    4 * WIDTH * WIDTH * HALF,
+    WIDTH * HALF,
+];
+const EMBEDDING: u64 = VOCABULARY * WIDTH * HALF;
+
+/// What a batch brings: tokens, targets and mask, made on the copying stream.
+struct Batch {
+    length: u64,
+    tensors: [Tensor; 3],
+}
+
+/// What one layer keeps for its backward pass.
+struct SavedLayer {
+    norm_1: [Tensor; 2],
+    qkv: Tensor,
+    attention: [Tensor; 2],
+    residual_1: Tensor,
+    norm_2: [Tensor; 2],
+    up: Tensor,
+    activation: Tensor,
+    residual_2: Tensor,
+}
+
+/// What the whole forward pass keeps.
+struct Saved {
+    embedding: Tensor,
+    layers: Vec<SavedLayer>,
+    norm: Tensor,
+    logits: Tensor,
+    log_probabilities: Tensor,
+    loss: Tensor,
+}
+
+/// Runs the script to its end, which is a failed request.
+pub(super) fn train() -> Run {
+    let mut run = Run::new();
+    // The failure is the end of the story, and in the trace.
+    let _ = script(&mut run);
+    run
+}
+
+fn script(run: &mut Run) -> Result<(), OutOfMemory> {
+    run.named("setup", set_up)?;
+    let mut gradients: Vec<Tensor> = Vec::new();
+    let mut has_momentum = false;
+    let mut batch = prefetch(run, STEADY_LENGTH)?;
+    for step in 0..STEPS {
+        let name = format!("step {step}");
+        batch = run.named(&name, |run| train_step(run, step, batch, &mut gradients))?;
+        if (step + 1) % ACCUMULATE == 0 {
+            run.named("optimizer", |run| update(run, &mut gradients, &mut has_momentum))?;
+        }
+        if (step + 1) % EVALUATE_EVERY == 0 {
+            run.named("evaluate", evaluate)?;
+        }
+    }
+    Ok(())
+}
+
+/// Moves the parameters to the device and records the sampler's CUDA graph.
+fn set_up(run: &mut Run) -> Result<(), OutOfMemory> {
+    for bytes in parameters() {
+        let _parameter = run.tensor(bytes, sites::PARAMETER)?;
+        run.wait((bytes / 12_000) as i64);
+    }
+    run.wait(400_000);
+    for _ in 0..6 {
+        let warmup = run.in_graph(BATCH * 64 * WIDTH * FLOAT, sites::GRAPH_WARMUP)?;
+        let _static_output = run.in_graph(BATCH * 256 * WIDTH * HALF, sites::GRAPH_STATIC)?;
+        run.free(warmup, sites::DROPPED);
+    }
+    run.wait(900_000);
+    Ok(())
+}
+
+/// The sizes of all parameters in bytes.
+fn parameters() -> impl Iterator<Item = u64> {
+    std::iter::once(EMBEDDING).chain((0..LAYERS).flat_map(|_| LAYER_PARAMETERS))
+}
+
+/// Copies the next batch while the model is at work.
+fn prefetch(run: &mut Run, length: u64) -> Result<Batch, OutOfMemory> {
+    let tokens = BATCH * length * 8;
+    Ok(Batch {
+        length,
+        tensors: [
+            run.prefetched(tokens, sites::TOKENS)?,
+            run.prefetched(tokens, sites::TOKENS)?,
+            run.prefetched(BATCH * length * length * HALF, sites::MASK)?,
+        ],
+    })
+}
+
+/// One batch forward and backward; gives the next one.
+fn train_step(run: &mut Run, step: usize, batch: Batch, gradients: &mut Vec<Tensor>) -> Result<Batch, OutOfMemory> {
+    let next = if step + 1 < STEADY { STEADY_LENGTH } else { 512 + 8 * run.roll(113) };
+    let next = prefetch(run, next)?;
+    let Batch { length, tensors } = batch;
+    let saved = run.named("forward", |run| forward(run, length));
+    // Also when the forward pass failed: the batch goes with the function's frame.
+    for tensor in tensors {
+        run.free_when_read(tensor, sites::DROPPED);
+    }
+    let saved = saved?;
+    run.named("backward", |run| backward(run, length, saved, gradients))?;
+    // The loss is printed: the program waits for the device.
+    let computing = 90_000 + 110 * length as i64 + run.roll(4_000) as i64;
+    run.wait(computing);
+    Ok(next)
+}
+
+fn forward(run: &mut Run, length: u64) -> Result<Saved, OutOfMemory> {
+    let hidden = BATCH * length * WIDTH * HALF;
+    let statistics = 2 * BATCH * length * FLOAT;
+    let tokens = run.tensor(hidden, sites::TOKEN_EMBEDDING)?;
+    let embedding = run.tensor(hidden, sites::POSITION_ADD)?;
+    run.free(tokens, sites::DROPPED);
+
+    let mut layers = Vec::with_capacity(LAYERS);
+    for _ in 0..LAYERS {
+        let norm_1 = [run.tensor(hidden, sites::NORM_1)?, run.tensor(statistics, sites::NORM_1)?];
+        let qkv = run.tensor(3 * hidden, sites::QKV)?;
+        let attention =
+            [run.tensor(hidden, sites::ATTENTION)?, run.tensor(BATCH * HEADS * length * FLOAT, sites::ATTENTION)?];
+        let projection = run.tensor(hidden, sites::PROJECTION)?;
+        let residual_1 = run.tensor(hidden, sites::RESIDUAL_1)?;
+        run.free(projection, sites::DROPPED);
+        let norm_2 = [run.tensor(hidden, sites::NORM_2)?, run.tensor(statistics, sites::NORM_2)?];
+        let up = run.tensor(4 * hidden, sites::UP)?;
+        let activation = run.tensor(4 * hidden, sites::ACTIVATION)?;
+        let down = run.tensor(hidden, sites::DOWN)?;
+        let residual_2 = run.tensor(hidden, sites::RESIDUAL_2)?;
+        run.free(down, sites::DROPPED);
+        layers.push(SavedLayer { norm_1, qkv, attention, residual_1, norm_2, up, activation, residual_2 });
+    }
+
+    let norm = run.tensor(hidden, sites::FINAL_NORM)?;
+    let logits = run.tensor(BATCH * length * VOCABULARY * HALF, sites::LOGITS)?;
+    let float = run.tensor(BATCH * length * VOCABULARY * FLOAT, sites::LOGITS_FLOAT)?;
+    let log_probabilities = run.tensor(BATCH * length * VOCABULARY * FLOAT, sites::LOG_PROBABILITIES)?;
+    run.free(float, sites::DROPPED);
+    let loss = run.tensor(FLOAT, sites::LOSS_VALUE)?;
+    Ok(Saved { embedding, layers, norm, logits, log_probabilities, loss })
+}
+
+fn backward(run: &mut Run, length: u64, saved: Saved, gradients: &mut Vec<Tensor>) -> Result<(), OutOfMemory> {
+    let hidden = BATCH * length * WIDTH * HALF;
+    // With gradients there already, the new ones are added to them and go.
+    let first = gradients.is_empty();
+    let mut gradient = |run: &mut Run, bytes: u64, site: Site| -> Result<(), OutOfMemory> {
+        let made = run.tensor(bytes, site)?;
+        if first {
+            gradients.push(made)
+        } else {
+            run.free(made, sites::RELEASED)
+        }
+        Ok(())
+    };
+
+    let float = run.tensor(BATCH * length * VOCABULARY * FLOAT, sites::LOSS_BACKWARD)?;
+    run.free(saved.log_probabilities, sites::RELEASED);
+    let half = run.tensor(BATCH * length * VOCABULARY * HALF, sites::CAST_BACKWARD)?;
+    run.free(float, sites::RELEASED);
+    run.free(saved.logits, sites::RELEASED);
+    let mut flowing = run.tensor(hidden, sites::INPUT_GRADIENT)?;
+    gradient(run, EMBEDDING, sites::WEIGHT_GRADIENT)?;
+    run.free(half, sites::RELEASED);
+    run.free(saved.norm, sites::RELEASED);
+
+    for layer in saved.layers.into_iter().rev() {
+        let [norm_1, qkv_matrix, out_matrix, norm_2, up_matrix, down_matrix] = [0, 2, 4, 6, 8, 10];
+        run.free(layer.residual_2, sites::RELEASED);
+        let wide = run.tensor(4 * hidden, sites::INPUT_GRADIENT)?;
+        gradient(run, LAYER_PARAMETERS[down_matrix], sites::WEIGHT_GRADIENT)?;
+        gradient(run, LAYER_PARAMETERS[down_matrix + 1], sites::BIAS_GRADIENT)?;
+        run.free(layer.activation, sites::RELEASED);
+        let gelu = run.tensor(4 * hidden, sites::GELU_BACKWARD)?;
+        run.free(wide, sites::RELEASED);
+        run.free(layer.up, sites::RELEASED);
+        let narrow = run.tensor(hidden, sites::INPUT_GRADIENT)?;
+        gradient(run, LAYER_PARAMETERS[up_matrix], sites::WEIGHT_GRADIENT)?;
+        gradient(run, LAYER_PARAMETERS[up_matrix + 1], sites::BIAS_GRADIENT)?;
+        run.free(gelu, sites::RELEASED);
+        let below = run.tensor(hidden, sites::NORM_BACKWARD)?;
+        gradient(run, 2 * LAYER_PARAMETERS[norm_2], sites::NORM_BACKWARD)?;
+        for tensor in layer.norm_2.into_iter().chain([narrow, flowing, layer.residual_1]) {
+            run.free(tensor, sites::RELEASED);
+        }
+
+        let attended = run.tensor(hidden, sites::INPUT_GRADIENT)?;
+        gradient(run, LAYER_PARAMETERS[out_matrix], sites::WEIGHT_GRADIENT)?;
+        gradient(run, LAYER_PARAMETERS[out_matrix + 1], sites::BIAS_GRADIENT)?;
+        let qkv = run.tensor(3 * hidden, sites::ATTENTION_BACKWARD)?;
+        for tensor in layer.attention.into_iter().chain([attended, layer.qkv]) {
+            run.free(tensor, sites::RELEASED);
+        }
+        let narrow = run.tensor(hidden, sites::INPUT_GRADIENT)?;
+        gradient(run, LAYER_PARAMETERS[qkv_matrix], sites::WEIGHT_GRADIENT)?;
+        gradient(run, LAYER_PARAMETERS[qkv_matrix + 1], sites::BIAS_GRADIENT)?;
+        run.free(qkv, sites::RELEASED);
+        flowing = run.tensor(hidden, sites::NORM_BACKWARD)?;
+        gradient(run, 2 * LAYER_PARAMETERS[norm_1], sites::NORM_BACKWARD)?;
+        for tensor in layer.norm_1.into_iter().chain([narrow, below]) {
+            run.free(tensor, sites::RELEASED);
+        }
+    }
+
+    let dense = run.tensor(EMBEDDING, sites::EMBEDDING_BACKWARD)?;
+    run.free(flowing, sites::RELEASED);
+    run.free(saved.embedding, sites::RELEASED);
+    run.free(dense, sites::RELEASED);
+    run.free(saved.loss, sites::DROPPED);
+    Ok(())
+}
+
+/// One step of AdamW: the first makes its state, each makes and drops a square root of it.
+fn update(run: &mut Run, gradients: &mut Vec<Tensor>, has_momentum: &mut bool) -> Result<(), OutOfMemory> {
+    let norms = run.tensor(4 * 512, sites::GRADIENT_NORM)?;
+    run.free(norms, sites::DROPPED);
+    if !*has_momentum {
+        for bytes in parameters() {
+            let _first = run.tensor(bytes, sites::MOMENTUM)?;
+            let _second = run.tensor(bytes, sites::MOMENTUM)?;
+        }
+        *has_momentum = true;
+    }
+    let mut roots = Vec::new();
+    for bytes in parameters() {
+        roots.push(run.tensor(bytes, sites::DENOMINATOR)?);
+    }
+    run.wait(31_000);
+    for tensor in roots.into_iter().chain(gradients.drain(..)) {
+        run.free(tensor, sites::DROPPED);
+    }
+    Ok(())
+}
+
+/// Generates text with a growing key and value cache, and keeps the scores of each piece on the device.
+fn evaluate(run: &mut Run) -> Result<(), OutOfMemory> {
+    let mut length = 160 + 8 * run.roll(40);
+    let mut cache: Vec<Tensor> = Vec::new();
+    for _ in 0..GENERATED_PIECES {
+        // Each piece makes every layer's keys and values anew, a little longer.
+        let mut longer = Vec::with_capacity(2 * LAYERS);
+        let mut old = cache.into_iter();
+        for _ in 0..LAYERS {
+            for _ in 0..2 {
+                longer.push(run.tensor(BATCH * length * WIDTH * HALF, sites::CACHE)?);
+                if let Some(tensor) = old.next() {
+                    run.free(tensor, sites::DROPPED);
+                }
+            }
+            let hidden = run.tensor(BATCH * length * 4 * WIDTH * HALF, sites::EVALUATION_HIDDEN)?;
+            run.free(hidden, sites::DROPPED);
+        }
+        cache = longer;
+        let logits = run.tensor(BATCH * 32 * VOCABULARY * HALF, sites::EVALUATION_LOGITS)?;
+        // `scores.append(logits.float())`: the line that costs the run its memory.
+        let _kept = run.tensor(BATCH * 32 * VOCABULARY * FLOAT, sites::KEPT_SCORES)?;
+        run.free(logits, sites::DROPPED);
+        run.wait(24_000);
+        length += 24 + 8 * run.roll(9);
+    }
+    for tensor in cache {
+        run.free(tensor, sites::DROPPED);
+    }
+    Ok(())
+}

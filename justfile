@@ -1,0 +1,34 @@
+# What there is to do here; `just` alone lists it. Everything works without just as well: README.md has the commands.
+
+_default:
+    @just --list --unsorted
+
+# Serve the page on 127.0.0.1:7070
+serve *arguments:
+    cargo run --release -- serve {{ arguments }}
+
+# Write all code in its format
+fmt:
+    cargo fmt --all
+
+# Format and lints, as the tests demand them
+lint:
+    tests/run format lint pure
+
+# Every test but the journeys
+test:
+    tests/run test
+
+# The journeys through Chromium
+e2e:
+    tests/run journeys
+
+# Measure: the core natively, then this page and, given its folder, PyTorch's
+bench peer="" *files:
+    cargo bench --package shared
+    cargo build --release
+    node tests/measure/pages.mjs {{ if peer == "" { "" } else { "--peer " + peer } }} {{ files }}
+
+# Fuzz a target for a minute, or as long as it is told
+fuzz target="import" seconds="60":
+    cd tests/fuzz && cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}

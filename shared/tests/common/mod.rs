@@ -1,0 +1,99 @@
+//! Reading the fixtures, and writing a snapshot down as text so that two can be compared.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use shared::frames::StackId;
+use shared::import::{ImportError, Imported, Importer};
+use shared::limits::ImportLimits;
+
+/// A file under `tests/fixtures`.
+pub struct Fixture {
+    /// Its name.
+    pub name: String,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures")
+}
+
+/// All snapshots among the fixtures.
+pub fn fixtures() -> Vec<Fixture> {
+    let mut all: Vec<Fixture> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .filter(|path| [".pickle", ".json", ".gz", ".zst"].iter().any(|end| path.to_string_lossy().ends_with(end)))
+        .map(|path| Fixture {
+            name: path.file_name().unwrap().to_string_lossy().into_owned(),
+            bytes: std::fs::read(&path).unwrap(),
+        })
+        .collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(all.len() > 15, "the fixtures are missing");
+    all
+}
+
+/// A fixture, imported.
+pub fn fixture(name: &str) -> Imported {
+    import(&std::fs::read(folder().join(name)).unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Imports a file pushed in one piece.
+pub fn import(bytes: &[u8]) -> Result<Imported, ImportError> {
+    import_in_pieces(bytes, &[bytes.len().max(1)], ImportLimits::default())
+}
+
+/// Imports a file pushed in pieces of these sizes, over and over.
+pub fn import_in_pieces(bytes: &[u8], sizes: &[usize], limits: ImportLimits) -> Result<Imported, ImportError> {
+    let mut importer = Importer::new(limits);
+    let mut rest = bytes;
+    for &size in sizes.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (piece, after) = rest.split_at(size.min(rest.len()));
+        importer.push(piece)?;
+        rest = after;
+    }
+    importer.finish()
+}
+
+/// Everything that a snapshot says, as text: no numbers of strings or stacks, as these follow the order of reading.
+pub fn describe(imported: &Imported) -> String {
+    let snapshot = &imported.snapshot;
+    let text = |id| snapshot.symbols.text(id).into_owned();
+    let stack = |id: StackId| {
+        let frames = snapshot.symbols.stack(id).iter().map(|&id| {
+            let frame = snapshot.symbols.frame(id);
+            format!("{}@{}:{}", text(frame.name), text(frame.filename), frame.line)
+        });
+        frames.collect::<Vec<_>>().join("<")
+    };
+    let mut out = format!("{:?}\n", snapshot.settings);
+    for device in &snapshot.devices {
+        writeln!(out, "device {}", device.device).unwrap();
+        for e in device.events.iter() {
+            let tag = snapshot.tags.get(e.tag);
+            let contexts = [text(tag.compile_context), text(tag.user_metadata), text(tag.other_action)];
+            let what = (e.action, e.address, e.size, e.time_us, tag.stream, tag.pool, contexts);
+            writeln!(out, "  {what:?} {}", stack(e.stack)).unwrap();
+        }
+        for s in &device.segments {
+            let what = (s.address, s.size, s.stream, s.is_small, s.is_expandable, s.pool);
+            writeln!(out, "  segment {what:?} {}", stack(s.stack)).unwrap();
+            for b in &s.blocks {
+                let what = (b.address, b.size, b.requested, b.state);
+                writeln!(out, "    {what:?} {}", stack(b.stack)).unwrap();
+            }
+        }
+        for a in &device.annotations {
+            writeln!(out, "  annotation {:?} {:?} {}", a.stage, a.time_us, text(a.name)).unwrap();
+        }
+    }
+    for finding in &imported.findings {
+        writeln!(out, "{} {:?} {}", finding.code.name(), finding.device, finding.message).unwrap();
+    }
+    out
+}

@@ -1,0 +1,46 @@
+// A person drops a file that can't be read, and reads why.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openPage } from './page.mjs';
+
+/** A file as the browser hands it over. */
+const file = (name, bytes) => ({ name, mimeType: 'application/octet-stream', buffer: Buffer.from(bytes) });
+
+/** The page must say one plain sentence, and not a word of its own machinery. */
+async function refused(page, what) {
+  await page.reach('error');
+  const text = await page.alerts();
+  assert.match(text, /[A-Z].*\./s, `no sentence on ${what}: ${text}`);
+  assert.doesNotMatch(text, /panicked|unwrap|RuntimeError|undefined|\[object/, what);
+}
+
+test('a text file is refused with a sentence', async (t) => {
+  const page = await openPage(t);
+  await page.drop(file('notes.txt', 'not a snapshot at all, only a few words\n'.repeat(50)));
+  await refused(page, 'a text file');
+  await page.screenshot('broken-text');
+});
+
+test('an empty file is refused with a sentence', async (t) => {
+  const page = await openPage(t);
+  await page.drop(file('empty.pickle', []));
+  await refused(page, 'an empty file');
+});
+
+test('a pickle that would run code is refused, and named as what it is', async (t) => {
+  const page = await openPage(t);
+  // posix.system('true'), as `pickle.dumps` of an object with such a __reduce__ writes it.
+  await page.drop(file('evil.pickle', '\x80\x04cposix\nsystem\n(\x8c\x04true\x94tR.'));
+  await refused(page, 'a pickle with code');
+  assert.match(await page.alerts(), /code|import|function|posix/i);
+});
+
+test('after a broken file a good one opens', async (t) => {
+  const page = await openPage(t);
+  await page.drop(file('notes.txt', 'nothing'));
+  await page.reach('error');
+  const sample = await page.tab.request.get(new URL('sample.pickle', page.tab.url()).href);
+  await page.drop(file('sample.pickle', await sample.body()));
+  await page.reach('ready');
+  await page.screenshot('broken-then-good');
+});

@@ -1,0 +1,40 @@
+// Chromium: where it is, and how it is started so that every run is the same.
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
+
+// As root there is no sandbox to be had; the only pages shown are our own. Nothing else may use the network, and
+// shared memory may be small in a container.
+export const FLAGS = [
+  '--no-sandbox',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--disable-dev-shm-usage',
+];
+
+/** The browser's path: VRAMSCOPE_CHROMIUM, or the first on the PATH. */
+export function browserPath() {
+  if (process.env.VRAMSCOPE_CHROMIUM) return process.env.VRAMSCOPE_CHROMIUM;
+  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+    for (const name of NAMES) {
+      const path = join(folder, name);
+      try {
+        accessSync(path, constants.X_OK);
+        return path;
+      } catch {
+        // Not here.
+      }
+    }
+  }
+  throw new Error('No Chromium is on the PATH. Install one (Debian: apt-get install chromium) or set VRAMSCOPE_CHROMIUM.');
+}
+
+/** A browser of its own, with a new and empty profile. */
+export function launch({ flags = [] } = {}) {
+  return chromium.launch({ executablePath: browserPath(), headless: true, args: [...FLAGS, ...flags] });
+}

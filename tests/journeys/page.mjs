@@ -1,0 +1,119 @@
+// The page as a journey meets it: opened in a browser of its own, watched for anything that goes wrong in silence.
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { launch } from './chromium.mjs';
+
+/** What the root element's `data-state` can say. */
+const STATES = ['empty', 'loading', 'ready', 'error'];
+
+/** Long enough for a small file on a machine that does other things too. */
+const PATIENCE_MS = 60_000;
+
+/** Where the page is served. */
+export function pageUrl() {
+  const url = process.env.VRAMSCOPE_URL;
+  assert.ok(url, 'VRAMSCOPE_URL must say where the page is served; see run.mjs');
+  return url;
+}
+
+/**
+ * Opens the page for one test and closes it with that test.
+ *
+ *   const page = await openPage(t, { width: 1024, height: 700, theme: 'dark', address: '#...' });
+ *   await page.drop('a.pickle');
+ *   await page.reach('ready');
+ *
+ * When the test ends, it fails if the page wrote an error to the console, broke its own policy, or asked another
+ * server for anything; a journey that means to see errors empties `page.complaints` itself.
+ */
+export async function openPage(t, { width = 1440, height = 900, theme = 'light', address = '' } = {}) {
+  const browser = await launch();
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme: theme,
+    reducedMotion: 'reduce',
+    acceptDownloads: true,
+  });
+  const page = new Page(await context.newPage());
+  t.after(async () => {
+    await browser.close();
+    assert.deepEqual(page.complaints, [], 'the page complained');
+  });
+  await page.open(address);
+  return page;
+}
+
+/** A page with the few things that every journey does; `page.tab` is playwright's own page for the rest. */
+class Page {
+  constructor(tab) {
+    this.tab = tab;
+    this.complaints = [];
+    const origin = new URL(pageUrl()).origin;
+    tab.on('console', (message) => {
+      if (message.type() === 'error') this.complaints.push(`console: ${message.text()}`);
+    });
+    tab.on('pageerror', (error) => this.complaints.push(`uncaught: ${error.message}`));
+    tab.on('requestfailed', (request) => this.complaints.push(`failed: ${request.url()}`));
+    tab.on('request', (request) => {
+      const url = new URL(request.url());
+      if (['http:', 'https:', 'ws:', 'wss:'].includes(url.protocol) && url.origin !== origin) {
+        this.complaints.push(`another server: ${request.url()}`);
+      }
+    });
+  }
+
+  /** Goes to the page; `address` is what stands after its own address. Gives the answer of the server. */
+  async open(address = '') {
+    const response = await this.tab.goto(pageUrl() + address, { waitUntil: 'load' });
+    await this.tab.locator('input[type=file]').first().waitFor({ state: 'attached', timeout: PATIENCE_MS });
+    return response;
+  }
+
+  /** The page's own word for where it is: `empty`, `loading`, `ready` or `error`. */
+  state() {
+    return this.tab.evaluate(() => document.documentElement.dataset.state);
+  }
+
+  /** Waits until the page is in a state; fails at once if it ends in another one. */
+  async reach(state, patience = PATIENCE_MS) {
+    assert.ok(STATES.includes(state), `${state} is no state`);
+    const ends = [state, ...['ready', 'error'].filter((end) => end !== state && state !== 'loading')];
+    await this.tab.waitForFunction((ends) => ends.includes(document.documentElement.dataset.state), ends, {
+      timeout: patience,
+      polling: 'raf',
+    });
+    assert.equal(await this.state(), state, await this.alerts());
+  }
+
+  /** Gives the page files: paths, or `{ name, mimeType, buffer }`. */
+  async drop(...files) {
+    await this.tab.locator('input[type=file]').first().setInputFiles(files);
+  }
+
+  /** Drops files and waits for their first picture. */
+  async load(...files) {
+    await this.drop(...files);
+    await this.reach('ready');
+  }
+
+  /** Loads the sample trace as a person does: by its button. */
+  async loadSample() {
+    await this.tab.getByRole('button', { name: /sample/i }).or(this.tab.getByRole('link', { name: /sample/i })).first().click();
+    await this.reach('ready');
+  }
+
+  /** What the page says in its alerts. */
+  async alerts() {
+    const texts = await this.tab.locator('[role=alert]').allInnerTexts();
+    return texts.join('\n').trim();
+  }
+
+  /** Keeps a picture, if a folder for them is named. */
+  async screenshot(name) {
+    const folder = process.env.VRAMSCOPE_SCREENSHOTS;
+    if (!folder) return;
+    mkdirSync(folder, { recursive: true });
+    await this.tab.screenshot({ path: join(folder, `${name}.png`) });
+  }
+}

@@ -1,0 +1,33 @@
+// Runs the journeys: every `*.journey.mjs` here, or those named as arguments.
+//
+//   VRAMSCOPE_URL=http://127.0.0.1:7070/ node run.mjs [NAME...]
+//
+// VRAMSCOPE_URL         where the page is served; `cargo test -p tests --test journeys -- --ignored` serves it by itself
+// VRAMSCOPE_CHROMIUM    the browser; without it, Chromium or Chrome from the PATH
+// VRAMSCOPE_SCREENSHOTS a folder for the pictures that journeys take; without it, none are kept
+//
+// To add a journey: write NAME.journey.mjs with `test(...)` from node:test, and `openPage` from ./page.mjs. One file
+// is one way that a person goes through the page; it says what that person sees, not how the page is built.
+import { readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { run } from 'node:test';
+import { spec } from 'node:test/reporters';
+
+const folder = fileURLToPath(new URL('.', import.meta.url));
+const wanted = process.argv.slice(2).map((name) => name.replace(/(\.journey)?(\.mjs)?$/, '.journey.mjs'));
+const files = readdirSync(folder)
+  .filter((name) => name.endsWith('.journey.mjs'))
+  .filter((name) => wanted.length === 0 || wanted.includes(name))
+  .sort();
+if (files.length === 0) {
+  console.error(`No journey is named ${wanted.join(' or ')}.`);
+  process.exit(1);
+}
+
+// One after another: on a small machine two browsers at once only slow each other.
+run({ files: files.map((name) => folder + name), concurrency: 1, timeout: 300_000 })
+  .on('test:fail', () => {
+    process.exitCode = 1;
+  })
+  .compose(new spec())
+  .pipe(process.stdout);

@@ -1,0 +1,58 @@
+//! A small HTTP client: one request, one connection, every byte of it chosen by the test.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+/// An answer.
+#[derive(Debug)]
+pub struct Response {
+    /// The status code.
+    pub status: u16,
+    /// Names in lower case, and values.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The value of a header; empty where there is none.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.iter().find(|(have, _)| have == name).map_or("", |(_, value)| value)
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// Asks for `path` by the server's own address, with further headers.
+pub fn get(server: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
+    let mut request = format!("GET {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n");
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    send(server, &format!("{request}\r\n"))
+}
+
+/// Sends a request as it is, and reads to the end of the connection.
+pub fn send(server: SocketAddr, request: &str) -> Result<Response> {
+    let mut stream = TcpStream::connect(server)?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").context("the answer has no end of head")?;
+    let head = String::from_utf8_lossy(&answer[..end]);
+    let mut lines = head.lines();
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)).context("the answer has no status")?.parse()?;
+    let headers = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+        .collect();
+    Ok(Response { status, headers, body: answer[end + 4..].to_vec() })
+}

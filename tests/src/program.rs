@@ -1,0 +1,47 @@
+//! The built program.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::workspace;
+
+/// Names a program that is already built, to be tested instead.
+const PROGRAM_VARIABLE: &str = "VRAMSCOPE_PROGRAM";
+
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Where the program is. Cargo builds a package's programs only for that package's own tests, so the first caller
+/// builds it.
+pub fn path() -> Result<&'static Path> {
+    if let Some(path) = PROGRAM.get() {
+        return Ok(path);
+    }
+    let path = match std::env::var_os(PROGRAM_VARIABLE) {
+        Some(path) => workspace("").join(path),
+        None => build()?,
+    };
+    ensure!(path.is_file(), "no program is at {}", path.display());
+    Ok(PROGRAM.get_or_init(|| path))
+}
+
+/// Builds the program in the profile of the tests themselves.
+fn build() -> Result<PathBuf> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(workspace("")).args(["build", "--quiet", "--package", "vramscope"]);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    ensure!(cargo.status().context("starting cargo")?.success(), "the program did not build");
+    // This test is at PROFILE/deps/NAME, the program beside `deps`.
+    let test = std::env::current_exe()?;
+    let profile = test.ancestors().nth(2).context("the tests run outside a target folder")?;
+    Ok(profile.join("vramscope").with_extension(std::env::consts::EXE_EXTENSION))
+}
+
+/// Runs the program to its end.
+pub fn run(arguments: &[&str]) -> Result<Output> {
+    Command::new(path()?).args(arguments).output().context("running the program")
+}

@@ -1,0 +1,48 @@
+//! The address bar: read once when the page opens, written a moment after the view has changed.
+
+use shared::link::{Link, Parsed};
+use yew::prelude::*;
+
+use crate::browser::{Timeout, window};
+use crate::model::{Action, Model, use_model};
+
+/// How long the view rests before it is written, in milliseconds. Browsers limit how often a page may do this.
+const REST_MS: i32 = 250;
+
+/// What the address bar says, as the action to begin with.
+pub fn read() -> Option<Action> {
+    match Link::parse(&window().location().hash().unwrap_or_default()) {
+        Parsed::Nothing => None,
+        Parsed::Link(link) => link.file.is_some().then(|| Action::LinkRead(link)),
+        Parsed::Newer { file } => {
+            let name = file.map_or_else(|| "its file".to_owned(), |file| format!("“{file}”"));
+            Some(Action::Notify(format!(
+                "View not restored: this link was made by a later version of Vramscope. Drop {name} to see its data."
+            )))
+        }
+    }
+}
+
+/// Puts the view into the address bar. The browser's history stays as it is.
+pub fn write(model: &Model) {
+    // While nothing is shown, the link that the page was opened with still waits there.
+    let Some(file) = model.file().filter(|file| file.summary().is_some()) else { return };
+    let address = format!("#{}", model.view.link(&file.name, model.device()));
+    if let Ok(history) = window().history() {
+        // A browser that refuses (a page from a file, too many calls) loses the link and nothing else.
+        let _ = history.replace_state_with_url(&wasm_bindgen::JsValue::NULL, "", Some(&address));
+    }
+}
+
+/// Shows nothing, and keeps the address bar up to date.
+#[component]
+pub fn AddressBar() -> Html {
+    let model = use_model();
+    let timer = use_mut_ref(|| None::<Timeout>);
+    let deps = (model.current, model.shared_summary().cloned(), model.view.clone());
+    use_effect_with(deps, move |_| {
+        // A new timer replaces, and so calls off, the one before.
+        *timer.borrow_mut() = Some(Timeout::new(REST_MS, move || write(&model.now())));
+    });
+    Html::default()
+}

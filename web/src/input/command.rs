@@ -1,0 +1,197 @@
+//! What a command is: a name, its keys, when it can be used, and what it does.
+
+use crate::model::{Model, ModelHandle};
+
+/// Which key, and how it is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// The physical key (`KeyboardEvent.code`): its place on the keyboard counts, whatever is printed on it.
+    Code(&'static str),
+    /// The character that it types (`KeyboardEvent.key`): punctuation lies elsewhere on each layout.
+    Char(&'static str),
+}
+
+/// A key with what is held down along with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chord {
+    /// The key.
+    pub key: Key,
+    /// Whether Ctrl (or Command) is held.
+    pub with_control: bool,
+    /// Whether Shift is held; `None` where it may be and makes the command faster.
+    pub with_shift: Option<bool>,
+}
+
+/// What of a key press decides which command it means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Press {
+    /// `KeyboardEvent.code`.
+    pub code: String,
+    /// `KeyboardEvent.key`.
+    pub key: String,
+    /// Ctrl, or Command.
+    pub has_control: bool,
+    /// Shift.
+    pub has_shift: bool,
+    /// Alt.
+    pub has_alt: bool,
+}
+
+impl Chord {
+    /// A physical key alone.
+    pub const fn code(code: &'static str) -> Self {
+        Self { key: Key::Code(code), with_control: false, with_shift: Some(false) }
+    }
+
+    /// A physical key, faster with Shift.
+    pub const fn faster(code: &'static str) -> Self {
+        Self { key: Key::Code(code), with_control: false, with_shift: None }
+    }
+
+    /// A character, however it is typed.
+    pub const fn char(char: &'static str) -> Self {
+        Self { key: Key::Char(char), with_control: false, with_shift: None }
+    }
+
+    /// A physical key with Ctrl.
+    pub const fn control(code: &'static str) -> Self {
+        Self { key: Key::Code(code), with_control: true, with_shift: Some(false) }
+    }
+
+    /// A physical key with Shift.
+    pub const fn shift(code: &'static str) -> Self {
+        Self { key: Key::Code(code), with_control: false, with_shift: Some(true) }
+    }
+
+    /// Whether a press is this chord.
+    pub fn matches(self, press: &Press) -> bool {
+        let is_key = match self.key {
+            Key::Code(code) => press.code == code,
+            Key::Char(char) => press.key == char,
+        };
+        // Layouts type some characters with AltGr, which browsers report as Ctrl and Alt at once.
+        let is_plain = match self.key {
+            Key::Code(_) => !press.has_alt && press.has_control == self.with_control,
+            Key::Char(_) => press.has_alt == press.has_control,
+        };
+        is_key && is_plain && self.with_shift.is_none_or(|shift| shift == press.has_shift)
+    }
+
+    /// Whether some press would be both.
+    pub fn collides(self, other: Self) -> bool {
+        let shift = match (self.with_shift, other.with_shift) {
+            (Some(a), Some(b)) => a == b,
+            _ => true,
+        };
+        self.key == other.key && self.with_control == other.with_control && shift
+    }
+
+    /// The caps of the keys, as help shows them.
+    pub fn caps(self) -> Vec<&'static str> {
+        let mut caps = Vec::new();
+        if self.with_control {
+            caps.push("Ctrl");
+        }
+        if self.with_shift == Some(true) {
+            caps.push("Shift");
+        }
+        caps.push(match self.key {
+            Key::Char(char) => char,
+            Key::Code(code) => match code {
+                "ArrowLeft" => "←",
+                "ArrowRight" => "→",
+                "ArrowUp" => "↑",
+                "ArrowDown" => "↓",
+                "Escape" => "Esc",
+                _ => code.strip_prefix("Key").or_else(|| code.strip_prefix("Digit")).unwrap_or(code),
+            },
+        });
+        caps
+    }
+}
+
+/// What a command is about: the headings of the help dialog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Moving the window.
+    Window,
+    /// Moving the cursor.
+    Cursor,
+    /// Finding things.
+    Search,
+    /// What is shown, and how.
+    View,
+    /// Files and the page itself.
+    Page,
+}
+
+impl Group {
+    /// All groups, in the order of the help dialog.
+    pub const ALL: [Self; 5] = [Self::Window, Self::Cursor, Self::Search, Self::View, Self::Page];
+
+    /// The heading.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Window => "Move and zoom",
+            Self::Cursor => "Cursor",
+            Self::Search => "Search",
+            Self::View => "View",
+            Self::Page => "Page",
+        }
+    }
+}
+
+/// Something that a person can do by key or by name.
+pub struct Command {
+    /// A stable name, for tests.
+    pub id: &'static str,
+    /// What it does, as the palette and the help dialog say it.
+    pub title: &'static str,
+    /// What it is about.
+    pub group: Group,
+    /// The keys that do it; none where it is in the palette only.
+    pub chords: &'static [Chord],
+    /// Whether it can be used now.
+    pub is_live: fn(&Model) -> bool,
+    /// Does it; faster where Shift was held along.
+    pub run: fn(&ModelHandle, is_faster: bool),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(code: &str, key: &str, held: &str) -> Press {
+        Press {
+            code: code.to_owned(),
+            key: key.to_owned(),
+            has_control: held.contains('c'),
+            has_shift: held.contains('s'),
+            has_alt: held.contains('a'),
+        }
+    }
+
+    #[test]
+    fn letters_are_places_and_punctuation_is_what_it_types() {
+        let a = Chord::faster("KeyA");
+        assert!(a.matches(&press("KeyA", "q", "")), "a French keyboard types q there");
+        assert!(a.matches(&press("KeyA", "A", "s")));
+        assert!(!a.matches(&press("KeyA", "a", "c")), "Ctrl+A selects all");
+        let slash = Chord::char("/");
+        assert!(slash.matches(&press("Slash", "/", "")));
+        assert!(slash.matches(&press("Digit7", "/", "s")), "a German keyboard has it above the 7");
+        assert!(Chord::char("[").matches(&press("Digit8", "[", "ca")), "AltGr is Ctrl and Alt");
+        assert!(!Chord::char("?").matches(&press("Slash", "/", "")));
+        assert!(!Chord::code("KeyF").matches(&press("KeyF", "F", "s")));
+        assert!(Chord::shift("KeyF").matches(&press("KeyF", "F", "s")));
+        assert!(Chord::control("KeyK").matches(&press("KeyK", "k", "c")));
+        assert!(!Chord::code("KeyK").matches(&press("KeyK", "k", "c")));
+    }
+
+    #[test]
+    fn caps_read_as_the_keys_do() {
+        assert_eq!(Chord::control("KeyK").caps(), ["Ctrl", "K"]);
+        assert_eq!(Chord::code("Digit3").caps(), ["3"]);
+        assert_eq!(Chord::faster("ArrowLeft").caps(), ["←"]);
+    }
+}

@@ -1,0 +1,59 @@
+//! The help dialog: every key that does something now.
+
+use yew::prelude::*;
+
+use super::command::{Chord, Group};
+use super::registry::live_commands;
+use crate::model::{Action, use_model};
+use crate::widgets::dialog::Modal;
+
+/// The dialog.
+#[component]
+pub fn Help() -> Html {
+    let model = use_model();
+    let on_close = {
+        let model = model.clone();
+        Callback::from(move |()| model.dispatch(Action::CloseDialog))
+    };
+    let groups = Group::ALL.into_iter().map(|group| {
+        let rows: Vec<Html> = live_commands(&model)
+            .filter(|command| command.group == group && !command.chords.is_empty())
+            .map(|command| {
+                html! {
+                    <div class="help-row" key={command.id}>
+                        <dt>{ keys(command.chords) }</dt>
+                        <dd>{ command.title }</dd>
+                    </div>
+                }
+            })
+            .collect();
+        if rows.is_empty() {
+            return Html::default();
+        }
+        html! {
+            <section class="help-group" key={group.title()}>
+                <h3>{ group.title() }</h3>
+                <dl>{ rows }</dl>
+            </section>
+        }
+    });
+    html! {
+        <Modal title="Keys that work now" {on_close} class="help" test_id="help">
+            <div class="help-groups">{ for groups }</div>
+            <p class="help-note">
+                { "Letters go by their place on the keyboard. Shift moves and zooms faster. " }
+                <kbd>{ "Ctrl" }</kbd><kbd>{ "K" }</kbd>{ " finds every command by name." }
+            </p>
+        </Modal>
+    }
+}
+
+/// The keys of a command.
+pub fn keys(chords: &[Chord]) -> Html {
+    chords
+        .iter()
+        .map(|chord| {
+            html! { <span class="chord">{ for chord.caps().into_iter().map(|cap| html! { <kbd>{ cap }</kbd> }) }</span> }
+        })
+        .collect()
+}

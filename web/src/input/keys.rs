@@ -1,0 +1,79 @@
+//! Listens to the keyboard for the whole page.
+
+use wasm_bindgen::JsCast;
+use web_sys::{Element, KeyboardEvent};
+use yew::prelude::*;
+
+use super::command::{Chord, Key, Press};
+use super::registry::live_commands;
+use crate::browser::{Listener, document, window};
+use crate::model::{Action, use_model};
+
+/// Shows nothing, and runs the command whose key is pressed.
+#[component]
+pub fn KeyListener() -> Html {
+    let model = use_model();
+    use_effect_with((), move |()| {
+        let listener = Listener::new(&window(), "keydown", move |event| {
+            let Some(event) = event.dyn_ref::<KeyboardEvent>() else { return };
+            // A list or a menu that has the focus has used the key already.
+            if event.default_prevented() || event.is_composing() {
+                return;
+            }
+            let press = Press {
+                code: event.code(),
+                key: event.key(),
+                has_control: event.ctrl_key() || event.meta_key(),
+                has_shift: event.shift_key(),
+                has_alt: event.alt_key(),
+            };
+            let now = model.now();
+            let is_esc = press.code == "Escape";
+            let is_palette = Chord::control("KeyK").matches(&press);
+            if is_typing() && !is_palette {
+                if is_esc {
+                    leave_input();
+                }
+                return;
+            }
+            // Behind a dialog nothing moves, and it takes its own keys.
+            if now.dialog.is_some() && !is_esc && !is_palette {
+                return;
+            }
+            // Enter and Space press the button that has the focus; nothing here claims them.
+            let found = live_commands(&now)
+                .find_map(|command| command.chords.iter().find(|chord| chord.matches(&press)).map(|c| (command, c)));
+            if let Some((command, chord)) = found {
+                event.prevent_default();
+                // Shift is part of typing some characters: it makes nothing faster there.
+                let is_faster = press.has_shift && matches!(chord.key, Key::Code(_)) && chord.with_shift.is_none();
+                (command.run)(&model, is_faster);
+            } else if is_esc && now.dialog.is_some() {
+                model.dispatch(Action::CloseDialog);
+            }
+        });
+        move || drop(listener)
+    });
+    Html::default()
+}
+
+/// The element that has the keyboard, if text goes into it.
+fn typing() -> Option<Element> {
+    let element = document().active_element()?;
+    let takes_text = match element.tag_name().as_str() {
+        "TEXTAREA" | "SELECT" => true,
+        "INPUT" => !matches!(element.get_attribute("type").as_deref(), Some("checkbox" | "radio" | "range" | "file")),
+        _ => element.has_attribute("contenteditable"),
+    };
+    takes_text.then_some(element)
+}
+
+fn is_typing() -> bool {
+    typing().is_some()
+}
+
+fn leave_input() {
+    if let Some(input) = typing().and_then(|element| element.dyn_into::<web_sys::HtmlElement>().ok()) {
+        let _ = input.blur();
+    }
+}

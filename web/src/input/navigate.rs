@@ -1,0 +1,133 @@
+//! What the commands that need more than one action do.
+
+use shared::query::{AllocationDetail, Answer, Axis, EventFilter, Query, Window};
+use yew::Callback;
+
+use crate::browser;
+use crate::model::{Action, ModelHandle, Selection, ask};
+
+/// Shows the whole life of the selected allocation; the whole trace when that is shown already, or nothing with a life
+/// is selected.
+pub fn fit(model: &ModelHandle) {
+    let now = model.now();
+    let Selection::Allocation(id) = now.view.selection else {
+        model.dispatch(Action::FitAll);
+        return;
+    };
+    let handle = model.clone();
+    ask(
+        model,
+        Query::Allocation { id },
+        Callback::from(move |answer| {
+            let Answer::Allocation(detail) = answer else { return };
+            let now = handle.now();
+            let target = life(&detail, now.view.axis, now.device().map_or(0, |device| device.events));
+            let before = now.view.window;
+            handle.dispatch(Action::SetWindow(target));
+            if handle.now().view.window == before {
+                handle.dispatch(Action::FitAll);
+            }
+        }),
+    );
+}
+
+/// The life of an allocation on an axis, with a little on both sides.
+fn life(detail: &AllocationDetail, axis: Axis, events: u32) -> Window {
+    let (start, end) = match axis {
+        Axis::Time => (detail.start_us, detail.end_us),
+        Axis::Event => {
+            let start = detail.allocated_at.unwrap_or(0);
+            (f64::from(start), f64::from(detail.free_completed_at.unwrap_or(events)))
+        }
+    };
+    let spare = ((end - start) * 0.1).max(1.0);
+    Window { start: start - spare, end: end + spare }
+}
+
+/// Moves the cursor to the next event, or back to the one before; over those that filters hide.
+pub fn step(model: &ModelHandle, forward: bool) {
+    let now = model.now();
+    let filter = EventFilter { actions: now.view.event_actions.clone(), terms: now.view.filter.clone() };
+    if filter == EventFilter::default() {
+        model.dispatch(Action::MoveCursor(if forward { 1 } else { -1 }));
+        return;
+    }
+    let handle = model.clone();
+    ask(
+        model,
+        Query::StepEvent { filter, position: now.view.cursor, forward },
+        Callback::from(move |answer| {
+            if let Answer::Position(Some(position)) = answer {
+                handle.dispatch(Action::SetCursor(position));
+            }
+        }),
+    );
+}
+
+/// Moves the cursor to where most bytes were requested.
+pub fn to_peak(model: &ModelHandle) {
+    if let Some(device) = model.now().device() {
+        model.dispatch(Action::SetCursor(device.peak_position));
+    }
+}
+
+/// Moves the cursor to the next out-of-memory event; behind the last one, to the first.
+pub fn to_next_oom(model: &ModelHandle) {
+    let now = model.now();
+    let Some(device) = now.device() else { return };
+    let positions = || device.ooms.iter().map(|(position, _)| *position);
+    let next = positions().find(|position| *position > now.view.cursor).or_else(|| positions().next());
+    if let Some(position) = next {
+        model.dispatch(Action::SetCursor(position));
+    }
+}
+
+/// Selects the next allocation that the search finds, and moves the cursor there.
+pub fn to_hit(model: &ModelHandle, forward: bool) {
+    let now = model.now();
+    let Some(term) = now.view.highlight.clone() else { return };
+    let from = match now.view.selection {
+        Selection::Allocation(id) => Some(id),
+        _ => None,
+    };
+    let handle = model.clone();
+    ask(
+        model,
+        Query::NextHit { term, from, forward },
+        Callback::from(move |answer| {
+            if let Answer::Hit(Some(hit)) = answer {
+                handle.dispatch(Action::Select(Selection::Allocation(hit.allocation)));
+                handle.dispatch(Action::SetCursor(hit.position));
+            }
+        }),
+    );
+}
+
+/// Turns what is searched for into a chip.
+pub fn filter_by_search(model: &ModelHandle) {
+    if let Some(term) = model.now().view.highlight.clone() {
+        model.dispatch(Action::AddFilter(term));
+        model.dispatch(Action::SetHighlight(None));
+    }
+}
+
+/// Shows the file after the current one; after the last, the first.
+pub fn to_next_file(model: &ModelHandle) {
+    let now = model.now();
+    let at = now.files.iter().position(|file| Some(file.key) == now.current).map_or(0, |i| i + 1);
+    if let Some(file) = now.files.get(at).or_else(|| now.files.first()) {
+        model.dispatch(Action::SelectFile(file.key));
+    }
+}
+
+/// Copies the address of the page as it is now.
+pub fn copy_link(model: &ModelHandle) {
+    crate::address::write(&model.now());
+    let is_copied = browser::window().location().href().is_ok_and(|address| crate::widgets::copy::copy_text(&address));
+    let said = if is_copied {
+        "Link copied. It holds the view, not the file: whoever opens it drops the same file."
+    } else {
+        "The browser did not let the page copy. The link stands in the address bar."
+    };
+    model.dispatch(Action::Notify(said.to_owned()));
+}

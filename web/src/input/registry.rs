@@ -1,0 +1,190 @@
+//! The list of all commands.
+
+use shared::link::Tab;
+use shared::query::{Axis, ColorBy, SegmentLayout};
+
+use super::command::{Chord, Command, Group};
+use super::navigate as go;
+use crate::browser;
+use crate::model::{Action, Dialog, Model, ModelHandle, Selection};
+use crate::views::search::SEARCH_INPUT_ID;
+use crate::{source, theme};
+
+/// Share of the window by which a key moves it, and the same with Shift.
+const PAN: (f64, f64) = (0.1, 0.5);
+/// Factor by which a key zooms, and the same with Shift.
+const ZOOM: (f64, f64) = (0.8, 0.4);
+
+fn always(_: &Model) -> bool {
+    true
+}
+
+fn is_ready(model: &Model) -> bool {
+    model.shared_summary().is_some()
+}
+
+fn has_events(model: &Model) -> bool {
+    model.device().is_some_and(|device| device.events > 0)
+}
+
+/// Arrows and letters move the window where no list wants them.
+fn can_move(model: &Model) -> bool {
+    has_events(model) && matches!(model.view.tab, Tab::Timeline | Tab::Segments)
+}
+
+fn is_searching(model: &Model) -> bool {
+    is_ready(model) && model.view.highlight.is_some()
+}
+
+fn in_tab(model: &Model, tab: Tab) -> bool {
+    is_ready(model) && model.view.tab == tab
+}
+
+fn pan(model: &ModelHandle, sign: f64, is_faster: bool) {
+    model.dispatch(Action::Pan(sign * if is_faster { PAN.1 } else { PAN.0 }));
+}
+
+fn zoom(model: &ModelHandle, is_in: bool, is_faster: bool) {
+    let factor = if is_faster { ZOOM.1 } else { ZOOM.0 };
+    let factor = if is_in { factor } else { 1.0 / factor };
+    model.dispatch(Action::Zoom { factor, at: model.pointer() });
+}
+
+fn toggle_axis(model: &ModelHandle) {
+    let axis = match model.now().view.axis {
+        Axis::Time => Axis::Event,
+        Axis::Event => Axis::Time,
+    };
+    model.dispatch(Action::SetAxis(axis));
+}
+
+/// Shorthand for an entry of the table.
+const fn command(
+    group: Group,
+    id: &'static str,
+    title: &'static str,
+    chords: &'static [Chord],
+    is_live: fn(&Model) -> bool,
+    run: fn(&ModelHandle, bool),
+) -> Command {
+    Command { id, title, group, chords, is_live, run }
+}
+
+use Group::{Cursor, Page, Search, View, Window};
+
+/// All commands. No two that can be live at once have a key in common; a test keeps it so.
+#[rustfmt::skip]
+pub static COMMANDS: &[Command] = &[
+    command(Window, "pan-left", "Move left", &[Chord::faster("KeyA"), Chord::faster("ArrowLeft")], can_move, |m, fast| pan(m, -1.0, fast)),
+    command(Window, "pan-right", "Move right", &[Chord::faster("KeyD"), Chord::faster("ArrowRight")], can_move, |m, fast| pan(m, 1.0, fast)),
+    command(Window, "zoom-in", "Zoom in", &[Chord::faster("KeyW"), Chord::faster("ArrowUp")], can_move, |m, fast| zoom(m, true, fast)),
+    command(Window, "zoom-out", "Zoom out", &[Chord::faster("KeyS"), Chord::faster("ArrowDown")], can_move, |m, fast| zoom(m, false, fast)),
+    command(Window, "fit-selection", "Fit the selection; again, the whole trace", &[Chord::code("KeyF")], has_events, |m, _| go::fit(m)),
+    command(Window, "fit-all", "Fit the whole trace", &[Chord::shift("KeyF")], has_events, |m, _| m.dispatch(Action::FitAll)),
+
+    command(Cursor, "next-event", "Next event", &[Chord::char(".")], has_events, |m, _| go::step(m, true)),
+    command(Cursor, "previous-event", "Previous event", &[Chord::char(",")], has_events, |m, _| go::step(m, false)),
+    command(Cursor, "peak", "Go to the peak", &[Chord::code("KeyP")], has_events, |m, _| go::to_peak(m)),
+    command(Cursor, "next-oom", "Go to the next out of memory", &[Chord::code("KeyO")], |m| m.device().is_some_and(|d| !d.ooms.is_empty()), |m, _| go::to_next_oom(m)),
+    command(Cursor, "start", "Go to the start", &[Chord::code("Home")], has_events, |m, _| m.dispatch(Action::SetCursor(0))),
+    command(Cursor, "end", "Go to the end", &[Chord::code("End")], has_events, |m, _| m.dispatch(Action::SetCursor(u32::MAX))),
+
+    command(Search, "search", "Search", &[Chord::char("/")], is_ready, |_, _| browser::focus(SEARCH_INPUT_ID)),
+    command(Search, "next-hit", "Next hit", &[Chord::char("]")], is_searching, |m, _| go::to_hit(m, true)),
+    command(Search, "previous-hit", "Previous hit", &[Chord::char("[")], is_searching, |m, _| go::to_hit(m, false)),
+    command(Search, "filter-by-search", "Show only what the search finds", &[], is_searching, |m, _| go::filter_by_search(m)),
+    command(Search, "clear-filters", "Clear all filters", &[], |m| is_ready(m) && !m.view.filter.is_empty(), |m, _| m.dispatch(Action::ClearFilters)),
+
+    command(View, "tab-timeline", "Show the timeline", &[Chord::code("Digit1")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Timeline))),
+    command(View, "tab-segments", "Show the segments", &[Chord::code("Digit2")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Segments))),
+    command(View, "tab-flame", "Show the flame graph", &[Chord::code("Digit3")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Flame))),
+    command(View, "tab-events", "Show the events", &[Chord::code("Digit4")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Events))),
+    command(View, "tab-findings", "Show the findings", &[Chord::code("Digit5")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Findings))),
+    command(View, "axis", "Switch the x axis: time or events", &[Chord::code("KeyX")], |m| m.device().is_some_and(|d| d.events > 0 && d.has_times), |m, _| toggle_axis(m)),
+    command(View, "details", "Show or hide the details", &[Chord::code("KeyI")], is_ready, |m, _| m.dispatch(Action::SetDetailsOpen(!m.now().is_details_open))),
+    command(View, "color-site", "Colour by call site", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Site))),
+    command(View, "color-size", "Colour by size", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Size))),
+    command(View, "color-stream", "Colour by stream", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Stream))),
+    command(View, "color-pool", "Colour by pool", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Pool))),
+    command(View, "color-lifetime", "Colour by lifetime", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Lifetime))),
+    command(View, "segment-scale", "Lay segments out to scale", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::ToScale, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::ToScale))),
+    command(View, "segment-packed", "Lay segments out packed", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::Packed, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::Packed))),
+    command(View, "flame-direction", "Turn the flame graph around", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameBottomUp(!m.now().view.flame_bottom_up))),
+    command(View, "flame-internal", "Show or hide interpreter frames", &[Chord::code("KeyH")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetHideInternal(!m.now().view.hide_internal))),
+    command(View, "select-nothing", "Let go of the selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),
+
+    command(Page, "open", "Open a file…", &[], always, |_, _| source::pick()),
+    command(Page, "sample", "Open the sample", &[], always, |m, _| source::open_sample(m)),
+    command(Page, "close", "Close the file", &[], |m| m.current.is_some(), |m, _| source::close_current(m)),
+    command(Page, "next-file", "Show the next file", &[Chord::code("KeyN")], |m| m.files.len() > 1, |m, _| go::to_next_file(m)),
+    command(Page, "copy-link", "Copy the link to this view", &[Chord::code("KeyL")], is_ready, |m, _| go::copy_link(m)),
+    command(Page, "theme", "Switch the theme: system, light, dark", &[Chord::code("KeyT")], always, |m, _| theme::choose(m, m.now().theme.next())),
+    command(Page, "help", "List the keys", &[Chord::char("?")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Help))),
+    command(Page, "palette", "Find a command", &[Chord::control("KeyK")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Palette))),
+    command(Page, "step-out", "Step out: close, clear, let go, zoom out", &[Chord::code("Escape")], always, |m, _| m.dispatch(Action::StepOut)),
+];
+
+/// The commands that can be used now.
+pub fn live_commands(model: &Model) -> impl Iterator<Item = &'static Command> {
+    COMMANDS.iter().filter(|command| (command.is_live)(model))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::model::testing::{added, after, read};
+
+    /// Models between which every command is live somewhere.
+    fn models() -> Vec<Model> {
+        let mut models = vec![after([]), after([added(0, "a")])];
+        for tab in Tab::ALL {
+            for layout in [SegmentLayout::ToScale, SegmentLayout::Packed] {
+                let mut model = after([
+                    added(0, "a"),
+                    added(1, "b"),
+                    read(0, &[1000]),
+                    Action::SetTab(tab),
+                    Action::SetSegmentLayout(layout),
+                    Action::SetHighlight(Some("x".to_owned())),
+                    Action::AddFilter("y".to_owned()),
+                    Action::Select(Selection::Site(1)),
+                ]);
+                models.push(model.clone());
+                crate::model::testing::add_oom(&mut model);
+                models.push(model);
+            }
+        }
+        models
+    }
+
+    #[test]
+    fn no_two_live_commands_share_a_key() {
+        for model in models() {
+            let live: Vec<_> = live_commands(&model).collect();
+            for (i, one) in live.iter().enumerate() {
+                for other in &live[i + 1..] {
+                    let shared = one.chords.iter().any(|a| other.chords.iter().any(|b| a.collides(*b)));
+                    assert!(!shared, "{} and {}", one.id, other.id);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_has_its_name_and_its_moment() {
+        let ids: HashSet<_> = COMMANDS.iter().map(|command| command.id).collect();
+        assert_eq!(ids.len(), COMMANDS.len());
+        let titles: HashSet<_> = COMMANDS.iter().map(|command| command.title).collect();
+        assert_eq!(titles.len(), COMMANDS.len());
+        let live: HashSet<_> = models().iter().flat_map(|model| live_commands(model).map(|c| c.id)).collect();
+        assert_eq!(live, ids, "commands that are never live");
+    }
+
+    #[test]
+    fn an_empty_page_offers_only_what_works_there() {
+        let live: Vec<_> = live_commands(&after([])).map(|command| command.id).collect();
+        assert_eq!(live, ["open", "sample", "theme", "help", "palette", "step-out"]);
+    }
+}

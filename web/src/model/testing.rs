@@ -1,0 +1,67 @@
+//! Small models for tests.
+
+use shared::query::{DeviceSummary, Summary, Totals, Window};
+
+use super::state::{FileKey, Model, Phase, Shared};
+use super::{Action, update};
+
+/// A device with so many events, over a second.
+pub(crate) fn device(events: u32) -> DeviceSummary {
+    DeviceSummary {
+        device: 0,
+        events,
+        actions: Vec::new(),
+        allocations: events / 2,
+        has_times: true,
+        start_us: 0,
+        time: Window { start: 0.0, end: 1e6 },
+        event: Window { start: 0.0, end: f64::from(events) + 1.0 },
+        start: Totals::default(),
+        end: Totals::default(),
+        peak_position: events / 2,
+        peak: Totals::default(),
+        peak_reserved: 0,
+        ooms: Vec::new(),
+        streams: Vec::new(),
+        pools: Vec::new(),
+        stacks: 10,
+    }
+}
+
+/// What a file holds whose devices have so many events each.
+pub(crate) fn summary(events: &[u32]) -> Shared<Summary> {
+    Shared::new(Summary {
+        format: "pickle (protocol 4)".to_owned(),
+        findings: Vec::new(),
+        devices: events.iter().map(|events| device(*events)).collect(),
+        settings: Vec::new(),
+    })
+}
+
+/// A model after some actions.
+pub(crate) fn after(actions: impl IntoIterator<Item = Action>) -> Model {
+    actions.into_iter().fold(Model::default(), |model, action| update(&model, action))
+}
+
+/// A file came.
+pub(crate) fn added(key: u32, name: &str) -> Action {
+    Action::FileAdded { key: FileKey(key), name: name.to_owned(), size: 100 }
+}
+
+/// A file has been read; its devices have so many events each.
+pub(crate) fn read(key: u32, events: &[u32]) -> Action {
+    Action::FileLoaded { key: FileKey(key), summary: summary(events) }
+}
+
+/// Memory ran out on each device of a model's files.
+pub(crate) fn add_oom(model: &mut Model) {
+    for file in &mut model.files {
+        if let Phase::Ready { summary, .. } = &mut file.phase {
+            let mut with = (**summary).clone();
+            for device in &mut with.devices {
+                device.ooms = vec![(device.events / 2, 1 << 30)];
+            }
+            *summary = Shared::new(with);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! What an action means: the one function that changes the model. Pure, so that it is tested without a browser.
+
+use shared::query::{Summary, Window};
+
+use super::action::Action;
+use super::state::{FileEntry, FileKey, Model, Phase, Shared};
+use super::view::{Selection, Tab, View, clamp, extent};
+use crate::worker::message::Stage;
+
+/// The most terms that filter at once.
+const CHIPS: usize = 64;
+
+/// The model after an action.
+pub fn update(model: &Model, action: Action) -> Model {
+    let mut next = model.clone();
+    match action {
+        Action::FileAdded { key, name, size } => add(&mut next, key, name, size),
+        Action::FileProgress { key, stage, done, total, bytes_per_second } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.phase = Phase::Loading { stage, done, total, bytes_per_second };
+            }
+        }
+        Action::FileLoaded { key, summary } => loaded(&mut next, key, summary),
+        Action::FileFailed { key, message } => {
+            if let Some(file) = entry(&mut next, key) {
+                file.phase = Phase::Failed { message };
+            }
+        }
+        Action::FileClosed(key) => close(&mut next, key),
+        Action::SelectFile(key) => select_file(&mut next, key),
+        Action::FirstPicture => {
+            if let Some(key) = next.current
+                && let Some(FileEntry { phase: Phase::Ready { is_pictured, .. }, .. }) = entry(&mut next, key)
+            {
+                *is_pictured = true;
+            }
+        }
+        Action::SetDevice(device) => {
+            if let Some(summary) = next.shared_summary().cloned()
+                && (device as usize) < summary.devices.len()
+            {
+                next.view.device = device;
+                next.view.reset_to_device(&summary);
+            }
+        }
+        Action::SetTheme(theme) => next.theme = theme,
+        Action::SystemTheme { is_dark } => next.is_system_dark = is_dark,
+        Action::OpenDialog(dialog) => next.dialog = Some(dialog),
+        Action::CloseDialog => next.dialog = None,
+        Action::SetDetailsOpen(open) => next.is_details_open = open,
+        Action::Notify(text) => next.notice = Some(text),
+        Action::DismissNotice => next.notice = None,
+        Action::StepOut => step_out(&mut next),
+        Action::LinkRead(link) => next.link = Some(link),
+        other => update_view(&mut next, other),
+    }
+    next
+}
+
+/// What changes the view over the current file, and nothing else.
+fn update_view(model: &mut Model, action: Action) {
+    let whole = model.extent();
+    let (events, has_times) = model.device().map_or((0, false), |device| (device.events, device.has_times));
+    let view = &mut model.view;
+    match action {
+        Action::SetTab(tab) => view.tab = tab,
+        Action::SetAxis(axis) if axis != view.axis => {
+            if view.window == whole && (has_times || axis == shared::query::Axis::Event) {
+                // All of it is all of it on either axis: nothing to look up.
+                view.axis = axis;
+                view.wanted_axis = None;
+                let whole = model.extent();
+                model.view.window = whole;
+            } else if has_times {
+                view.wanted_axis = Some(axis);
+            }
+        }
+        Action::SetAxis(_) => view.wanted_axis = None,
+        Action::AxisMapped(axis, window) => {
+            if view.wanted_axis == Some(axis) {
+                view.axis = axis;
+                view.wanted_axis = None;
+                let whole = model.extent();
+                model.view.window = clamp(window, whole);
+            }
+        }
+        Action::SetWindow(window) => view.window = clamp(window, whole),
+        Action::Pan(share) => {
+            let by = share * view.window.length();
+            view.window = clamp(Window { start: view.window.start + by, end: view.window.end + by }, whole);
+        }
+        Action::Zoom { factor, at } => view.window = zoom(view.window, factor, at, whole),
+        Action::FitAll => {
+            view.window = whole;
+            view.bytes = None;
+        }
+        Action::SetBytes(bytes) => {
+            view.bytes = bytes.filter(|w| w.start.is_finite() && w.end.is_finite() && w.end > w.start);
+        }
+        Action::SetCursor(position) => set_cursor(view, position.min(events)),
+        Action::MoveCursor(by) => {
+            let position = i64::from(view.cursor).saturating_add(by).clamp(0, i64::from(events));
+            set_cursor(view, u32::try_from(position).unwrap_or(0));
+        }
+        Action::CursorAt { position, x } => {
+            if view.follows_cursor && view.cursor == position {
+                view.follows_cursor = false;
+                view.window = reveal(view.window, x, whole);
+            }
+        }
+        Action::Select(selection) => view.selection = selection,
+        Action::SetColorBy(color_by) => {
+            view.color_by = color_by;
+            // Its index means another class now.
+            if matches!(view.selection, Selection::Class(_)) {
+                view.selection = Selection::None;
+            }
+        }
+        Action::AddFilter(term) => {
+            let term = term.trim();
+            if !term.is_empty() && view.filter.len() < CHIPS && !view.filter.iter().any(|other| other == term) {
+                view.filter.push(term.to_owned());
+            }
+        }
+        Action::RemoveFilter(index) => {
+            if index < view.filter.len() {
+                view.filter.remove(index);
+            }
+        }
+        Action::ClearFilters => view.filter.clear(),
+        Action::SetHighlight(term) => view.highlight = term.filter(|term| !term.trim().is_empty()),
+        Action::SetSegmentLayout(layout) => view.segment_layout = layout,
+        Action::SetSegmentZoom(zoom) => {
+            if zoom.is_finite() {
+                view.segment_zoom = zoom.clamp(1.0, 4096.0);
+            }
+        }
+        Action::SetFlameBottomUp(bottom_up) => {
+            view.flame_bottom_up = bottom_up;
+            view.flame_zoom.clear();
+        }
+        Action::SetFlameZoom(zoom) => view.flame_zoom = zoom,
+        Action::SetHideInternal(hide) => {
+            view.hide_internal = hide;
+            view.flame_zoom.clear();
+        }
+        Action::SetEventActions(actions) => view.event_actions = actions,
+        // Of the page, and done before.
+        _ => {}
+    }
+}
+
+fn entry(model: &mut Model, key: FileKey) -> Option<&mut FileEntry> {
+    model.files.iter_mut().find(|file| file.key == key)
+}
+
+fn add(model: &mut Model, key: FileKey, name: String, size: u64) {
+    let phase = Phase::Loading { stage: Stage::Reading, done: 0, total: size, bytes_per_second: 0.0 };
+    model.files.push(FileEntry { key, name, size, phase, view: View::default() });
+    // Of several that are dropped at once the first is shown, unless a later one is what a link waits for.
+    let is_idle = model.file().is_none_or(|file| !matches!(file.phase, Phase::Loading { .. }));
+    let is_linked = |file: &FileEntry| model.link.as_ref().is_some_and(|link| link.file.as_ref() == Some(&file.name));
+    if is_idle || (model.files.last().is_some_and(is_linked) && !model.file().is_some_and(is_linked)) {
+        select_file(model, key);
+    }
+}
+
+fn loaded(model: &mut Model, key: FileKey, summary: Shared<Summary>) {
+    let Some(file) = model.entry(key) else { return };
+    let is_linked = model.link.as_ref().is_some_and(|link| link.file.as_ref() == Some(&file.name));
+    let view = match model.link.take_if(|_| is_linked) {
+        Some(link) => View::restore(&link, &summary),
+        None => View::first(&summary),
+    };
+    if model.current == Some(key) {
+        model.view = view;
+        // The link was about another file: this one starts fresh, and the address bar now speaks of it.
+        model.link = None;
+    } else if let Some(file) = entry(model, key) {
+        file.view = view;
+    }
+    if let Some(file) = entry(model, key) {
+        file.phase = Phase::Ready { summary, is_pictured: false };
+    }
+}
+
+fn select_file(model: &mut Model, key: FileKey) {
+    if model.current == Some(key) || model.entry(key).is_none() {
+        return;
+    }
+    if let Some(old) = model.current {
+        let view = model.view.clone();
+        if let Some(file) = entry(model, old) {
+            file.view = view;
+        }
+    }
+    model.view = model.entry(key).map_or_else(View::default, |file| file.view.clone());
+    model.current = Some(key);
+    model.dialog = None;
+}
+
+fn close(model: &mut Model, key: FileKey) {
+    let Some(index) = model.files.iter().position(|file| file.key == key) else { return };
+    model.files.remove(index);
+    if model.current == Some(key) {
+        model.current = None;
+        model.view = View::default();
+        // The one that took its place, else the one before it.
+        let neighbour = model.files.get(index).or(model.files.last()).map(|file| file.key);
+        if let Some(neighbour) = neighbour {
+            select_file(model, neighbour);
+        }
+    }
+}
+
+fn set_cursor(view: &mut View, position: u32) {
+    view.follows_cursor = view.cursor != position;
+    view.cursor = position;
+}
+
+/// The window scaled about a coordinate.
+fn zoom(window: Window, factor: f64, at: Option<f64>, whole: Window) -> Window {
+    if !(factor.is_finite() && factor > 0.0) {
+        return window;
+    }
+    let middle = window.start + window.length() / 2.0;
+    let at = at.filter(|x| *x >= window.start && *x <= window.end).unwrap_or(middle);
+    let shorter = Window { start: at - (at - window.start) * factor, end: at + (window.end - at) * factor };
+    clamp(shorter, whole)
+}
+
+/// The window moved just so far that a coordinate is in it, with a tenth of its length to spare.
+fn reveal(window: Window, x: f64, whole: Window) -> Window {
+    let spare = window.length() / 10.0;
+    let by = if x < window.start {
+        x - spare - window.start
+    } else if x >= window.end {
+        x + spare - window.end
+    } else {
+        return window;
+    };
+    clamp(Window { start: window.start + by, end: window.end + by }, whole)
+}
+
+/// Lets go of the innermost thing: what lies over the page first, then what was typed, then what was clicked, then
+/// where one has zoomed to.
+fn step_out(model: &mut Model) {
+    let whole = model.device().map(|device| extent(device, model.view.axis));
+    let view = &mut model.view;
+    if model.dialog.is_some() {
+        model.dialog = None;
+    } else if model.notice.is_some() {
+        model.notice = None;
+    } else if view.highlight.is_some() {
+        view.highlight = None;
+    } else if view.selection != Selection::None {
+        view.selection = Selection::None;
+    } else if view.tab == Tab::Flame && !view.flame_zoom.is_empty() {
+        view.flame_zoom.pop();
+    } else if view.tab == Tab::Segments && view.segment_zoom > 1.0 {
+        view.segment_zoom = 1.0;
+    } else if let Some(whole) = whole {
+        view.window = whole;
+        view.bytes = None;
+    }
+}
+
+#[cfg(test)]
+#[path = "update_tests.rs"]
+mod tests;

@@ -1,0 +1,200 @@
+//! What actions do to a model, case by case.
+
+use shared::link::Link;
+use shared::query::{Axis, ColorBy, Summary, Window};
+
+use super::*;
+use crate::model::testing::{added, after, device, read, summary};
+use crate::model::{DataState, Dialog};
+
+/// A model with one file open, then some actions.
+fn open(actions: impl IntoIterator<Item = Action>) -> Model {
+    after([added(0, "a"), read(0, &[1000])].into_iter().chain(actions))
+}
+
+fn window(start: f64, end: f64) -> Window {
+    Window { start, end }
+}
+
+#[test]
+fn a_file_goes_from_empty_over_loading_to_ready() {
+    assert_eq!(after([]).data_state(), DataState::Empty);
+    assert_eq!(after([added(0, "a")]).data_state(), DataState::Loading);
+    assert_eq!(open([]).data_state(), DataState::Loading, "read, and not drawn yet");
+    assert_eq!(open([Action::FirstPicture]).data_state(), DataState::Ready);
+    let failed = Action::FileFailed { key: FileKey(0), message: "cut off".to_owned() };
+    assert_eq!(after([added(0, "a"), failed]).data_state(), DataState::Error);
+    assert_eq!(open([Action::FileClosed(FileKey(0))]).data_state(), DataState::Empty);
+}
+
+#[test]
+fn a_file_opens_whole_on_its_busiest_device_with_the_cursor_at_the_peak() {
+    let model = after([added(0, "a"), read(0, &[10, 1000, 1000])]);
+    assert_eq!((model.view.device, model.view.tab, model.view.cursor), (1, Tab::Timeline, 500));
+    assert_eq!(model.view.window, window(0.0, 1e6));
+    let empty = after([added(0, "a"), read(0, &[0])]);
+    assert_eq!(empty.view.tab, Tab::Segments, "no events, so no timeline");
+}
+
+#[test]
+fn a_file_opens_where_memory_ran_out() {
+    let mut oom = device(1000);
+    oom.ooms = vec![(100, 1), (900, 1)];
+    let summary = Summary { devices: vec![oom], ..(*summary(&[])).clone() };
+    let model = after([added(0, "a"), Action::FileLoaded { key: FileKey(0), summary: Shared::new(summary) }]);
+    assert_eq!(model.view.cursor, 900);
+}
+
+#[test]
+fn each_file_keeps_its_view() {
+    let model = open([
+        Action::SetCursor(7),
+        Action::SetTab(Tab::Flame),
+        added(1, "b"),
+        read(1, &[50]),
+        Action::SetCursor(9),
+        Action::SelectFile(FileKey(0)),
+    ]);
+    assert_eq!((model.view.cursor, model.view.tab), (7, Tab::Flame));
+    let model = update(&model, Action::SelectFile(FileKey(1)));
+    assert_eq!((model.view.cursor, model.view.tab), (9, Tab::Timeline));
+    let model = update(&model, Action::FileClosed(FileKey(1)));
+    assert_eq!((model.current, model.view.cursor), (Some(FileKey(0)), 7));
+}
+
+#[test]
+fn of_several_files_dropped_at_once_the_first_is_shown() {
+    assert_eq!(after([added(0, "a"), added(1, "b")]).current, Some(FileKey(0)));
+    assert_eq!(open([Action::FirstPicture, added(1, "b")]).current, Some(FileKey(1)));
+}
+
+#[test]
+fn the_window_stays_in_the_trace() {
+    for (wanted, got) in [
+        (window(-5.0, 95.0), window(0.0, 100.0)),
+        (window(999_990.0, 1_000_090.0), window(999_900.0, 1e6)),
+        (window(-1e9, 1e9), window(0.0, 1e6)),
+        (window(f64::NAN, 5.0), window(0.0, 1e6)),
+        (window(10.0, 10.0), window(8.0, 12.0)),
+        (window(0.0, 0.0), window(0.0, 4.0)),
+    ] {
+        assert_eq!(open([Action::SetWindow(wanted)]).view.window, got, "{wanted:?}");
+    }
+}
+
+#[test]
+fn zoom_keeps_the_point_under_the_pointer() {
+    let zoomed = open([Action::Zoom { factor: 0.5, at: Some(250_000.0) }]).view.window;
+    assert_eq!(zoomed, window(125_000.0, 625_000.0));
+    let middle = open([Action::Zoom { factor: 0.5, at: Some(-3.0) }]).view.window;
+    assert_eq!(middle, window(250_000.0, 750_000.0), "a point that isn't shown can't be kept");
+    let panned = open([Action::SetWindow(window(0.0, 100.0)), Action::Pan(0.25)]).view.window;
+    assert_eq!(panned, window(25.0, 125.0));
+}
+
+#[test]
+fn an_axis_takes_the_window_along() {
+    assert_eq!(open([Action::SetAxis(Axis::Event)]).view.window, window(0.0, 1001.0));
+    let zoomed = open([Action::SetWindow(window(0.0, 100.0)), Action::SetAxis(Axis::Event)]);
+    assert_eq!((zoomed.view.axis, zoomed.view.wanted_axis), (Axis::Time, Some(Axis::Event)));
+    let mapped = update(&zoomed, Action::AxisMapped(Axis::Event, window(3.0, 40.0)));
+    assert_eq!((mapped.view.axis, mapped.view.window), (Axis::Event, window(3.0, 40.0)));
+    let late = update(&mapped, Action::AxisMapped(Axis::Time, window(3.0, 40.0)));
+    assert_eq!(late, mapped, "an answer that nobody waits for any more");
+}
+
+#[test]
+fn the_window_follows_the_cursor_only_where_it_must() {
+    let zoomed = open([Action::SetWindow(window(0.0, 100.0)), Action::SetCursor(40)]);
+    let inside = update(&zoomed, Action::CursorAt { position: 40, x: 50.0 });
+    assert_eq!(inside.view.window, window(0.0, 100.0));
+    let outside = update(&zoomed, Action::CursorAt { position: 40, x: 500.0 });
+    assert_eq!(outside.view.window, window(410.0, 510.0));
+    let stale = update(&zoomed, Action::CursorAt { position: 41, x: 500.0 });
+    assert_eq!(stale.view.window, window(0.0, 100.0));
+}
+
+#[test]
+fn the_cursor_stops_at_both_ends() {
+    assert_eq!(open([Action::SetCursor(5000)]).view.cursor, 1000);
+    assert_eq!(open([Action::SetCursor(3), Action::MoveCursor(-10)]).view.cursor, 0);
+    assert_eq!(open([Action::MoveCursor(i64::MAX)]).view.cursor, 1000);
+}
+
+#[test]
+fn filters_are_told_apart_and_trimmed() {
+    let chips = |actions: Vec<Action>| open(actions).view.filter;
+    let add = |term: &str| Action::AddFilter(term.to_owned());
+    assert_eq!(chips(vec![add(" a "), add("a"), add(""), add("b")]), ["a", "b"]);
+    assert_eq!(chips(vec![add("a"), add("b"), Action::RemoveFilter(0), Action::RemoveFilter(9)]), ["b"]);
+    assert!(chips(vec![add("a"), Action::ClearFilters]).is_empty());
+}
+
+#[test]
+fn esc_lets_go_from_the_inside_out() {
+    let mut model = open([
+        Action::SetWindow(window(0.0, 100.0)),
+        Action::Select(Selection::Allocation(3)),
+        Action::SetHighlight(Some("attn".to_owned())),
+        Action::OpenDialog(Dialog::Help),
+    ]);
+    let mut step = || {
+        model = update(&model, Action::StepOut);
+        (model.dialog.is_some(), model.view.highlight.is_some(), model.view.selection, model.view.window.end)
+    };
+    assert_eq!(step(), (false, true, Selection::Allocation(3), 100.0));
+    assert_eq!(step(), (false, false, Selection::Allocation(3), 100.0));
+    assert_eq!(step(), (false, false, Selection::None, 100.0));
+    assert_eq!(step(), (false, false, Selection::None, 1e6));
+}
+
+#[test]
+fn a_class_is_no_longer_selected_when_colours_mean_something_else() {
+    let model = open([Action::Select(Selection::Class(3)), Action::SetColorBy(ColorBy::Size)]);
+    assert_eq!(model.view.selection, Selection::None);
+}
+
+#[test]
+fn a_link_is_restored_over_a_file_of_its_name_only() {
+    let link = || {
+        let link = Link { file: Some("a".to_owned()), tab: Tab::Events, cursor: Some(12), ..Link::default() };
+        Action::LinkRead(Box::new(link))
+    };
+    let same = after([link(), added(0, "a"), read(0, &[1000])]);
+    assert_eq!((same.view.tab, same.view.cursor, same.link), (Tab::Events, 12, None));
+    let other = after([link(), added(0, "b"), read(0, &[1000])]);
+    assert_eq!((other.view.tab, other.view.cursor, other.link), (Tab::Timeline, 500, None));
+    let both = after([link(), added(0, "b"), added(1, "a"), read(0, &[1000]), read(1, &[1000])]);
+    assert_eq!((both.current, both.view.tab), (Some(FileKey(1)), Tab::Events));
+}
+
+#[test]
+fn a_link_and_its_view_are_the_same() {
+    let model = open([
+        Action::SetWindow(window(10.0, 90.5)),
+        Action::SetCursor(48),
+        Action::Select(Selection::Allocation(12)),
+        Action::AddFilter(">1MiB".to_owned()),
+        Action::SetHighlight(Some("attn".to_owned())),
+        Action::SetColorBy(ColorBy::Stream),
+        Action::SetHideInternal(false),
+        Action::SetTab(Tab::Flame),
+    ]);
+    let link = model.view.link("a", model.device());
+    let view = View::restore(&link, model.shared_summary().unwrap());
+    assert_eq!(View { follows_cursor: true, ..view }, model.view);
+}
+
+#[test]
+fn a_link_to_what_the_file_lacks_is_brought_into_it() {
+    let link = Link {
+        device: 7,
+        cursor: Some(u32::MAX),
+        selection: Selection::Allocation(u32::MAX),
+        window: Some(window(1e9, 2e9)),
+        ..Link::default()
+    };
+    let view = View::restore(&link, &summary(&[1000]));
+    assert_eq!((view.device, view.cursor, view.selection), (0, 1000, Selection::None));
+    assert_eq!(view.window, window(0.0, 1e6));
+}

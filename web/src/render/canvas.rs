@@ -1,0 +1,243 @@
+//! A picture on the page: a canvas for shapes, one over it for lines and words, and a frame whenever something changed.
+//!
+//! Pictures are drawn outside of the components' rendering: moving the pointer or dragging redraws at most once a
+//! frame, whatever happens in between. Each frame's work is measured as `frame` in the browser's user timing.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use wasm_bindgen::JsCast;
+use wasm_bindgen::prelude::Closure;
+use web_sys::{HtmlCanvasElement, HtmlElement};
+use yew::prelude::*;
+
+use super::canvas_pen::CanvasPen;
+use super::painter::{Backend, Painter};
+use super::pen::Pen;
+use crate::browser::{Listener, window};
+use crate::widgets::size::use_size;
+
+/// More device pixels per CSS pixel than this cost time and show nothing new.
+const HIGHEST_RATIO: f64 = 2.0;
+
+/// How large a picture is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Size {
+    /// In CSS pixels.
+    pub width: f64,
+    /// In CSS pixels.
+    pub height: f64,
+    /// Device pixels per CSS pixel.
+    pub ratio: f64,
+}
+
+impl Size {
+    /// In device pixels.
+    pub fn device(self) -> (u32, u32) {
+        ((self.width * self.ratio).round() as u32, (self.height * self.ratio).round() as u32)
+    }
+
+    /// Whether there is nothing to draw on.
+    pub fn is_empty(self) -> bool {
+        self.device().0 == 0 || self.device().1 == 0
+    }
+}
+
+/// Something that can be drawn.
+pub trait Picture: 'static {
+    /// Draws itself. Both surfaces are empty, and of the given size. False when the painter can't go on.
+    fn draw(&mut self, painter: &mut dyn Painter, pen: &mut dyn Pen, size: Size) -> bool;
+}
+
+struct Inner<P> {
+    picture: RefCell<P>,
+    host: NodeRef,
+    base: NodeRef,
+    overlay: NodeRef,
+    size: Cell<Size>,
+    backend: Cell<Backend>,
+    tools: RefCell<Option<Tools>>,
+    frame: RefCell<Option<Closure<dyn FnMut()>>>,
+    is_frame_due: Cell<bool>,
+    replace: RefCell<Callback<Backend>>,
+}
+
+/// What draws on the two canvases that are on the page now.
+struct Tools {
+    on: HtmlCanvasElement,
+    painter: Box<dyn Painter>,
+    pen: CanvasPen,
+}
+
+/// A picture and the canvases that it is on. Clones share them.
+pub struct Canvas<P>(Rc<Inner<P>>);
+
+impl<P> Clone for Canvas<P> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<P> PartialEq for Canvas<P> {
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<P: Picture> Canvas<P> {
+    /// The element around the canvases: to be given to the one that [`Self::html`] is put in.
+    pub fn host(&self) -> NodeRef {
+        self.0.host.clone()
+    }
+
+    /// How large the picture is.
+    pub fn size(&self) -> Size {
+        self.0.size.get()
+    }
+
+    /// Reads the picture.
+    pub fn read<T>(&self, read: impl FnOnce(&P) -> T) -> T {
+        read(&self.0.picture.borrow())
+    }
+
+    /// Changes the picture, and has it drawn in the next frame.
+    pub fn change<T>(&self, change: impl FnOnce(&mut P) -> T) -> T {
+        let result = change(&mut self.0.picture.borrow_mut());
+        self.request();
+        result
+    }
+
+    /// The point of a pointer's event, in CSS pixels from the top left corner.
+    pub fn point(&self, client: (i32, i32)) -> (f64, f64) {
+        self.0.host.cast::<HtmlElement>().map_or((0.0, 0.0), |host| {
+            let rect = host.get_bounding_client_rect();
+            (f64::from(client.0) - rect.left(), f64::from(client.1) - rect.top())
+        })
+    }
+
+    /// Whether the picture can be drawn now.
+    pub fn is_shown(&self) -> bool {
+        !self.size().is_empty() && self.0.base.get().is_some()
+    }
+
+    /// The two canvases. A canvas belongs to the first painter that took it, hence the key.
+    pub fn html(&self) -> Html {
+        let backend = self.0.backend.get().name();
+        html! {
+            <>
+                <canvas key={backend} class="canvas-base" ref={self.0.base.clone()} data-renderer={backend} aria-hidden="true" />
+                <canvas key="overlay" class="canvas-overlay" ref={self.0.overlay.clone()} aria-hidden="true" />
+            </>
+        }
+    }
+
+    /// Has the picture drawn in the next frame.
+    pub fn request(&self) {
+        if self.0.is_frame_due.replace(true) {
+            return;
+        }
+        let mut frame = self.0.frame.borrow_mut();
+        let call = frame.get_or_insert_with(|| {
+            // Weak: a frame that comes after the component is gone draws nothing, and nothing is kept alive by it.
+            let inner = Rc::downgrade(&self.0);
+            Closure::new(move || {
+                if let Some(inner) = inner.upgrade() {
+                    Self(inner).frame();
+                }
+            })
+        });
+        if window().request_animation_frame(call.as_ref().unchecked_ref()).is_err() {
+            self.0.is_frame_due.set(false);
+        }
+    }
+
+    fn frame(&self) {
+        self.0.is_frame_due.set(false);
+        let clock = window().performance();
+        if let Some(clock) = &clock {
+            let _ = clock.mark("frame-start");
+        }
+        if !self.draw() && self.0.backend.get() == Backend::WebGl {
+            *self.0.tools.borrow_mut() = None;
+            self.0.backend.set(Backend::Cpu);
+            self.0.replace.borrow().emit(Backend::Cpu);
+        }
+        if let Some(clock) = &clock {
+            let _ = clock.measure_with_start_mark("frame", "frame-start");
+            // Whoever observes has it already; kept, the list would grow for as long as the page is open.
+            clock.clear_marks_with_mark_name("frame-start");
+            clock.clear_measures_with_measure_name("frame");
+        }
+    }
+
+    fn draw(&self) -> bool {
+        let inner = &self.0;
+        let size = inner.size.get();
+        let (Some(base), Some(overlay)) =
+            (inner.base.cast::<HtmlCanvasElement>(), inner.overlay.cast::<HtmlCanvasElement>())
+        else {
+            return true;
+        };
+        if size.is_empty() {
+            return true;
+        }
+        let mut tools = inner.tools.borrow_mut();
+        if tools.as_ref().is_none_or(|tools| tools.on != base) {
+            let painter = inner.backend.get().painter(&base);
+            let (Some(painter), Some(pen)) = (painter, CanvasPen::new(&overlay)) else { return false };
+            *tools = Some(Tools { on: base, painter, pen });
+        }
+        let Some(tools) = tools.as_mut() else { return true };
+        let (width, height) = size.device();
+        tools.painter.resize(width, height);
+        tools.pen.begin(width, height, size.ratio);
+        inner.picture.borrow_mut().draw(tools.painter.as_mut(), &mut tools.pen, size)
+    }
+}
+
+/// A picture on canvases that follow their host's size.
+#[hook]
+pub fn use_canvas<P: Picture>(make: impl FnOnce() -> P) -> Canvas<P> {
+    let canvas = use_memo((), |()| {
+        Canvas(Rc::new(Inner {
+            picture: RefCell::new(make()),
+            host: NodeRef::default(),
+            base: NodeRef::default(),
+            overlay: NodeRef::default(),
+            size: Cell::new(Size::default()),
+            backend: Cell::new(Backend::preferred()),
+            tools: RefCell::new(None),
+            frame: RefCell::new(None),
+            is_frame_due: Cell::new(false),
+            replace: RefCell::new(Callback::noop()),
+        }))
+    });
+    let canvas = canvas.as_ref().clone();
+    let ratio = use_device_ratio();
+    let (width, height) = use_size(&canvas.0.host);
+    let size = Size { width, height, ratio };
+    if canvas.0.size.replace(size) != size {
+        canvas.request();
+    }
+    let update = use_force_update();
+    *canvas.0.replace.borrow_mut() = Callback::from(move |_| update.force_update());
+    {
+        // New canvases (the first ones, or after a change of painter) are empty.
+        let canvas = canvas.clone();
+        use_effect_with(canvas.0.backend.get().name(), move |_| canvas.request());
+    }
+    canvas
+}
+
+/// Device pixels per CSS pixel, followed: zooming the page or moving it to another screen changes it.
+#[hook]
+fn use_device_ratio() -> f64 {
+    let read = || window().device_pixel_ratio().clamp(1.0, HIGHEST_RATIO);
+    let ratio = use_state_eq(read);
+    let set = ratio.setter();
+    use_effect_with((), move |()| {
+        let listener = Listener::new(&window(), "resize", move |_| set.set(read()));
+        move || drop(listener)
+    });
+    *ratio
+}

@@ -1,0 +1,218 @@
+//! What each [`Paint`] looks like in each theme, and the colours of everything else that a canvas draws.
+//!
+//! The 32 slots are eleven hues in three lightnesses, in an order where neighbours differ in both: eyes that see fewer
+//! hues still see the lightness. Red is left out of them: it means lost to rounding, or out of memory.
+
+use shared::query::Paint;
+
+use super::color::Rgb;
+
+/// Hues of the slots in OKLCH degrees, so ordered that those in a row lie far apart, for all kinds of eyes.
+const HUES: [f32; 11] = [255.0, 75.0, 165.0, 330.0, 108.0, 280.0, 48.0, 212.0, 357.0, 138.0, 306.0];
+
+/// Viridis at equal steps: the ramp runs from dark violet to yellow in both themes.
+const VIRIDIS: [Rgb; 9] = [
+    Rgb::hex(0x44_01_54),
+    Rgb::hex(0x47_2d_7b),
+    Rgb::hex(0x3b_52_8b),
+    Rgb::hex(0x2c_72_8e),
+    Rgb::hex(0x21_91_8c),
+    Rgb::hex(0x28_ae_80),
+    Rgb::hex(0x5e_c9_62),
+    Rgb::hex(0xad_dc_30),
+    Rgb::hex(0xfd_e7_25),
+];
+
+/// How much of the background a faint shape keeps.
+const DIM_SHARE: f32 = 0.82;
+
+/// All colours of a theme that canvases use. `theme.css` has the same ones for the rest of the page; a test compares.
+#[derive(Clone, Debug)]
+pub struct Palette {
+    /// Whether the background is dark.
+    pub is_dark: bool,
+    /// Behind everything.
+    pub background: Rgb,
+    /// Bars and handles.
+    pub raised: Rgb,
+    /// Grid lines and borders.
+    pub line: Rgb,
+    /// Words that matter.
+    pub text: Rgb,
+    /// Words that explain.
+    pub text_dim: Rgb,
+    /// The cursor, the range, what is selected.
+    pub accent: Rgb,
+    /// Memory in allocated blocks.
+    pub allocated: Rgb,
+    /// Memory freed and waiting for a stream.
+    pub pending: Rgb,
+    /// The hatch of reserved memory in no active block.
+    pub cached: Rgb,
+    /// Memory lost to rounding.
+    pub rounding: Rgb,
+    /// The line of reserved memory.
+    pub reserved: Rgb,
+    /// Out-of-memory flags.
+    pub oom: Rgb,
+    slots: [Rgb; Paint::SLOTS as usize],
+    ramp: [Rgb; Paint::RAMP as usize],
+    other: Rgb,
+    unmapped: Rgb,
+}
+
+impl Palette {
+    /// The dark theme's.
+    pub fn dark() -> Self {
+        Self {
+            is_dark: true,
+            background: Rgb::hex(0x14_17_1c),
+            raised: Rgb::hex(0x1c_20_27),
+            line: Rgb::hex(0x2d_33_3d),
+            text: Rgb::hex(0xe4_e8_ee),
+            text_dim: Rgb::hex(0x9a_a4_b2),
+            accent: Rgb::hex(0x5b_a7_ff),
+            allocated: Rgb::hex(0x4d_8f_e8),
+            pending: Rgb::hex(0xe0_a2_3a),
+            cached: Rgb::hex(0x6b_75_84),
+            rounding: Rgb::hex(0xe5_53_4f),
+            reserved: Rgb::hex(0x8e_9f_b8),
+            oom: Rgb::hex(0xff_5c_57),
+            slots: slots([0.70, 0.57, 0.83], 0.105),
+            ramp: ramp(0.2, 1.0),
+            other: Rgb::hex(0x7d_85_91),
+            unmapped: Rgb::hex(0x6b_75_84),
+        }
+    }
+
+    /// The light theme's.
+    pub fn light() -> Self {
+        Self {
+            is_dark: false,
+            background: Rgb::hex(0xff_ff_ff),
+            raised: Rgb::hex(0xf6_f7_f9),
+            line: Rgb::hex(0xdd_e1_e7),
+            text: Rgb::hex(0x1b_20_27),
+            text_dim: Rgb::hex(0x5a_65_73),
+            accent: Rgb::hex(0x0b_62_d6),
+            allocated: Rgb::hex(0x3a_78_d8),
+            pending: Rgb::hex(0xb8_76_0a),
+            cached: Rgb::hex(0x9a_a3_af),
+            rounding: Rgb::hex(0xd1_34_38),
+            reserved: Rgb::hex(0x52_63_7a),
+            oom: Rgb::hex(0xcf_1f_2b),
+            slots: slots([0.61, 0.47, 0.75], 0.105),
+            ramp: ramp(0.0, 0.88),
+            other: Rgb::hex(0x9a_a1_ab),
+            unmapped: Rgb::hex(0x8a_93_9f),
+        }
+    }
+
+    /// The colour of a shape, faintness included.
+    pub fn fill(&self, paint: Paint) -> Rgb {
+        let color = match paint.base() {
+            Paint(i) if i < Paint::SLOTS => self.slots[usize::from(i)],
+            Paint(i) if i < Paint::SLOTS + Paint::RAMP => self.ramp[usize::from(i - Paint::SLOTS)],
+            Paint::ALLOCATED => self.allocated,
+            Paint::PENDING => self.pending,
+            Paint::CACHED => self.cached,
+            Paint::ROUNDING => self.rounding,
+            Paint::UNMAPPED => self.unmapped,
+            _ => self.other,
+        };
+        if paint.has(Paint::DIM) { color.blend(self.background, DIM_SHARE) } else { color }
+    }
+
+    /// Black or white, whichever reads better on a shape.
+    pub fn text_on(&self, fill: Rgb) -> Rgb {
+        let (black, white) = (Rgb(0x10, 0x12, 0x16), Rgb(255, 255, 255));
+        if fill.contrast(black) >= fill.contrast(white) { black } else { white }
+    }
+}
+
+/// Slot `i` has hue `i mod 11` and lightness `i mod 3`: as 3 and 11 share no factor, no pair comes twice in 33.
+fn slots(lightness: [f32; 3], chroma: f32) -> [Rgb; Paint::SLOTS as usize] {
+    std::array::from_fn(|i| Rgb::oklch(lightness[i % 3], chroma, HUES[i % HUES.len()]))
+}
+
+/// Sixteen steps of the part of viridis that stands out from the background.
+fn ramp(from: f32, to: f32) -> [Rgb; Paint::RAMP as usize] {
+    std::array::from_fn(|i| {
+        let at = (from + (to - from) * i as f32 / f32::from(Paint::RAMP - 1)) * (VIRIDIS.len() - 1) as f32;
+        let low = (at as usize).min(VIRIDIS.len() - 2);
+        VIRIDIS[low].blend(VIRIDIS[low + 1], at - low as f32)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::color::vision;
+    use super::*;
+
+    fn themes() -> [Palette; 2] {
+        [Palette::dark(), Palette::light()]
+    }
+
+    #[test]
+    fn shapes_stand_out_from_the_background() {
+        for palette in themes() {
+            for (i, color) in palette.slots.iter().enumerate() {
+                let contrast = color.contrast(palette.background);
+                assert!(contrast >= 2.1, "dark {} slot {i} {}: {contrast}", palette.is_dark, color.css());
+            }
+            for color in palette.ramp {
+                assert!(color.contrast(palette.background) >= 1.4, "{}", color.css());
+            }
+            for color in [palette.oom, palette.rounding, palette.reserved, palette.allocated, palette.accent] {
+                assert!(color.contrast(palette.background) >= 3.0, "{}", color.css());
+            }
+            for color in [palette.text, palette.text_dim] {
+                assert!(color.contrast(palette.background) >= 4.5, "{}", color.css());
+                assert!(color.contrast(palette.raised) >= 4.5, "{}", color.css());
+            }
+        }
+    }
+
+    #[test]
+    fn all_slots_differ_and_neighbours_differ_for_all_eyes() {
+        let eyes: [(&str, fn(Rgb) -> Rgb); 3] =
+            [("all", |c| c), ("protanopia", vision::protanopia), ("deuteranopia", vision::deuteranopia)];
+        for palette in themes() {
+            let n = palette.slots.len();
+            for i in 0..n {
+                for j in 0..i {
+                    let distance = palette.slots[i].distance(palette.slots[j]);
+                    assert!(distance >= 0.035, "dark {}: {j} and {i} are {distance} apart", palette.is_dark);
+                }
+                for (name, eye) in eyes {
+                    let next = (i + 1) % n;
+                    let distance = eye(palette.slots[i]).distance(eye(palette.slots[next]));
+                    assert!(distance >= 0.08, "dark {}, {name}: {i} and {next}: {distance}", palette.is_dark);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_ramp_gets_lighter_step_by_step() {
+        for palette in themes() {
+            for pair in palette.ramp.windows(2) {
+                assert!(pair[0].luminance() < pair[1].luminance());
+            }
+        }
+    }
+
+    #[test]
+    fn flags_and_unknown_codes() {
+        for palette in themes() {
+            let slot = Paint::slot(3);
+            let dim = palette.fill(slot.with(Paint::DIM));
+            assert!(dim.distance(palette.background) < palette.fill(slot).distance(palette.background) / 3.0);
+            assert_eq!(palette.fill(slot.with(Paint::PRIVATE)), palette.fill(slot));
+            assert_eq!(palette.fill(Paint(200)), palette.fill(Paint::OTHER));
+            assert_ne!(palette.fill(Paint::ROUNDING), palette.fill(Paint::PENDING));
+            let fill = palette.fill(Paint::slot(0));
+            assert!(palette.text_on(fill).contrast(fill) >= 4.0);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Lines, words and flags over the shapes, drawn through a trait: the real one writes on a 2D canvas, the tests' one
+//! writes a log, so that what is drawn, and in which order, can be checked without a browser.
+
+use super::color::Rgb;
+
+/// A colour with its opacity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ink {
+    /// The colour.
+    pub color: Rgb,
+    /// 0 is invisible, 1 covers.
+    pub opacity: f64,
+}
+
+impl From<Rgb> for Ink {
+    fn from(color: Rgb) -> Self {
+        Self { color, opacity: 1.0 }
+    }
+}
+
+impl Rgb {
+    /// The colour, see-through.
+    pub const fn at(self, opacity: f64) -> Ink {
+        Ink { color: self, opacity }
+    }
+}
+
+/// Where a text lies relative to its point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// To its right.
+    Start,
+    /// Around it.
+    Middle,
+    /// To its left.
+    End,
+}
+
+/// How a text is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Labels of axes and shapes.
+    Label,
+    /// The same, stronger.
+    Strong,
+}
+
+/// A rectangle in CSS pixels: left, top, width, height.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Area {
+    /// Left.
+    pub x: f64,
+    /// Top.
+    pub y: f64,
+    /// Width.
+    pub width: f64,
+    /// Height.
+    pub height: f64,
+}
+
+impl Area {
+    /// The first x to its right.
+    pub fn right(self) -> f64 {
+        self.x + self.width
+    }
+
+    /// The first y below it.
+    pub fn bottom(self) -> f64 {
+        self.y + self.height
+    }
+
+    /// Whether a point lies in it.
+    pub fn contains(self, (x, y): (f64, f64)) -> bool {
+        x >= self.x && x < self.right() && y >= self.y && y < self.bottom()
+    }
+}
+
+/// Draws over the shapes. All coordinates are CSS pixels from the canvas' top left corner.
+pub trait Pen {
+    /// A rectangle.
+    fn fill(&mut self, area: Area, ink: Ink);
+    /// A rectangle's outline, `width` pixels inside its edge.
+    fn outline(&mut self, area: Area, width: f64, ink: Ink);
+    /// A line of one device pixel along the y axis.
+    fn vertical(&mut self, x: f64, from: f64, to: f64, ink: Ink);
+    /// A line of one device pixel along the x axis; dashed or not.
+    fn horizontal(&mut self, y: f64, from: f64, to: f64, is_dashed: bool, ink: Ink);
+    /// A closed shape.
+    fn polygon(&mut self, points: &[(f64, f64)], ink: Ink);
+    /// A line around a closed shape.
+    fn contour(&mut self, points: &[(f64, f64)], width: f64, ink: Ink);
+    /// A line of text, vertically centred on `y`.
+    fn text(&mut self, text: &str, at: (f64, f64), align: Align, set: Type, ink: Ink);
+    /// The width of a text.
+    fn text_width(&mut self, text: &str, set: Type) -> f64;
+}
+
+/// As much of a text as fits a width, with an ellipsis where it is cut; `None` where nothing sensible fits.
+pub fn fit(pen: &mut dyn Pen, text: &str, set: Type, width: f64) -> Option<String> {
+    let whole = pen.text_width(text, set);
+    if whole <= width {
+        return Some(text.to_owned());
+    }
+    let count = text.chars().count();
+    // In a proportional face a share of the width is about that share of the letters; one step back corrects.
+    let mut keep = ((width / whole.max(1.0)) * count as f64).floor().max(0.0) as usize;
+    while keep >= 3 {
+        let cut: String = text.chars().take(keep - 1).chain(['…']).collect();
+        if pen.text_width(&cut, set) <= width {
+            return Some(cut);
+        }
+        keep -= 1;
+    }
+    None
+}
+
+#[cfg(test)]
+pub(crate) mod log {
+    use super::*;
+
+    /// Writes down what is drawn. Every letter is six pixels wide.
+    #[derive(Default)]
+    pub(crate) struct PenLog(pub(crate) Vec<String>);
+
+    fn area(a: Area) -> String {
+        format!("{},{} {}x{}", a.x.round(), a.y.round(), a.width.round(), a.height.round())
+    }
+
+    impl Pen for PenLog {
+        fn fill(&mut self, a: Area, ink: Ink) {
+            self.0.push(format!("fill {} {}", area(a), ink.color.css()));
+        }
+        fn outline(&mut self, a: Area, width: f64, ink: Ink) {
+            self.0.push(format!("outline {} by {width} {}", area(a), ink.color.css()));
+        }
+        fn vertical(&mut self, x: f64, from: f64, to: f64, ink: Ink) {
+            self.0.push(format!("vertical {} from {} to {} {}", x.round(), from.round(), to.round(), ink.color.css()));
+        }
+        fn horizontal(&mut self, y: f64, from: f64, to: f64, is_dashed: bool, ink: Ink) {
+            let kind = if is_dashed { "dashed" } else { "horizontal" };
+            self.0.push(format!("{kind} {} from {} to {} {}", y.round(), from.round(), to.round(), ink.color.css()));
+        }
+        fn polygon(&mut self, points: &[(f64, f64)], ink: Ink) {
+            let first = points.first().copied().unwrap_or_default();
+            self.0.push(format!("polygon at {},{} {}", first.0.round(), first.1.round(), ink.color.css()));
+        }
+        fn contour(&mut self, points: &[(f64, f64)], width: f64, ink: Ink) {
+            self.0.push(format!("contour of {} by {width} {}", points.len(), ink.color.css()));
+        }
+        fn text(&mut self, text: &str, at: (f64, f64), align: Align, _: Type, _: Ink) {
+            self.0.push(format!("text {text:?} at {},{} {align:?}", at.0.round(), at.1.round()));
+        }
+        fn text_width(&mut self, text: &str, _: Type) -> f64 {
+            text.chars().count() as f64 * 6.0
+        }
+    }
+
+    #[test]
+    fn texts_are_cut_where_they_don_t_fit() {
+        let mut pen = PenLog::default();
+        let mut check = |width, want: Option<&str>| {
+            assert_eq!(fit(&mut pen, "train.py:120", Type::Label, width).as_deref(), want, "{width}");
+        };
+        check(72.0, Some("train.py:120"));
+        check(60.0, Some("train.py:…"));
+        check(18.0, Some("tr…"));
+        check(17.0, None);
+    }
+}

@@ -1,0 +1,276 @@
+//! Pixels composed by the processor. Where WebGL is emulated this is by far the fastest way to a picture, and it is the
+//! definition of what a picture is: the WebGL painter draws the same pixels.
+//!
+//! A pixel belongs to the shape that holds its centre. Shapes that share an edge therefore neither overlap nor leave a
+//! gap, at any scale.
+
+use super::shape::{Shape, Style};
+
+/// From the units of a picture to pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Transform {
+    /// Pixels per unit, and the pixel of 0.
+    pub x: (f32, f32),
+    /// The same for y; negative where y grows upwards.
+    pub y: (f32, f32),
+}
+
+/// A rectangle of whole pixels: `[x0, x1)` by `[y0, y1)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pixels {
+    /// Left.
+    pub x0: i32,
+    /// Top.
+    pub y0: i32,
+    /// Right.
+    pub x1: i32,
+    /// Bottom.
+    pub y1: i32,
+}
+
+impl Pixels {
+    /// What both cover.
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Self {
+        Self {
+            x0: self.x0.max(other.x0),
+            y0: self.y0.max(other.y0),
+            x1: self.x1.min(other.x1),
+            y1: self.y1.min(other.y1),
+        }
+    }
+
+    /// Whether it covers nothing.
+    pub fn is_empty(self) -> bool {
+        self.x0 >= self.x1 || self.y0 >= self.y1
+    }
+}
+
+/// Shapes up to this many pixels high get no edges, and those up to this many wide none at their sides: there would be
+/// nothing else left of them.
+pub const EDGE_ROOM: i32 = 3;
+/// Pixels from one line of a hatch to the next.
+pub const HATCH_PITCH: i32 = 6;
+/// Pixels from one stripe to the next.
+pub const STRIPE_PITCH: i32 = 8;
+const FAR_PIXELS: f32 = 1_048_576.0;
+
+impl Transform {
+    /// The pixels of a shape.
+    #[inline]
+    pub fn cover(self, shape: &Shape) -> Pixels {
+        // Far outside the picture it does not matter where; the bound keeps sums of pixels from overflowing.
+        let at = |(scale, offset): (f32, f32), value: f32| {
+            (value * scale + offset + 0.5).floor().clamp(-FAR_PIXELS, FAR_PIXELS) as i32
+        };
+        let (x0, mut x1) = (at(self.x, shape.x[0]), at(self.x, shape.x[1]));
+        let (a, b) = (at(self.y, shape.y[0]), at(self.y, shape.y[1]));
+        let (y0, mut y1) = (a.min(b), a.max(b));
+        if shape.style.has(Style::VISIBLE) {
+            x1 = x1.max(x0 + 1);
+            y1 = y1.max(y0 + 1);
+        }
+        Pixels { x0, y0, x1, y1 }
+    }
+}
+
+/// An opaque picture in memory: rows from the top, four bytes a pixel, red first.
+#[derive(Clone, Debug, Default)]
+pub struct Raster {
+    width: i32,
+    height: i32,
+    pixels: Vec<u32>,
+}
+
+impl Raster {
+    /// Takes a size in pixels; what was drawn is lost when it changes.
+    pub fn resize(&mut self, width: u32, height: u32) {
+        self.width = width.min(1 << 14) as i32;
+        self.height = height.min(1 << 14) as i32;
+        self.pixels.resize(self.width as usize * self.height as usize, 0);
+    }
+
+    /// Its width and height.
+    pub fn size(&self) -> (u32, u32) {
+        (self.width as u32, self.height as u32)
+    }
+
+    /// The bytes, as a canvas takes them.
+    pub fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.pixels)
+    }
+
+    /// Fills everything with one colour.
+    pub fn clear(&mut self, color: u32) {
+        self.pixels.fill(color);
+    }
+
+    /// Draws shapes in order, inside `clip` only.
+    pub fn draw(&mut self, shapes: &[Shape], transform: Transform, clip: Pixels) {
+        let clip = clip.intersection(Pixels { x0: 0, y0: 0, x1: self.width, y1: self.height });
+        if clip.is_empty() {
+            return;
+        }
+        for shape in shapes {
+            let whole = transform.cover(shape);
+            let part = whole.intersection(clip);
+            if !part.is_empty() {
+                self.draw_one(shape, whole, part);
+            }
+        }
+    }
+
+    #[inline]
+    fn draw_one(&mut self, shape: &Shape, whole: Pixels, part: Pixels) {
+        let style = shape.style;
+        let is_hollow = style.has(Style::HOLLOW);
+        if style.has(Style::HATCH) {
+            self.lines(part, shape.second, shape.color, 1, HATCH_PITCH);
+        } else if !is_hollow {
+            self.fill(part, shape.color);
+            if style.has(Style::STRIPES) {
+                self.lines(part, shape.color, shape.second, -1, STRIPE_PITCH);
+            }
+        }
+        if style.0 & Style::EDGES.0 == 0 {
+            return;
+        }
+        // A staircase's pieces may be a pixel wide: lines along them need height only.
+        let is_tall = is_hollow || whole.y1 - whole.y0 > EDGE_ROOM;
+        let is_wide = is_hollow || is_tall && whole.x1 - whole.x0 > EDGE_ROOM;
+        let mut edge = |side: Style, line: Pixels| {
+            let has_room = if Style::EDGE_LEFT.with(Style::EDGE_RIGHT).has(side) { is_wide } else { is_tall };
+            if has_room && style.has(side) {
+                self.fill(line.intersection(part), shape.second);
+            }
+        };
+        edge(Style::EDGE_TOP, Pixels { y1: whole.y0 + 1, ..whole });
+        edge(Style::EDGE_BOTTOM, Pixels { y0: whole.y1 - 1, ..whole });
+        edge(Style::EDGE_LEFT, Pixels { x1: whole.x0 + 1, ..whole });
+        edge(Style::EDGE_RIGHT, Pixels { x0: whole.x1 - 1, ..whole });
+    }
+
+    #[inline]
+    fn fill(&mut self, part: Pixels, color: u32) {
+        if part.is_empty() {
+            return;
+        }
+        let width = self.width as usize;
+        let length = (part.x1 - part.x0) as usize;
+        let first = part.y0 as usize * width + part.x0 as usize;
+        let rows = (part.y1 - part.y0) as usize;
+        if let Some(span) = self.pixels.get_mut(first..) {
+            if length == 1 {
+                // Columns one pixel wide are the common case of a timeline.
+                span.iter_mut().step_by(width).take(rows).for_each(|pixel| *pixel = color);
+            } else {
+                span.chunks_mut(width).take(rows).for_each(|row| row.iter_mut().take(length).for_each(|p| *p = color));
+            }
+        }
+    }
+
+    /// Diagonal lines, anchored to the screen so that they don't shimmer when shapes move by fractions.
+    fn lines(&mut self, part: Pixels, ground: u32, line: u32, slope: i32, pitch: i32) {
+        let width = self.width as usize;
+        for y in part.y0..part.y1 {
+            let first = y as usize * width;
+            let row = self.pixels.get_mut(first + part.x0 as usize..first + part.x1 as usize);
+            let mut phase = (part.x0 + slope * y).rem_euclid(pitch);
+            for pixel in row.into_iter().flatten() {
+                *pixel = if phase == 0 { line } else { ground };
+                phase += 1;
+                if phase == pitch {
+                    phase = 0;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAME: Transform = Transform { x: (1.0, 0.0), y: (1.0, 0.0) };
+
+    fn shape(x: (f32, f32), y: (f32, f32), name: char, style: Style) -> Shape {
+        Shape { x: [x.0, x.1], y: [y.0, y.1], color: name as u32, second: u32::from(name.to_ascii_uppercase()), style }
+    }
+
+    /// Draws on a ground of dots; each shape's colour is its letter, its second colour the capital.
+    fn check(size: (u32, u32), shapes: &[Shape], transform: Transform, clip: Pixels, want: &[&str]) {
+        let mut raster = Raster::default();
+        raster.resize(size.0, size.1);
+        raster.clear('.' as u32);
+        raster.draw(shapes, transform, clip);
+        let got: Vec<String> = raster
+            .pixels
+            .chunks(size.0 as usize)
+            .map(|row| row.iter().filter_map(|p| char::from_u32(*p)).collect())
+            .collect();
+        assert_eq!(got, want);
+    }
+
+    const ALL: Pixels = Pixels { x0: 0, y0: 0, x1: 99, y1: 99 };
+
+    #[test]
+    fn neighbours_neither_overlap_nor_gap() {
+        let shapes = [
+            shape((0.0, 1.4), (0.0, 2.0), 'a', Style::PLAIN),
+            shape((1.4, 1.45), (0.0, 2.0), 'b', Style::PLAIN),
+            shape((1.45, 4.5), (0.0, 0.5), 'c', Style::PLAIN),
+            shape((1.45, 4.5), (0.5, 2.0), 'd', Style::PLAIN),
+        ];
+        // Half a pixel belongs to the shape that begins there.
+        check((6, 2), &shapes, SAME, ALL, &["acccc.", "adddd."]);
+    }
+
+    #[test]
+    fn thin_shapes_vanish_unless_they_must_be_seen() {
+        let thin = |style| [shape((1.1, 1.2), (0.0, 3.0), 'a', style), shape((2.0, 4.0), (1.1, 1.2), 'b', style)];
+        check((5, 3), &thin(Style::PLAIN), SAME, ALL, &[".....", ".....", "....."]);
+        check((5, 3), &thin(Style::VISIBLE), SAME, ALL, &[".a...", ".abb.", ".a..."]);
+    }
+
+    #[test]
+    fn y_may_grow_upwards_and_be_scaled() {
+        let up = Transform { x: (2.0, -2.0), y: (-0.5, 4.0) };
+        let shapes =
+            [shape((1.0, 2.0), (0.0, 4.0), 'a', Style::PLAIN), shape((2.0, 3.0), (0.0, 8.0), 'b', Style::PLAIN)];
+        check((4, 4), &shapes, up, ALL, &["..bb", "..bb", "aabb", "aabb"]);
+    }
+
+    #[test]
+    fn edges_only_where_there_is_room() {
+        let style = Style::EDGE_TOP.with(Style::EDGE_LEFT);
+        let shapes = [shape((0.0, 4.0), (0.0, 4.0), 'a', style), shape((5.0, 8.0), (0.0, 4.0), 'b', style)];
+        check((8, 4), &shapes, SAME, ALL, &["AAAA.BBB", "Aaaa.bbb", "Aaaa.bbb", "Aaaa.bbb"]);
+        check((5, 3), &[shape((0.0, 5.0), (0.0, 3.0), 'a', style)], SAME, ALL, &["aaaaa", "aaaaa", "aaaaa"]);
+        let hollow = [shape((1.0, 4.0), (0.0, 3.0), 'c', Style::HOLLOW.with(Style::EDGES))];
+        check((5, 3), &hollow, SAME, ALL, &[".CCC.", ".C.C.", ".CCC."]);
+    }
+
+    #[test]
+    fn hatch_and_stripes() {
+        check((8, 2), &[shape((0.0, 8.0), (0.0, 2.0), 'c', Style::HATCH)], SAME, ALL, &["cCCCCCcC", "CCCCCcCC"]);
+        let private = [shape((0.0, 9.0), (0.0, 2.0), 'p', Style::STRIPES)];
+        check((9, 2), &private, SAME, ALL, &["PpppppppP", "pPppppppp"]);
+    }
+
+    #[test]
+    fn clipping_and_odd_numbers() {
+        let clip = Pixels { x0: 1, y0: 1, x1: 3, y1: 2 };
+        let huge = [shape((-1e30, 1e30), (f32::NEG_INFINITY, f32::INFINITY), 'a', Style::EDGES)];
+        check((4, 3), &huge, SAME, clip, &["....", ".aa.", "...."]);
+        let odd = [
+            shape((f32::NAN, 2.0), (0.0, f32::NAN), 'a', Style::VISIBLE),
+            shape((3.0, 1.0), (0.0, 2.0), 'b', Style::PLAIN),
+        ];
+        let mut raster = Raster::default();
+        raster.resize(3, 2);
+        raster.draw(&odd, SAME, ALL);
+        raster.resize(0, 0);
+        raster.draw(&odd, SAME, ALL);
+        assert_eq!(raster.bytes().len(), 0);
+    }
+}

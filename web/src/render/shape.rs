@@ -1,0 +1,208 @@
+//! What painters paint: rectangles with their colours and the few marks that tell one kind of memory from another
+//! without colour.
+
+use shared::query::{Paint, Quads};
+
+use super::color::Rgb;
+use super::palette::Palette;
+
+/// How a rectangle is drawn; the constants are bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+pub struct Style(pub u32);
+
+impl Style {
+    /// All in one colour.
+    pub const PLAIN: Self = Self(0);
+    /// A line of the second colour along the top, where there is room.
+    pub const EDGE_TOP: Self = Self(1);
+    /// … along the left side.
+    pub const EDGE_LEFT: Self = Self(2);
+    /// … along the right side.
+    pub const EDGE_RIGHT: Self = Self(4);
+    /// … along the bottom.
+    pub const EDGE_BOTTOM: Self = Self(8);
+    /// Along all sides.
+    pub const EDGES: Self = Self(15);
+    /// Thin rising lines on a ground of the second colour: reserved, and in no active block.
+    pub const HATCH: Self = Self(16);
+    /// Falling lines of the second colour: memory of a private pool.
+    pub const STRIPES: Self = Self(32);
+    /// At least one pixel wide and high, however small.
+    pub const VISIBLE: Self = Self(64);
+    /// Only the edges are drawn, at any size.
+    pub const HOLLOW: Self = Self(128);
+
+    /// Both.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all bits of another are set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A rectangle in the units of its picture; in memory as the WebGL painter hands it to the GPU.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct Shape {
+    /// Left and right edge.
+    pub x: [f32; 2],
+    /// The two other edges; which one is up depends on the transform.
+    pub y: [f32; 2],
+    /// The main colour, as [`Rgb::pixel`].
+    pub color: u32,
+    /// The colour of edges, stripes, and a hatch's ground.
+    pub second: u32,
+    /// How it is drawn.
+    pub style: Style,
+}
+
+impl Shape {
+    /// A rectangle of one colour.
+    pub fn plain(x: (f32, f32), y: (f32, f32), color: Rgb) -> Self {
+        Self { x: [x.0, x.1], y: [y.0, y.1], color: color.pixel(), second: color.pixel(), style: Style::PLAIN }
+    }
+}
+
+impl Palette {
+    /// The rectangle of a paint, its marks included.
+    pub fn shape(&self, x: (f32, f32), y: (f32, f32), paint: Paint, style: Style) -> Shape {
+        let fill = self.fill(paint);
+        let (second, style) = match paint.base() {
+            Paint::CACHED => (self.background.blend(fill, 0.16), style.with(Style::HATCH)),
+            Paint::UNMAPPED => (fill, Style::HOLLOW.with(Style::EDGES)),
+            _ if paint.has(Paint::PRIVATE) => (self.edge(fill), style.with(Style::STRIPES)),
+            _ => (self.edge(fill), style),
+        };
+        Shape { x: [x.0, x.1], y: [y.0, y.1], color: fill.pixel(), second: second.pixel(), style }
+    }
+
+    /// The darker edge of a shape.
+    pub fn edge(&self, fill: Rgb) -> Rgb {
+        fill.blend(Rgb(0, 0, 0), if self.is_dark { 0.38 } else { 0.28 })
+    }
+
+    /// The rectangles of an answer, each with an edge on the sides where its thing begins or ends. A thing drawn as a
+    /// staircase of several rectangles has no seams between them.
+    pub fn outlined(&self, quads: &Quads, into: &mut Vec<Shape>) {
+        into.reserve(quads.len());
+        let seams = Seams::of(quads);
+        for (i, quad) in iter(quads).enumerate() {
+            let mut style = Style::EDGE_TOP;
+            if !seams.joins_left(i) {
+                style = style.with(Style::EDGE_LEFT);
+            }
+            if !seams.joins_right(i) {
+                style = style.with(Style::EDGE_RIGHT);
+            }
+            into.push(self.shape(quad.x, quad.y, quad.paint, style));
+        }
+    }
+
+    /// The rectangles of an answer, without edges.
+    pub fn filled(&self, quads: &Quads, style: Style, into: &mut Vec<Shape>) {
+        into.reserve(quads.len());
+        into.extend(iter(quads).map(|quad| self.shape(quad.x, quad.y, quad.paint, style)));
+    }
+}
+
+/// A row of [`Quads`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quad {
+    /// Left and right edge.
+    pub x: (f32, f32),
+    /// Smaller and larger y.
+    pub y: (f32, f32),
+    /// Its paint.
+    pub paint: Paint,
+    /// What it stands for.
+    pub id: u32,
+}
+
+/// The rows of an answer's rectangles; columns of unlike length end with the shortest.
+pub fn iter(quads: &Quads) -> impl Iterator<Item = Quad> + '_ {
+    let x = quads.x0.iter().zip(quads.x1.iter());
+    let y = quads.y0.iter().zip(quads.y1.iter());
+    let what = quads.paint.iter().zip(quads.id.iter());
+    x.zip(y).zip(what).map(|((x, y), (paint, id))| Quad {
+        x: (*x.0, *x.1),
+        y: (*y.0, *y.1),
+        paint: Paint(*paint),
+        id: *id,
+    })
+}
+
+/// Where rectangles of one thing touch.
+struct Seams {
+    /// Per rectangle: bit 1 joined on the left, bit 2 joined on the right.
+    joined: Vec<u8>,
+}
+
+impl Seams {
+    /// Things whose numbers lie further apart than this are drawn with seams: the table would cost too much.
+    const MOST_NUMBERS: usize = 1 << 22;
+
+    /// An answer has the pieces of a thing from left to right, so the last one seen is the one to the left.
+    fn of(quads: &Quads) -> Self {
+        let mut joined = vec![0u8; quads.len()];
+        let ids = || quads.id.iter().copied().filter(|id| *id != Quads::NONE);
+        let (Some(low), Some(high)) = (ids().min(), ids().max()) else { return Self { joined } };
+        let numbers = (high - low) as usize + 1;
+        if numbers > Self::MOST_NUMBERS {
+            return Self { joined };
+        }
+        let mut last_of = vec![u32::MAX; numbers];
+        for (i, quad) in iter(quads).enumerate() {
+            if quad.id == Quads::NONE {
+                continue;
+            }
+            let Some(last) = last_of.get_mut((quad.id - low) as usize) else { continue };
+            let left = std::mem::replace(last, i as u32) as usize;
+            if quads.x1.get(left).is_some_and(|end| (quad.x.0 - end).abs() < 1e-3) {
+                joined[left] |= 2;
+                joined[i] |= 1;
+            }
+        }
+        Self { joined }
+    }
+
+    fn joins_left(&self, i: usize) -> bool {
+        self.joined.get(i).is_some_and(|bits| bits & 1 != 0)
+    }
+
+    fn joins_right(&self, i: usize) -> bool {
+        self.joined.get(i).is_some_and(|bits| bits & 2 != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_staircase_has_no_seams() {
+        let mut quads = Quads::default();
+        quads.push((0.0, 4.0), (2.0, 3.0), Paint::slot(1), 7);
+        quads.push((4.0, 9.0), (0.0, 1.0), Paint::slot(1), 7);
+        quads.push((4.0, 6.0), (2.0, 3.0), Paint::slot(2), 8);
+        quads.push((6.0, 9.0), (2.0, 3.0), Paint::slot(2), Quads::NONE);
+        let mut shapes = Vec::new();
+        Palette::dark().outlined(&quads, &mut shapes);
+        let sides: Vec<u32> = shapes.iter().map(|shape| shape.style.0 & (2 | 4)).collect();
+        assert_eq!(sides, [2, 4, 2 | 4, 2 | 4]);
+    }
+
+    #[test]
+    fn kinds_are_told_apart_without_colour() {
+        let palette = Palette::light();
+        let style = |paint| palette.shape((0.0, 1.0), (0.0, 1.0), paint, Style::PLAIN).style;
+        assert!(style(Paint::CACHED).has(Style::HATCH));
+        assert!(style(Paint::slot(3).with(Paint::PRIVATE)).has(Style::STRIPES));
+        assert!(style(Paint::UNMAPPED).has(Style::HOLLOW));
+        assert_eq!(style(Paint::slot(3)), Style::PLAIN);
+    }
+}

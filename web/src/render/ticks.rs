@@ -1,0 +1,159 @@
+//! Round numbers along an axis, and how they are written: time, event numbers, binary bytes.
+
+use shared::query::Window;
+use shared::units::Count;
+
+/// A mark on an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tick {
+    /// Where, in units of the axis.
+    pub at: f64,
+    /// What is written there.
+    pub label: String,
+}
+
+/// A unit of time or memory: its size in the axis' own unit, and its name.
+type Unit = (f64, &'static str);
+
+const TIME: [Unit; 3] = [(1.0, "µs"), (1e3, "ms"), (1e6, "s")];
+const BYTES: [Unit; 7] = [
+    (1.0, "B"),
+    (1024.0, "KiB"),
+    (1_048_576.0, "MiB"),
+    (1_073_741_824.0, "GiB"),
+    (1_099_511_627_776.0, "TiB"),
+    (1_125_899_906_842_624.0, "PiB"),
+    (1_152_921_504_606_846_976.0, "EiB"),
+];
+/// Steps that clocks go by, from a second on.
+const CLOCK_STEPS: [f64; 16] =
+    [1e6, 2e6, 5e6, 10e6, 15e6, 30e6, 60e6, 120e6, 300e6, 600e6, 900e6, 1800e6, 3600e6, 7200e6, 21_600e6, 43_200e6];
+/// More marks than this never fit a screen; the bound keeps odd input from costing time.
+const MOST: usize = 200;
+
+/// Marks for microseconds, about `room` of them at most.
+pub fn time(window: Window, room: f64) -> Vec<Tick> {
+    let least = window.length() / room.max(1.0);
+    let step = if least <= 1e6 {
+        decimal_step(least)
+    } else {
+        CLOCK_STEPS.into_iter().find(|step| *step >= least).unwrap_or_else(|| decimal_step(least / 3600e6) * 3600e6)
+    };
+    let unit = unit_for(&TIME, window, step);
+    // Past a minute, whole seconds are written as a clock would.
+    marks(window, step, |at| if at.abs() >= 60e6 && step >= 1e6 { clock(at) } else { in_unit(at, step, unit) })
+}
+
+/// Marks for event numbers.
+pub fn events(window: Window, room: f64) -> Vec<Tick> {
+    let step = decimal_step((window.length() / room.max(1.0)).max(1.0));
+    marks(window, step, |at| Count(at.max(0.0) as u64).to_string())
+}
+
+/// Marks for bytes: powers of two apart, in one unit for the whole axis.
+pub fn bytes(window: Window, room: f64) -> Vec<Tick> {
+    let least = (window.length() / room.max(1.0)).max(1.0);
+    let step = least.log2().ceil().exp2();
+    let unit = unit_for(&BYTES, window, step);
+    marks(window, step, |at| if at == 0.0 { "0".to_owned() } else { in_unit(at, step, unit) })
+}
+
+/// The smallest of 1, 2, 5 × 10^n that is not below `least`.
+fn decimal_step(least: f64) -> f64 {
+    if !(least > 0.0 && least.is_finite()) {
+        return 1.0;
+    }
+    let power = 10f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0].into_iter().map(|m| m * power).find(|step| *step >= least * 0.999_999).unwrap_or(10.0 * power)
+}
+
+/// The largest unit that the axis reaches and in which its marks still need no more than three decimals.
+fn unit_for(units: &[Unit], window: Window, step: f64) -> Unit {
+    let reaches = |unit: &&Unit| unit.0 <= window.end.abs() && decimals(step / unit.0) <= 3;
+    units.iter().rev().find(reaches).copied().unwrap_or((1.0, units.first().map_or("", |unit| unit.1)))
+}
+
+/// Decimals that a step needs to be written exactly; seven stands for more.
+fn decimals(step: f64) -> usize {
+    let mut part = step;
+    let mut count = 0;
+    while count < 7 && (part - part.round()).abs() > 1e-6 * part {
+        part *= 10.0;
+        count += 1;
+    }
+    count
+}
+
+fn marks(window: Window, step: f64, label: impl Fn(f64) -> String) -> Vec<Tick> {
+    let first = (window.start / step).ceil();
+    let last = (window.end / step).floor();
+    if !(first.is_finite() && last.is_finite()) {
+        return Vec::new();
+    }
+    let count = (last - first + 1.0).clamp(0.0, MOST as f64) as usize;
+    (0..count).map(|i| (first + i as f64) * step).map(|at| Tick { at, label: label(at) }).collect()
+}
+
+/// A value in a unit, with as many decimals as tell neighbouring marks apart.
+fn in_unit(at: f64, step: f64, (size, name): Unit) -> String {
+    format!("{:.*} {name}", decimals(step / size), at / size)
+}
+
+/// Whole seconds as `m:ss` or `h:mm:ss`.
+fn clock(us: f64) -> String {
+    let seconds = (us / 1e6).round().max(0.0) as u64;
+    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{rest:02}") } else { format!("{minutes}:{rest:02}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(ticks: &[Tick], want: &[&str]) {
+        let got: Vec<&str> = ticks.iter().map(|tick| tick.label.as_str()).collect();
+        assert_eq!(got, want);
+    }
+
+    const fn w(start: f64, end: f64) -> Window {
+        Window { start, end }
+    }
+
+    #[test]
+    fn times_from_microseconds_to_hours() {
+        check(&time(w(0.0, 10.0), 5.0), &["0 µs", "2 µs", "4 µs", "6 µs", "8 µs", "10 µs"]);
+        check(&time(w(1_000.0, 3_000.0), 4.0), &["1.0 ms", "1.5 ms", "2.0 ms", "2.5 ms", "3.0 ms"]);
+        check(&time(w(0.0, 12e6), 6.0), &["0 s", "2 s", "4 s", "6 s", "8 s", "10 s", "12 s"]);
+        check(&time(w(0.0, 150e6), 5.0), &["0 s", "30 s", "1:00", "1:30", "2:00", "2:30"]);
+        check(&time(w(0.0, 9_000e6), 5.0), &["0 s", "30:00", "1:00:00", "1:30:00", "2:00:00", "2:30:00"]);
+        // Zoomed in far from the start, the marks still differ.
+        check(
+            &time(w(3_200_000.0, 3_200_004.0), 4.0),
+            &["3200.000 ms", "3200.001 ms", "3200.002 ms", "3200.003 ms", "3200.004 ms"],
+        );
+    }
+
+    #[test]
+    fn events_are_grouped_and_whole() {
+        check(&events(w(0.0, 1_004_222.0), 5.0), &["0", "500,000", "1,000,000"]);
+        check(&events(w(48_110.0, 48_113.5), 10.0), &["48,110", "48,111", "48,112", "48,113"]);
+    }
+
+    #[test]
+    fn bytes_in_binary_units() {
+        let gib = 1_073_741_824.0;
+        check(&bytes(w(0.0, 80.0 * gib), 6.0), &["0", "16 GiB", "32 GiB", "48 GiB", "64 GiB", "80 GiB"]);
+        check(&bytes(w(0.0, 1.6 * gib), 4.0), &["0", "0.5 GiB", "1.0 GiB", "1.5 GiB"]);
+        check(&bytes(w(0.0, 3.0), 4.0), &["0", "1 B", "2 B", "3 B"]);
+        check(&bytes(w(4.0 * gib, 4.0 * gib + 1024.0), 2.0), &["4194304.0 KiB", "4194304.5 KiB", "4194305.0 KiB"]);
+    }
+
+    #[test]
+    fn odd_windows_cost_nothing() {
+        for window in [w(0.0, 0.0), w(5.0, 1.0), w(0.0, f64::INFINITY), w(f64::NAN, 1.0), w(-1e300, 1e300)] {
+            for ticks in [time(window, 8.0), events(window, 8.0), bytes(window, 8.0)] {
+                assert!(ticks.len() <= MOST);
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The pane at the right: as wide as it was dragged, and out of the way when it is not wanted.
+
+use web_sys::{Element, PointerEvent};
+use yew::prelude::*;
+
+use crate::browser::window;
+use crate::model::use_model;
+use crate::views::details::Details;
+use crate::widgets::style::{pixels, set_style};
+
+/// Its width at first, and the least that its rows can do with, in pixels.
+const WIDTH: f64 = 340.0;
+const LEAST: f64 = 240.0;
+/// What the view beside it keeps at least.
+const VIEW_LEAST: f64 = 480.0;
+/// A step by an arrow key.
+const STEP: f64 = 16.0;
+
+/// A width that leaves both sides enough.
+fn fitting(width: f64, page: f64) -> f64 {
+    width.min(page - VIEW_LEAST).max(LEAST)
+}
+
+/// The pane and the line that it is dragged by.
+#[component]
+pub fn DetailsPane() -> Html {
+    let model = use_model();
+    let node = use_node_ref();
+    let width = use_state_eq(|| WIDTH);
+    {
+        let node = node.clone();
+        use_effect_with((*width, model.is_details_open), move |(width, _)| set_style(&node, "width", &pixels(*width)));
+    }
+    if !model.is_details_open {
+        return Html::default();
+    }
+    let page = || window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or(VIEW_LEAST + WIDTH);
+    let onpointerdown = Callback::from(|event: PointerEvent| {
+        if let Some(line) = event.target_dyn_into::<Element>() {
+            let _ = line.set_pointer_capture(event.pointer_id());
+            event.prevent_default();
+        }
+    });
+    let onpointermove = {
+        let width = width.clone();
+        Callback::from(move |event: PointerEvent| {
+            let is_dragged =
+                event.target_dyn_into::<Element>().is_some_and(|line| line.has_pointer_capture(event.pointer_id()));
+            if is_dragged {
+                width.set(fitting(page() - f64::from(event.client_x()), page()));
+            }
+        })
+    };
+    let onkeydown = {
+        let width = width.clone();
+        Callback::from(move |event: KeyboardEvent| {
+            let by = match event.key().as_str() {
+                "ArrowLeft" => STEP,
+                "ArrowRight" => -STEP,
+                _ => return,
+            };
+            event.prevent_default();
+            width.set(fitting(*width + by, page()));
+        })
+    };
+    let ondblclick = {
+        let width = width.clone();
+        Callback::from(move |_| width.set(fitting(WIDTH, page())))
+    };
+    html! {
+        <>
+            <div class="splitter" role="separator" aria-orientation="vertical" aria-label="Width of the details"
+                aria-valuenow={width.round().to_string()} aria-valuemin={LEAST.to_string()} tabindex="0"
+                {onpointerdown} {onpointermove} {onkeydown} {ondblclick} data-testid="details-splitter" />
+            <aside class="details-pane" ref={node} aria-label="Details" data-testid="details-pane"><Details /></aside>
+        </>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pane_leaves_both_sides_enough() {
+        assert_eq!(fitting(300.0, 1440.0), 300.0);
+        assert_eq!(fitting(1400.0, 1440.0), 960.0);
+        assert_eq!(fitting(10.0, 1440.0), LEAST);
+        assert_eq!(fitting(300.0, 600.0), LEAST, "a narrow page still shows it");
+    }
+}

@@ -1,0 +1,67 @@
+//! The menu of files: which are open, how far each is, and the ways to open another.
+
+use shared::units::Bytes;
+use yew::prelude::*;
+
+use crate::model::{Action, FileEntry, ModelHandle, Phase, use_model};
+use crate::source;
+use crate::widgets::icon::{Icon, Symbol};
+use crate::widgets::menu::Menu;
+
+/// The menu.
+#[component]
+pub fn FileMenu() -> Html {
+    let model = use_model();
+    let label = html! {
+        <span class="menu-label">{ model.file().map_or_else(|| "Files".to_owned(), |file| file.name.clone()) }</span>
+    };
+    let on_sample = {
+        let model = model.clone();
+        Callback::from(move |_| source::open_sample(&model))
+    };
+    html! {
+        <Menu {label} name="Files" test_id="file-menu">
+            { for model.files.iter().map(|file| row(&model, file)) }
+            <hr />
+            <button type="button" class="menu-row" onclick={|_| source::pick()} data-testid="menu-open-file">{ "Open file…" }</button>
+            <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open the sample" }</button>
+        </Menu>
+    }
+}
+
+fn row(model: &ModelHandle, file: &FileEntry) -> Html {
+    let key = file.key;
+    let on_select = {
+        let model = model.clone();
+        Callback::from(move |_| model.dispatch(Action::SelectFile(key)))
+    };
+    let on_close = {
+        let model = model.clone();
+        Callback::from(move |_| source::close(&model, key))
+    };
+    let current = (model.current == Some(key)).then_some("true");
+    html! {
+        <div class="file-row" key={key.0}>
+            <button type="button" class="menu-row" aria-current={current} onclick={on_select} title={file.name.clone()} data-testid="file-row">
+                <span class="menu-label">{ file.name.clone() }</span>
+                <span class="menu-note">{ note(file) }</span>
+            </button>
+            <span data-keep-open="">
+                <button type="button" class="icon-button" aria-label={format!("Close {}", file.name)} title="Close" onclick={on_close} data-testid="file-close">
+                    <Icon symbol={Symbol::Cross} />
+                </button>
+            </span>
+        </div>
+    }
+}
+
+/// How far a file is, or how large.
+fn note(file: &FileEntry) -> String {
+    match &file.phase {
+        Phase::Loading { done, total, .. } => {
+            format!("{} %", done.saturating_mul(100).checked_div(*total).unwrap_or(0))
+        }
+        Phase::Ready { .. } => Bytes(file.size).to_string(),
+        Phase::Failed { .. } => "can't be read".to_owned(),
+    }
+}

@@ -1,0 +1,39 @@
+//! The line at the top of the page.
+
+use yew::prelude::*;
+
+use super::device_menu::DeviceMenu;
+use super::file_menu::FileMenu;
+use crate::model::{Action, Dialog, use_model};
+use crate::theme::ThemeSwitch;
+use crate::views::search::SearchBox;
+
+/// Files, devices, search, and the page's own buttons.
+#[component]
+pub fn Header() -> Html {
+    let model = use_model();
+    let is_ready = model.shared_summary().is_some();
+    let on_help = {
+        let model = model.clone();
+        Callback::from(move |_| model.dispatch(Action::OpenDialog(Dialog::Help)))
+    };
+    html! {
+        <header class="header">
+            if model.files.is_empty() {
+                <span class="wordmark">{ "Vramscope" }</span>
+            } else {
+                <FileMenu />
+            }
+            if is_ready {
+                <DeviceMenu />
+                <div class="header-search" role="search"><SearchBox key={model.current.map_or(0, |key| key.0)} /></div>
+            }
+            <div class="header-end">
+                <ThemeSwitch />
+                <button type="button" class="icon-button" aria-label="Keys (?)" title="Keys (?)" onclick={on_help} data-testid="help-button">
+                    <span aria-hidden="true">{ "?" }</span>
+                </button>
+            </div>
+        </header>
+    }
+}

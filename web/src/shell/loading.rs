@@ -1,0 +1,45 @@
+//! A file that is being read: with what the worker is busy, how far it is, how fast, and a way out.
+
+use shared::units::Bytes;
+use yew::prelude::*;
+
+use crate::model::{Phase, use_model};
+use crate::source;
+use crate::worker::message::Stage;
+
+/// Progress and Cancel.
+#[component]
+pub fn Loading() -> Html {
+    let model = use_model();
+    let Some(file) = model.file() else { return Html::default() };
+    let Phase::Loading { stage, done, total, bytes_per_second } = file.phase else { return Html::default() };
+    let on_cancel = {
+        let (model, key) = (model.clone(), file.key);
+        Callback::from(move |_| source::close(&model, key))
+    };
+    let share = if total == 0 { 0.0 } else { done as f64 / total as f64 };
+    let (what, how_far, rate) = match stage {
+        Stage::Reading => (
+            "Reading",
+            format!("{} of {}", Bytes(done), Bytes(total)),
+            if bytes_per_second > 0.0 { format!("{:.0} MB/s", bytes_per_second / 1e6) } else { String::new() },
+        ),
+        Stage::Indexing => ("Indexing", Bytes(file.size).to_string(), String::new()),
+    };
+    html! {
+        <main class="stage" data-testid="loading">
+            <div class="loading">
+                <h1>{ file.name.clone() }</h1>
+                <progress max="1" value={format!("{share:.3}")} aria-label={what} />
+                <p class="loading-line">
+                    <span class="loading-stage" data-testid="loading-stage">{ what }</span>
+                    <span class="loading-percent" data-testid="loading-percent">{ format!("{:.0} %", share * 100.0) }</span>
+                    <span>{ how_far }</span>
+                    <span class="loading-rate" data-testid="loading-rate">{ rate }</span>
+                </p>
+                <button type="button" class="button" onclick={on_cancel} data-testid="cancel">{ "Cancel" }</button>
+            </div>
+            <p class="visually-hidden" role="status">{ what }{ " " }{ file.name.clone() }</p>
+        </main>
+    }
+}

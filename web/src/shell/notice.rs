@@ -1,0 +1,38 @@
+//! A line said in passing, over the status line.
+
+use yew::prelude::*;
+
+use crate::browser::Timeout;
+use crate::model::{Action, use_model};
+use crate::widgets::icon::{Icon, Symbol};
+
+/// How long it stays, in milliseconds: long enough to read two sentences.
+const STAY_MS: i32 = 10_000;
+
+/// The line, where there is one.
+#[component]
+pub fn Notice() -> Html {
+    let model = use_model();
+    let timer = use_mut_ref(|| None::<Timeout>);
+    {
+        let model = model.clone();
+        use_effect_with(model.notice.clone(), move |notice| {
+            *timer.borrow_mut() =
+                notice.as_ref().map(|_| Timeout::new(STAY_MS, move || model.dispatch(Action::DismissNotice)));
+        });
+    }
+    let onclick = {
+        let model = model.clone();
+        Callback::from(move |_| model.dispatch(Action::DismissNotice))
+    };
+    html! {
+        <div class="notice-place" role="status">
+            if let Some(text) = &model.notice {
+                <p class="notice" data-testid="notice">
+                    <span>{ text.clone() }</span>
+                    <button type="button" class="icon-button" aria-label="Dismiss" {onclick}><Icon symbol={Symbol::Cross} /></button>
+                </p>
+            }
+        </div>
+    }
+}

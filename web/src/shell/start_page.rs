@@ -1,0 +1,48 @@
+//! The page before any file is open: what this is, and how to get something to look at.
+
+use yew::prelude::*;
+
+use crate::model::use_model;
+use crate::source;
+use crate::widgets::copy::CopyButton;
+use crate::widgets::empty::RECORD_SNIPPET;
+use crate::widgets::icon::{Icon, Symbol};
+
+/// The start page.
+#[component]
+pub fn StartPage() -> Html {
+    let model = use_model();
+    let awaited = model.link.as_ref().and_then(|link| link.file.clone());
+    let on_sample = {
+        let model = model.clone();
+        Callback::from(move |_| source::open_sample(&model))
+    };
+    html! {
+        <main class="stage" data-testid="start">
+            <div class="start">
+                <h1>{ "See what held the GPU memory, when, and from which line" }</h1>
+                if let Some(name) = awaited {
+                    <p class="start-link" data-testid="awaited">
+                        { "This link shows “" }<strong>{ name.clone() }</strong>{ "”: drop that file to see it." }
+                    </p>
+                }
+                <div class="drop-target" data-testid="drop-target">
+                    <Icon symbol={Symbol::Open} />
+                    <p>{ "Drop a PyTorch memory snapshot anywhere on this page" }</p>
+                    <p class="buttons">
+                        <button type="button" class="button is-primary" onclick={|_| source::pick()} data-testid="open-file">{ "Open file" }</button>
+                        <button type="button" class="button" onclick={on_sample} data-testid="open-sample">{ "Open the sample" }</button>
+                    </p>
+                    <p class="drop-note">{ "The file stays in this browser: nothing is uploaded." }</p>
+                </div>
+                <section class="recipe" aria-labelledby="recipe-title">
+                    <header>
+                        <h2 id="recipe-title">{ "To record one" }</h2>
+                        <CopyButton text={RECORD_SNIPPET} />
+                    </header>
+                    <pre><code>{ RECORD_SNIPPET }</code></pre>
+                </section>
+            </div>
+        </main>
+    }
+}

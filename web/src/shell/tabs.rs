@@ -1,0 +1,80 @@
+//! The row of tabs.
+
+use shared::units::Count;
+use yew::prelude::*;
+
+use crate::model::{Action, ModelHandle, Tab, use_model};
+use crate::widgets::icon::{Icon, Symbol};
+
+const fn title(tab: Tab) -> &'static str {
+    match tab {
+        Tab::Timeline => "Timeline",
+        Tab::Segments => "Segments",
+        Tab::Flame => "Flame",
+        Tab::Events => "Events",
+        Tab::Findings => "Findings",
+    }
+}
+
+/// The id of the panel that a tab shows; there is one at a time.
+pub const PANEL_ID: &str = "view";
+
+/// The tabs, and the button of the details pane.
+#[component]
+pub fn Tabs() -> Html {
+    let model = use_model();
+    let onkeydown = {
+        let model = model.clone();
+        Callback::from(move |event: KeyboardEvent| {
+            let step = match event.key().as_str() {
+                "ArrowLeft" => Tab::ALL.len() - 1,
+                "ArrowRight" => 1,
+                _ => return,
+            };
+            event.prevent_default();
+            let at = Tab::ALL.iter().position(|tab| *tab == model.now().view.tab).unwrap_or(0);
+            if let Some(tab) = Tab::ALL.get((at + step) % Tab::ALL.len()) {
+                model.dispatch(Action::SetTab(*tab));
+                crate::browser::focus(&id(*tab));
+            }
+        })
+    };
+    let is_open = model.is_details_open;
+    let on_details = {
+        let model = model.clone();
+        Callback::from(move |_| model.dispatch(Action::SetDetailsOpen(!is_open)))
+    };
+    let label = if is_open { "Hide the details (I)" } else { "Show the details (I)" };
+    html! {
+        <div class="tabs">
+            <div class="tab-list" role="tablist" aria-label="Views" {onkeydown}>
+                { for Tab::ALL.into_iter().map(|tab| button(&model, tab)) }
+            </div>
+            <button type="button" class="icon-button" aria-pressed={is_open.to_string()} aria-label={label} title={label} onclick={on_details} data-testid="details-toggle">
+                <Icon symbol={Symbol::PaneRight} />
+            </button>
+        </div>
+    }
+}
+
+fn id(tab: Tab) -> String {
+    format!("tab-{}", tab.name())
+}
+
+fn button(model: &ModelHandle, tab: Tab) -> Html {
+    let is_selected = model.view.tab == tab;
+    let onclick = {
+        let model = model.clone();
+        Callback::from(move |_| model.dispatch(Action::SetTab(tab)))
+    };
+    let findings = model.shared_summary().map_or(0, |summary| summary.findings.len());
+    html! {
+        <button type="button" key={tab.name()} id={id(tab)} class="tab" role="tab" aria-selected={is_selected.to_string()}
+            aria-controls={PANEL_ID} tabindex={if is_selected { "0" } else { "-1" }} {onclick} data-testid={id(tab)}>
+            { title(tab) }
+            if tab == Tab::Findings && findings > 0 {
+                <span class="tab-count">{ Count(findings as u64).to_string() }</span>
+            }
+        </button>
+    }
+}

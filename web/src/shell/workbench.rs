@@ -1,0 +1,55 @@
+//! A file that has been read: overview, tabs, one view, the details beside it, and the status line.
+
+use yew::prelude::*;
+
+use super::details_pane::DetailsPane;
+use super::tabs::{PANEL_ID, Tabs};
+use crate::browser::after_next_frame;
+use crate::model::{Action, Tab, use_model};
+use crate::views::events::Events;
+use crate::views::findings::Findings;
+use crate::views::flame::Flame;
+use crate::views::overview::Overview;
+use crate::views::search::FilterChips;
+use crate::views::segments::Segments;
+use crate::views::status::Status;
+use crate::views::text_twin::TextTwin;
+use crate::views::timeline::Timeline;
+
+/// The panes.
+#[component]
+pub fn Workbench() -> Html {
+    let model = use_model();
+    let tab = model.view.tab;
+    {
+        // The findings are whole as soon as they are there; every other view waits for an answer.
+        let model = model.clone();
+        use_effect_with(tab, move |tab| {
+            if *tab == Tab::Findings {
+                after_next_frame(move || model.dispatch(Action::FirstPicture));
+            }
+        });
+    }
+    let view = match tab {
+        Tab::Timeline => html! { <Timeline /> },
+        Tab::Segments => html! { <Segments /> },
+        Tab::Flame => html! { <Flame /> },
+        Tab::Events => html! { <Events /> },
+        Tab::Findings => html! { <Findings /> },
+    };
+    html! {
+        <main class="workbench">
+            <div class="overview-pane"><Overview /></div>
+            <Tabs />
+            <FilterChips />
+            <div class="panes">
+                <div id={PANEL_ID} class="view-pane" role="tabpanel" aria-labelledby={format!("tab-{}", tab.name())}>
+                    { view }
+                </div>
+                <DetailsPane />
+            </div>
+            <Status />
+            <TextTwin />
+        </main>
+    }
+}

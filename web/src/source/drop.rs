@@ -1,0 +1,68 @@
+//! Files dropped anywhere on the page.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use wasm_bindgen::JsCast;
+use web_sys::DragEvent;
+use yew::prelude::*;
+
+use crate::browser::{Listener, window};
+use crate::model::use_model;
+
+/// Shows nothing until files are dragged over the page, then that they can be let go of anywhere.
+#[component]
+pub fn DropZone() -> Html {
+    let model = use_model();
+    let is_over = use_state_eq(|| false);
+    {
+        let is_over = is_over.clone();
+        use_effect_with((), move |()| {
+            // Entering and leaving are told of every element on the way: only their balance says where the files are.
+            let depth = Rc::new(Cell::new(0_i32));
+            let count = move |by: i32, is_reset: bool| {
+                depth.set(if is_reset { 0 } else { (depth.get() + by).max(0) });
+                is_over.set(depth.get() > 0);
+            };
+            let on = |name: &'static str, handler: Box<dyn Fn(&DragEvent)>| {
+                Listener::new(&window(), name, move |event| {
+                    if let Some(event) = event.dyn_ref::<DragEvent>().filter(|event| holds_files(event)) {
+                        // Otherwise the browser would leave the page and open the file by itself.
+                        event.prevent_default();
+                        handler(event);
+                    }
+                })
+            };
+            let (enter, leave, drop_count) = (count.clone(), count.clone(), count);
+            let listeners = [
+                on("dragenter", Box::new(move |_| enter(1, false))),
+                on("dragover", Box::new(|_| {})),
+                on("dragleave", Box::new(move |_| leave(-1, false))),
+                on(
+                    "drop",
+                    Box::new(move |event| {
+                        drop_count(0, true);
+                        let list = event.data_transfer().and_then(|data| data.files());
+                        let files = list.iter().flat_map(|list| (0..list.length()).filter_map(|i| list.get(i)));
+                        super::open(&model, files.collect::<Vec<_>>());
+                    }),
+                ),
+            ];
+            move || drop(listeners)
+        });
+    }
+    if !*is_over {
+        return Html::default();
+    }
+    html! {
+        <div class="drop-overlay" data-testid="drop-overlay">
+            <p>{ "Drop to open" }<span>{ "The file stays in this browser" }</span></p>
+        </div>
+    }
+}
+
+fn holds_files(event: &DragEvent) -> bool {
+    event
+        .data_transfer()
+        .is_some_and(|data| data.types().iter().any(|kind| kind.as_string().as_deref() == Some("Files")))
+}

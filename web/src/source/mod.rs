@@ -1,0 +1,60 @@
+//! Where files come in: dropped anywhere on the page, picked, or the sample. A file is handed to a worker of its own;
+//! nothing of it leaves the browser.
+
+mod drop;
+mod picker;
+mod sample;
+
+pub use drop::DropZone;
+pub use picker::{FilePicker, pick};
+pub use sample::open_sample;
+use web_sys::File;
+use yew::Callback;
+
+use crate::model::{Action, FileKey, ModelHandle, Shared};
+use crate::worker::message::FromWorker;
+
+/// Opens files, each in a worker of its own.
+pub fn open(model: &ModelHandle, files: impl IntoIterator<Item = File>) {
+    for file in files {
+        let key = model.workers().next_key();
+        model.dispatch(Action::FileAdded { key, name: file.name(), size: file.size() as u64 });
+        let report = {
+            let model = model.clone();
+            Callback::from(move |message| told(&model, key, message))
+        };
+        if let Err(message) = model.workers().open(key, &file, report) {
+            model.dispatch(Action::FileFailed { key, message });
+        }
+    }
+}
+
+/// What a worker's message means to the model.
+fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
+    match message {
+        FromWorker::Progress { stage, done, total, bytes_per_second } => {
+            model.dispatch(Action::FileProgress { key, stage, done, total, bytes_per_second });
+        }
+        FromWorker::Loaded(summary) => model.dispatch(Action::FileLoaded { key, summary: Shared::new(*summary) }),
+        FromWorker::Failed { message } => {
+            // A worker that broke down still holds its memory.
+            model.workers().close(key);
+            model.dispatch(Action::FileFailed { key, message });
+        }
+        // Answers go straight to whoever asked.
+        FromWorker::Answer { .. } => {}
+    }
+}
+
+/// Forgets a file and ends its worker, whatever that is doing.
+pub fn close(model: &ModelHandle, key: FileKey) {
+    model.workers().close(key);
+    model.dispatch(Action::FileClosed(key));
+}
+
+/// Forgets the file that is shown.
+pub fn close_current(model: &ModelHandle) {
+    if let Some(key) = model.now().current {
+        close(model, key);
+    }
+}

@@ -1,0 +1,36 @@
+//! The browser's own way to pick files: an input that is always in the page, and out of sight.
+
+use web_sys::HtmlInputElement;
+use yew::prelude::*;
+
+use crate::browser::document;
+use crate::model::use_model;
+
+const ID: &str = "file-input";
+
+/// Opens the browser's dialog.
+pub fn pick() {
+    use wasm_bindgen::JsCast;
+    let input = document().get_element_by_id(ID).and_then(|e| e.dyn_into::<HtmlInputElement>().ok());
+    if let Some(input) = input {
+        input.click();
+    }
+}
+
+/// The input.
+#[component]
+pub fn FilePicker() -> Html {
+    let model = use_model();
+    let onchange = Callback::from(move |event: Event| {
+        let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };
+        let files: Vec<_> =
+            input.files().map(|list| (0..list.length()).filter_map(|i| list.get(i)).collect()).unwrap_or_default();
+        // Emptied, so that the same file can be picked again after it was closed.
+        input.set_value("");
+        super::open(&model, files);
+    });
+    html! {
+        <input id={ID} class="visually-hidden" type="file" multiple=true tabindex="-1" aria-label="Snapshot files"
+            {onchange} data-testid="file-input" />
+    }
+}

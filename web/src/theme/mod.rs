@@ -1,0 +1,62 @@
+//! Light and dark: follows the system until one is chosen, and remembers the choice. The colours themselves stand in
+//! theme.css; theme.js has set the same attributes before anything was drawn.
+
+mod switch;
+
+pub use switch::ThemeSwitch;
+use wasm_bindgen::JsCast;
+use web_sys::{MediaQueryList, MediaQueryListEvent};
+
+use crate::browser::{Listener, root, window};
+use crate::model::{Action, Model, ModelHandle, ThemeChoice};
+
+/// Where the choice is kept; theme.js reads the same key.
+const STORAGE_KEY: &str = "vramscope-theme";
+
+fn system() -> Option<MediaQueryList> {
+    window().match_media("(prefers-color-scheme: dark)").ok().flatten()
+}
+
+/// Whether the system is dark.
+pub fn is_system_dark() -> bool {
+    system().is_some_and(|query| query.matches())
+}
+
+/// Calls whenever the system goes dark or light.
+pub fn watch_system(mut changed: impl FnMut(bool) + 'static) -> Option<Listener> {
+    let query = system()?;
+    Some(Listener::new(&query, "change", move |event| {
+        if let Some(event) = event.dyn_ref::<MediaQueryListEvent>() {
+            changed(event.matches());
+        }
+    }))
+}
+
+/// The choice of an earlier visit. A browser that keeps nothing gives the system's.
+pub fn remembered() -> ThemeChoice {
+    let storage = window().local_storage().ok().flatten();
+    let name = storage.and_then(|storage| storage.get_item(STORAGE_KEY).ok().flatten());
+    ThemeChoice::by_name(name.as_deref().unwrap_or_default())
+}
+
+/// Keeps a choice for the next visit, where the browser keeps anything.
+fn remember(choice: ThemeChoice) {
+    if let Ok(Some(storage)) = window().local_storage() {
+        let _ = storage.set_item(STORAGE_KEY, choice.name());
+    }
+}
+
+/// Puts the model's theme on the root element. Done before components render, so that canvases read the new colours.
+pub fn apply(model: &Model) {
+    let name = if model.is_dark() { "dark" } else { "light" };
+    let root = root();
+    if root.get_attribute("data-theme").as_deref() != Some(name) {
+        let _ = root.set_attribute("data-theme", name);
+    }
+}
+
+/// Takes a choice and keeps it.
+pub fn choose(model: &ModelHandle, choice: ThemeChoice) {
+    remember(choice);
+    model.dispatch(Action::SetTheme(choice));
+}

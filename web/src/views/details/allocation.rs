@@ -1,0 +1,218 @@
+//! All that is known of the selected allocation.
+
+use std::fmt::Write;
+
+use shared::query::{AllocationDetail, Answer, Query};
+use shared::units::Count;
+use yew::prelude::*;
+
+use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
+use super::lifetime::{lifetime, window_of};
+use crate::model::{Action, ModelHandle, Selection, Tab, use_answer, use_model};
+use crate::widgets::bytes_text::BytesText;
+use crate::widgets::chips::paint_chip;
+use crate::widgets::colors::use_palette;
+use crate::widgets::copy::CopyButton;
+use crate::widgets::format::{bytes_in_full, share};
+use crate::widgets::stack_list::{StackList, leading, place, plain_text, split_path};
+
+/// Properties of [`AllocationPane`].
+#[derive(Properties, PartialEq)]
+pub struct AllocationPaneProps {
+    /// The allocation's number.
+    pub id: u32,
+}
+
+/// The pane of an allocation.
+#[component]
+pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
+    let model = use_model();
+    let palette = use_palette();
+    let answer = use_answer(Some(Query::Allocation { id: props.id }));
+    let detail = match answer.as_deref() {
+        Some(Answer::Allocation(detail)) => detail,
+        Some(Answer::Refused(reason)) => return html! { <p class="quiet">{ reason.clone() }</p> },
+        _ => return html! {},
+    };
+    let has_times = model.device().is_some_and(|device| device.has_times);
+    let loss = detail.size.saturating_sub(detail.requested);
+    let life = lifetime(detail, has_times);
+    let bytes = |bytes: u64| html! { <BytesText {bytes} /> };
+
+    let mut rows = vec![
+        fact("Requested", bytes(detail.requested)),
+        fact_with(
+            "Block",
+            bytes(detail.size),
+            if detail.size_is_exact {
+                html! {}
+            } else {
+                "by the allocator's rules; the file doesn't say".into()
+            },
+        ),
+        fact_with("Rounding loss", bytes(loss), share(loss, detail.size).into()),
+        fact_with(
+            "Lifetime",
+            html! { <>{ life.from.clone() }{ " to " }{ life.to.clone() }</> },
+            life.length.clone().map(Html::from).unwrap_or_default(),
+        ),
+        fact("Events", events(detail, &model)),
+        fact("Stream", stream_text(detail.stream)),
+        fact("Pool", pool_text(detail.pool, detail.is_small)),
+        fact("Address", html! { <span class="mono">{ detail.address.to_string() }</span> }),
+    ];
+    rows.extend(detail.contexts.iter().map(|(name, text)| {
+        html! { <div class="fact" key={name.clone()}><dt>{ name.clone() }</dt><dd>{ text.clone() }</dd></div> }
+    }));
+    let then = &detail.totals_then;
+    let then_title =
+        if detail.allocated_at.is_some() { "Right after it was made" } else { "At the start of the trace" };
+
+    html! {
+        <article class="detail" data-testid="detail-allocation" data-id={detail.id.to_string()}>
+            <header class="detail-head">
+                { paint_chip(&palette, detail.paint) }
+                <h2 class="mono">{ detail.name.clone() }</h2>
+                <CopyButton text={as_text(detail, has_times)} />
+            </header>
+            <p class="detail-lead"><b><BytesText bytes={detail.requested} /></b>{ lead(detail) }</p>
+            <div class="acts">{ actions(&model, detail) }</div>
+            { facts(rows) }
+            <StackList title="Allocated by" frames={detail.alloc_stack.clone()}
+                empty={if detail.allocated_at.is_none() { "Made before the trace began, so no stack was recorded." } else { "No stack was recorded." }} />
+            if !detail.free_stack.is_empty() {
+                <StackList title="Freed by" frames={detail.free_stack.clone()} />
+            }
+            <h3>{ then_title }</h3>
+            { facts(vec![
+                fact("Requested", bytes(then.requested)),
+                fact("Active", bytes(then.active)),
+                fact("Reserved", bytes(then.reserved)),
+                fact("Free gaps", bytes(then.cached())),
+            ]) }
+        </article>
+    }
+}
+
+/// ` by forward, linear.py:116`: whose line it is.
+fn lead(detail: &AllocationDetail) -> Html {
+    let Some(frame) = leading(&detail.alloc_stack) else { return html! {} };
+    let (file, _) = split_path(&frame.filename);
+    html! { <>{ " by " }<b>{ frame.name.clone() }</b><span class="dim">{ " " }{ place(file, frame.line) }</span></> }
+}
+
+/// The events of its life, each a way to go there.
+fn events(detail: &AllocationDetail, model: &ModelHandle) -> Html {
+    let steps = [
+        ("alloc", detail.allocated_at),
+        ("free_requested", detail.free_requested_at),
+        ("free_completed", detail.free_completed_at),
+    ];
+    if steps.iter().all(|(_, position)| position.is_none()) {
+        return "none in the trace".into();
+    }
+    html! {
+        <span class="steps">
+            { for steps.into_iter().filter_map(|(name, position)| Some((name, position?))).map(|(name, position)| {
+                let model = model.clone();
+                let onclick = Callback::from(move |_| model.dispatch(Action::SetCursor(position)));
+                html! {
+                    <button type="button" class="link" key={name} title={["Go to ", name].concat()} {onclick}>
+                        { Count(position.into()).to_string() }<span class="dim">{ " " }{ name }</span>
+                    </button>
+                }
+            }) }
+        </span>
+    }
+}
+
+fn actions(model: &ModelHandle, detail: &AllocationDetail) -> Html {
+    let send = |actions: Vec<Action>| {
+        let model = model.clone();
+        Callback::from(move |_: MouseEvent| actions.iter().for_each(|action| model.dispatch(action.clone())))
+    };
+    let fit = vec![
+        Action::SetTab(Tab::Timeline),
+        Action::SetBytes(None),
+        Action::SetWindow(window_of(detail, model.view.axis, model.extent())),
+    ];
+    let line = leading(&detail.alloc_stack)
+        .map(|frame| search_term(&frame.name, &frame.filename, frame.line))
+        .filter(|term| !term.is_empty());
+    html! {
+        <>
+            { act("Go to alloc", "detail-go-alloc", "Move the cursor to where it was made",
+                detail.allocated_at.map(|p| send(vec![Action::SetCursor(p)]))) }
+            { act("Go to free", "detail-go-free", "Move the cursor to where it was freed",
+                detail.free_requested_at.or(detail.free_completed_at).map(|p| send(vec![Action::SetCursor(p)]))) }
+            { act("Fit", "detail-fit", "Show its whole life on the timeline", Some(send(fit))) }
+            { act("Search this line", "detail-search", "Find all allocations of the same line",
+                line.map(|term| send(vec![Action::SetHighlight(Some(term))]))) }
+            { act("Call site", "detail-site", "All allocations with the same stack",
+                (!detail.alloc_stack.is_empty()).then(|| send(vec![Action::Select(Selection::Site(detail.stack))]))) }
+        </>
+    }
+}
+
+/// A search term that finds a line: its place, or the function where the place is not known.
+pub fn search_term(name: &str, filename: &str, line: u32) -> String {
+    if line == 0 || filename.is_empty() || filename == "??" {
+        return name.to_owned();
+    }
+    // The last two parts of the path tell `model.py` of one package from that of another.
+    let (file, folder) = split_path(filename);
+    let (parent, _) = split_path(folder);
+    let place = place(file, line);
+    if parent.is_empty() { place } else { [parent, "/", &place].concat() }
+}
+
+/// Everything as plain text with exact numbers, for a report or a colleague.
+fn as_text(detail: &AllocationDetail, has_times: bool) -> String {
+    let life = lifetime(detail, has_times);
+    let mut text = String::new();
+    // Writing to a string can't fail.
+    let _ = write!(
+        text,
+        "{}\nrequested: {}\nblock: {}\nlifetime: {} to {}\nstream: {}\npool: {}\n",
+        detail.name,
+        bytes_in_full(detail.requested),
+        bytes_in_full(detail.size),
+        life.from,
+        life.to,
+        detail.stream,
+        pool_text(detail.pool, detail.is_small),
+    );
+    for (title, frames) in [("allocated by", &detail.alloc_stack), ("freed by", &detail.free_stack)] {
+        if !frames.is_empty() {
+            let _ = write!(text, "{title}:\n{}", plain_text(frames));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::query::FrameText;
+
+    use super::super::lifetime::tests::detail;
+    use super::*;
+
+    #[test]
+    fn a_line_is_searched_for_by_its_place() {
+        assert_eq!(search_term("forward", "/x/torch/nn/linear.py", 116), "nn/linear.py:116");
+        assert_eq!(search_term("forward", "train.py", 3), "train.py:3");
+        assert_eq!(search_term("at::empty", "??", 0), "at::empty");
+        assert_eq!(search_term("at::empty", "", 7), "at::empty");
+    }
+
+    #[test]
+    fn what_is_copied_is_exact() {
+        let mut d = detail();
+        d.requested = 2_097_153;
+        d.alloc_stack =
+            vec![FrameText { name: "f".to_owned(), filename: "a.py".to_owned(), line: 2, is_internal: false }];
+        let text = as_text(&d, true);
+        assert!(text.starts_with("b7f0_1\nrequested: 2.00 MiB (2,097,153 bytes)\n"), "{text}");
+        assert!(text.ends_with("allocated by:\na.py:2:f\n"), "{text}");
+    }
+}

@@ -1,0 +1,44 @@
+//! The selected class of the timeline: a stream, a pool, a range of sizes, or the call sites too small to stand alone.
+
+use shared::query::{Answer, Query};
+use yew::prelude::*;
+
+use super::facts::{fact, fact_with, facts};
+use crate::model::{use_answer, use_model};
+use crate::views::findings::peak_classes;
+use crate::widgets::bytes_text::BytesText;
+use crate::widgets::chips::paint_chip;
+use crate::widgets::colors::use_palette;
+use crate::widgets::format::share;
+
+/// Properties of [`ClassPane`].
+#[derive(Properties, PartialEq)]
+pub struct ClassPaneProps {
+    /// Its place in stacking order.
+    pub index: u32,
+}
+
+/// The pane of a class.
+#[component]
+pub fn ClassPane(props: &ClassPaneProps) -> Html {
+    let model = use_model();
+    let palette = use_palette();
+    let answer = use_answer(model.device().map(|device| {
+        let view = &model.view;
+        Query::Timeline(peak_classes(device, view.color_by, view.filter.clone(), view.highlight.clone()))
+    }));
+    let (Some(Answer::Timeline(timeline)), Some(device)) = (answer.as_deref(), model.device()) else { return html! {} };
+    let Some(class) = timeline.classes.get(props.index as usize) else {
+        return html! { <p class="quiet">{ "This class is not in the picture any more." }</p> };
+    };
+    html! {
+        <article class="detail" data-testid="detail-class">
+            <header class="detail-head">{ paint_chip(&palette, class.paint) }<h2>{ class.label.clone() }</h2></header>
+            { facts(vec![
+                fact_with("At the peak", html! { <BytesText bytes={class.peak_bytes} /> },
+                    [&share(class.peak_bytes, device.peak.requested), " of all that is requested then"].concat().into()),
+                fact("Classes in all", timeline.classes.len().to_string()),
+            ]) }
+        </article>
+    }
+}

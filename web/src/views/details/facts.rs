@@ -1,0 +1,59 @@
+//! A table of facts: names to the left, values to the right, every one selectable.
+
+use shared::units::{PoolId, Stream};
+use yew::prelude::*;
+
+/// A list of facts.
+pub fn facts(rows: Vec<Html>) -> Html {
+    html! { <dl class="facts">{ for rows }</dl> }
+}
+
+/// One fact.
+pub fn fact(name: &'static str, value: impl Into<Html>) -> Html {
+    html! { <div class="fact" key={name}><dt>{ name }</dt><dd>{ value.into() }</dd></div> }
+}
+
+/// A fact with a remark in small print behind it.
+pub fn fact_with(name: &'static str, value: Html, remark: Html) -> Html {
+    fact(name, html! { <>{ value }<span class="remark">{ remark }</span></> })
+}
+
+/// `large, default pool`, `small, private pool (0, 1)`.
+pub fn pool_text(pool: PoolId, is_small: bool) -> String {
+    let size = if is_small { "small" } else { "large" };
+    if pool.is_private() {
+        [size, ", private pool ", &pool.to_string()].concat()
+    } else {
+        [size, ", default pool"].concat()
+    }
+}
+
+/// `default`, `stream 7`.
+pub fn stream_text(stream: Stream) -> String {
+    if stream == Stream::default() { stream.to_string() } else { ["stream ", &stream.to_string()].concat() }
+}
+
+/// A button of the row of things to do.
+pub fn act(
+    label: &'static str,
+    testid: &'static str,
+    title: &'static str,
+    onclick: Option<Callback<MouseEvent>>,
+) -> Html {
+    html! {
+        <button type="button" class="act" data-testid={testid} {title} disabled={onclick.is_none()} {onclick}>{ label }</button>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pools_and_streams_in_words() {
+        assert_eq!(pool_text(PoolId(0, 0), true), "small, default pool");
+        assert_eq!(pool_text(PoolId(0, 3), false), "large, private pool (0, 3)");
+        assert_eq!(stream_text(Stream(0)), "default");
+        assert_eq!(stream_text(Stream(-7)), "stream -7");
+    }
+}

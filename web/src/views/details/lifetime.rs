@@ -1,0 +1,108 @@
+//! From when to when an allocation lived, in words and as a window of the timeline.
+
+use shared::query::{AllocationDetail, Axis, Window};
+use shared::units::{Count, Micros};
+
+/// When it began, when it ended, and how long that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// `0.482 s`, or `before the trace`.
+    pub from: String,
+    /// `12.5 s`, or `until the end`.
+    pub to: String,
+    /// The length, where events have times.
+    pub length: Option<String>,
+}
+
+/// An allocation's lifetime in words.
+pub fn lifetime(detail: &AllocationDetail, has_times: bool) -> Lifetime {
+    let at = |position: u32, us: f64| {
+        if has_times { micros(us) } else { ["event ", &Count(position.into()).to_string()].concat() }
+    };
+    let length = has_times.then(|| {
+        let length = micros(detail.end_us - detail.start_us);
+        // Beyond the ends of the trace nobody counted.
+        let is_cut = detail.allocated_at.is_none() || detail.free_completed_at.is_none();
+        if is_cut { ["at least ", &length].concat() } else { length }
+    });
+    Lifetime {
+        from: detail.allocated_at.map_or_else(|| "before the trace".to_owned(), |p| at(p, detail.start_us)),
+        to: detail.free_completed_at.map_or_else(|| "the end of the trace".to_owned(), |p| at(p, detail.end_us)),
+        length,
+    }
+}
+
+fn micros(us: f64) -> String {
+    Micros(us.round() as i64).to_string()
+}
+
+/// The window that shows a whole lifetime with a little of what is around it.
+pub fn window_of(detail: &AllocationDetail, axis: Axis, whole: Window) -> Window {
+    let (start, end) = match axis {
+        Axis::Time => (detail.start_us, detail.end_us),
+        Axis::Event => {
+            (f64::from(detail.allocated_at.unwrap_or(0)), detail.free_completed_at.map_or(whole.end, f64::from))
+        }
+    };
+    // A lifetime of no length still needs some room on both sides.
+    let margin = ((end - start) * 0.1).max(match axis {
+        Axis::Time => 50.0,
+        Axis::Event => 4.0,
+    });
+    Window { start: (start - margin).max(whole.start), end: (end + margin).min(whole.end) }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use shared::query::{Paint, Totals};
+    use shared::units::{Address, PoolId, Stream};
+
+    use super::*;
+
+    pub(crate) fn detail() -> AllocationDetail {
+        AllocationDetail {
+            id: 7,
+            name: "b7f0_1".to_owned(),
+            address: Address(0x7f0),
+            requested: 1000,
+            size: 1024,
+            size_is_exact: true,
+            stream: Stream(0),
+            pool: PoolId(0, 0),
+            is_small: true,
+            contexts: Vec::new(),
+            allocated_at: Some(10),
+            free_requested_at: Some(20),
+            free_completed_at: Some(30),
+            start_us: 1_000.0,
+            end_us: 3_000.0,
+            totals_then: Totals::default(),
+            paint: Paint::slot(1),
+            stack: 1,
+            alloc_stack: Vec::new(),
+            free_stack: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn both_ends_may_lie_outside() {
+        let mut d = detail();
+        let l = lifetime(&d, true);
+        assert_eq!((l.from.as_str(), l.to.as_str(), l.length.as_deref()), ("1.00 ms", "3.00 ms", Some("2.00 ms")));
+        let l = lifetime(&d, false);
+        assert_eq!((l.from.as_str(), l.to.as_str(), l.length), ("event 10", "event 30", None));
+        d.allocated_at = None;
+        d.free_completed_at = None;
+        let l = lifetime(&d, true);
+        assert_eq!((l.from.as_str(), l.to.as_str()), ("before the trace", "the end of the trace"));
+        assert_eq!(l.length.as_deref(), Some("at least 2.00 ms"));
+    }
+
+    #[test]
+    fn fitting_stays_inside_the_trace() {
+        let whole = Window { start: 0.0, end: 3_100.0 };
+        assert_eq!(window_of(&detail(), Axis::Time, whole), Window { start: 800.0, end: 3_100.0 });
+        let events = Window { start: 0.0, end: 101.0 };
+        assert_eq!(window_of(&detail(), Axis::Event, events), Window { start: 6.0, end: 34.0 });
+    }
+}

@@ -1,0 +1,56 @@
+//! The details pane: all about what is selected, or about what the cursor stands on.
+
+mod allocation;
+mod class;
+mod facts;
+mod lifetime;
+mod nothing;
+mod segment;
+mod site;
+
+use allocation::AllocationPane;
+use class::ClassPane;
+use nothing::NothingPane;
+use segment::SegmentPane;
+use site::SitePane;
+use yew::prelude::*;
+
+use crate::model::{Action, Selection, use_model};
+use crate::widgets::bytes_text::copy_exact;
+
+/// The details pane.
+#[component]
+pub fn Details() -> Html {
+    let model = use_model();
+    let selection = model.view.selection;
+    let clear = {
+        let model = model.clone();
+        Callback::from(move |_| model.dispatch(Action::Select(Selection::None)))
+    };
+    let title = match selection {
+        Selection::None => "Details",
+        Selection::Allocation(_) => "Allocation",
+        Selection::Site(_) => "Call site",
+        Selection::Segment(_) => "Segment",
+        Selection::Class(_) => "Class",
+    };
+    html! {
+        <div class="details" data-testid="details" oncopy={copy_exact()}>
+            <header class="details-head">
+                <h2>{ title }</h2>
+                if selection != Selection::None {
+                    <button type="button" class="icon-button" onclick={clear} aria-label="Clear the selection" title="Clear the selection (Esc)" data-testid="details-clear">
+                        <svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path d="M2.5 2.5 9.5 9.5M9.5 2.5 2.5 9.5" /></svg>
+                    </button>
+                }
+            </header>
+            { match selection {
+                Selection::None => html! { <NothingPane /> },
+                Selection::Allocation(id) => html! { <AllocationPane {id} /> },
+                Selection::Site(stack) => html! { <SitePane {stack} /> },
+                Selection::Segment(address) => html! { <SegmentPane {address} /> },
+                Selection::Class(index) => html! { <ClassPane {index} /> },
+            } }
+        </div>
+    }
+}

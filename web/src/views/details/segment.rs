@@ -1,0 +1,68 @@
+//! All that is known of the selected segment, as it is at the cursor.
+
+use shared::query::{Answer, Query};
+use shared::units::{Address, Count};
+use yew::prelude::*;
+
+use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
+use crate::model::{Action, use_answer, use_model};
+use crate::widgets::bytes_text::BytesText;
+use crate::widgets::format::{counted, share};
+use crate::widgets::stack_list::StackList;
+
+/// Properties of [`SegmentPane`].
+#[derive(Properties, PartialEq)]
+pub struct SegmentPaneProps {
+    /// An address in it.
+    pub address: Address,
+}
+
+/// The pane of a segment.
+#[component]
+pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
+    let model = use_model();
+    let answer = use_answer(Some(Query::Segment { address: props.address, position: model.view.cursor }));
+    let segment = match answer.as_deref() {
+        Some(Answer::Segment(Some(segment))) => segment,
+        Some(Answer::Segment(None)) => {
+            return html! {
+                <article class="detail" data-testid="detail-segment">
+                    <header class="detail-head"><h2 class="mono">{ props.address.to_string() }</h2></header>
+                    <p class="quiet">{ "Nothing is reserved at this address at the cursor. Move the cursor to when it is." }</p>
+                </article>
+            };
+        }
+        Some(Answer::Refused(reason)) => return html! { <p class="quiet">{ reason.clone() }</p> },
+        _ => return html! {},
+    };
+    let row = &segment.row;
+    let bytes = |bytes: u64| html! { <BytesText {bytes} /> };
+    let gaps = row.size.saturating_sub(row.active);
+    let since = segment.since.map(|position| {
+        let model = model.clone();
+        Callback::from(move |_: MouseEvent| model.dispatch(Action::SetCursor(position)))
+    });
+    html! {
+        <article class="detail" data-testid="detail-segment">
+            <header class="detail-head"><h2 class="mono">{ row.address.to_string() }</h2></header>
+            <p class="detail-lead"><b>{ bytes(row.size) }</b>{ if row.is_expandable { " mapped in an expandable segment" } else { " segment" } }</p>
+            <div class="acts">
+                { act("Go to its start", "detail-go-alloc", "Move the cursor to where it was taken from the driver", since) }
+            </div>
+            { facts(vec![
+                fact_with("Active", bytes(row.active),
+                    [&share(row.active, row.size), " in ", &counted(segment.blocks.into(), "block")].concat().into()),
+                fact_with("Free gaps", bytes(gaps), counted(segment.gaps.into(), "gap").into()),
+                fact("Largest gap", bytes(segment.largest_gap)),
+                fact("Since", match segment.since {
+                    Some(position) => ["event ", &Count(position.into()).to_string()].concat(),
+                    None => "before the trace".to_owned(),
+                }),
+                fact("Stream", stream_text(row.stream)),
+                fact("Pool", pool_text(row.pool, row.is_small)),
+            ]) }
+            <StackList title="Taken by" frames={segment.frames.clone()}
+                empty={if segment.since.is_none() { "Taken before the trace began, so no stack was recorded." } else { "No stack was recorded." }} />
+        </article>
+    }
+}

@@ -1,0 +1,78 @@
+//! All that is known of the selected call site.
+
+use shared::query::{Answer, Query};
+use shared::units::Count;
+use yew::prelude::*;
+
+use super::allocation::search_term;
+use super::facts::{act, fact_with, facts};
+use crate::model::{Action, Selection, use_answer, use_model};
+use crate::widgets::bytes_text::BytesText;
+use crate::widgets::chips::paint_chip;
+use crate::widgets::colors::use_palette;
+use crate::widgets::format::counted;
+use crate::widgets::stack_list::{StackList, leading};
+
+/// Properties of [`SitePane`].
+#[derive(Properties, PartialEq)]
+pub struct SitePaneProps {
+    /// The number of its stack.
+    pub stack: u32,
+}
+
+/// The pane of a call site.
+#[component]
+pub fn SitePane(props: &SitePaneProps) -> Html {
+    let model = use_model();
+    let palette = use_palette();
+    let answer = use_answer(Some(Query::Site { stack: props.stack, position: model.view.cursor }));
+    let site = match answer.as_deref() {
+        Some(Answer::Site(site)) => site,
+        Some(Answer::Refused(reason)) => return html! { <p class="quiet">{ reason.clone() }</p> },
+        _ => return html! {},
+    };
+    let bytes = |bytes: u64| html! { <BytesText {bytes} /> };
+    let send = |action: Action| {
+        let model = model.clone();
+        Callback::from(move |_: MouseEvent| model.dispatch(action.clone()))
+    };
+    let (peak_bytes, peak_position) = site.peak;
+    let line = leading(&site.frames).map(|frame| search_term(&frame.name, &frame.filename, frame.line));
+    html! {
+        <article class="detail" data-testid="detail-site" data-id={site.stack.to_string()}>
+            <header class="detail-head">
+                { paint_chip(&palette, site.paint) }
+                <h2>{ site.label.clone() }</h2>
+            </header>
+            <div class="acts">
+                { act("Go to its peak", "detail-go-peak", "Move the cursor to where this call site holds most",
+                    Some(send(Action::SetCursor(peak_position)))) }
+                { act("Search this line", "detail-search", "Find all allocations of the same line",
+                    line.clone().map(|term| send(Action::SetHighlight(Some(term))))) }
+                { act("Filter", "detail-filter", "Show only allocations of this line",
+                    line.map(|term| send(Action::AddFilter(term)))) }
+            </div>
+            { facts(vec![
+                fact_with("Live at the cursor", bytes(site.live.0), counted(site.live.1.into(), "allocation").into()),
+                fact_with("Most at once", bytes(peak_bytes),
+                    ["at event ", &Count(peak_position.into()).to_string()].concat().into()),
+                fact_with("In the whole trace", bytes(site.bytes), counted(site.count.into(), "allocation").into()),
+                fact_with("Never freed", bytes(site.live_at_end.0), counted(site.live_at_end.1.into(), "allocation").into()),
+            ]) }
+            if !site.largest.is_empty() {
+                <h3>{ "Largest live at the cursor" }</h3>
+                <ul class="picks">
+                    { for site.largest.iter().map(|&(id, bytes)| html! {
+                        <li key={id}>
+                            <button type="button" class="link" onclick={send(Action::Select(Selection::Allocation(id)))} data-testid="site-allocation">
+                                { ["allocation ", &Count(id.into()).to_string()].concat() }
+                            </button>
+                            <BytesText {bytes} />
+                        </li>
+                    }) }
+                </ul>
+            }
+            <StackList title="Stack" frames={site.frames.clone()} />
+        </article>
+    }
+}

@@ -1,0 +1,60 @@
+//! The toggles that let only some actions through.
+
+use shared::units::Count;
+use yew::prelude::*;
+
+use super::glyph::glyph;
+use crate::model::{Action, use_model};
+use crate::widgets::chips::Toggle;
+
+/// One toggle an action, each with how often it is in the trace. None pressed means all.
+#[component]
+pub fn ActionToggles() -> Html {
+    let model = use_model();
+    let shown = model.view.event_actions.clone();
+    let actions = model.device().map(|device| device.actions.clone()).unwrap_or_default();
+    let all = {
+        let model = model.clone();
+        Callback::from(move |()| model.dispatch(Action::SetEventActions(Vec::new())))
+    };
+    html! {
+        <div class="toggles" role="group" aria-label="Actions shown">
+            <Toggle pressed={shown.is_empty()} on_click={all} testid="events-all">{ "All" }</Toggle>
+            { for actions.into_iter().map(|(name, count)| {
+                let is_on = shown.contains(&name);
+                let on_click = {
+                    let (model, shown, name) = (model.clone(), shown.clone(), name.clone());
+                    Callback::from(move |()| model.dispatch(Action::SetEventActions(switched(&shown, &name))))
+                };
+                html! {
+                    <Toggle key={name.clone()} pressed={is_on} {on_click} testid={["events-", &name].concat()}>
+                        { glyph(&name) }{ name.clone() }<span class="count">{ Count(count.into()).to_string() }</span>
+                    </Toggle>
+                }
+            }) }
+        </div>
+    }
+}
+
+/// The list with `name` taken out of it, or put in.
+fn switched(shown: &[String], name: &str) -> Vec<String> {
+    let mut shown = shown.to_vec();
+    match shown.iter().position(|action| action == name) {
+        Some(at) => drop(shown.remove(at)),
+        None => shown.push(name.to_owned()),
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_is_switched_on_and_off() {
+        let on = switched(&[], "alloc");
+        assert_eq!(on, ["alloc"]);
+        assert_eq!(switched(&on, "oom"), ["alloc", "oom"]);
+        assert!(switched(&on, "alloc").is_empty());
+    }
+}

@@ -1,0 +1,192 @@
+//! The whole list of events, millions long, of which only the visible rows are asked for.
+
+mod actions;
+mod glyph;
+mod row;
+
+use actions::ActionToggles;
+pub use glyph::glyph;
+use row::Row;
+use shared::query::{Answer, EventFilter, EventRow, EventRows, Query};
+use shared::units::Count;
+use yew::prelude::*;
+
+use crate::model::{Action, Selection, use_answer, use_ask, use_model};
+use crate::widgets::empty::Empty;
+use crate::widgets::virtual_list::use_virtual_list;
+
+/// Rows are asked for in pages that start at a multiple of this, so that scrolling a little asks for nothing.
+const PAGE_ROWS: u32 = 64;
+/// Rows asked for beyond the visible ones, on each side.
+const SPARE_ROWS: u32 = 64;
+
+/// The rows to ask for when `first..end` are visible: first row and count.
+fn page_around(first: u32, end: u32) -> (u32, u32) {
+    let start = first.saturating_sub(SPARE_ROWS) / PAGE_ROWS * PAGE_ROWS;
+    let stop = end.saturating_add(SPARE_ROWS).div_ceil(PAGE_ROWS).saturating_mul(PAGE_ROWS);
+    (start, stop.saturating_sub(start))
+}
+
+/// The events tab.
+#[component]
+pub fn Events() -> Html {
+    let model = use_model();
+    let ask = use_ask();
+    let cursor = model.view.cursor;
+    let filter = EventFilter { actions: model.view.event_actions.clone(), terms: model.view.filter.clone() };
+    let is_filtered = filter != EventFilter::default();
+    let events = model.device().map_or(0, |device| device.events);
+
+    let located =
+        use_answer(is_filtered.then(|| Query::Events { filter: filter.clone(), first: 0, count: 0, locate: cursor }));
+    let (rows, at) = match located.as_deref() {
+        _ if !is_filtered => (events, cursor.checked_sub(1)),
+        Some(Answer::Events(found)) => (found.total, found.located),
+        _ => (0, None),
+    };
+    let list = use_virtual_list(rows, at);
+    let (first, count) = page_around(list.visible.start, list.visible.end);
+    let page = use_answer((rows > 0 && !list.visible.is_empty()).then(|| Query::Events {
+        filter: filter.clone(),
+        first,
+        count,
+        locate: 0,
+    }));
+
+    let go = {
+        let (model, page, filter) = (model.clone(), page.clone(), filter.clone());
+        // Keys act on a row by its number; which event that is may have to be asked.
+        Callback::from(move |row: u32| {
+            if let Some(event) = page.as_deref().and_then(|page| row_at(page, row)) {
+                stand_on(&model, event);
+            } else if !is_filtered {
+                model.dispatch(Action::SetCursor(row.saturating_add(1)));
+            } else {
+                let model = model.clone();
+                let query = Query::Events { filter: filter.clone(), first: row, count: 1, locate: 0 };
+                ask(
+                    query,
+                    Callback::from(move |answer| {
+                        if let Answer::Events(EventRows { rows, .. }) = answer
+                            && let Some(event) = rows.first()
+                        {
+                            stand_on(&model, event);
+                        }
+                    }),
+                );
+            }
+        })
+    };
+    let onkeydown = {
+        let (go, page_rows) = (go, list.page);
+        Callback::from(move |event: KeyboardEvent| {
+            if event.ctrl_key() || event.alt_key() || event.meta_key() || rows == 0 {
+                return;
+            }
+            let last = rows - 1;
+            let target = match event.key().as_str() {
+                "ArrowDown" => at.map_or(0, |at| at.saturating_add(1)),
+                "ArrowUp" => at.unwrap_or(0).saturating_sub(1),
+                "PageDown" => at.unwrap_or(0).saturating_add(page_rows),
+                "PageUp" => at.unwrap_or(0).saturating_sub(page_rows),
+                "Home" => 0,
+                "End" => last,
+                _ => return,
+            };
+            event.prevent_default();
+            event.stop_propagation();
+            go.emit(target.min(last));
+        })
+    };
+    // The same callback for good, so that rows that stay as they are aren't drawn again.
+    let on_pick = {
+        let model = model.clone();
+        use_callback((), move |event: EventRow, ()| stand_on(&model, &event))
+    };
+
+    let selected = match model.view.selection {
+        Selection::Allocation(id) => Some(id),
+        _ => None,
+    };
+    let is_dark = model.is_dark();
+    let has_times = model.device().is_some_and(|device| device.has_times);
+    let html_rows = list.visible.clone().map(|row| {
+        let event = page.as_deref().and_then(|page| row_at(page, row)).cloned();
+        let is_cursor = event.as_ref().map_or(at == Some(row) && !is_filtered, |e| e.index.saturating_add(1) == cursor);
+        let is_selected = selected.is_some() && event.as_ref().is_some_and(|e| e.allocation == selected);
+        html! {
+            <Row key={row} number={row} {event} {is_cursor} {is_selected} {has_times} {is_dark} on_pick={on_pick.clone()} />
+        }
+    });
+
+    html! {
+        <section class="events" data-testid="events">
+            <div class="bar">
+                <ActionToggles />
+                <span class="bar-note" data-testid="events-count">
+                    if is_filtered {
+                        { [&Count(rows.into()).to_string(), " of ", &Count(events.into()).to_string(), " events"].concat() }
+                    } else {
+                        { [&Count(events.into()).to_string(), " events"].concat() }
+                    }
+                </span>
+            </div>
+            if events == 0 {
+                <Empty title="No events were recorded for this device."
+                    hint="The snapshot holds the allocator's state only. Record the history before the part to look at:"
+                    snippet={true} />
+            } else if rows == 0 && located.is_some() {
+                <Empty title="No event passes the filter." hint="Take a filter away to see more." />
+            } else {
+                <div class="grid" role="grid" tabindex="0" aria-label="Events" aria-rowcount={(u64::from(rows) + 1).to_string()}
+                    aria-activedescendant={at.map(|at| ["event-row-", &at.to_string()].concat())} {onkeydown}>
+                    <div class="event-head event-cells" role="row" aria-rowindex="1">
+                        <span role="columnheader" class="cell-number">{ "#" }</span>
+                        <span role="columnheader" class="cell-number">{ "time (s)" }</span>
+                        <span role="columnheader">{ "action" }</span>
+                        <span role="columnheader" class="cell-number">{ "size" }</span>
+                        <span role="columnheader">{ "address" }</span>
+                        <span role="columnheader">{ "stream" }</span>
+                        <span role="columnheader">{ "call site" }</span>
+                    </div>
+                    { list.wrap(html_rows.collect()) }
+                </div>
+            }
+        </section>
+    }
+}
+
+/// Moves the cursor to right after an event, and selects what it is about.
+fn stand_on(model: &crate::model::ModelHandle, event: &EventRow) {
+    model.dispatch(Action::SetCursor(event.index.saturating_add(1)));
+    let is_segment = shared::event::Action::from_name(&event.action).is_some_and(shared::event::Action::is_segment);
+    match event.allocation {
+        Some(id) => model.dispatch(Action::Select(Selection::Allocation(id))),
+        None if is_segment => model.dispatch(Action::Select(Selection::Segment(event.address))),
+        None => model.dispatch(Action::Select(Selection::None)),
+    }
+}
+
+/// The event of a row, where the answer holds it.
+fn row_at(answer: &Answer, row: u32) -> Option<&EventRow> {
+    match answer {
+        Answer::Events(page) => page.rows.get(row.checked_sub(page.first)? as usize),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_covers_what_is_visible_and_changes_seldom() {
+        for (first, end) in [(0, 30), (63, 93), (64, 94), (1000, 1031), (5_399_970, 5_400_000)] {
+            let (start, count) = page_around(first, end);
+            assert!(start <= first && start + count >= end + SPARE_ROWS, "{first}..{end}: {start} + {count}");
+            assert!(start == 0 || first - start >= SPARE_ROWS);
+            assert!(count <= 5 * PAGE_ROWS, "{count} rows for {first}..{end}");
+        }
+        assert_eq!(page_around(200, 230), page_around(210, 240));
+    }
+}

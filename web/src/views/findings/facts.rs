@@ -1,0 +1,97 @@
+//! The facts of the file: its format, its devices and what they hold, and the allocator's settings.
+
+use shared::units::{Bytes, Count, Micros};
+use yew::prelude::*;
+
+use crate::model::{Action, use_model};
+use crate::views::events::glyph;
+use crate::widgets::bytes_text::BytesText;
+use crate::widgets::format::{counted, wall_clock};
+
+/// The file and its devices.
+#[component]
+pub fn FileFacts() -> Html {
+    let model = use_model();
+    let (Some(summary), Some(file)) = (model.summary(), model.file()) else { return html! {} };
+    html! {
+        <section aria-label="File" data-testid="file-facts">
+            <h2>{ "File" }</h2>
+            <dl class="facts wide">
+                <div class="fact"><dt>{ "Name" }</dt><dd>{ file.name.clone() }</dd></div>
+                <div class="fact"><dt>{ "Size" }</dt><dd><BytesText bytes={file.size} /></dd></div>
+                <div class="fact"><dt>{ "Format" }</dt><dd>{ summary.format.clone() }</dd></div>
+            </dl>
+            { for summary.devices.iter().enumerate().map(|(i, device)| {
+                let span = Micros(device.time.length().round() as i64).to_string();
+                let show = {
+                    let model = model.clone();
+                    Callback::from(move |_| model.dispatch(Action::SetDevice(i as u32)))
+                };
+                html! {
+                    <section key={i} class="device-facts">
+                        <header class="section-head">
+                            <h3>{ ["Device ", &device.device.to_string()].concat() }</h3>
+                            if summary.devices.len() > 1 {
+                                <button type="button" class="quiet-button" onclick={show} disabled={model.view.device as usize == i}>
+                                    { if model.view.device as usize == i { "Shown" } else { "Show" } }
+                                </button>
+                            }
+                        </header>
+                        <dl class="facts wide">
+                            <div class="fact"><dt>{ "Events" }</dt><dd>{ Count(device.events.into()).to_string() }
+                                if device.has_times { <span class="remark">{ [" over ", &span].concat() }</span> }</dd></div>
+                            if device.start_us != 0 {
+                                <div class="fact"><dt>{ "First event" }</dt><dd>{ wall_clock(device.start_us) }</dd></div>
+                            }
+                            <div class="fact"><dt>{ "By action" }</dt><dd class="action-counts">
+                                { for device.actions.iter().map(|(name, count)| html! {
+                                    <span key={name.clone()}>{ glyph(name) }{ name.clone() }<span class="count">{ Count((*count).into()).to_string() }</span></span>
+                                }) }
+                            </dd></div>
+                            <div class="fact"><dt>{ "Allocations" }</dt><dd>{ Count(device.allocations.into()).to_string() }
+                                <span class="remark">{ ["from ", &counted(device.stacks.into(), "distinct stack")].concat() }</span></dd></div>
+                            <div class="fact"><dt>{ "Peak" }</dt><dd><BytesText bytes={device.peak.requested} /><span class="remark">{ "requested" }</span>
+                                <span class="remark">{ [&Bytes(device.peak_reserved).to_string(), " reserved at most"].concat() }</span></dd></div>
+                            <div class="fact"><dt>{ "At the end" }</dt><dd><BytesText bytes={device.end.requested} /><span class="remark">{ "requested" }</span>
+                                <span class="remark">{ [&Bytes(device.end.reserved).to_string(), " reserved in ", &counted(device.end.segments.into(), "segment")].concat() }</span></dd></div>
+                            <div class="fact"><dt>{ "Streams" }</dt><dd>{ joined(device.streams.iter()) }</dd></div>
+                            if !device.pools.is_empty() {
+                                <div class="fact"><dt>{ "Private pools" }</dt><dd>{ joined(device.pools.iter()) }</dd></div>
+                            }
+                        </dl>
+                    </section>
+                }
+            }) }
+        </section>
+    }
+}
+
+fn joined(items: impl Iterator<Item = impl ToString>) -> String {
+    items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Properties of [`SettingsTable`].
+#[derive(Properties, PartialEq)]
+pub struct SettingsTableProps {
+    /// Names and values as written.
+    pub settings: Vec<(String, String)>,
+}
+
+/// The allocator's settings.
+#[component]
+pub fn SettingsTable(props: &SettingsTableProps) -> Html {
+    html! {
+        <section aria-label="Allocator settings" data-testid="settings">
+            <h2>{ "Allocator settings" }</h2>
+            if props.settings.is_empty() {
+                <p class="quiet">{ "The file doesn't say: settings are written by torch 2.2 and later." }</p>
+            } else {
+                <dl class="facts wide mono">
+                    { for props.settings.iter().map(|(name, value)| html! {
+                        <div class="fact" key={name.clone()}><dt>{ name.clone() }</dt><dd>{ value.clone() }</dd></div>
+                    }) }
+                </dl>
+            }
+        </section>
+    }
+}

@@ -1,0 +1,177 @@
+//! What is wrong with the file or with the run, what held the memory, and the facts of the file.
+
+mod facts;
+mod sites;
+
+use facts::{FileFacts, SettingsTable};
+use shared::finding::{Finding, FindingCode};
+use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
+use sites::PeakSites;
+use yew::prelude::*;
+
+use crate::model::{Action, Selection, Tab, use_model};
+
+/// The question for the classes at a device's peak: one column over the whole trace.
+pub fn peak_classes(
+    device: &DeviceSummary,
+    color_by: ColorBy,
+    filter: Vec<String>,
+    highlight: Option<String>,
+) -> TimelineQuery {
+    TimelineQuery {
+        axis: Axis::Event,
+        window: device.event,
+        columns: 1,
+        bytes: Window { start: 0.0, end: device.peak.requested as f64 },
+        rows: 1,
+        color_by,
+        filter,
+        highlight,
+    }
+}
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Severity {
+    /// The run failed.
+    Failure,
+    /// Something is missing from what is shown.
+    Warning,
+    /// Worth knowing.
+    Note,
+}
+
+impl Severity {
+    const fn of(code: FindingCode) -> Self {
+        match code {
+            FindingCode::OutOfMemory => Self::Failure,
+            FindingCode::Truncated
+            | FindingCode::RingOverflow
+            | FindingCode::Inconsistent
+            | FindingCode::Malformed
+            | FindingCode::NoHistory => Self::Warning,
+            FindingCode::StateOnly | FindingCode::UnknownAction | FindingCode::NotShown => Self::Note,
+        }
+    }
+
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Failure => "is-failure",
+            Self::Warning => "is-warning",
+            Self::Note => "is-note",
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Failure => "Failure",
+            Self::Warning => "Warning",
+            Self::Note => "Note",
+        }
+    }
+
+    const fn shape(self) -> &'static str {
+        match self {
+            Self::Failure => "M3 1V15M3 2H13L10.5 5.5 13 9H3",
+            Self::Warning => "M8 2 15 14H1ZM8 6.5V10M8 11.5V12.5",
+            Self::Note => "M8 1.5A6.5 6.5 0 1 1 7.99 1.5ZM8 7V12M8 4.5V5.5",
+        }
+    }
+}
+
+/// The findings, those that matter most first; of equals the order of the file.
+pub fn ordered(findings: &[Finding]) -> Vec<Finding> {
+    let mut findings = findings.to_vec();
+    findings.sort_by_key(|finding| Severity::of(finding.code));
+    findings
+}
+
+/// Properties of [`FindingRow`].
+#[derive(Properties, PartialEq)]
+pub struct FindingRowProps {
+    /// The finding.
+    pub finding: Finding,
+}
+
+/// One finding: its weight, its sentence, and the way to where it can be seen.
+#[component]
+pub fn FindingRow(props: &FindingRowProps) -> Html {
+    let model = use_model();
+    let finding = &props.finding;
+    let severity = Severity::of(finding.code);
+    let device = finding.device.and_then(|number| {
+        let summary = model.summary()?;
+        let index = summary.devices.iter().position(|device| device.device == number)?;
+        u32::try_from(index).ok()
+    });
+    let several = model.summary().is_some_and(|summary| summary.devices.len() > 1);
+    let show = finding.position.map(|position| {
+        let model = model.clone();
+        Callback::from(move |_: MouseEvent| {
+            if let Some(device) = device.filter(|device| *device != model.view.device) {
+                model.dispatch(Action::SetDevice(device));
+            }
+            model.dispatch(Action::Select(Selection::None));
+            model.dispatch(Action::SetTab(Tab::Timeline));
+            model.dispatch(Action::SetCursor(position));
+        })
+    });
+    html! {
+        <li class={classes!("finding", severity.class())} data-testid="finding" data-code={finding.code.name()}>
+            <svg class="finding-glyph" viewBox="0 0 16 16" width="16" height="16" role="img" aria-label={severity.name()}>
+                <path d={severity.shape()} />
+            </svg>
+            <p>
+                if let (Some(number), true) = (finding.device, several) {
+                    <span class="dim">{ ["Device ", &number.to_string(), ": "].concat() }</span>
+                }
+                { finding.message.clone() }
+            </p>
+            if show.is_some() {
+                <button type="button" class="act" onclick={show} title="Go to where it can be seen" data-testid="finding-show">{ "Show" }</button>
+            }
+        </li>
+    }
+}
+
+/// The findings tab.
+#[component]
+pub fn Findings() -> Html {
+    let model = use_model();
+    let Some(summary) = model.summary() else { return html! {} };
+    let findings = ordered(&summary.findings);
+    html! {
+        <div class="findings-page" data-testid="findings">
+            <section aria-label="Findings">
+                <h2>{ "Findings" }</h2>
+                if findings.is_empty() {
+                    <p class="quiet">{ "Nothing is wrong with this file: its history is whole, and trace and segments agree." }</p>
+                } else {
+                    <ul class="findings">
+                        { for findings.into_iter().enumerate().map(|(i, finding)| html! { <FindingRow key={i} {finding} /> }) }
+                    </ul>
+                }
+            </section>
+            <PeakSites />
+            <FileFacts />
+            <SettingsTable settings={summary.settings.clone()} />
+        </div>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn running_out_of_memory_comes_first() {
+        let findings = [
+            Finding::new(FindingCode::NotShown, "a"),
+            Finding::new(FindingCode::RingOverflow, "b"),
+            Finding::new(FindingCode::OutOfMemory, "c"),
+            Finding::new(FindingCode::Truncated, "d"),
+        ];
+        let order: Vec<String> = ordered(&findings).into_iter().map(|finding| finding.message).collect();
+        assert_eq!(order, ["c", "b", "d", "a"]);
+    }
+}

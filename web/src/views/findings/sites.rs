@@ -1,0 +1,84 @@
+//! The call sites that held most at the peak.
+
+use shared::query::{Answer, ColorBy, Query};
+use shared::units::Count;
+use yew::prelude::*;
+
+use super::peak_classes;
+use crate::model::{Action, Selection, use_answer, use_model};
+use crate::views::legend::ranked;
+use crate::widgets::bytes_text::BytesText;
+use crate::widgets::chips::paint_chip;
+use crate::widgets::colors::use_palette;
+use crate::widgets::format::share;
+
+/// Rows of the list.
+const TOP: usize = 20;
+
+/// The list of the largest call sites.
+#[component]
+pub fn PeakSites() -> Html {
+    let model = use_model();
+    let palette = use_palette();
+    let query = model.device().map(|device| Query::Timeline(peak_classes(device, ColorBy::Site, Vec::new(), None)));
+    let answer = use_answer(query);
+    let (Some(Answer::Timeline(timeline)), Some(device)) = (answer.as_deref(), model.device()) else {
+        return html! {};
+    };
+    let total = device.peak.requested;
+    let classes = ranked(&timeline.classes);
+    let listed: u64 = classes.iter().take(TOP).map(|(_, class)| class.peak_bytes).sum();
+    let go = {
+        let (model, position) = (model.clone(), device.peak_position);
+        Callback::from(move |_| model.dispatch(Action::SetCursor(position)))
+    };
+    html! {
+        <section aria-label="Largest call sites at the peak" data-testid="peak-sites">
+            <header class="section-head">
+                <h2>{ "Largest call sites at the peak" }</h2>
+                <button type="button" class="link" onclick={go} data-testid="findings-go-peak">
+                    { ["event ", &Count(device.peak_position.into()).to_string()].concat() }
+                </button>
+                <span class="dim"><BytesText bytes={total} />{ " requested" }</span>
+            </header>
+            <table class="rows">
+                <thead><tr><th class="cell-number">{ "bytes" }</th><th class="cell-number">{ "share" }</th><th>{ "call site" }</th></tr></thead>
+                <tbody>
+                    { for classes.iter().take(TOP).filter(|(_, class)| class.peak_bytes > 0).map(|(i, class)| {
+                        let model = model.clone();
+                        let pick = class.stack.map(|stack| {
+                            Callback::from(move |_: MouseEvent| model.dispatch(Action::Select(Selection::Site(stack))))
+                        });
+                        row(*i, class.peak_bytes, total, html! {
+                            <>
+                                { paint_chip(&palette, class.paint) }
+                                if pick.is_some() {
+                                    <button type="button" class="link" onclick={pick} title={class.label.clone()} data-testid="peak-site">{ class.label.clone() }</button>
+                                } else {
+                                    <span>{ class.label.clone() }</span>
+                                }
+                            </>
+                        })
+                    }) }
+                    if listed < total {
+                        { row(u32::MAX, total - listed, total, html! { <span class="dim">{ "all others" }</span> }) }
+                    }
+                </tbody>
+            </table>
+        </section>
+    }
+}
+
+fn row(key: u32, bytes: u64, total: u64, site: Html) -> Html {
+    let bar = [&(bytes as f64 / total.max(1) as f64 * 100.0).to_string(), "%"].concat();
+    html! {
+        <tr {key}>
+            <td class="cell-number"><BytesText {bytes} /></td>
+            <td class="cell-number tree-share">
+                <svg class="share-bar" aria-hidden="true"><rect width={bar} height="100%" /></svg>
+                <span>{ share(bytes, total) }</span>
+            </td>
+            <td class="site-cell">{ site }</td>
+        </tr>
+    }
+}

@@ -1,0 +1,161 @@
+//! The boxes of a flame graph as a tree, and which of them a point lies in.
+
+use shared::query::{FlameBox, Quads};
+
+/// Height of one row of boxes in pixels.
+pub const ROW: f64 = 20.0;
+
+/// Parents and children of the boxes of an answer, which come by depth and then from left to right.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tree {
+    /// By box: the box above it.
+    pub parent: Vec<Option<usize>>,
+    /// By box: the boxes below it, from left to right.
+    pub children: Vec<Vec<usize>>,
+    /// By depth: the first box, and behind the last depth the number of boxes.
+    rows: Vec<usize>,
+}
+
+impl Tree {
+    /// Finds each box's parent: the one a row above whose span holds the box's middle.
+    pub fn new(boxes: &[FlameBox]) -> Self {
+        let mut tree =
+            Self { parent: vec![None; boxes.len()], children: vec![Vec::new(); boxes.len()], rows: Vec::new() };
+        for (i, b) in boxes.iter().enumerate() {
+            // A depth that no box has would be a hole in the answer; its row is then empty.
+            while tree.rows.len() <= b.depth as usize {
+                tree.rows.push(i);
+            }
+            let Some(above) = (b.depth as usize).checked_sub(1) else { continue };
+            let (Some(&start), Some(&end)) = (tree.rows.get(above), tree.rows.get(above + 1)) else { continue };
+            let middle = (b.x0 + b.x1) / 2.0;
+            let row = boxes.get(start..end).unwrap_or_default();
+            let at = row.partition_point(|candidate| candidate.x1 <= middle);
+            if row.get(at).is_some_and(|candidate| candidate.x0 <= middle) {
+                tree.parent[i] = Some(start + at);
+                tree.children[start + at].push(i);
+            }
+        }
+        tree.rows.push(boxes.len());
+        tree
+    }
+
+    /// Number of rows.
+    pub fn depth(&self) -> usize {
+        self.rows.len().saturating_sub(1)
+    }
+
+    /// The boxes of a row.
+    pub fn row<'a>(&self, boxes: &'a [FlameBox], depth: usize) -> &'a [FlameBox] {
+        match (self.rows.get(depth), self.rows.get(depth + 1)) {
+            (Some(&start), Some(&end)) => boxes.get(start..end).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    /// The box at a share of the width in a row, by its index.
+    pub fn pick(&self, boxes: &[FlameBox], depth: usize, x: f32) -> Option<usize> {
+        let row = self.row(boxes, depth);
+        let at = row.partition_point(|candidate| candidate.x1 <= x);
+        let start = *self.rows.get(depth)?;
+        row.get(at).filter(|candidate| candidate.x0 <= x).map(|_| start + at)
+    }
+
+    /// The boxes from the root to `i`, both included.
+    pub fn path(&self, i: usize) -> Vec<usize> {
+        let mut path = vec![i];
+        let mut at = i;
+        while let Some(&Some(parent)) = self.parent.get(at) {
+            path.push(parent);
+            at = parent;
+        }
+        path.reverse();
+        path
+    }
+
+    /// What to zoom into so that box `i` gets the whole width: the frames on the way to it.
+    pub fn zoom_path(&self, boxes: &[FlameBox], i: usize) -> Vec<u32> {
+        self.path(i)
+            .into_iter()
+            .filter_map(|i| boxes.get(i))
+            .filter(|b| b.depth > 0 && b.frame != Quads::NONE)
+            .map(|b| b.frame)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use shared::query::Paint;
+
+    use super::*;
+
+    pub(crate) fn flame_box(depth: u32, x0: f32, x1: f32, frame: u32) -> FlameBox {
+        FlameBox {
+            depth,
+            x0,
+            x1,
+            name: format!("f{frame}"),
+            location: String::new(),
+            frame,
+            bytes: ((x1 - x0) * 1000.0) as u64,
+            count: 1,
+            stack: None,
+            paint: Paint::OTHER,
+        }
+    }
+
+    /// ```text
+    /// 0 |      all        |
+    /// 1 | 1        |2   |..
+    /// 2 | 3  | 4   |  5 |
+    /// ```
+    pub(crate) fn boxes() -> Vec<FlameBox> {
+        vec![
+            flame_box(0, 0.0, 1.0, Quads::NONE),
+            flame_box(1, 0.0, 0.6, 1),
+            flame_box(1, 0.6, 0.8, 2),
+            flame_box(1, 0.8, 1.0, Quads::NONE),
+            flame_box(2, 0.0, 0.3, 3),
+            flame_box(2, 0.3, 0.6, 4),
+            flame_box(2, 0.65, 0.8, 5),
+        ]
+    }
+
+    #[test]
+    fn children_lie_below_their_parents() {
+        let tree = Tree::new(&boxes());
+        assert_eq!(tree.children[0], [1, 2, 3]);
+        assert_eq!(tree.children[1], [4, 5]);
+        assert_eq!(tree.children[2], [6]);
+        assert_eq!(tree.depth(), 3);
+        assert_eq!(tree.path(6), [0, 2, 6]);
+    }
+
+    #[test]
+    fn zooming_names_frames_only() {
+        let boxes = boxes();
+        let tree = Tree::new(&boxes);
+        assert_eq!(tree.zoom_path(&boxes, 6), [2, 5]);
+        assert!(tree.zoom_path(&boxes, 0).is_empty());
+        assert!(tree.zoom_path(&boxes, 3).is_empty());
+    }
+
+    #[test]
+    fn a_point_picks_the_box_under_it() {
+        let boxes = boxes();
+        let tree = Tree::new(&boxes);
+        assert_eq!(tree.pick(&boxes, 0, 0.5), Some(0));
+        assert_eq!(tree.pick(&boxes, 1, 0.6), Some(2));
+        assert_eq!(tree.pick(&boxes, 2, 0.62), None);
+        assert_eq!(tree.pick(&boxes, 2, 0.7), Some(6));
+        assert_eq!(tree.pick(&boxes, 2, 0.9), None);
+        assert_eq!(tree.pick(&boxes, 9, 0.5), None);
+    }
+
+    #[test]
+    fn nothing_is_a_tree_too() {
+        let tree = Tree::new(&[]);
+        assert_eq!((tree.depth(), tree.pick(&[], 0, 0.5)), (0, None));
+    }
+}

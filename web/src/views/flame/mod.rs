@@ -1,0 +1,186 @@
+//! What is live at the cursor, by stack: as a graph to look at, and as a table to walk.
+
+mod canvas;
+mod layout;
+mod table;
+mod tooltip;
+
+use std::rc::Rc;
+
+use canvas::FlameCanvas;
+use layout::Tree;
+use shared::query::{Answer, Flame as FlameAnswer, FlameQuery, Query};
+use shared::units::{Bytes, Count};
+use table::FlameTable;
+use yew::prelude::*;
+
+use crate::model::{Action, Selection, use_answer, use_model};
+use crate::widgets::chips::Toggle;
+use crate::widgets::empty::Empty;
+use crate::widgets::format::{counted, share};
+
+/// The width that is asked for until the real one is known.
+const FIRST_WIDTH: f32 = 1000.0;
+
+/// The flame tab.
+#[component]
+pub fn Flame() -> Html {
+    let model = use_model();
+    let view = &model.view;
+    let width = use_state_eq(|| FIRST_WIDTH);
+    let as_table = use_state_eq(|| false);
+    let answer = use_answer(Some(Query::Flame(FlameQuery {
+        position: view.cursor,
+        bottom_up: view.flame_bottom_up,
+        hide_internal: view.hide_internal,
+        zoom: view.flame_zoom.clone(),
+        width: *width,
+        filter: view.filter.clone(),
+        highlight: view.highlight.clone(),
+    })));
+    let state = use_answer(Some(Query::State { position: view.cursor }));
+    let tree = use_memo(answer.clone(), |answer| match answer.as_deref() {
+        Some(Answer::Flame(flame)) => Tree::new(&flame.boxes),
+        _ => Tree::default(),
+    });
+    let on_width = {
+        let width = width.clone();
+        Callback::from(move |to| width.set(to))
+    };
+    let on_pick = {
+        let (model, answer, tree) = (model.clone(), answer.clone(), tree.clone());
+        Callback::from(move |i: usize| {
+            let Some(Answer::Flame(flame)) = answer.as_deref() else { return };
+            let zoom = tree.zoom_path(&flame.boxes, i);
+            if let Some(stack) = flame.boxes.get(i).and_then(|picked| picked.stack) {
+                model.dispatch(Action::Select(Selection::Site(stack)));
+            }
+            if zoom != model.view.flame_zoom {
+                model.dispatch(Action::SetFlameZoom(zoom));
+            }
+        })
+    };
+    let selected = match view.selection {
+        Selection::Site(stack) => Some(stack),
+        _ => None,
+    };
+
+    let body = match answer.as_deref() {
+        Some(Answer::Flame(flame)) if flame.total == 0 => html! {
+            <Empty title="Nothing is live here."
+                hint={if view.filter.is_empty() { "Move the cursor to where memory is in use, or go to the peak." } else { "No live allocation passes the filter." }} />
+        },
+        Some(Answer::Flame(_)) => {
+            let answer = answer.clone().unwrap_or_else(|| Rc::new(Answer::Position(None)));
+            if *as_table {
+                html! { <FlameTable {answer} tree={tree.clone()} {on_pick} /> }
+            } else {
+                html! { <FlameCanvas {answer} tree={tree.clone()} {selected} {on_pick} {on_width} /> }
+            }
+        }
+        Some(Answer::Refused(reason)) => {
+            html! { <Empty title="No flame graph for this trace." hint={reason.clone()} /> }
+        }
+        _ => html! {},
+    };
+    html! {
+        <section class="flame" data-testid="flame">
+            <Bar as_table={*as_table} on_table={let as_table = as_table.clone(); Callback::from(move |on| as_table.set(on))} />
+            if let Some(Answer::Flame(flame)) = answer.as_deref() {
+                { heading(flame, state.as_deref(), view.filter.is_empty()) }
+                if !view.flame_zoom.is_empty() {
+                    { breadcrumbs(&model, flame, &tree) }
+                }
+            }
+            { body }
+        </section>
+    }
+}
+
+/// What the graph adds up to, and what of.
+fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html {
+    let requested = match state {
+        Some(Answer::State(state)) if state.position == flame.query.position => Some(state.totals.requested),
+        _ => None,
+    };
+    let count = flame.boxes.first().map_or(0, |root| root.count);
+    html! {
+        <p class="flame-sum" data-testid="flame-sum" data-total={flame.total.to_string()}>
+            <b title={Bytes(flame.total).exact()}>{ Bytes(flame.total).to_string() }</b>
+            { [" in ", &counted(count.into(), "allocation")].concat() }
+            if let Some(requested) = requested {
+                if is_whole && requested == flame.total {
+                    <span class="dim">{ " = all that is requested at event " }{ Count(flame.query.position.into()).to_string() }</span>
+                } else {
+                    <span class="dim">
+                        { [" = ", &share(flame.total, requested), " of the ", &Bytes(requested).to_string(), " requested at event ", &Count(flame.query.position.into()).to_string()].concat() }
+                    </span>
+                }
+            }
+        </p>
+    }
+}
+
+/// The boxes that were zoomed into, each a way back out.
+fn breadcrumbs(model: &crate::model::ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
+    let zoom = &model.view.flame_zoom;
+    let out = |length: usize| {
+        let (model, zoom) = (model.clone(), zoom.iter().copied().take(length).collect::<Vec<_>>());
+        Callback::from(move |_: MouseEvent| model.dispatch(Action::SetFlameZoom(zoom.clone())))
+    };
+    html! {
+        <nav class="crumbs" aria-label="Zoomed into">
+            <button type="button" class="crumb" onclick={out(0)} data-testid="flame-zoom-out">{ "All" }</button>
+            { for zoom.iter().enumerate().map(|(i, frame)| {
+                let row = tree.row(&flame.boxes, i + 1);
+                let name = row.iter().find(|b| b.frame == *frame).map_or_else(|| "…".to_owned(), |b| b.name.clone());
+                html! {
+                    <>
+                        <span class="crumb-mark" aria-hidden="true">{ "›" }</span>
+                        <button type="button" class="crumb" onclick={out(i + 1)} title={name.clone()}
+                            aria-current={(i + 1 == zoom.len()).then_some("true")}>{ name }</button>
+                    </>
+                }
+            }) }
+        </nav>
+    }
+}
+
+/// Properties of [`Bar`].
+#[derive(Properties, PartialEq)]
+struct BarProps {
+    as_table: bool,
+    on_table: Callback<bool>,
+}
+
+/// The buttons above the graph.
+#[component]
+fn Bar(props: &BarProps) -> Html {
+    let model = use_model();
+    let (bottom_up, hide_internal) = (model.view.flame_bottom_up, model.view.hide_internal);
+    let peak = model.device().map(|device| device.peak_position);
+    let send = |action: Action| {
+        let model = model.clone();
+        Callback::from(move |()| model.dispatch(action.clone()))
+    };
+    html! {
+        <div class="bar">
+            <div class="segmented" role="group" aria-label="Direction">
+                <Toggle pressed={!bottom_up} on_click={send(Action::SetFlameBottomUp(false))} testid="flame-top-down"
+                    title="From where the program began down to who asked">{ "Top-down" }</Toggle>
+                <Toggle pressed={bottom_up} on_click={send(Action::SetFlameBottomUp(true))} testid="flame-bottom-up"
+                    title="From who asked up to where the program began">{ "Bottom-up" }</Toggle>
+            </div>
+            <div class="segmented" role="group" aria-label="Form">
+                <Toggle pressed={!props.as_table} on_click={props.on_table.reform(|()| false)} testid="flame-as-graph">{ "Graph" }</Toggle>
+                <Toggle pressed={props.as_table} on_click={props.on_table.reform(|()| true)} testid="flame-as-table">{ "Table" }</Toggle>
+            </div>
+            <Toggle pressed={hide_internal} on_click={send(Action::SetHideInternal(!hide_internal))} testid="flame-hide-internal"
+                title="Leave out frames of the interpreter and the dispatcher">{ "Hide internal frames" }</Toggle>
+            if let Some(peak) = peak {
+                <Toggle pressed={peak == model.view.cursor} on_click={send(Action::SetCursor(peak))} testid="flame-peak"
+                    title="Move the cursor to where most bytes are requested">{ "At the peak" }</Toggle>
+            }
+        </div>
+    }
+}

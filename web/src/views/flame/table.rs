@@ -1,0 +1,208 @@
+//! The flame graph as a tree that can be read and walked by keyboard.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hasher};
+use std::rc::Rc;
+
+use shared::query::{Answer, FlameBox};
+use shared::units::{Bytes, Count};
+use yew::prelude::*;
+
+use super::layout::Tree;
+use crate::widgets::chips::paint_chip;
+use crate::widgets::colors::use_palette;
+use crate::widgets::format::share;
+use crate::widgets::virtual_list::use_virtual_list;
+
+/// Branches of at least this share of the whole are open at first.
+const OPEN_SHARE: f64 = 0.1;
+
+/// A visible row of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeRow {
+    /// The box.
+    pub index: usize,
+    /// A name for its path that stays the same from answer to answer.
+    pub key: u64,
+    /// Whether it has boxes below it.
+    pub is_branch: bool,
+    /// Whether those are shown.
+    pub is_open: bool,
+}
+
+/// The rows that are shown when the branches in `toggled` stand otherwise than they do at first.
+pub fn visible_rows(boxes: &[FlameBox], tree: &Tree, toggled: &HashSet<u64>) -> Vec<TreeRow> {
+    let total = boxes.first().map_or(0, |root| root.bytes);
+    let mut rows = Vec::new();
+    let mut stack: Vec<(usize, u64)> = if boxes.is_empty() { Vec::new() } else { vec![(0, 0)] };
+    while let Some((index, above)) = stack.pop() {
+        let (Some(flame_box), Some(children)) = (boxes.get(index), tree.children.get(index)) else { continue };
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(above);
+        hasher.write_u32(flame_box.frame);
+        let key = hasher.finish();
+        let opens = flame_box.bytes as f64 >= OPEN_SHARE * total as f64;
+        let is_branch = !children.is_empty();
+        let is_open = is_branch && (opens != toggled.contains(&key));
+        rows.push(TreeRow { index, key, is_branch, is_open });
+        if is_open {
+            stack.extend(children.iter().rev().map(|&child| (child, key)));
+        }
+    }
+    rows
+}
+
+/// Properties of [`FlameTable`].
+#[derive(Properties, PartialEq)]
+pub struct FlameTableProps {
+    /// An [`Answer::Flame`].
+    pub answer: Rc<Answer>,
+    /// Its boxes as a tree.
+    pub tree: Rc<Tree>,
+    /// Called with the index of a box that was chosen (double click, or Enter).
+    pub on_pick: Callback<usize>,
+}
+
+/// The tree.
+#[component]
+pub fn FlameTable(props: &FlameTableProps) -> Html {
+    let toggled = use_state(HashSet::<u64>::new);
+    let palette = use_palette();
+    let focused = use_state_eq(|| 0_u64);
+    let boxes: &[FlameBox] = match &*props.answer {
+        Answer::Flame(flame) => &flame.boxes,
+        _ => &[],
+    };
+    let total = boxes.first().map_or(0, |root| root.bytes);
+    let rows = Rc::new(visible_rows(boxes, &props.tree, &toggled));
+    let at = rows.iter().position(|row| row.key == *focused).unwrap_or(0);
+    let list = use_virtual_list(rows.len() as u32, Some(at as u32));
+
+    let toggle = {
+        let toggled = toggled.clone();
+        Callback::from(move |key: u64| {
+            let mut keys = (*toggled).clone();
+            if !keys.remove(&key) {
+                keys.insert(key);
+            }
+            toggled.set(keys);
+        })
+    };
+    let onkeydown = {
+        let (rows, tree, toggle, focused) = (rows.clone(), props.tree.clone(), toggle.clone(), focused.clone());
+        let (on_pick, page) = (props.on_pick.clone(), list.page as usize);
+        Callback::from(move |event: KeyboardEvent| {
+            if event.ctrl_key() || event.alt_key() || event.meta_key() {
+                return;
+            }
+            let Some(row) = rows.get(at).copied() else { return };
+            let parent = tree.parent.get(row.index).copied().flatten();
+            let to = match event.key().as_str() {
+                "ArrowDown" => at + 1,
+                "ArrowUp" => at.saturating_sub(1),
+                "PageDown" => at + page,
+                "PageUp" => at.saturating_sub(page),
+                "Home" => 0,
+                "End" => rows.len(),
+                "ArrowRight" if row.is_branch && !row.is_open => {
+                    toggle.emit(row.key);
+                    at
+                }
+                "ArrowRight" => at + usize::from(row.is_open),
+                "ArrowLeft" if row.is_open => {
+                    toggle.emit(row.key);
+                    at
+                }
+                "ArrowLeft" => rows.iter().position(|other| Some(other.index) == parent).unwrap_or(at),
+                "Enter" => {
+                    on_pick.emit(row.index);
+                    at
+                }
+                _ => return,
+            };
+            event.prevent_default();
+            event.stop_propagation();
+            if let Some(row) = rows.get(to.min(rows.len().saturating_sub(1))) {
+                focused.set(row.key);
+            }
+        })
+    };
+
+    let shown = list.visible.clone().filter_map(|i| {
+        let row = *rows.get(i as usize)?;
+        let flame_box = boxes.get(row.index)?;
+        let id = ["flame-row-", &i.to_string()].concat();
+        let onclick = {
+            let (focused, toggle) = (focused.clone(), toggle.clone());
+            Callback::from(move |_| {
+                focused.set(row.key);
+                if row.is_branch {
+                    toggle.emit(row.key);
+                }
+            })
+        };
+        let ondblclick = props.on_pick.reform(move |_| row.index);
+        // The share of the whole, as a bar behind the number.
+        let bar = (flame_box.bytes as f64 / total.max(1) as f64 * 100.0).to_string();
+        Some(html! {
+            <div key={i} {id} role="treeitem" class={classes!("tree-row", (i as usize == at).then_some("is-cursor"))}
+                aria-level={(flame_box.depth + 1).to_string()} aria-selected={(i as usize == at).to_string()}
+                aria-expanded={row.is_branch.then(|| row.is_open.to_string())} {onclick} {ondblclick} data-testid="flame-row">
+                <span class="cell-number">{ Bytes(flame_box.bytes).to_string() }</span>
+                <span class="cell-number tree-share">
+                    <svg class="share-bar" aria-hidden="true"><rect width={[&bar, "%"].concat()} height="100%" /></svg>
+                    <span>{ share(flame_box.bytes, total) }</span>
+                </span>
+                <span class="cell-number dim">{ Count(flame_box.count.into()).to_string() }</span>
+                <span class="tree-name" title={[&flame_box.name, "\n", &flame_box.location].concat()}>
+                    <svg class="tree-indent" width={(flame_box.depth * 12).to_string()} height="1" aria-hidden="true" />
+                    <span class="fold-mark" aria-hidden="true">
+                        { if !row.is_branch { "" } else if row.is_open { "▾" } else { "▸" } }
+                    </span>
+                    if flame_box.depth > 0 { { paint_chip(&palette, flame_box.paint) } }
+                    <b>{ flame_box.name.clone() }</b>
+                    <span class="dim">{ flame_box.location.clone() }</span>
+                </span>
+            </div>
+        })
+    });
+    html! {
+        <div class="tree" role="tree" tabindex="0" aria-label="What is live, by stack" {onkeydown}
+            aria-activedescendant={["flame-row-", &at.to_string()].concat()} data-testid="flame-table">
+            <div class="tree-row tree-head" aria-hidden="true">
+                <span class="cell-number">{ "bytes" }</span><span class="cell-number">{ "share" }</span>
+                <span class="cell-number">{ "count" }</span><span class="tree-name">{ "function" }</span>
+            </div>
+            { list.wrap(shown.collect()) }
+        </div>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::tests::{boxes, flame_box};
+    use super::*;
+
+    fn indices(toggled: &HashSet<u64>) -> Vec<usize> {
+        let boxes = boxes();
+        visible_rows(&boxes, &Tree::new(&boxes), toggled).iter().map(|row| row.index).collect()
+    }
+
+    #[test]
+    fn large_branches_are_open_at_first_and_each_can_be_closed() {
+        assert_eq!(indices(&HashSet::new()), [0, 1, 4, 5, 2, 6, 3]);
+        let boxes = boxes();
+        let first = visible_rows(&boxes, &Tree::new(&boxes), &HashSet::new())[1];
+        assert!(first.is_open && first.is_branch);
+        assert_eq!(indices(&HashSet::from([first.key])), [0, 1, 2, 6, 3]);
+    }
+
+    #[test]
+    fn small_branches_are_closed_at_first() {
+        let boxes = vec![flame_box(0, 0.0, 1.0, 9), flame_box(1, 0.0, 0.05, 1), flame_box(2, 0.0, 0.05, 2)];
+        let rows = visible_rows(&boxes, &Tree::new(&boxes), &HashSet::new());
+        assert_eq!(rows.len(), 2);
+        assert!(rows[1].is_branch && !rows[1].is_open);
+        assert!(visible_rows(&[], &Tree::new(&[]), &HashSet::new()).is_empty());
+    }
+}

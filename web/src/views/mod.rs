@@ -1,0 +1,14 @@
+//! What fills the page, one file or folder a view. A view reads the model and sends actions; it never changes the
+//! model.
+
+pub mod details;
+pub mod events;
+pub mod findings;
+pub mod flame;
+pub mod legend;
+pub mod overview;
+pub mod search;
+pub mod segments;
+pub mod status;
+pub mod text_twin;
+pub mod timeline;

@@ -1,0 +1,130 @@
+//! The brush over the overview: which window a drag means.
+
+use shared::query::Window;
+
+use crate::render::scale::{Scale, pan};
+
+/// How near to an edge a press takes hold of it, in pixels.
+const GRIP_PIXELS: f64 = 6.0;
+/// Shorter drags are clicks.
+const CLICK_PIXELS: f64 = 4.0;
+
+/// What a press took hold of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grip {
+    /// The window's start.
+    Start,
+    /// Its end.
+    End,
+    /// The window itself.
+    Body,
+    /// Nothing: a drag draws a new window, a click brings the window here.
+    Outside,
+}
+
+/// A drag that is going on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drag {
+    grip: Grip,
+    from: f64,
+    window: Window,
+    has_moved: bool,
+}
+
+/// What lies under a pixel. A window over everything has no body: there is nowhere to move it to.
+pub fn grip(x: Scale, window: Window, pixel: f64) -> Grip {
+    let (start, end) = (x.pixel(window.start), x.pixel(window.end));
+    let (to_start, to_end) = ((pixel - start).abs(), (pixel - end).abs());
+    let is_whole = window.length() >= x.window.length() * 0.999;
+    if to_start.min(to_end) <= GRIP_PIXELS {
+        if to_start < to_end { Grip::Start } else { Grip::End }
+    } else if !is_whole && pixel > start && pixel < end {
+        Grip::Body
+    } else {
+        Grip::Outside
+    }
+}
+
+impl Drag {
+    /// A press.
+    pub fn new(x: Scale, window: Window, pixel: f64) -> Self {
+        Self { grip: grip(x, window, pixel), from: pixel, window, has_moved: false }
+    }
+
+    /// What it took hold of.
+    pub fn grip(&self) -> Grip {
+        self.grip
+    }
+
+    /// The window while the pointer is at a pixel; `None` until it has moved far enough to mean something.
+    pub fn to(&mut self, x: Scale, pixel: f64) -> Option<Window> {
+        self.has_moved |= (pixel - self.from).abs() >= CLICK_PIXELS;
+        if !self.has_moved {
+            return None;
+        }
+        let extent = x.window;
+        let at = x.value(pixel).clamp(extent.start, extent.end);
+        let between = |a: f64, b: f64| Window { start: a.min(b), end: a.max(b) };
+        Some(match self.grip {
+            Grip::Start => between(at, self.window.end),
+            Grip::End => between(self.window.start, at),
+            Grip::Body => pan(self.window, at - x.value(self.from), extent),
+            Grip::Outside => between(x.value(self.from).clamp(extent.start, extent.end), at),
+        })
+    }
+
+    /// What a press without a drag means: the window comes to where it was. Nothing on the window itself.
+    pub fn click(&self, x: Scale) -> Option<Window> {
+        let is_whole = self.window.length() >= x.window.length() * 0.999;
+        if self.has_moved || is_whole || self.grip != Grip::Outside {
+            return None;
+        }
+        let middle = (self.window.start + self.window.end) / 2.0;
+        Some(pan(self.window, x.value(self.from) - middle, x.window))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn w(start: f64, end: f64) -> Window {
+        Window { start, end }
+    }
+
+    /// A pixel per unit, from pixel 10 on.
+    fn x() -> Scale {
+        Scale::new(w(0.0, 1000.0), 10.0, 1010.0)
+    }
+
+    #[test]
+    fn edges_come_before_the_body() {
+        let check = |pixel, want| assert_eq!(grip(x(), w(200.0, 400.0), pixel), want, "{pixel}");
+        check(207.0, Grip::Start);
+        check(214.0, Grip::Start);
+        check(300.0, Grip::Body);
+        check(412.0, Grip::End);
+        check(500.0, Grip::Outside);
+        assert_eq!(grip(x(), w(0.0, 1000.0), 300.0), Grip::Outside);
+    }
+
+    #[test]
+    fn drags() {
+        let drag = |from: f64, to: f64| Drag::new(x(), w(200.0, 400.0), from).to(x(), to);
+        assert_eq!(drag(210.0, 110.0), Some(w(100.0, 400.0)));
+        assert_eq!(drag(210.0, 510.0), Some(w(400.0, 500.0)), "past the other edge");
+        assert_eq!(drag(410.0, 2000.0), Some(w(200.0, 1000.0)));
+        assert_eq!(drag(300.0, 350.0), Some(w(250.0, 450.0)));
+        assert_eq!(drag(600.0, 660.0), Some(w(590.0, 650.0)));
+        assert_eq!(drag(600.0, 602.0), None);
+    }
+
+    #[test]
+    fn a_click_elsewhere_brings_the_window_along() {
+        let click = |window, at| Drag::new(x(), window, at).click(x());
+        assert_eq!(click(w(200.0, 400.0), 610.0), Some(w(500.0, 700.0)));
+        assert_eq!(click(w(200.0, 400.0), 1000.0), Some(w(800.0, 1000.0)));
+        assert_eq!(click(w(200.0, 400.0), 300.0), None);
+        assert_eq!(click(w(0.0, 1000.0), 300.0), None);
+    }
+}

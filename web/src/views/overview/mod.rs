@@ -1,0 +1,137 @@
+//! The whole run in a strip that is always there: reserved, active and allocated bytes, where memory ran out, and the
+//! window that all views share, as a brush.
+
+mod brush;
+mod picture;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use shared::query::{Answer, Axis, Query};
+use wasm_bindgen::JsCast;
+use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent};
+use yew::prelude::*;
+
+use self::brush::{Drag, Grip, grip};
+use self::picture::{OverviewPicture, Scene, plot};
+use crate::browser::Listener;
+use crate::model::{Action, ModelHandle, use_answer, use_model};
+use crate::render::canvas::{Canvas, use_canvas};
+use crate::render::scale::Scale;
+use crate::widgets::colors::use_palette;
+use crate::widgets::style::set_style;
+
+/// Reserved, active and allocated bytes over the whole run.
+#[component]
+pub fn Overview() -> Html {
+    let model = use_model();
+    let palette = use_palette();
+    let canvas = use_canvas(OverviewPicture::default);
+    let size = canvas.size();
+    let axis = model.view.axis;
+    let columns = (plot(size).width * size.ratio).round() as u32;
+    let answer = use_answer((columns > 0).then_some(Query::Overview { axis, columns }));
+    let cursor = use_answer(Some(Query::State { position: model.view.cursor }));
+    let cursor = match (cursor.as_deref(), axis) {
+        (Some(Answer::State(state)), Axis::Time) => Some(state.time_us),
+        (Some(Answer::State(state)), Axis::Event) => Some(f64::from(state.position)),
+        _ => None,
+    };
+    canvas.change(|picture| {
+        picture.scene = answer.map(|answer| Scene {
+            answer,
+            palette,
+            extent: model.extent(),
+            window: model.view.window,
+            cursor,
+        });
+    });
+    use_brush(&model, &canvas);
+    html! {
+        <section class="overview" aria-label="Overview">
+            <div ref={canvas.host()} class="canvas-host" role="img" aria-label="Reserved, active and allocated memory over the whole run"
+                aria-describedby="text-twin" data-testid="overview-canvas">
+                { canvas.html() }
+            </div>
+        </section>
+    }
+}
+
+/// Lets pointers draw and move the brush.
+#[hook]
+fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
+    let (model, canvas) = (model.clone(), canvas.clone());
+    use_effect_with((), move |()| {
+        let drag: Rc<RefCell<Option<Drag>>> = Rc::default();
+        let shown: Rc<Cell<&'static str>> = Rc::new(Cell::new(""));
+        let mut held = Vec::new();
+        if let Some(host) = canvas.host().cast::<HtmlElement>() {
+            for name in ["pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"] {
+                let hand = Hand { model: model.clone(), canvas: canvas.clone(), drag: drag.clone(), shown: shown.clone() };
+                let host = host.clone();
+                held.push(Listener::new(&host.clone(), name, move |event| hand.handle(name, &event, &host)));
+            }
+        }
+        move || drop(held)
+    });
+}
+
+/// What acts on the brush when something is done to it.
+struct Hand {
+    model: ModelHandle,
+    canvas: Canvas<OverviewPicture>,
+    drag: Rc<RefCell<Option<Drag>>>,
+    /// The pointer's look, so that it is set only when it changes.
+    shown: Rc<Cell<&'static str>>,
+}
+
+impl Hand {
+    fn handle(&self, name: &str, event: &Event, host: &HtmlElement) {
+        let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
+        let pointer = event.dyn_ref::<PointerEvent>().map(PointerEvent::pointer_id);
+        let at = self.canvas.point((mouse.client_x(), mouse.client_y())).0;
+        let plot = plot(self.canvas.size());
+        let now = self.model.now();
+        let x = Scale::new(now.extent(), plot.x, plot.right());
+        match name {
+            "pointerdown" if mouse.button() == 0 => {
+                *self.drag.borrow_mut() = Some(Drag::new(x, now.view.window, at));
+                if let Some(pointer) = pointer {
+                    // Fails for pointers that are gone already: there is nothing to follow then.
+                    let _ = host.set_pointer_capture(pointer);
+                }
+            }
+            "pointermove" => {
+                let window = self.drag.borrow_mut().as_mut().and_then(|drag| drag.to(x, at));
+                let held = self.drag.borrow().as_ref().map(Drag::grip);
+                self.look(held, held.unwrap_or_else(|| grip(x, now.view.window, at)));
+                self.model.set_pointer((held.is_none() && plot.x <= at && at <= plot.right()).then(|| x.value(at)));
+                if let Some(window) = window {
+                    self.model.dispatch(Action::SetWindow(window));
+                }
+            }
+            "pointerup" => {
+                let click = self.drag.borrow_mut().take().and_then(|drag| drag.click(x));
+                if let Some(window) = click {
+                    self.model.dispatch(Action::SetWindow(window));
+                }
+            }
+            "pointercancel" => *self.drag.borrow_mut() = None,
+            "pointerleave" => self.model.set_pointer(None),
+            "dblclick" => self.model.dispatch(Action::FitAll),
+            _ => {}
+        }
+    }
+
+    fn look(&self, held: Option<Grip>, over: Grip) {
+        let look = match (over, held) {
+            (Grip::Start | Grip::End, _) => "ew-resize",
+            (Grip::Body, None) => "grab",
+            (Grip::Body, Some(_)) => "grabbing",
+            (Grip::Outside, _) => "crosshair",
+        };
+        if self.shown.replace(look) != look {
+            set_style(&self.canvas.host(), "cursor", look);
+        }
+    }
+}

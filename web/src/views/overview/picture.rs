@@ -1,0 +1,222 @@
+//! The overview's picture: three sums over the whole run, what happened in it, and the brush.
+
+use std::rc::Rc;
+
+use shared::query::{Answer, Overview, Paint, Window};
+use shared::units::Bytes;
+
+use crate::render::canvas::{Picture, Size};
+use crate::render::painter::Painter;
+use crate::render::palette::Palette;
+use crate::render::pen::{Align, Area, Pen, Type};
+use crate::render::raster::{Pixels, Transform};
+use crate::render::scale::Scale;
+use crate::render::shape::{Shape, Style};
+
+/// Room for the label of the height; the same as the timeline's.
+const GUTTER: f64 = 68.0;
+const RIGHT: f64 = 12.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 4.0;
+
+/// What the component says is to be seen.
+pub struct Scene {
+    /// The answer to draw.
+    pub answer: Rc<Answer>,
+    /// The theme's colours.
+    pub palette: Rc<Palette>,
+    /// The whole axis.
+    pub extent: Window,
+    /// The brush.
+    pub window: Window,
+    /// The cursor's coordinate.
+    pub cursor: Option<f64>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct OverviewPicture {
+    /// What is to be seen; nothing until the first answer.
+    pub scene: Option<Scene>,
+    shapes: Vec<Shape>,
+    made_of: Option<(Rc<Answer>, Rc<Palette>)>,
+    revision: u64,
+}
+
+/// Where the sums are drawn, on whole device pixels.
+pub fn plot(size: Size) -> Area {
+    let ratio = if size.ratio > 0.0 { size.ratio } else { 1.0 };
+    let snap = |value: f64| (value * ratio).round() / ratio;
+    let left = snap(GUTTER);
+    Area {
+        x: left,
+        y: snap(TOP),
+        width: snap((size.width - left - RIGHT).max(0.0)),
+        height: snap((size.height - TOP - BOTTOM).max(0.0)),
+    }
+}
+
+/// The shapes of an answer; x in columns, y in bytes.
+fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
+    let mut shapes = Vec::new();
+    let columns = overview.reserved.iter().zip(overview.active.iter()).zip(overview.allocated.iter());
+    let mut before: Option<u64> = None;
+    let ground = palette.background.blend(palette.cached, 0.22);
+    for (i, ((reserved, active), allocated)) in columns.enumerate() {
+        let x = (i as f32, i as f32 + 1.0);
+        let mut area = |from: u64, to: u64, color| {
+            if to > from {
+                shapes.push(Shape::plain(x, (from as f32, to as f32), color));
+            }
+        };
+        area(*active, *reserved, ground);
+        area(*allocated, *active, palette.fill(Paint::PENDING));
+        area(0, *allocated, palette.fill(Paint::ALLOCATED));
+        // The line, with a riser wherever it changes.
+        let from = before.unwrap_or(*reserved);
+        let mut line = Shape::plain((x.0, x.0), (from.min(*reserved) as f32, from.max(*reserved) as f32), palette.reserved);
+        line.style = Style::VISIBLE;
+        shapes.push(line);
+        before = Some(*reserved);
+    }
+    shapes
+}
+
+impl Picture for OverviewPicture {
+    fn draw(&mut self, painter: &mut dyn Painter, pen: &mut dyn Pen, size: Size) -> bool {
+        let Some(scene) = &self.scene else { return true };
+        let Answer::Overview(overview) = scene.answer.as_ref() else { return true };
+        let is_made = self.made_of.as_ref().is_some_and(|(answer, palette)| {
+            Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette)
+        });
+        if !is_made {
+            self.shapes = shapes(overview, &scene.palette);
+            self.made_of = Some((Rc::clone(&scene.answer), Rc::clone(&scene.palette)));
+            self.revision += 1;
+        }
+        if painter.revision() != self.revision {
+            painter.set_shapes(&self.shapes, self.revision);
+        }
+        let plot = plot(size);
+        let largest = overview.reserved.iter().chain(overview.active.iter()).copied().max().unwrap_or(0);
+        let device = |v: f64| (v * size.ratio).round();
+        let columns = overview.reserved.len().max(1) as f64;
+        // A row is kept free for the line at the very top.
+        let per_byte = -(device(plot.height) - 1.0) / (largest.max(1) as f64);
+        let transform = Transform {
+            x: ((device(plot.width) / columns) as f32, device(plot.x) as f32),
+            y: (per_byte as f32, device(plot.bottom()) as f32),
+        };
+        let clip = Pixels {
+            x0: device(plot.x) as i32,
+            y0: device(plot.y) as i32 - 1,
+            x1: device(plot.right()) as i32,
+            y1: device(plot.bottom()) as i32,
+        };
+        if !painter.paint(scene.palette.background, transform, clip) {
+            return false;
+        }
+        over(pen, scene, overview, plot, largest);
+        true
+    }
+}
+
+/// Everything over the sums.
+fn over(pen: &mut dyn Pen, scene: &Scene, overview: &Overview, plot: Area, largest: u64) {
+    let palette = &scene.palette;
+    let x = Scale::new(scene.extent, plot.x, plot.right());
+    pen.text(&Bytes(largest).to_string(), (plot.x - 8.0, plot.y + 5.0), Align::End, Type::Label, palette.text_dim.into());
+    pen.text("reserved", (plot.x - 8.0, plot.y + 18.0), Align::End, Type::Label, palette.text_dim.at(0.8));
+    pen.horizontal(plot.bottom(), plot.x, plot.right(), false, palette.line.into());
+    for (i, (span, _)) in overview.annotations.iter().enumerate() {
+        let (from, to) = (x.pixel(span.start).max(plot.x), x.pixel(span.end).min(plot.right()));
+        if to > from {
+            let strip = Area { x: from, y: plot.y - 5.0, width: (to - from).max(1.0), height: 3.0 };
+            pen.fill(strip, palette.text.at(if i % 2 == 0 { 0.25 } else { 0.45 }));
+        }
+    }
+    brush(pen, scene, x, plot);
+    for (at, _) in &overview.ooms {
+        let at = x.pixel(*at);
+        pen.vertical(at, 1.0, plot.bottom(), palette.oom.into());
+        pen.polygon(&[(at, 1.0), (at + 8.0, 4.0), (at, 7.0)], palette.oom.into());
+    }
+    if let Some(at) = scene.cursor.map(|cursor| x.pixel(cursor)) {
+        pen.vertical(at, plot.y - 6.0, plot.bottom(), palette.accent.into());
+        let top = plot.y - 8.0;
+        pen.polygon(&[(at - 3.5, top), (at + 4.5, top), (at + 0.5, top + 6.0)], palette.accent.into());
+    }
+}
+
+/// What is not in the window steps back; the window has an edge with a grip on either side.
+fn brush(pen: &mut dyn Pen, scene: &Scene, x: Scale, plot: Area) {
+    let palette = &scene.palette;
+    let (start, end) = (x.pixel(scene.window.start), x.pixel(scene.window.end).max(x.pixel(scene.window.start) + 2.0));
+    let veil = palette.background.at(0.66);
+    pen.fill(Area { x: plot.x, y: plot.y - 1.0, width: (start - plot.x).max(0.0), height: plot.height + 1.0 }, veil);
+    pen.fill(Area { x: end, y: plot.y - 1.0, width: (plot.right() - end).max(0.0), height: plot.height + 1.0 }, veil);
+    let is_whole = scene.window.length() >= scene.extent.length() * 0.999;
+    if !is_whole {
+        pen.fill(Area { x: start, y: plot.y - 1.0, width: end - start, height: plot.height + 1.0 }, palette.accent.at(0.07));
+    }
+    for edge in [start, end] {
+        pen.vertical(edge, plot.y - 1.0, plot.bottom(), palette.accent.at(if is_whole { 0.4 } else { 0.9 }));
+        let grip = Area { x: edge - 2.5, y: plot.y + plot.height / 2.0 - 8.0, width: 6.0, height: 16.0 };
+        pen.fill(grip, palette.background.into());
+        pen.outline(grip, 1.0, palette.accent.at(if is_whole { 0.5 } else { 1.0 }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::pen::log::PenLog;
+
+    fn overview() -> Overview {
+        Overview {
+            reserved: vec![8, 8, 10].into(),
+            active: vec![4, 6, 6].into(),
+            allocated: vec![4, 5, 6].into(),
+            ooms: vec![(20.0, 20)],
+            annotations: vec![(Window { start: 0.0, end: 10.0 }, "step".to_owned())],
+        }
+    }
+
+    #[test]
+    fn sums_lie_over_each_other() {
+        let palette = Palette::dark();
+        let shapes = shapes(&overview(), &palette);
+        let heights = |color: crate::render::color::Rgb| -> Vec<[f32; 2]> {
+            shapes.iter().filter(|s| s.color == color.pixel()).map(|s| s.y).collect()
+        };
+        assert_eq!(heights(palette.allocated), [[0.0, 4.0], [0.0, 5.0], [0.0, 6.0]]);
+        assert_eq!(heights(palette.pending), [[5.0, 6.0]]);
+        assert_eq!(heights(palette.reserved), [[8.0, 8.0], [8.0, 8.0], [8.0, 10.0]]);
+    }
+
+    #[test]
+    fn marks_lie_over_the_brush() {
+        let plot = plot(Size { width: 380.0, height: 72.0, ratio: 1.0 });
+        let scene = Scene {
+            answer: Rc::new(Answer::Overview(overview())),
+            palette: Rc::new(Palette::light()),
+            extent: Window { start: 0.0, end: 30.0 },
+            window: Window { start: 10.0, end: 15.0 },
+            cursor: Some(12.0),
+        };
+        let mut log = PenLog::default();
+        over(&mut log, &scene, &overview(), plot, 10);
+        let palette = Palette::light();
+        let order: Vec<Option<usize>> = [
+            "text \"10 B\"",
+            &format!("fill 68,11 100x57 {}", palette.background.css()),
+            &format!("vertical 168 from 11 to 68 {}", palette.accent.css()),
+            &format!("vertical 268 from 1 to 68 {}", palette.oom.css()),
+            &format!("vertical 188 from 6 to 68 {}", palette.accent.css()),
+        ]
+        .iter()
+        .map(|part| log.0.iter().position(|line| line.contains(part)))
+        .collect();
+        assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{order:?} {:#?}", log.0);
+    }
+}

@@ -1,0 +1,231 @@
+//! The search box of the header: what is typed is highlighted in every view, counted, walked through, and made a
+//! filter on request. Nothing is ever hidden without a chip that says so.
+
+mod help;
+
+use help::Help;
+use shared::query::{Answer, Hit, Query, SearchResult};
+use shared::units::{Bytes, Count};
+use web_sys::HtmlInputElement;
+use yew::prelude::*;
+
+use crate::browser::Timeout;
+use crate::model::{Action, Selection, use_answer, use_ask, use_model};
+use crate::widgets::chips::Chip;
+
+/// The id of the input, for the key that jumps to it.
+pub const SEARCH_INPUT_ID: &str = "search-input";
+/// How long typing rests before it is searched for, in milliseconds.
+const DEBOUNCE_MS: i32 = 120;
+
+/// The box, its result, and the buttons that go with it.
+#[component]
+pub fn SearchBox() -> Html {
+    let model = use_model();
+    let ask = use_ask();
+    let term = model.view.highlight.clone().filter(|term| !term.is_empty());
+    let typed = use_state_eq(|| term.clone().unwrap_or_default());
+    let is_helping = use_state_eq(|| false);
+    let hit = use_state_eq(|| None::<Hit>);
+    let timer = use_mut_ref(|| None::<Timeout>);
+    let answer = use_answer(term.clone().map(|term| Query::Search { term }));
+
+    // The term also changes from elsewhere: a link, Esc, "search this line".
+    {
+        let (typed, timer) = (typed.clone(), timer.clone());
+        use_effect_with(term.clone(), move |term| {
+            // While a change is on its way from the box, the box is right.
+            if timer.borrow().is_none() {
+                typed.set(term.clone().unwrap_or_default());
+            }
+        });
+    }
+
+    let set_term = {
+        let (model, timer) = (model.clone(), timer.clone());
+        Callback::from(move |text: String| {
+            *timer.borrow_mut() = None;
+            let text = text.trim().to_owned();
+            model.dispatch(Action::SetHighlight(Some(text).filter(|text| !text.is_empty())));
+        })
+    };
+    let oninput = {
+        let (typed, timer, set_term) = (typed.clone(), timer.clone(), set_term.clone());
+        Callback::from(move |event: InputEvent| {
+            let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };
+            let (text, set_term) = (input.value(), set_term.clone());
+            typed.set(text.clone());
+            *timer.borrow_mut() = Some(Timeout::new(DEBOUNCE_MS, move || set_term.emit(text)));
+        })
+    };
+    let step = {
+        let (model, hit, term) = (model.clone(), hit.clone(), term.clone());
+        Callback::from(move |forward: bool| {
+            let Some(term) = term.clone() else { return };
+            let from = match model.view.selection {
+                Selection::Allocation(id) => Some(id),
+                _ => None,
+            };
+            let (model, hit) = (model.clone(), hit.clone());
+            ask(
+                Query::NextHit { term, from, forward },
+                Callback::from(move |answer| {
+                    let Answer::Hit(found) = answer else { return };
+                    hit.set(found);
+                    if let Some(found) = found {
+                        model.dispatch(Action::Select(Selection::Allocation(found.allocation)));
+                        model.dispatch(Action::SetCursor(found.position));
+                    }
+                }),
+            );
+        })
+    };
+    let filter = {
+        let (model, typed, timer) = (model.clone(), typed.clone(), timer.clone());
+        Callback::from(move |()| {
+            let text = typed.trim().to_owned();
+            if !text.is_empty() {
+                *timer.borrow_mut() = None;
+                typed.set(String::new());
+                model.dispatch(Action::AddFilter(text));
+                model.dispatch(Action::SetHighlight(None));
+            }
+        })
+    };
+    let onkeydown = {
+        let (step, filter, set_term) = (step.clone(), filter.clone(), set_term.clone());
+        let (typed, term, is_helping) = (typed.clone(), term.clone(), is_helping.clone());
+        Callback::from(move |event: KeyboardEvent| {
+            let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };
+            match event.key().as_str() {
+                "Enter" if event.ctrl_key() || event.meta_key() => filter.emit(()),
+                // Enter before the rest of the typing was searched for searches first.
+                "Enter" if term.as_deref() != Some(typed.trim()) => set_term.emit(input.value()),
+                "Enter" => step.emit(!event.shift_key()),
+                "Escape" if *is_helping => is_helping.set(false),
+                "Escape" if !typed.is_empty() => {
+                    typed.set(String::new());
+                    set_term.emit(String::new());
+                }
+                // An input that is left with nothing to clear; a failure would only leave the focus in it.
+                "Escape" => drop(input.blur()),
+                _ => return,
+            }
+            event.prevent_default();
+            event.stop_propagation();
+        })
+    };
+    let toggle_help = {
+        let is_helping = is_helping.clone();
+        Callback::from(move |_| is_helping.set(!*is_helping))
+    };
+    let on_example = {
+        let (typed, set_term, is_helping) = (typed.clone(), set_term, is_helping.clone());
+        Callback::from(move |text: String| {
+            typed.set(text.clone());
+            set_term.emit(text);
+            is_helping.set(false);
+        })
+    };
+    let close_help = {
+        let is_helping = is_helping.clone();
+        Callback::from(move |()| is_helping.set(false))
+    };
+
+    let result = match answer.as_deref() {
+        Some(Answer::Search(result)) if term.is_some() => Some(result),
+        _ => None,
+    };
+    let number = hit.filter(|hit| model.view.selection == Selection::Allocation(hit.allocation)).map(|hit| hit.number);
+    let error = result.and_then(|result| result.error.clone());
+    let can_step = result.is_some_and(|result| result.count > 0);
+    let button = |label: &'static str, testid: &'static str, path: &'static str, forward: bool| {
+        let step = step.clone();
+        html! {
+            <button type="button" class="icon-button" aria-label={label} title={label} disabled={!can_step} data-testid={testid}
+                onclick={Callback::from(move |_| step.emit(forward))}>
+                <svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path d={path} /></svg>
+            </button>
+        }
+    };
+    html! {
+        <div class="search">
+            <div class={classes!("search-box", error.is_some().then_some("has-error"))}>
+                <svg class="search-icon" viewBox="0 0 14 14" width="14" height="14" aria-hidden="true">
+                    <path d="M6 1.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9ZM9.3 9.3 13 13" />
+                </svg>
+                <input id={SEARCH_INPUT_ID} class="search-input" type="text" autocomplete="off" spellcheck="false"
+                    placeholder="Search frames, >100MiB, 0x7f…, stream:7" aria-label="Search allocations"
+                    aria-invalid={error.is_some().to_string()} aria-describedby="search-result"
+                    value={(*typed).clone()} {oninput} {onkeydown} data-testid="search-input" />
+                <span id="search-result" class="search-result" aria-live="polite" data-testid="search-result">
+                    if let Some(result) = result { { outcome(result, number) } }
+                </span>
+                if term.is_some() {
+                    { button("Previous match (Shift+Enter)", "search-previous", "M2 8 6 4 10 8", false) }
+                    { button("Next match (Enter)", "search-next", "M2 4 6 8 10 4", true) }
+                    <button type="button" class="quiet-button" onclick={filter.reform(|_| ())} disabled={error.is_some()}
+                        title="Show only what matches (Ctrl+Enter)" data-testid="search-filter">{ "Filter" }</button>
+                }
+                <button type="button" class="icon-button" onclick={toggle_help} aria-label="What can be searched for"
+                    aria-expanded={is_helping.to_string()} title="What can be searched for" data-testid="search-help">{ "?" }</button>
+            </div>
+            if *is_helping {
+                <Help {on_example} on_close={close_help} />
+            }
+        </div>
+    }
+}
+
+/// `3 of 418 · 1.20 GiB · peak 61.2 MiB`, or why the term can't be understood.
+fn outcome(result: &SearchResult, number: Option<u32>) -> Html {
+    if let Some(error) = &result.error {
+        return html! { <span class="search-error" title={error.clone()}>{ error.clone() }</span> };
+    }
+    if result.count == 0 {
+        return html! { "no match" };
+    }
+    let of = Count(result.count.into()).to_string();
+    let number = match number {
+        Some(number) => [&Count(number.into()).to_string(), " of ", &of].concat(),
+        None => of,
+    };
+    html! {
+        <>
+            <b>{ number }</b>
+            <span title={["All requests added up: ", &Bytes(result.bytes).exact()].concat()}>
+                { [" · ", &Bytes(result.bytes).to_string()].concat() }
+            </span>
+            <span title={["The most that was active at once: ", &Bytes(result.peak_bytes).exact()].concat()}>
+                { [" · peak ", &Bytes(result.peak_bytes).to_string()].concat() }
+            </span>
+        </>
+    }
+}
+
+/// The filters that are in force.
+#[component]
+pub fn FilterChips() -> Html {
+    let model = use_model();
+    let filters = &model.view.filter;
+    if filters.is_empty() {
+        return html! {};
+    }
+    let clear = {
+        let model = model.clone();
+        Callback::from(move |_| model.dispatch(Action::ClearFilters))
+    };
+    html! {
+        <div class="chips" role="group" aria-label="Filters">
+            <span class="dim">{ "Only" }</span>
+            { for filters.iter().enumerate().map(|(i, text)| {
+                let model = model.clone();
+                let on_remove = Callback::from(move |()| model.dispatch(Action::RemoveFilter(i)));
+                html! { <Chip key={text.clone()} text={text.clone()} {on_remove} /> }
+            }) }
+            if filters.len() > 1 {
+                <button type="button" class="quiet-button" onclick={clear} data-testid="filter-clear">{ "Clear all" }</button>
+            }
+        </div>
+    }
+}

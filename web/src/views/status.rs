@@ -1,0 +1,58 @@
+//! The status line: where the cursor stands, and the allocator's sums there.
+
+use shared::query::{Answer, Query, StateAt};
+use shared::units::{Bytes, Count, Micros};
+use yew::prelude::*;
+
+use crate::model::{use_answer, use_model};
+use crate::widgets::bytes_text::BytesText;
+use crate::widgets::format::wall_clock;
+
+/// The status line.
+#[component]
+pub fn Status() -> Html {
+    let model = use_model();
+    let answer = use_answer(Some(Query::State { position: model.view.cursor }));
+    let Some(device) = model.device() else { return html! {} };
+    let Some(Answer::State(state)) = answer.as_deref() else { return html! {} };
+    html! {
+        <div class="status" data-testid="status" data-position={state.position.to_string()}>
+            if device.has_times {
+                <span class="status-time" title={clock(state)} data-testid="status-time">
+                    { Micros(state.time_us.round() as i64).to_string() }
+                </span>
+            }
+            <span>{ "event " }<b data-testid="status-event">{ Count(state.position.into()).to_string() }</b>
+                { [" of ", &Count(device.events.into()).to_string()].concat() }</span>
+            { for SUMS.iter().map(|sum| html! {
+                <span key={sum.name} title={[&Bytes((sum.of)(state)).exact(), ": ", sum.meaning].concat()}>
+                    { sum.name }{ " " }<b data-testid={["status-", sum.name].concat().replace(' ', "-")}><BytesText bytes={(sum.of)(state)} /></b>
+                    if sum.name == GAPS {
+                        { " (largest " }<BytesText bytes={state.totals.largest_gap} />{ ")" }
+                    }
+                </span>
+            }) }
+        </div>
+    }
+}
+
+/// One of the sums.
+struct Sum {
+    name: &'static str,
+    meaning: &'static str,
+    of: fn(&StateAt) -> u64,
+}
+
+const GAPS: &str = "free gaps";
+
+const SUMS: [Sum; 5] = [
+    Sum { name: "requested", meaning: "what the program asked for", of: |state| state.totals.requested },
+    Sum { name: "allocated", meaning: "in allocated blocks, rounding included", of: |state| state.totals.allocated },
+    Sum { name: "active", meaning: "allocated, or freed and waiting for a stream", of: |state| state.totals.active },
+    Sum { name: "reserved", meaning: "taken from the driver", of: |state| state.totals.reserved },
+    Sum { name: GAPS, meaning: "reserved, and in no active block", of: |state| state.totals.cached() },
+];
+
+fn clock(state: &StateAt) -> Option<String> {
+    (state.wall_us != 0).then(|| wall_clock(state.wall_us))
+}

@@ -1,0 +1,142 @@
+//! From an answer to shapes: the stack itself, and above it what rounding loses, what is cached, and the line of what is
+//! reserved.
+
+use shared::query::{Detail, Paint, Timeline};
+
+use crate::render::palette::Palette;
+use crate::render::shape::{Shape, Style};
+
+/// Consecutive columns with the same sums.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Run {
+    from: usize,
+    to: usize,
+    top: u64,
+    active: u64,
+    reserved: u64,
+}
+
+/// The shapes of an answer; x in columns, y in bytes from the start of the question's height.
+pub fn shapes(timeline: &Timeline, palette: &Palette) -> Vec<Shape> {
+    let mut shapes = Vec::with_capacity(timeline.quads.len() + timeline.top.len() * 2);
+    let runs = runs(timeline);
+    let base = timeline.query.bytes.start;
+    let y = |bytes: u64| (bytes as f64 - base) as f32;
+    let is_filtered = !timeline.query.filter.is_empty();
+    for run in &runs {
+        let x = (run.from as f32, run.to as f32);
+        // Columns cover the largest reserved total, which may be that of another moment than the stack's.
+        if run.reserved > run.active {
+            shapes.push(palette.shape(x, (y(run.active), y(run.reserved)), Paint::CACHED, Style::PLAIN));
+        }
+        if run.active > run.top {
+            // Under a filter the rest is mostly what the filter holds back, not rounding.
+            let paint = if is_filtered { Paint::OTHER.with(Paint::DIM) } else { Paint::ROUNDING };
+            shapes.push(palette.shape(x, (y(run.top), y(run.active)), paint, Style::PLAIN));
+        }
+    }
+    match timeline.detail {
+        Detail::Allocations => palette.outlined(&timeline.quads, &mut shapes),
+        Detail::Classes => palette.filled(&timeline.quads, Style::PLAIN, &mut shapes),
+    }
+    line(&runs, y, palette, &mut shapes);
+    shapes
+}
+
+fn runs(timeline: &Timeline) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let sums = timeline.top.iter().zip(timeline.active.iter()).zip(timeline.reserved.iter());
+    for (column, ((top, active), reserved)) in sums.enumerate() {
+        match runs.last_mut() {
+            Some(run) if (run.top, run.active, run.reserved) == (*top, *active, *reserved) => run.to = column + 1,
+            _ => runs.push(Run { from: column, to: column + 1, top: *top, active: *active, reserved: *reserved }),
+        }
+    }
+    runs
+}
+
+/// The line of reserved bytes: a step wherever it changes, one pixel thick at any scale.
+fn line(runs: &[Run], y: impl Fn(u64) -> f32, palette: &Palette, shapes: &mut Vec<Shape>) {
+    let mut thin = |x: (f32, f32), y: (f32, f32)| {
+        shapes.push(Shape { style: Style::VISIBLE, ..Shape::plain(x, y, palette.reserved) });
+    };
+    let mut last: Option<u64> = None;
+    let mut begin = 0usize;
+    for run in runs {
+        if let Some(before) = last.filter(|before| *before != run.reserved) {
+            let x = run.from as f32;
+            thin((begin as f32, x), (y(before), y(before)));
+            thin((x, x), (y(before.min(run.reserved)), y(before.max(run.reserved))));
+            begin = run.from;
+        }
+        last = Some(run.reserved);
+    }
+    if let (Some(reserved), Some(run)) = (last, runs.last()) {
+        thin((begin as f32, run.to as f32), (y(reserved), y(reserved)));
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use shared::query::{Axis, Class, ColorBy, Quads, TimelineQuery, Window};
+
+    use super::*;
+
+    /// An answer of four columns, ten bytes high: a class below, another above it in the middle.
+    pub(crate) fn answer() -> Timeline {
+        let mut quads = Quads::default();
+        quads.push((0.0, 4.0), (0.0, 2.0), Paint::slot(0), 0);
+        quads.push((1.0, 3.0), (2.0, 5.0), Paint::slot(1), 1);
+        let class = |label: &str, slot, stack| Class {
+            label: label.to_owned(),
+            paint: Paint::slot(slot),
+            stack: Some(stack),
+            peak_bytes: 3,
+        };
+        Timeline {
+            query: TimelineQuery {
+                axis: Axis::Event,
+                window: Window { start: 100.0, end: 104.0 },
+                columns: 4,
+                bytes: Window { start: 0.0, end: 10.0 },
+                rows: 10,
+                color_by: ColorBy::Site,
+                filter: Vec::new(),
+                highlight: None,
+            },
+            detail: Detail::Classes,
+            quads,
+            classes: vec![class("model.py:1 forward", 0, 7), class("model.py:2 backward", 1, 9)],
+            top: vec![2, 5, 5, 2].into(),
+            position: vec![100, 101, 102, 103].into(),
+            active: vec![3, 6, 6, 3].into(),
+            reserved: vec![8, 8, 9, 9].into(),
+            allocations: 2,
+        }
+    }
+
+    #[test]
+    fn above_the_stack_lie_rounding_loss_cache_and_the_reserved_line() {
+        let palette = Palette::dark();
+        let shapes = shapes(&answer(), &palette);
+        let of = |color: crate::render::color::Rgb| -> Vec<([f32; 2], [f32; 2])> {
+            shapes.iter().filter(|s| s.color == color.pixel()).map(|s| (s.x, s.y)).collect()
+        };
+        let rounding = of(palette.rounding);
+        assert_eq!(rounding.first(), Some(&([0.0, 1.0], [2.0, 3.0])));
+        assert_eq!(of(palette.cached).get(1), Some(&([1.0, 2.0], [6.0, 8.0])));
+        assert_eq!(
+            of(palette.reserved),
+            [([0.0, 2.0], [8.0, 8.0]), ([2.0, 2.0], [8.0, 9.0]), ([2.0, 4.0], [9.0, 9.0])]
+        );
+        assert_eq!(of(palette.fill(Paint::slot(1))), [([1.0, 3.0], [2.0, 5.0])]);
+    }
+
+    #[test]
+    fn a_filter_leaves_no_red() {
+        let palette = Palette::light();
+        let mut filtered = answer();
+        filtered.query.filter = vec!["model".to_owned()];
+        assert!(shapes(&filtered, &palette).iter().all(|shape| shape.color != palette.rounding.pixel()));
+    }
+}

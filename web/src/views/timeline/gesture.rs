@@ -1,0 +1,318 @@
+//! What fingers and wheels mean on the timeline: pure, from points and windows to windows.
+
+use std::collections::BTreeMap;
+
+use shared::query::Window;
+
+use crate::render::pen::Area;
+use crate::render::scale::{Scale, pan, zoom};
+
+/// A pointer that moved less than this since it went down has clicked.
+const CLICK_PIXELS: f64 = 4.0;
+
+/// The picture's scales and bounds when something happens.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// Where the shapes are.
+    pub plot: Area,
+    /// What part of the axis is in view.
+    pub window: Window,
+    /// The whole axis.
+    pub extent: Window,
+    /// What part of the height is in view, in bytes.
+    pub bytes: Window,
+    /// The height that fits: the whole of it, for panning.
+    pub fit: Window,
+    /// Whether the height was zoomed: only then does a drag move it, too.
+    pub is_height_free: bool,
+}
+
+impl Frame {
+    /// The scale of the x axis.
+    pub fn x(&self) -> Scale {
+        Scale::new(self.window, self.plot.x, self.plot.right())
+    }
+
+    /// The scale of bytes; they grow upwards.
+    pub fn y(&self) -> Scale {
+        Scale::new(self.bytes, self.plot.bottom(), self.plot.y)
+    }
+}
+
+/// What is to happen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Another part of the axis.
+    Window(Window),
+    /// Another part of the height; `None` fits again.
+    Bytes(Option<Window>),
+    /// A click at a point.
+    Click((f64, f64)),
+    /// The cursor follows the pointer.
+    Scrub((f64, f64)),
+    /// The rubber band, while it is drawn.
+    Band(Option<Area>),
+}
+
+/// A wheel's movement with the keys held down.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wheel {
+    /// Where the pointer is.
+    pub at: (f64, f64),
+    /// Movement in pixels.
+    pub dx: f64,
+    /// Movement in pixels.
+    pub dy: f64,
+    /// Shift: pans.
+    pub is_shift: bool,
+    /// Ctrl or Alt: zooms the height.
+    pub is_height: bool,
+}
+
+/// Pixels of wheel that double or halve.
+const WHEEL_OCTAVE: f64 = 240.0;
+
+/// What a wheel does.
+pub fn wheel(frame: &Frame, wheel: Wheel) -> Effect {
+    let is_sideways = wheel.dx.abs() > wheel.dy.abs();
+    if wheel.is_shift || is_sideways {
+        let pixels = if is_sideways { wheel.dx } else { wheel.dy };
+        return Effect::Window(pan(frame.window, pixels.round() * frame.x().unit(), frame.extent));
+    }
+    let factor = (wheel.dy.clamp(-600.0, 600.0) / WHEEL_OCTAVE).exp2();
+    if wheel.is_height {
+        let bytes = zoom(frame.bytes, factor, frame.y().value(wheel.at.1), frame.fit, 512.0);
+        return Effect::Bytes((bytes.length() < frame.fit.length()).then_some(bytes));
+    }
+    Effect::Window(zoom(frame.window, factor, frame.x().value(wheel.at.0), frame.extent, 0.0))
+}
+
+/// What the pointers that are down are doing.
+#[derive(Clone, Copy, Debug)]
+enum Doing {
+    Nothing,
+    /// Down, and not moved yet.
+    Press,
+    Pan,
+    Band,
+    Scrub,
+    Pinch,
+}
+
+/// The pointers on the picture.
+#[derive(Debug)]
+pub struct Gesture {
+    doing: Doing,
+    pointers: BTreeMap<i32, (f64, f64)>,
+    /// Where it began, and what was in view then.
+    origin: Option<((f64, f64), Frame)>,
+    /// For two pointers: the coordinates of the axis under them, which stay under them.
+    held: (f64, f64),
+    is_shift: bool,
+}
+
+impl Default for Gesture {
+    fn default() -> Self {
+        Self {
+            doing: Doing::Nothing,
+            pointers: BTreeMap::new(),
+            origin: None,
+            held: (0.0, 0.0),
+            is_shift: false,
+        }
+    }
+}
+
+impl Gesture {
+    /// Whether something is being dragged.
+    pub fn is_busy(&self) -> bool {
+        !matches!(self.doing, Doing::Nothing | Doing::Press)
+    }
+
+    /// A pointer goes down.
+    pub fn down(&mut self, id: i32, at: (f64, f64), is_shift: bool, frame: Frame) -> Option<Effect> {
+        self.pointers.insert(id, at);
+        self.is_shift = is_shift;
+        if let [a, b] = self.points()[..] {
+            self.doing = Doing::Pinch;
+            self.held = (frame.x().value(a.0), frame.x().value(b.0));
+            self.origin = Some((at, frame));
+            return Some(Effect::Band(None));
+        }
+        self.origin = Some((at, frame));
+        // Above and below the shapes is the cursor's lane.
+        let is_lane = at.1 < frame.plot.y || at.1 >= frame.plot.bottom();
+        self.doing = if is_lane { Doing::Scrub } else { Doing::Press };
+        is_lane.then_some(Effect::Scrub(at))
+    }
+
+    /// A pointer moves while it is down. Panning goes by the window as it was when the drag began, so that no error adds
+    /// up.
+    pub fn moved(&mut self, id: i32, at: (f64, f64)) -> Vec<Effect> {
+        let Some(point) = self.pointers.get_mut(&id) else { return Vec::new() };
+        *point = at;
+        let Some((from, frame)) = self.origin else { return Vec::new() };
+        let (dx, dy) = (at.0 - from.0, at.1 - from.1);
+        if matches!(self.doing, Doing::Press) && dx.hypot(dy) >= CLICK_PIXELS {
+            self.doing = if self.is_shift { Doing::Band } else { Doing::Pan };
+        }
+        match self.doing {
+            Doing::Pan => {
+                let mut effects = vec![Effect::Window(pan(frame.window, -dx * frame.x().unit(), frame.extent))];
+                if frame.is_height_free {
+                    effects.push(Effect::Bytes(Some(pan(frame.bytes, dy * frame.y().unit(), frame.fit))));
+                }
+                effects
+            }
+            Doing::Band => vec![Effect::Band(Some(band(from, at, frame.plot)))],
+            Doing::Scrub => vec![Effect::Scrub(at)],
+            Doing::Pinch => self.pinch(frame),
+            Doing::Nothing | Doing::Press => Vec::new(),
+        }
+    }
+
+    /// A pointer goes up, or is taken away.
+    pub fn up(&mut self, id: i32, is_cancelled: bool) -> Vec<Effect> {
+        let at = self.pointers.remove(&id);
+        if !self.pointers.is_empty() {
+            // One finger of two is left: it does nothing until it is lifted, too.
+            self.doing = Doing::Nothing;
+            self.origin = None;
+            return Vec::new();
+        }
+        let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
+        let (Some(at), Some((from, frame))) = (at, self.origin.take()) else { return Vec::new() };
+        match doing {
+            Doing::Press if !is_cancelled => vec![Effect::Click(at)],
+            Doing::Band if is_cancelled => vec![Effect::Band(None)],
+            Doing::Band => {
+                let area = band(from, at, frame.plot);
+                let (x, y) = (frame.x(), frame.y());
+                let mut effects = vec![Effect::Band(None)];
+                if area.width >= CLICK_PIXELS {
+                    effects.push(Effect::Window(Window { start: x.value(area.x), end: x.value(area.right()) }));
+                }
+                // A band over all of the height is meant for the x axis.
+                if area.height >= CLICK_PIXELS * 2.0 && area.height < frame.plot.height * 0.9 {
+                    let bytes = Window { start: y.value(area.bottom()).max(0.0), end: y.value(area.y) };
+                    effects.push(Effect::Bytes(Some(bytes)));
+                }
+                effects
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn points(&self) -> Vec<(f64, f64)> {
+        self.pointers.values().copied().collect()
+    }
+
+    fn pinch(&self, frame: Frame) -> Vec<Effect> {
+        let [a, b] = self.points()[..] else { return Vec::new() };
+        let (apart, held) = (b.0 - a.0, self.held.1 - self.held.0);
+        // Fingers that cross, or stand above each other, have no scale.
+        if apart.abs() < 8.0 || held == 0.0 || (apart > 0.0) != (held > 0.0) {
+            return Vec::new();
+        }
+        let unit = held / apart;
+        let start = self.held.0 - (a.0 - frame.plot.x) * unit;
+        vec![Effect::Window(Window { start, end: start + frame.plot.width * unit })]
+    }
+}
+
+/// The rectangle between two points, as far as it lies in the plot.
+fn band(a: (f64, f64), b: (f64, f64), plot: Area) -> Area {
+    let x0 = a.0.min(b.0).clamp(plot.x, plot.right());
+    let x1 = a.0.max(b.0).clamp(plot.x, plot.right());
+    let y0 = a.1.min(b.1).clamp(plot.y, plot.bottom());
+    let y1 = a.1.max(b.1).clamp(plot.y, plot.bottom());
+    Area { x: x0, y: y0, width: x1 - x0, height: y1 - y0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn w(start: f64, end: f64) -> Window {
+        Window { start, end }
+    }
+
+    fn frame() -> Frame {
+        Frame {
+            plot: Area { x: 100.0, y: 20.0, width: 1000.0, height: 400.0 },
+            window: w(2000.0, 3000.0),
+            extent: w(0.0, 10_000.0),
+            bytes: w(0.0, 4000.0),
+            fit: w(0.0, 4000.0),
+            is_height_free: false,
+        }
+    }
+
+    #[test]
+    fn a_wheel_zooms_where_it_points_and_pans_with_shift() {
+        let zoomed = wheel(&frame(), Wheel { at: (600.0, 100.0), dy: -240.0, ..Wheel::default() });
+        assert_eq!(zoomed, Effect::Window(w(2250.0, 2750.0)));
+        let panned = wheel(&frame(), Wheel { dy: 100.0, is_shift: true, ..Wheel::default() });
+        assert_eq!(panned, Effect::Window(w(2100.0, 3100.0)));
+        let sideways = wheel(&frame(), Wheel { dx: -100.0, dy: 3.0, ..Wheel::default() });
+        assert_eq!(sideways, Effect::Window(w(1900.0, 2900.0)));
+        let taller = Wheel { at: (600.0, 420.0), dy: -240.0, is_height: true, ..Wheel::default() };
+        assert_eq!(wheel(&frame(), taller), Effect::Bytes(Some(w(0.0, 2000.0))));
+        let out = Wheel { at: (600.0, 420.0), dy: 240.0, is_height: true, ..Wheel::default() };
+        assert_eq!(wheel(&frame(), out), Effect::Bytes(None));
+    }
+
+    #[test]
+    fn a_drag_pans_and_a_press_clicks() {
+        let mut gesture = Gesture::default();
+        assert_eq!(gesture.down(1, (300.0, 200.0), false, frame()), None);
+        assert_eq!(gesture.moved(1, (302.0, 200.0)), []);
+        assert_eq!(gesture.up(1, false), [Effect::Click((302.0, 200.0))]);
+
+        gesture.down(1, (300.0, 200.0), false, frame());
+        assert_eq!(gesture.moved(1, (400.0, 250.0)), [Effect::Window(w(1900.0, 2900.0))]);
+        assert!(gesture.is_busy());
+        assert_eq!(gesture.up(1, false), []);
+
+        let mut free = frame();
+        free.is_height_free = true;
+        free.bytes = w(1000.0, 2000.0);
+        gesture.down(1, (300.0, 200.0), false, free);
+        let effects = gesture.moved(1, (300.0, 240.0));
+        assert_eq!(effects, [Effect::Window(w(2000.0, 3000.0)), Effect::Bytes(Some(w(1100.0, 2100.0)))]);
+        assert_eq!(gesture.up(1, true), []);
+    }
+
+    #[test]
+    fn shift_draws_a_band_that_is_zoomed_into() {
+        let mut gesture = Gesture::default();
+        gesture.down(1, (300.0, 120.0), true, frame());
+        let area = Area { x: 200.0, y: 120.0, width: 100.0, height: 100.0 };
+        assert_eq!(gesture.moved(1, (200.0, 220.0)), [Effect::Band(Some(area))]);
+        assert_eq!(
+            gesture.up(1, false),
+            [Effect::Band(None), Effect::Window(w(2100.0, 2200.0)), Effect::Bytes(Some(w(2000.0, 3000.0)))]
+        );
+    }
+
+    #[test]
+    fn two_fingers_keep_what_is_under_them() {
+        let mut gesture = Gesture::default();
+        gesture.down(1, (300.0, 200.0), false, frame());
+        gesture.down(2, (500.0, 200.0), false, frame());
+        // Twice as far apart: half as long, and 2200 is still under the first finger.
+        assert_eq!(gesture.moved(2, (700.0, 200.0)), [Effect::Window(w(2100.0, 2600.0))]);
+        assert_eq!(gesture.up(1, false), []);
+        assert_eq!(gesture.moved(2, (900.0, 200.0)), []);
+        assert_eq!(gesture.up(2, false), []);
+    }
+
+    #[test]
+    fn the_lanes_above_and_below_move_the_cursor() {
+        let mut gesture = Gesture::default();
+        assert_eq!(gesture.down(1, (300.0, 5.0), false, frame()), Some(Effect::Scrub((300.0, 5.0))));
+        assert_eq!(gesture.moved(1, (350.0, 90.0)), [Effect::Scrub((350.0, 90.0))]);
+        assert_eq!(gesture.up(1, false), []);
+        assert_eq!(gesture.moved(1, (1.0, 1.0)), []);
+    }
+}

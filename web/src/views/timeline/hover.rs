@@ -1,0 +1,185 @@
+//! What is under the pointer, and the outline of a thing that is pointed at or selected.
+
+use shared::link::Selection;
+use shared::query::{Detail, Paint, Quads, Timeline};
+
+use crate::render::pick::pick;
+use crate::render::raster::Transform;
+use crate::render::shape::{Quad, iter};
+
+/// A thing on the timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thing {
+    /// A class: an index into the answer's.
+    Class(u32),
+    /// An allocation.
+    Allocation(u32),
+    /// Allocations too small to draw alone.
+    Sum(Paint),
+    /// What rounding loses, or what a filter holds back.
+    Rest,
+    /// Reserved, and in no active block.
+    Cached,
+    /// Nothing is reserved there.
+    Free,
+}
+
+/// What is under the pointer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hover {
+    /// The thing.
+    pub thing: Thing,
+    /// Its bytes in this column.
+    pub bytes: u64,
+    /// The column's position: the moment when most was requested in it.
+    pub position: u32,
+    /// What was requested then.
+    pub requested: u64,
+    /// What was active then, rounding included.
+    pub active: u64,
+    /// The most that was reserved in the column.
+    pub reserved: u64,
+}
+
+/// What an answer has at a device pixel; `None` outside of its columns.
+pub fn at(timeline: &Timeline, transform: Transform, pixel: (f64, f64)) -> Option<Hover> {
+    let unit = |(scale, offset): (f32, f32), at: f64| (at - f64::from(offset)) / f64::from(scale);
+    let column = unit(transform.x, pixel.0).floor();
+    if !(column >= 0.0 && column < timeline.top.len() as f64) {
+        return None;
+    }
+    let column = column as usize;
+    let (requested, active) = (*timeline.top.get(column)?, *timeline.active.get(column)?);
+    let (reserved, position) = (*timeline.reserved.get(column)?, *timeline.position.get(column)?);
+    let bytes = timeline.query.bytes.start + unit(transform.y, pixel.1);
+    let hover = |thing, bytes| Some(Hover { thing, bytes, position, requested, active, reserved });
+    // A thing that is thinner than a pixel can't be met exactly; one pixel beside it still counts.
+    if let Some((_, quad)) = pick(&timeline.quads, transform, pixel, 1.0) {
+        let height = f64::from(quad.y.1 - quad.y.0) as u64;
+        return hover(thing(timeline.detail, &quad), height);
+    }
+    if bytes < 0.0 || bytes >= reserved as f64 {
+        hover(Thing::Free, 0)
+    } else if bytes < active as f64 {
+        hover(Thing::Rest, active.saturating_sub(requested))
+    } else {
+        hover(Thing::Cached, reserved.saturating_sub(active))
+    }
+}
+
+fn thing(detail: Detail, quad: &Quad) -> Thing {
+    match detail {
+        _ if quad.id == Quads::NONE => Thing::Sum(quad.paint),
+        Detail::Classes => Thing::Class(quad.id),
+        Detail::Allocations => Thing::Allocation(quad.id),
+    }
+}
+
+impl Thing {
+    /// What a click on it selects.
+    pub fn selection(self, timeline: &Timeline) -> Selection {
+        match self {
+            Self::Class(i) => match timeline.classes.get(i as usize).and_then(|class| class.stack) {
+                Some(stack) => Selection::Site(stack),
+                None => Selection::Class(i),
+            },
+            Self::Allocation(id) => Selection::Allocation(id),
+            Self::Sum(_) | Self::Rest | Self::Cached | Self::Free => Selection::None,
+        }
+    }
+}
+
+/// The pieces of an answer that a selection or a hovered thing covers, from left to right.
+pub fn pieces(timeline: &Timeline, is_meant: impl Fn(&Quad) -> bool) -> Vec<Quad> {
+    let mut pieces: Vec<Quad> = iter(&timeline.quads).filter(|quad| is_meant(quad)).collect();
+    pieces.sort_by(|a, b| a.x.0.total_cmp(&b.x.0));
+    pieces
+}
+
+/// Whether a rectangle belongs to a selection.
+pub fn is_selected(timeline: &Timeline, selection: Selection, quad: &Quad) -> bool {
+    match (selection, timeline.detail) {
+        (Selection::Allocation(id), Detail::Allocations) => quad.id == id,
+        (Selection::Class(class), Detail::Classes) => quad.id == class,
+        (Selection::Site(stack), Detail::Classes) => {
+            timeline.classes.get(quad.id as usize).is_some_and(|class| class.stack == Some(stack))
+        }
+        (Selection::Site(stack), Detail::Allocations) => {
+            // Single allocations say which call site they are of by their colour, as far as it has one of its own.
+            let own = timeline.classes.iter().find(|class| class.stack == Some(stack)).map(|class| class.paint.base());
+            own.is_some_and(|paint| paint != Paint::OTHER && quad.paint.base() == paint)
+        }
+        _ => false,
+    }
+}
+
+/// Chains of pieces that touch, each as a closed line around it: along the upper edges, and back along the lower ones.
+pub fn outlines(pieces: &[Quad], point: impl Fn(f32, f32) -> (f64, f64)) -> Vec<Vec<(f64, f64)>> {
+    let mut outlines = Vec::new();
+    // Pieces of several things may interleave; each joins the chain that ends where it begins, at a height it shares.
+    let mut chains: Vec<Vec<Quad>> = Vec::new();
+    for piece in pieces {
+        let open = chains.iter_mut().rev().take(64).find(|chain| {
+            chain.last().is_some_and(|last| (last.x.1 - piece.x.0).abs() < 1e-3 && last.id == piece.id)
+        });
+        match open {
+            Some(chain) => chain.push(*piece),
+            None => chains.push(vec![*piece]),
+        }
+    }
+    for chain in chains {
+        let above = chain.iter().flat_map(|q| [point(q.x.0, q.y.1), point(q.x.1, q.y.1)]);
+        let below = chain.iter().rev().flat_map(|q| [point(q.x.1, q.y.0), point(q.x.0, q.y.0)]);
+        outlines.push(above.chain(below).collect());
+    }
+    outlines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bands::tests::answer;
+    use super::*;
+
+    /// Ten pixels a column and a byte; byte 0 at pixel 100.
+    const TRANSFORM: Transform = Transform { x: (10.0, 0.0), y: (-10.0, 100.0) };
+
+    #[test]
+    fn what_lies_under_the_pointer() {
+        let timeline = answer();
+        let check = |pixel, want: Option<(Thing, u64)>| {
+            assert_eq!(at(&timeline, TRANSFORM, pixel).map(|hover| (hover.thing, hover.bytes)), want, "{pixel:?}");
+        };
+        check((5.0, 90.0), Some((Thing::Class(0), 2)));
+        check((15.0, 65.0), Some((Thing::Class(1), 3)));
+        check((15.0, 45.0), Some((Thing::Rest, 1)));
+        check((15.0, 30.0), Some((Thing::Cached, 2)));
+        check((15.0, 5.0), Some((Thing::Free, 0)));
+        check((45.0, 90.0), None);
+        check((-1.0, 90.0), None);
+        let hover = at(&timeline, TRANSFORM, (25.0, 90.0)).unwrap();
+        assert_eq!((hover.position, hover.requested, hover.active, hover.reserved), (102, 5, 6, 9));
+    }
+
+    #[test]
+    fn clicks_select_call_sites_and_allocations() {
+        let timeline = answer();
+        assert_eq!(Thing::Class(1).selection(&timeline), Selection::Site(9));
+        assert_eq!(Thing::Allocation(5).selection(&timeline), Selection::Allocation(5));
+        assert_eq!(Thing::Cached.selection(&timeline), Selection::None);
+        let chosen = pieces(&timeline, |quad| is_selected(&timeline, Selection::Site(9), quad));
+        assert_eq!(chosen.len(), 1);
+        assert_eq!(chosen[0].x, (1.0, 3.0));
+    }
+
+    #[test]
+    fn a_staircase_has_one_outline() {
+        let step = |x, y, id| Quad { x, y, paint: Paint::OTHER, id };
+        let pieces = [step((0.0, 2.0), (1.0, 2.0), 1), step((2.0, 3.0), (0.0, 1.0), 1), step((5.0, 6.0), (0.0, 1.0), 1)];
+        let lines = outlines(&pieces, |x, y| (f64::from(x), f64::from(y)));
+        assert_eq!(lines.len(), 2);
+        assert_eq!(
+            lines[0],
+            [(0.0, 2.0), (2.0, 2.0), (2.0, 1.0), (3.0, 1.0), (3.0, 0.0), (2.0, 0.0), (2.0, 1.0), (0.0, 1.0)]
+        );
+    }
+}

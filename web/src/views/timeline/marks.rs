@@ -1,0 +1,298 @@
+//! Lines and words over the timeline: axes, out-of-memory flags, annotations, the peak, the cursor.
+
+use shared::query::{Axis, Window};
+use shared::units::Bytes;
+
+use super::gesture::Frame;
+use crate::render::canvas::Size;
+use crate::render::palette::Palette;
+use crate::render::pen::{Align, Area, Pen, Type, fit};
+use crate::render::scale::Scale;
+use crate::render::ticks;
+
+/// Room for the labels of bytes.
+const GUTTER: f64 = 68.0;
+/// The cursor's lane above the shapes, with the flags.
+const LANE: f64 = 20.0;
+/// The strip of annotations, where there are some.
+const STRIP: f64 = 16.0;
+/// Room for the labels of the x axis.
+const FOOT: f64 = 24.0;
+const RIGHT: f64 = 12.0;
+
+/// An out-of-memory event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Oom {
+    /// Its coordinate.
+    pub x: f64,
+    /// The position right after it.
+    pub position: u32,
+    /// Bytes that could not be had.
+    pub bytes: u64,
+}
+
+/// What is marked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Marks {
+    /// The cursor's coordinate.
+    pub cursor: Option<f64>,
+    /// Out-of-memory events, from left to right.
+    pub ooms: Vec<Oom>,
+    /// Annotated spans.
+    pub annotations: Vec<(Window, String)>,
+    /// Coordinate of the largest requested total, and the bytes.
+    pub peak: Option<(f64, u64)>,
+    /// When the selected allocation lived.
+    pub lifetime: Option<Window>,
+}
+
+/// Where the shapes are, on whole device pixels.
+pub fn plot(size: Size, has_annotations: bool) -> Area {
+    let ratio = if size.ratio > 0.0 { size.ratio } else { 1.0 };
+    let snap = |value: f64| (value * ratio).round() / ratio;
+    let top = snap(if has_annotations { LANE + STRIP } else { LANE });
+    let left = snap(GUTTER);
+    Area {
+        x: left,
+        y: top,
+        width: snap((size.width - left - RIGHT).max(0.0)),
+        height: snap((size.height - top - FOOT).max(0.0)),
+    }
+}
+
+/// Everything that is drawn under what is pointed at or selected: axes, annotations, flags, the peak.
+pub fn below(pen: &mut dyn Pen, frame: &Frame, axis: Axis, marks: &Marks, palette: &Palette) {
+    height_axis(pen, frame, palette);
+    x_axis(pen, frame, axis, palette);
+    annotations(pen, frame, &marks.annotations, palette);
+    peak(pen, frame, marks.peak, palette);
+    flags(pen, frame, &marks.ooms, palette);
+}
+
+/// Everything that is drawn last: when the selected allocation lived, and the cursor.
+pub fn above(pen: &mut dyn Pen, frame: &Frame, marks: &Marks, palette: &Palette) {
+    let (x, plot) = (frame.x(), frame.plot);
+    if let Some(life) = marks.lifetime {
+        let from = x.pixel(life.start).max(plot.x);
+        let to = x.pixel(life.end).min(plot.right()).max(from + 2.0);
+        if from < plot.right() && to > plot.x {
+            let bar = Area { x: from, y: plot.bottom() - 3.0, width: to - from, height: 3.0 };
+            pen.fill(bar, palette.background.into());
+            pen.fill(Area { y: bar.y + 1.0, height: 2.0, ..bar }, palette.accent.into());
+        }
+    }
+    if let Some(at) = marks.cursor.map(|cursor| x.pixel(cursor)).filter(|at| is_across(*at, plot)) {
+        pen.vertical(at, plot.y - 8.0, plot.bottom() + 4.0, palette.accent.into());
+        let top = plot.y - 10.0;
+        pen.polygon(&[(at - 4.5, top), (at + 5.5, top), (at + 5.5, top + 5.0), (at + 0.5, top + 10.0), (at - 4.5, top + 5.0)], palette.accent.into());
+    }
+}
+
+fn is_across(at: f64, plot: Area) -> bool {
+    at >= plot.x - 0.5 && at <= plot.right() + 0.5
+}
+
+fn height_axis(pen: &mut dyn Pen, frame: &Frame, palette: &Palette) {
+    let (y, plot) = (frame.y(), frame.plot);
+    for tick in ticks::bytes(frame.bytes, plot.height / 44.0) {
+        let at = y.pixel(tick.at);
+        pen.horizontal(at, plot.x, plot.right(), false, palette.text.at(0.09));
+        pen.text(&tick.label, (plot.x - 8.0, at), Align::End, Type::Label, palette.text_dim.into());
+    }
+}
+
+fn x_axis(pen: &mut dyn Pen, frame: &Frame, axis: Axis, palette: &Palette) {
+    let (x, plot) = (frame.x(), frame.plot);
+    pen.horizontal(plot.bottom(), plot.x, plot.right(), false, palette.line.into());
+    let name = match axis {
+        Axis::Time => "time",
+        Axis::Event => "event",
+    };
+    let middle = plot.bottom() + 13.0;
+    pen.text(name, (plot.x - 8.0, middle), Align::End, Type::Label, palette.text_dim.into());
+    let marks = match axis {
+        Axis::Time => ticks::time(frame.window, plot.width / 96.0),
+        Axis::Event => ticks::events(frame.window, plot.width / 96.0),
+    };
+    for tick in marks {
+        let at = x.pixel(tick.at);
+        pen.vertical(at, plot.bottom(), plot.bottom() + 4.0, palette.text_dim.at(0.6));
+        // The outermost labels stay inside.
+        let width = pen.text_width(&tick.label, Type::Label);
+        let label = at.clamp(plot.x + width / 2.0, (plot.right() + RIGHT - 2.0 - width / 2.0).max(plot.x + width / 2.0));
+        pen.text(&tick.label, (label, middle), Align::Middle, Type::Label, palette.text_dim.into());
+    }
+}
+
+fn annotations(pen: &mut dyn Pen, frame: &Frame, spans: &[(Window, String)], palette: &Palette) {
+    let (x, plot) = (frame.x(), frame.plot);
+    let top = plot.y - STRIP;
+    for (i, (span, name)) in spans.iter().enumerate() {
+        let (from, to) = (x.pixel(span.start).max(plot.x), x.pixel(span.end).min(plot.right()));
+        if to <= plot.x || from >= plot.right() {
+            continue;
+        }
+        let area = Area { x: from, y: top, width: (to - from).max(1.0), height: STRIP - 2.0 };
+        pen.fill(area, palette.text.at(if i % 2 == 0 { 0.10 } else { 0.16 }));
+        pen.vertical(from, top, plot.y - 2.0, palette.text_dim.at(0.5));
+        if let Some(text) = fit(pen, name, Type::Label, area.width - 8.0) {
+            pen.text(&text, (from + 4.0, top + area.height / 2.0), Align::Start, Type::Label, palette.text_dim.into());
+        }
+    }
+}
+
+fn peak(pen: &mut dyn Pen, frame: &Frame, peak: Option<(f64, u64)>, palette: &Palette) {
+    let plot = frame.plot;
+    let Some((at, bytes)) = peak else { return };
+    let (x, y) = (frame.x().pixel(at), frame.y().pixel(bytes as f64));
+    if !is_across(x, plot) || y < plot.y - 0.5 || y > plot.bottom() {
+        return;
+    }
+    pen.polygon(&[(x - 3.5, y - 6.0), (x + 4.5, y - 6.0), (x + 0.5, y - 1.0)], palette.text.into());
+    let text = ["peak ", &Bytes(bytes).to_string()].concat();
+    let width = pen.text_width(&text, Type::Strong) + 8.0;
+    // Above the mark where there is room, beside it otherwise; always inside the plot.
+    let left = (x - width / 2.0).clamp(plot.x + 2.0, (plot.right() - width - 2.0).max(plot.x + 2.0));
+    let middle = if y - 16.0 > plot.y + 8.0 { y - 16.0 } else { (y + 12.0).max(plot.y + 10.0) };
+    pen.fill(Area { x: left, y: middle - 8.0, width, height: 16.0 }, palette.background.at(0.85));
+    pen.text(&text, (left + 4.0, middle), Align::Start, Type::Strong, palette.text.into());
+}
+
+fn flags(pen: &mut dyn Pen, frame: &Frame, ooms: &[Oom], palette: &Palette) {
+    let (x, plot) = (frame.x(), frame.plot);
+    // One label for flags that stand close together: it counts them.
+    let mut groups: Vec<(f64, usize, u64)> = Vec::new();
+    for oom in ooms {
+        let at = x.pixel(oom.x);
+        if !is_across(at, plot) {
+            continue;
+        }
+        pen.vertical(at, 4.0, plot.bottom(), palette.oom.at(0.85));
+        pen.polygon(&[(at, 3.0), (at + 9.0, 6.5), (at, 10.0)], palette.oom.into());
+        match groups.last_mut() {
+            Some((first, count, bytes)) if at - *first < LABEL_ROOM => {
+                *count += 1;
+                *bytes = (*bytes).max(oom.bytes);
+            }
+            _ => groups.push((at, 1, oom.bytes)),
+        }
+    }
+    for (i, (at, count, bytes)) in groups.iter().enumerate() {
+        let size = Bytes(*bytes).to_string();
+        let text = match count {
+            1 => ["out of memory, ", &size].concat(),
+            n => [&n.to_string(), " × out of memory, ", &size].concat(),
+        };
+        let width = pen.text_width(&text, Type::Strong);
+        let room_right = groups.get(i + 1).map_or(plot.right() + RIGHT, |next| next.0) - (at + 12.0);
+        let room_left = at - 6.0 - i.checked_sub(1).and_then(|before| groups.get(before)).map_or(plot.x, |b| b.0 + 12.0);
+        if width <= room_right {
+            pen.text(&text, (at + 12.0, 7.0), Align::Start, Type::Strong, palette.oom.into());
+        } else if width <= room_left {
+            pen.text(&text, (at - 5.0, 7.0), Align::End, Type::Strong, palette.oom.into());
+        }
+    }
+}
+
+/// Flags closer than this share a label.
+const LABEL_ROOM: f64 = 24.0;
+
+/// The out-of-memory flag at a point, if there is one.
+pub fn flag_at(ooms: &[Oom], x: Scale, plot: Area, point: (f64, f64)) -> Option<&Oom> {
+    if point.1 > plot.y {
+        return None;
+    }
+    let hit = |oom: &&Oom| (-3.0..=12.0).contains(&(point.0 - x.pixel(oom.x)));
+    ooms.iter().rev().find(hit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::pen::log::PenLog;
+
+    fn frame() -> Frame {
+        let window = Window { start: 0.0, end: 1000.0 };
+        let bytes = Window { start: 0.0, end: 4.0 * 1_073_741_824.0 };
+        Frame {
+            plot: plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, false),
+            window,
+            extent: window,
+            bytes,
+            fit: bytes,
+            is_height_free: false,
+        }
+    }
+
+    fn drawn(marks: &Marks) -> Vec<String> {
+        let mut log = PenLog::default();
+        let palette = Palette::dark();
+        below(&mut log, &frame(), Axis::Event, marks, &palette);
+        above(&mut log, &frame(), marks, &palette);
+        log.0
+    }
+
+    #[test]
+    fn axes_say_what_they_count() {
+        let log = drawn(&Marks::default());
+        let texts: Vec<&str> = log.iter().filter_map(|line| line.strip_prefix("text ")).collect();
+        assert_eq!(
+            texts,
+            [
+                "\"0\" at 60,220 End",
+                "\"1 GiB\" at 60,170 End",
+                "\"2 GiB\" at 60,120 End",
+                "\"3 GiB\" at 60,70 End",
+                "\"4 GiB\" at 60,20 End",
+                "\"event\" at 60,233 End",
+                "\"0\" at 71,233 Middle",
+                "\"200\" at 168,233 Middle",
+                "\"400\" at 268,233 Middle",
+                "\"600\" at 368,233 Middle",
+                "\"800\" at 468,233 Middle",
+                "\"1,000\" at 563,233 Middle",
+            ]
+        );
+    }
+
+    #[test]
+    fn flags_stand_over_the_peak_and_the_cursor_over_all() {
+        let gib = 1_073_741_824;
+        let oom = |x: f64| Oom { x, position: x as u32, bytes: 2 * gib };
+        let log = drawn(&Marks {
+            cursor: Some(400.0),
+            ooms: vec![oom(300.0), oom(310.0), oom(700.0), oom(5000.0)],
+            peak: Some((500.0, 3 * gib)),
+            lifetime: Some(Window { start: 100.0, end: 200.0 }),
+            ..Marks::default()
+        });
+        let red = Palette::dark().oom.css();
+        let order: Vec<usize> = ["peak 3.00 GiB", &format!("vertical 218 from 4 to 220 {red}"), "2 × out of memory", "fill 118,218 50x2", "vertical 268"]
+            .iter()
+            .map(|part| log.iter().position(|line| line.contains(part)).unwrap_or_else(|| panic!("{part}: {log:#?}")))
+            .collect();
+        assert!(order.is_sorted(), "{order:?}");
+        assert_eq!(log.iter().filter(|line| line.contains("out of memory")).count(), 2);
+        assert_eq!(log.iter().filter(|line| line.starts_with("vertical") && line.ends_with(&red)).count(), 3);
+    }
+
+    #[test]
+    fn annotations_are_named_where_there_is_room() {
+        let span = |start, end, name: &str| (Window { start, end }, name.to_owned());
+        let spans = vec![span(0.0, 300.0, "iteration 1"), span(300.0, 310.0, "iteration 2"), span(900.0, 2000.0, "late")];
+        let log = drawn(&Marks { annotations: spans, ..Marks::default() });
+        assert!(log.iter().any(|line| line.contains("\"iteration 1\"")));
+        assert!(!log.iter().any(|line| line.contains("iteration 2")));
+        assert!(log.iter().any(|line| line.contains("\"late\"")));
+    }
+
+    #[test]
+    fn flags_can_be_hit() {
+        let ooms = [Oom { x: 100.0, position: 7, bytes: 1 }];
+        let frame = frame();
+        let hit = |x, y| flag_at(&ooms, frame.x(), frame.plot, (x, y)).map(|oom| oom.position);
+        assert_eq!(hit(120.0, 6.0), Some(7));
+        assert_eq!(hit(120.0, 60.0), None);
+        assert_eq!(hit(200.0, 6.0), None);
+    }
+}

@@ -1,0 +1,233 @@
+//! The timeline's picture: the last answer, drawn where it belongs in the window of this moment, and what is marked on
+//! it. While a gesture outruns the answers the last one is stretched; the next one replaces it.
+
+use std::rc::Rc;
+
+use shared::link::Selection;
+use shared::query::{Answer, Axis, Detail, Timeline, Window};
+
+use super::gesture::Frame;
+use super::hover::{self, Hover, Thing, is_selected, outlines, pieces};
+use super::marks::{self, Marks};
+use super::bands;
+use crate::render::canvas::{Picture, Size};
+use crate::render::painter::Painter;
+use crate::render::palette::Palette;
+use crate::render::pen::{Area, Pen};
+use crate::render::raster::{Pixels, Transform};
+use crate::render::shape::{Quad, Shape};
+
+/// What the component says is to be seen.
+pub struct Scene {
+    /// The answer to draw.
+    pub answer: Rc<Answer>,
+    /// The theme's colours.
+    pub palette: Rc<Palette>,
+    /// What is in view, and where.
+    pub frame: Frame,
+    /// The x axis.
+    pub axis: Axis,
+    /// What is marked.
+    pub marks: Marks,
+    /// What is selected.
+    pub selection: Selection,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct TimelinePicture {
+    /// What is to be seen; nothing until the first answer.
+    pub scene: Option<Scene>,
+    /// What is pointed at.
+    pub hover: Option<Thing>,
+    /// The rubber band.
+    pub band: Option<Area>,
+    shapes: Vec<Shape>,
+    made_of: Option<(Rc<Answer>, Rc<Palette>)>,
+    revision: u64,
+}
+
+impl Scene {
+    /// The answer, if it is a timeline for this axis.
+    pub fn timeline(&self) -> Option<&Timeline> {
+        match self.answer.as_ref() {
+            Answer::Timeline(timeline) if timeline.query.axis == self.axis => Some(timeline),
+            _ => None,
+        }
+    }
+
+    /// From columns and bytes of the answer to device pixels.
+    pub fn transform(&self, timeline: &Timeline, ratio: f64) -> Transform {
+        let (frame, query) = (&self.frame, &timeline.query);
+        let x = along(query.window, f64::from(query.columns.max(1)), frame.window, frame.plot.x * ratio, frame.plot.width * ratio);
+        let per_byte = -frame.plot.height * ratio / frame.bytes.length().max(1.0);
+        let bottom = frame.plot.bottom() * ratio;
+        let y = (per_byte as f32, (bottom + (query.bytes.start - frame.bytes.start) * per_byte) as f32);
+        Transform { x, y }
+    }
+
+    /// What is at a point in CSS pixels.
+    pub fn at(&self, point: (f64, f64), ratio: f64) -> Option<Hover> {
+        let timeline = self.timeline()?;
+        let inside = point.0 >= self.frame.plot.x && point.0 < self.frame.plot.right();
+        let transform = self.transform(timeline, ratio);
+        // The centre of the device pixel that the point is in.
+        let centre = |v: f64| (v * ratio).floor() + 0.5;
+        if inside { hover::at(timeline, transform, (centre(point.0), centre(point.1))) } else { None }
+    }
+}
+
+/// Scale and offset that bring columns of an asked window to pixels of a view. At rest a column is a pixel, exactly.
+fn along(asked: Window, columns: f64, view: Window, from: f64, pixels: f64) -> (f32, f32) {
+    let unit = view.length() / pixels.max(1.0);
+    let unit = if unit > 0.0 { unit } else { 1.0 };
+    let mut scale = asked.length() / columns / unit;
+    let mut offset = from + (asked.start - view.start) / unit;
+    if (scale - 1.0).abs() * columns < 0.05 && (offset - offset.round()).abs() < 0.05 {
+        scale = 1.0;
+        offset = offset.round();
+    }
+    (scale as f32, offset as f32)
+}
+
+impl Picture for TimelinePicture {
+    fn draw(&mut self, painter: &mut dyn Painter, pen: &mut dyn Pen, size: Size) -> bool {
+        let Some(scene) = &self.scene else { return true };
+        let Some(timeline) = scene.timeline() else {
+            // The axis has just been switched: what there is belongs to the other one.
+            marks::below(pen, &scene.frame, scene.axis, &Marks::default(), &scene.palette);
+            return painter.paint(scene.palette.background, NOTHING, Pixels::default());
+        };
+        let is_made = self.made_of.as_ref().is_some_and(|(answer, palette)| {
+            Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette)
+        });
+        if !is_made {
+            self.shapes = bands::shapes(timeline, &scene.palette);
+            self.made_of = Some((Rc::clone(&scene.answer), Rc::clone(&scene.palette)));
+            self.revision += 1;
+        }
+        if painter.revision() != self.revision {
+            painter.set_shapes(&self.shapes, self.revision);
+        }
+        let plot = scene.frame.plot;
+        let device = |v: f64| (v * size.ratio).round() as i32;
+        let clip =
+            Pixels { x0: device(plot.x), y0: device(plot.y), x1: device(plot.right()), y1: device(plot.bottom()) };
+        let transform = scene.transform(timeline, size.ratio);
+        if !painter.paint(scene.palette.background, transform, clip) {
+            return false;
+        }
+        marks::below(pen, &scene.frame, scene.axis, &scene.marks, &scene.palette);
+        let over = Over { scene, timeline, transform, ratio: size.ratio };
+        if let Some(thing) = self.hover {
+            over.hovered(pen, thing);
+        }
+        over.selected(pen);
+        marks::above(pen, &scene.frame, &scene.marks, &scene.palette);
+        if let Some(band) = self.band {
+            pen.fill(band, scene.palette.accent.at(0.14));
+            pen.outline(band, 1.0, scene.palette.accent.into());
+        }
+        true
+    }
+}
+
+const NOTHING: Transform = Transform { x: (1.0, 0.0), y: (1.0, 0.0) };
+
+/// More pieces than this say the same as the first: a shade that covers them would only cost time.
+const MOST_PIECES: usize = 6000;
+
+/// Draws on top of the shapes of an answer.
+struct Over<'a> {
+    scene: &'a Scene,
+    timeline: &'a Timeline,
+    transform: Transform,
+    ratio: f64,
+}
+
+impl Over<'_> {
+    fn hovered(&self, pen: &mut dyn Pen, thing: Thing) {
+        let is_meant = |quad: &Quad| match (thing, self.timeline.detail) {
+            (Thing::Class(id), Detail::Classes) | (Thing::Allocation(id), Detail::Allocations) => quad.id == id,
+            _ => false,
+        };
+        let ink = self.scene.palette.text;
+        for line in self.outlines(is_meant) {
+            pen.polygon(&line, ink.at(0.22));
+            if self.timeline.detail == Detail::Allocations {
+                pen.contour(&line, 1.0, ink.at(0.9));
+            }
+        }
+    }
+
+    fn selected(&self, pen: &mut dyn Pen) {
+        if self.scene.selection == Selection::None {
+            return;
+        }
+        let palette = &self.scene.palette;
+        for line in self.outlines(|quad| is_selected(self.timeline, self.scene.selection, quad)) {
+            pen.polygon(&line, palette.accent.at(0.16));
+            pen.contour(&line, 3.0, palette.background.at(0.75));
+            pen.contour(&line, 1.5, palette.text.into());
+        }
+    }
+
+    fn outlines(&self, is_meant: impl Fn(&Quad) -> bool) -> Vec<Vec<(f64, f64)>> {
+        let plot = self.scene.frame.plot;
+        let point = |x: f32, y: f32| {
+            let x = f64::from((x * self.transform.x.0 + self.transform.x.1).round()) / self.ratio;
+            let y = f64::from((y * self.transform.y.0 + self.transform.y.1).round()) / self.ratio;
+            (x.clamp(plot.x, plot.right()), y.clamp(plot.y, plot.bottom()))
+        };
+        let is_in_view = |quad: &Quad| {
+            let (left, right) = (point(quad.x.0, 0.0).0, point(quad.x.1, 0.0).0);
+            right > plot.x && left < plot.right()
+        };
+        let mut pieces = pieces(self.timeline, |quad| is_meant(quad) && is_in_view(quad));
+        pieces.truncate(MOST_PIECES);
+        outlines(&pieces, point)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bands::tests::answer;
+    use super::*;
+
+    fn scene(window: Window) -> Scene {
+        let plot = Area { x: 10.0, y: 5.0, width: 4.0, height: 20.0 };
+        let bytes = Window { start: 0.0, end: 10.0 };
+        Scene {
+            answer: Rc::new(Answer::Timeline(answer())),
+            palette: Rc::new(Palette::dark()),
+            frame: Frame { plot, window, extent: window, bytes, fit: bytes, is_height_free: false },
+            axis: Axis::Event,
+            marks: Marks::default(),
+            selection: Selection::None,
+        }
+    }
+
+    #[test]
+    fn at_rest_a_column_is_a_pixel_and_in_a_gesture_it_is_stretched() {
+        let rest = scene(Window { start: 100.0, end: 104.0 });
+        let timeline = rest.timeline().unwrap();
+        assert_eq!(rest.transform(timeline, 1.0), Transform { x: (1.0, 10.0), y: (-2.0, 25.0) });
+        let zoomed = scene(Window { start: 101.0, end: 103.0 });
+        assert_eq!(zoomed.transform(timeline, 1.0).x, (2.0, 8.0));
+        assert_eq!(zoomed.transform(timeline, 2.0), Transform { x: (4.0, 16.0), y: (-4.0, 50.0) });
+    }
+
+    #[test]
+    fn points_meet_things() {
+        let rest = scene(Window { start: 100.0, end: 104.0 });
+        assert_eq!(rest.at((11.4, 17.0), 1.0).map(|hover| (hover.thing, hover.position)), Some((Thing::Class(1), 101)));
+        assert_eq!(rest.at((9.0, 17.0), 1.0), None);
+    }
+
+    #[test]
+    fn an_answer_for_the_other_axis_is_not_drawn() {
+        let mut other = scene(Window { start: 100.0, end: 104.0 });
+        other.axis = Axis::Time;
+        assert!(other.timeline().is_none());
+    }
+}

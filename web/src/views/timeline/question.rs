@@ -1,0 +1,193 @@
+//! Which question the timeline asks for what is in view.
+//!
+//! A question covers more than the window, so that a pan shows something at once, and its columns are the device pixels
+//! of the view: drawn at rest, every column is exactly one pixel wide, and no peak falls between two. As long as the
+//! last question still serves, it is asked again unchanged (and that costs nothing).
+
+use shared::query::{Axis, ColorBy, TimelineQuery, Window};
+
+/// What is in view, and on how many device pixels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lens {
+    /// The x axis.
+    pub axis: Axis,
+    /// The part of it in view.
+    pub window: Window,
+    /// All of it.
+    pub extent: Window,
+    /// Device pixels across.
+    pub columns: u32,
+    /// The part of the height in view, in bytes.
+    pub bytes: Window,
+    /// Device pixels down.
+    pub rows: u32,
+    /// Colours and order.
+    pub color_by: ColorBy,
+    /// The chips.
+    pub filter: Vec<String>,
+    /// The term that highlights.
+    pub highlight: Option<String>,
+}
+
+/// How far columns may lie beside pixels before it is worth asking again, in pixels.
+const PHASE_SLACK: f64 = 0.02;
+
+impl Lens {
+    /// The question to ask, given the one asked before. `None` while there is nothing to draw on.
+    pub fn question(&self, last: Option<&TimelineQuery>) -> Option<TimelineQuery> {
+        if self.columns == 0 || self.rows == 0 || self.window.length() <= 0.0 || self.extent.length() <= 0.0 {
+            return None;
+        }
+        if let Some(last) = last.filter(|last| self.is_served_by(last)) {
+            return Some(last.clone());
+        }
+        let unit = self.window.length() / f64::from(self.columns);
+        let margin = |room: f64| (room / unit).ceil().clamp(0.0, f64::from(self.columns / 2));
+        let left = margin(self.window.start - self.extent.start);
+        let right = margin(self.extent.end - self.window.end);
+        Some(TimelineQuery {
+            axis: self.axis,
+            window: Window { start: self.window.start - left * unit, end: self.window.end + right * unit },
+            columns: self.columns + left as u32 + right as u32,
+            bytes: self.bytes,
+            rows: self.rows,
+            color_by: self.color_by,
+            filter: self.filter.clone(),
+            highlight: self.highlight.clone(),
+        })
+    }
+
+    fn is_served_by(&self, last: &TimelineQuery) -> bool {
+        let is_alike = last.axis == self.axis
+            && last.bytes == self.bytes
+            && last.rows == self.rows
+            && last.color_by == self.color_by
+            && last.filter == self.filter
+            && last.highlight == self.highlight
+            && last.columns > 0;
+        if !is_alike {
+            return false;
+        }
+        let unit = self.window.length() / f64::from(self.columns);
+        let asked_unit = last.window.length() / f64::from(last.columns);
+        let offset = (self.window.start - last.window.start) / unit;
+        // Over the width of the view the two must not drift apart by a visible part of a pixel.
+        let is_aligned = (asked_unit / unit - 1.0).abs() * f64::from(last.columns) < PHASE_SLACK
+            && (offset - offset.round()).abs() < PHASE_SLACK;
+        let reserve = self.window.length() / 8.0;
+        is_aligned
+            && last.window.start <= (self.window.start - reserve).max(self.extent.start) + unit * PHASE_SLACK
+            && last.window.end >= (self.window.end + reserve).min(self.extent.end) - unit * PHASE_SLACK
+    }
+}
+
+/// The height to show for the largest value in view: a little more, in steps, so that it changes seldom.
+pub fn fitting_height(largest: u64) -> Window {
+    let wanted = (largest as f64 * 1.04).max(4096.0);
+    let step = wanted.log2().floor().exp2() / 16.0;
+    Window { start: 0.0, end: (wanted / step).ceil() * step }
+}
+
+/// The largest of values that stand for columns of a question, over the columns in view. `None` when not all of the
+/// view is among them: the largest might be elsewhere.
+pub fn largest_in_view(values: &[u64], query: &TimelineQuery, view: Window, extent: Window) -> Option<u64> {
+    if values.is_empty() || query.columns == 0 {
+        return None;
+    }
+    let unit = query.window.length() / f64::from(query.columns);
+    let (start, end) = (view.start.max(extent.start), view.end.min(extent.end));
+    if start < query.window.start - unit || end > query.window.end + unit {
+        return None;
+    }
+    let column = |x: f64| ((x - query.window.start) / unit).max(0.0) as usize;
+    let first = column(start).min(values.len() - 1);
+    let last = column(end).clamp(first, values.len() - 1);
+    values[first..=last].iter().copied().max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lens(start: f64, end: f64) -> Lens {
+        Lens {
+            axis: Axis::Event,
+            window: Window { start, end },
+            extent: Window { start: 0.0, end: 10_000.0 },
+            columns: 1000,
+            bytes: Window { start: 0.0, end: 4096.0 },
+            rows: 500,
+            color_by: ColorBy::Site,
+            filter: Vec::new(),
+            highlight: None,
+        }
+    }
+
+    #[test]
+    fn the_whole_trace_is_asked_for_as_it_is() {
+        let query = lens(0.0, 10_000.0).question(None).unwrap();
+        assert_eq!((query.window, query.columns), (Window { start: 0.0, end: 10_000.0 }, 1000));
+    }
+
+    #[test]
+    fn half_a_view_more_on_both_sides_but_not_past_the_ends() {
+        let query = lens(1000.0, 2000.0).question(None).unwrap();
+        assert_eq!((query.window, query.columns), (Window { start: 500.0, end: 2500.0 }, 2000));
+        let query = lens(100.0, 1100.0).question(None).unwrap();
+        assert_eq!((query.window, query.columns), (Window { start: 0.0, end: 1600.0 }, 1600));
+    }
+
+    #[test]
+    fn a_pan_by_whole_pixels_asks_nothing_new_until_the_margin_is_used() {
+        let first = lens(4000.0, 5000.0).question(None).unwrap();
+        let again = |start: f64, end: f64| lens(start, end).question(Some(&first)).unwrap() == first;
+        assert!(again(4100.0, 5100.0));
+        assert!(again(3700.0, 4700.0));
+        assert!(!again(4450.0, 5450.0), "the margin is nearly used up");
+        assert!(!again(4100.5, 5100.5), "columns would lie between pixels");
+        assert!(!again(4000.0, 4900.0), "another scale");
+        let mut other = lens(4000.0, 5000.0);
+        other.filter = vec![">1MiB".to_owned()];
+        assert_ne!(other.question(Some(&first)).unwrap(), first);
+    }
+
+    #[test]
+    fn columns_are_the_pixels_of_the_view() {
+        let (start, end) = (1234.5, 1500.25);
+        let query = lens(start, end).question(None).unwrap();
+        let unit = query.window.length() / f64::from(query.columns);
+        let offset = (start - query.window.start) / unit;
+        assert!((unit - (end - start) / 1000.0).abs() < 1e-9);
+        assert!((offset - offset.round()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn nothing_to_draw_on_nothing_to_ask() {
+        let mut none = lens(0.0, 10.0);
+        none.columns = 0;
+        assert_eq!(none.question(None), None);
+        assert_eq!(lens(5.0, 5.0).question(None), None);
+    }
+
+    #[test]
+    fn heights_come_in_steps() {
+        let gib = 1u64 << 30;
+        assert_eq!(fitting_height(80 * gib).end, 84.0 * gib as f64);
+        assert_eq!(fitting_height(79 * gib).end, 84.0 * gib as f64);
+        assert!(fitting_height(0).length() > 0.0);
+        assert!(fitting_height(u64::MAX).end.is_finite());
+    }
+
+    #[test]
+    fn the_largest_counts_what_is_in_view_only() {
+        let query = lens(0.0, 10_000.0).question(None).unwrap();
+        let values: Vec<u64> = (0..1000).collect();
+        let view = |start, end| largest_in_view(&values, &query, Window { start, end }, query.window);
+        assert_eq!(view(0.0, 10_000.0), Some(999));
+        assert_eq!(view(100.0, 200.0), Some(20));
+        assert_eq!(view(-50.0, 200.0), Some(20));
+        let later = TimelineQuery { window: Window { start: 500.0, end: 1500.0 }, ..query.clone() };
+        let whole = Window { start: 0.0, end: 10_000.0 };
+        assert_eq!(largest_in_view(&values, &later, Window { start: 0.0, end: 600.0 }, whole), None);
+    }
+}

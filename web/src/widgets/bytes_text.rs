@@ -1,0 +1,40 @@
+//! A number of bytes, short to read and exact on hover and on copy.
+
+use shared::units::Bytes;
+use web_sys::Element;
+use yew::prelude::*;
+
+use super::copy::copy_text;
+
+/// Properties of [`BytesText`].
+#[derive(Properties, PartialEq)]
+pub struct BytesTextProps {
+    /// The number.
+    pub bytes: u64,
+}
+
+/// `61.2 GiB`, with `65,712,455,680 bytes` on hover.
+#[component]
+pub fn BytesText(props: &BytesTextProps) -> Html {
+    let bytes = Bytes(props.bytes);
+    html! { <span class="bytes" title={bytes.exact()} data-bytes={props.bytes.to_string()}>{ bytes.to_string() }</span> }
+}
+
+/// For a region that holds [`BytesText`]: when exactly one number is selected and copied, its exact count is copied.
+pub fn copy_exact() -> Callback<Event> {
+    Callback::from(|event: Event| {
+        let Some(selection) = web_sys::window().and_then(|w| w.get_selection().ok().flatten()) else { return };
+        let Some(anchor) = selection.anchor_node().and_then(|node| node.parent_element()) else { return };
+        let (text, shown) = (String::from(selection.to_string()), anchor.text_content().unwrap_or_default());
+        if text.trim() == shown.trim()
+            && let Some(bytes) = exact_of(&anchor)
+            && copy_text(&bytes)
+        {
+            event.prevent_default();
+        }
+    })
+}
+
+fn exact_of(element: &Element) -> Option<String> {
+    element.get_attribute("data-bytes")
+}

@@ -1,0 +1,111 @@
+//! A dialog over the page, with the focus kept inside it.
+
+use wasm_bindgen::JsCast;
+use web_sys::{Element, HtmlElement};
+use yew::prelude::*;
+
+use super::icon::{Icon, Symbol};
+use crate::browser::document;
+
+/// What can have the focus in a dialog.
+const FOCUSABLE: &str = "button, input, select, textarea, a[href], [tabindex='0']";
+
+/// Properties of [`Modal`].
+#[derive(Properties, PartialEq)]
+pub struct ModalProps {
+    /// Its name.
+    pub title: AttrValue,
+    /// Whether the name is only for screen readers.
+    #[prop_or_default]
+    pub is_title_hidden: bool,
+    /// Called when it is to be closed.
+    pub on_close: Callback<()>,
+    /// Its class.
+    pub class: AttrValue,
+    /// Its test id.
+    pub test_id: AttrValue,
+    /// What it holds. An element with `data-autofocus` gets the focus first.
+    pub children: Html,
+}
+
+/// A dialog. Tab goes round inside it; a click beside it closes it, and Esc does through the command of that key. The
+/// focus then goes back to where it was.
+#[component]
+pub fn Modal(props: &ModalProps) -> Html {
+    let node = use_node_ref();
+    {
+        let node = node.clone();
+        use_effect_with((), move |()| {
+            let before = document().active_element().and_then(|e| e.dyn_into::<HtmlElement>().ok());
+            if let Some(dialog) = node.cast::<Element>() {
+                let first = dialog.query_selector("[data-autofocus]").ok().flatten();
+                let first = first.unwrap_or(dialog).dyn_into::<HtmlElement>().ok();
+                if let Some(first) = first {
+                    let _ = first.focus();
+                }
+            }
+            move || {
+                if let Some(before) = before {
+                    let _ = before.focus();
+                }
+            }
+        });
+    }
+    let onkeydown = {
+        let node = node.clone();
+        Callback::from(move |event: KeyboardEvent| {
+            if event.key() == "Tab" && keep_inside(&node, event.shift_key()) {
+                event.prevent_default();
+            }
+        })
+    };
+    let close = {
+        let on_close = props.on_close.clone();
+        Callback::from(move |_: MouseEvent| on_close.emit(()))
+    };
+    let on_backdrop = {
+        let on_close = props.on_close.clone();
+        Callback::from(move |event: MouseEvent| {
+            if event.target() == event.current_target() {
+                on_close.emit(());
+            }
+        })
+    };
+    html! {
+        <div class="backdrop" onmousedown={on_backdrop}>
+            <div ref={node} class={classes!("modal", props.class.to_string())} role="dialog" aria-modal="true"
+                aria-label={props.title.clone()} tabindex="-1" {onkeydown} data-testid={props.test_id.clone()}>
+                if !props.is_title_hidden {
+                    <header class="modal-head">
+                        <h2>{ props.title.clone() }</h2>
+                        <button type="button" class="icon-button" aria-label="Close" onclick={close} data-testid="dialog-close">
+                            <Icon symbol={Symbol::Cross} />
+                        </button>
+                    </header>
+                }
+                { props.children.clone() }
+            </div>
+        </div>
+    }
+}
+
+/// Sends the focus from the last element to the first, or back; says whether it did.
+fn keep_inside(node: &NodeRef, is_backward: bool) -> bool {
+    let Some(dialog) = node.cast::<Element>() else { return false };
+    let Ok(list) = dialog.query_selector_all(FOCUSABLE) else { return false };
+    let edges = (list.item(0), list.item(list.length().saturating_sub(1)));
+    let (Some(first), Some(last)) = edges else { return true };
+    let active = document().active_element();
+    let is_on = |node: &web_sys::Node| active.as_ref().is_some_and(|a| a.is_same_node(Some(node)));
+    let target = if is_backward && (is_on(&first) || is_on(&dialog)) {
+        last
+    } else if !is_backward && is_on(&last) {
+        first
+    } else {
+        return false;
+    };
+    if let Ok(target) = target.dyn_into::<HtmlElement>() {
+        let _ = target.focus();
+    }
+    true
+}

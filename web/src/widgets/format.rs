@@ -1,0 +1,105 @@
+//! Numbers as the lists write them: aligned seconds, shares, the wall clock.
+
+use shared::units::{Bytes, Count};
+
+/// Microseconds as seconds with all six digits, so that a column of them lines up: `12.482031`.
+pub fn seconds(us: f64) -> String {
+    let us = us.round() as i64;
+    let sign = if us < 0 { "-" } else { "" };
+    let us = us.unsigned_abs();
+    format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000)
+}
+
+/// A part of a whole: `12.3 %`, `100 %`, `< 0.1 %`. Nothing of nothing is `0 %`.
+pub fn share(part: u64, whole: u64) -> String {
+    if part == 0 || whole == 0 {
+        return "0 %".to_owned();
+    }
+    let share = part as f64 / whole as f64 * 100.0;
+    if share < 0.1 {
+        "< 0.1 %".to_owned()
+    } else if part == whole {
+        "100 %".to_owned()
+    } else {
+        // 99.96 would print as 100.0 though something is missing.
+        format!("{:.1} %", share.min(99.9))
+    }
+}
+
+/// `61.2 GiB (65,712,455,680 bytes)`: for text that is copied and for titles.
+pub fn bytes_in_full(bytes: u64) -> String {
+    let bytes = Bytes(bytes);
+    if bytes.0 < 1024 { bytes.exact() } else { [&bytes.to_string(), " (", &bytes.exact(), ")"].concat() }
+}
+
+/// `1 gap`, `2 gaps`, `4,211 gaps`: for nouns that take an s.
+pub fn counted(count: u64, noun: &str) -> String {
+    let count_text = Count(count).to_string();
+    [count_text.as_str(), " ", noun, if count == 1 { "" } else { "s" }].concat()
+}
+
+/// Microseconds since the epoch as a date and a time of day in UTC: `2024-05-01 09:30:00.000123 UTC`.
+pub fn wall_clock(us: i64) -> String {
+    let (days, rest) = (us.div_euclid(86_400_000_000), us.rem_euclid(86_400_000_000));
+    let (year, month, day) = civil(days);
+    let (seconds, micros) = (rest / 1_000_000, rest % 1_000_000);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06} UTC")
+}
+
+/// Year, month and day of a number of days since 1970-01-01, by Howard Hinnant's `civil_from_days`.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let day_of_era = z.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_line_up() {
+        assert_eq!(seconds(12_482_031.0), "12.482031");
+        assert_eq!(seconds(42.4), "0.000042");
+        assert_eq!(seconds(-1.0), "-0.000001");
+    }
+
+    #[test]
+    fn shares_never_lie_about_the_ends() {
+        assert_eq!(share(0, 0), "0 %");
+        assert_eq!(share(0, 9), "0 %");
+        assert_eq!(share(9, 9), "100 %");
+        assert_eq!(share(99_999, 100_000), "99.9 %");
+        assert_eq!(share(1, 100_000), "< 0.1 %");
+        assert_eq!(share(1, 8), "12.5 %");
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(wall_clock(0), "1970-01-01 00:00:00.000000 UTC");
+        assert_eq!(wall_clock(951_782_400_000_000), "2000-02-29 00:00:00.000000 UTC");
+        assert_eq!(wall_clock(1_714_555_800_000_123), "2024-05-01 09:30:00.000123 UTC");
+        assert_eq!(wall_clock(-1), "1969-12-31 23:59:59.999999 UTC");
+        assert_eq!(wall_clock(4_107_542_399_000_000), "2100-02-28 23:59:59.000000 UTC");
+    }
+
+    #[test]
+    fn nouns_follow_their_number() {
+        assert_eq!(counted(1, "gap"), "1 gap");
+        assert_eq!(counted(0, "gap"), "0 gaps");
+        assert_eq!(counted(4211, "gap"), "4,211 gaps");
+    }
+
+    #[test]
+    fn bytes_in_full_give_both() {
+        assert_eq!(bytes_in_full(512), "512 bytes");
+        assert_eq!(bytes_in_full(2_097_152), "2.00 MiB (2,097,152 bytes)");
+    }
+}

@@ -1,0 +1,57 @@
+//! The page's few symbols: drawn on a grid of 16 by 16 in the colour of the text around them.
+
+use yew::prelude::*;
+
+/// A symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symbol {
+    /// Follow the system's theme.
+    System,
+    /// Light.
+    Sun,
+    /// Dark.
+    Moon,
+    /// Opens a menu.
+    ChevronDown,
+    /// Closes, or takes away.
+    Cross,
+    /// Opens the pane at the right.
+    PaneRight,
+    /// Opens a file.
+    Open,
+}
+
+impl Symbol {
+    /// The strokes, as SVG path data.
+    const fn path(self) -> &'static str {
+        match self {
+            Self::System => "M8 2.5a5.5 5.5 0 1 0 0 11a5.5 5.5 0 0 0 0-11ZM8 2.5v11M8 5h4.5M8 8h5.5M8 11h4.5",
+            Self::Sun => {
+                "M8 5.25a2.75 2.75 0 1 0 0 5.5a2.75 2.75 0 0 0 0-5.5ZM8 1v1.75M8 13.25V15M1 8h1.75M13.25 8H15M3.05 3.05\
+                 l1.24 1.24M11.71 11.71l1.24 1.24M12.95 3.05l-1.24 1.24M4.29 11.71l-1.24 1.24"
+            }
+            Self::Moon => "M13.4 9.7A5.6 5.6 0 0 1 6.3 2.6a5.6 5.6 0 1 0 7.1 7.1Z",
+            Self::ChevronDown => "M4 6.25l4 4l4-4",
+            Self::Cross => "M4 4l8 8M12 4l-8 8",
+            Self::PaneRight => "M2 3h12v10H2ZM10 3v10",
+            Self::Open => "M8 10.5V2.5M4.75 5.5L8 2.25l3.25 3.25M2.5 10.5v3h11v-3",
+        }
+    }
+}
+
+/// Properties of [`Icon`].
+#[derive(Properties, PartialEq)]
+pub struct IconProps {
+    /// Which.
+    pub symbol: Symbol,
+}
+
+/// A symbol. It says nothing to a screen reader: whatever holds it has a name of its own.
+#[component]
+pub fn Icon(props: &IconProps) -> Html {
+    html! {
+        <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">
+            <path d={props.symbol.path()} />
+        </svg>
+    }
+}

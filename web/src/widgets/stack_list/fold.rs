@@ -1,0 +1,121 @@
+//! What a stack shows at first: the program's frames, with runs of the interpreter's folded away.
+
+use std::ops::Range;
+
+use shared::query::FrameText;
+
+/// A part of a folded stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// One frame, by its index.
+    Frame(usize),
+    /// A run of internal frames, by their indices.
+    Folded(Range<usize>),
+}
+
+/// Folds runs of internal frames. A stack of nothing else stays as it is: it is all there is to read.
+pub fn fold(frames: &[FrameText]) -> Vec<Part> {
+    if frames.iter().all(|frame| frame.is_internal) {
+        return (0..frames.len()).map(Part::Frame).collect();
+    }
+    let mut parts = Vec::new();
+    for (i, frame) in frames.iter().enumerate() {
+        if !frame.is_internal {
+            parts.push(Part::Frame(i));
+        } else if let Some(Part::Folded(run)) = parts.last_mut() {
+            run.end = i + 1;
+        } else {
+            parts.push(Part::Folded(i..i + 1));
+        }
+    }
+    parts
+}
+
+/// A path's last part and the rest: a narrow column shows the file's name first.
+pub fn split_path(path: &str) -> (&str, &str) {
+    match path.rfind(['/', '\\']) {
+        Some(at) => (path.get(at + 1..).unwrap_or_default(), path.get(..at).unwrap_or_default()),
+        None => (path, ""),
+    }
+}
+
+/// `file.py:12`, or the file alone where the line is not known.
+pub fn place(file: &str, line: u32) -> String {
+    match (file.is_empty(), line) {
+        (true, _) => String::new(),
+        (false, 0) => file.to_owned(),
+        (false, line) => [file, ":", &line.to_string()].concat(),
+    }
+}
+
+/// A stack as lines of plain text, innermost first, as PyTorch prints them: `file:line:function`.
+pub fn plain_text(frames: &[FrameText]) -> String {
+    let mut text = String::new();
+    for frame in frames {
+        let place = place(&frame.filename, frame.line);
+        text.push_str(&place);
+        if !place.is_empty() {
+            text.push(':');
+        }
+        text.push_str(&frame.name);
+        text.push('\n');
+    }
+    text
+}
+
+/// The frame that names a stack: the innermost one that is not internal, else the innermost.
+pub fn leading(frames: &[FrameText]) -> Option<&FrameText> {
+    frames.iter().find(|frame| !frame.is_internal).or_else(|| frames.first())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(pattern: &str) -> Vec<FrameText> {
+        pattern
+            .chars()
+            .enumerate()
+            .map(|(i, c)| FrameText {
+                name: format!("f{i}"),
+                filename: "/site-packages/torch/nn/linear.py".to_owned(),
+                line: i as u32,
+                is_internal: c == 'i',
+            })
+            .collect()
+    }
+
+    #[test]
+    fn runs_of_internal_frames_fold() {
+        use Part::{Folded, Frame};
+        assert_eq!(fold(&frames("iippi")), [Folded(0..2), Frame(2), Frame(3), Folded(4..5)]);
+        assert_eq!(fold(&frames("pip")), [Frame(0), Folded(1..2), Frame(2)]);
+        assert_eq!(fold(&frames("ii")), [Frame(0), Frame(1)]);
+        assert_eq!(fold(&[]), []);
+    }
+
+    #[test]
+    fn paths_lead_with_the_file() {
+        assert_eq!(split_path("/a/b/c.py"), ("c.py", "/a/b"));
+        assert_eq!(split_path("c.py"), ("c.py", ""));
+        assert_eq!(split_path(r"C:\a\c.py"), ("c.py", r"C:\a"));
+        assert_eq!(split_path("??"), ("??", ""));
+        assert_eq!(split_path(""), ("", ""));
+    }
+
+    #[test]
+    fn a_copied_stack_is_plain_text() {
+        let mut stack = frames("pi");
+        stack[1].filename.clear();
+        assert_eq!(plain_text(&stack), "/site-packages/torch/nn/linear.py:f0\nf1\n");
+        stack[0].line = 116;
+        assert!(plain_text(&stack).starts_with("/site-packages/torch/nn/linear.py:116:f0\n"));
+    }
+
+    #[test]
+    fn a_stack_is_named_by_the_programs_own_line() {
+        assert_eq!(leading(&frames("iip")).map(|f| f.name.as_str()), Some("f2"));
+        assert_eq!(leading(&frames("ii")).map(|f| f.name.as_str()), Some("f0"));
+        assert_eq!(leading(&[]), None);
+    }
+}

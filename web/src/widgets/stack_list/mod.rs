@@ -1,0 +1,87 @@
+//! A stack to read: the program's frames in bold, the interpreter's folded away, and one click to copy it all.
+
+mod fold;
+
+pub use fold::{Part, fold, leading, place, plain_text, split_path};
+use shared::query::FrameText;
+use yew::prelude::*;
+
+use super::copy::CopyButton;
+use super::format::counted;
+
+/// Properties of [`StackList`].
+#[derive(Properties, PartialEq)]
+pub struct StackListProps {
+    /// What the stack is of, in sentence case: `Allocated by`.
+    pub title: AttrValue,
+    /// The frames, innermost first.
+    pub frames: Vec<FrameText>,
+    /// Said in place of the frames when there is none.
+    #[prop_or("No stack was recorded.".into())]
+    pub empty: AttrValue,
+}
+
+/// A titled stack.
+#[component]
+pub fn StackList(props: &StackListProps) -> Html {
+    // Runs that were unfolded, by the index of their first frame.
+    let unfolded = use_state_eq(Vec::<usize>::new);
+    {
+        let unfolded = unfolded.setter();
+        use_effect_with(props.frames.clone(), move |_| unfolded.set(Vec::new()));
+    }
+    let rows = fold(&props.frames).into_iter().map(|part| match part {
+        Part::Frame(i) => props.frames.get(i).map(|frame| frame_row(i, frame)).unwrap_or_default(),
+        Part::Folded(run) => {
+            let first = run.start;
+            let is_open = unfolded.contains(&first);
+            let toggle = {
+                let unfolded = unfolded.clone();
+                Callback::from(move |_| {
+                    let mut runs = (*unfolded).clone();
+                    if is_open { runs.retain(|&run| run != first) } else { runs.push(first) }
+                    unfolded.set(runs);
+                })
+            };
+            let inner = is_open.then(|| props.frames.get(run.clone())).flatten().unwrap_or_default();
+            html! {
+                <>
+                    <li class="frame-fold" key={["fold", &first.to_string()].concat()}>
+                        <button type="button" class="fold-toggle" aria-expanded={is_open.to_string()} onclick={toggle} data-testid="stack-fold">
+                            <span class="fold-mark" aria-hidden="true">{ if is_open { "▾" } else { "▸" } }</span>
+                            { counted(run.len() as u64, "internal frame") }
+                        </button>
+                    </li>
+                    { for inner.iter().enumerate().map(|(i, frame)| frame_row(first + i, frame)) }
+                </>
+            }
+        }
+    });
+    html! {
+        <section class="stack">
+            <header class="section-head">
+                <h3>{ props.title.clone() }</h3>
+                if !props.frames.is_empty() {
+                    <CopyButton text={plain_text(&props.frames)} label="Copy stack" />
+                }
+            </header>
+            if props.frames.is_empty() {
+                <p class="quiet">{ props.empty.clone() }</p>
+            } else {
+                <ol class="frames">{ for rows }</ol>
+            }
+        </section>
+    }
+}
+
+fn frame_row(i: usize, frame: &FrameText) -> Html {
+    let (file, folder) = split_path(&frame.filename);
+    let title = [&frame.name, "\n", &place(&frame.filename, frame.line)].concat();
+    html! {
+        <li key={i} class={classes!("frame", frame.is_internal.then_some("frame-internal"))} {title}>
+            <span class="frame-name">{ if frame.name.is_empty() { "(no name)" } else { frame.name.as_str() } }</span>
+            <span class="frame-file">{ place(file, frame.line) }</span>
+            <span class="frame-folder"><bdi>{ folder.to_owned() }</bdi></span>
+        </li>
+    }
+}

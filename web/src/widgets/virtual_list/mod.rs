@@ -1,0 +1,132 @@
+//! A list of any length of which only the visible rows are in the page.
+//!
+//! The rows stand in a layer that sticks to the top of the scroller, and a sizer as tall as the whole list gives the
+//! scrollbar its length. So scrolling never uncovers an empty stretch: the layer is always there, with the rows that
+//! belong to the place.
+
+mod geometry;
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::rc::Rc;
+
+pub use geometry::Geometry;
+use wasm_bindgen::JsCast;
+use web_sys::{Element, WheelEvent};
+use yew::prelude::*;
+
+use super::size::use_size;
+use super::style::{pixels, set_style};
+use crate::browser::Listener;
+
+/// What a list needs to draw itself.
+pub struct VirtualList {
+    /// The rows that are visible, at least in part.
+    pub visible: Range<u32>,
+    /// Rows that a page key goes by.
+    pub page: u32,
+    scroller: NodeRef,
+    sizer: NodeRef,
+    layer: NodeRef,
+    on_scroll: Callback<Event>,
+}
+
+impl VirtualList {
+    /// The scroller around the visible rows.
+    pub fn wrap(&self, rows: Html) -> Html {
+        html! {
+            <div class="virtual" ref={self.scroller.clone()} onscroll={self.on_scroll.clone()} tabindex="-1">
+                <div class="virtual-sizer" ref={self.sizer.clone()}>
+                    <div class="virtual-layer"><div ref={self.layer.clone()}>{ rows }</div></div>
+                </div>
+            </div>
+        }
+    }
+}
+
+/// Follows the scrolling of a list of `rows` rows. Whenever `reveal` changes, its row is brought into view.
+#[hook]
+pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
+    let (scroller, sizer, layer) = (use_node_ref(), use_node_ref(), use_node_ref());
+    let (_, viewport) = use_size(&scroller);
+    let geometry = Geometry { rows, viewport };
+    let wanted = use_state_eq(|| 0.0);
+    let top = geometry.clamp(*wanted);
+    // Where the scrollbar was put by us: a scroll event from there is an echo.
+    let placed = use_mut_ref(|| 0.0_f64);
+
+    {
+        let (scroller, sizer, placed) = (scroller.clone(), sizer.clone(), placed.clone());
+        use_effect_with((rows, viewport, top), move |&(_, _, top)| {
+            set_style(&sizer, "height", &pixels(geometry.scroll_height()));
+            if let Some(element) = scroller.cast::<Element>() {
+                let place = geometry.scroll_of(top);
+                if (f64::from(element.scroll_top()) - place).abs() >= 1.0 {
+                    *placed.borrow_mut() = place;
+                    element.set_scroll_top(place.round() as i32);
+                }
+            }
+        });
+    }
+    {
+        let layer = layer.clone();
+        let offset = top.rem_euclid(Geometry::ROW);
+        use_effect_with(offset.to_bits(), move |_| {
+            set_style(&layer, "transform", &["translateY(-", &pixels(offset), ")"].concat());
+        });
+    }
+    {
+        let set = wanted.setter();
+        use_effect_with((reveal, viewport > 0.0), move |&(reveal, is_shown)| {
+            if let (Some(row), true) = (reveal, is_shown) {
+                set.set(geometry.reveal(top, row));
+            }
+        });
+    }
+
+    let on_scroll = {
+        let set = wanted.setter();
+        let placed = placed.clone();
+        Callback::from(move |event: Event| {
+            let Some(element) = event.target_dyn_into::<Element>() else { return };
+            let scroll = f64::from(element.scroll_top());
+            if (scroll - *placed.borrow()).abs() < 2.0 && geometry.is_scaled() {
+                return;
+            }
+            *placed.borrow_mut() = scroll;
+            set.set(geometry.top_of(scroll));
+        })
+    };
+
+    // In a scaled list the browser would move the scrollbar by a notch's pixels, which stand for thousands of rows.
+    let latest = use_mut_ref(|| Rc::new(Cell::new((geometry, top)))).borrow().clone();
+    latest.set((geometry, top));
+    {
+        let set = wanted.setter();
+        use_effect_with((scroller.clone(), geometry.is_scaled()), move |(scroller, is_scaled)| {
+            let mut undo = None;
+            if let (Some(element), true) = (scroller.cast::<Element>(), *is_scaled) {
+                undo = Some(Listener::new(&element, "wheel", move |event| {
+                    let Some(event) = event.dyn_ref::<WheelEvent>() else { return };
+                    if event.ctrl_key() || event.delta_y() == 0.0 {
+                        return;
+                    }
+                    event.prevent_default();
+                    let (geometry, top) = latest.get();
+                    let unit = match event.delta_mode() {
+                        WheelEvent::DOM_DELTA_LINE => Geometry::ROW,
+                        WheelEvent::DOM_DELTA_PAGE => geometry.viewport,
+                        _ => 1.0,
+                    };
+                    let to = geometry.clamp(top + event.delta_y() * unit);
+                    // Several notches may come before the next drawing.
+                    latest.set((geometry, to));
+                    set.set(to);
+                }));
+            }
+            move || drop(undo)
+        });
+    }
+
+    VirtualList { visible: geometry.visible(top), page: geometry.page(), scroller, sizer, layer, on_scroll }
+}

@@ -1,0 +1,122 @@
+//! The page's end: starts workers, hands them files, sends questions and deals out answers.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use js_sys::{Array, ArrayBuffer, Uint8Array};
+use shared::query::{Answer, Query};
+use wasm_bindgen::prelude::*;
+use web_sys::{ErrorEvent, File, MessageEvent, Worker, WorkerOptions, WorkerType};
+use yew::Callback;
+
+use super::failure;
+use super::message::{FromWorker, ToWorker, decode, encode};
+use crate::model::FileKey;
+
+/// Where the worker's few lines of JavaScript are served.
+const SCRIPT: &str = "./worker.js";
+
+/// All workers of the page. Cheap to clone; clones share.
+#[derive(Clone, Default)]
+pub struct Workers(Rc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    next_file: Cell<u32>,
+    next_question: Cell<u32>,
+    open: RefCell<HashMap<FileKey, Connection>>,
+}
+
+/// One worker, its listeners, and the questions that it has not answered yet.
+struct Connection {
+    worker: Worker,
+    pending: HashMap<u32, Callback<Answer>>,
+    _on_message: Closure<dyn FnMut(MessageEvent)>,
+    _on_error: Closure<dyn FnMut(ErrorEvent)>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.worker.set_onmessage(None);
+        self.worker.set_onerror(None);
+        self.worker.terminate();
+    }
+}
+
+impl PartialEq for Workers {
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Workers {
+    /// A key that no other file of this page has.
+    pub fn next_key(&self) -> FileKey {
+        let key = self.0.next_file.get();
+        self.0.next_file.set(key + 1);
+        FileKey(key)
+    }
+
+    /// Starts a worker on a file. What it says other than answers goes to `report`.
+    pub fn open(&self, key: FileKey, file: &File, report: Callback<FromWorker>) -> Result<(), String> {
+        let options = WorkerOptions::new();
+        options.set_type(WorkerType::Module);
+        let worker = Worker::new_with_options(SCRIPT, &options).map_err(|_| failure::NO_WORKER.to_owned())?;
+
+        let workers = self.clone();
+        let on_message = {
+            let report = report.clone();
+            Closure::new(move |event: MessageEvent| workers.receive(key, &event.data(), &report))
+        };
+        let on_error = Closure::new(move |event: ErrorEvent| {
+            event.prevent_default();
+            report.emit(FromWorker::Failed { message: failure::sentence(&event.message()) });
+        });
+        worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+        worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        worker.post_message(file).map_err(|_| failure::NO_WORKER.to_owned())?;
+        let connection = Connection { worker, pending: HashMap::new(), _on_message: on_message, _on_error: on_error };
+        self.0.open.borrow_mut().insert(key, connection);
+        Ok(())
+    }
+
+    /// Ends a file's worker, whatever it is doing. Its open questions are never answered.
+    pub fn close(&self, key: FileKey) {
+        // Taken out first: dropping it calls into the browser, which must not find the map borrowed.
+        let connection = self.0.open.borrow_mut().remove(&key);
+        drop(connection);
+    }
+
+    /// Sends a question. `reply` is called once, or never when the file is closed first.
+    pub fn ask(&self, key: FileKey, device: u32, query: Query, reply: Callback<Answer>) {
+        let id = self.0.next_question.get();
+        self.0.next_question.set(id.wrapping_add(1));
+        let mut open = self.0.open.borrow_mut();
+        let Some(connection) = open.get_mut(&key) else { return };
+        let Ok(bytes) = encode(&ToWorker::Ask { id, device, query }) else { return };
+        let buffer = Uint8Array::from(bytes.as_slice()).buffer();
+        if connection.worker.post_message_with_transfer(&buffer, &Array::of1(&buffer)).is_ok() {
+            connection.pending.insert(id, reply);
+        }
+    }
+
+    fn receive(&self, key: FileKey, data: &JsValue, report: &Callback<FromWorker>) {
+        // A string is the worker script's cry that WebAssembly itself broke down.
+        if let Some(text) = data.as_string() {
+            report.emit(FromWorker::Failed { message: failure::sentence(&text) });
+            return;
+        }
+        let Some(buffer) = data.dyn_ref::<ArrayBuffer>() else { return };
+        match decode(&Uint8Array::new(buffer).to_vec()) {
+            Ok(FromWorker::Answer { id, answer }) => {
+                let reply = self.0.open.borrow_mut().get_mut(&key).and_then(|c| c.pending.remove(&id));
+                if let Some(reply) = reply {
+                    reply.emit(answer);
+                }
+            }
+            Ok(message) => report.emit(message),
+            Err(_) => report.emit(FromWorker::Failed { message: failure::GARBLED.to_owned() }),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The worker's end: reads its one file, then answers questions about it until it is ended.
+
+use std::cell::RefCell;
+
+use js_sys::{Array, ArrayBuffer, Uint8Array};
+use shared::import::Importer;
+use shared::limits::ImportLimits;
+use shared::session::Session;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::spawn_local;
+use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
+
+use super::failure;
+use super::message::{FromWorker, Stage, ToWorker, decode, encode};
+use super::reader::Slices;
+
+/// Milliseconds between two reports of progress.
+const REPORT_EVERY_MS: f64 = 50.0;
+
+/// Indexing is counted in so many parts.
+const INDEX_PARTS: u64 = 1000;
+
+thread_local! {
+    /// What questions are answered from, once the file has been read.
+    static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
+}
+
+/// Waits for the file, then for questions.
+pub fn start() {
+    std::panic::set_hook(Box::new(|info| {
+        web_sys::console::error_1(&info.to_string().into());
+        post(&FromWorker::Failed { message: failure::sentence(&info.to_string()) });
+    }));
+    let on_message = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
+        let data = event.data();
+        if let Some(file) = data.dyn_ref::<File>() {
+            spawn_local(read(file.clone()));
+        } else if let Some(bytes) = data.dyn_ref::<ArrayBuffer>() {
+            answer(&Uint8Array::new(bytes).to_vec());
+        }
+    });
+    scope().set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+    // It listens for as long as the worker lives.
+    on_message.forget();
+}
+
+fn scope() -> DedicatedWorkerGlobalScope {
+    js_sys::global().unchecked_into()
+}
+
+/// Milliseconds, from anywhere, but precisely.
+fn now() -> f64 {
+    scope().performance().map_or_else(js_sys::Date::now, |clock| clock.now())
+}
+
+fn post(message: &FromWorker) {
+    // Neither can fail: every message has a MessagePack form, and its buffer is new.
+    let Ok(bytes) = encode(message) else { return };
+    let buffer = Uint8Array::from(bytes.as_slice()).buffer();
+    let _ = scope().post_message_with_transfer(&buffer, &Array::of1(&buffer));
+}
+
+fn answer(bytes: &[u8]) {
+    match decode(bytes) {
+        Ok(ToWorker::Ask { id, device, query }) => SESSION.with_borrow_mut(|session| {
+            // The page asks only what has told it what it holds.
+            if let Some(session) = session {
+                let answer = session.answer(device as usize, &query);
+                post(&FromWorker::Answer { id, answer });
+            }
+        }),
+        Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
+    }
+}
+
+async fn read(file: File) {
+    match import(file).await {
+        Ok(session) => {
+            let summary = Box::new(session.summary().clone());
+            SESSION.set(Some(session));
+            post(&FromWorker::Loaded(summary));
+        }
+        Err(message) => post(&FromWorker::Failed { message }),
+    }
+}
+
+/// Reads and indexes a file. The error is a sentence.
+async fn import(file: File) -> Result<Session, String> {
+    let mut slices = Slices::new(file.into());
+    let mut importer = Importer::new(ImportLimits::default());
+    let mut buffer = Vec::new();
+    let (total, start) = (slices.size(), now());
+    let (mut done, mut reported) = (0, start);
+    while slices.next(&mut buffer).await.map_err(|error| failure::unreadable(&error))? {
+        importer.push(&buffer).map_err(|error| error.to_string())?;
+        done += buffer.len() as u64;
+        let time = now();
+        if time - reported >= REPORT_EVERY_MS {
+            reported = time;
+            let bytes_per_second = done as f64 / (time - start) * 1e3;
+            post(&FromWorker::Progress { stage: Stage::Reading, done, total, bytes_per_second });
+        }
+    }
+    drop(buffer);
+    let indexing = |share: f32| {
+        let done = (f64::from(share.clamp(0.0, 1.0)) * INDEX_PARTS as f64) as u64;
+        post(&FromWorker::Progress { stage: Stage::Indexing, done, total: INDEX_PARTS, bytes_per_second: 0.0 });
+    };
+    indexing(0.0);
+    let imported = importer.finish().map_err(|error| error.to_string())?;
+    Ok(Session::build(imported, &mut { indexing }))
+}
