@@ -82,8 +82,9 @@ fn measure(imported: Imported) {
         println!("  {name:<28} {median:>9.2} ms, at worst {worst:>9.2} ms of {}", times.len());
     };
     // Far apart in any order, so that nothing is answered from what is at hand.
-    let positions: Vec<u32> =
-        (0..POSITIONS).map(|i| (u64::from(i * 7919 % POSITIONS) * u64::from(end) / u64::from(POSITIONS)) as u32).collect();
+    let positions: Vec<u32> = (0..POSITIONS)
+        .map(|i| (u64::from(i * 7919 % POSITIONS) * u64::from(end) / u64::from(POSITIONS)) as u32)
+        .collect();
     ask("first overview", vec![Query::Overview { axis: Axis::Time, columns: 1600 }]);
     ask("first timeline", vec![timeline(Axis::Time, time, ColorBy::Site)]);
     ask("first timeline by size", vec![timeline(Axis::Time, time, ColorBy::Size)]);

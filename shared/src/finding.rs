@@ -51,10 +51,10 @@ pub struct Finding {
     /// One or two sentences, without a line break.
     pub message: String,
     /// The device it is about, if it is about one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(default)]
     pub device: Option<i64>,
     /// The position in that device's trace where it can be seen, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(default)]
     pub position: Option<u32>,
 }
 

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 
 use crate::event::Action;
 use crate::frames::{Frame, FrameId, StackId, Symbols};
-use crate::session::Session;
 use crate::trace::{Block, BlockState, DeviceTrace, Event, Segment, Snapshot, Tag};
 use crate::units::{Address, PoolId, Stream};
 
@@ -34,11 +33,6 @@ pub(crate) fn snapshot(lines: &str) -> Snapshot {
         builder.read(line);
     }
     builder.finish()
-}
-
-/// The same, ready to be asked.
-pub(crate) fn session(lines: &str) -> Session {
-    Session::new(snapshot(lines), "pickle".to_owned(), Vec::new(), &mut |_| {})
 }
 
 /// A stack of frames that are written as `function@file:line`, innermost first.

@@ -8,10 +8,13 @@ use crate::replay::{Mismatches, Replay};
 use crate::trace::{DeviceTrace, Tags};
 use crate::units::{Bytes, Count};
 
-/// The findings of one device. `start` is what the allocator held before the first entry.
-pub fn findings(trace: &DeviceTrace, tags: &Tags, replay: &Replay, start: &Totals) -> Vec<Finding> {
-    let found =
-        [lost_history(trace, start), inconsistent(trace, &replay.mismatches), out_of_memory(trace, tags, replay)];
+/// The findings of one device. `start` is what the allocator held before the first entry; `known` is what the import
+/// has found.
+pub fn findings(trace: &DeviceTrace, tags: &Tags, replay: &Replay, start: &Totals, known: &[Finding]) -> Vec<Finding> {
+    // Rewound from a trace that is cut off, the start is not the start.
+    let is_cut = known.iter().any(|finding| finding.code == FindingCode::Truncated);
+    let lost = if is_cut { None } else { lost_history(trace, start) };
+    let found = [lost, inconsistent(trace, &replay.mismatches, is_cut), out_of_memory(trace, tags, replay)];
     found.into_iter().flatten().map(|finding| finding.on_device(trace.device)).collect()
 }
 
@@ -24,16 +27,17 @@ fn lost_history(trace: &DeviceTrace, start: &Totals) -> Option<Finding> {
     }
     let cause = if looks_like_a_limit(entries) {
         format!(
-            "The trace has {} entries, a round number: the ring of history was probably full, and the oldest entries \
-             were dropped.",
+            "The trace has exactly {} entries: the history was most likely full, and its first entries are lost. Record \
+             with a larger max_entries to keep them.",
             Count(entries as u64)
         )
     } else {
-        "Recording began late, or the ring of history was full and the oldest entries were dropped.".to_owned()
+        "Recording began late, or the history was full and its first entries are lost. To see where they come from, call \
+         torch.cuda.memory._record_memory_history at the program's start, with a larger max_entries."
+            .to_owned()
     };
     let message = format!(
-        "Device {}: {} were already reserved and {} in use before the first entry. {cause} To see where they come from, \
-         call torch.cuda.memory._record_memory_history at the program's start, with a larger max_entries.",
+        "Device {}: {} were already reserved and {} in use before the first entry. {cause}",
         trace.device,
         Bytes(start.reserved),
         Bytes(start.active),
@@ -41,20 +45,15 @@ fn lost_history(trace: &DeviceTrace, start: &Totals) -> Option<Finding> {
     Some(Finding::new(FindingCode::RingOverflow, message).at(0))
 }
 
-/// Whether a number of entries is one that a person writes as `max_entries`: one or two digits and at least three
-/// zeros, or a power of two.
+/// Whether a number of entries is one that a person writes as `max_entries`: whole thousands, a short whole hundred, or
+/// a power of two.
 fn looks_like_a_limit(entries: usize) -> bool {
-    let mut digits = entries;
-    let mut zeros = 0;
-    while digits > 0 && digits.is_multiple_of(10) {
-        digits /= 10;
-        zeros += 1;
-    }
-    entries >= 1_000 && (zeros >= 3 && digits < 100 || entries.is_power_of_two())
+    let is_round = entries.is_multiple_of(1_000) || entries < 1_000 && entries.is_multiple_of(100);
+    entries >= 100 && (is_round || entries.is_power_of_two())
 }
 
 /// Entries that cannot all be true.
-fn inconsistent(trace: &DeviceTrace, mismatches: &Mismatches) -> Option<Finding> {
+fn inconsistent(trace: &DeviceTrace, mismatches: &Mismatches, is_cut: bool) -> Option<Finding> {
     let Mismatches { alloc_over_alloc, free_without_alloc, lost_at_end, made_after_end, outside_segments } =
         *mismatches;
     let parts: Vec<String> = [
@@ -71,9 +70,13 @@ fn inconsistent(trace: &DeviceTrace, mismatches: &Mismatches) -> Option<Finding>
     if parts.is_empty() {
         return None;
     }
+    let why = if is_cut {
+        "The file is cut off"
+    } else {
+        "Entries are missing: recording paused, skipped some actions, or went on while the snapshot was taken"
+    };
     let message = format!(
-        "Device {}: the trace and the segments disagree on some allocations ({}). Entries are missing: recording paused, \
-         skipped some actions, or went on while the snapshot was taken. Sums may be off by those.",
+        "Device {}: the trace and the segments disagree on some allocations ({}). {why}. Sums may be off by those.",
         trace.device,
         parts.join(", "),
     );
@@ -102,13 +105,46 @@ fn out_of_memory(trace: &DeviceTrace, tags: &Tags, replay: &Replay) -> Option<Fi
 mod tests {
     use super::*;
 
+    const LATE: &str = "segment_alloc 0x1000000 20971520
+                        alloc 0x1000000 1000 a@/m/a.py:1
+                        alloc 0x1100000 3000000 b@/m/b.py:1
+                        oom 100 40000000
+                        oom 100 50000000";
+
+    /// The findings of [`LATE`] without its first `lost` events, with others known.
+    fn check(lost: usize, known: &[Finding]) -> Vec<Finding> {
+        let mut snapshot = crate::testing::snapshot(LATE);
+        let mut trace = snapshot.devices.remove(0);
+        trace.events = trace.events.split_off(lost);
+        let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
+        findings(&trace, &snapshot.tags, &replay, &replay.state_at(0).totals, known)
+    }
+
+    #[test]
+    fn a_late_start_is_told_of_unless_the_file_is_cut() {
+        let codes = |known: &[Finding]| check(2, known).iter().map(|f| f.code).collect::<Vec<_>>();
+        assert_eq!(codes(&[]), [FindingCode::RingOverflow, FindingCode::OutOfMemory]);
+        assert_eq!(codes(&[Finding::new(FindingCode::Truncated, "")]), [FindingCode::OutOfMemory]);
+    }
+
     #[test]
     fn round_numbers_are_taken_for_limits() {
-        for n in [1_000, 5_000, 50_000, 100_000, 120_000, 1 << 16, 1 << 20] {
+        for n in [100, 300, 1_000, 5_000, 123_000, 1 << 16, 1 << 20] {
             assert!(looks_like_a_limit(n), "{n}");
         }
-        for n in [0, 1, 2, 10, 100, 512, 6_641, 123_000, 101_350] {
+        for n in [0, 1, 2, 10, 64, 150, 1_100, 6_641, 101_350] {
             assert!(!looks_like_a_limit(n), "{n}");
         }
+    }
+
+    #[test]
+    fn the_first_failed_request_is_explained() {
+        let [found] = &check(0, &[])[..] else { panic!("one finding") };
+        assert_eq!((found.code, found.device, found.position), (FindingCode::OutOfMemory, Some(0), Some(4)));
+        assert_eq!(
+            found.message,
+            "Device 0: out of memory at event 3. Asked for 38.1 MiB; the driver had 100 B free. Only 17.1 MiB reserved \
+             were unused beside 2.86 MiB in use: the device was full. One more request failed later."
+        );
     }
 }

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use crate::frames::{Frame, FrameId, Symbols};
+use crate::query::FrameText;
 
 /// Parts of functions of the unwinder, the dispatcher, the allocator's own entry points and thread starts.
 const MACHINERY: [&str; 18] = [
@@ -110,7 +111,10 @@ pub fn is_python(filename: &str) -> bool {
 
 /// Whether a Python file is the user's own: neither PyTorch's nor the standard library's.
 fn is_own(filename: &str) -> bool {
-    if !is_python(filename) || filename.starts_with("<frozen") {
+    const GENERATED: [&str; 2] = ["<frozen", "<eval_with_key>"];
+    // What the compiler writes stands for a line of the user's further out.
+    let is_generated = GENERATED.iter().any(|start| filename.starts_with(start)) || filename.contains("torchinductor_");
+    if !is_python(filename) || is_generated {
         return false;
     }
     let path: Cow<'_, str> =
@@ -126,15 +130,87 @@ fn is_own(filename: &str) -> bool {
     !path.rsplit_once("/lib/python").is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// The frame that stands for a stack: the innermost line of the user's own, or else the innermost line of Python, or
-/// else the innermost frame that is no machinery, or else the innermost. `None` for the empty stack.
-pub fn telling_frame(symbols: &Symbols, stack: &[FrameId]) -> Option<FrameId> {
-    let file = |id: FrameId| symbols.text(symbols.frame(id).filename);
-    let find = |rule: &dyn Fn(FrameId) -> bool| stack.iter().copied().find(|&id| rule(id));
-    find(&|id| is_own(&file(id)))
-        .or_else(|| find(&|id| is_python(&file(id))))
-        .or_else(|| find(&|id| !is_internal(&symbols.text(symbols.frame(id).name), &file(id))))
-        .or_else(|| stack.first().copied())
+/// How well a frame tells what a stack was about; less is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// A line of the user's own.
+    Own,
+    /// Any other line of Python.
+    Python,
+    /// What the autograd engine ran.
+    Backward,
+    /// The operator that was called.
+    Operator,
+    /// Anything that is no machinery.
+    Cpp,
+    Machinery,
+}
+
+impl Rank {
+    fn of(name: &str, filename: &str) -> Self {
+        if is_own(filename) {
+            Self::Own
+        } else if is_python(filename) {
+            Self::Python
+        } else if name.starts_with("torch::autograd::generated::") {
+            Self::Backward
+        } else if is_operator(name) {
+            Self::Operator
+        } else if is_internal(name, filename) {
+            Self::Machinery
+        } else {
+            Self::Cpp
+        }
+    }
+}
+
+/// Which frame stands for a stack, for every stack of a file: each distinct frame is looked at once.
+#[derive(Debug)]
+pub struct Telling {
+    ranks: Vec<Rank>,
+}
+
+impl Telling {
+    /// Looks at all frames.
+    pub fn new(symbols: &Symbols) -> Self {
+        let rank = |i| {
+            let frame = symbols.frame(FrameId(i));
+            Rank::of(&symbols.text(frame.name), &symbols.text(frame.filename))
+        };
+        Self { ranks: (0..symbols.frame_count() as u32).map(rank).collect() }
+    }
+
+    /// The innermost of the best frames of a stack: a line of the user's own, if there is one. `None` for the empty
+    /// stack.
+    pub fn frame(&self, stack: &[FrameId]) -> Option<FrameId> {
+        stack.iter().copied().min_by_key(|id| self.ranks.get(id.0 as usize).copied().unwrap_or(Rank::Machinery))
+    }
+}
+
+/// The same frame of a stack that is text already.
+pub fn telling_text(stack: &[FrameText]) -> Option<&FrameText> {
+    stack.iter().min_by_key(|frame| Rank::of(&frame.name, &frame.filename))
+}
+
+/// Whether a C++ function is the entry of an operator, and not of one that only makes room for another's result.
+fn is_operator(name: &str) -> bool {
+    let operator = name.strip_prefix("at::_ops::").filter(|rest| rest.contains("::call("));
+    operator.is_some_and(|rest| !rest.starts_with("empty") && !rest.starts_with("resize_"))
+}
+
+/// A function without what the symbolizer spells out for C++: its arguments, and where the backward operators live.
+pub fn short_name<'a>(name: &'a str, filename: &str) -> &'a str {
+    if is_python(filename) {
+        return name;
+    }
+    // `(anonymous namespace)::` and `operator()` have brackets of their own.
+    let open = name.match_indices('(').map(|(i, _)| i).find(|&i| {
+        let (before, after) = name.split_at(i);
+        !before.ends_with("operator") && !after.starts_with("(anonymous namespace)")
+    });
+    let bare = open.filter(|&i| i > 0).and_then(|i| name.get(..i)).unwrap_or(name);
+    // What the autograd engine runs is known by its own name: `MmBackward0::apply`.
+    bare.strip_prefix("torch::autograd::generated::").unwrap_or(bare)
 }
 
 /// `file.py:123`, with the last two parts of the path; empty where the file is not known.
@@ -184,6 +260,44 @@ mod tests {
     }
 
     #[test]
+    fn a_stack_as_text_is_told_by_the_same_frame() {
+        let frame = |name: &str, filename: &str| FrameText {
+            name: name.to_owned(),
+            filename: filename.to_owned(),
+            line: 1,
+            is_internal: is_internal(name, filename),
+        };
+        let stack = [
+            frame("torch::unwind::unwind()", "??"),
+            frame("at::_ops::mm::call(at::Tensor const&)", "??"),
+            frame("linear", "/x/site-packages/torch/nn/functional.py"),
+            frame("forward", "/home/me/model.py"),
+            frame("main", "/home/me/train.py"),
+        ];
+        let told = |frames: &[FrameText]| telling_text(frames).map(|frame| frame.name.clone());
+        assert_eq!(told(&stack).as_deref(), Some("forward"));
+        assert_eq!(told(&stack[..3]).as_deref(), Some("linear"));
+        assert_eq!(told(&stack[..2]).as_deref(), Some("at::_ops::mm::call(at::Tensor const&)"));
+        assert_eq!(told(&[]), None);
+    }
+
+    #[test]
+    fn arguments_are_left_out_of_cpp_names() {
+        let cases = [
+            ("at::_ops::mm::call(at::Tensor const&, at::Tensor const&)", "at::_ops::mm::call"),
+            ("at::(anonymous namespace)::create_out(long)", "at::(anonymous namespace)::create_out"),
+            ("torch::autograd::Node::operator()(int)", "torch::autograd::Node::operator()"),
+            ("torch::autograd::generated::MmBackward0::apply()", "MmBackward0::apply"),
+            ("_start", "_start"),
+            ("(x)", "(x)"),
+        ];
+        for (name, want) in cases {
+            assert_eq!(short_name(name, "??"), want);
+        }
+        assert_eq!(short_name("f(x)", "m.py"), "f(x)");
+    }
+
+    #[test]
     fn the_users_own_files_are_told_from_torch_and_the_standard_library() {
         for own in
             ["/home/me/train.py", "train.py", "/home/me/torch/train.py", "<string>", "/x/site-packages/apex/a.py"]
@@ -198,6 +312,8 @@ mod tests {
             "C:\\Lib\\site-packages\\torch\\_ops.py",
             "/usr/lib/python3.12/threading.py",
             "<frozen runpy>",
+            "<eval_with_key>.12",
+            "/scratch/torchinductor_me/ey/cey3b.py",
             "memory.cpp",
             "??",
         ] {

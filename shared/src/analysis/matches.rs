@@ -6,6 +6,7 @@ use crate::frames::{FrameId, StackId, Symbols};
 use crate::query::term::{End, Pattern, Pool, Term};
 use crate::replay::{Allocation, Change, Replay};
 use crate::trace::{Column, DeviceTrace, Tags};
+use crate::units::PoolId;
 
 /// A set of a device's allocations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,21 +51,24 @@ impl Matches {
                 let hit = |tag: u32| tags.get(tag as usize).copied().unwrap_or(false);
                 Self::collect(a.tag.iter().map(hit), &a.requested)
             }
-            Term::Pool(pool) => {
-                let hit = |allocation: Allocation| {
-                    let is_small = allocation.flags & Allocation::FLAG_SMALL != 0;
-                    match pool {
-                        Pool::Small => is_small,
-                        Pool::Large => !is_small,
-                        Pool::Private => field.replay.pool(&allocation).is_private(),
-                        Pool::Id(id) => field.replay.pool(&allocation) == *id,
-                    }
-                };
-                Self::collect(a.iter().map(hit), &a.requested)
+            Term::Pool(Pool::Small) => {
+                Self::collect(a.flags.iter().map(|f| f & Allocation::FLAG_SMALL != 0), &a.requested)
             }
+            Term::Pool(Pool::Large) => {
+                Self::collect(a.flags.iter().map(|f| f & Allocation::FLAG_SMALL == 0), &a.requested)
+            }
+            Term::Pool(Pool::Private) => Self::in_pools(field.replay, PoolId::is_private),
+            Term::Pool(Pool::Id(id)) => Self::in_pools(field.replay, |pool| pool == *id),
             Term::Live(End::Start) => Self::collect(a.begin.iter().map(|p| p == 0), &a.requested),
             Term::Live(End::End) => Self::collect(a.end.iter().map(|p| p == Allocation::NEVER), &a.requested),
         }
+    }
+
+    /// The allocations of the pools that `is_wanted` says.
+    fn in_pools(replay: &Replay, is_wanted: impl Fn(PoolId) -> bool) -> Self {
+        let pools: Vec<bool> = replay.pools.iter().map(|pool| is_wanted(*pool)).collect();
+        let hit = |pool: u8| pools.get(usize::from(pool)).copied().unwrap_or(false);
+        Self::collect(replay.allocations.pool.iter().map(hit), &replay.allocations.requested)
     }
 
     /// The set whose members have `true`, by number.

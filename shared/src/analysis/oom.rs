@@ -138,4 +138,22 @@ mod tests {
              could be used was 1.50 GiB: fragmented."
         );
     }
+
+    #[test]
+    fn only_gaps_that_the_request_could_use_count() {
+        let cause = |lines: &str| {
+            let mut snapshot = crate::testing::snapshot(lines);
+            let trace = snapshot.devices.remove(0);
+            let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
+            let (position, _) = positions(&trace)[0];
+            assert_eq!(OutOfMemory::at(&trace, &snapshot.tags, &replay, position - 1), None);
+            OutOfMemory::at(&trace, &snapshot.tags, &replay, position).map(|oom| oom.cause())
+        };
+        let reserved = "segment_alloc 0x1000000 20971520";
+        assert_eq!(cause(&format!("{reserved}\noom 100 20971520 stream=7")), Some(Cause::OutOfReach));
+        assert_eq!(cause(&format!("{reserved} pool=1\noom 100 20971520")), Some(Cause::OutOfReach));
+        assert_eq!(cause(&format!("{reserved}\noom 100 20971521")), Some(Cause::Fragmented));
+        assert_eq!(cause(&format!("{reserved}\noom 100 30000000")), Some(Cause::Full));
+        assert_eq!(cause(&format!("{reserved}\noom 40000000 30000000")), Some(Cause::Limited));
+    }
 }

@@ -5,6 +5,7 @@ use serde::{Serialize, Serializer};
 
 use super::actions;
 use super::findings::findings;
+use super::folding::Telling;
 use super::peak::{Held, held_at};
 use super::site::label;
 use super::usage::Usage;
@@ -128,13 +129,14 @@ impl FileReport {
     pub fn new(path: String, imported: Imported) -> Self {
         let Imported { format, protocol, mut snapshot, findings: mut found } = imported;
         let mut devices = Vec::new();
+        let telling = Telling::new(&snapshot.symbols);
         let traces = std::mem::take(&mut snapshot.devices);
         for trace in &traces {
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
             let start = replay.state_at(0).totals;
-            found.extend(findings(trace, &snapshot.tags, &replay, &start));
+            found.extend(findings(trace, &snapshot.tags, &replay, &start, &found));
             let start = StartReport { allocated_bytes: start.allocated, reserved_bytes: start.reserved };
-            devices.push(DeviceReport::new(&snapshot, trace, &replay, start));
+            devices.push(DeviceReport::new(&snapshot, &telling, trace, &replay, start));
         }
         Self {
             path,
@@ -154,11 +156,11 @@ impl FileReport {
 }
 
 impl DeviceReport {
-    fn new(snapshot: &Snapshot, trace: &DeviceTrace, replay: &Replay, start: StartReport) -> Self {
+    fn new(snapshot: &Snapshot, telling: &Telling, trace: &DeviceTrace, replay: &Replay, start: StartReport) -> Self {
         let usage = Usage::build(trace, replay);
         let held = held_at(replay, usage.peak_position);
         let peak_stacks = largest(&snapshot.symbols, &held);
-        let reported: u64 = peak_stacks.iter().map(|stack| stack.bytes).sum();
+        let reported = peak_stacks.iter().fold(0u64, |sum, stack| sum.saturating_add(stack.bytes));
         let event = usage.peak_position.checked_sub(1);
         let time_us = event.and_then(|event| trace.events.time_us.get(event as usize)).filter(|time| *time != 0);
         let (unique_stacks, unique_frames) = unique(&snapshot.symbols, trace);
@@ -177,7 +179,7 @@ impl DeviceReport {
             },
             peak_stacks,
             other_bytes: usage.peak_bytes.saturating_sub(reported),
-            peak_lines: by_line(&snapshot.symbols, &held),
+            peak_lines: by_line(&snapshot.symbols, telling, &held),
         }
     }
 }
@@ -229,10 +231,10 @@ fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
 }
 
 /// What is held by line, the most first.
-fn by_line(symbols: &Symbols, held: &[Held]) -> Vec<LineReport> {
+fn by_line(symbols: &Symbols, telling: &Telling, held: &[Held]) -> Vec<LineReport> {
     let mut lines: FxHashMap<String, (u64, u32)> = FxHashMap::default();
     for Held { stack, bytes, count } in held {
-        let line = lines.entry(label(symbols, *stack)).or_default();
+        let line = lines.entry(label(symbols, telling, *stack)).or_default();
         *line = (line.0.saturating_add(*bytes), line.1 + count);
     }
     let mut lines: Vec<LineReport> =
@@ -256,4 +258,101 @@ fn unique(symbols: &Symbols, trace: &DeviceTrace) -> (u32, u32) {
 
 fn as_map<S: Serializer>(pairs: &[(String, u32)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().map(|(name, count)| (name, count)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::Format;
+
+    fn report(lines: &str) -> FileReport {
+        let imported = Imported {
+            format: Format { encoding: Encoding::Pickle, compression: Some(Compression::Gzip) },
+            protocol: Some(4),
+            snapshot: crate::testing::snapshot(lines),
+            findings: Vec::new(),
+        };
+        FileReport::new("a.pickle".to_owned(), imported)
+    }
+
+    const LINES: &str = "segment_alloc 0x1000000 20971520
+                         alloc 0x1000000 1000 f@/home/me/m.py:7 main@/home/me/t.py:1
+                         alloc 0x1100000 3000 g@??
+                         free_requested 0x1000000
+                         alloc 0x1200000 200
+                         frobnicate 0x0";
+
+    #[test]
+    fn the_json_has_the_agreed_shape() {
+        let got = serde_json::to_value(report(LINES)).expect("a report is JSON");
+        let want = serde_json::json!({
+            "path": "a.pickle",
+            "format": "pickle",
+            "compression": "gzip",
+            "protocol": 4,
+            "findings": [],
+            "devices": [{
+                "device": 0,
+                "events": {"segment_alloc": 1, "alloc": 3, "free_requested": 1, "frobnicate": 1},
+                "unique_stacks": 2,
+                "unique_frames": 3,
+                "end": {
+                    "allocated_bytes": 3584,
+                    "active_bytes": 4608,
+                    "reserved_bytes": 20971520,
+                    "requested_bytes": 4200,
+                    "segments": 1,
+                    "blocks": 6,
+                },
+                "start": {"allocated_bytes": 0, "reserved_bytes": 0},
+                "peak": {"requested_bytes": 4200, "event": 4, "time_us": crate::testing::START_US + 40},
+                "peak_stacks": [
+                    {"bytes": 3000, "count": 1, "stack": ["g"]},
+                    {"bytes": 1000, "count": 1, "stack": ["/home/me/m.py:7:f", "/home/me/t.py:1:main"]},
+                    {"bytes": 200, "count": 1, "stack": []},
+                ],
+                "other_bytes": 0,
+            }],
+        });
+        assert_eq!(got, want);
+    }
+
+    #[test]
+    fn beyond_the_largest_sites_all_is_summed() {
+        let mut lines = vec!["segment_alloc 0x1000000 20971520".to_owned()];
+        // Thirty sites of the same size: their text decides which are told apart.
+        lines.extend((0..30).map(|i| format!("alloc {} 100 f{i:02}@/m.py:1", 0x100_0000 + 512 * i)));
+        let report = report(&lines.join("\n"));
+        let device = &report.devices[0];
+        let names: Vec<&str> = device.peak_stacks.iter().map(|s| s.stack[0].as_str()).collect();
+        assert_eq!(names, (0..20).map(|i| format!("/m.py:1:f{i:02}")).collect::<Vec<_>>());
+        assert_eq!((device.peak.requested_bytes, device.other_bytes), (3_000, 1_000));
+        assert_eq!(device.peak_lines.len(), 30);
+    }
+
+    #[test]
+    fn sizes_beyond_all_reason_are_survived() {
+        let size = u64::MAX - 511;
+        let lines = format!("alloc 0x1000 {size} f@/m.py:1\nalloc 0xffffffffffff0000 {size}\nfree 0x1000");
+        let report = report(&lines);
+        assert_eq!(report.devices[0].peak.requested_bytes, u64::MAX);
+        assert!(report.to_string().contains("16.0 EiB requested"));
+    }
+
+    #[test]
+    fn people_read_what_was_held_and_from_which_line() {
+        let want = "\
+a.pickle: pickle (protocol 4), gzip
+
+Device 0: 6 events, 2 distinct stacks
+  peak   4.10 KiB requested, after event 4, 40 µs into the trace
+  start  0 B allocated of 0 B reserved
+  end    3.50 KiB allocated of 20.0 MiB reserved, in 1 segment of 6 blocks
+  held at the peak, by line:
+    2.93 KiB  71.4 %         1 ×  g
+    0.98 KiB  23.8 %         1 ×  f  me/m.py:7
+       200 B   4.8 %         1 ×  no stack recorded
+";
+        assert_eq!(report(LINES).to_string(), want);
+    }
 }

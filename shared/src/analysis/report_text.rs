@@ -8,6 +8,11 @@ use crate::units::{Bytes, Count, Micros};
 /// Lines shown of what was held at the peak. The JSON has more.
 const LINES: usize = 12;
 
+/// A number of things, in the singular or the plural.
+fn counted(count: u64, thing: &str) -> String {
+    format!("{} {thing}{}", Count(count), if count == 1 { "" } else { "s" })
+}
+
 impl fmt::Display for FileReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.format)?;
@@ -33,10 +38,10 @@ impl fmt::Display for DeviceReport {
         let events: u64 = self.events.iter().map(|(_, count)| u64::from(*count)).sum();
         writeln!(
             f,
-            "Device {}: {} events, {} distinct stacks",
+            "Device {}: {}, {}",
             self.device,
-            Count(events),
-            Count(u64::from(self.unique_stacks))
+            counted(events, "event"),
+            counted(self.unique_stacks.into(), "distinct stack")
         )?;
         let (start, end) = (&self.start, &self.end);
         let peak = Bytes(self.peak.requested_bytes);
@@ -56,11 +61,11 @@ impl fmt::Display for DeviceReport {
         writeln!(f, "  start  {} allocated of {} reserved", Bytes(start.allocated_bytes), Bytes(start.reserved_bytes))?;
         writeln!(
             f,
-            "  end    {} allocated of {} reserved, in {} segments of {} blocks",
+            "  end    {} allocated of {} reserved, in {} of {}",
             Bytes(end.allocated_bytes),
             Bytes(end.reserved_bytes),
-            Count(u64::from(end.segments)),
-            Count(u64::from(end.blocks))
+            counted(end.segments.into(), "segment"),
+            counted(end.blocks.into(), "block")
         )?;
         self.held_at_the_peak(f)
     }
@@ -81,8 +86,8 @@ impl DeviceReport {
         if !rest.is_empty() {
             let bytes = rest.iter().fold(0u64, |sum, line| sum.saturating_add(line.bytes));
             let count = Count(rest.iter().map(|line| u64::from(line.count)).sum());
-            let others = Count(rest.len() as u64);
-            writeln!(f, "  {:>10} {:5.1} % {count:>9} ×  {others} other lines", Bytes(bytes), share(bytes))?;
+            let others = counted(rest.len() as u64, "other line");
+            writeln!(f, "  {:>10} {:5.1} % {count:>9} ×  {others}", Bytes(bytes), share(bytes))?;
         }
         Ok(())
     }

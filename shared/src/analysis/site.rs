@@ -8,7 +8,7 @@ use std::hash::Hasher;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::folding::{short_location, telling_frame};
+use super::folding::{Telling, short_location, short_name};
 use super::usage::Usage;
 use crate::frames::{Frame, FrameId, StackId, Symbols};
 use crate::query::Paint;
@@ -34,9 +34,10 @@ impl Sites {
     /// Names all stacks, and gives out colours by what all devices used.
     pub fn build<'a>(symbols: &Symbols, usages: impl Iterator<Item = &'a Usage>) -> Self {
         let mut sites = Self::default();
+        let telling = Telling::new(symbols);
         let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
         for stack in (0..symbols.stack_count() as u32).map(StackId) {
-            let text = label(symbols, stack);
+            let text = label(symbols, &telling, stack);
             let next = sites.lines.len() as u32;
             let number = *numbers.entry(text).or_insert_with_key(|text| {
                 let paint = if stack.0 == 0 { Paint::OTHER } else { Paint::slot(preferred_slot(text)) };
@@ -94,8 +95,8 @@ impl Sites {
 }
 
 /// The line that stands for a stack.
-pub fn label(symbols: &Symbols, stack: StackId) -> String {
-    match telling_frame(symbols, symbols.stack(stack)) {
+pub fn label(symbols: &Symbols, telling: &Telling, stack: StackId) -> String {
+    match telling.frame(symbols.stack(stack)) {
         Some(id) => frame_label(symbols, symbols.frame(id)),
         None => NO_STACK.to_owned(),
     }
@@ -103,9 +104,10 @@ pub fn label(symbols: &Symbols, stack: StackId) -> String {
 
 /// A frame in one line: `forward  models/gpt.py:54`.
 pub fn frame_label(symbols: &Symbols, frame: Frame) -> String {
-    let name = symbols.text(frame.name);
+    let (name, filename) = (symbols.text(frame.name), symbols.text(frame.filename));
+    let name = short_name(&name, &filename);
     let location = short_location(symbols, frame);
-    if location.is_empty() { name.into_owned() } else { format!("{name}  {location}") }
+    if location.is_empty() { name.to_owned() } else { format!("{name}  {location}") }
 }
 
 /// The colour of a frame as such, where many stacks run through it.
@@ -129,13 +131,17 @@ mod tests {
     #[test]
     fn a_stack_is_told_by_the_innermost_line_of_the_users_own() {
         let torch = "linear@/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py:134";
-        let cases: [(&[&str], &str); 6] = [
-            (
-                &["at::native::linear()@??", torch, "forward@/home/me/models/gpt.py:54", "main@/home/me/train.py:9"],
-                "forward  models/gpt.py:54",
-            ),
+        let own = "forward@/home/me/models/gpt.py:54";
+        let backward = "torch::autograd::generated::MmBackward0::apply()@Functions.cpp";
+        let cases: [(&[&str], &str); 8] = [
+            (&["at::native::linear()@??", torch, own, "main@/home/me/train.py:9"], "forward  models/gpt.py:54"),
             (&["at::native::linear()@??", torch], "linear  modules/linear.py:134"),
-            (&["torch::unwind::unwind()@??", "at::native::empty()@??"], "at::native::empty()"),
+            (&["at::detail::empty()@??", "at::_ops::mm::call()@??", backward], "MmBackward0::apply  Functions.cpp"),
+            (
+                &["at::detail::empty()@??", "at::_ops::empty::call()@??", "at::_ops::mm::call()@??"],
+                "at::_ops::mm::call",
+            ),
+            (&["torch::unwind::unwind()@??", "at::native::empty()@??"], "at::native::empty"),
             (&["_PyEval_EvalFrameDefault@ceval.c:1", "_start@??"], "_PyEval_EvalFrameDefault  ceval.c:1"),
             (&["step@train.py:3"], "step  train.py:3"),
             (&[], NO_STACK),
@@ -143,7 +149,7 @@ mod tests {
         let mut symbols = Symbols::default();
         for (frames, want) in cases {
             let stack = stack(&mut symbols, frames);
-            assert_eq!(label(&symbols, stack), want);
+            assert_eq!(label(&symbols, &Telling::new(&symbols), stack), want);
         }
     }
 

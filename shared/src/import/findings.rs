@@ -1,14 +1,13 @@
-//! What is wrong with a file that could be read, or worth knowing of it.
+//! What is wrong with a file that could be read, or worth knowing of it, as far as the file itself tells. What takes a
+//! replay to know (lost history, contradictions) is told in [`crate::analysis::findings`].
 
 use std::collections::BTreeMap;
-
-use rustc_hash::FxHashSet;
 
 use super::words;
 use crate::event::Action;
 use crate::finding::{Finding, FindingCode};
 use crate::frames::StrId;
-use crate::trace::{Events, Snapshot};
+use crate::trace::Snapshot;
 use crate::units::Count;
 
 /// Names of unknown actions in one message.
@@ -37,7 +36,6 @@ pub(super) fn findings(snapshot: &Snapshot, notes: &Notes) -> Vec<Finding> {
     findings.extend(truncated(snapshot, notes));
     if notes.cut_at.is_none() {
         findings.extend(history(snapshot));
-        findings.extend(snapshot.devices.iter().filter_map(|d| full_ring(&d.events, d.device)));
     }
     findings.extend(unknown_actions(snapshot));
     findings.extend(not_shown(notes));
@@ -90,37 +88,6 @@ fn history(snapshot: &Snapshot) -> Option<Finding> {
         )),
         _ => None,
     }
-}
-
-/// Whether the ring that holds the history was full: its size is a number that a person chose, and memory is freed that
-/// was allocated before the first entry. The file does not say it outright.
-fn full_ring(events: &Events, device: i64) -> Option<Finding> {
-    let n = events.len();
-    let is_chosen =
-        n >= 100 && (n.is_multiple_of(1_000) || (n < 1_000 && n.is_multiple_of(100)) || n.is_power_of_two());
-    if !is_chosen {
-        return None;
-    }
-    let mut known = FxHashSet::default();
-    let first_free = events.iter().find(|event| match event.action {
-        Action::Alloc => {
-            known.insert(event.address);
-            false
-        }
-        Action::FreeRequested | Action::FreeCompleted => !known.contains(&event.address),
-        _ => false,
-    });
-    first_free.map(|_| {
-        Finding::new(
-            FindingCode::RingOverflow,
-            format!(
-                "The trace has exactly {} entries and frees memory that was allocated before them: the history was most \
-                 likely full, and its first entries are lost. Record with a larger max_entries to keep them.",
-                Count(n as u64)
-            ),
-        )
-        .on_device(device)
-    })
 }
 
 fn unknown_actions(snapshot: &Snapshot) -> Option<Finding> {

@@ -34,6 +34,7 @@ pub(super) struct Gzip {
     inflate: Decompress,
     checksum: Crc,
     piece: Vec<u8>,
+    is_full: bool,
     byte: u64,
     first: bool,
 }
@@ -46,6 +47,7 @@ impl Gzip {
             inflate: Decompress::new(false),
             checksum: Crc::new(),
             piece: vec![0; PIECE],
+            is_full: false,
             byte: 0,
             first: true,
         }
@@ -67,7 +69,8 @@ impl Gzip {
         plain: &mut dyn FnMut(&[u8]) -> Result<bool, ImportError>,
     ) -> Result<(), ImportError> {
         let mut rest = bytes;
-        while !rest.is_empty() {
+        // A full piece may not be all that the bytes so far inflate to.
+        while !rest.is_empty() || self.is_full {
             let before = rest.len();
             let more = self.step(&mut rest, plain)?;
             self.byte += (before - rest.len()) as u64;
@@ -111,17 +114,23 @@ impl Gzip {
                 let status = self.inflate.decompress(rest, &mut self.piece, FlushDecompress::None);
                 let read = (self.inflate.total_in() - read) as usize;
                 let written = (self.inflate.total_out() - written) as usize;
-                let end = match status {
-                    Ok(status) => status == Status::StreamEnd,
-                    Err(_) => return Err(damaged("its deflate stream can't be read").at(GZIP, byte)),
-                };
+                self.is_full = written == self.piece.len();
                 *rest = rest.get(read..).unwrap_or(&[]);
                 let out = self.piece.get(..written).unwrap_or(&[]);
                 self.checksum.update(out);
-                if end {
-                    self.part = Part::Trailer;
-                }
-                return if written > 0 { plain(out) } else { Ok(end || read > 0) };
+                // What came out before a fault is read all the same: it may be all that is wanted.
+                let wants_more = out.is_empty() || plain(out)?;
+                self.is_full &= status.is_ok();
+                return match status {
+                    _ if !wants_more => Ok(false),
+                    Ok(Status::StreamEnd) => {
+                        self.is_full = false;
+                        self.part = Part::Trailer;
+                        Ok(true)
+                    }
+                    Ok(_) => Ok(read + written > 0),
+                    Err(_) => Err(damaged("its deflate stream can't be read").at(GZIP, byte)),
+                };
             }
             Part::Trailer => {
                 let (more, after) = rest.split_at(rest.len().min(TRAILER - self.held.len().min(TRAILER)));

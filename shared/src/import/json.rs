@@ -162,10 +162,10 @@ impl Json {
             let place = self.operands.unmark()?;
             if self.open.is_empty() {
                 let root = self.operands.below(place)?;
-                self.fold.set_items(root, self.operands.from(place))?;
+                self.fold.set_items(root, self.operands.above(place))?;
                 self.operands.cut(place);
             } else {
-                let object = self.fold.whole_dict(self.operands.from(place))?;
+                let object = self.fold.whole_dict(self.operands.above(place))?;
                 self.operands.cut(place);
                 self.operands.pop()?;
                 self.operands.push(object)?;
@@ -181,7 +181,7 @@ impl Json {
     fn flush(&mut self) -> Checked {
         let place = self.operands.unmark()?;
         let list = self.operands.below(place)?;
-        self.fold.append(list, self.operands.from(place))?;
+        self.fold.append(list, self.operands.above(place))?;
         self.operands.cut(place);
         self.operands.mark()
     }
@@ -270,7 +270,8 @@ fn scalar(word: &[u8]) -> Checked<Value> {
                 Value::Int(n)
             } else if let Ok(n) = text.parse() {
                 Value::Big(n)
-            } else if text.trim_start_matches('-').bytes().all(|b| b.is_ascii_digit()) && text.len() > 1 {
+            } else if text.strip_prefix('-').unwrap_or(text).bytes().all(|b| b.is_ascii_digit()) && text != "-" {
+                // Beyond 64 bits.
                 Value::Odd
             } else {
                 text.parse().map(Value::Float).map_err(|_| damaged("a number that can't be read"))?

@@ -67,11 +67,6 @@ impl Operands {
         Ok(())
     }
 
-    /// Number of marks.
-    pub(crate) fn depth(&self) -> usize {
-        self.marks.len()
-    }
-
     /// Takes the last mark away, and gives where it stood.
     #[inline]
     pub(crate) fn unmark(&mut self) -> Checked<usize> {
@@ -80,7 +75,7 @@ impl Operands {
 
     /// The values from a place on.
     #[inline]
-    pub(crate) fn from(&self, place: usize) -> &[Value] {
+    pub(crate) fn above(&self, place: usize) -> &[Value] {
         self.values.get(place..).unwrap_or(&[])
     }
 
@@ -135,7 +130,7 @@ impl Operands {
     fn fill(&mut self, fold: &mut Fold, place: usize) -> Checked {
         let Some((&target, _)) = self.values.get(place..).and_then(<[Value]>::split_first) else { return Ok(()) };
         if is_list(fold, target) {
-            let items: Vec<Value> = self.from(place + 1).iter().copied().filter(|&v| is_whole(fold, v)).collect();
+            let items: Vec<Value> = self.above(place + 1).iter().copied().filter(|&v| is_whole(fold, v)).collect();
             return fold.append(target, &items);
         }
         let Value::Node(id) = target else { return Ok(()) };
@@ -143,7 +138,7 @@ impl Operands {
             return Ok(());
         }
         let mut pairs = Vec::new();
-        let mut rest = self.from(place + 1).iter().copied().peekable();
+        let mut rest = self.above(place + 1).iter().copied().peekable();
         while let (Some(key @ Value::Str(_)), Some(value)) = (rest.next(), rest.next()) {
             pairs.extend([key, value]);
             // A value followed by something that is no key is a list that waits for this one item, which is a list

@@ -30,7 +30,7 @@ pub(super) fn assemble(read: Read) -> Result<(Snapshot, Vec<Finding>), ImportErr
     let mut notes = Notes { cut_at, is_packed, ..Notes::default() };
     let pairs = top(&mut fold, root, cut_at.is_some())?;
     let at_end = |fault: Box<super::error::Fault>| fault.at("snapshot", cut_at.unwrap_or(0));
-    let snapshot = read_top(fold, &pairs, &mut notes).map_err(|fault| at_end(fault))?;
+    let snapshot = read_top(fold, &pairs, &mut notes).map_err(at_end)?;
     let findings = findings::findings(&snapshot, &notes);
     Ok((snapshot, findings))
 }

@@ -309,13 +309,13 @@ impl Machine {
             op::LIST => {
                 let place = self.operands.unmark()?;
                 let list = self.fold.node(Kind::EmptyList)?;
-                self.fold.append(list, self.operands.from(place))?;
+                self.fold.append(list, self.operands.above(place))?;
                 self.replace(place, list)?;
             }
             op::DICT => {
                 let place = self.operands.unmark()?;
                 let dict = self.fold.node(Kind::EmptyDict)?;
-                self.fold.set_items(dict, whole_pairs(self.operands.from(place))?)?;
+                self.fold.set_items(dict, whole_pairs(self.operands.above(place))?)?;
                 self.replace(place, dict)?;
             }
             op::POP => {
@@ -430,7 +430,7 @@ impl Machine {
     #[inline]
     fn set_items(&mut self, place: usize) -> Checked {
         let dict = self.operands.below(place)?;
-        self.fold.set_items(dict, whole_pairs(self.operands.from(place))?)?;
+        self.fold.set_items(dict, whole_pairs(self.operands.above(place))?)?;
         self.operands.cut(place);
         Ok(())
     }
@@ -438,13 +438,13 @@ impl Machine {
     #[inline]
     fn append(&mut self, place: usize) -> Checked {
         let list = self.operands.below(place)?;
-        self.fold.append(list, self.operands.from(place))?;
+        self.fold.append(list, self.operands.above(place))?;
         self.operands.cut(place);
         Ok(())
     }
 
     fn tuple(&mut self, place: usize) -> Checked {
-        let tuple = self.fold.whole_list(self.operands.from(place))?;
+        let tuple = self.fold.whole_list(self.operands.above(place))?;
         self.replace(place, tuple)
     }
 

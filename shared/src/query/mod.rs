@@ -20,9 +20,9 @@ use crate::units::{Address, PoolId, Stream};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Axis {
     /// Microseconds since the first event.
-    #[default]
     Time,
-    /// Positions.
+    /// Positions. The default: a job waits more than it allocates, and what it waited for needs no room.
+    #[default]
     Event,
 }
 

@@ -89,7 +89,7 @@ impl Session {
         let mut summaries = Vec::new();
         for (trace, device) in snapshot.devices.iter().zip(&devices) {
             let summary = summary::of_device(&snapshot, trace, &device.replay, &device.usage);
-            found.extend(findings(trace, &snapshot.tags, &device.replay, &summary.start));
+            found.extend(findings(trace, &snapshot.tags, &device.replay, &summary.start, &found));
             summaries.push(summary);
         }
         step();

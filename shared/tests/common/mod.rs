@@ -1,4 +1,6 @@
 //! Reading the fixtures, and writing a snapshot down as text so that two can be compared.
+// Each test file uses a part of it.
+#![allow(dead_code)]
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -8,11 +10,11 @@ use shared::import::{ImportError, Imported, Importer};
 use shared::limits::ImportLimits;
 
 /// A file under `tests/fixtures`.
-pub struct Fixture {
+pub(crate) struct Fixture {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// What it holds.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 fn folder() -> PathBuf {
@@ -20,7 +22,7 @@ fn folder() -> PathBuf {
 }
 
 /// All snapshots among the fixtures.
-pub fn fixtures() -> Vec<Fixture> {
+pub(crate) fn fixtures() -> Vec<Fixture> {
     let mut all: Vec<Fixture> = std::fs::read_dir(folder())
         .unwrap()
         .map(|file| file.unwrap().path())
@@ -36,17 +38,17 @@ pub fn fixtures() -> Vec<Fixture> {
 }
 
 /// A fixture, imported.
-pub fn fixture(name: &str) -> Imported {
+pub(crate) fn fixture(name: &str) -> Imported {
     import(&std::fs::read(folder().join(name)).unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// Imports a file pushed in one piece.
-pub fn import(bytes: &[u8]) -> Result<Imported, ImportError> {
+pub(crate) fn import(bytes: &[u8]) -> Result<Imported, ImportError> {
     import_in_pieces(bytes, &[bytes.len().max(1)], ImportLimits::default())
 }
 
 /// Imports a file pushed in pieces of these sizes, over and over.
-pub fn import_in_pieces(bytes: &[u8], sizes: &[usize], limits: ImportLimits) -> Result<Imported, ImportError> {
+pub(crate) fn import_in_pieces(bytes: &[u8], sizes: &[usize], limits: ImportLimits) -> Result<Imported, ImportError> {
     let mut importer = Importer::new(limits);
     let mut rest = bytes;
     for &size in sizes.iter().cycle() {
@@ -61,7 +63,7 @@ pub fn import_in_pieces(bytes: &[u8], sizes: &[usize], limits: ImportLimits) -> 
 }
 
 /// Everything that a snapshot says, as text: no numbers of strings or stacks, as these follow the order of reading.
-pub fn describe(imported: &Imported) -> String {
+pub(crate) fn describe(imported: &Imported) -> String {
     let snapshot = &imported.snapshot;
     let text = |id| snapshot.symbols.text(id).into_owned();
     let stack = |id: StackId| {
