@@ -161,6 +161,10 @@ impl Importer {
 
     fn unpack(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         let plain = &mut self.plain;
+        // What follows the end of the snapshot is not looked at, whatever the pieces.
+        if plain.is_done() {
+            return Ok(());
+        }
         match &mut self.unpacker {
             Unpacker::Unknown(_) => Ok(()),
             Unpacker::Plain => plain.push(bytes).map(|_| ()),
@@ -186,11 +190,15 @@ impl Plain {
             Reader::Pickle(machine) => machine.push(bytes)?,
             Reader::Json(json) => json.push(bytes)?,
         }
-        Ok(match &self.reader {
-            Reader::Unknown(_) => true,
-            Reader::Pickle(machine) => !machine.is_done(),
-            Reader::Json(json) => !json.is_done(),
-        })
+        Ok(!self.is_done())
+    }
+
+    fn is_done(&self) -> bool {
+        match &self.reader {
+            Reader::Unknown(_) => false,
+            Reader::Pickle(machine) => machine.is_done(),
+            Reader::Json(json) => json.is_done(),
+        }
     }
 
     /// Chooses the reader once the first bytes tell, and gives it those.
