@@ -39,6 +39,9 @@ pub(crate) fn build(out: &Path) -> Result<PathBuf> {
         .input_path(&wasm)
         .web(true)?
         .typescript(false)
+        // Names of functions: a third of the module, and of use to a debugger only.
+        .remove_name_section(variable("PROFILE")? == "release")
+        .remove_producers_section(true)
         // Without its default path the glue would not find the module, and the page would stay blank.
         .omit_default_module_path(false)
         .out_name("web")

@@ -1,7 +1,41 @@
 //! The command line: what it prints, where, and how it exits.
 
-use anyhow::Result;
-use tests::program;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tests::{empty_folder, program, workspace};
+
+/// What was printed as JSON.
+fn json(stdout: &[u8]) -> Result<Value> {
+    serde_json::from_slice(stdout).with_context(|| String::from_utf8_lossy(stdout).into_owned())
+}
+
+/// Reports a file and holds that against Python's count; gives whether Python could read the file.
+fn agrees_with_python(file: &Path, folder: &Path) -> Result<bool> {
+    let path = file.to_str().context("a path without a name")?;
+    let output = program::run(&["report", "--json", path])?;
+    let report = folder.join("report.json");
+    fs::write(&report, &output.stdout)?;
+    let counted = Command::new("python3").arg(workspace("tests/cases/count.py")).arg(file).arg(&report).output()?;
+    let said = String::from_utf8_lossy(&counted.stdout).into_owned();
+    match counted.status.code() {
+        Some(0) => {
+            assert_eq!(output.status.code(), Some(0), "{path}");
+            Ok(true)
+        }
+        // What Python can't read is refused, or said to be incomplete.
+        Some(3) => {
+            let refused = output.status.code() == Some(2);
+            let findings = json(&output.stdout)?["files"][0]["findings"].as_array().map_or(0, Vec::len);
+            assert!(refused || findings > 0, "{path} was read without a word; {said}");
+            Ok(false)
+        }
+        _ => panic!("{path}: {said}{}", String::from_utf8_lossy(&counted.stderr)),
+    }
+}
 
 #[test]
 fn help_names_every_command() -> Result<()> {
@@ -11,5 +45,109 @@ fn help_names_every_command() -> Result<()> {
     for word in ["serve", "report", "--listen", "127.0.0.1:7070"] {
         assert!(text.contains(word), "{word} is not in {text}");
     }
+    Ok(())
+}
+
+#[test]
+fn the_report_agrees_with_an_independent_count() -> Result<()> {
+    let folder = empty_folder("count")?;
+    let sample = folder.join("sample.pickle");
+    fs::write(&sample, vramscope::workloads::sample::snapshot())?;
+    assert!(agrees_with_python(&sample, &folder)?);
+
+    let mut read = 0;
+    for entry in fs::read_dir(workspace("tests/fixtures"))? {
+        let path = entry?.path();
+        let name = path.to_string_lossy();
+        // Python needs a package for zstd; the same snapshots stand there in another form.
+        if [".pickle", ".json", ".gz"].iter().any(|ending| name.ends_with(ending)) {
+            read += u32::from(agrees_with_python(&path, &folder)?);
+        }
+    }
+    assert!(read >= 5, "only {read} fixtures were counted");
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+#[test]
+fn an_unreadable_file_gets_one_line_and_the_others_are_reported() -> Result<()> {
+    let folder = empty_folder("unreadable")?;
+    let (good, bad) = (folder.join("good.pickle"), folder.join("bad\nname.pickle"));
+    fs::write(&good, vramscope::workloads::sample::snapshot())?;
+    fs::write(&bad, "no snapshot at all")?;
+    let missing = folder.join("missing.pickle");
+    let paths: Vec<&str> = [&bad, &good, &missing, &folder].iter().filter_map(|path| path.to_str()).collect();
+
+    let output = program::run(&[&["report", "--json"], &paths[..]].concat())?;
+    assert_eq!(output.status.code(), Some(2));
+    let report = json(&output.stdout)?;
+    let files = report["files"].as_array().context("no list of files")?;
+    assert_eq!(files.len(), 1);
+    assert_eq!(files[0]["path"].as_str(), good.to_str());
+    let errors = String::from_utf8(output.stderr)?;
+    assert_eq!(errors.lines().count(), 3, "{errors}");
+    for (line, name) in errors.lines().zip(["bad", "missing.pickle: ", "unreadable"]) {
+        assert!(line.contains(name) && line.contains(": "), "{line:?}");
+    }
+
+    // For people the same, in words.
+    let output = program::run(&[&["report"], &paths[..]].concat())?;
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stdout)?;
+    assert!(text.contains("good.pickle") && text.contains("Device 0"), "{text}");
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+#[test]
+fn the_json_has_the_shape_that_scripts_rely_on() -> Result<()> {
+    let folder = empty_folder("shape")?;
+    let sample = folder.join("sample.pickle");
+    fs::write(&sample, vramscope::workloads::sample::snapshot())?;
+    let output = program::run(&["report", "--json", sample.to_str().context("a path without a name")?])?;
+    let report = json(&output.stdout)?;
+    let file = &report["files"][0];
+    for key in ["path", "format", "protocol", "findings", "devices"] {
+        assert!(!file[key].is_null(), "{key} is missing");
+    }
+    let codes: Vec<_> = file["findings"].as_array().into_iter().flatten().map(|finding| &finding["code"]).collect();
+    assert!(codes.iter().any(|code| *code == "out_of_memory"), "{codes:?}");
+
+    let device = &file["devices"][0];
+    for (part, names) in [
+        ("", &["device", "events", "unique_stacks", "unique_frames", "peak_stacks", "other_bytes"][..]),
+        ("end", &["allocated_bytes", "active_bytes", "reserved_bytes", "requested_bytes", "segments", "blocks"]),
+        ("start", &["allocated_bytes", "reserved_bytes"]),
+        ("peak", &["requested_bytes", "event", "time_us"]),
+    ] {
+        let object = if part.is_empty() { device } else { &device[part] };
+        for name in names {
+            assert!(!object[*name].is_null(), "{part}.{name} is missing");
+        }
+    }
+    let stacks = device["peak_stacks"].as_array().context("no stacks")?;
+    assert_eq!(stacks.len(), 20);
+    for stack in stacks {
+        ensure!(stack["bytes"].is_u64() && stack["count"].is_u64() && stack["stack"][0].is_string(), "{stack}");
+    }
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() -> Result<()> {
+    let folder = empty_folder("pipe")?;
+    let sample = folder.join("sample.pickle");
+    fs::write(&sample, vramscope::workloads::sample::snapshot())?;
+    let mut child = Command::new(program::path()?)
+        .args(["report", "--json"])
+        .arg(&sample)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()?;
+    drop(child.stdout.take());
+    let output = child.wait_with_output()?;
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+    fs::remove_dir_all(folder)?;
     Ok(())
 }

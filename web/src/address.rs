@@ -13,7 +13,7 @@ const REST_MS: i32 = 250;
 pub fn read() -> Option<Action> {
     match Link::parse(&window().location().hash().unwrap_or_default()) {
         Parsed::Nothing => None,
-        Parsed::Link(link) => link.file.is_some().then(|| Action::LinkRead(link)),
+        Parsed::Link(link) => Some(link).filter(|link| link.file.is_some()).map(Action::LinkRead),
         Parsed::Newer { file } => {
             let name = file.map_or_else(|| "its file".to_owned(), |file| format!("“{file}”"));
             Some(Action::Notify(format!(
@@ -34,9 +34,9 @@ pub fn write(model: &Model) {
     }
 }
 
-/// Shows nothing, and keeps the address bar up to date.
-#[component]
-pub fn AddressBar() -> Html {
+/// Keeps the address bar up to date.
+#[hook]
+pub fn use_address_bar() {
     let model = use_model();
     let timer = use_mut_ref(|| None::<Timeout>);
     let deps = (model.current, model.shared_summary().cloned(), model.view.clone());
@@ -44,5 +44,4 @@ pub fn AddressBar() -> Html {
         // A new timer replaces, and so calls off, the one before.
         *timer.borrow_mut() = Some(Timeout::new(REST_MS, move || write(&model.now())));
     });
-    Html::default()
 }

@@ -2,11 +2,11 @@
 
 use yew::prelude::*;
 
-use crate::address::{self, AddressBar};
+use crate::address::{self, use_address_bar};
 use crate::browser::{document, root};
-use crate::input::{Help, KeyListener, Palette};
-use crate::model::{Action, Dialog, Followers, Model, ModelHandle, Phase, Store};
-use crate::shell::{Failed, Header, Loading, Notice, StartPage, Workbench};
+use crate::input::{Help, Palette, use_keys};
+use crate::model::{Action, Dialog, Model, ModelHandle, Phase, Store, use_followers};
+use crate::shell::{Notice, Workbench, failed, header, loading, start_page};
 use crate::source::{DropZone, FilePicker};
 use crate::theme;
 
@@ -45,6 +45,7 @@ fn App(props: &AppProps) -> Html {
         use_effect_with((), move |()| {
             store.set_listener(Callback::from(move |()| redraw.force_update()));
             let handle = store.handle();
+            handle.workers().warm_up();
             let listener = theme::watch_system(move |is_dark| handle.dispatch(Action::SystemTheme { is_dark }));
             move || drop(listener)
         });
@@ -57,12 +58,13 @@ fn App(props: &AppProps) -> Html {
     use_effect_with(title(&model), |title| document().set_title(title));
 
     let body = match model.file().map(|file| &file.phase) {
-        None => html! { <StartPage /> },
-        Some(Phase::Loading { .. }) => html! { <Loading /> },
-        Some(Phase::Failed { .. }) => html! { <Failed /> },
+        None => start_page(&model),
+        Some(Phase::Loading { .. }) => loading(&model),
+        Some(Phase::Failed { .. }) => failed(&model),
         // Another file is another page: nothing that a view remembers is carried over.
         Some(Phase::Ready { .. }) => html! { <Workbench key={model.current.map_or(0, |key| key.0)} /> },
     };
+    let header = header(&model);
     let dialog = match model.dialog {
         None => Html::default(),
         Some(Dialog::Help) => html! { <Help /> },
@@ -70,17 +72,24 @@ fn App(props: &AppProps) -> Html {
     };
     html! {
         <ContextProvider<ModelHandle> context={model}>
-            <Header />
+            { header }
             { body }
             <Notice />
             { dialog }
             <DropZone />
             <FilePicker />
-            <KeyListener />
-            <AddressBar />
-            <Followers />
+            <Background />
         </ContextProvider<ModelHandle>>
     }
+}
+
+/// Shows nothing, and does what goes on behind the page: keys, the address bar, what follows from the model.
+#[component]
+fn Background() -> Html {
+    use_keys();
+    use_address_bar();
+    use_followers();
+    Html::default()
 }
 
 /// The window's title: the file first, since that is what tells two tabs apart.

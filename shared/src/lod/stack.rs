@@ -5,7 +5,7 @@
 //! the sum below it. Changing one and finding the visible ones both cost the tree's depth, so a whole timeline costs
 //! O((events + shapes) log n), however many are live.
 
-use super::strips::Piece;
+use super::strips::{Part, Piece};
 
 /// Sums over places, in a complete binary tree.
 pub(super) struct Stack {
@@ -33,31 +33,57 @@ impl Stack {
     }
 
     /// What can be seen between heights `from` and `to`, from the bottom up: each place of at least `least` bytes by
-    /// itself, and between them the sums of what is smaller.
-    pub(super) fn visible(&self, from: u64, to: u64, least: u64, pieces: &mut Vec<Piece>) {
+    /// itself, and between them the sums of what is smaller, class by class where a class is that high. `class_of`
+    /// gives a place's class; the places of one class are neighbours.
+    pub(super) fn visible(
+        &self,
+        (from, to): (u64, u64),
+        least: u64,
+        class_of: impl Fn(usize) -> Option<u8>,
+        pieces: &mut Vec<Piece>,
+    ) {
         pieces.clear();
-        // Nodes to look at, with the height at which each begins; the lowest last.
-        let mut open = vec![(1_usize, 0_u64)];
-        while let Some((node, bottom)) = open.pop() {
+        // Nodes to look at, each with the height at which it begins and its places; the lowest last.
+        let mut open = vec![(1_usize, 0_u64, 0_usize, self.leaves)];
+        while let Some((node, bottom, first, width)) = open.pop() {
             let sum = self.sums[node];
             let top = bottom.saturating_add(sum);
             if sum == 0 || top <= from || bottom >= to {
                 continue;
             }
-            if node >= self.leaves && sum >= least {
-                pieces.push(Piece { bottom, top, place: Some(node - self.leaves) });
-            } else if sum < least || node >= self.leaves {
-                match pieces.last_mut().filter(|p| p.place.is_none() && p.top == bottom) {
+            if width == 1 && sum >= least {
+                pieces.push(Piece { bottom, top, part: Part::Place(first) });
+            } else if width == 1 || sum < least {
+                // Beyond the last place all is empty: a node that reaches there is of its first place's class.
+                let (class, last) = (class_of(first), class_of(first + width - 1));
+                let part = match class {
+                    Some(class) if last.is_none_or(|last| last == class) => Part::Class(class),
+                    _ => Part::Mixed,
+                };
+                match pieces.last_mut().filter(|p| p.part == part && p.top == bottom) {
                     Some(last) => last.top = top,
-                    None => pieces.push(Piece { bottom, top, place: None }),
+                    None => pieces.push(Piece { bottom, top, part }),
                 }
             } else {
-                let left = self.sums[2 * node];
-                open.push((2 * node + 1, bottom.saturating_add(left)));
-                open.push((2 * node, bottom));
+                let (left, half) = (self.sums[2 * node], width / 2);
+                open.push((2 * node + 1, bottom.saturating_add(left), first + half, half));
+                open.push((2 * node, bottom, first, half));
             }
         }
+        mix(pieces, least);
     }
+}
+
+/// Makes one of neighbouring sums that are each too low to see.
+fn mix(pieces: &mut Vec<Piece>, least: u64) {
+    let is_low = |p: &Piece| !matches!(p.part, Part::Place(_)) && p.top - p.bottom < least;
+    pieces.dedup_by(|next, last| {
+        let joins = is_low(next) && (is_low(last) || last.part == Part::Mixed) && last.top == next.bottom;
+        if joins {
+            (last.top, last.part) = (next.top, Part::Mixed);
+        }
+        joins
+    });
 }
 
 #[cfg(test)]
@@ -79,14 +105,24 @@ mod tests {
             prop_assert_eq!(stack.sums[1], bytes.iter().sum::<u64>());
             let to = from + height;
             let mut pieces = Vec::new();
-            stack.visible(from, to, least, &mut pieces);
+            let class_of = |place: usize| (place < bytes.len()).then_some((place / 7) as u8);
+            stack.visible((from, to), least, class_of, &mut pieces);
             // Every large place in sight is there by itself, at its height.
             let mut bottom = 0;
             for (place, &b) in bytes.iter().enumerate() {
                 let top = bottom + b;
-                let want = (b >= least && top > from && bottom < to).then_some(Piece { bottom, top, place: Some(place) });
-                prop_assert_eq!(pieces.iter().copied().find(|p| p.place == Some(place)), want);
+                let want = (b >= least && top > from && bottom < to).then_some(Piece { bottom, top, part: Part::Place(place) });
+                prop_assert_eq!(pieces.iter().copied().find(|p| p.part == Part::Place(place)), want);
                 bottom = top;
+            }
+            // What is small of a class keeps its class, as far as it can be seen.
+            for p in &pieces {
+                if let Part::Class(class) = p.part {
+                    prop_assert!(p.top - p.bottom >= least);
+                    let below: u64 = bytes.iter().take(usize::from(class) * 7).sum();
+                    let through: u64 = bytes.iter().take((usize::from(class) + 1) * 7).sum();
+                    prop_assert!(below <= p.bottom && p.top <= through);
+                }
             }
             // The pieces are in order, and together they leave out nothing in sight.
             for pair in pieces.windows(2) {

@@ -9,8 +9,19 @@ pub(super) struct Piece {
     pub(super) bottom: u64,
     /// Bytes below its upper edge.
     pub(super) top: u64,
-    /// Its place in the stack; none for a sum of small ones.
-    pub(super) place: Option<usize>,
+    /// What it is.
+    pub(super) part: Part,
+}
+
+/// What a [`Piece`] stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The allocation at a place of the stack.
+    Place(usize),
+    /// Small ones of one class, together.
+    Class(u8),
+    /// Small ones of several classes, together.
+    Mixed,
 }
 
 /// A piece as it is drawn.

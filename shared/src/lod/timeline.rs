@@ -6,7 +6,7 @@ use super::classes::{Classes, EXCLUDED};
 use super::columns::{self, Span};
 use super::pyramid::Pyramid;
 use super::stack::Stack;
-use super::strips::{Piece, Strips};
+use super::strips::{Part, Piece, Strips};
 use super::totals::RunningTotals;
 use crate::analysis::paint::Painter;
 use crate::query::{Class, Detail, Packed, Paint, Quads, Timeline, TimelineQuery};
@@ -147,6 +147,11 @@ impl Places {
         let place_of = numbers.iter().zip(0..).map(|(&n, place)| (n, place)).collect();
         Self { numbers, place_of }
     }
+
+    /// The class of what lies at a place.
+    fn class(&self, classes: &Classes, place: usize) -> Option<u8> {
+        classes.of.get(*self.numbers.get(place)? as usize).copied()
+    }
 }
 
 /// Each column as a stack of allocations.
@@ -184,15 +189,20 @@ fn allocations(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u3
                 _ => {}
             });
             at = position;
-            stack.visible(from, to, least, &mut pieces);
+            stack.visible((from, to), least, |place| places.class(classes, place), &mut pieces);
             for piece in &pieces {
-                let number = piece.place.and_then(|place| places.numbers.get(place).copied());
-                let (paint, id) = match number.and_then(|n| Some((n, replay.allocations.get(n)?))) {
-                    Some((n, a)) => {
-                        let is_faint = scene.is_highlighted && classes.of.get(n as usize).is_some_and(|c| c % 2 == 1);
-                        (paint_at(painter, &a, position, is_faint), n)
+                let (paint, id) = match piece.part {
+                    Part::Place(place) => {
+                        let number = places.numbers.get(place).copied().unwrap_or(Quads::NONE);
+                        let is_faint = scene.is_highlighted && places.class(classes, place).is_some_and(|c| c % 2 == 1);
+                        let paint = replay.allocations.get(number).map(|a| paint_at(painter, &a, position, is_faint));
+                        (paint.unwrap_or(Paint::OTHER), number)
                     }
-                    None => (Paint::OTHER, Quads::NONE),
+                    Part::Class(class) => {
+                        let class = classes.classes.get(usize::from(class));
+                        (class.map_or(Paint::OTHER, |c| c.paint), Quads::NONE)
+                    }
+                    Part::Mixed => (Paint::OTHER, Quads::NONE),
                 };
                 strips.push_within(piece.bottom, piece.top, from, to, paint, id);
             }

@@ -78,6 +78,7 @@ impl Chord {
     }
 
     /// Whether some press would be both.
+    #[cfg(test)]
     pub fn collides(self, other: Self) -> bool {
         let shift = match (self.with_shift, other.with_shift) {
             (Some(a), Some(b)) => a == b,

@@ -1,28 +1,35 @@
 //! How well a few typed letters fit a title: all must occur in order; beginnings of words and runs count for more.
 
-/// A score, higher for a better fit; none when the letters are not all there.
+/// A letter that begins a word, one that follows another that was typed, and any other.
+const BEGINS: i32 = 12;
+const RUNS: i32 = 13;
+const LIES: i32 = 1;
+
+/// A score, higher for a better fit; none when the letters are not all there. Of all the ways in which the letters lie
+/// in the title the best counts.
 pub fn score(typed: &str, title: &str) -> Option<i32> {
-    let mut total = 0;
-    let mut letters = title.chars().flat_map(char::to_lowercase);
-    let mut before = ' ';
-    let mut was_hit = false;
-    let mut place = 0;
+    let title: Vec<char> = title.chars().flat_map(char::to_lowercase).collect();
+    // By place in the title: the best score with the last typed letter exactly there.
+    let mut best: Vec<Option<i32>> = Vec::new();
     for wanted in typed.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase) {
-        loop {
-            let letter = letters.next()?;
-            let begins_word = !before.is_alphanumeric();
-            before = letter;
-            place += 1;
+        let mut next = vec![None; title.len()];
+        // The best of the letter before, anywhere further left than the place looked at.
+        let mut left = if best.is_empty() { Some(0) } else { None };
+        let mut before = ' ';
+        for (i, &letter) in title.iter().enumerate() {
+            let run = i.checked_sub(1).and_then(|i| *best.get(i)?);
             if letter == wanted {
-                // A letter late in the title is worth a little less than the same one early.
-                total += if begins_word { 12 } else { 1 } + if was_hit { 8 } else { 0 } - place / 16;
-                was_hit = true;
-                break;
+                let lone = if before.is_alphanumeric() { LIES } else { BEGINS };
+                next[i] = left.map(|score| score + lone).max(run.map(|score| score + RUNS));
             }
-            was_hit = false;
+            left = left.max(best.get(i).copied().flatten());
+            before = letter;
         }
+        best = next;
     }
-    Some(total)
+    // Of two titles that fit alike the shorter is meant.
+    let length = i32::try_from(title.len()).unwrap_or(i32::MAX);
+    if best.is_empty() { Some(-length) } else { best.into_iter().flatten().max().map(|score| score * 64 - length) }
 }
 
 #[cfg(test)]
@@ -34,6 +41,7 @@ mod tests {
         assert!(score("zi", "Zoom in").is_some());
         assert!(score("ZOOM IN", "Zoom in").is_some());
         assert!(score("iz", "Zoom in").is_none());
+        assert!(score("zz", "Zoom in").is_none());
         assert!(score("", "Zoom in").is_some());
     }
 
@@ -42,5 +50,9 @@ mod tests {
         assert!(score("pe", "Go to the peak") > score("pe", "Stop here"));
         assert!(score("ft", "Fit the selection") > score("ft", "Shift it"));
         assert!(score("next", "Next hit") > score("next", "Nine extra tabs"));
+        assert!(
+            score("seg", "Show the segments") > score("seg", "Show the flame graph"),
+            "not the first letters that fit"
+        );
     }
 }

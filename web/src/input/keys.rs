@@ -7,11 +7,11 @@ use yew::prelude::*;
 use super::command::{Chord, Key, Press};
 use super::registry::live_commands;
 use crate::browser::{Listener, document, window};
-use crate::model::{Action, use_model};
+use crate::model::use_model;
 
-/// Shows nothing, and runs the command whose key is pressed.
-#[component]
-pub fn KeyListener() -> Html {
+/// Runs the command whose key is pressed, as long as the component is there.
+#[hook]
+pub fn use_keys() {
     let model = use_model();
     use_effect_with((), move |()| {
         let listener = Listener::new(&window(), "keydown", move |event| {
@@ -30,17 +30,17 @@ pub fn KeyListener() -> Html {
             let now = model.now();
             let is_esc = press.code == "Escape";
             let is_palette = Chord::control("KeyK").matches(&press);
-            if is_typing() && !is_palette {
+            if now.dialog.is_some() {
+                // Behind a dialog nothing moves, and it takes its own keys.
+                if !is_esc && !is_palette {
+                    return;
+                }
+            } else if is_typing() && !is_palette {
                 if is_esc {
                     leave_input();
                 }
                 return;
             }
-            // Behind a dialog nothing moves, and it takes its own keys.
-            if now.dialog.is_some() && !is_esc && !is_palette {
-                return;
-            }
-            // Enter and Space press the button that has the focus; nothing here claims them.
             let found = live_commands(&now)
                 .find_map(|command| command.chords.iter().find(|chord| chord.matches(&press)).map(|c| (command, c)));
             if let Some((command, chord)) = found {
@@ -48,13 +48,10 @@ pub fn KeyListener() -> Html {
                 // Shift is part of typing some characters: it makes nothing faster there.
                 let is_faster = press.has_shift && matches!(chord.key, Key::Code(_)) && chord.with_shift.is_none();
                 (command.run)(&model, is_faster);
-            } else if is_esc && now.dialog.is_some() {
-                model.dispatch(Action::CloseDialog);
             }
         });
         move || drop(listener)
     });
-    Html::default()
 }
 
 /// The element that has the keyboard, if text goes into it.

@@ -10,5 +10,5 @@ mod palette;
 mod registry;
 
 pub use help::Help;
-pub use keys::KeyListener;
+pub use keys::use_keys;
 pub use palette::Palette;

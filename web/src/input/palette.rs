@@ -7,15 +7,18 @@ use super::command::Command;
 use super::fuzzy;
 use super::help::keys;
 use super::registry::live_commands;
+use crate::browser::after_next_frame;
 use crate::model::{Action, Model, use_model};
 use crate::widgets::dialog::Modal;
 
 /// The commands that fit what was typed, best first.
 fn found(model: &Model, typed: &str) -> Vec<&'static Command> {
-    let mut scored: Vec<_> = live_commands(model)
-        .filter(|command| command.id != "palette")
-        .filter_map(|command| fuzzy::score(typed, command.title).map(|score| (score, command)))
-        .collect();
+    let live = live_commands(model).filter(|command| command.id != "palette");
+    if typed.trim().is_empty() {
+        return live.collect();
+    }
+    let mut scored: Vec<_> =
+        live.filter_map(|command| fuzzy::score(typed, command.title).map(|score| (score, command))).collect();
     // Stable: equals stay in the registry's order.
     scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     scored.into_iter().map(|(_, command)| command).collect()
@@ -44,9 +47,10 @@ pub fn Palette() -> Html {
     let run = {
         let model = model.clone();
         Callback::from(move |command: &'static Command| {
-            // Closed first: the command may open a dialog of its own, or move the focus.
+            // Closed first, and quite: the dialog gives the focus back, and the command may move it.
             model.dispatch(Action::CloseDialog);
-            (command.run)(&model, false);
+            let model = model.clone();
+            after_next_frame(move || (command.run)(&model, false));
         })
     };
     let oninput = {

@@ -79,7 +79,7 @@ pub static COMMANDS: &[Command] = &[
     command(Window, "pan-right", "Move right", &[Chord::faster("KeyD"), Chord::faster("ArrowRight")], can_move, |m, fast| pan(m, 1.0, fast)),
     command(Window, "zoom-in", "Zoom in", &[Chord::faster("KeyW"), Chord::faster("ArrowUp")], can_move, |m, fast| zoom(m, true, fast)),
     command(Window, "zoom-out", "Zoom out", &[Chord::faster("KeyS"), Chord::faster("ArrowDown")], can_move, |m, fast| zoom(m, false, fast)),
-    command(Window, "fit-selection", "Fit the selection; again, the whole trace", &[Chord::code("KeyF")], has_events, |m, _| go::fit(m)),
+    command(Window, "fit-selection", "Fit the selection, then the trace", &[Chord::code("KeyF")], has_events, |m, _| go::fit(m)),
     command(Window, "fit-all", "Fit the whole trace", &[Chord::shift("KeyF")], has_events, |m, _| m.dispatch(Action::FitAll)),
 
     command(Cursor, "next-event", "Next event", &[Chord::char(".")], has_events, |m, _| go::step(m, true)),
@@ -121,7 +121,7 @@ pub static COMMANDS: &[Command] = &[
     command(Page, "theme", "Switch the theme: system, light, dark", &[Chord::code("KeyT")], always, |m, _| theme::choose(m, m.now().theme.next())),
     command(Page, "help", "List the keys", &[Chord::char("?")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Help))),
     command(Page, "palette", "Find a command", &[Chord::control("KeyK")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Palette))),
-    command(Page, "step-out", "Step out: close, clear, let go, zoom out", &[Chord::code("Escape")], always, |m, _| m.dispatch(Action::StepOut)),
+    command(Page, "step-out", "Step out: close, clear, zoom out", &[Chord::code("Escape")], always, |m, _| m.dispatch(Action::StepOut)),
 ];
 
 /// The commands that can be used now.

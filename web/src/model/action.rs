@@ -57,7 +57,7 @@ pub enum Action {
     SetDevice(u32),
     /// Another view.
     SetTab(Tab),
-    /// The other x axis. The window goes along as soon as its ends are known on it: see [`super::Followers`].
+    /// The other x axis. The window goes along as soon as its ends are known on it: see [`super::use_followers`].
     SetAxis(Axis),
     /// The window on the axis that was asked for.
     AxisMapped(Axis, Window),

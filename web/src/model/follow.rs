@@ -1,4 +1,4 @@
-//! What follows from a change of the model and needs the worker or the address bar: components that show nothing.
+//! What follows from a change of the model and needs the worker or the address bar: hooks without a result.
 
 use shared::query::{Answer, Axis, Query, Window};
 use yew::prelude::*;
@@ -6,15 +6,16 @@ use yew::prelude::*;
 use super::{Action, answer::ask, use_answer, use_model};
 
 /// Maps the window onto an axis that was asked for, and lets the window follow the cursor.
-#[component]
-pub fn Followers() -> Html {
-    html! { <><AxisFollower /><CursorFollower /></> }
+#[hook]
+pub fn use_followers() {
+    use_axis_follower();
+    use_cursor_follower();
 }
 
 /// Finds where the ends of the window lie on the wanted axis: from time to events by the positions in force there,
 /// from events to time by the times of those positions.
-#[component]
-fn AxisFollower() -> Html {
+#[hook]
+fn use_axis_follower() {
     let model = use_model();
     let file = model.current;
     let events = model.device().map_or(0, |device| device.events);
@@ -47,7 +48,6 @@ fn AxisFollower() -> Html {
             ask(&model, first, on_first);
         },
     );
-    Html::default()
 }
 
 /// The coordinate that an answer gives on the axis that was asked for.
@@ -60,8 +60,8 @@ fn coordinate(answer: &Answer) -> Option<f64> {
 }
 
 /// Looks up where on the axis the cursor is, if the window is to follow it.
-#[component]
-fn CursorFollower() -> Html {
+#[hook]
+fn use_cursor_follower() {
     let model = use_model();
     let (follows, axis, cursor) = (model.view.follows_cursor, model.view.axis, model.view.cursor);
     let answer = use_answer((follows && axis == Axis::Time).then_some(Query::State { position: cursor }));
@@ -78,5 +78,4 @@ fn CursorFollower() -> Html {
             model.dispatch(Action::CursorAt { position: *cursor, x });
         }
     });
-    Html::default()
 }

@@ -76,13 +76,11 @@ fn update_view(model: &mut Model, action: Action) {
             }
         }
         Action::SetAxis(_) => view.wanted_axis = None,
-        Action::AxisMapped(axis, window) => {
-            if view.wanted_axis == Some(axis) {
-                view.axis = axis;
-                view.wanted_axis = None;
-                let whole = model.extent();
-                model.view.window = clamp(window, whole);
-            }
+        Action::AxisMapped(axis, window) if view.wanted_axis == Some(axis) => {
+            view.axis = axis;
+            view.wanted_axis = None;
+            let whole = model.extent();
+            model.view.window = clamp(window, whole);
         }
         Action::SetWindow(window) => view.window = clamp(window, whole),
         Action::Pan(share) => {
@@ -102,11 +100,9 @@ fn update_view(model: &mut Model, action: Action) {
             let position = i64::from(view.cursor).saturating_add(by).clamp(0, i64::from(events));
             set_cursor(view, u32::try_from(position).unwrap_or(0));
         }
-        Action::CursorAt { position, x } => {
-            if view.follows_cursor && view.cursor == position {
-                view.follows_cursor = false;
-                view.window = reveal(view.window, x, whole);
-            }
+        Action::CursorAt { position, x } if view.follows_cursor && view.cursor == position => {
+            view.follows_cursor = false;
+            view.window = reveal(view.window, x, whole);
         }
         Action::Select(selection) => view.selection = selection,
         Action::SetColorBy(color_by) => {
@@ -122,19 +118,13 @@ fn update_view(model: &mut Model, action: Action) {
                 view.filter.push(term.to_owned());
             }
         }
-        Action::RemoveFilter(index) => {
-            if index < view.filter.len() {
-                view.filter.remove(index);
-            }
+        Action::RemoveFilter(index) if index < view.filter.len() => {
+            view.filter.remove(index);
         }
         Action::ClearFilters => view.filter.clear(),
         Action::SetHighlight(term) => view.highlight = term.filter(|term| !term.trim().is_empty()),
         Action::SetSegmentLayout(layout) => view.segment_layout = layout,
-        Action::SetSegmentZoom(zoom) => {
-            if zoom.is_finite() {
-                view.segment_zoom = zoom.clamp(1.0, 4096.0);
-            }
-        }
+        Action::SetSegmentZoom(zoom) if zoom.is_finite() => view.segment_zoom = zoom.clamp(1.0, 4096.0),
         Action::SetFlameBottomUp(bottom_up) => {
             view.flame_bottom_up = bottom_up;
             view.flame_zoom.clear();
@@ -145,7 +135,7 @@ fn update_view(model: &mut Model, action: Action) {
             view.flame_zoom.clear();
         }
         Action::SetEventActions(actions) => view.event_actions = actions,
-        // Of the page, and done before.
+        // Of the page and done before; or an answer that comes too late.
         _ => {}
     }
 }

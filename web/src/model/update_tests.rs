@@ -4,12 +4,13 @@ use shared::link::Link;
 use shared::query::{Axis, ColorBy, Summary, Window};
 
 use super::*;
+use crate::model::Dialog;
+use crate::model::state::DataState;
 use crate::model::testing::{added, after, device, read, summary};
-use crate::model::{DataState, Dialog};
 
-/// A model with one file open, then some actions.
+/// A model with one file open, its second of time as the x axis, then some actions.
 fn open(actions: impl IntoIterator<Item = Action>) -> Model {
-    after([added(0, "a"), read(0, &[1000])].into_iter().chain(actions))
+    after([added(0, "a"), read(0, &[1000]), Action::SetAxis(Axis::Time)].into_iter().chain(actions))
 }
 
 fn window(start: f64, end: f64) -> Window {
@@ -31,7 +32,7 @@ fn a_file_goes_from_empty_over_loading_to_ready() {
 fn a_file_opens_whole_on_its_busiest_device_with_the_cursor_at_the_peak() {
     let model = after([added(0, "a"), read(0, &[10, 1000, 1000])]);
     assert_eq!((model.view.device, model.view.tab, model.view.cursor), (1, Tab::Timeline, 500));
-    assert_eq!(model.view.window, window(0.0, 1e6));
+    assert_eq!((model.view.axis, model.view.window), (Axis::Event, window(0.0, 1001.0)));
     let empty = after([added(0, "a"), read(0, &[0])]);
     assert_eq!(empty.view.tab, Tab::Segments, "no events, so no timeline");
 }
@@ -196,5 +197,5 @@ fn a_link_to_what_the_file_lacks_is_brought_into_it() {
     };
     let view = View::restore(&link, &summary(&[1000]));
     assert_eq!((view.device, view.cursor, view.selection), (0, 1000, Selection::None));
-    assert_eq!(view.window, window(0.0, 1e6));
+    assert_eq!(view.window, window(0.0, 1001.0));
 }

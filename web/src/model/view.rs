@@ -50,7 +50,7 @@ impl Default for View {
         Self {
             device: 0,
             tab: Tab::Timeline,
-            axis: Axis::Time,
+            axis: Axis::default(),
             window: Window::default(),
             bytes: None,
             cursor: 0,
@@ -103,6 +103,10 @@ impl View {
         });
         let mut view = Self { device: busiest.map_or(0, |(i, _)| i as u32), ..Self::default() };
         view.reset_to_device(summary);
+        if summary.devices.is_empty() {
+            // Nothing to draw: what the file does hold is told there.
+            view.tab = Tab::Findings;
+        }
         view
     }
 

@@ -2,7 +2,7 @@
 
 use js_sys::Array;
 use wasm_bindgen::{JsCast, JsValue};
-use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement};
+use web_sys::{CanvasRenderingContext2d, CanvasWindingRule, HtmlCanvasElement};
 
 use super::pen::{Align, Area, Ink, Pen, Type};
 
@@ -72,8 +72,8 @@ impl CanvasPen {
         self.context.set_font(&format!("{weight} 11px {}", self.family));
     }
 
+    /// Adds a closed line to the path.
     fn path(&self, points: &[(f64, f64)]) {
-        self.context.begin_path();
         for (i, (x, y)) in points.iter().enumerate() {
             if i == 0 {
                 self.context.move_to(*x, *y);
@@ -130,6 +130,7 @@ impl Pen for CanvasPen {
 
     fn polygon(&mut self, points: &[(f64, f64)], ink: Ink) {
         self.ink(ink);
+        self.context.begin_path();
         self.path(points);
         self.context.fill();
     }
@@ -137,8 +138,19 @@ impl Pen for CanvasPen {
     fn contour(&mut self, points: &[(f64, f64)], width: f64, ink: Ink) {
         self.ink(ink);
         self.context.set_line_width(width);
+        self.context.begin_path();
         self.path(points);
         self.context.stroke();
+    }
+
+    fn veil(&mut self, area: Area, holes: &[Vec<(f64, f64)>], ink: Ink) {
+        self.ink(ink);
+        self.context.begin_path();
+        self.context.rect(area.x, area.y, area.width, area.height);
+        for hole in holes {
+            self.path(hole);
+        }
+        self.context.fill_with_canvas_winding_rule(CanvasWindingRule::Evenodd);
     }
 
     fn text(&mut self, text: &str, (x, y): (f64, f64), align: Align, set: Type, ink: Ink) {

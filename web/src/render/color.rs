@@ -61,12 +61,6 @@ impl Rgb {
         (a.max(b) + 0.05) / (a.min(b) + 0.05)
     }
 
-    /// Distance to another colour in OKLab; about 0.02 is just noticeable side by side.
-    pub fn distance(self, other: Self) -> f32 {
-        let (a, b) = (linear_to_oklab(self.linear()), linear_to_oklab(other.linear()));
-        a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt()
-    }
-
     fn linear(self) -> [f32; 3] {
         [self.0, self.1, self.2].map(|v| {
             let v = f32::from(v) / 255.0;
@@ -94,21 +88,29 @@ fn oklab_to_linear([l, a, b]: [f32; 3]) -> [f32; 3] {
     ]
 }
 
-fn linear_to_oklab([r, g, b]: [f32; 3]) -> [f32; 3] {
-    let l = (0.412_221_46 * r + 0.536_332_55 * g + 0.051_445_995 * b).cbrt();
-    let m = (0.211_903_5 * r + 0.680_699_5 * g + 0.107_396_96 * b).cbrt();
-    let s = (0.088_302_46 * r + 0.281_718_85 * g + 0.629_978_7 * b).cbrt();
-    [
-        0.210_454_26 * l + 0.793_617_8 * m - 0.004_072_047 * s,
-        1.977_998_5 * l - 2.428_592_2 * m + 0.450_593_7 * s,
-        0.025_904_037 * l + 0.782_771_77 * m - 0.808_675_77 * s,
-    ]
-}
-
-/// What eyes without one kind of cone see: used to judge palettes.
+/// What palettes are judged by: distances, and what eyes without one kind of cone see.
 #[cfg(test)]
 pub(super) mod vision {
     use super::{Rgb, encode};
+
+    impl Rgb {
+        /// Distance to another colour in OKLab; about 0.02 is just noticeable side by side.
+        pub(crate) fn distance(self, other: Self) -> f32 {
+            let (a, b) = (linear_to_oklab(self.linear()), linear_to_oklab(other.linear()));
+            a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt()
+        }
+    }
+
+    fn linear_to_oklab([r, g, b]: [f32; 3]) -> [f32; 3] {
+        let l = (0.412_221_46 * r + 0.536_332_55 * g + 0.051_445_995 * b).cbrt();
+        let m = (0.211_903_5 * r + 0.680_699_5 * g + 0.107_396_96 * b).cbrt();
+        let s = (0.088_302_46 * r + 0.281_718_85 * g + 0.629_978_7 * b).cbrt();
+        [
+            0.210_454_26 * l + 0.793_617_8 * m - 0.004_072_047 * s,
+            1.977_998_5 * l - 2.428_592_2 * m + 0.450_593_7 * s,
+            0.025_904_037 * l + 0.782_771_77 * m - 0.808_675_77 * s,
+        ]
+    }
 
     /// Viénot, Brettel and Mollon's 1999 projections, for linear sRGB.
     const PROTANOPIA: [[f32; 3]; 3] =

@@ -89,25 +89,46 @@ pub trait Pen {
     fn polygon(&mut self, points: &[(f64, f64)], ink: Ink);
     /// A line around a closed shape.
     fn contour(&mut self, points: &[(f64, f64)], width: f64, ink: Ink);
+    /// A veil over an area, with holes.
+    fn veil(&mut self, area: Area, holes: &[Vec<(f64, f64)>], ink: Ink);
     /// A line of text, vertically centred on `y`.
     fn text(&mut self, text: &str, at: (f64, f64), align: Align, set: Type, ink: Ink);
     /// The width of a text.
     fn text_width(&mut self, text: &str, set: Type) -> f64;
 }
 
-/// As much of a text as fits a width, with an ellipsis where it is cut; `None` where nothing sensible fits.
+/// As much of a text's beginning as fits a width, with an ellipsis where it is cut; `None` where nothing sensible fits.
 pub fn fit(pen: &mut dyn Pen, text: &str, set: Type, width: f64) -> Option<String> {
+    shorten(pen, text, set, width, |letters, keep| letters[..keep].iter().copied().chain(['…']).collect())
+}
+
+/// As much of a text's end as fits a width.
+pub fn fit_end(pen: &mut dyn Pen, text: &str, set: Type, width: f64) -> Option<String> {
+    shorten(pen, text, set, width, |letters, keep| {
+        std::iter::once('…').chain(letters[letters.len() - keep..].iter().copied()).collect()
+    })
+}
+
+/// Tries to keep fewer and fewer letters. `cut` is asked for no more of them than there are.
+fn shorten(
+    pen: &mut dyn Pen,
+    text: &str,
+    set: Type,
+    width: f64,
+    cut: impl Fn(&[char], usize) -> String,
+) -> Option<String> {
     let whole = pen.text_width(text, set);
     if whole <= width {
         return Some(text.to_owned());
     }
-    let count = text.chars().count();
-    // In a proportional face a share of the width is about that share of the letters; one step back corrects.
-    let mut keep = ((width / whole.max(1.0)) * count as f64).floor().max(0.0) as usize;
-    while keep >= 3 {
-        let cut: String = text.chars().take(keep - 1).chain(['…']).collect();
-        if pen.text_width(&cut, set) <= width {
-            return Some(cut);
+    let letters: Vec<char> = text.chars().collect();
+    // A share of the width is about that share of the letters; what follows corrects.
+    let mut keep = ((width / whole.max(1.0)) * letters.len() as f64).floor().max(0.0) as usize;
+    keep = keep.min(letters.len());
+    while keep >= 2 {
+        let text = cut(&letters, keep);
+        if pen.text_width(&text, set) <= width {
+            return Some(text);
         }
         keep -= 1;
     }
@@ -147,6 +168,9 @@ pub(crate) mod log {
         fn contour(&mut self, points: &[(f64, f64)], width: f64, ink: Ink) {
             self.0.push(format!("contour of {} by {width} {}", points.len(), ink.color.css()));
         }
+        fn veil(&mut self, a: Area, holes: &[Vec<(f64, f64)>], ink: Ink) {
+            self.0.push(format!("veil {} with {} holes {}", area(a), holes.len(), ink.color.css()));
+        }
         fn text(&mut self, text: &str, at: (f64, f64), align: Align, _: Type, _: Ink) {
             self.0.push(format!("text {text:?} at {},{} {align:?}", at.0.round(), at.1.round()));
         }
@@ -165,5 +189,7 @@ pub(crate) mod log {
         check(60.0, Some("train.py:…"));
         check(18.0, Some("tr…"));
         check(17.0, None);
+        assert_eq!(fit_end(&mut pen, "0x7c0005400000", Type::Label, 60.0).as_deref(), Some("…005400000"));
+        assert_eq!(fit_end(&mut pen, "0x7c0005400000", Type::Label, 10.0), None);
     }
 }

@@ -39,7 +39,7 @@ pub fn time(window: Window, room: f64) -> Vec<Tick> {
     } else {
         CLOCK_STEPS.into_iter().find(|step| *step >= least).unwrap_or_else(|| decimal_step(least / 3600e6) * 3600e6)
     };
-    let unit = unit_for(&TIME, window, step);
+    let unit = unit_for(&TIME, window, step, 3);
     // Past a minute, whole seconds are written as a clock would.
     marks(window, step, |at| if at.abs() >= 60e6 && step >= 1e6 { clock(at) } else { in_unit(at, step, unit) })
 }
@@ -54,7 +54,7 @@ pub fn events(window: Window, room: f64) -> Vec<Tick> {
 pub fn bytes(window: Window, room: f64) -> Vec<Tick> {
     let least = (window.length() / room.max(1.0)).max(1.0);
     let step = least.log2().ceil().exp2();
-    let unit = unit_for(&BYTES, window, step);
+    let unit = unit_for(&BYTES, window, step, 1);
     marks(window, step, |at| if at == 0.0 { "0".to_owned() } else { in_unit(at, step, unit) })
 }
 
@@ -67,9 +67,9 @@ fn decimal_step(least: f64) -> f64 {
     [1.0, 2.0, 5.0].into_iter().map(|m| m * power).find(|step| *step >= least * 0.999_999).unwrap_or(10.0 * power)
 }
 
-/// The largest unit that the axis reaches and in which its marks still need no more than three decimals.
-fn unit_for(units: &[Unit], window: Window, step: f64) -> Unit {
-    let reaches = |unit: &&Unit| unit.0 <= window.end.abs() && decimals(step / unit.0) <= 3;
+/// The largest unit that the axis reaches and in which its marks need no more than so many decimals.
+fn unit_for(units: &[Unit], window: Window, step: f64, most_decimals: usize) -> Unit {
+    let reaches = |unit: &&Unit| unit.0 <= window.end.abs() && decimals(step / unit.0) <= most_decimals;
     units.iter().rev().find(reaches).copied().unwrap_or((1.0, units.first().map_or("", |unit| unit.1)))
 }
 
@@ -144,6 +144,7 @@ mod tests {
         let gib = 1_073_741_824.0;
         check(&bytes(w(0.0, 80.0 * gib), 6.0), &["0", "16 GiB", "32 GiB", "48 GiB", "64 GiB", "80 GiB"]);
         check(&bytes(w(0.0, 1.6 * gib), 4.0), &["0", "0.5 GiB", "1.0 GiB", "1.5 GiB"]);
+        check(&bytes(w(0.0, 0.6 * gib), 4.0), &["0", "256 MiB", "512 MiB"]);
         check(&bytes(w(0.0, 3.0), 4.0), &["0", "1 B", "2 B", "3 B"]);
         check(&bytes(w(4.0 * gib, 4.0 * gib + 1024.0), 2.0), &["4194304.0 KiB", "4194304.5 KiB", "4194305.0 KiB"]);
     }

@@ -4,13 +4,11 @@ use shared::query::DeviceSummary;
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
-use crate::model::{Action, use_model};
+use crate::model::{Action, ModelHandle};
 use crate::widgets::menu::Menu;
 
 /// The menu; a plain line where there is nothing to choose.
-#[component]
-pub fn DeviceMenu() -> Html {
-    let model = use_model();
+pub fn device_menu(model: &ModelHandle) -> Html {
     let (Some(summary), Some(device)) = (model.summary(), model.device()) else { return Html::default() };
     if summary.devices.len() == 1 {
         return html! { <span class="header-note" data-testid="device">{ name(device) }</span> };

@@ -3,13 +3,11 @@
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use crate::model::{Phase, use_model};
+use crate::model::{ModelHandle, Phase};
 use crate::source;
 
 /// The reason, and the ways on.
-#[component]
-pub fn Failed() -> Html {
-    let model = use_model();
+pub fn failed(model: &ModelHandle) -> Html {
     let Some(file) = model.file() else { return Html::default() };
     let Phase::Failed { message } = &file.phase else { return Html::default() };
     let on_close = {
@@ -23,9 +21,7 @@ pub fn Failed() -> Html {
                 <p class="failed-message" data-testid="error-message">{ message.clone() }</p>
                 <p class="failed-note">
                     { Bytes(file.size).to_string() }
-                    { ", read in this browser. Snapshots are the files that " }
-                    <code>{ "torch.cuda.memory._dump_snapshot" }</code>
-                    { " writes: pickle or JSON, plain, .gz or .zst." }
+                    { ", read in this browser. What opens here: snapshots as pickle or JSON, plain, .gz or .zst." }
                 </p>
                 <p class="buttons">
                     <button type="button" class="button is-primary" onclick={|_| source::pick()} data-testid="open-another">{ "Open another file" }</button>

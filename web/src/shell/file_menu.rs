@@ -3,15 +3,13 @@
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use crate::model::{Action, FileEntry, ModelHandle, Phase, use_model};
+use crate::model::{Action, FileEntry, ModelHandle, Phase};
 use crate::source;
-use crate::widgets::icon::{Icon, Symbol};
+use crate::widgets::icon::{Symbol, icon};
 use crate::widgets::menu::Menu;
 
 /// The menu.
-#[component]
-pub fn FileMenu() -> Html {
-    let model = use_model();
+pub fn file_menu(model: &ModelHandle) -> Html {
     let label = html! {
         <span class="menu-label">{ model.file().map_or_else(|| "Files".to_owned(), |file| file.name.clone()) }</span>
     };
@@ -21,7 +19,7 @@ pub fn FileMenu() -> Html {
     };
     html! {
         <Menu {label} name="Files" test_id="file-menu">
-            { for model.files.iter().map(|file| row(&model, file)) }
+            { for model.files.iter().map(|file| row(model, file)) }
             <hr />
             <button type="button" class="menu-row" onclick={|_| source::pick()} data-testid="menu-open-file">{ "Open file…" }</button>
             <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open the sample" }</button>
@@ -48,7 +46,7 @@ fn row(model: &ModelHandle, file: &FileEntry) -> Html {
             </button>
             <span data-keep-open="">
                 <button type="button" class="icon-button" aria-label={format!("Close {}", file.name)} title="Close" onclick={on_close} data-testid="file-close">
-                    <Icon symbol={Symbol::Cross} />
+                    { icon(Symbol::Cross) }
                 </button>
             </span>
         </div>

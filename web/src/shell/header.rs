@@ -2,16 +2,14 @@
 
 use yew::prelude::*;
 
-use super::device_menu::DeviceMenu;
-use super::file_menu::FileMenu;
-use crate::model::{Action, Dialog, use_model};
-use crate::theme::ThemeSwitch;
+use super::device_menu::device_menu;
+use super::file_menu::file_menu;
+use crate::model::{Action, Dialog, ModelHandle};
+use crate::theme::theme_switch;
 use crate::views::search::SearchBox;
 
 /// Files, devices, search, and the page's own buttons.
-#[component]
-pub fn Header() -> Html {
-    let model = use_model();
+pub fn header(model: &ModelHandle) -> Html {
     let is_ready = model.shared_summary().is_some();
     let on_help = {
         let model = model.clone();
@@ -22,14 +20,14 @@ pub fn Header() -> Html {
             if model.files.is_empty() {
                 <span class="wordmark">{ "Vramscope" }</span>
             } else {
-                <FileMenu />
+                { file_menu(model) }
             }
             if is_ready {
-                <DeviceMenu />
+                { device_menu(model) }
                 <div class="header-search" role="search"><SearchBox key={model.current.map_or(0, |key| key.0)} /></div>
             }
             <div class="header-end">
-                <ThemeSwitch />
+                { theme_switch(model) }
                 <button type="button" class="icon-button" aria-label="Keys (?)" title="Keys (?)" onclick={on_help} data-testid="help-button">
                     <span aria-hidden="true">{ "?" }</span>
                 </button>

@@ -3,14 +3,12 @@
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use crate::model::{Phase, use_model};
+use crate::model::{ModelHandle, Phase};
 use crate::source;
 use crate::worker::message::Stage;
 
 /// Progress and Cancel.
-#[component]
-pub fn Loading() -> Html {
-    let model = use_model();
+pub fn loading(model: &ModelHandle) -> Html {
     let Some(file) = model.file() else { return Html::default() };
     let Phase::Loading { stage, done, total, bytes_per_second } = file.phase else { return Html::default() };
     let on_cancel = {

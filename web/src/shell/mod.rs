@@ -12,9 +12,9 @@ mod start_page;
 mod tabs;
 mod workbench;
 
-pub use failed::Failed;
-pub use header::Header;
-pub use loading::Loading;
+pub use failed::failed;
+pub use header::header;
+pub use loading::loading;
 pub use notice::Notice;
-pub use start_page::StartPage;
+pub use start_page::start_page;
 pub use workbench::Workbench;

@@ -4,7 +4,7 @@ use yew::prelude::*;
 
 use crate::browser::Timeout;
 use crate::model::{Action, use_model};
-use crate::widgets::icon::{Icon, Symbol};
+use crate::widgets::icon::{Symbol, icon};
 
 /// How long it stays, in milliseconds: long enough to read two sentences.
 const STAY_MS: i32 = 10_000;
@@ -30,7 +30,7 @@ pub fn Notice() -> Html {
             if let Some(text) = &model.notice {
                 <p class="notice" data-testid="notice">
                     <span>{ text.clone() }</span>
-                    <button type="button" class="icon-button" aria-label="Dismiss" {onclick}><Icon symbol={Symbol::Cross} /></button>
+                    <button type="button" class="icon-button" aria-label="Dismiss" {onclick}>{ icon(Symbol::Cross) }</button>
                 </p>
             }
         </div>

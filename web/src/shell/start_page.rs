@@ -2,16 +2,14 @@
 
 use yew::prelude::*;
 
-use crate::model::use_model;
+use crate::model::ModelHandle;
 use crate::source;
 use crate::widgets::copy::CopyButton;
 use crate::widgets::empty::RECORD_SNIPPET;
-use crate::widgets::icon::{Icon, Symbol};
+use crate::widgets::icon::{Symbol, icon};
 
 /// The start page.
-#[component]
-pub fn StartPage() -> Html {
-    let model = use_model();
+pub fn start_page(model: &ModelHandle) -> Html {
     let awaited = model.link.as_ref().and_then(|link| link.file.clone());
     let on_sample = {
         let model = model.clone();
@@ -27,7 +25,7 @@ pub fn StartPage() -> Html {
                     </p>
                 }
                 <div class="drop-target" data-testid="drop-target">
-                    <Icon symbol={Symbol::Open} />
+                    { icon(Symbol::Open) }
                     <p>{ "Drop a PyTorch memory snapshot anywhere on this page" }</p>
                     <p class="buttons">
                         <button type="button" class="button is-primary" onclick={|_| source::pick()} data-testid="open-file">{ "Open file" }</button>

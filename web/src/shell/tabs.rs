@@ -3,8 +3,8 @@
 use shared::units::Count;
 use yew::prelude::*;
 
-use crate::model::{Action, ModelHandle, Tab, use_model};
-use crate::widgets::icon::{Icon, Symbol};
+use crate::model::{Action, ModelHandle, Tab};
+use crate::widgets::icon::{Symbol, icon};
 
 const fn title(tab: Tab) -> &'static str {
     match tab {
@@ -20,9 +20,7 @@ const fn title(tab: Tab) -> &'static str {
 pub const PANEL_ID: &str = "view";
 
 /// The tabs, and the button of the details pane.
-#[component]
-pub fn Tabs() -> Html {
-    let model = use_model();
+pub fn tabs(model: &ModelHandle) -> Html {
     let onkeydown = {
         let model = model.clone();
         Callback::from(move |event: KeyboardEvent| {
@@ -48,10 +46,10 @@ pub fn Tabs() -> Html {
     html! {
         <div class="tabs">
             <div class="tab-list" role="tablist" aria-label="Views" {onkeydown}>
-                { for Tab::ALL.into_iter().map(|tab| button(&model, tab)) }
+                { for Tab::ALL.into_iter().map(|tab| button(model, tab)) }
             </div>
             <button type="button" class="icon-button" aria-pressed={is_open.to_string()} aria-label={label} title={label} onclick={on_details} data-testid="details-toggle">
-                <Icon symbol={Symbol::PaneRight} />
+                { icon(Symbol::PaneRight) }
             </button>
         </div>
     }

@@ -3,7 +3,7 @@
 use yew::prelude::*;
 
 use super::details_pane::DetailsPane;
-use super::tabs::{PANEL_ID, Tabs};
+use super::tabs::{PANEL_ID, tabs};
 use crate::browser::after_next_frame;
 use crate::model::{Action, Tab, use_model};
 use crate::views::events::Events;
@@ -40,7 +40,7 @@ pub fn Workbench() -> Html {
     html! {
         <main class="workbench">
             <div class="overview-pane"><Overview /></div>
-            <Tabs />
+            { tabs(&model) }
             <FilterChips />
             <div class="panes">
                 <div id={PANEL_ID} class="view-pane" role="tabpanel" aria-labelledby={format!("tab-{}", tab.name())}>

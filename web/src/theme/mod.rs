@@ -3,7 +3,7 @@
 
 mod switch;
 
-pub use switch::ThemeSwitch;
+pub use switch::theme_switch;
 use wasm_bindgen::JsCast;
 use web_sys::{MediaQueryList, MediaQueryListEvent};
 

@@ -2,22 +2,23 @@
 
 use yew::prelude::*;
 
-use crate::model::{ThemeChoice, use_model};
-use crate::widgets::icon::{Icon, Symbol};
+use crate::model::{ModelHandle, ThemeChoice};
+use crate::widgets::icon::{Symbol, icon};
 
 /// The switch.
-#[component]
-pub fn ThemeSwitch() -> Html {
-    let model = use_model();
+pub fn theme_switch(model: &ModelHandle) -> Html {
     let (symbol, label) = match model.theme {
         ThemeChoice::System => (Symbol::System, "Theme: system"),
         ThemeChoice::Light => (Symbol::Sun, "Theme: light"),
         ThemeChoice::Dark => (Symbol::Moon, "Theme: dark"),
     };
-    let onclick = Callback::from(move |_| super::choose(&model, model.theme.next()));
+    let onclick = {
+        let model = model.clone();
+        Callback::from(move |_| super::choose(&model, model.now().theme.next()))
+    };
     html! {
         <button type="button" class="icon-button" aria-label={label} title={label} {onclick} data-testid="theme-switch">
-            <Icon {symbol} />
+            { icon(symbol) }
         </button>
     }
 }

@@ -1,6 +1,7 @@
 //! A number of bytes, short to read and exact on hover and on copy.
 
 use shared::units::Bytes;
+use wasm_bindgen::JsCast;
 use web_sys::Element;
 use yew::prelude::*;
 
@@ -24,7 +25,9 @@ pub fn BytesText(props: &BytesTextProps) -> Html {
 pub fn copy_exact() -> Callback<Event> {
     Callback::from(|event: Event| {
         let Some(selection) = web_sys::window().and_then(|w| w.get_selection().ok().flatten()) else { return };
-        let Some(anchor) = selection.anchor_node().and_then(|node| node.parent_element()) else { return };
+        let Some(node) = selection.anchor_node() else { return };
+        // A selection starts in the number's text, or in the element around it.
+        let Some(anchor) = node.dyn_ref::<Element>().cloned().or_else(|| node.parent_element()) else { return };
         let (text, shown) = (String::from(selection.to_string()), anchor.text_content().unwrap_or_default());
         if text.trim() == shown.trim()
             && let Some(bytes) = exact_of(&anchor)

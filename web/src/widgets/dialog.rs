@@ -4,7 +4,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
 use yew::prelude::*;
 
-use super::icon::{Icon, Symbol};
+use super::icon::{Symbol, icon};
 use crate::browser::document;
 
 /// What can have the focus in a dialog.
@@ -79,7 +79,7 @@ pub fn Modal(props: &ModalProps) -> Html {
                     <header class="modal-head">
                         <h2>{ props.title.clone() }</h2>
                         <button type="button" class="icon-button" aria-label="Close" onclick={close} data-testid="dialog-close">
-                            <Icon symbol={Symbol::Cross} />
+                            { icon(Symbol::Cross) }
                         </button>
                     </header>
                 }

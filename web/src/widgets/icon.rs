@@ -39,19 +39,11 @@ impl Symbol {
     }
 }
 
-/// Properties of [`Icon`].
-#[derive(Properties, PartialEq)]
-pub struct IconProps {
-    /// Which.
-    pub symbol: Symbol,
-}
-
 /// A symbol. It says nothing to a screen reader: whatever holds it has a name of its own.
-#[component]
-pub fn Icon(props: &IconProps) -> Html {
+pub fn icon(symbol: Symbol) -> Html {
     html! {
         <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">
-            <path d={props.symbol.path()} />
+            <path d={symbol.path()} />
         </svg>
     }
 }

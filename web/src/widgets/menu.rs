@@ -4,7 +4,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, Node};
 use yew::prelude::*;
 
-use super::icon::{Icon, Symbol};
+use super::icon::{Symbol, icon};
 use crate::browser::{Listener, document};
 
 /// Properties of [`Menu`].
@@ -80,7 +80,7 @@ pub fn Menu(props: &MenuProps) -> Html {
             <button type="button" class="menu-button" aria-haspopup="true" aria-expanded={is_open.to_string()}
                 aria-label={props.name.clone()} onclick={toggle} data-testid={props.test_id.clone()}>
                 { props.label.clone() }
-                <Icon symbol={Symbol::ChevronDown} />
+                { icon(Symbol::ChevronDown) }
             </button>
             if *is_open {
                 <div class="menu-list" role="group" aria-label={props.name.clone()} onclick={on_row}

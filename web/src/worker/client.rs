@@ -26,6 +26,14 @@ struct Inner {
     next_file: Cell<u32>,
     next_question: Cell<u32>,
     open: RefCell<HashMap<FileKey, Connection>>,
+    spare: RefCell<Option<Spare>>,
+}
+
+/// A worker that has been started before there is a file for it, so that the first file need not wait.
+struct Spare {
+    worker: Worker,
+    has_failed: Rc<Cell<bool>>,
+    _on_error: Closure<dyn FnMut(ErrorEvent)>,
 }
 
 /// One worker, its listeners, and the questions that it has not answered yet.
@@ -58,11 +66,22 @@ impl Workers {
         FileKey(key)
     }
 
+    /// Starts a worker for the first file that will come.
+    pub fn warm_up(&self) {
+        let Ok(worker) = start() else { return };
+        let has_failed = Rc::new(Cell::new(false));
+        let on_error = {
+            let has_failed = Rc::clone(&has_failed);
+            Closure::new(move |_| has_failed.set(true))
+        };
+        worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        *self.0.spare.borrow_mut() = Some(Spare { worker, has_failed, _on_error: on_error });
+    }
+
     /// Starts a worker on a file. What it says other than answers goes to `report`.
     pub fn open(&self, key: FileKey, file: &File, report: Callback<FromWorker>) -> Result<(), String> {
-        let options = WorkerOptions::new();
-        options.set_type(WorkerType::Module);
-        let worker = Worker::new_with_options(SCRIPT, &options).map_err(|_| failure::NO_WORKER.to_owned())?;
+        let spare = self.0.spare.take().filter(|spare| !spare.has_failed.get());
+        let worker = spare.map_or_else(start, |spare| Ok(spare.worker)).map_err(|_| failure::NO_WORKER.to_owned())?;
 
         let workers = self.clone();
         let on_message = {
@@ -112,11 +131,17 @@ impl Workers {
             Ok(FromWorker::Answer { id, answer }) => {
                 let reply = self.0.open.borrow_mut().get_mut(&key).and_then(|c| c.pending.remove(&id));
                 if let Some(reply) = reply {
-                    reply.emit(answer);
+                    reply.emit(*answer);
                 }
             }
             Ok(message) => report.emit(message),
             Err(_) => report.emit(FromWorker::Failed { message: failure::GARBLED.to_owned() }),
         }
     }
+}
+
+fn start() -> Result<Worker, JsValue> {
+    let options = WorkerOptions::new();
+    options.set_type(WorkerType::Module);
+    Worker::new_with_options(SCRIPT, &options)
 }

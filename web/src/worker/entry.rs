@@ -12,7 +12,7 @@ use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
 
 use super::failure;
 use super::message::{FromWorker, Stage, ToWorker, decode, encode};
-use super::reader::Slices;
+use super::reader::Bytes;
 
 /// Milliseconds between two reports of progress.
 const REPORT_EVERY_MS: f64 = 50.0;
@@ -54,7 +54,7 @@ fn now() -> f64 {
 }
 
 fn post(message: &FromWorker) {
-    // Neither can fail: every message has a MessagePack form, and its buffer is new.
+    // Neither can fail: every message has a form in bytes, and its buffer is new.
     let Ok(bytes) = encode(message) else { return };
     let buffer = Uint8Array::from(bytes.as_slice()).buffer();
     let _ = scope().post_message_with_transfer(&buffer, &Array::of1(&buffer));
@@ -65,7 +65,7 @@ fn answer(bytes: &[u8]) {
         Ok(ToWorker::Ask { id, device, query }) => SESSION.with_borrow_mut(|session| {
             // The page asks only what has told it what it holds.
             if let Some(session) = session {
-                let answer = session.answer(device as usize, &query);
+                let answer = Box::new(session.answer(device as usize, &query));
                 post(&FromWorker::Answer { id, answer });
             }
         }),
@@ -86,12 +86,12 @@ async fn read(file: File) {
 
 /// Reads and indexes a file. The error is a sentence.
 async fn import(file: File) -> Result<Session, String> {
-    let mut slices = Slices::new(file.into());
+    let mut bytes = Bytes::of(&file);
     let mut importer = Importer::new(ImportLimits::default());
     let mut buffer = Vec::new();
-    let (total, start) = (slices.size(), now());
+    let (total, start) = (bytes.size(), now());
     let (mut done, mut reported) = (0, start);
-    while slices.next(&mut buffer).await.map_err(|error| failure::unreadable(&error))? {
+    while bytes.next(&mut buffer).await.map_err(|error| failure::unreadable(&error))? {
         importer.push(&buffer).map_err(|error| error.to_string())?;
         done += buffer.len() as u64;
         let time = now();

@@ -1,56 +1,67 @@
-//! A file's bytes, slice by slice: the next slice is already being read while the last one is worked on.
+//! A file's bytes as they come: the browser goes on reading while the last ones are worked on.
 
-use js_sys::{ArrayBuffer, Uint8Array};
+use js_sys::{Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::Blob;
+use web_sys::{
+    Blob, ReadableStreamByobReader, ReadableStreamDefaultReader, ReadableStreamGetReaderOptions,
+    ReadableStreamReaderMode,
+};
 
-/// Bytes of one slice. Large enough that the wait for each is lost in its work, small enough that progress moves and
-/// a few of them are nothing beside the trace.
-pub const SLICE_BYTES: u32 = 4 << 20;
+/// The most bytes taken at once. Large enough that the wait for each is lost in its work, small enough that progress
+/// moves.
+const MOST_BYTES: u32 = 4 << 20;
 
-/// The slices of a file, in order.
-pub struct Slices {
-    file: Blob,
-    size: f64,
-    /// Where the slice after `coming` begins.
-    next: f64,
-    coming: Option<JsFuture<JsValue>>,
+/// The bytes of a file, from its start to its end. A stream is twice as fast here as slices that are asked for one by
+/// one, because the browser fills its pipe all the while.
+pub struct Bytes {
+    size: u64,
+    reader: Reader,
 }
 
-impl Slices {
+enum Reader {
+    /// Fills a buffer that goes back and forth, whatever comes in. Best, and not in every browser.
+    Fills(ReadableStreamByobReader, Uint8Array),
+    /// Takes chunks as the browser cuts them.
+    Takes(ReadableStreamDefaultReader),
+}
+
+impl Bytes {
     /// Begins to read.
-    pub fn new(file: Blob) -> Self {
-        let size = file.size();
-        let mut slices = Self { file, size, next: 0.0, coming: None };
-        slices.coming = slices.request();
-        slices
+    pub fn of(file: &Blob) -> Self {
+        let stream = file.stream();
+        let options = ReadableStreamGetReaderOptions::new();
+        options.set_mode(ReadableStreamReaderMode::Byob);
+        // A browser without such readers throws, which the call's signature doesn't say.
+        let fills = Reflect::get(&stream, &"getReader".into())
+            .and_then(|get| get.unchecked_into::<js_sys::Function>().call1(&stream, &options));
+        let reader = match fills {
+            Ok(reader) => Reader::Fills(reader.unchecked_into(), Uint8Array::new_with_length(MOST_BYTES)),
+            Err(_) => Reader::Takes(stream.get_reader().unchecked_into()),
+        };
+        Self { size: file.size() as u64, reader }
     }
 
-    /// The file's length in bytes.
+    /// The file's length.
     pub fn size(&self) -> u64 {
-        self.size as u64
+        self.size
     }
 
-    /// Puts the next slice into `buffer`, and says whether there was one. The error is the browser's.
+    /// Puts the next bytes into `buffer`, and says whether there were any. The error is the browser's.
     pub async fn next(&mut self, buffer: &mut Vec<u8>) -> Result<bool, String> {
-        let Some(coming) = self.coming.take() else { return Ok(false) };
-        let slice = coming.await.map_err(|error| text(&error))?;
-        self.coming = self.request();
-        let bytes = Uint8Array::new(slice.unchecked_ref::<ArrayBuffer>());
+        let coming = match &self.reader {
+            Reader::Fills(reader, view) => reader.read_with_array_buffer_view(view),
+            Reader::Takes(reader) => reader.read(),
+        };
+        let result = JsFuture::from(coming.unchecked_into::<js_sys::Promise<JsValue>>()).await.map_err(|e| text(&e))?;
+        let value = Reflect::get(&result, &"value".into()).unwrap_or_default();
+        let Some(bytes) = value.dyn_ref::<Uint8Array>().filter(|bytes| bytes.length() > 0) else { return Ok(false) };
         buffer.resize(bytes.length() as usize, 0);
         bytes.copy_to(buffer);
-        Ok(true)
-    }
-
-    fn request(&mut self) -> Option<JsFuture<JsValue>> {
-        if self.next >= self.size {
-            return None;
+        if let Reader::Fills(_, view) = &mut self.reader {
+            *view = Uint8Array::new(&bytes.buffer());
         }
-        let end = (self.next + f64::from(SLICE_BYTES)).min(self.size);
-        let slice = self.file.slice_with_f64_and_f64(self.next, end).ok()?;
-        self.next = end;
-        Some(JsFuture::from(slice.array_buffer().unchecked_into::<js_sys::Promise<JsValue>>()))
+        Ok(true)
     }
 }
 

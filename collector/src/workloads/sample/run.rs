@@ -56,8 +56,9 @@ impl Run {
     }
 
     fn allocate(&mut self, bytes: u64, stream: i64, pool: PoolId, site: Site) -> Result<Tensor, OutOfMemory> {
-        let launch = 8 + self.roll(30);
-        self.wait(launch as i64);
+        // Roughly what the kernel before it takes, at the rate of the device's memory: the host runs no further ahead.
+        let kernel = 8 + self.roll(30) + bytes / 160_000;
+        self.wait(kernel as i64);
         let stack = self.stack(site);
         self.allocator.allocate(bytes, stream, pool, stack).map(Tensor)
     }

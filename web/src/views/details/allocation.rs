@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use shared::analysis::folding::{short_name, telling_text};
 use shared::query::{AllocationDetail, Answer, Query};
 use shared::units::Count;
 use yew::prelude::*;
@@ -14,7 +15,7 @@ use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 use crate::widgets::copy::CopyButton;
 use crate::widgets::format::{bytes_in_full, share};
-use crate::widgets::stack_list::{StackList, leading, place, plain_text, split_path};
+use crate::widgets::stack_list::{StackList, place, plain_text, split_path};
 
 /// Properties of [`AllocationPane`].
 #[derive(Properties, PartialEq)]
@@ -47,7 +48,7 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
             if detail.size_is_exact {
                 html! {}
             } else {
-                "by the allocator's rules; the file doesn't say".into()
+                derived()
             },
         ),
         fact_with("Rounding loss", bytes(loss), share(loss, detail.size).into()),
@@ -94,11 +95,16 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
     }
 }
 
+/// Said of a size that is not in the file.
+fn derived() -> Html {
+    html! { <span title="The file doesn't say; it follows from the allocator's rules.">{ "derived" }</span> }
+}
+
 /// ` by forward, linear.py:116`: whose line it is.
 fn lead(detail: &AllocationDetail) -> Html {
-    let Some(frame) = leading(&detail.alloc_stack) else { return html! {} };
+    let Some(frame) = telling_text(&detail.alloc_stack) else { return html! {} };
     let (file, _) = split_path(&frame.filename);
-    html! { <>{ " by " }<b>{ frame.name.clone() }</b><span class="dim">{ " " }{ place(file, frame.line) }</span></> }
+    html! { <>{ " by " }<b>{ short_name(&frame.name, &frame.filename).to_owned() }</b><span class="dim">{ " " }{ place(file, frame.line) }</span></> }
 }
 
 /// The events of its life, each a way to go there.
@@ -136,7 +142,7 @@ fn actions(model: &ModelHandle, detail: &AllocationDetail) -> Html {
         Action::SetBytes(None),
         Action::SetWindow(window_of(detail, model.view.axis, model.extent())),
     ];
-    let line = leading(&detail.alloc_stack)
+    let line = telling_text(&detail.alloc_stack)
         .map(|frame| search_term(&frame.name, &frame.filename, frame.line))
         .filter(|term| !term.is_empty());
     html! {

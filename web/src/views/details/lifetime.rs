@@ -3,12 +3,14 @@
 use shared::query::{AllocationDetail, Axis, Window};
 use shared::units::{Count, Micros};
 
+use crate::widgets::format::seconds;
+
 /// When it began, when it ended, and how long that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// `0.482 s`, or `before the trace`.
+    /// `0.482031 s`, or `before the trace`.
     pub from: String,
-    /// `12.5 s`, or `until the end`.
+    /// `12.500000 s`, or `the end of the trace`.
     pub to: String,
     /// The length, where events have times.
     pub length: Option<String>,
@@ -17,7 +19,7 @@ pub struct Lifetime {
 /// An allocation's lifetime in words.
 pub fn lifetime(detail: &AllocationDetail, has_times: bool) -> Lifetime {
     let at = |position: u32, us: f64| {
-        if has_times { micros(us) } else { ["event ", &Count(position.into()).to_string()].concat() }
+        if has_times { [&seconds(us), " s"].concat() } else { ["event ", &Count(position.into()).to_string()].concat() }
     };
     let length = has_times.then(|| {
         let length = micros(detail.end_us - detail.start_us);
@@ -88,7 +90,10 @@ pub(super) mod tests {
     fn both_ends_may_lie_outside() {
         let mut d = detail();
         let l = lifetime(&d, true);
-        assert_eq!((l.from.as_str(), l.to.as_str(), l.length.as_deref()), ("1.00 ms", "3.00 ms", Some("2.00 ms")));
+        assert_eq!(
+            (l.from.as_str(), l.to.as_str(), l.length.as_deref()),
+            ("0.001000 s", "0.003000 s", Some("2.00 ms"))
+        );
         let l = lifetime(&d, false);
         assert_eq!((l.from.as_str(), l.to.as_str(), l.length), ("event 10", "event 30", None));
         d.allocated_at = None;

@@ -1,7 +1,7 @@
 //! What the pane says while nothing is selected: what the cursor stands on, and what there is to do.
 
 use shared::event::Action as EventAction;
-use shared::query::{Answer, EventRow, Query};
+use shared::query::{Answer, EventRow, Query, StateAt};
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
@@ -9,6 +9,7 @@ use super::facts::{fact, fact_with, facts};
 use crate::model::{Action, ModelHandle, Selection, Tab, use_answer, use_model};
 use crate::views::events::glyph;
 use crate::views::findings::{FindingRow, ordered};
+use crate::views::timeline::PeakLegend;
 use crate::widgets::bytes_text::BytesText;
 use crate::widgets::format::{counted, seconds};
 
@@ -20,10 +21,13 @@ const TOP_FINDINGS: usize = 3;
 pub fn NothingPane() -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::State { position: model.view.cursor }));
-    let Some(Answer::State(state)) = answer.as_deref() else { return html! {} };
-    let bytes = |bytes: u64| html! { <BytesText {bytes} /> };
-    let totals = &state.totals;
-    let findings = model.summary().map(|summary| ordered(&summary.findings)).unwrap_or_default();
+    let state = match answer.as_deref() {
+        Some(Answer::State(state)) => Some(state),
+        _ => None,
+    };
+    // Beside the list of them all they would only be said twice.
+    let summary = model.summary().filter(|_| model.view.tab != Tab::Findings);
+    let findings = summary.map(|summary| ordered(&summary.findings)).unwrap_or_default();
     let more = findings.len().saturating_sub(TOP_FINDINGS);
     let show_all = {
         let model = model.clone();
@@ -39,22 +43,34 @@ pub fn NothingPane() -> Html {
                     <button type="button" class="link" onclick={show_all}>{ [&more.to_string(), " more"].concat() }</button>
                 }
             }
+            if let Some(state) = state { { at_cursor(&model, state) } }
+            <PeakLegend />
+            <p class="hint">{ "Click an allocation, a block or a row to see its size, its life and the lines that made it." }</p>
+        </article>
+    }
+}
+
+/// The event that the cursor stands behind, and the sums there.
+fn at_cursor(model: &ModelHandle, state: &StateAt) -> Html {
+    let bytes = |bytes: u64| html! { <BytesText {bytes} /> };
+    let totals = &state.totals;
+    let rounding = Bytes(totals.allocated.saturating_sub(totals.requested)).to_string();
+    let (gaps, largest) = (Count(totals.gaps.into()).to_string(), Bytes(totals.largest_gap).to_string());
+    html! {
+        <>
             <h3>{ "At the cursor" }</h3>
             { match &state.event {
-                Some(event) => event_line(&model, event),
+                Some(event) => event_line(model, event),
                 None => html! { <p class="quiet">{ "The start of the trace, before its first event." }</p> },
             } }
             { facts(vec![
                 fact("Requested", bytes(totals.requested)),
-                fact_with("Allocated", bytes(totals.allocated),
-                    [&Bytes(totals.allocated.saturating_sub(totals.requested)).to_string(), " lost to rounding"].concat().into()),
+                fact_with("Allocated", bytes(totals.allocated), [rounding.as_str(), " lost to rounding"].concat().into()),
                 fact_with("Active", bytes(totals.active), counted(totals.blocks.into(), "block").into()),
                 fact_with("Reserved", bytes(totals.reserved), counted(totals.segments.into(), "segment").into()),
-                fact_with("Free gaps", bytes(totals.cached()),
-                    [&Count(totals.gaps.into()).to_string(), ", the largest ", &Bytes(totals.largest_gap).to_string()].concat().into()),
+                fact_with("Free gaps", bytes(totals.cached()), [gaps.as_str(), ", largest ", &largest].concat().into()),
             ]) }
-            <p class="hint">{ "Click an allocation, a block or a row to see its size, its life and the lines that made it." }</p>
-        </article>
+        </>
     }
 }
 
@@ -75,7 +91,7 @@ fn event_line(model: &ModelHandle, event: &EventRow) -> Html {
                 { glyph(&event.action) }<b>{ event.action.clone() }</b>{ " " }<BytesText bytes={event.size} />
                 <span class="dim">{ [" · event ", &Count(u64::from(event.index) + 1).to_string(), " · ", &seconds(event.time_us), " s"].concat() }</span>
             </p>
-            if !event.site.is_empty() { <p class="dim wrap">{ event.site.clone() }</p> }
+            if !event.site.is_empty() { <p class="dim wrap" title={event.site.clone()}>{ event.site.clone() }</p> }
             if onclick.is_some() {
                 <button type="button" class="act" {onclick} data-testid="detail-select-event">{ "Select it" }</button>
             }

@@ -1,5 +1,6 @@
 //! All that is known of the selected call site.
 
+use shared::analysis::folding::telling_text;
 use shared::query::{Answer, Query};
 use shared::units::Count;
 use yew::prelude::*;
@@ -11,7 +12,7 @@ use crate::widgets::bytes_text::BytesText;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 use crate::widgets::format::counted;
-use crate::widgets::stack_list::{StackList, leading};
+use crate::widgets::stack_list::StackList;
 
 /// Properties of [`SitePane`].
 #[derive(Properties, PartialEq)]
@@ -37,7 +38,7 @@ pub fn SitePane(props: &SitePaneProps) -> Html {
         Callback::from(move |_: MouseEvent| model.dispatch(action.clone()))
     };
     let (peak_bytes, peak_position) = site.peak;
-    let line = leading(&site.frames).map(|frame| search_term(&frame.name, &frame.filename, frame.line));
+    let line = telling_text(&site.frames).map(|frame| search_term(&frame.name, &frame.filename, frame.line));
     html! {
         <article class="detail" data-testid="detail-site" data-id={site.stack.to_string()}>
             <header class="detail-head">
@@ -53,10 +54,10 @@ pub fn SitePane(props: &SitePaneProps) -> Html {
                     line.map(|term| send(Action::AddFilter(term)))) }
             </div>
             { facts(vec![
-                fact_with("Live at the cursor", bytes(site.live.0), counted(site.live.1.into(), "allocation").into()),
+                fact_with("Live at cursor", bytes(site.live.0), counted(site.live.1.into(), "allocation").into()),
                 fact_with("Most at once", bytes(peak_bytes),
                     ["at event ", &Count(peak_position.into()).to_string()].concat().into()),
-                fact_with("In the whole trace", bytes(site.bytes), counted(site.count.into(), "allocation").into()),
+                fact_with("In the trace", bytes(site.bytes), counted(site.count.into(), "allocation").into()),
                 fact_with("Never freed", bytes(site.live_at_end.0), counted(site.live_at_end.1.into(), "allocation").into()),
             ]) }
             if !site.largest.is_empty() {

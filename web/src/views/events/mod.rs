@@ -11,6 +11,7 @@ use shared::query::{Answer, EventFilter, EventRow, EventRows, Query};
 use shared::units::Count;
 use yew::prelude::*;
 
+use crate::browser::after_next_frame;
 use crate::model::{Action, Selection, use_answer, use_ask, use_model};
 use crate::widgets::empty::Empty;
 use crate::widgets::virtual_list::use_virtual_list;
@@ -59,24 +60,33 @@ pub fn Events() -> Html {
         Callback::from(move |row: u32| {
             if let Some(event) = page.as_deref().and_then(|page| row_at(page, row)) {
                 stand_on(&model, event);
-            } else if !is_filtered {
-                model.dispatch(Action::SetCursor(row.saturating_add(1)));
-            } else {
-                let model = model.clone();
-                let query = Query::Events { filter: filter.clone(), first: row, count: 1, locate: 0 };
-                ask(
-                    query,
-                    Callback::from(move |answer| {
-                        if let Answer::Events(EventRows { rows, .. }) = answer
-                            && let Some(event) = rows.first()
-                        {
-                            stand_on(&model, event);
-                        }
-                    }),
-                );
+                return;
             }
+            if !is_filtered {
+                model.dispatch(Action::SetCursor(row.saturating_add(1)));
+            }
+            let (model, asked_at) = (model.clone(), model.now().view.cursor);
+            let reply = Callback::from(move |answer| {
+                // A key that was pressed since then has gone further.
+                if let Answer::Events(EventRows { rows, .. }) = answer
+                    && let Some(event) = rows.first()
+                    && model.now().view.cursor == asked_at
+                {
+                    stand_on(&model, event);
+                }
+            });
+            ask(Query::Events { filter: filter.clone(), first: row, count: 1, locate: 0 }, reply);
         })
     };
+    {
+        // Where there is nothing to ask for, the picture is whole at once.
+        let model = model.clone();
+        use_effect_with(events == 0, move |&is_empty| {
+            if is_empty {
+                after_next_frame(move || model.dispatch(Action::FirstPicture));
+            }
+        });
+    }
     let onkeydown = {
         let (go, page_rows) = (go, list.page);
         Callback::from(move |event: KeyboardEvent| {

@@ -62,7 +62,11 @@ pub fn Row(props: &RowProps) -> Html {
             <span role="gridcell" class="mono dim">{ place(action, event.address) }</span>
             <span role="gridcell" class="dim">{ event.stream.to_string() }</span>
             <span role="gridcell" class="cell-site" title={event.site.clone()}>
-                if event.allocation.is_some() { { paint_chip(&palette(props.is_dark), event.paint) } }
+                if event.allocation.is_some() {
+                    { paint_chip(&palette(props.is_dark), event.paint) }
+                } else {
+                    <span class="no-paint" />
+                }
                 <bdi>{ event.site.clone() }</bdi>
             </span>
         </div>

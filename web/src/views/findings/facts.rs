@@ -86,9 +86,9 @@ pub fn SettingsTable(props: &SettingsTableProps) -> Html {
             if props.settings.is_empty() {
                 <p class="quiet">{ "The file doesn't say: settings are written by torch 2.2 and later." }</p>
             } else {
-                <dl class="facts wide mono">
+                <dl class="facts wide settings mono">
                     { for props.settings.iter().map(|(name, value)| html! {
-                        <div class="fact" key={name.clone()}><dt>{ name.clone() }</dt><dd>{ value.clone() }</dd></div>
+                        <div class="fact" key={name.clone()}><dt>{ name.clone() }</dt><dd>{ if value.is_empty() { "–" } else { value.as_str() } }</dd></div>
                     }) }
                 </dl>
             }

@@ -9,6 +9,7 @@ use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
 use sites::PeakSites;
 use yew::prelude::*;
 
+use crate::browser::after_next_frame;
 use crate::model::{Action, Selection, Tab, use_model};
 
 /// The question for the classes at a device's peak: one column over the whole trace.
@@ -104,7 +105,6 @@ pub fn FindingRow(props: &FindingRowProps) -> Html {
         let index = summary.devices.iter().position(|device| device.device == number)?;
         u32::try_from(index).ok()
     });
-    let several = model.summary().is_some_and(|summary| summary.devices.len() > 1);
     let show = finding.position.map(|position| {
         let model = model.clone();
         Callback::from(move |_: MouseEvent| {
@@ -122,9 +122,6 @@ pub fn FindingRow(props: &FindingRowProps) -> Html {
                 <path d={severity.shape()} />
             </svg>
             <p>
-                if let (Some(number), true) = (finding.device, several) {
-                    <span class="dim">{ ["Device ", &number.to_string(), ": "].concat() }</span>
-                }
                 { finding.message.clone() }
             </p>
             if show.is_some() {
@@ -138,6 +135,11 @@ pub fn FindingRow(props: &FindingRowProps) -> Html {
 #[component]
 pub fn Findings() -> Html {
     let model = use_model();
+    {
+        // All of it is there with the summary: nothing is waited for.
+        let model = model.clone();
+        use_effect_with((), move |()| after_next_frame(move || model.dispatch(Action::FirstPicture)));
+    }
     let Some(summary) = model.summary() else { return html! {} };
     let findings = ordered(&summary.findings);
     html! {

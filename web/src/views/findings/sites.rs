@@ -78,7 +78,7 @@ fn row(key: u32, bytes: u64, total: u64, site: Html) -> Html {
                 <svg class="share-bar" aria-hidden="true"><rect width={bar} height="100%" /></svg>
                 <span>{ share(bytes, total) }</span>
             </td>
-            <td class="site-cell">{ site }</td>
+            <td class="site-cell"><div>{ site }</div></td>
         </tr>
     }
 }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use shared::analysis::folding::short_name;
 use shared::query::{Answer, Flame, FlameBox, Paint};
 use wasm_bindgen::JsCast;
 use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement};
@@ -12,6 +13,7 @@ use super::tooltip::Tooltip;
 use crate::render::palette::Palette;
 use crate::widgets::colors::use_palette;
 use crate::widgets::size::use_size;
+use crate::widgets::stack_list::{last_part, split_path};
 use crate::widgets::style::{pixels, set_style};
 
 const FONT_PX: f64 = 11.0;
@@ -194,19 +196,18 @@ fn text_color(palette: &Palette, flame_box: &FlameBox, fill: crate::render::colo
 
 /// As much of a box's name, and then of its place, as goes into `letters`.
 fn label(flame_box: &FlameBox, letters: usize) -> String {
-    let name = flame_box.name.chars().count();
-    if name > letters {
-        let mut short: String = flame_box.name.chars().take(letters.saturating_sub(1)).collect();
-        short.push('…');
-        return short;
+    let full = short_name(&flame_box.name, "");
+    // In a narrow box the end of a qualified name says more than the namespaces before it.
+    let name = if full.chars().count() > letters { last_part(full) } else { full };
+    let length = name.chars().count();
+    if length > letters {
+        return name.chars().take(letters.saturating_sub(1)).chain(['…']).collect();
     }
-    let mut text = flame_box.name.clone();
-    let (file, _) = crate::widgets::stack_list::split_path(&flame_box.location);
-    if !file.is_empty() && name + file.chars().count() + 2 <= letters {
-        text.push_str("  ");
-        text.push_str(file);
+    let (file, _) = split_path(&flame_box.location);
+    if !file.is_empty() && length + file.chars().count() + 2 <= letters {
+        return [name, "  ", file].concat();
     }
-    text
+    name.to_owned()
 }
 
 #[cfg(test)]
@@ -223,5 +224,10 @@ mod tests {
         assert_eq!(label(&named, 12), "forward");
         assert_eq!(label(&named, 4), "for…");
         assert_eq!(label(&named, 0), "…");
+        named.name = "at::native::linear(at::Tensor const&)".to_owned();
+        named.location = "??".to_owned();
+        assert_eq!(label(&named, 18), "at::native::linear");
+        assert_eq!(label(&named, 10), "linear  ??");
+        assert_eq!(label(&named, 3), "li…");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 
+use shared::analysis::folding::short_name;
 use shared::query::{Answer, FlameBox};
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
@@ -160,7 +161,7 @@ pub fn FlameTable(props: &FlameTableProps) -> Html {
                         { if !row.is_branch { "" } else if row.is_open { "▾" } else { "▸" } }
                     </span>
                     if flame_box.depth > 0 { { paint_chip(&palette, flame_box.paint) } }
-                    <b>{ flame_box.name.clone() }</b>
+                    <b>{ short_name(&flame_box.name, "").to_owned() }</b>
                     <span class="dim">{ flame_box.location.clone() }</span>
                 </span>
             </div>

@@ -38,13 +38,8 @@ pub fn Overview() -> Html {
         _ => None,
     };
     canvas.change(|picture| {
-        picture.scene = answer.map(|answer| Scene {
-            answer,
-            palette,
-            extent: model.extent(),
-            window: model.view.window,
-            cursor,
-        });
+        picture.scene =
+            answer.map(|answer| Scene { answer, palette, extent: model.extent(), window: model.view.window, cursor });
     });
     use_brush(&model, &canvas);
     html! {
@@ -67,7 +62,8 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
         let mut held = Vec::new();
         if let Some(host) = canvas.host().cast::<HtmlElement>() {
             for name in ["pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"] {
-                let hand = Hand { model: model.clone(), canvas: canvas.clone(), drag: drag.clone(), shown: shown.clone() };
+                let hand =
+                    Hand { model: model.clone(), canvas: canvas.clone(), drag: drag.clone(), shown: shown.clone() };
                 let host = host.clone();
                 held.push(Listener::new(&host.clone(), name, move |event| hand.handle(name, &event, &host)));
             }

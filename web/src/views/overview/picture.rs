@@ -74,7 +74,8 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
         area(0, *allocated, palette.fill(Paint::ALLOCATED));
         // The line, with a riser wherever it changes.
         let from = before.unwrap_or(*reserved);
-        let mut line = Shape::plain((x.0, x.0), (from.min(*reserved) as f32, from.max(*reserved) as f32), palette.reserved);
+        let mut line =
+            Shape::plain((x.0, x.0), (from.min(*reserved) as f32, from.max(*reserved) as f32), palette.reserved);
         line.style = Style::VISIBLE;
         shapes.push(line);
         before = Some(*reserved);
@@ -86,9 +87,10 @@ impl Picture for OverviewPicture {
     fn draw(&mut self, painter: &mut dyn Painter, pen: &mut dyn Pen, size: Size) -> bool {
         let Some(scene) = &self.scene else { return true };
         let Answer::Overview(overview) = scene.answer.as_ref() else { return true };
-        let is_made = self.made_of.as_ref().is_some_and(|(answer, palette)| {
-            Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette)
-        });
+        let is_made = self
+            .made_of
+            .as_ref()
+            .is_some_and(|(answer, palette)| Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette));
         if !is_made {
             self.shapes = shapes(overview, &scene.palette);
             self.made_of = Some((Rc::clone(&scene.answer), Rc::clone(&scene.palette)));
@@ -125,16 +127,16 @@ impl Picture for OverviewPicture {
 fn over(pen: &mut dyn Pen, scene: &Scene, overview: &Overview, plot: Area, largest: u64) {
     let palette = &scene.palette;
     let x = Scale::new(scene.extent, plot.x, plot.right());
-    pen.text(&Bytes(largest).to_string(), (plot.x - 8.0, plot.y + 5.0), Align::End, Type::Label, palette.text_dim.into());
+    pen.text(
+        &Bytes(largest).to_string(),
+        (plot.x - 8.0, plot.y + 5.0),
+        Align::End,
+        Type::Label,
+        palette.text_dim.into(),
+    );
     pen.text("reserved", (plot.x - 8.0, plot.y + 18.0), Align::End, Type::Label, palette.text_dim.at(0.8));
     pen.horizontal(plot.bottom(), plot.x, plot.right(), false, palette.line.into());
-    for (i, (span, _)) in overview.annotations.iter().enumerate() {
-        let (from, to) = (x.pixel(span.start).max(plot.x), x.pixel(span.end).min(plot.right()));
-        if to > from {
-            let strip = Area { x: from, y: plot.y - 5.0, width: (to - from).max(1.0), height: 3.0 };
-            pen.fill(strip, palette.text.at(if i % 2 == 0 { 0.25 } else { 0.45 }));
-        }
-    }
+    annotations(pen, overview, palette, x, plot);
     brush(pen, scene, x, plot);
     for (at, _) in &overview.ooms {
         let at = x.pixel(*at);
@@ -148,6 +150,20 @@ fn over(pen: &mut dyn Pen, scene: &Scene, overview: &Overview, plot: Area, large
     }
 }
 
+/// Annotated spans as a thin strip on top; of those that share a pixel one is enough.
+fn annotations(pen: &mut dyn Pen, overview: &Overview, palette: &Palette, x: Scale, plot: Area) {
+    let mut drawn = f64::NEG_INFINITY;
+    for (i, (span, _)) in overview.annotations.iter().enumerate() {
+        let (from, to) = (x.pixel(span.start).max(plot.x), x.pixel(span.end).min(plot.right()));
+        let to = to.max(from + 1.0);
+        if to >= drawn + 1.0 {
+            drawn = to;
+            let strip = Area { x: from, y: plot.y - 5.0, width: to - from, height: 3.0 };
+            pen.fill(strip, palette.text.at(if i % 2 == 0 { 0.25 } else { 0.45 }));
+        }
+    }
+}
+
 /// What is not in the window steps back; the window has an edge with a grip on either side.
 fn brush(pen: &mut dyn Pen, scene: &Scene, x: Scale, plot: Area) {
     let palette = &scene.palette;
@@ -157,7 +173,10 @@ fn brush(pen: &mut dyn Pen, scene: &Scene, x: Scale, plot: Area) {
     pen.fill(Area { x: end, y: plot.y - 1.0, width: (plot.right() - end).max(0.0), height: plot.height + 1.0 }, veil);
     let is_whole = scene.window.length() >= scene.extent.length() * 0.999;
     if !is_whole {
-        pen.fill(Area { x: start, y: plot.y - 1.0, width: end - start, height: plot.height + 1.0 }, palette.accent.at(0.07));
+        pen.fill(
+            Area { x: start, y: plot.y - 1.0, width: end - start, height: plot.height + 1.0 },
+            palette.accent.at(0.07),
+        );
     }
     for edge in [start, end] {
         pen.vertical(edge, plot.y - 1.0, plot.bottom(), palette.accent.at(if is_whole { 0.4 } else { 0.9 }));

@@ -4,6 +4,7 @@
 mod help;
 
 use help::Help;
+use shared::query::term::Term;
 use shared::query::{Answer, Hit, Query, SearchResult};
 use shared::units::{Bytes, Count};
 use web_sys::HtmlInputElement;
@@ -28,25 +29,35 @@ pub fn SearchBox() -> Html {
     let is_helping = use_state_eq(|| false);
     let hit = use_state_eq(|| None::<Hit>);
     let timer = use_mut_ref(|| None::<Timeout>);
+    // Why what is typed can't be understood. Such a term stays in the box; the views keep to the one before it.
+    let unread = use_state_eq(|| None::<String>);
+    // The term as the box sent it: whatever else comes along is from elsewhere.
+    let sent = use_mut_ref(|| term.clone());
     let answer = use_answer(term.clone().map(|term| Query::Search { term }));
 
     // The term also changes from elsewhere: a link, Esc, "search this line".
     {
-        let (typed, timer) = (typed.clone(), timer.clone());
+        let (typed, unread, sent) = (typed.clone(), unread.clone(), sent.clone());
         use_effect_with(term.clone(), move |term| {
-            // While a change is on its way from the box, the box is right.
-            if timer.borrow().is_none() {
+            if *sent.borrow() != *term {
+                sent.borrow_mut().clone_from(term);
                 typed.set(term.clone().unwrap_or_default());
+                unread.set(None);
             }
         });
     }
 
     let set_term = {
-        let (model, timer) = (model.clone(), timer.clone());
+        let (model, timer, unread) = (model.clone(), timer.clone(), unread.clone());
         Callback::from(move |text: String| {
             *timer.borrow_mut() = None;
-            let text = text.trim().to_owned();
-            model.dispatch(Action::SetHighlight(Some(text).filter(|text| !text.is_empty())));
+            let text = text.trim();
+            let term = Some(text.to_owned()).filter(|text| !text.is_empty());
+            unread.set(term.as_ref().and_then(|term| Term::parse(term).err()));
+            if term.as_ref().is_none_or(|term| Term::parse(term).is_ok()) {
+                sent.borrow_mut().clone_from(&term);
+                model.dispatch(Action::SetHighlight(term));
+            }
         })
     };
     let oninput = {
@@ -81,15 +92,20 @@ pub fn SearchBox() -> Html {
         })
     };
     let filter = {
-        let (model, typed, timer) = (model.clone(), typed.clone(), timer.clone());
+        let (model, typed, unread, timer) = (model.clone(), typed.clone(), unread.clone(), timer.clone());
         Callback::from(move |()| {
             let text = typed.trim().to_owned();
-            if !text.is_empty() {
-                *timer.borrow_mut() = None;
-                typed.set(String::new());
-                model.dispatch(Action::AddFilter(text));
-                model.dispatch(Action::SetHighlight(None));
+            if text.is_empty() {
+                return;
             }
+            if let Err(reason) = Term::parse(&text) {
+                unread.set(Some(reason));
+                return;
+            }
+            *timer.borrow_mut() = None;
+            typed.set(String::new());
+            model.dispatch(Action::AddFilter(text));
+            model.dispatch(Action::SetHighlight(None));
         })
     };
     let onkeydown = {
@@ -137,8 +153,8 @@ pub fn SearchBox() -> Html {
         _ => None,
     };
     let number = hit.filter(|hit| model.view.selection == Selection::Allocation(hit.allocation)).map(|hit| hit.number);
-    let error = result.and_then(|result| result.error.clone());
-    let can_step = result.is_some_and(|result| result.count > 0);
+    let error = (*unread).clone().or_else(|| result.and_then(|result| result.error.clone()));
+    let can_step = error.is_none() && result.is_some_and(|result| result.count > 0);
     let button = |label: &'static str, testid: &'static str, path: &'static str, forward: bool| {
         let step = step.clone();
         html! {
@@ -159,7 +175,11 @@ pub fn SearchBox() -> Html {
                     aria-invalid={error.is_some().to_string()} aria-describedby="search-result"
                     value={(*typed).clone()} {oninput} {onkeydown} data-testid="search-input" />
                 <span id="search-result" class="search-result" aria-live="polite" data-testid="search-result">
-                    if let Some(result) = result { { outcome(result, number) } }
+                    if let Some(error) = &error {
+                        <span class="search-error" title={error.clone()}>{ error.clone() }</span>
+                    } else if let Some(result) = result {
+                        { outcome(result, number) }
+                    }
                 </span>
                 if term.is_some() {
                     { button("Previous match (Shift+Enter)", "search-previous", "M2 8 6 4 10 8", false) }
@@ -177,11 +197,8 @@ pub fn SearchBox() -> Html {
     }
 }
 
-/// `3 of 418 · 1.20 GiB · peak 61.2 MiB`, or why the term can't be understood.
+/// `3 of 418 · 1.20 GiB · peak 61.2 MiB`.
 fn outcome(result: &SearchResult, number: Option<u32>) -> Html {
-    if let Some(error) = &result.error {
-        return html! { <span class="search-error" title={error.clone()}>{ error.clone() }</span> };
-    }
     if result.count == 0 {
         return html! { "no match" };
     }

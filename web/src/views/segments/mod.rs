@@ -1,12 +1,267 @@
-//! All segments at the cursor with their blocks.
+//! All segments at the cursor with their blocks, by address: true to scale, or one row a segment.
 
+mod picture;
+mod tooltip;
+
+use std::rc::Rc;
+
+use shared::query::{Answer, Query, SegmentLayout, Segments as SegmentsAnswer, SegmentsQuery, Window};
+use shared::units::{Bytes, Count};
+use wasm_bindgen::JsCast;
+use web_sys::{Event, HtmlElement, MouseEvent, WheelEvent};
 use yew::prelude::*;
 
-use crate::model::use_model;
+use self::picture::{Hover, MARGIN, Scene, SegmentsPicture};
+use self::tooltip::Tooltip;
+use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
+use crate::browser::Listener;
+use crate::model::{Action, ModelHandle, Selection, use_answer, use_model};
+use crate::render::canvas::{Canvas, use_canvas};
+use crate::widgets::colors::use_palette;
+use crate::widgets::style::{pixels, set_style};
+
+/// Pixels of wheel that double or halve the magnification.
+const WHEEL_OCTAVE: f64 = 240.0;
+const MOST_ZOOM: f32 = 256.0;
 
 /// All segments at the cursor with their blocks.
 #[component]
 pub fn Segments() -> Html {
     let model = use_model();
-    html! { <p>{ model.device().map_or(0, |device| device.end.segments) }{ " segments" }</p> }
+    let palette = use_palette();
+    let canvas = use_canvas(SegmentsPicture::default);
+    let by_state = use_state_eq(|| true);
+    let scroll = use_state_eq(|| 0.0);
+    let hovered = use_state_eq(|| None::<Hover>);
+    let (scroller, spacer, tooltip) = (use_node_ref(), use_node_ref(), use_node_ref());
+
+    let size = canvas.size();
+    let room = (size.height - 2.0 * MARGIN).max(0.0);
+    let width = (size.width - 2.0 * MARGIN).max(0.0);
+    let question = (room > 0.0 && width > 0.0).then(|| {
+        Query::Segments(SegmentsQuery {
+            position: model.view.cursor,
+            layout: model.view.segment_layout,
+            width: width as f32,
+            visible: Window { start: *scroll, end: *scroll + room },
+            zoom: model.view.segment_zoom,
+            color_by: model.view.color_by,
+            highlight: model.view.highlight.clone(),
+        })
+    });
+    let answer = use_answer(question);
+    let map = match answer.as_deref() {
+        Some(Answer::Segments(map)) => Some(map),
+        _ => None,
+    };
+    let height = map.map_or(0.0, |map| f64::from(map.height));
+    let anchor = use_mut_ref(|| None::<Anchor>);
+    use_scroll_height(&scroller, &spacer, height - room, &anchor);
+    canvas.change(|picture| {
+        picture.scene = answer.clone().map(|answer| Scene {
+            answer,
+            palette: Rc::clone(&palette),
+            scroll: *scroll,
+            by_state: *by_state,
+            selection: model.view.selection,
+        });
+    });
+    use_first_picture(&model, map.is_some() && canvas.is_shown());
+
+    let onscroll = {
+        let (scroller, scroll) = (scroller.clone(), scroll.clone());
+        Callback::from(move |_: Event| {
+            if let Some(element) = scroller.cast::<HtmlElement>() {
+                scroll.set(f64::from(element.scroll_top()));
+            }
+        })
+    };
+    let hand = Hand {
+        model: model.clone(),
+        canvas: canvas.clone(),
+        hovered: hovered.clone(),
+        tooltip: tooltip.clone(),
+        scroller: scroller.clone(),
+        anchor,
+    };
+    use_listeners(&hand);
+
+    let is_empty = map.is_some_and(|map| map.totals.reserved == 0);
+    html! {
+        <section class="canvas-view segments" aria-label="Segments">
+            { toolbar(&model, &by_state, map) }
+            <div ref={scroller} class="segments-scroll" {onscroll} tabindex="0" role="img"
+                aria-label="Segments and their blocks at the cursor" aria-describedby="text-twin" data-testid="segments-canvas">
+                <div ref={canvas.host()} class="canvas-host segments-sticky">
+                    { canvas.html() }
+                    if is_empty {
+                        <p class="canvas-empty">{ "Nothing is reserved at the cursor. Move it to where memory is in use." }</p>
+                    }
+                    <div ref={tooltip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
+                        <Tooltip hover={*hovered} />
+                    </div>
+                </div>
+                <div ref={spacer} class="segments-spacer" />
+            </div>
+        </section>
+    }
+}
+
+fn toolbar(model: &ModelHandle, by_state: &UseStateHandle<bool>, map: Option<&SegmentsAnswer>) -> Html {
+    let layout = model.view.segment_layout;
+    let paint = |state: bool| {
+        let by_state = by_state.clone();
+        Callback::from(move |_: MouseEvent| by_state.set(state))
+    };
+    let zoom = model.view.segment_zoom;
+    let zoomed = move |factor: f32| sends(model, move || Action::SetSegmentZoom((zoom * factor).clamp(1.0, MOST_ZOOM)));
+    html! {
+        <div class="canvas-toolbar" role="toolbar" aria-label="Segments">
+            <div class="choices" role="group" aria-label="Layout">
+                { choice("layout-scale", "To scale", "One scale of bytes for all segments, side by side by address", layout == SegmentLayout::ToScale, sends(model, || Action::SetSegmentLayout(SegmentLayout::ToScale))) }
+                { choice("layout-packed", "Packed", "One row a segment, each as wide as the view", layout == SegmentLayout::Packed, sends(model, || Action::SetSegmentLayout(SegmentLayout::Packed))) }
+            </div>
+            <div class="choices" role="group" aria-label="Colours">
+                { choice("paint-state", "State", "Colours say allocated, waiting, cached, lost to rounding", **by_state, paint(true)) }
+                { choice("paint-class", "Colours", "Colours are those of the timeline", !**by_state, paint(false)) }
+            </div>
+            if !**by_state {
+                <ColorMenu testid="segments-color" />
+            } else {
+                { key() }
+            }
+            <div class="choices" role="group" aria-label="Magnification">
+                <button type="button" class="choice" disabled={zoom <= 1.0} title="Smaller (Ctrl and wheel)" aria-label="Smaller" onclick={zoomed(0.5)} data-testid="segments-zoom-out">{ "−" }</button>
+                <button type="button" class="choice" title="Larger (Ctrl and wheel)" aria-label="Larger" onclick={zoomed(2.0)} data-testid="segments-zoom-in">{ "+" }</button>
+            </div>
+            <span class="toolbar-note" data-testid="segments-note">{ map.map(note).unwrap_or_default() }</span>
+        </div>
+    }
+}
+
+/// What the colours of states mean.
+fn key() -> Html {
+    const STATES: [(&str, &str); 4] =
+        [("allocated", "allocated"), ("pending", "waiting"), ("cached", "cached"), ("rounding", "rounding")];
+    html! {
+        <span class="state-key">
+            { for STATES.iter().map(|(class, name)| html! {
+                <span class="state-key-item"><span class={classes!("state-swatch", *class)} aria-hidden="true" />{ *name }</span>
+            }) }
+        </span>
+    }
+}
+
+/// The sums at the cursor, in one line.
+fn note(map: &SegmentsAnswer) -> String {
+    let totals = &map.totals;
+    let counted = |n: u32, one: &str, many: &str| {
+        [Count(u64::from(n)).to_string().as_str(), " ", if n == 1 { one } else { many }].concat()
+    };
+    [
+        counted(totals.segments, "segment", "segments"),
+        counted(totals.blocks, "block", "blocks"),
+        [Bytes(totals.cached()).to_string(), " cached".to_owned()].concat(),
+        ["largest gap ".to_owned(), Bytes(totals.largest_gap).to_string()].concat(),
+    ]
+    .join(" · ")
+}
+
+/// What stays under the pointer while the magnification changes: a share of the map's height, and where on the screen.
+#[derive(Clone, Copy, Debug)]
+struct Anchor {
+    share: f64,
+    at: f64,
+}
+
+/// Makes the scroll bar as long as the map is high, and keeps what was under the pointer there.
+#[hook]
+fn use_scroll_height(scroller: &NodeRef, spacer: &NodeRef, more: f64, anchor: &Rc<std::cell::RefCell<Option<Anchor>>>) {
+    let (scroller, spacer, anchor) = (scroller.clone(), spacer.clone(), Rc::clone(anchor));
+    use_effect_with(more.max(0.0), move |more| {
+        set_style(&spacer, "height", &pixels(more.round()));
+        if let (Some(anchor), Some(element)) = (anchor.borrow_mut().take(), scroller.cast::<HtmlElement>()) {
+            let height = f64::from(element.scroll_height());
+            element.set_scroll_top((anchor.share * height - anchor.at).round() as i32);
+        }
+    });
+}
+
+/// What acts on the map when something is done to it.
+#[derive(Clone)]
+struct Hand {
+    model: ModelHandle,
+    canvas: Canvas<SegmentsPicture>,
+    hovered: UseStateHandle<Option<Hover>>,
+    tooltip: NodeRef,
+    scroller: NodeRef,
+    anchor: Rc<std::cell::RefCell<Option<Anchor>>>,
+}
+
+#[hook]
+fn use_listeners(hand: &Hand) {
+    let hand = hand.clone();
+    use_effect_with((), move |()| {
+        let mut held = Vec::new();
+        if let Some(host) = hand.canvas.host().cast::<HtmlElement>() {
+            for name in ["click", "pointermove", "pointerleave", "wheel"] {
+                let hand = hand.clone();
+                held.push(Listener::new(&host, name, move |event| hand.handle(name, &event)));
+            }
+        }
+        move || drop(held)
+    });
+}
+
+impl Hand {
+    fn handle(&self, name: &str, event: &Event) {
+        let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
+        let at = self.canvas.point((mouse.client_x(), mouse.client_y()));
+        match name {
+            "click" => {
+                let hover = self.under(at);
+                self.model.dispatch(Action::Select(match hover {
+                    Some(Hover { allocation: Some(id), .. }) => Selection::Allocation(id),
+                    Some(hover) => Selection::Segment(hover.segment.address),
+                    None => Selection::None,
+                }));
+            }
+            "pointermove" => self.point_at(Some(at)),
+            "pointerleave" => self.point_at(None),
+            "wheel" if mouse.ctrl_key() => {
+                event.prevent_default();
+                if let Some(wheel) = event.dyn_ref::<WheelEvent>() {
+                    self.zoom((-wheel.delta_y() / WHEEL_OCTAVE).exp2() as f32, at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn under(&self, at: (f64, f64)) -> Option<Hover> {
+        self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.at(at)))
+    }
+
+    fn point_at(&self, at: Option<(f64, f64)>) {
+        let hover = at.and_then(|at| self.under(at));
+        let id = |hover: Option<Hover>| hover.and_then(|hover| hover.allocation);
+        if self.canvas.read(|picture| id(picture.hover)) != id(hover) {
+            self.canvas.change(|picture| picture.hover = hover);
+        }
+        if let (Some(at), true) = (at, hover.is_some()) {
+            place_tip(&self.tooltip, at, self.canvas.size());
+        }
+        self.hovered.set(hover);
+    }
+
+    fn zoom(&self, factor: f32, at: (f64, f64)) {
+        let old = self.model.now().view.segment_zoom;
+        let new = (old * factor).clamp(1.0, MOST_ZOOM);
+        if let (true, Some(element)) = (new != old, self.scroller.cast::<HtmlElement>()) {
+            let height = f64::from(element.scroll_height()).max(1.0);
+            let share = (f64::from(element.scroll_top()) + at.1) / height;
+            *self.anchor.borrow_mut() = Some(Anchor { share, at: at.1 });
+            self.model.dispatch(Action::SetSegmentZoom(new));
+        }
+    }
 }

@@ -113,13 +113,7 @@ pub struct Gesture {
 
 impl Default for Gesture {
     fn default() -> Self {
-        Self {
-            doing: Doing::Nothing,
-            pointers: BTreeMap::new(),
-            origin: None,
-            held: (0.0, 0.0),
-            is_shift: false,
-        }
+        Self { doing: Doing::Nothing, pointers: BTreeMap::new(), origin: None, held: (0.0, 0.0), is_shift: false }
     }
 }
 

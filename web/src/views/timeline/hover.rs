@@ -1,7 +1,7 @@
 //! What is under the pointer, and the outline of a thing that is pointed at or selected.
 
 use shared::link::Selection;
-use shared::query::{Detail, Paint, Quads, Timeline};
+use shared::query::{Class, Detail, Paint, Quads, Timeline};
 
 use crate::render::pick::pick;
 use crate::render::raster::Transform;
@@ -84,9 +84,18 @@ impl Thing {
                 None => Selection::Class(i),
             },
             Self::Allocation(id) => Selection::Allocation(id),
-            Self::Sum(_) | Self::Rest | Self::Cached | Self::Free => Selection::None,
+            Self::Sum(paint) => {
+                class_of(timeline, paint).and_then(|class| class.stack).map_or(Selection::None, Selection::Site)
+            }
+            Self::Rest | Self::Cached | Self::Free => Selection::None,
         }
     }
+}
+
+/// The class that a paint is of, where it is one of its own.
+pub fn class_of(timeline: &Timeline, paint: Paint) -> Option<&Class> {
+    let is_own = paint.base() != Paint::OTHER;
+    timeline.classes.iter().find(|class| is_own && class.paint.base() == paint.base())
 }
 
 /// The pieces of an answer that a selection or a hovered thing covers, from left to right.
@@ -119,9 +128,10 @@ pub fn outlines(pieces: &[Quad], point: impl Fn(f32, f32) -> (f64, f64)) -> Vec<
     // Pieces of several things may interleave; each joins the chain that ends where it begins, at a height it shares.
     let mut chains: Vec<Vec<Quad>> = Vec::new();
     for piece in pieces {
-        let open = chains.iter_mut().rev().take(64).find(|chain| {
-            chain.last().is_some_and(|last| (last.x.1 - piece.x.0).abs() < 1e-3 && last.id == piece.id)
-        });
+        let open =
+            chains.iter_mut().rev().take(64).find(|chain| {
+                chain.last().is_some_and(|last| (last.x.1 - piece.x.0).abs() < 1e-3 && last.id == piece.id)
+            });
         match open {
             Some(chain) => chain.push(*piece),
             None => chains.push(vec![*piece]),
@@ -165,6 +175,8 @@ mod tests {
         let timeline = answer();
         assert_eq!(Thing::Class(1).selection(&timeline), Selection::Site(9));
         assert_eq!(Thing::Allocation(5).selection(&timeline), Selection::Allocation(5));
+        assert_eq!(Thing::Sum(Paint::slot(1)).selection(&timeline), Selection::Site(9));
+        assert_eq!(Thing::Sum(Paint::OTHER).selection(&timeline), Selection::None);
         assert_eq!(Thing::Cached.selection(&timeline), Selection::None);
         let chosen = pieces(&timeline, |quad| is_selected(&timeline, Selection::Site(9), quad));
         assert_eq!(chosen.len(), 1);
@@ -174,7 +186,8 @@ mod tests {
     #[test]
     fn a_staircase_has_one_outline() {
         let step = |x, y, id| Quad { x, y, paint: Paint::OTHER, id };
-        let pieces = [step((0.0, 2.0), (1.0, 2.0), 1), step((2.0, 3.0), (0.0, 1.0), 1), step((5.0, 6.0), (0.0, 1.0), 1)];
+        let pieces =
+            [step((0.0, 2.0), (1.0, 2.0), 1), step((2.0, 3.0), (0.0, 1.0), 1), step((5.0, 6.0), (0.0, 1.0), 1)];
         let lines = outlines(&pieces, |x, y| (f64::from(x), f64::from(y)));
         assert_eq!(lines.len(), 2);
         assert_eq!(

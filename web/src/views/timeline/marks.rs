@@ -1,5 +1,7 @@
 //! Lines and words over the timeline: axes, out-of-memory flags, annotations, the peak, the cursor.
 
+use std::rc::Rc;
+
 use shared::query::{Axis, Window};
 use shared::units::Bytes;
 
@@ -31,15 +33,15 @@ pub struct Oom {
     pub bytes: u64,
 }
 
-/// What is marked.
+/// What is marked. Cheap to clone: a new one is made for every movement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Marks {
     /// The cursor's coordinate.
     pub cursor: Option<f64>,
     /// Out-of-memory events, from left to right.
-    pub ooms: Vec<Oom>,
+    pub ooms: Rc<[Oom]>,
     /// Annotated spans.
-    pub annotations: Vec<(Window, String)>,
+    pub annotations: Rc<[(Window, String)]>,
     /// Coordinate of the largest requested total, and the bytes.
     pub peak: Option<(f64, u64)>,
     /// When the selected allocation lived.
@@ -84,7 +86,10 @@ pub fn above(pen: &mut dyn Pen, frame: &Frame, marks: &Marks, palette: &Palette)
     if let Some(at) = marks.cursor.map(|cursor| x.pixel(cursor)).filter(|at| is_across(*at, plot)) {
         pen.vertical(at, plot.y - 8.0, plot.bottom() + 4.0, palette.accent.into());
         let top = plot.y - 10.0;
-        pen.polygon(&[(at - 4.5, top), (at + 5.5, top), (at + 5.5, top + 5.0), (at + 0.5, top + 10.0), (at - 4.5, top + 5.0)], palette.accent.into());
+        pen.polygon(
+            &[(at - 4.5, top), (at + 5.5, top), (at + 5.5, top + 5.0), (at + 0.5, top + 10.0), (at - 4.5, top + 5.0)],
+            palette.accent.into(),
+        );
     }
 }
 
@@ -119,7 +124,8 @@ fn x_axis(pen: &mut dyn Pen, frame: &Frame, axis: Axis, palette: &Palette) {
         pen.vertical(at, plot.bottom(), plot.bottom() + 4.0, palette.text_dim.at(0.6));
         // The outermost labels stay inside.
         let width = pen.text_width(&tick.label, Type::Label);
-        let label = at.clamp(plot.x + width / 2.0, (plot.right() + RIGHT - 2.0 - width / 2.0).max(plot.x + width / 2.0));
+        let label =
+            at.clamp(plot.x + width / 2.0, (plot.right() + RIGHT - 2.0 - width / 2.0).max(plot.x + width / 2.0));
         pen.text(&tick.label, (label, middle), Align::Middle, Type::Label, palette.text_dim.into());
     }
 }
@@ -127,19 +133,31 @@ fn x_axis(pen: &mut dyn Pen, frame: &Frame, axis: Axis, palette: &Palette) {
 fn annotations(pen: &mut dyn Pen, frame: &Frame, spans: &[(Window, String)], palette: &Palette) {
     let (x, plot) = (frame.x(), frame.plot);
     let top = plot.y - STRIP;
+    // Up to where something is drawn: of a thousand spans in a pixel one is enough.
+    let mut drawn = f64::NEG_INFINITY;
     for (i, (span, name)) in spans.iter().enumerate() {
         let (from, to) = (x.pixel(span.start).max(plot.x), x.pixel(span.end).min(plot.right()));
-        if to <= plot.x || from >= plot.right() {
+        if to <= plot.x || from >= plot.right() || to.max(from + 1.0) < drawn + 1.0 {
             continue;
         }
-        let area = Area { x: from, y: top, width: (to - from).max(1.0), height: STRIP - 2.0 };
+        drawn = to.max(from + 1.0);
+        let area = Area { x: from, y: top, width: to - from, height: STRIP - 2.0 };
+        pen.vertical(from, top, plot.y - 2.0, palette.text_dim.at(if area.width < 2.0 { 0.3 } else { 0.5 }));
+        if area.width < 2.0 {
+            continue;
+        }
         pen.fill(area, palette.text.at(if i % 2 == 0 { 0.10 } else { 0.16 }));
-        pen.vertical(from, top, plot.y - 2.0, palette.text_dim.at(0.5));
+        if area.width < NAME_ROOM {
+            continue;
+        }
         if let Some(text) = fit(pen, name, Type::Label, area.width - 8.0) {
             pen.text(&text, (from + 4.0, top + area.height / 2.0), Align::Start, Type::Label, palette.text_dim.into());
         }
     }
 }
+
+/// Spans narrower than this have no name.
+const NAME_ROOM: f64 = 28.0;
 
 fn peak(pen: &mut dyn Pen, frame: &Frame, peak: Option<(f64, u64)>, palette: &Palette) {
     let plot = frame.plot;
@@ -151,9 +169,10 @@ fn peak(pen: &mut dyn Pen, frame: &Frame, peak: Option<(f64, u64)>, palette: &Pa
     pen.polygon(&[(x - 3.5, y - 6.0), (x + 4.5, y - 6.0), (x + 0.5, y - 1.0)], palette.text.into());
     let text = ["peak ", &Bytes(bytes).to_string()].concat();
     let width = pen.text_width(&text, Type::Strong) + 8.0;
-    // Above the mark where there is room, beside it otherwise; always inside the plot.
-    let left = (x - width / 2.0).clamp(plot.x + 2.0, (plot.right() - width - 2.0).max(plot.x + 2.0));
-    let middle = if y - 16.0 > plot.y + 8.0 { y - 16.0 } else { (y + 12.0).max(plot.y + 10.0) };
+    // Beside the mark, where the cursor's line (which begins there) does not run through it.
+    let is_right = x + 8.0 + width <= plot.right();
+    let left = if is_right { x + 8.0 } else { (x - 7.0 - width).max(plot.x + 2.0) };
+    let middle = (y - 6.0).max(plot.y + 9.0);
     pen.fill(Area { x: left, y: middle - 8.0, width, height: 16.0 }, palette.background.at(0.85));
     pen.text(&text, (left + 4.0, middle), Align::Start, Type::Strong, palette.text.into());
 }
@@ -185,7 +204,8 @@ fn flags(pen: &mut dyn Pen, frame: &Frame, ooms: &[Oom], palette: &Palette) {
         };
         let width = pen.text_width(&text, Type::Strong);
         let room_right = groups.get(i + 1).map_or(plot.right() + RIGHT, |next| next.0) - (at + 12.0);
-        let room_left = at - 6.0 - i.checked_sub(1).and_then(|before| groups.get(before)).map_or(plot.x, |b| b.0 + 12.0);
+        let room_left =
+            at - 6.0 - i.checked_sub(1).and_then(|before| groups.get(before)).map_or(plot.x, |b| b.0 + 12.0);
         if width <= room_right {
             pen.text(&text, (at + 12.0, 7.0), Align::Start, Type::Strong, palette.oom.into());
         } else if width <= room_left {
@@ -261,16 +281,22 @@ mod tests {
         let oom = |x: f64| Oom { x, position: x as u32, bytes: 2 * gib };
         let log = drawn(&Marks {
             cursor: Some(400.0),
-            ooms: vec![oom(300.0), oom(310.0), oom(700.0), oom(5000.0)],
+            ooms: [oom(300.0), oom(310.0), oom(700.0), oom(5000.0)].into(),
             peak: Some((500.0, 3 * gib)),
             lifetime: Some(Window { start: 100.0, end: 200.0 }),
             ..Marks::default()
         });
         let red = Palette::dark().oom.css();
-        let order: Vec<usize> = ["peak 3.00 GiB", &format!("vertical 218 from 4 to 220 {red}"), "2 × out of memory", "fill 118,218 50x2", "vertical 268"]
-            .iter()
-            .map(|part| log.iter().position(|line| line.contains(part)).unwrap_or_else(|| panic!("{part}: {log:#?}")))
-            .collect();
+        let order: Vec<usize> = [
+            "peak 3.00 GiB",
+            &format!("vertical 218 from 4 to 220 {red}"),
+            "2 × out of memory",
+            "fill 118,218 50x2",
+            "vertical 268 from 12 to 224",
+        ]
+        .iter()
+        .map(|part| log.iter().position(|line| line.contains(part)).unwrap_or_else(|| panic!("{part}: {log:#?}")))
+        .collect();
         assert!(order.is_sorted(), "{order:?}");
         assert_eq!(log.iter().filter(|line| line.contains("out of memory")).count(), 2);
         assert_eq!(log.iter().filter(|line| line.starts_with("vertical") && line.ends_with(&red)).count(), 3);
@@ -279,8 +305,9 @@ mod tests {
     #[test]
     fn annotations_are_named_where_there_is_room() {
         let span = |start, end, name: &str| (Window { start, end }, name.to_owned());
-        let spans = vec![span(0.0, 300.0, "iteration 1"), span(300.0, 310.0, "iteration 2"), span(900.0, 2000.0, "late")];
-        let log = drawn(&Marks { annotations: spans, ..Marks::default() });
+        let spans =
+            vec![span(0.0, 300.0, "iteration 1"), span(300.0, 310.0, "iteration 2"), span(900.0, 2000.0, "late")];
+        let log = drawn(&Marks { annotations: spans.into(), ..Marks::default() });
         assert!(log.iter().any(|line| line.contains("\"iteration 1\"")));
         assert!(!log.iter().any(|line| line.contains("iteration 2")));
         assert!(log.iter().any(|line| line.contains("\"late\"")));

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use shared::link::Selection;
 use shared::query::{Answer, Axis, Detail, Timeline, Window};
 
+use super::bands;
 use super::gesture::Frame;
 use super::hover::{self, Hover, Thing, is_selected, outlines, pieces};
 use super::marks::{self, Marks};
-use super::bands;
 use crate::render::canvas::{Picture, Size};
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
@@ -45,6 +45,16 @@ pub struct TimelinePicture {
     shapes: Vec<Shape>,
     made_of: Option<(Rc<Answer>, Rc<Palette>)>,
     revision: u64,
+    painted: Option<Painted>,
+}
+
+/// What the shapes' canvas shows: while it stays the same, only what lies over it is drawn again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Painted {
+    revision: u64,
+    size: Size,
+    transform: Transform,
+    clip: Pixels,
 }
 
 impl Scene {
@@ -59,7 +69,13 @@ impl Scene {
     /// From columns and bytes of the answer to device pixels.
     pub fn transform(&self, timeline: &Timeline, ratio: f64) -> Transform {
         let (frame, query) = (&self.frame, &timeline.query);
-        let x = along(query.window, f64::from(query.columns.max(1)), frame.window, frame.plot.x * ratio, frame.plot.width * ratio);
+        let x = along(
+            query.window,
+            f64::from(query.columns.max(1)),
+            frame.window,
+            frame.plot.x * ratio,
+            frame.plot.width * ratio,
+        );
         let per_byte = -frame.plot.height * ratio / frame.bytes.length().max(1.0);
         let bottom = frame.plot.bottom() * ratio;
         let y = (per_byte as f32, (bottom + (query.bytes.start - frame.bytes.start) * per_byte) as f32);
@@ -96,11 +112,13 @@ impl Picture for TimelinePicture {
         let Some(timeline) = scene.timeline() else {
             // The axis has just been switched: what there is belongs to the other one.
             marks::below(pen, &scene.frame, scene.axis, &Marks::default(), &scene.palette);
+            self.painted = None;
             return painter.paint(scene.palette.background, NOTHING, Pixels::default());
         };
-        let is_made = self.made_of.as_ref().is_some_and(|(answer, palette)| {
-            Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette)
-        });
+        let is_made = self
+            .made_of
+            .as_ref()
+            .is_some_and(|(answer, palette)| Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette));
         if !is_made {
             self.shapes = bands::shapes(timeline, &scene.palette);
             self.made_of = Some((Rc::clone(&scene.answer), Rc::clone(&scene.palette)));
@@ -108,14 +126,20 @@ impl Picture for TimelinePicture {
         }
         if painter.revision() != self.revision {
             painter.set_shapes(&self.shapes, self.revision);
+            self.painted = None;
         }
         let plot = scene.frame.plot;
         let device = |v: f64| (v * size.ratio).round() as i32;
         let clip =
             Pixels { x0: device(plot.x), y0: device(plot.y), x1: device(plot.right()), y1: device(plot.bottom()) };
         let transform = scene.transform(timeline, size.ratio);
-        if !painter.paint(scene.palette.background, transform, clip) {
-            return false;
+        let painted = Painted { revision: self.revision, size, transform, clip };
+        if self.painted != Some(painted) {
+            self.painted = None;
+            if !painter.paint(scene.palette.background, transform, clip) {
+                return false;
+            }
+            self.painted = Some(painted);
         }
         marks::below(pen, &scene.frame, scene.axis, &scene.marks, &scene.palette);
         let over = Over { scene, timeline, transform, ratio: size.ratio };
@@ -160,15 +184,22 @@ impl Over<'_> {
         }
     }
 
+    /// A single allocation is framed; of a call site or a class the rest steps back, so that all of it is seen at once.
     fn selected(&self, pen: &mut dyn Pen) {
-        if self.scene.selection == Selection::None {
+        let (palette, selection) = (&self.scene.palette, self.scene.selection);
+        if selection == Selection::None {
             return;
         }
-        let palette = &self.scene.palette;
-        for line in self.outlines(|quad| is_selected(self.timeline, self.scene.selection, quad)) {
-            pen.polygon(&line, palette.accent.at(0.16));
-            pen.contour(&line, 3.0, palette.background.at(0.75));
-            pen.contour(&line, 1.5, palette.text.into());
+        let outlines = self.outlines(|quad| is_selected(self.timeline, selection, quad));
+        if !matches!(selection, Selection::Allocation(_)) {
+            if !outlines.is_empty() {
+                pen.veil(self.scene.frame.plot, &outlines, palette.background.at(0.68));
+            }
+            return;
+        }
+        for line in outlines {
+            pen.contour(&line, 4.0, palette.background.at(0.8));
+            pen.contour(&line, 2.0, palette.text.into());
         }
     }
 

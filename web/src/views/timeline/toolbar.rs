@@ -1,69 +1,11 @@
 //! The row of controls above the timeline: what colours stand for, what the x axis counts, what is fitted.
 
-use shared::query::{Axis, ColorBy, Timeline};
+use shared::query::{Axis, Detail, Timeline};
 use shared::units::Count;
-use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
-use crate::model::{Action, ModelHandle, use_model};
-
-/// Each colouring with its name.
-const COLORS: [(ColorBy, &str); 5] = [
-    (ColorBy::Site, "call site"),
-    (ColorBy::Size, "size"),
-    (ColorBy::Stream, "stream"),
-    (ColorBy::Pool, "pool"),
-    (ColorBy::Lifetime, "lifetime"),
-];
-
-/// Properties of [`ColorMenu`].
-#[derive(Properties, PartialEq)]
-pub struct ColorMenuProps {
-    /// The control's `data-testid`.
-    pub testid: &'static str,
-}
-
-/// What colours stand for.
-#[component]
-pub fn ColorMenu(props: &ColorMenuProps) -> Html {
-    let model = use_model();
-    let select = use_node_ref();
-    let onchange = {
-        let (model, select) = (model.clone(), select.clone());
-        Callback::from(move |_: Event| {
-            let chosen = select.cast::<HtmlSelectElement>().map(|select| select.selected_index());
-            let color = chosen.and_then(|i| usize::try_from(i).ok()).and_then(|i| COLORS.get(i));
-            if let Some((color, _)) = color {
-                model.dispatch(Action::SetColorBy(*color));
-            }
-        })
-    };
-    html! {
-        <label class="toolbar-field">
-            <span>{ "Colour by" }</span>
-            <select ref={select} class="toolbar-select" data-testid={props.testid} {onchange}>
-                { for COLORS.iter().map(|(color, name)| html! {
-                    <option selected={model.view.color_by == *color}>{ *name }</option>
-                }) }
-            </select>
-        </label>
-    }
-}
-
-/// One of several that exclude each other.
-pub fn choice(testid: &'static str, name: &'static str, title: &'static str, is_on: bool, choose: Callback<MouseEvent>) -> Html {
-    html! {
-        <button type="button" class="choice" aria-pressed={is_on.to_string()} {title} onclick={choose} data-testid={testid}>
-            { name }
-        </button>
-    }
-}
-
-/// A callback that sends an action.
-pub fn sends(model: &ModelHandle, action: impl Fn() -> Action + 'static) -> Callback<MouseEvent> {
-    let model = model.clone();
-    Callback::from(move |_| model.dispatch(action()))
-}
+use crate::model::{Action, use_model};
+use crate::views::controls::{ColorMenu, choice, sends};
 
 /// Properties of [`Toolbar`].
 #[derive(Properties, PartialEq)]
@@ -117,7 +59,7 @@ pub fn note(timeline: &Timeline) -> String {
     let count = Count(u64::from(timeline.allocations)).to_string();
     let noun = if timeline.allocations == 1 { " allocation in view" } else { " allocations in view" };
     match timeline.detail {
-        shared::query::Detail::Allocations => [&count, noun, ", each drawn"].concat(),
-        shared::query::Detail::Classes => [&count, noun, ", summed by colour"].concat(),
+        Detail::Allocations => [&count, noun].concat(),
+        Detail::Classes => [&count, noun, ", summed: zoom in to see each"].concat(),
     }
 }

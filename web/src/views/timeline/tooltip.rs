@@ -6,8 +6,9 @@ use shared::query::{Answer, Class, Paint, Query, Timeline};
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use super::hover::{Hover, Thing};
+use super::hover::{self, Hover, Thing};
 use crate::model::use_answer;
+use crate::views::controls::site_line;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 
@@ -20,11 +21,11 @@ pub struct TooltipProps {
     pub class: Option<Class>,
 }
 
-/// What an answer says of a class.
+/// The class of a thing, where an answer knows it.
 pub fn class_of(timeline: &Timeline, thing: Thing) -> Option<Class> {
     match thing {
         Thing::Class(i) => timeline.classes.get(i as usize).cloned(),
-        // Single ones of a class that has a colour of its own are named by it until all is known of them.
+        Thing::Sum(paint) => hover::class_of(timeline, paint).cloned(),
         _ => None,
     }
 }
@@ -87,21 +88,13 @@ fn title(thing: Thing, class: Option<&Class>, answer: Option<&Rc<Answer>>) -> (S
     match thing {
         Thing::Class(_) => class.map_or((String::new(), None), |class| (class.label.clone(), Some(class.paint))),
         Thing::Allocation(id) => match allocation(id, answer) {
-            Some(detail) => {
-                // The innermost frame of somebody's program, as the details pane leads with it.
-                let frame = detail.alloc_stack.iter().find(|frame| !frame.is_internal).or(detail.alloc_stack.first());
-                let site = frame.map_or_else(
-                    || "no stack recorded".to_owned(),
-                    |frame| {
-                        let file = frame.filename.rsplit('/').next().unwrap_or(&frame.filename);
-                        [file, ":", &frame.line.to_string(), " ", &frame.name].concat()
-                    },
-                );
-                (site, Some(detail.paint))
-            }
+            Some(detail) => (site_line(&detail.alloc_stack), Some(detail.paint)),
             None => ("allocation".to_owned(), None),
         },
-        Thing::Sum(paint) => ("too small to draw one by one".to_owned(), Some(paint)),
+        Thing::Sum(paint) => {
+            let of = class.map_or_else(|| "many".to_owned(), |class| class.label.clone());
+            ([&of, ", too small to draw one by one"].concat(), Some(paint))
+        }
         Thing::Rest => ("lost to rounding".to_owned(), Some(Paint::ROUNDING)),
         Thing::Cached => ("cached: reserved, in no active block".to_owned(), Some(Paint::CACHED)),
         Thing::Free => ("not reserved".to_owned(), None),

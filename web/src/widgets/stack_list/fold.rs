@@ -39,12 +39,21 @@ pub fn split_path(path: &str) -> (&str, &str) {
     }
 }
 
+/// The last part of a qualified C++ name, where it is plain: `linear` for `at::native::linear`.
+pub fn last_part(name: &str) -> &str {
+    match name.rsplit_once("::") {
+        Some((_, last)) if !last.is_empty() && !name.contains(['<', '(']) => last,
+        _ => name,
+    }
+}
+
 /// `file.py:12`, or the file alone where the line is not known.
 pub fn place(file: &str, line: u32) -> String {
-    match (file.is_empty(), line) {
-        (true, _) => String::new(),
-        (false, 0) => file.to_owned(),
-        (false, line) => [file, ":", &line.to_string()].concat(),
+    match (file, line) {
+        // What symbolizers write when they don't know.
+        ("" | "??", _) => String::new(),
+        (file, 0) => file.to_owned(),
+        (file, line) => [file, ":", &line.to_string()].concat(),
     }
 }
 
@@ -61,11 +70,6 @@ pub fn plain_text(frames: &[FrameText]) -> String {
         text.push('\n');
     }
     text
-}
-
-/// The frame that names a stack: the innermost one that is not internal, else the innermost.
-pub fn leading(frames: &[FrameText]) -> Option<&FrameText> {
-    frames.iter().find(|frame| !frame.is_internal).or_else(|| frames.first())
 }
 
 #[cfg(test)]
@@ -104,18 +108,18 @@ mod tests {
     }
 
     #[test]
+    fn only_plain_names_are_cut() {
+        assert_eq!(last_part("at::native::linear"), "linear");
+        assert_eq!(last_part("a::f<b::c>"), "a::f<b::c>");
+        assert_eq!(last_part("forward"), "forward");
+    }
+
+    #[test]
     fn a_copied_stack_is_plain_text() {
         let mut stack = frames("pi");
         stack[1].filename.clear();
         assert_eq!(plain_text(&stack), "/site-packages/torch/nn/linear.py:f0\nf1\n");
         stack[0].line = 116;
         assert!(plain_text(&stack).starts_with("/site-packages/torch/nn/linear.py:116:f0\n"));
-    }
-
-    #[test]
-    fn a_stack_is_named_by_the_programs_own_line() {
-        assert_eq!(leading(&frames("iip")).map(|f| f.name.as_str()), Some("f2"));
-        assert_eq!(leading(&frames("ii")).map(|f| f.name.as_str()), Some("f0"));
-        assert_eq!(leading(&[]), None);
     }
 }

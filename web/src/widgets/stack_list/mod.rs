@@ -2,7 +2,8 @@
 
 mod fold;
 
-pub use fold::{Part, fold, leading, place, plain_text, split_path};
+pub use fold::{Part, fold, last_part, place, plain_text, split_path};
+use shared::analysis::folding::{short_name, telling_text};
 use shared::query::FrameText;
 use yew::prelude::*;
 
@@ -30,6 +31,9 @@ pub fn StackList(props: &StackListProps) -> Html {
         let unfolded = unfolded.setter();
         use_effect_with(props.frames.clone(), move |_| unfolded.set(Vec::new()));
     }
+    // The line that names the call site everywhere else.
+    let telling = telling_text(&props.frames);
+    let frame_row = |i: usize, frame: &FrameText| row(i, frame, telling.is_some_and(|it| std::ptr::eq(it, frame)));
     let rows = fold(&props.frames).into_iter().map(|part| match part {
         Part::Frame(i) => props.frames.get(i).map(|frame| frame_row(i, frame)).unwrap_or_default(),
         Part::Folded(run) => {
@@ -74,12 +78,13 @@ pub fn StackList(props: &StackListProps) -> Html {
     }
 }
 
-fn frame_row(i: usize, frame: &FrameText) -> Html {
+fn row(i: usize, frame: &FrameText, is_telling: bool) -> Html {
     let (file, folder) = split_path(&frame.filename);
     let title = [&frame.name, "\n", &place(&frame.filename, frame.line)].concat();
+    let class = classes!("frame", frame.is_internal.then_some("frame-internal"), is_telling.then_some("frame-telling"));
     html! {
-        <li key={i} class={classes!("frame", frame.is_internal.then_some("frame-internal"))} {title}>
-            <span class="frame-name">{ if frame.name.is_empty() { "(no name)" } else { frame.name.as_str() } }</span>
+        <li key={i} {class} {title}>
+            <span class="frame-name">{ if frame.name.is_empty() { "(no name)" } else { short_name(&frame.name, &frame.filename) } }</span>
             <span class="frame-file">{ place(file, frame.line) }</span>
             <span class="frame-folder"><bdi>{ folder.to_owned() }</bdi></span>
         </li>

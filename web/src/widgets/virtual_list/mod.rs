@@ -35,9 +35,9 @@ impl VirtualList {
     /// The scroller around the visible rows.
     pub fn wrap(&self, rows: Html) -> Html {
         html! {
-            <div class="virtual" ref={self.scroller.clone()} onscroll={self.on_scroll.clone()} tabindex="-1">
-                <div class="virtual-sizer" ref={self.sizer.clone()}>
-                    <div class="virtual-layer"><div ref={self.layer.clone()}>{ rows }</div></div>
+            <div class="virtual" ref={self.scroller.clone()} onscroll={self.on_scroll.clone()} tabindex="-1" role="presentation">
+                <div class="virtual-sizer" ref={self.sizer.clone()} role="presentation">
+                    <div class="virtual-layer" role="presentation"><div ref={self.layer.clone()} role="presentation">{ rows }</div></div>
                 </div>
             </div>
         }

@@ -1,0 +1,133 @@
+//! Controls that the toolbars of several canvases share.
+
+use shared::analysis::folding::{short_name, telling_text};
+use shared::query::{ColorBy, FrameText};
+use web_sys::HtmlSelectElement;
+use yew::prelude::*;
+
+use crate::browser::after_next_frame;
+use crate::model::{Action, ModelHandle, use_model};
+use crate::render::canvas::Size;
+use crate::widgets::style::{pixels, set_style};
+
+/// Each colouring with its name.
+const COLORS: [(ColorBy, &str); 5] = [
+    (ColorBy::Site, "call site"),
+    (ColorBy::Size, "size"),
+    (ColorBy::Stream, "stream"),
+    (ColorBy::Pool, "pool"),
+    (ColorBy::Lifetime, "lifetime"),
+];
+
+/// Properties of [`ColorMenu`].
+#[derive(Properties, PartialEq)]
+pub struct ColorMenuProps {
+    /// The control's `data-testid`.
+    pub testid: &'static str,
+}
+
+/// What colours stand for.
+#[component]
+pub fn ColorMenu(props: &ColorMenuProps) -> Html {
+    let model = use_model();
+    let select = use_node_ref();
+    let onchange = {
+        let (model, select) = (model.clone(), select.clone());
+        Callback::from(move |_: Event| {
+            let chosen = select.cast::<HtmlSelectElement>().map(|select| select.selected_index());
+            let color = chosen.and_then(|i| usize::try_from(i).ok()).and_then(|i| COLORS.get(i));
+            if let Some((color, _)) = color {
+                model.dispatch(Action::SetColorBy(*color));
+            }
+        })
+    };
+    html! {
+        <label class="toolbar-field">
+            <span>{ "Colour by" }</span>
+            <select ref={select} class="toolbar-select" data-testid={props.testid} {onchange}>
+                { for COLORS.iter().map(|(color, name)| html! {
+                    <option selected={model.view.color_by == *color}>{ *name }</option>
+                }) }
+            </select>
+        </label>
+    }
+}
+
+/// One of several that exclude each other.
+pub fn choice(
+    testid: &'static str,
+    name: &'static str,
+    title: &'static str,
+    is_on: bool,
+    choose: Callback<MouseEvent>,
+) -> Html {
+    html! {
+        <button type="button" class="choice" aria-pressed={is_on.to_string()} {title} onclick={choose} data-testid={testid}>
+            { name }
+        </button>
+    }
+}
+
+/// A callback that sends an action.
+pub fn sends(model: &ModelHandle, action: impl Fn() -> Action + 'static) -> Callback<MouseEvent> {
+    let model = model.clone();
+    Callback::from(move |_| model.dispatch(action()))
+}
+
+/// Says that the first whole picture of the file is on the screen, once it is.
+#[hook]
+pub fn use_first_picture(model: &ModelHandle, is_whole: bool) {
+    let model = model.clone();
+    use_effect_with((model.current, is_whole), move |(_, is_whole)| {
+        if *is_whole {
+            after_next_frame(move || model.dispatch(Action::FirstPicture));
+        }
+    });
+}
+
+/// Puts a tooltip beside the pointer, on the sides where there is more room. Hung up by its nearer corner, it needs not
+/// be measured, and may grow when more is known.
+pub fn place_tip(tip: &NodeRef, at: (f64, f64), size: Size) {
+    const AWAY: f64 = 14.0;
+    let hang = |near: &str, far: &str, at: f64, whole: f64| {
+        let (side, other, distance) = if at < whole * 0.55 { (near, far, at) } else { (far, near, whole - at) };
+        set_style(tip, other, "auto");
+        set_style(tip, side, &pixels((distance + AWAY).round()));
+    };
+    hang("left", "right", at.0, size.width);
+    hang("top", "bottom", at.1, size.height);
+}
+
+/// The line that a stack is known by, as legends write it: the function, and the last two parts of its file's path.
+pub fn site_line(stack: &[FrameText]) -> String {
+    let Some(frame) = telling_text(stack) else { return "no stack recorded".to_owned() };
+    let name = short_name(&frame.name, &frame.filename);
+    if frame.line == 0 || frame.filename.is_empty() {
+        return name.to_owned();
+    }
+    let cut = frame.filename.rmatch_indices(['/', '\\']).nth(1).map_or(0, |(i, _)| i + 1);
+    let file = frame.filename.get(cut..).unwrap_or(&frame.filename);
+    [name, " ", file, ":", &frame.line.to_string()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_known_by_the_line_of_a_program() {
+        let frame = |name: &str, filename: &str, line, is_internal| FrameText {
+            name: name.to_owned(),
+            filename: filename.to_owned(),
+            line,
+            is_internal,
+        };
+        assert_eq!(site_line(&[]), "no stack recorded");
+        let stack = [
+            frame("at::detail::empty_generic(c10::ArrayRef<long>)", "??", 0, true),
+            frame("forward", "/home/me/models/gpt.py", 24, false),
+        ];
+        assert_eq!(site_line(&stack), "forward models/gpt.py:24");
+        assert_eq!(site_line(&stack[..1]), "at::detail::empty_generic");
+    }
+}

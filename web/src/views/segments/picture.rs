@@ -1,0 +1,262 @@
+//! The segment map's picture: the blocks of the last answer, scrolled to where the view is now.
+
+use std::rc::Rc;
+
+use shared::link::Selection;
+use shared::query::{Answer, Paint, Quads, SegmentRow, Segments};
+
+use crate::render::canvas::{Picture, Size};
+use crate::render::painter::Painter;
+use crate::render::palette::Palette;
+use crate::render::pen::{Align, Area, Pen, Type, fit_end};
+use crate::render::pick::pick;
+use crate::render::raster::{Pixels, Transform};
+use crate::render::shape::{Shape, Style, iter};
+
+/// Room around the map, in CSS pixels.
+pub const MARGIN: f64 = 12.0;
+
+/// What is under the pointer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hover {
+    /// The block's allocation; none in a gap, or where many are too small to draw.
+    pub allocation: Option<u32>,
+    /// What is drawn there.
+    pub paint: Paint,
+    /// The segment.
+    pub segment: SegmentRow,
+}
+
+/// What the component says is to be seen.
+pub struct Scene {
+    /// The answer to draw.
+    pub answer: Rc<Answer>,
+    /// The theme's colours.
+    pub palette: Rc<Palette>,
+    /// How far down the view is scrolled, in CSS pixels.
+    pub scroll: f64,
+    /// Whether blocks are coloured by their state rather than by what they are.
+    pub by_state: bool,
+    /// What is selected.
+    pub selection: Selection,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct SegmentsPicture {
+    /// What is to be seen; nothing until the first answer.
+    pub scene: Option<Scene>,
+    /// What is pointed at.
+    pub hover: Option<Hover>,
+    shapes: Vec<Shape>,
+    made_of: Option<(Rc<Answer>, Rc<Palette>, bool)>,
+    revision: u64,
+}
+
+impl Scene {
+    /// The answer, if it is one.
+    pub fn map(&self) -> Option<&Segments> {
+        match self.answer.as_ref() {
+            Answer::Segments(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    fn transform(&self, ratio: f64) -> Transform {
+        let y = (MARGIN - self.scroll) * ratio;
+        Transform { x: (ratio as f32, (MARGIN * ratio) as f32), y: (ratio as f32, y.round() as f32) }
+    }
+
+    /// What is at a point in CSS pixels.
+    pub fn at(&self, point: (f64, f64)) -> Option<Hover> {
+        let map = self.map()?;
+        let transform = self.transform(1.0);
+        let (_, outline) = pick(&map.outlines, transform, point, 1.0)?;
+        let segment = *map.segments.get(outline.id as usize)?;
+        let block = pick(&map.blocks, transform, point, 0.5).map(|(_, quad)| quad);
+        let paint = block.map_or(Paint::CACHED, |quad| quad.paint);
+        let allocation = block.map(|quad| quad.id).filter(|id| *id != Quads::NONE);
+        Some(Hover { allocation, paint, segment })
+    }
+}
+
+/// The shapes of an answer, in CSS pixels of the whole map: blocks and gaps, and then the segments' outlines.
+fn shapes(map: &Segments, palette: &Palette, by_state: bool) -> Vec<Shape> {
+    let mut shapes = Vec::with_capacity(map.blocks.len() + map.outlines.len());
+    for quad in iter(&map.blocks) {
+        let paint = if by_state { state_of(quad.paint) } else { quad.paint };
+        // One line between neighbours of one colour is enough to tell them apart.
+        shapes.push(palette.shape(quad.x, quad.y, paint, Style::EDGE_RIGHT));
+    }
+    for quad in iter(&map.outlines) {
+        let color = if quad.paint.has(Paint::PRIVATE) { palette.text } else { palette.reserved };
+        let style = Style::HOLLOW.with(Style::EDGES).with(Style::VISIBLE);
+        shapes.push(Shape { style, ..Shape::plain(quad.x, quad.y, color) });
+    }
+    shapes
+}
+
+/// The paint of a block's state: colours that tell allocated blocks from each other become one.
+fn state_of(paint: Paint) -> Paint {
+    let is_state = paint.base().0 > Paint::ALLOCATED.0;
+    if is_state { paint } else { Paint(Paint::ALLOCATED.0 | (paint.0 & (Paint::DIM | Paint::PRIVATE))) }
+}
+
+impl Picture for SegmentsPicture {
+    fn draw(&mut self, painter: &mut dyn Painter, pen: &mut dyn Pen, size: Size) -> bool {
+        let Some(scene) = &self.scene else { return true };
+        let Some(map) = scene.map() else { return true };
+        let is_made = self.made_of.as_ref().is_some_and(|(answer, palette, by_state)| {
+            Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette) && *by_state == scene.by_state
+        });
+        if !is_made {
+            self.shapes = shapes(map, &scene.palette, scene.by_state);
+            self.made_of = Some((Rc::clone(&scene.answer), Rc::clone(&scene.palette), scene.by_state));
+            self.revision += 1;
+        }
+        if painter.revision() != self.revision {
+            painter.set_shapes(&self.shapes, self.revision);
+        }
+        let (width, height) = size.device();
+        let clip = Pixels { x0: 0, y0: 0, x1: width as i32, y1: height as i32 };
+        if !painter.paint(scene.palette.background, scene.transform(size.ratio), clip) {
+            return false;
+        }
+        over(pen, scene, map, self.hover, size);
+        true
+    }
+}
+
+/// Labels, and frames around what is pointed at and what is selected.
+fn over(pen: &mut dyn Pen, scene: &Scene, map: &Segments, hover: Option<Hover>, size: Size) {
+    let palette = &scene.palette;
+    let top = MARGIN - scene.scroll;
+    for label in &map.labels {
+        let y = f64::from(label.y) + top + 10.0;
+        if y < -10.0 || y > size.height + 10.0 {
+            continue;
+        }
+        let (left, right) = (f64::from(label.x) + MARGIN, f64::from(label.x + label.width) + MARGIN);
+        // The size is what matters, and an address is told from its neighbours by its end.
+        let (address, size) = label.text.split_once(' ').unwrap_or((&label.text, ""));
+        pen.text(size, (right, y), Align::End, Type::Label, palette.text.into());
+        let room = right - left - pen.text_width(size, Type::Label) - 10.0;
+        if let Some(text) = fit_end(pen, address, Type::Label, room) {
+            pen.text(&text, (left, y), Align::Start, Type::Label, palette.text_dim.into());
+        }
+    }
+    let area = |x: (f32, f32), y: (f32, f32)| {
+        let (x0, x1) = (f64::from(x.0) + MARGIN, f64::from(x.1) + MARGIN);
+        let (y0, y1) = (f64::from(y.0) + top, f64::from(y.1) + top);
+        Area { x: x0, y: y0, width: (x1 - x0).max(3.0), height: y1 - y0 }
+    };
+    if let Some(id) = hover.and_then(|hover| hover.allocation) {
+        for quad in iter(&map.blocks).filter(|quad| quad.id == id) {
+            pen.fill(area(quad.x, quad.y), palette.text.at(0.22));
+        }
+    }
+    let mut frame = |area: Area| {
+        let wide = Area { x: area.x - 2.0, y: area.y - 2.0, width: area.width + 4.0, height: area.height + 4.0 };
+        pen.outline(wide, 2.0, palette.text.into());
+    };
+    match scene.selection {
+        Selection::Allocation(id) => {
+            for quad in iter(&map.blocks).filter(|quad| quad.id == id) {
+                frame(area(quad.x, quad.y));
+            }
+        }
+        Selection::Segment(address) => {
+            let holds = |row: &SegmentRow| address >= row.address && address.0 - row.address.0 < row.size.max(1);
+            let number = map.segments.iter().position(holds);
+            for quad in iter(&map.outlines).filter(|quad| number == Some(quad.id as usize)) {
+                frame(area(quad.x, quad.y));
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::query::{ColorBy, Label, SegmentLayout, SegmentsQuery, Totals, Window};
+    use shared::units::{Address, PoolId, Stream};
+
+    use super::*;
+    use crate::render::pen::log::PenLog;
+
+    fn scene(selection: Selection) -> Scene {
+        let (mut blocks, mut outlines) = (Quads::default(), Quads::default());
+        blocks.push((0.0, 50.0), (0.0, 20.0), Paint::slot(4), 3);
+        blocks.push((50.0, 60.0), (0.0, 20.0), Paint::PENDING, 4);
+        blocks.push((60.0, 100.0), (0.0, 20.0), Paint::CACHED, Quads::NONE);
+        outlines.push((0.0, 100.0), (0.0, 20.0), Paint::OTHER, 0);
+        let row = SegmentRow {
+            address: Address(4096),
+            size: 2048,
+            active: 1200,
+            stream: Stream(0),
+            pool: PoolId::default(),
+            is_small: true,
+            is_expandable: false,
+        };
+        let map = Segments {
+            query: SegmentsQuery {
+                position: 0,
+                layout: SegmentLayout::Packed,
+                width: 100.0,
+                visible: Window { start: 0.0, end: 50.0 },
+                zoom: 1.0,
+                color_by: ColorBy::Site,
+                highlight: None,
+            },
+            height: 20.0,
+            blocks,
+            outlines,
+            segments: vec![row],
+            labels: vec![Label { x: 0.0, y: 0.0, width: 140.0, text: "0x1000 2.00 KiB".to_owned() }],
+            totals: Totals::default(),
+        };
+        Scene {
+            answer: Rc::new(Answer::Segments(map)),
+            palette: Rc::new(Palette::light()),
+            scroll: 0.0,
+            by_state: true,
+            selection,
+        }
+    }
+
+    #[test]
+    fn points_meet_blocks_gaps_and_nothing() {
+        let scene = scene(Selection::None);
+        let at = |x, y| scene.at((x + MARGIN, y + MARGIN)).map(|hover| (hover.allocation, hover.paint));
+        assert_eq!(at(10.0, 5.0), Some((Some(3), Paint::slot(4))));
+        assert_eq!(at(55.0, 5.0), Some((Some(4), Paint::PENDING)));
+        assert_eq!(at(80.0, 5.0), Some((None, Paint::CACHED)));
+        assert_eq!(at(80.0, 30.0), None);
+    }
+
+    #[test]
+    fn by_state_call_sites_are_one_colour_and_states_stay_apart() {
+        assert_eq!(state_of(Paint::slot(3).with(Paint::PRIVATE)), Paint::ALLOCATED.with(Paint::PRIVATE));
+        assert_eq!(state_of(Paint::OTHER), Paint::ALLOCATED);
+        assert_eq!(state_of(Paint::ramp(3).with(Paint::DIM)), Paint::ALLOCATED.with(Paint::DIM));
+        for paint in [Paint::PENDING, Paint::CACHED, Paint::ROUNDING, Paint::UNMAPPED] {
+            assert_eq!(state_of(paint), paint);
+        }
+    }
+
+    #[test]
+    fn what_is_selected_is_framed() {
+        let frames = |selection| {
+            let scene = scene(selection);
+            let mut log = PenLog::default();
+            let size = Size { width: 200.0, height: 100.0, ratio: 1.0 };
+            over(&mut log, &scene, scene.map().unwrap(), None, size);
+            log.0.into_iter().filter(|line| line.starts_with("outline")).collect::<Vec<_>>()
+        };
+        let ink = Palette::light().text.css();
+        assert_eq!(frames(Selection::Allocation(3)), [format!("outline 10,10 54x24 by 2 {ink}")]);
+        assert_eq!(frames(Selection::Segment(Address(5000))), [format!("outline 10,10 104x24 by 2 {ink}")]);
+        assert_eq!(frames(Selection::Segment(Address(9000))), [""; 0]);
+    }
+}

@@ -1,0 +1,100 @@
+//! The few lines beside the pointer that say what block, gap or segment is under it.
+
+use shared::query::{AllocationDetail, Answer, Paint, Query, SegmentRow};
+use shared::units::Bytes;
+use yew::prelude::*;
+
+use super::picture::Hover;
+use crate::model::use_answer;
+use crate::views::controls::site_line;
+
+/// Properties of [`Tooltip`].
+#[derive(Properties, PartialEq)]
+pub struct TooltipProps {
+    /// What is under the pointer.
+    pub hover: Option<Hover>,
+}
+
+/// The lines.
+#[component]
+pub fn Tooltip(props: &TooltipProps) -> Html {
+    let id = props.hover.and_then(|hover| hover.allocation);
+    let answer = use_answer(id.map(|id| Query::Allocation { id }));
+    let Some(hover) = props.hover else { return html! {} };
+    let detail = match answer.as_deref() {
+        Some(Answer::Allocation(detail)) if Some(detail.id) == hover.allocation => Some(detail.as_ref()),
+        _ => None,
+    };
+    let segment = &hover.segment;
+    html! {
+        <>
+            <div class="canvas-tip-title">{ title(hover.paint, hover.allocation, detail) }</div>
+            <dl class="canvas-tip-facts">
+                if let Some(detail) = detail {
+                    { fact("block", Bytes(detail.size).to_string()) }
+                    { fact("requested", Bytes(detail.requested).to_string()) }
+                }
+                { fact("segment", Bytes(segment.size).to_string()) }
+                { fact("active in it", Bytes(segment.active).to_string()) }
+            </dl>
+            <div class="canvas-tip-more">{ place(segment) }</div>
+        </>
+    }
+}
+
+fn fact(name: &'static str, value: String) -> Html {
+    html! { <><dt>{ name }</dt><dd>{ value }</dd></> }
+}
+
+fn title(paint: Paint, allocation: Option<u32>, detail: Option<&AllocationDetail>) -> String {
+    match (paint.base(), detail) {
+        (Paint::CACHED, _) => "Gap: cached, free to be used again".to_owned(),
+        (Paint::PENDING, Some(detail)) => ["Freed, waiting for a stream: ", &site_line(&detail.alloc_stack)].concat(),
+        (Paint::ROUNDING, Some(detail)) => ["Lost to rounding: ", &site_line(&detail.alloc_stack)].concat(),
+        (_, Some(detail)) => site_line(&detail.alloc_stack),
+        (_, None) if allocation.is_some() => "Block".to_owned(),
+        (_, None) => "Blocks too small to draw one by one".to_owned(),
+    }
+}
+
+/// Where a segment is, and for whom.
+fn place(row: &SegmentRow) -> String {
+    let kind = if row.is_small { "small pool" } else { "large pool" };
+    let mut text = [&row.address.to_string(), " · ", kind, " · stream ", &row.stream.to_string()].concat();
+    if row.pool.is_private() {
+        text.push_str(" · private pool ");
+        text.push_str(&row.pool.to_string());
+    }
+    if row.is_expandable {
+        text.push_str(" · expandable");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::units::{Address, PoolId, Stream};
+
+    use super::*;
+
+    #[test]
+    fn a_segment_says_where_it_is() {
+        let row = SegmentRow {
+            address: Address(0x7f00_0000),
+            size: 1 << 21,
+            active: 0,
+            stream: Stream(7),
+            pool: PoolId(0, 3),
+            is_small: true,
+            is_expandable: true,
+        };
+        assert_eq!(place(&row), "0x7f000000 · small pool · stream 7 · private pool (0, 3) · expandable");
+    }
+
+    #[test]
+    fn gaps_and_sums_need_no_allocation() {
+        assert_eq!(title(Paint::CACHED, None, None), "Gap: cached, free to be used again");
+        assert_eq!(title(Paint::OTHER, None, None), "Blocks too small to draw one by one");
+        assert_eq!(title(Paint::OTHER, Some(3), None), "Block");
+    }
+}

@@ -1,0 +1,85 @@
+//! Where the things to mark are on the axis in view: each is a small question of its own.
+
+use std::rc::Rc;
+
+use shared::query::{Answer, Axis, DeviceSummary, Query, StateAt, Window};
+use yew::prelude::*;
+
+use super::marks::{Marks, Oom};
+use crate::model::{ModelHandle, Selection, use_answer};
+
+/// Columns of the overview that flags and annotations are taken from; its sums are not used here.
+const MARK_COLUMNS: u32 = 16;
+
+/// What is marked on the axis in view.
+#[hook]
+pub fn use_marks(model: &ModelHandle) -> Marks {
+    let axis = model.view.axis;
+    let overview = use_answer(Some(Query::Overview { axis, columns: MARK_COLUMNS }));
+    let cursor = use_answer(Some(Query::State { position: model.view.cursor }));
+    let device = model.device();
+    let peak = use_answer(device.map(|device| Query::State { position: device.peak_position }));
+    let selected = match model.view.selection {
+        Selection::Allocation(id) => Some(Query::Allocation { id }),
+        _ => None,
+    };
+    let selected = use_answer(selected);
+    let coordinate = |answer: Option<Rc<Answer>>| match answer.as_deref() {
+        Some(Answer::State(state)) => Some(coordinate(state, axis)),
+        _ => None,
+    };
+    let lifetime = match selected.as_deref() {
+        Some(Answer::Allocation(detail)) if model.view.selection == Selection::Allocation(detail.id) => {
+            let last = device.map_or(0, |device| device.events) + 1;
+            Some(match axis {
+                Axis::Time => Window { start: detail.start_us, end: detail.end_us },
+                Axis::Event => Window {
+                    start: f64::from(detail.allocated_at.unwrap_or(0)),
+                    end: f64::from(detail.free_completed_at.unwrap_or(last)),
+                },
+            })
+        }
+        _ => None,
+    };
+    // Thousands of spans are taken over once per answer, not once per render.
+    let taken = use_memo(overview.as_ref().map(Rc::as_ptr), |_| match overview.as_deref() {
+        Some(Answer::Overview(overview)) => (ooms(&overview.ooms, device), Rc::from(overview.annotations.as_slice())),
+        _ => Default::default(),
+    });
+    let (ooms, annotations) = taken.as_ref().clone();
+    Marks {
+        cursor: coordinate(cursor),
+        ooms,
+        annotations,
+        peak: coordinate(peak).zip(device.map(|device| device.peak.requested)),
+        lifetime,
+    }
+}
+
+fn coordinate(state: &StateAt, axis: Axis) -> f64 {
+    match axis {
+        Axis::Time => state.time_us,
+        Axis::Event => f64::from(state.position),
+    }
+}
+
+/// Out-of-memory events where they are, each with its size.
+fn ooms(found: &[(f64, u32)], device: Option<&DeviceSummary>) -> Rc<[Oom]> {
+    let known = device.map_or(&[][..], |device| &device.ooms);
+    let size = |position: u32| {
+        let i = known.binary_search_by_key(&position, |oom| oom.0).ok();
+        i.and_then(|i| known.get(i)).map_or(0, |oom| oom.1)
+    };
+    found.iter().map(|(x, position)| Oom { x: *x, position: *position, bytes: size(*position) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn out_of_memory_events_carry_their_size() {
+        let none = ooms(&[(5.0, 3)], None);
+        assert_eq!(none.as_ref(), [Oom { x: 5.0, position: 3, bytes: 0 }]);
+    }
+}
