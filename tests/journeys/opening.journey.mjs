@@ -6,8 +6,7 @@ import { openPage } from './page.mjs';
 test('the page opens empty, under its policy, and asks nobody else', async (t) => {
   const page = await openPage(t);
   assert.equal(await page.state(), 'empty');
-  const response = await page.open();
-  assert.match(response.headers()['content-security-policy'], /default-src 'none'/);
+  assert.match(page.answer.headers()['content-security-policy'], /default-src 'none'/);
   assert.ok(await page.tab.evaluate(() => crossOriginIsolated));
   assert.match(await page.tab.locator('body').innerText(), /never leaves|stays? (in|on) (your|this|the)/i);
   await page.screenshot('opening-empty');

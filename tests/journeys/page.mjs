@@ -54,7 +54,11 @@ class Page {
       if (message.type() === 'error') this.complaints.push(`console: ${message.text()}`);
     });
     tab.on('pageerror', (error) => this.complaints.push(`uncaught: ${error.message}`));
-    tab.on('requestfailed', (request) => this.complaints.push(`failed: ${request.url()}`));
+    tab.on('requestfailed', (request) => {
+      // What is still under way when a page is left is broken off by the browser.
+      const { errorText } = request.failure() ?? {};
+      if (errorText !== 'net::ERR_ABORTED') this.complaints.push(`failed: ${request.url()} (${errorText})`);
+    });
     tab.on('request', (request) => {
       const url = new URL(request.url());
       if (['http:', 'https:', 'ws:', 'wss:'].includes(url.protocol) && url.origin !== origin) {
@@ -63,11 +67,10 @@ class Page {
     });
   }
 
-  /** Goes to the page; `address` is what stands after its own address. Gives the answer of the server. */
+  /** Goes to the page; `address` is what stands after its own address. `answer` is what the server said then. */
   async open(address = '') {
-    const response = await this.tab.goto(pageUrl() + address, { waitUntil: 'load' });
+    this.answer = await this.tab.goto(pageUrl() + address, { waitUntil: 'load' });
     await this.tab.locator('input[type=file]').first().waitFor({ state: 'attached', timeout: PATIENCE_MS });
-    return response;
   }
 
   /** The page's own word for where it is: `empty`, `loading`, `ready` or `error`. */

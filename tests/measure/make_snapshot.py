@@ -23,11 +23,12 @@ class Writer:
     """The pickle machine's input: opcodes, with a memo for strings, stacks and frames."""
 
     def __init__(self, file):
-        self.file, self.slots, self.memo = file, 0, {}
-        file.write(b"\x80\x04")
+        self.file, self.slots, self.memo, self.written = file, 0, {}, 0
+        self.put(b"\x80\x04")
 
     def put(self, data):
         self.file.write(data)
+        self.written += len(data)
 
     def memoize(self):
         self.put(b"\x94")
@@ -176,11 +177,11 @@ def main(size, path):
 
 
 def write_trace(writer, rng, stacks, memory, size):
-    time, written, entries = BASE_TIME_US, 0, 0
+    time, entries = BASE_TIME_US, 0
     templates = {}
 
     def entry(action, address, bytes_, stack):
-        nonlocal time, written, entries
+        nonlocal time, entries
         time += 3
         if entries % 1000 == 0:
             writer.put(b"e(" if entries else b"(")
@@ -200,7 +201,6 @@ def write_trace(writer, rng, stacks, memory, size):
             return
         before_address, before_size, before_time, rest = templates[action, stack]
         data = b"".join((before_address, integer(address), before_size, integer(bytes_), before_time, integer(time), rest))
-        written += len(data)
         writer.slots += 1
         writer.put(data)
 
@@ -216,10 +216,10 @@ def write_trace(writer, rng, stacks, memory, size):
 
     for _ in range(PERSISTENT):
         allocate()
-    while written < size:
+    while writer.written < size:
         step = [allocate() for _ in range(PER_STEP)]
         time += 20_000
-        while step and written < size:
+        while step and writer.written < size:
             slot, stack = step.pop()
             requested = memory.release(slot)
             entry("free_requested", memory.slots[slot][0], requested, stack)

@@ -46,6 +46,7 @@ fn App(props: &AppProps) -> Html {
             store.set_listener(Callback::from(move |()| redraw.force_update()));
             let handle = store.handle();
             handle.workers().warm_up();
+            crate::render::painter::Backend::preferred();
             let listener = theme::watch_system(move |is_dark| handle.dispatch(Action::SystemTheme { is_dark }));
             move || drop(listener)
         });

@@ -44,15 +44,19 @@ impl Backend {
     }
 
     /// The one for this browser: as set in its storage under `vramscope.renderer`, else the GPU where there is one.
+    /// Asking the browser takes it some ten milliseconds, so it is asked once, when the page starts.
     pub fn preferred() -> Self {
-        match setting().as_deref() {
-            Some("cpu") => Self::Cpu,
-            Some("webgl") => Self::WebGl,
-            _ => match renderer_name() {
-                Some(name) if !is_software(&name) => Self::WebGl,
-                _ => Self::Cpu,
-            },
+        thread_local! {
+            static PREFERRED: Backend = match setting().as_deref() {
+                Some("cpu") => Backend::Cpu,
+                Some("webgl") => Backend::WebGl,
+                _ => match renderer_name() {
+                    Some(name) if !is_software(&name) => Backend::WebGl,
+                    _ => Backend::Cpu,
+                },
+            };
         }
+        PREFERRED.with(|preferred| *preferred)
     }
 
     /// A painter for a canvas that has none yet; `None` when the canvas refuses.

@@ -68,23 +68,63 @@ impl Shape {
     }
 }
 
+/// The colours and marks of a paint.
+#[derive(Clone, Copy)]
+struct Look {
+    color: u32,
+    second: u32,
+    marks: Style,
+    /// Whether the marks are all there is.
+    is_hollow: bool,
+}
+
+impl Look {
+    fn shape(self, x: (f32, f32), y: (f32, f32), style: Style) -> Shape {
+        let style = if self.is_hollow { self.marks } else { style.with(self.marks) };
+        Shape { x: [x.0, x.1], y: [y.0, y.1], color: self.color, second: self.second, style }
+    }
+}
+
+/// The looks of one answer's paints, each mixed once: an answer has a hundred thousand rectangles and some tens of paints.
+struct Looks<'a> {
+    palette: &'a Palette,
+    known: Vec<Option<Look>>,
+}
+
+impl<'a> Looks<'a> {
+    fn new(palette: &'a Palette) -> Self {
+        Self { palette, known: vec![None; 1 << 10] }
+    }
+
+    fn of(&mut self, paint: Paint) -> Look {
+        let Some(slot) = self.known.get_mut(usize::from(paint.0)) else { return self.palette.look(paint) };
+        *slot.get_or_insert_with(|| self.palette.look(paint))
+    }
+}
+
 impl Palette {
     /// The rectangle of a paint, its marks included.
     pub fn shape(&self, x: (f32, f32), y: (f32, f32), paint: Paint, style: Style) -> Shape {
+        self.look(paint).shape(x, y, style)
+    }
+
+    /// What all rectangles of a paint share.
+    fn look(&self, paint: Paint) -> Look {
         let fill = self.fill(paint);
-        let (color, second, style) = match paint.base() {
+        let (color, second, marks, is_hollow) = match paint.base() {
             // Quiet, as there may be much of it: the ground shows where it is, the lines what it is.
             Paint::CACHED => (
                 self.background.blend(fill, if self.is_dark { 0.38 } else { 0.46 }),
                 self.background.blend(fill, 0.14),
-                style.with(Style::HATCH),
+                Style::HATCH,
+                false,
             ),
-            Paint::PENDING => (fill, self.background.blend(fill, 0.62), style.with(Style::HATCH)),
-            Paint::UNMAPPED => (fill, fill, Style::HOLLOW.with(Style::EDGES)),
-            _ if paint.has(Paint::PRIVATE) => (fill, self.edge(fill), style.with(Style::STRIPES)),
-            _ => (fill, self.edge(fill), style),
+            Paint::PENDING => (fill, self.background.blend(fill, 0.62), Style::HATCH, false),
+            Paint::UNMAPPED => (fill, fill, Style::HOLLOW.with(Style::EDGES), true),
+            _ if paint.has(Paint::PRIVATE) => (fill, self.edge(fill), Style::STRIPES, false),
+            _ => (fill, self.edge(fill), Style::PLAIN, false),
         };
-        Shape { x: [x.0, x.1], y: [y.0, y.1], color: color.pixel(), second: second.pixel(), style }
+        Look { color: color.pixel(), second: second.pixel(), marks, is_hollow }
     }
 
     /// The darker edge of a shape.
@@ -97,6 +137,7 @@ impl Palette {
     pub fn outlined(&self, quads: &Quads, into: &mut Vec<Shape>) {
         into.reserve(quads.len());
         let seams = Seams::of(quads);
+        let mut looks = Looks::new(self);
         for (i, quad) in iter(quads).enumerate() {
             let is_one = quad.id != Quads::NONE;
             let mut style = if is_one { Style::EDGE_TOP } else { Style::PLAIN };
@@ -106,14 +147,15 @@ impl Palette {
             if is_one && !seams.joins_right(i) {
                 style = style.with(Style::EDGE_RIGHT);
             }
-            into.push(self.shape(quad.x, quad.y, quad.paint, style));
+            into.push(looks.of(quad.paint).shape(quad.x, quad.y, style));
         }
     }
 
     /// The rectangles of an answer, without edges.
     pub fn filled(&self, quads: &Quads, style: Style, into: &mut Vec<Shape>) {
         into.reserve(quads.len());
-        into.extend(iter(quads).map(|quad| self.shape(quad.x, quad.y, quad.paint, style)));
+        let mut looks = Looks::new(self);
+        into.extend(iter(quads).map(|quad| looks.of(quad.paint).shape(quad.x, quad.y, style)));
     }
 }
 

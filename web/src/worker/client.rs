@@ -16,6 +16,8 @@ use crate::model::FileKey;
 
 /// Where the worker's few lines of JavaScript are served.
 const SCRIPT: &str = "./worker.js";
+/// What tells a worker that no file waits yet.
+const WARM_UP: &str = "warm up";
 
 /// All workers of the page. Cheap to clone; clones share.
 #[derive(Clone, Default)]
@@ -75,6 +77,8 @@ impl Workers {
             Closure::new(move |_| has_failed.set(true))
         };
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        // Lost only with the worker, and then it isn't used.
+        let _ = worker.post_message(&JsValue::from_str(WARM_UP));
         *self.0.spare.borrow_mut() = Some(Spare { worker, has_failed, _on_error: on_error });
     }
 

@@ -13,6 +13,7 @@ use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
 use super::failure;
 use super::message::{FromWorker, Stage, ToWorker, decode, encode};
 use super::reader::Bytes;
+use super::warm;
 
 /// Milliseconds between two reports of progress.
 const REPORT_EVERY_MS: f64 = 50.0;
@@ -34,7 +35,11 @@ pub fn start() {
     let on_message = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
         let data = event.data();
         if let Some(file) = data.dyn_ref::<File>() {
+            warm::stop();
             spawn_local(read(file.clone()));
+        } else if data.is_string() {
+            // The only word that the page has for a worker: there is time.
+            spawn_local(warm::run_in(scope()));
         } else if let Some(bytes) = data.dyn_ref::<ArrayBuffer>() {
             answer(&Uint8Array::new(bytes).to_vec());
         }
@@ -84,12 +89,24 @@ async fn read(file: File) {
     }
 }
 
+/// Takes the memory that a file is likely to need, once: WebAssembly's memory grows in small steps otherwise, and a
+/// third of the time went into that. What was taken too much costs nothing until it is written to.
+fn grow_heap(file_bytes: u64) {
+    /// More is not asked for at once: a browser may refuse it, and smaller steps may still be had.
+    const MOST: u64 = 1 << 30;
+    let likely = file_bytes.saturating_mul(3) / 10;
+    let mut room: Vec<u8> = Vec::new();
+    // Where it is refused, memory grows as it is needed.
+    let _ = room.try_reserve_exact(likely.min(MOST) as usize);
+}
+
 /// Reads and indexes a file. The error is a sentence.
 async fn import(file: File) -> Result<Session, String> {
     let mut bytes = Bytes::of(&file);
     let mut importer = Importer::new(ImportLimits::default());
     let mut buffer = Vec::new();
     let (total, start) = (bytes.size(), now());
+    grow_heap(total);
     let (mut done, mut reported) = (0, start);
     while bytes.next(&mut buffer).await.map_err(|error| failure::unreadable(&error))? {
         importer.push(&buffer).map_err(|error| error.to_string())?;

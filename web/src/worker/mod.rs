@@ -6,3 +6,4 @@ pub mod entry;
 mod failure;
 pub mod message;
 mod reader;
+mod warm;

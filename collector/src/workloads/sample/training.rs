@@ -41,6 +41,7 @@ const LAYER_PARAMETERS: [u64; 12] = [
 const EMBEDDING: u64 = VOCABULARY * WIDTH * HALF;
 
 /// What a batch brings: tokens, targets and mask, made on the copying stream.
+#[derive(Clone, Copy)]
 struct Batch {
     length: u64,
     tensors: [Tensor; 3],
@@ -187,9 +188,9 @@ fn backward(run: &mut Run, length: u64, saved: Saved, gradients: &mut Vec<Tensor
     let mut gradient = |run: &mut Run, bytes: u64, site: Site| -> Result<(), OutOfMemory> {
         let made = run.tensor(bytes, site)?;
         if first {
-            gradients.push(made)
+            gradients.push(made);
         } else {
-            run.free(made, sites::RELEASED)
+            run.free(made, sites::RELEASED);
         }
         Ok(())
     };
