@@ -20,6 +20,7 @@ pub mod import;
 pub mod limits;
 pub mod link;
 pub mod lod;
+pub mod order;
 mod pickle;
 pub mod query;
 pub mod replay;

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::folding::{is_internal, short_location};
 use super::site::{NO_STACK, Sites, frame_paint};
 use crate::frames::{FrameId, StackId, Symbols};
+use crate::order;
 use crate::query::{FlameBox, Paint, Quads};
 
 /// What one stack holds.
@@ -170,7 +171,7 @@ impl Layout<'_> {
             Key::NoStack => (&[][..], &[][..], 0, 0),
             Key::AllHidden => (&[][..], &[][..], 0, 1),
         };
-        children.sort_unstable_by(|(a, x), (b, y)| y.bytes.cmp(&x.bytes).then_with(|| name(a).cmp(&name(b))));
+        order::sort_by(&mut children, |(a, x), (b, y)| y.bytes.cmp(&x.bytes).then_with(|| name(a).cmp(&name(b))));
         children
     }
 

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::frames::StackId;
+use crate::order;
 use crate::replay::Replay;
 
 /// What one call site holds.
@@ -31,6 +32,6 @@ pub fn held(replay: &Replay, allocations: impl Iterator<Item = u32>) -> Vec<Held
         site.count += 1;
     }
     let mut held: Vec<Held> = sites.into_values().collect();
-    held.sort_unstable_by(|a, b| b.bytes.cmp(&a.bytes).then(a.stack.cmp(&b.stack)));
+    order::sort_by(&mut held, |a, b| b.bytes.cmp(&a.bytes).then(a.stack.cmp(&b.stack)));
     held
 }

@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use super::folding::{Telling, short_location, short_name};
 use super::usage::Usage;
 use crate::frames::{Frame, FrameId, StackId, Symbols};
+use crate::order;
 use crate::query::Paint;
 
 /// What is shown for an allocation without a stack.
@@ -59,7 +60,7 @@ impl Sites {
     fn give_out_colors(&mut self, area: &[f64]) {
         let mut ranked: Vec<(&mut Line, f64)> =
             self.lines.iter_mut().zip(area.iter().copied()).filter(|(_, area)| *area > 0.0).collect();
-        ranked.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label)));
+        order::sort_by(&mut ranked, |(a, x), (b, y)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label)));
         let mut taken = [false; Paint::SLOTS as usize];
         for (line, _) in ranked.into_iter().take(taken.len()) {
             let wanted = line.paint.0;

@@ -6,6 +6,7 @@ use crate::analysis::matches::Matches;
 use crate::analysis::paint::Painter;
 use crate::analysis::usage::Usage;
 use crate::frames::StackId;
+use crate::order;
 use crate::query::{Class, ColorBy, Paint};
 use crate::units::{Bytes, Micros};
 
@@ -80,14 +81,14 @@ fn by_site(painter: &Painter<'_>, usage: &Usage) -> (Vec<u8>, Vec<Class>) {
     let mut ranked: Vec<(u32, Line)> = lines.into_iter().collect();
     // What is large at some instant counts, and what is there for long: a spike must not drown in a long run.
     let run = f64::from(painter.replay.positions()) + 1.0;
-    ranked.sort_by(|(i, a), (j, b)| {
+    order::sort_by(&mut ranked, |(i, a), (j, b)| {
         let weight = |l: &Line| l.area / run + l.peak;
         weight(b).total_cmp(&weight(a)).then(i.cmp(j))
     });
     let has_rest = ranked.len() > LARGEST_SITES;
     ranked.truncate(LARGEST_SITES);
     let held = |l: &Line| if l.peak > 0.0 { l.area / run / l.peak } else { 0.0 };
-    ranked.sort_by(|(i, a), (j, b)| held(b).total_cmp(&held(a)).then(i.cmp(j)));
+    order::sort_by(&mut ranked, |(i, a), (j, b)| held(b).total_cmp(&held(a)).then(i.cmp(j)));
     let number: FxHashMap<u32, u8> = ranked.iter().zip(0..).map(|((line, _), class)| (*line, class)).collect();
     let rest = ranked.len() as u8;
     let mut classes: Vec<Class> = ranked
@@ -114,10 +115,12 @@ fn by_site(painter: &Painter<'_>, usage: &Usage) -> (Vec<u8>, Vec<Class>) {
 
 /// One class for each colour that occurs.
 fn by_paint(painter: &Painter<'_>) -> (Vec<u8>, Vec<Class>) {
-    let mut paints: Vec<u16> = painter.replay.allocations.iter().map(|a| painter.paint(&a).base().0).collect();
-    let mut order = paints.clone();
-    order.sort_unstable();
-    order.dedup();
+    let paints: Vec<u16> = painter.replay.allocations.iter().map(|a| painter.paint(&a).base().0).collect();
+    let mut occurs = [false; 1 << 8];
+    for &paint in &paints {
+        occurs[usize::from(paint & 0xff)] = true;
+    }
+    let mut order: Vec<u16> = (0..).zip(occurs).filter(|(_, occurs)| *occurs).map(|(paint, _)| paint).collect();
     // Ordered quantities: what is largest or lives longest lies at the bottom.
     if matches!(painter.color_by, ColorBy::Size | ColorBy::Lifetime) {
         order.reverse();
@@ -126,7 +129,7 @@ fn by_paint(painter: &Painter<'_>) -> (Vec<u8>, Vec<Class>) {
         .iter()
         .map(|&paint| Class { label: label(painter, Paint(paint)), paint: Paint(paint), stack: None, peak_bytes: 0 })
         .collect();
-    let of = paints.drain(..).map(|p| order.iter().position(|&o| o == p).unwrap_or(0) as u8).collect();
+    let of = paints.iter().map(|&p| order.iter().position(|&o| o == p).unwrap_or(0) as u8).collect();
     (of, classes)
 }
 

@@ -9,6 +9,7 @@ use super::stack::Stack;
 use super::strips::{Part, Piece, Strips};
 use super::totals::RunningTotals;
 use crate::analysis::paint::Painter;
+use crate::order::sort_numbers_by_key;
 use crate::query::{Class, Detail, Packed, Paint, Quads, Timeline, TimelineQuery};
 use crate::replay::{Allocation, Change, Replay};
 use crate::trace::DeviceTrace;
@@ -143,7 +144,7 @@ impl Places {
     fn new(classes: &Classes, seen: impl Iterator<Item = u32>) -> Self {
         let class = |n: u32| classes.of.get(n as usize).copied().unwrap_or(EXCLUDED);
         let mut numbers: Vec<u32> = seen.filter(|&n| class(n) != EXCLUDED).collect();
-        numbers.sort_unstable_by_key(|&n| (class(n), n));
+        sort_numbers_by_key(&mut numbers, |n| u64::from(class(n)));
         let place_of = numbers.iter().zip(0..).map(|(&n, place)| (n, place)).collect();
         Self { numbers, place_of }
     }

@@ -3,6 +3,7 @@
 use super::maxima::{Maxima, larger};
 use super::{BUCKET, bucket_of, columns};
 use crate::event::Action;
+use crate::order;
 use crate::query::{Axis, Overview, Packed, Window};
 use crate::replay::{Change, Replay};
 use crate::trace::{DeviceTrace, Stage};
@@ -177,7 +178,7 @@ fn annotations(
     let mut spans = Vec::new();
     // The file's order is not promised to be that of time.
     let mut ordered = trace.annotations.clone();
-    ordered.sort_by_key(|a| a.time_us);
+    order::sort_by_key(&mut ordered, |a| a.time_us);
     for a in &ordered {
         let at = x(a.time_us).clamp(extent.start, extent.end);
         match a.stage {
@@ -193,6 +194,6 @@ fn annotations(
         }
     }
     spans.extend(open.into_iter().map(|(name, start)| (Window { start, end: extent.end }, name_of(name))));
-    spans.sort_by(|a, b| a.0.start.total_cmp(&b.0.start).then(b.0.end.total_cmp(&a.0.end)));
+    order::sort_by(&mut spans, |a, b| a.0.start.total_cmp(&b.0.start).then(b.0.end.total_cmp(&a.0.end)));
     spans
 }

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use super::allocations::{Allocation, Allocations};
 use super::{Mismatches, Replay};
 use crate::event::Action;
+use crate::order::{sort_by_key, sort_numbers_by_key};
 use crate::trace::{BlockState, Column, DeviceTrace, TagId};
 use crate::units::Address;
 
@@ -231,7 +232,7 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
 
     // Those of the start by address; `renumbered[i]` is where the one seen as `i` comes.
     let mut order: Vec<u32> = (0..walk.at_start.len() as u32).collect();
-    order.sort_unstable_by_key(|&i| walk.at_start[i as usize].address);
+    sort_numbers_by_key(&mut order, |i| walk.at_start[i as usize].address);
     let mut renumbered = vec![0_u32; order.len()];
     for (number, &i) in order.iter().enumerate() {
         renumbered[i as usize] = number as u32;
@@ -275,7 +276,7 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         unrecorded.push((events.len() as u32, allocations.len() as u32));
         push(late, events.len() as u32, &mut allocations);
     }
-    unrecorded.sort_by_key(|&(position, _)| position);
+    sort_by_key(&mut unrecorded, |&(position, _)| position);
     for i in 0..walk.event_allocation.len() {
         if let Some(number) = walk.event_allocation.get(i) {
             walk.event_allocation.set(i, renumber(number));

@@ -2,6 +2,7 @@
 
 use super::allocations::Allocations;
 use super::segments::Range;
+use crate::order;
 use crate::query::Totals;
 use crate::units::Address;
 
@@ -32,7 +33,7 @@ pub struct Gap {
 impl State {
     pub(super) fn new(position: u32, ranges: Vec<Range>, mut active: Vec<u32>, allocations: &Allocations) -> Self {
         let address = |n: u32| allocations.address.get(n as usize).unwrap_or_default();
-        active.sort_by_cached_key(|&n| address(n));
+        order::sort_numbers_by_key(&mut active, address);
         let mut state = Self { position, ranges, active, in_range: Vec::new(), totals: Totals::default() };
         let mut next = 0;
         for range in &state.ranges {

@@ -3,6 +3,7 @@
 use super::Caches;
 use super::context::Context;
 use crate::frames::{StackId, StrId};
+use crate::order;
 use crate::query::{AllocationDetail, Answer, SiteDetail};
 use crate::replay::Allocation;
 
@@ -81,7 +82,7 @@ pub(super) fn site(context: Context<'_>, caches: &mut Caches, stack: u32, positi
         .collect();
     let bytes = live.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
     let count = live.len() as u32;
-    live.sort_unstable_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
+    order::sort_by(&mut live, |(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
     live.truncate(LARGEST);
     Answer::Site(Box::new(SiteDetail {
         stack,

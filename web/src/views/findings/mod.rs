@@ -5,6 +5,7 @@ mod sites;
 
 use facts::{FileFacts, SettingsTable};
 use shared::finding::{Finding, FindingCode};
+use shared::order::sort_by_key;
 use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
 use sites::PeakSites;
 use yew::prelude::*;
@@ -83,7 +84,7 @@ impl Severity {
 /// The findings, those that matter most first; of equals the order of the file.
 pub fn ordered(findings: &[Finding]) -> Vec<Finding> {
     let mut findings = findings.to_vec();
-    findings.sort_by_key(|finding| Severity::of(finding.code));
+    sort_by_key(&mut findings, |finding| Severity::of(finding.code));
     findings
 }
 

@@ -1,0 +1,173 @@
+// A person looks for what held the memory: zooms into the timeline, clicks an allocation and reads its stack.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openPage } from './page.mjs';
+import { address, addressSays, at, bytesIn, number, pointUntil, press, says, standsAt, status, text, until } from './workbench.mjs';
+
+/** The name of an allocation: its address, and how often that had been used. */
+const NAME = /b[0-9a-f]+_\d+/;
+
+/** The window that the address bar carries; nothing while all of the trace is shown. */
+async function shown(page) {
+  const window = (await address(page)).get('w');
+  return window && window.split(',').map(Number);
+}
+
+/** Waits for another window than `before`. */
+const shownAfter = (page, before) =>
+  until('the window changes', () => shown(page), (now) => String(now) !== String(before));
+
+const length = ([start, end]) => end - start;
+
+/** The middle of the timeline, or another place given in shares of its width and height. */
+async function point(page, x = 0.5, y = 0.5) {
+  const box = await at(page, 'timeline-canvas').boundingBox();
+  await page.tab.mouse.move(box.x + x * box.width, box.y + y * box.height);
+}
+
+test('the wheel zooms where it points, keys zoom and move', async (t) => {
+  const page = await openPage(t);
+  await page.loadSample();
+  assert.match(await says(page, 'timeline-note', /in view/), /^23,458 allocations/);
+
+  await point(page, 0.3);
+  await page.tab.mouse.wheel(0, -480);
+  const first = await shownAfter(page, null);
+  await page.tab.mouse.wheel(0, -240);
+  const second = await shownAfter(page, first);
+  assert.ok(length(second) < 0.6 * length(first), `${first} to ${second}`);
+  // What doesn't move from one window to the other is what the pointer is on.
+  const fixed = (second[0] - first[0]) / (length(first) - length(second));
+  assert.ok(Math.abs(fixed - 0.3) < 0.06, `zoomed about ${fixed} of the width`);
+  const inView = await until('fewer allocations in view', async () => number((await text(page, 'timeline-note')).split(' ')[0]), (n) => n < 23_458);
+  assert.ok(inView > 0);
+
+  await press(page, 'w');
+  const third = await shownAfter(page, second);
+  assert.ok(length(third) < length(second), `W: ${second} to ${third}`);
+  await press(page, 'd');
+  const moved = await shownAfter(page, third);
+  assert.ok(moved[0] > third[0] && Math.abs(length(moved) - length(third)) < 1e-6 * length(third), `D: ${third} to ${moved}`);
+  await press(page, 's', 'a');
+  await until('S and A go back', () => shown(page), (now) => now && length(now) > length(moved) && now[0] < moved[0]);
+
+  await at(page, 'timeline-fit').click();
+  await addressSays(page, 'w', null);
+  await says(page, 'timeline-note', /^23,458 allocations in view/);
+});
+
+test('a drag moves the window, and with Shift it zooms into a stretch', async (t) => {
+  const page = await openPage(t);
+  await page.loadSample();
+  await point(page, 0.25);
+  await page.tab.keyboard.down('Shift');
+  await page.tab.mouse.down();
+  await point(page, 0.5);
+  await page.tab.mouse.up();
+  await page.tab.keyboard.up('Shift');
+  const stretch = await shownAfter(page, null);
+  assert.ok(length(stretch) > 0.2 * 69_577 && length(stretch) < 0.3 * 69_577, `a quarter: ${stretch}`);
+
+  await page.tab.mouse.down();
+  await point(page, 0.4);
+  await page.tab.mouse.up();
+  const dragged = await shownAfter(page, stretch);
+  assert.ok(dragged[0] > stretch[0] && Math.abs(length(dragged) - length(stretch)) < 1, `${stretch} to ${dragged}`);
+});
+
+test('a click on an allocation tells its name, its size and its stack', async (t) => {
+  const page = await openPage(t);
+  await page.loadSample();
+  await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await point(page, 0.6);
+  await page.tab.mouse.wheel(0, -1200);
+  await shownAfter(page, null);
+
+  const heights = [0.95, 0.9, 0.85, 0.8, 0.75, 0.7].map((y) => [0.6, y]);
+  const [hovered] = NAME.exec(await pointUntil(page, 'timeline-canvas', heights, NAME));
+  await page.tab.mouse.down();
+  await page.tab.mouse.up();
+  const pane = at(page, 'detail-allocation');
+  await pane.waitFor();
+  assert.equal(await pane.locator('h2').innerText(), hovered);
+  await addressSays(page, 'sel', `a${await pane.getAttribute('data-id')}`);
+  await page.screenshot('timeline-allocation');
+
+  const fact = (name) => pane.locator('.fact', { has: page.tab.locator(`dt:text-is("${name}")`) }).first();
+  const [requested] = await bytesIn(fact('Requested'));
+  const [block] = await bytesIn(fact('Block'));
+  const [loss] = await bytesIn(fact('Rounding loss'));
+  assert.ok(requested > 0 && block >= requested && block % 512 === 0, `${requested} in ${block}`);
+  assert.equal(loss, block - requested);
+  assert.match(await fact('Address').innerText(), /0x[0-9a-f]{8,}/);
+
+  // The program's own lines are there at once; the interpreter's are folded away, and unfold.
+  const stack = pane.locator('.stack').first();
+  assert.match(await stack.innerText(), /(train|model|evaluate)\.py:\d+/);
+  const frames = () => stack.locator('li.frame').count();
+  const fold = stack.getByTestId('stack-fold').first();
+  const hidden = Number(/(\d+) internal frame/.exec(await fold.innerText())[1]);
+  const before = await frames();
+  await fold.click();
+  await until(`${hidden} more frames`, frames, (now) => now === before + hidden);
+  await fold.click();
+  await until('folded again', frames, (now) => now === before);
+
+  await pane.locator('.detail-head').getByTestId('copy').click();
+  await until('it says that it copied', () => pane.locator('.detail-head').innerText(), (said) => said.includes('Copied'));
+  const copied = await page.tab.evaluate(() => navigator.clipboard.readText());
+  const exact = `${requested.toLocaleString('en-US')} bytes`;
+  assert.ok(copied.startsWith(`${hovered}\nrequested: `) && copied.includes(exact), copied);
+  assert.match(copied, /allocated by:\n.*(train|model|evaluate)\.py:\d+:/s);
+
+  // Its way to its own birth, and back to nothing selected.
+  await at(page, 'detail-go-alloc').click();
+  const here = await until('the cursor moves', () => status(page), (now) => now.position < 69_574);
+  const [then] = await bytesIn(pane.locator('dl.facts').last());
+  assert.equal(here.requested, then, 'the sums right after it was made');
+  await at(page, 'details-clear').click();
+  await at(page, 'detail-none').waitFor();
+  await addressSays(page, 'sel', null);
+});
+
+test('every colouring adds up to the peak', async (t) => {
+  const page = await openPage(t);
+  await page.loadSample();
+  await press(page, 'p');
+  const peak = await until('the cursor is at the peak', () => status(page), (now) => now.position > 0 && now.position < 69_574);
+  const legend = at(page, 'legend');
+  const labels = () => legend.locator('.legend-label').allInnerTexts();
+  let before = [];
+  for (const [color, title] of [['call site', 'Call sites'], ['size', 'Sizes'], ['stream', 'Streams'], ['pool', 'Pools'], ['lifetime', 'Lifetimes']]) {
+    await at(page, 'timeline-color').selectOption({ label: color });
+    await until(`the legend is of ${title}`, () => legend.innerText(), (said) => said.includes(title));
+    const sum = async () => (await bytesIn(legend)).reduce((sum, bytes) => sum + bytes, 0);
+    const now = await until(`other classes: ${title}`, labels, (now) => now.length > 0 && String(now) !== String(before));
+    await until(`${title} add up to the peak ${peak.requested}`, sum, (sum) => sum === peak.requested);
+    await page.screenshot(`timeline-${color.replace(' ', '-')}`);
+    before = now;
+  }
+  await addressSays(page, 'color', 'lifetime');
+});
+
+test('the x axis counts events or time, and shows the same stretch', async (t) => {
+  const page = await openPage(t);
+  await page.loadSample();
+  const pressed = (name) => at(page, name).getAttribute('aria-pressed');
+  await at(page, 'axis-event').click();
+  await addressSays(page, 'x', 'event');
+  await point(page);
+  await page.tab.mouse.wheel(0, -600);
+  const events = await shownAfter(page, null);
+
+  await at(page, 'axis-time').click();
+  await addressSays(page, 'x', 'time');
+  assert.deepEqual([await pressed('axis-time'), await pressed('axis-event')], ['true', 'false']);
+  await until('the words speak of time', () => text(page, 'text-twin'), (said) => /Shown: [\d.]+ m?s to [\d.]+ s/.test(said));
+  await page.screenshot('timeline-time');
+
+  await press(page, 'x');
+  await addressSays(page, 'x', 'event');
+  const again = await shown(page);
+  assert.ok(Math.abs(again[0] - events[0]) < 3 && Math.abs(again[1] - events[1]) < 3, `${events} became ${again}`);
+});

@@ -1,0 +1,100 @@
+// The workbench of a file that has been read, as a person reads it: the status line, the panes, the address bar.
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+
+/** Long enough for an answer of the worker on a machine that does other things too. */
+const PATIENCE_MS = 20_000;
+
+/** Reads again and again until what is read is as it should be. When it never is, says what was read last. */
+export async function until(what, read, holds = Boolean) {
+  const end = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const value = await read();
+    if (holds(value)) return value;
+    if (performance.now() > end) assert.fail(`never: ${what}; at last ${JSON.stringify(value)}`);
+    await pause(25);
+  }
+}
+
+/** The element of a name. */
+export const at = (page, name) => page.tab.getByTestId(name);
+
+/** The text of the element of a name; nothing while it isn't there. */
+export async function text(page, name) {
+  const found = at(page, name).first();
+  return (await found.count()) > 0 ? (await found.textContent({ timeout: 1000 }).catch(() => '')).trim() : '';
+}
+
+/** Waits until the element of a name says something that fits. */
+export const says = (page, name, pattern) => until(`${name} says ${pattern}`, () => text(page, name), (said) => pattern.test(said));
+
+/** `69,577` as a number. */
+export const number = (text) => Number(text.replaceAll(',', ''));
+
+/** The exact bytes of the numbers inside an element, in their order. */
+export const bytesIn = (locator) =>
+  locator.locator('.bytes').evaluateAll((found) => found.map((element) => Number(element.dataset.bytes)));
+
+/** The status line: where the cursor stands and the exact sums there, all of one moment. */
+export function status(page) {
+  return page.tab.evaluate(() => {
+    const line = document.querySelector('[data-testid="status"]');
+    if (!line) return { position: -1 };
+    const bytes = (name) => Number(line.querySelector(`[data-testid="status-${name}"] .bytes`).dataset.bytes);
+    const sums = ['requested', 'allocated', 'active', 'reserved', 'free-gaps'].map((name) => [name, bytes(name)]);
+    return { position: Number(line.dataset.position), ...Object.fromEntries(sums), text: line.innerText };
+  });
+}
+
+/** Waits until the status line tells of a position, or of another one than `not`. */
+export function standsAt(page, position) {
+  return until(`the cursor stands at ${position}`, () => status(page), (now) => now.position === position);
+}
+
+export function movesFrom(page, position) {
+  return until(`the cursor leaves ${position}`, () => status(page), (now) => now.position !== position && now.position >= 0);
+}
+
+/** The view that the address bar carries. */
+export async function address(page) {
+  return new URLSearchParams(new URL(page.tab.url()).hash.slice(1));
+}
+
+/** Waits until the address bar says `name=value`; with no value, until the name is gone. */
+export function addressSays(page, name, value) {
+  return until(`${name}=${value} in the address bar`, async () => (await address(page)).get(name), (now) => now === value);
+}
+
+/** Goes to a tab by its button. */
+export async function goTo(page, name) {
+  const tab = page.tab.getByRole('tab', { name: new RegExp(name, 'i') });
+  await tab.click();
+  await until(`${name} is the tab`, () => tab.getAttribute('aria-selected'), (is) => is === 'true');
+}
+
+/** Presses keys one after the other, with nothing in between. */
+export async function press(page, ...keys) {
+  for (const key of keys) await page.tab.keyboard.press(key);
+}
+
+/** What the tooltip of a canvas says while the pointer is where it is; nothing while it is hidden. */
+export function tip(page) {
+  return page.tab.evaluate(() => document.querySelector('.canvas-tip:not(.is-hidden)')?.innerText ?? '');
+}
+
+/** Points at one place of a canvas after the other, given in shares of its width and height, until the tooltip fits. */
+export async function pointUntil(page, name, places, pattern) {
+  const box = await at(page, name).boundingBox();
+  const seen = [];
+  for (const [x, y] of places) {
+    await page.tab.mouse.move(box.x + x * box.width, box.y + y * box.height);
+    // What is under the pointer is told at once; its name comes from the worker.
+    for (let i = 0; i < 20; i += 1) {
+      const told = await tip(page);
+      if (pattern.test(told)) return told;
+      await pause(10);
+    }
+    seen.push(await tip(page));
+  }
+  assert.fail(`nowhere in ${name}: ${pattern}; but ${JSON.stringify(seen)}`);
+}
