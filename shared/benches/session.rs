@@ -97,6 +97,7 @@ fn measure(imported: Imported) {
             position,
             layout,
             width: 1100.0,
+            height: 700.0,
             visible,
             zoom: 1.0,
             color_by: ColorBy::Site,

@@ -171,7 +171,7 @@ proptest! {
                 position,
                 layout,
                 width,
-                visible: Window { start: scroll, end: scroll + 900.0 },
+                height: 900.0, visible: Window { start: scroll, end: scroll + 900.0 },
                 zoom,
                 color_by: ColorBy::Site,
                 highlight: None,
@@ -267,7 +267,7 @@ proptest! {
         let highlight = Some(term.clone());
         let filter = EventFilter { actions: vec![term.clone()], terms: vec![term.clone()] };
         let segments = |layout| SegmentsQuery {
-            position, layout, width, visible: Window { start, end }, zoom, color_by: ColorBy::Lifetime,
+            position, layout, width, height: (end - start) as f32, visible: Window { start, end }, zoom, color_by: ColorBy::Lifetime,
             highlight: highlight.clone(),
         };
         let queries = [
@@ -302,6 +302,7 @@ fn what_a_search_does_not_match_is_painted_faint() {
         position: u32::MAX,
         layout: SegmentLayout::Packed,
         width: 1_148.0,
+        height: 500.0,
         visible: Window { start: 0.0, end: 500.0 },
         zoom: 1.0,
         color_by: ColorBy::Size,

@@ -42,15 +42,23 @@ export function status(page) {
     if (!line) return { position: -1 };
     const bytes = (name) => Number(line.querySelector(`[data-testid="status-${name}"] .bytes`).dataset.bytes);
     const sums = ['requested', 'allocated', 'active', 'reserved', 'free-gaps'].map((name) => [name, bytes(name)]);
-    return { position: Number(line.dataset.position), ...Object.fromEntries(sums), text: line.innerText };
+    const events = Number(/ of ([\d,]+)/.exec(line.textContent)[1].replaceAll(',', ''));
+    return { position: Number(line.dataset.position), events, ...Object.fromEntries(sums), text: line.innerText };
   });
 }
 
-/** Waits until the status line tells of a position, or of another one than `not`. */
+/** Opens the sample as a person does; how the status line is then. */
+export async function openSample(page) {
+  await page.loadSample();
+  return movesFrom(page, -1);
+}
+
+/** Waits until the status line tells of a position. */
 export function standsAt(page, position) {
   return until(`the cursor stands at ${position}`, () => status(page), (now) => now.position === position);
 }
 
+/** Waits until the status line tells of another position than this. */
 export function movesFrom(page, position) {
   return until(`the cursor leaves ${position}`, () => status(page), (now) => now.position !== position && now.position >= 0);
 }

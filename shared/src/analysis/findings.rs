@@ -93,11 +93,7 @@ fn out_of_memory(trace: &DeviceTrace, tags: &Tags, replay: &Replay) -> Option<Fi
         1 => " One more request failed later.".to_owned(),
         n => format!(" {} more requests failed later.", Count(n as u64)),
     };
-    let message = format!(
-        "Device {}: out of memory at event {}. {cause}{more}",
-        trace.device,
-        Count(u64::from(first.saturating_sub(1)))
-    );
+    let message = format!("Device {}: out of memory at event {}. {cause}{more}", trace.device, Count(first.into()));
     Some(Finding::new(FindingCode::OutOfMemory, message).at(first))
 }
 
@@ -143,7 +139,7 @@ mod tests {
         assert_eq!((found.code, found.device, found.position), (FindingCode::OutOfMemory, Some(0), Some(4)));
         assert_eq!(
             found.message,
-            "Device 0: out of memory at event 3. Asked for 38.1 MiB; the driver had 100 B free. Only 17.1 MiB reserved \
+            "Device 0: out of memory at event 4. Asked for 38.1 MiB; the driver had 100 B free. Only 17.1 MiB reserved \
              were unused beside 2.86 MiB in use: the device was full. One more request failed later."
         );
     }

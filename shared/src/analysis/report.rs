@@ -165,21 +165,25 @@ impl DeviceReport {
         let event = usage.peak_position.checked_sub(1);
         let time_us = event.and_then(|event| trace.events.time_us.get(event as usize)).filter(|time| *time != 0);
         let (unique_stacks, unique_frames) = unique(&snapshot.symbols, trace);
+        let end = EndReport::of(trace);
+        // Before torch 2.1 the segments say no requested sizes: their blocks count in full at the end. What that is more
+        // than the entries asked for is held throughout, so that the sums lead from the start to that end.
+        let unsaid = end.requested_bytes.saturating_sub(replay.state_at(u32::MAX).totals.requested);
         Self {
             device: trace.device,
             events: actions::count(trace, snapshot),
             unique_stacks,
             unique_frames,
-            end: EndReport::of(trace),
+            end,
             start,
             peak: PeakReport {
-                requested_bytes: usage.peak_bytes,
+                requested_bytes: usage.peak_bytes.saturating_add(unsaid),
                 event,
                 time_us,
                 since_start_us: replay.time_at(trace, usage.peak_position),
             },
             peak_stacks,
-            other_bytes: usage.peak_bytes.saturating_sub(reported),
+            other_bytes: usage.peak_bytes.saturating_add(unsaid).saturating_sub(reported),
             peak_lines: by_line(&snapshot.symbols, telling, &held),
         }
     }
@@ -346,7 +350,7 @@ mod tests {
 a.pickle: pickle (protocol 4), gzip
 
 Device 0: 6 events, 2 distinct stacks
-  peak   4.10 KiB requested, after event 4, 40 µs into the trace
+  peak   4.10 KiB requested, after event 5, 40 µs into the trace
   start  0 B allocated of 0 B reserved
   end    3.50 KiB allocated of 20.0 MiB reserved, in 1 segment of 6 blocks
   held at the peak, by line:

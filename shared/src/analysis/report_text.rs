@@ -48,7 +48,8 @@ impl fmt::Display for DeviceReport {
         match self.peak.event {
             None => writeln!(f, "  peak   {peak} requested, at the start")?,
             Some(event) => {
-                let event = Count(u64::from(event));
+                // Events are counted from 1 where people read, as in the page.
+                let event = Count(u64::from(event) + 1);
                 match self.peak.time_us {
                     Some(_) => {
                         let time = Micros(self.peak.since_start_us);

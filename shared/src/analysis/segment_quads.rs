@@ -219,6 +219,7 @@ mod tests {
             position: u32::MAX,
             layout: SegmentLayout::Packed,
             width: SegmentMap::LABEL_WIDTH as f32 + width,
+            height: 500.0,
             visible: Window { start: 0.0, end: 500.0 },
             zoom: 1.0,
             color_by: ColorBy::Size,

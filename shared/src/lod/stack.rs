@@ -12,13 +12,14 @@ pub(super) struct Stack {
     /// Node `i` sums `2 i` and `2 i + 1`; places are the leaves from `leaves` on.
     sums: Vec<u64>,
     leaves: usize,
+    places: usize,
 }
 
 impl Stack {
     /// An empty stack with this many places.
     pub(super) fn new(places: usize) -> Self {
         let leaves = places.next_power_of_two().max(1);
-        Self { sums: vec![0; 2 * leaves], leaves }
+        Self { sums: vec![0; 2 * leaves], leaves, places }
     }
 
     /// Puts bytes at a place, instead of what was there.
@@ -54,10 +55,10 @@ impl Stack {
             if width == 1 && sum >= least {
                 pieces.push(Piece { bottom, top, part: Part::Place(first) });
             } else if width == 1 || sum < least {
-                // Beyond the last place all is empty: a node that reaches there is of its first place's class.
-                let (class, last) = (class_of(first), class_of(first + width - 1));
-                let part = match class {
-                    Some(class) if last.is_none_or(|last| last == class) => Part::Class(class),
+                // Beyond the last place all is empty.
+                let last = (first + width - 1).min(self.places.saturating_sub(1));
+                let part = match (class_of(first), class_of(last)) {
+                    (Some(class), Some(other)) if class == other => Part::Class(class),
                     _ => Part::Mixed,
                 };
                 match pieces.last_mut().filter(|p| p.part == part && p.top == bottom) {
@@ -91,6 +92,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_node_that_reaches_beyond_the_last_place_is_not_of_its_first_class() {
+        // Places 0 to 3 and 5 are of no size, 4 is of class 0 and 6 of class 1; 7 is no place.
+        let mut stack = Stack::new(7);
+        stack.set(4, 2);
+        stack.set(6, 3);
+        let mut pieces = Vec::new();
+        stack.visible((0, 100), 9, |place| Some(u8::from(place > 5)), &mut pieces);
+        assert_eq!(pieces, [Piece { bottom: 0, top: 5, part: Part::Mixed }]);
+    }
 
     proptest! {
         #[test]

@@ -326,7 +326,9 @@ pub struct SegmentsQuery {
     pub layout: SegmentLayout,
     /// Width of the view in pixels.
     pub width: f32,
-    /// The rows of pixels that are visible, `[start, end)`, from the top of the whole layout.
+    /// Height of the view in pixels.
+    pub height: f32,
+    /// The rows of pixels that are asked for, `[start, end)`, from the top of the whole layout.
     pub visible: Window,
     /// Magnification; 1 fits.
     pub zoom: f32,
@@ -763,6 +765,8 @@ pub struct DeviceSummary {
     pub peak_reserved: u64,
     /// Positions right after out-of-memory events: position and rounded bytes that could not be had.
     pub ooms: Vec<(u32, u64)>,
+    /// Annotations, starts and ends counted apart.
+    pub annotations: u32,
     /// Streams, in order of first use.
     pub streams: Vec<Stream>,
     /// Private pools.

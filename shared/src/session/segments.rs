@@ -18,7 +18,7 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
     };
     let state = caches.states.at(context.replay, query.position);
     let sizes: Vec<u64> = state.ranges.iter().map(|range| range.size).collect();
-    let map = SegmentMap::new(query.layout, &sizes, query.width, query.visible.length(), query.zoom);
+    let map = SegmentMap::new(query.layout, &sizes, query.width, f64::from(query.height), query.zoom);
     let clip = map.visible(query.visible);
     let painter = context.painter(query.color_by);
     let mut answer = Segments {

@@ -27,6 +27,7 @@ pub(super) fn of_device(snapshot: &Snapshot, trace: &DeviceTrace, replay: &Repla
         peak: replay.state_at(usage.peak_position).totals,
         peak_reserved: usage.peak_reserved,
         ooms: oom::positions(trace),
+        annotations: trace.annotations.len() as u32,
         streams: streams(&snapshot.tags, replay),
         pools: replay.pools.iter().copied().filter(|pool: &PoolId| pool.is_private()).collect(),
         stacks: usage.iter().filter(|(stack, _)| stack.0 != 0).count() as u32,

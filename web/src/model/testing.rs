@@ -22,6 +22,7 @@ pub(crate) fn device(events: u32) -> DeviceSummary {
         peak: Totals::default(),
         peak_reserved: 0,
         ooms: Vec::new(),
+        annotations: 0,
         streams: Vec::new(),
         pools: Vec::new(),
         stacks: 10,

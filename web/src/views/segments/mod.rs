@@ -24,6 +24,13 @@ use crate::widgets::style::{pixels, set_style};
 const WHEEL_OCTAVE: f64 = 240.0;
 const MOST_ZOOM: f32 = 256.0;
 
+/// The rows to ask for when the view begins at `scroll`: those in view, and at least half a view above and below.
+fn around(scroll: f64, height: f64) -> Window {
+    let step = (height / 2.0).max(1.0);
+    let first = (scroll / step).floor();
+    Window { start: ((first - 1.0) * step).max(0.0), end: (first + 4.0) * step }
+}
+
 /// All segments at the cursor with their blocks.
 #[component]
 pub fn Segments() -> Html {
@@ -43,7 +50,9 @@ pub fn Segments() -> Html {
             position: model.view.cursor,
             layout: model.view.segment_layout,
             width: width as f32,
-            visible: Window { start: *scroll, end: *scroll + room },
+            height: room as f32,
+            // A view more on both sides, in steps: scrolling shows something at once and asks seldom.
+            visible: around(*scroll, room),
             zoom: model.view.segment_zoom,
             color_by: model.view.color_by,
             highlight: model.view.highlight.clone(),

@@ -204,6 +204,7 @@ mod tests {
                 position: 0,
                 layout: SegmentLayout::Packed,
                 width: 100.0,
+                height: 50.0,
                 visible: Window { start: 0.0, end: 50.0 },
                 zoom: 1.0,
                 color_by: ColorBy::Site,

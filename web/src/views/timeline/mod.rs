@@ -47,7 +47,7 @@ pub fn Timeline() -> Html {
 
     let view = &model.view;
     let marks = use_marks(&model);
-    let plot = marks::plot(canvas.size(), !marks.annotations.is_empty());
+    let plot = marks::plot(canvas.size(), model.device().is_some_and(|device| device.annotations > 0));
     let ratio = canvas.size().ratio;
 
     // The answer of the last render says how high the window is; its own question was asked for that height.

@@ -1,0 +1,95 @@
+// A person asks which lines hold the memory, and wants the answer to add up.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openPage } from './page.mjs';
+import { address, addressSays, at, goTo, movesFrom, number, openSample, press, standsAt, text, until } from './workbench.mjs';
+
+/** The exact sum above the graph. */
+const total = async (page) => Number(await at(page, 'flame-sum').getAttribute('data-total'));
+
+/** Waits until the sum above the graph is what the status line says is requested. */
+async function sumsTo(page, requested) {
+  await until(`the graph sums to ${requested}`, () => total(page), (sum) => sum === requested);
+  await until('it says so', () => text(page, 'flame-sum'), (said) => said.includes('= all that is requested at event'));
+}
+
+/** The rows of the table that are on the screen: depth, bytes as written, and how many allocations. */
+const rows = (page) =>
+  page.tab.getByRole('treeitem').evaluateAll((all) =>
+    all.map((row) => {
+      const [bytes, share, count] = [...row.querySelectorAll('.cell-number')].map((cell) => cell.textContent);
+      return { level: Number(row.getAttribute('aria-level')), bytes, share, count: Number(count.replaceAll(',', '')), name: row.querySelector('b').textContent };
+    }),
+  );
+
+test('the graph sums exactly to the status line, at the cursor and at the peak', async (t) => {
+  const page = await openPage(t);
+  const opened = await openSample(page);
+  await goTo(page, 'Flame');
+  await sumsTo(page, opened.requested);
+  await page.screenshot('flame');
+
+  await at(page, 'flame-peak').click();
+  const peak = await movesFrom(page, opened.position);
+  assert.ok(peak.requested > opened.requested);
+  await sumsTo(page, peak.requested);
+  assert.equal(await at(page, 'flame-peak').getAttribute('aria-pressed'), 'true');
+
+  await at(page, 'flame-bottom-up').click();
+  await addressSays(page, 'flame', 'up');
+  await sumsTo(page, peak.requested);
+  await page.screenshot('flame-bottom-up');
+  await press(page, ',');
+  const before = await standsAt(page, peak.position - 1);
+  assert.ok(before.requested < peak.requested);
+  await sumsTo(page, before.requested);
+});
+
+test('the table holds the same sum, and each level adds up', async (t) => {
+  const page = await openPage(t);
+  const { requested } = await openSample(page);
+  await goTo(page, 'Flame');
+  await sumsTo(page, requested);
+  await at(page, 'flame-as-table').click();
+  const [sum, , count] = (await text(page, 'flame-sum')).match(/^(\S+ \S+) (in) ([\d,]+) allocations?/).slice(1);
+
+  for (const direction of ['flame-bottom-up', 'flame-top-down']) {
+    await at(page, direction).click();
+    await until(`${direction} is on`, () => at(page, direction).getAttribute('aria-pressed'), (is) => is === 'true');
+    const [root] = await until('rows', () => rows(page), (rows) => rows.length > 1);
+    assert.deepEqual([root.level, root.bytes, root.share, root.count], [1, sum, '100 %', number(count)]);
+  }
+  // Each branch that is closed leaves its own line: then all lines below the root are on the screen at once.
+  await page.tab.getByRole('tree').focus();
+  const second = (await rows(page)).filter(({ level }) => level === 2);
+  assert.equal(second.reduce((sum, row) => sum + row.count, 0), number(count), 'the lines below the root add up');
+
+  const opened = (await rows(page)).length;
+  await press(page, 'Home', 'ArrowLeft');
+  await until('the root is closed', () => rows(page), (rows) => rows.length === 1);
+  await press(page, 'ArrowRight');
+  await until('the root is open', () => rows(page), (rows) => rows.length === opened);
+  await page.screenshot('flame-table');
+});
+
+test('a click zooms into a box, and the way back stands above it', async (t) => {
+  const page = await openPage(t);
+  const { requested } = await openSample(page);
+  await goTo(page, 'Flame');
+  await sumsTo(page, requested);
+  const canvas = page.tab.locator('.flame canvas').first();
+  const crumbs = page.tab.getByRole('navigation', { name: 'Zoomed into' });
+  const picture = () => canvas.screenshot().then((png) => png.toString('base64'));
+  const whole = await picture();
+  const box = await canvas.boundingBox();
+  await page.tab.mouse.click(box.x + box.width * 0.3, box.y + 250);
+  await crumbs.waitFor();
+  assert.match((await crumbs.innerText()).replace(/\s+/g, ' '), /^All › .+/);
+  await until('another picture', async () => (await picture()) !== whole);
+  await page.screenshot('flame-zoomed');
+
+  await at(page, 'flame-zoom-out').click();
+  await crumbs.waitFor({ state: 'detached' });
+  await sumsTo(page, requested);
+  assert.equal((await address(page)).get('tab'), 'flame');
+});

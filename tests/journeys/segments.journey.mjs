@@ -1,0 +1,101 @@
+// A person looks at how the reserved memory is cut up, and moves the cursor to see how it came to that.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openPage } from './page.mjs';
+import { addressSays, at, goTo, movesFrom, number, openSample, pointUntil, press, standsAt, text, until } from './workbench.mjs';
+
+/** What the line above the map says: segments, blocks, cached bytes and the largest gap, as they are written. */
+async function note(page) {
+  const said = /^([\d,]+) segments? · ([\d,]+) blocks? · (.+) cached · largest gap (.+)$/.exec(await text(page, 'segments-note'));
+  return said && { segments: number(said[1]), blocks: number(said[2]), cached: said[3], largest: said[4] };
+}
+
+/** Waits until the line above the map and the status line tell the same of a position. */
+async function agree(page, position) {
+  const here = await standsAt(page, position);
+  const [, cached, largest] = /free gaps\s+(\S+ \S+)\s+\(largest (\S+ \S+)\)/.exec(here.text);
+  const map = await until(`the map at ${position}: ${cached}, ${largest}`, () => note(page), (now) => now?.cached === cached && now?.largest === largest);
+  return { ...map, reserved: here.reserved };
+}
+
+test('the map follows the cursor, and agrees with the status line', async (t) => {
+  const page = await openPage(t);
+  const { position } = await openSample(page);
+  await goTo(page, 'Segments');
+  const opened = await agree(page, position);
+  // With nothing selected the details tell the same sums, counted elsewhere.
+  const details = (await text(page, 'detail-none')).replace(/\s+/g, ' ');
+  assert.match(details, new RegExp(`${opened.segments} segments`));
+  assert.match(details, new RegExp(`${opened.blocks} blocks`));
+  await page.screenshot('segments');
+
+  for (let back = 1; back <= 3; back += 1) {
+    await press(page, ',');
+    await agree(page, position - back);
+  }
+  await press(page, 'p');
+  const peak = await movesFrom(page, position - 3);
+  const then = await agree(page, peak.position);
+  assert.notDeepEqual(then, opened);
+
+  await press(page, 'Home');
+  await standsAt(page, 0);
+  await until('nothing is reserved', () => at(page, 'segments-canvas').innerText(), (said) => said.includes('Nothing is reserved at the cursor'));
+});
+
+test('a segment that is given back leaves the map at that very event', async (t) => {
+  const page = await openPage(t);
+  const { position } = await openSample(page);
+  await goTo(page, 'Events');
+  await at(page, 'events-segment_free').click();
+  await press(page, ',');
+  const { position: given } = await movesFrom(page, position);
+  await at(page, 'events-all').click();
+  await goTo(page, 'Segments');
+  const after = await agree(page, given);
+  await press(page, ',');
+  const before = await agree(page, given - 1);
+  assert.equal(before.segments, after.segments + 1);
+  assert.ok(before.reserved > after.reserved);
+});
+
+test('a click on a block selects its allocation, inside the segment that was pointed at', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await goTo(page, 'Segments');
+  await until('the map', () => note(page));
+  const places = [0.1, 0.2, 0.3, 0.4, 0.5].flatMap((y) => [0.05, 0.2, 0.4, 0.6].map((x) => [x, y]));
+  const told = await pointUntil(page, 'segments-canvas', places, /\.py:\d+[\s\S]*block[\s\S]*segment[\s\S]*0x/);
+  const [, amount, unit] = /segment\s+([\d.]+) (\w+)/.exec(told);
+  const segment = Number(/0x[0-9a-f]+/.exec(told)[0]);
+  const size = Number(amount) * 1024 ** ['B', 'KiB', 'MiB', 'GiB'].indexOf(unit);
+  await page.tab.mouse.down();
+  await page.tab.mouse.up();
+
+  const pane = at(page, 'detail-allocation');
+  await pane.waitFor();
+  const address = Number(/Address\s*(0x[0-9a-f]+)/.exec(await pane.innerText())[1]);
+  // The size is written with three digits.
+  assert.ok(address >= segment && address < segment + 1.01 * size, `${address} in ${told}`);
+  await addressSays(page, 'sel', `a${await pane.getAttribute('data-id')}`);
+  await page.screenshot('segments-selected');
+});
+
+test('packed or to scale: the same segments, drawn otherwise', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await goTo(page, 'Segments');
+  const before = await until('the map', () => note(page));
+  const picture = () => at(page, 'segments-canvas').screenshot().then((png) => png.toString('base64'));
+  const toScale = await picture();
+
+  await at(page, 'layout-packed').click();
+  await addressSays(page, 'seg', 'packed');
+  assert.equal(await at(page, 'layout-packed').getAttribute('aria-pressed'), 'true');
+  await until('another picture', async () => (await picture()) !== toScale);
+  assert.deepEqual(await note(page), before);
+  await page.screenshot('segments-packed');
+  await at(page, 'layout-scale').click();
+  await addressSays(page, 'seg', null);
+  assert.deepEqual(await note(page), before);
+});
