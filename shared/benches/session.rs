@@ -101,6 +101,7 @@ fn measure(imported: Imported) {
             visible,
             zoom: 1.0,
             color_by: ColorBy::Site,
+            filter: Vec::new(),
             highlight: None,
         })
     };

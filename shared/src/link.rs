@@ -333,8 +333,7 @@ mod tests {
     }
 
     fn windows() -> impl Strategy<Value = Option<Window>> {
-        let some = (any::<f64>(), any::<f64>()).prop_map(|(a, b)| window(&format!("{a},{b}")));
-        some
+        (any::<f64>(), any::<f64>()).prop_map(|(a, b)| window(&format!("{a},{b}")))
     }
 
     fn links() -> impl Strategy<Value = Link> {

@@ -43,7 +43,6 @@ fn ask(run: &mut Run, query: &TimelineQuery) -> Timeline {
         classes: &classes,
         pyramid: &pyramid,
         painter: &painter,
-        is_filtered: filter.is_some(),
         is_highlighted: highlight.is_some(),
     };
     timeline(scene, query)
@@ -125,9 +124,7 @@ fn check(mut run: Run, axis: Axis, part: (f64, f64), count: u32, color_by: Color
         assert!(positions.contains(&at) && height(at) == want, "column {c} is drawn at {at}");
         let reserved = positions.iter().map(|&p| run.moments[p].reserved()).max().unwrap_or(0);
         assert_eq!(answer.reserved[c], reserved);
-        if filter.is_none() {
-            assert_eq!(answer.active[c], run.moments[at].active().iter().map(|b| b.size).sum::<u64>());
-        }
+        assert_eq!(answer.active[c], run.moments[at].active().iter().map(|b| b.size).sum::<u64>());
         // The shapes of the column fill it from 0 to its top, without a hole or an overlap.
         let mut shapes: Vec<usize> =
             (0..quads.len()).filter(|&i| quads.x0[i] as usize <= c && c < quads.x1[i] as usize).collect();

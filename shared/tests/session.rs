@@ -174,6 +174,7 @@ proptest! {
                 height: 900.0, visible: Window { start: scroll, end: scroll + 900.0 },
                 zoom,
                 color_by: ColorBy::Site,
+                filter: Vec::new(),
                 highlight: None,
             });
             let map = ask!(session, query => Segments);
@@ -268,6 +269,7 @@ proptest! {
         let filter = EventFilter { actions: vec![term.clone()], terms: vec![term.clone()] };
         let segments = |layout| SegmentsQuery {
             position, layout, width, height: (end - start) as f32, visible: Window { start, end }, zoom, color_by: ColorBy::Lifetime,
+            filter: Vec::new(),
             highlight: highlight.clone(),
         };
         let queries = [
@@ -306,6 +308,7 @@ fn what_a_search_does_not_match_is_painted_faint() {
         visible: Window { start: 0.0, end: 500.0 },
         zoom: 1.0,
         color_by: ColorBy::Size,
+        filter: Vec::new(),
         highlight: Some(">2.5MiB".to_owned()),
     });
     let map = ask!(session, query => Segments);

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 
 use super::folding::{is_internal, short_location};
-use super::site::{NO_STACK, Sites, frame_paint};
+use super::site::{NO_STACK, Sites};
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::order;
 use crate::query::{FlameBox, Paint, Quads};
@@ -213,7 +213,8 @@ impl Layout<'_> {
         let first = lines.next();
         let paint = match stacks().next() {
             Some(stack) if lines.all(|line| Some(line) == first) => self.sites.paint(stack),
-            _ => frame_paint(self.symbols, id),
+            // Several call sites lie above it: a colour would name one of them, or none.
+            _ => Paint::OTHER,
         };
         FlameBox {
             name: self.symbols.text(frame.name).into_owned(),

@@ -89,7 +89,8 @@ const TORCH_PARTS: [&str; 22] = [
 /// Whether a frame belongs to the interpreter or the dispatcher rather than to anybody's program.
 pub fn is_internal(name: &str, filename: &str) -> bool {
     if is_python(filename) {
-        return false;
+        // How a module calls its own `forward`: two frames for each module on the way.
+        return matches!(name, "_wrapped_call_impl" | "_call_impl") && filename.ends_with("torch/nn/modules/module.py");
     }
     // CPython marks what it keeps to itself with one leading underscore.
     let bare = name.strip_prefix('_').unwrap_or(name);
@@ -242,13 +243,15 @@ mod tests {
             ("_start", "??"),
             ("??", ""),
             ("", ""),
+            ("_call_impl", "/venv/lib/python3.11/site-packages/torch/nn/modules/module.py"),
         ];
         for (name, filename) in internal {
             assert!(is_internal(name, filename), "{name} {filename}");
         }
         let program = [
             ("forward", "/home/me/model.py"),
-            ("_call_impl", "/venv/lib/python3.11/site-packages/torch/nn/modules/module.py"),
+            ("_apply", "/venv/lib/python3.11/site-packages/torch/nn/modules/module.py"),
+            ("_call_impl", "/home/me/module.py"),
             ("at::native::linear(at::Tensor const&)", "??"),
             ("at::_ops::mm::call(at::Tensor const&, at::Tensor const&)", "??"),
             ("torch::autograd::Engine::thread_main(std::shared_ptr<…>)", "??"),

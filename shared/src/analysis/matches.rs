@@ -44,7 +44,21 @@ impl Matches {
             }
             Term::Address(at) => {
                 let holds = |(start, size): (u64, u64)| start <= *at && (*at - start < size || *at == start);
-                Self::collect(a.address.iter().zip(a.size.iter()).map(holds), &a.requested)
+                let begins = |start: u64| {
+                    let digits = (u64::BITS - start.leading_zeros()).div_ceil(4);
+                    let typed = (u64::BITS - at.leading_zeros()).div_ceil(4);
+                    *at > 0 && typed < digits && start >> (4 * (digits - typed)) == *at
+                };
+                let hits = a.address.iter().zip(a.size.iter()).map(|block| holds(block) || begins(block.0));
+                Self::collect(hits, &a.requested)
+            }
+            Term::Named(address, version) => {
+                let mut uses = 0;
+                let hit = |at: u64| {
+                    uses += u32::from(at == *address);
+                    at == *address && uses == version.saturating_add(1)
+                };
+                Self::collect(a.address.iter().map(hit), &a.requested)
             }
             Term::Stream(stream) => {
                 let tags: Vec<bool> = field.tags.iter().map(|tag| tag.stream == *stream).collect();

@@ -60,7 +60,7 @@ impl OutOfMemory {
             position,
             requested: event.size,
             driver_free: event.address.0,
-            cached: state.totals.cached(),
+            cached: state.totals.cached,
             active: state.totals.active,
             usable_gap: gaps.map(|gap| gap.size).max().unwrap_or(0),
             largest_gap: state.totals.largest_gap,

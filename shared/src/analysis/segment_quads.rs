@@ -223,6 +223,7 @@ mod tests {
             visible: Window { start: 0.0, end: 500.0 },
             zoom: 1.0,
             color_by: ColorBy::Size,
+            filter: Vec::new(),
             highlight: None,
         };
         let Answer::Segments(map) = session.answer(0, &Query::Segments(query)) else { panic!("a segment map") };

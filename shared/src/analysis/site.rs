@@ -10,12 +10,15 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use super::folding::{Telling, short_location, short_name};
 use super::usage::Usage;
-use crate::frames::{Frame, FrameId, StackId, Symbols};
+use crate::frames::{Frame, StackId, Symbols};
 use crate::order;
 use crate::query::Paint;
 
 /// What is shown for an allocation without a stack.
 pub const NO_STACK: &str = "no stack recorded";
+
+/// So many of the largest lines share their colour with no other.
+const ALONE: usize = 16;
 
 /// The line and colour of every stack of a file.
 #[derive(Debug, Default)]
@@ -62,15 +65,22 @@ impl Sites {
             self.lines.iter_mut().zip(area.iter().copied()).filter(|(_, area)| *area > 0.0).collect();
         order::sort_by(&mut ranked, |(a, x), (b, y)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label)));
         let mut taken = [false; Paint::SLOTS as usize];
-        for (line, _) in ranked.into_iter().take(taken.len()) {
+        let mut large = Vec::new();
+        for (rank, (line, _)) in ranked.into_iter().enumerate() {
+            if rank == taken.len() {
+                // All are given out. The rest share those of the smaller ones, so that the largest stay alone.
+                taken.fill(false);
+                large.iter().for_each(|&slot| taken[usize::from(slot)] = true);
+            }
             let wanted = line.paint.0;
-            let free = (0..Paint::SLOTS).map(|i| (wanted + i) % Paint::SLOTS);
-            for slot in free {
-                if let Some(mark) = taken.get_mut(slot as usize).filter(|mark| !**mark) {
-                    *mark = true;
-                    line.paint = Paint::slot(slot);
-                    break;
-                }
+            let mut free = (0..Paint::SLOTS).map(|i| (wanted + i) % Paint::SLOTS);
+            let Some(slot) = free.find(|&slot| !taken[usize::from(slot)]) else { continue };
+            line.paint = Paint::slot(slot);
+            if rank < taken.len() {
+                taken[usize::from(slot)] = true;
+            }
+            if rank < ALONE {
+                large.push(slot);
             }
         }
     }
@@ -109,11 +119,6 @@ pub fn frame_label(symbols: &Symbols, frame: Frame) -> String {
     let name = short_name(&name, &filename);
     let location = short_location(symbols, frame);
     if location.is_empty() { name.to_owned() } else { format!("{name}  {location}") }
-}
-
-/// The colour of a frame as such, where many stacks run through it.
-pub fn frame_paint(symbols: &Symbols, frame: FrameId) -> Paint {
-    Paint::slot(preferred_slot(&frame_label(symbols, symbols.frame(frame))))
 }
 
 /// The colour that a line's text asks for. By its text and not by its number, which depends on the file's order.
@@ -178,9 +183,9 @@ mod tests {
         let mut paints: Vec<u16> = (1..=Paint::SLOTS.into()).map(|i| first.paint(StackId(i)).0).collect();
         paints.sort_unstable();
         assert_eq!(paints, (0..Paint::SLOTS).collect::<Vec<_>>());
-        // The small ones have the colour that their text asks for, whatever the large ones took.
-        for i in 34..=40 {
-            assert_eq!(first.paint(StackId(i)).0, preferred_slot(&labels[i as usize]));
+        // The small ones share a colour, but not with the largest.
+        for i in 33..=40 {
+            assert!((1..=ALONE as u32).all(|large| first.paint(StackId(large)) != first.paint(StackId(i))));
         }
         let (_, again) = sites((0..40).map(name));
         assert!((0..=40).all(|i| first.paint(StackId(i)) == again.paint(StackId(i))));

@@ -8,7 +8,7 @@ use crate::analysis::usage::Usage;
 use crate::frames::StackId;
 use crate::order;
 use crate::query::{Class, ColorBy, Paint};
-use crate::units::{Bytes, Micros};
+use crate::units::Bytes;
 
 /// The class of an allocation that the filter leaves out.
 pub const EXCLUDED: u8 = u8::MAX;
@@ -137,7 +137,10 @@ fn by_paint(painter: &Painter<'_>) -> (Vec<u8>, Vec<Class>) {
 fn label(painter: &Painter<'_>, paint: Paint) -> String {
     let step = u32::from(paint.0.saturating_sub(Paint::ramp(0).0));
     let size = |step: u32| Bytes(1 << (8 + 2 * step));
-    let time = |step: u32| Micros(10_i64.pow(step));
+    let time = |step: u32| {
+        let (unit, thousands) = [("µs", 0), ("ms", 3), ("s", 6)][step.min(8) as usize / 3];
+        format!("{} {unit}", 10_u64.pow(step - thousands))
+    };
     let last = u32::from(Paint::RAMP) - 1;
     match painter.color_by {
         ColorBy::Site => String::new(),

@@ -35,8 +35,6 @@ pub struct Scene<'a> {
     pub pyramid: &'a Pyramid,
     /// Colours of single allocations.
     pub painter: &'a Painter<'a>,
-    /// Whether a filter leaves allocations out.
-    pub is_filtered: bool,
     /// Whether classes come twice, for what matches a search and for what doesn't.
     pub is_highlighted: bool,
 }
@@ -55,7 +53,7 @@ pub fn timeline(scene: Scene<'_>, query: &TimelineQuery) -> Timeline {
             reserved.push(0);
             continue;
         };
-        active.push(if scene.is_filtered { *top } else { totals.at(trace, replay, *position).1.max(*top) });
+        active.push(totals.at(trace, replay, *position).1.max(*top));
         reserved.push(totals.largest(trace, replay, *span)[2].0);
     }
     let seen = spans.iter().flatten().fold(None, |seen: Option<Span>, span| {

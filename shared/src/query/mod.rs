@@ -167,6 +167,9 @@ pub struct Totals {
     pub active: u64,
     /// In segments.
     pub reserved: u64,
+    /// In gaps: reserved, and in no active block. What is reserved less what is active, unless trace and segments
+    /// disagree.
+    pub cached: u64,
     /// The largest gap: the largest request that cached memory can still serve.
     pub largest_gap: u64,
     /// Number of segments (mapped ranges of expandable ones).
@@ -178,9 +181,9 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Reserved and in no active block.
-    pub fn cached(&self) -> u64 {
-        self.reserved.saturating_sub(self.active)
+    /// Lost to rounding: what active blocks hold beyond what was requested.
+    pub fn rounding(&self) -> u64 {
+        self.active.saturating_sub(self.requested)
     }
 }
 
@@ -289,7 +292,7 @@ impl SearchHelp {
         ("attention", "frames whose function or file contains the text"),
         ("/self_?attn/", "frames that match a regular expression"),
         (">100MiB", "requests of more than a size; also <, >=, <=, ="),
-        ("0x7f3a2c000000", "blocks that hold an address"),
+        ("0x7f3a2c", "blocks that hold an address, or begin with its digits; also a name: b7f3a2c000000_1"),
         ("stream:7", "allocations of a stream"),
         ("pool:private", "allocations of a pool: small, large, private, or (0, 1)"),
         ("live:end", "allocations never freed in the trace; live:start, those from before it"),
@@ -334,6 +337,8 @@ pub struct SegmentsQuery {
     pub zoom: f32,
     /// Colours of active blocks.
     pub color_by: ColorBy,
+    /// Search terms; what doesn't match them all is painted faint.
+    pub filter: Vec<String>,
     /// A search term; what it doesn't match is painted faint.
     pub highlight: Option<String>,
 }
@@ -460,7 +465,7 @@ pub struct Timeline {
     pub top: Packed<u64>,
     /// By column: the position of that total.
     pub position: Packed<u32>,
-    /// By column: bytes of active blocks at that position, rounding included.
+    /// By column: bytes of active blocks at that position: of all, whatever the filter, rounding included.
     pub active: Packed<u64>,
     /// By column: the largest reserved total.
     pub reserved: Packed<u64>,

@@ -20,8 +20,10 @@ pub enum Term {
     Frame(Pattern),
     /// Those whose requested bytes compare so with a number.
     Size(Comparison, u64),
-    /// Those whose block holds an address.
+    /// Those whose block holds an address, or begins at one that begins with these digits.
     Address(u64),
+    /// One by its name: the address, and how often it was used before.
+    Named(u64, u32),
     /// Those of a stream.
     Stream(Stream),
     /// Those of a pool.
@@ -142,6 +144,9 @@ impl Term {
                 .map(Self::Address)
                 .map_err(|_| format!("“{text}” is no address: write up to 16 hexadecimal digits after 0x."));
         }
+        if let Some((address, version)) = name_form(text) {
+            return Ok(Self::Named(address, version));
+        }
         if let Some(name) = text.strip_prefix("stream:") {
             return stream_form(name.trim());
         }
@@ -157,6 +162,14 @@ impl Term {
         }
         Ok(Self::Frame(Pattern::text(text)))
     }
+}
+
+/// `b7f…_3`, as allocations are named.
+fn name_form(text: &str) -> Option<(u64, u32)> {
+    let (address, version) = text.strip_prefix('b')?.split_once('_')?;
+    // Functions have such names too, but not so long.
+    (address.len() >= 6).then_some(())?;
+    Some((u64::from_str_radix(address, 16).ok()?, version.parse().ok()?))
 }
 
 /// `/…/`, or `/…/i` for any case; `None` for anything else, a path of slashes included.
@@ -257,6 +270,7 @@ mod tests {
             Ok(Term::Frame(Pattern { matcher: Matcher::Regex(r), with_line })) => format!("regex {r} {with_line}"),
             Ok(Term::Size(c, n)) => format!("{c:?} {n}"),
             Ok(Term::Address(a)) => format!("address {a}"),
+            Ok(Term::Named(a, n)) => format!("name {a} {n}"),
             Ok(Term::Stream(s)) => format!("stream {}", s.0),
             Ok(Term::Pool(p)) => format!("{p:?}"),
             Ok(Term::Live(e)) => format!("live {e:?}"),
@@ -282,6 +296,9 @@ mod tests {
             ("=1,024 KiB", "Equal 1048576"),
             (">16m", "More 16777216"),
             ("0xFFFF800000000000", "address 18446603336221196288"),
+            ("b7f0000_3", "name 8323072 3"),
+            ("backward_3", "text backward_3 false"),
+            ("bad_3", "text bad_3 false"),
             ("stream:7", "stream 7"),
             ("stream:-3", "stream -3"),
             ("stream:default", "stream 0"),

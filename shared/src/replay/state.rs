@@ -86,6 +86,7 @@ impl State {
         for i in 0..self.ranges.len() {
             for gap in self.gaps_in(i, allocations) {
                 totals.gaps += 1;
+                totals.cached = totals.cached.saturating_add(gap.size);
                 totals.largest_gap = totals.largest_gap.max(gap.size);
             }
         }

@@ -1,5 +1,7 @@
 //! The segment map of a position, and all that is known of one segment.
 
+use std::sync::Arc;
+
 use super::Caches;
 use super::context::Context;
 use crate::analysis::segment_map::SegmentMap;
@@ -12,9 +14,12 @@ const LABEL_MARGIN: f32 = 8.0;
 
 /// To [`Query::Segments`](crate::query::Query::Segments).
 pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQuery) -> Answer {
-    let highlight = match caches.terms.highlight(context, query.highlight.as_deref()) {
-        Ok(highlight) => highlight,
-        Err(sentence) => return Answer::Refused(sentence),
+    // In a map everything has its place: what a filter leaves out is faint, like what a search doesn't find.
+    let filter = caches.terms.all(context, &query.filter);
+    let highlight = match (filter, caches.terms.highlight(context, query.highlight.as_deref())) {
+        (Ok(Some(filter)), Ok(Some(highlight))) => Some(Arc::new(filter.and(&highlight, context.replay))),
+        (Ok(filter), Ok(highlight)) => filter.or(highlight),
+        (Err(sentence), _) | (_, Err(sentence)) => return Answer::Refused(sentence),
     };
     let state = caches.states.at(context.replay, query.position);
     let sizes: Vec<u64> = state.ranges.iter().map(|range| range.size).collect();

@@ -83,7 +83,6 @@ pub(super) fn stacked(context: Context<'_>, caches: &mut Caches, query: &Timelin
         classes: &drawing.classes,
         pyramid: &drawing.pyramid,
         painter: &context.painter(query.color_by),
-        is_filtered: !drawing.key.filter.is_empty(),
         is_highlighted: drawing.key.highlight.is_some(),
     };
     Answer::Timeline(timeline(scene, query))
