@@ -255,6 +255,23 @@ proptest! {
     }
 
     #[test]
+    fn an_allocation_is_found_by_its_name(ops in ops(80), lost in 0_usize..40) {
+        let mut run = run(&ops, lost);
+        let all = allocations(&mut run);
+        let mut session = open(run);
+        for id in 0..all.len() as u32 {
+            let detail = ask!(session, Query::Allocation { id } => Allocation);
+            let hit = ask!(session, Query::NextHit { term: detail.name.clone(), from: None, forward: true } => Hit).unwrap();
+            prop_assert_eq!((hit.allocation, hit.of), (id, 1));
+            // The first digits find it too, among others.
+            let term = format!("0x{:x}", detail.address.0 >> 16);
+            let found = ask!(session, Query::Search { term: term.clone() } => Search);
+            let want = all.iter().filter(|a| a.address.0 >> 16 == detail.address.0 >> 16).count();
+            prop_assert_eq!(found.count as usize, want);
+        }
+    }
+
+    #[test]
     fn no_question_makes_it_panic(
         ops in ops(40),
         position in any::<u32>(),
