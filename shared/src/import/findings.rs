@@ -62,14 +62,18 @@ fn truncated(snapshot: &Snapshot, notes: &Notes) -> Option<Finding> {
     Some(Finding::new(
         FindingCode::Truncated,
         format!(
-            "The file ends at byte {}{}, in or after its {part}: {} trace entries and {} segments before that were \
-             kept. Copy it again for the rest.",
+            "The file is cut off at byte {}{}, in or after its {part}: {} and {} before that are kept. Copy it again for \
+             the rest.",
             Count(end),
             if notes.is_packed { " of what it unpacks to" } else { "" },
-            Count(entries as u64),
-            Count(segments as u64),
+            counted(entries, "trace entry", "trace entries"),
+            counted(segments, "segment", "segments"),
         ),
     ))
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{} {}", Count(count as u64), if count == 1 { one } else { many })
 }
 
 /// Whether there is any history, and more than its last entry.

@@ -189,6 +189,15 @@ fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
     }
     let mut changes = Vec::new();
     let actions = &trace.events.action;
+    // Where the layout doesn't say which segments can grow, mapping into one says it.
+    for (i, code) in actions.iter().enumerate() {
+        if matches!(Action::from_code(code), Action::SegmentMap | Action::SegmentUnmap)
+            && let Some(found) = trace.events.address.get(i).and_then(|address| ranges.find(address))
+            && let Some(range) = ranges.ranges.get_mut(found)
+        {
+            range.is_expandable = true;
+        }
+    }
     for i in (0..actions.len()).rev() {
         let action = actions.get(i).map_or(Action::Other, Action::from_code);
         if !action.is_segment() {
