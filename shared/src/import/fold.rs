@@ -443,7 +443,7 @@ impl Fold {
     }
 
     /// What a value was read as; counted, and the default, where it could not be.
-    pub(super) fn expect<T: Default>(&mut self, value: Value, read: Option<T>) -> T {
+    pub(super) fn checked<T: Default>(&mut self, value: Value, read: Option<T>) -> T {
         self.malformed += u64::from(read.is_none() && value != Value::None);
         read.unwrap_or_default()
     }

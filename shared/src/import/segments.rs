@@ -32,11 +32,11 @@ pub(super) fn segment(fold: &mut Fold, value: Value) -> Checked<Option<(i64, Seg
     for (key, value) in entries(&pairs) {
         match key {
             words::DEVICE => device = value.int().unwrap_or(0),
-            words::ADDRESS => segment.address = Address(fold.expect(value, value.address())),
+            words::ADDRESS => segment.address = Address(fold.checked(value, value.address())),
             words::TOTAL_SIZE => size = value.size(),
-            words::STREAM => segment.stream = Stream(fold.expect(value, value.address()) as i64),
+            words::STREAM => segment.stream = Stream(fold.checked(value, value.address()) as i64),
             words::SEGMENT_TYPE => is_small = value.str().map(|text| text == words::SMALL),
-            words::SEGMENT_POOL_ID => segment.pool = fold.expect(value, fold.pool(value)),
+            words::SEGMENT_POOL_ID => segment.pool = fold.checked(value, fold.pool(value)),
             words::IS_EXPANDABLE => segment.is_expandable = value.int() == Some(1),
             words::FRAMES => segment.stack = fold.stack(value)?,
             words::BLOCKS => blocks = value,
@@ -70,7 +70,7 @@ fn block(fold: &mut Fold, value: Value, address: u64) -> Checked<Option<Block>> 
         Block { address: Address(address), size: 0, requested: 0, state: BlockState::Inactive, stack: StackId(0) };
     for (key, value) in entries(&pairs) {
         match key {
-            words::ADDRESS | words::ADDR => block.address = Address(fold.expect(value, value.address())),
+            words::ADDRESS | words::ADDR => block.address = Address(fold.checked(value, value.address())),
             words::SIZE => size = value.size(),
             words::REQUESTED_SIZE => requested = value.size(),
             words::STATE => block.state = state(fold, value),

@@ -189,8 +189,8 @@ fn read_annotations(fold: &mut Fold, value: Value) -> Vec<(i64, Annotation)> {
         for (key, value) in entries(&pairs) {
             match key {
                 words::DEVICE => device = value.int().unwrap_or(0),
-                words::NAME => annotation.name = fold.expect(value, value.str()),
-                words::TIME_US => annotation.time_us = fold.expect(value, value.int()),
+                words::NAME => annotation.name = fold.checked(value, value.str()),
+                words::TIME_US => annotation.time_us = fold.checked(value, value.int()),
                 words::STAGE => {
                     annotation.stage = match value.str() {
                         Some(words::START) => Stage::Start,

@@ -1,0 +1,48 @@
+//! Rectangles by the hundred thousand, as columns.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Packed, Paint};
+
+/// Axis-aligned rectangles as columns. The answer that holds them says what x and y count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quads {
+    /// Left edges.
+    pub x0: Packed<f32>,
+    /// Right edges.
+    pub x1: Packed<f32>,
+    /// Lower edges (of the smaller y).
+    pub y0: Packed<f32>,
+    /// Upper edges.
+    pub y1: Packed<f32>,
+    /// Colours: [`Paint`] codes.
+    pub paint: Packed<u16>,
+    /// What each stands for; [`Quads::NONE`] for a sum of many things.
+    pub id: Packed<u32>,
+}
+
+impl Quads {
+    /// The id of a quad that stands for no single thing.
+    pub const NONE: u32 = u32::MAX;
+
+    /// Number of rectangles.
+    pub fn len(&self) -> usize {
+        self.x0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.x0.is_empty()
+    }
+
+    /// Appends a rectangle.
+    #[inline]
+    pub fn push(&mut self, x: (f32, f32), y: (f32, f32), paint: Paint, id: u32) {
+        self.x0.push(x.0);
+        self.x1.push(x.1);
+        self.y0.push(y.0);
+        self.y1.push(y.1);
+        self.paint.push(paint.0);
+        self.id.push(id);
+    }
+}

@@ -1,0 +1,47 @@
+//! What searches find, and the help that is shown beside the box.
+
+use serde::{Deserialize, Serialize};
+
+/// What the search box understands; shown beside it.
+pub struct SearchHelp;
+
+impl SearchHelp {
+    /// Each form of a term with what it finds.
+    pub const FORMS: [(&'static str, &'static str); 7] = [
+        ("attention", "frames whose function or file contains the text"),
+        ("/self_?attn/", "frames that match a regular expression"),
+        (">100MiB", "requests of more than a size; also <, >=, <=, ="),
+        ("0x7f3a2c", "blocks that hold an address, or begin with its digits; also a name: b7f3a2c000000_1"),
+        ("stream:7", "allocations of a stream"),
+        ("pool:private", "allocations of a pool: small, large, private, or (0, 1)"),
+        ("live:end", "allocations never freed in the trace; live:start, those from before it"),
+    ];
+}
+
+/// How much a search term matches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchResult {
+    /// The term.
+    pub term: String,
+    /// Allocations that match.
+    pub count: u32,
+    /// Their requested bytes, all added up.
+    pub bytes: u64,
+    /// The largest sum of theirs that was active at once.
+    pub peak_bytes: u64,
+    /// Why the term can't be understood; nothing matches then.
+    pub error: Option<String>,
+}
+
+/// One allocation found by a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hit {
+    /// The allocation.
+    pub allocation: u32,
+    /// The position right after it was made; 0 when it was there at the start.
+    pub position: u32,
+    /// Its place among the hits, from 1.
+    pub number: u32,
+    /// All hits.
+    pub of: u32,
+}
