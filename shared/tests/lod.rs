@@ -112,6 +112,13 @@ fn check(mut run: Run, axis: Axis, part: (f64, f64), count: u32, color_by: Color
     };
     let answer = ask(&mut run, &query);
     let passes = |requested: u64| filter.is_none() || requested > 1 << 20;
+    let seen: Vec<usize> = columns(&run, axis, window, count).into_iter().flatten().collect();
+    if let (Some(&first), Some(&last)) = (seen.iter().min(), seen.iter().max()) {
+        let begun = run.trace.events.iter().take(last).skip(first);
+        let begun = begun.filter(|e| e.action == shared::event::Action::Alloc && passes(e.size)).count();
+        let there = run.moments[first].active().iter().filter(|b| passes(b.requested)).count();
+        assert_eq!(answer.allocations as usize, there + begun);
+    }
     let height = |p: usize| run.moments[p].active().iter().map(|b| b.requested).filter(|&r| passes(r)).sum::<u64>();
     let quads = &answer.quads;
     for (c, positions) in columns(&run, axis, window, count).into_iter().enumerate() {

@@ -111,7 +111,7 @@ test('keys go to the ends of the list and to the peak', async (t) => {
 
   await press(page, 'o');
   await standsAt(page, position);
-  await says(page, 'detail-none', /At the cursor\s*oom/);
+  await until('the row of the cursor is the flag’s', () => rows(page), (rows) => rows.some(([event, action]) => event === position - 1 && action === 'oom'));
   await press(page, 'p');
   const peak = await movesFrom(page, position);
   await press(page, '.');

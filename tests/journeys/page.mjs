@@ -28,6 +28,8 @@ export function pageUrl() {
  * server for anything; a journey that means to see errors empties `page.complaints` itself.
  */
 export async function openPage(t, { width = 1440, height = 900, theme = 'light', address = '' } = {}) {
+  // First, so that a test without it fails at once and leaves no browser behind.
+  pageUrl();
   const browser = await launch();
   const context = await browser.newContext({
     viewport: { width, height },

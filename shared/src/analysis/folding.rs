@@ -89,8 +89,9 @@ const TORCH_PARTS: [&str; 22] = [
 /// Whether a frame belongs to the interpreter or the dispatcher rather than to anybody's program.
 pub fn is_internal(name: &str, filename: &str) -> bool {
     if is_python(filename) {
-        // How a module calls its own `forward`: two frames for each module on the way.
-        return matches!(name, "_wrapped_call_impl" | "_call_impl") && filename.ends_with("torch/nn/modules/module.py");
+        // How a module calls its own `forward`: two frames for each module on the way. And how Python starts a program.
+        return filename.starts_with("<frozen")
+            || matches!(name, "_wrapped_call_impl" | "_call_impl") && filename.ends_with("torch/nn/modules/module.py");
     }
     // CPython marks what it keeps to itself with one leading underscore.
     let bare = name.strip_prefix('_').unwrap_or(name);
@@ -244,6 +245,7 @@ mod tests {
             ("??", ""),
             ("", ""),
             ("_call_impl", "/venv/lib/python3.11/site-packages/torch/nn/modules/module.py"),
+            ("_run_code", "<frozen runpy>"),
         ];
         for (name, filename) in internal {
             assert!(is_internal(name, filename), "{name} {filename}");

@@ -66,8 +66,9 @@ pub fn timeline(scene: Scene<'_>, query: &TimelineQuery) -> Timeline {
         (Detail::Classes, bands(scene, query, &peaks))
     };
     let count = seen.map_or(0, |s| {
-        let begun = replay.allocations.made_by(s.last) - replay.allocations.made_by(s.first);
-        replay.active_at(s.first).len() as u32 + begun
+        let begun = replay.allocations.made_by(s.first)..replay.allocations.made_by(s.last);
+        let passes = |&n: &u32| classes.of.get(n as usize).is_some_and(|&class| class != EXCLUDED);
+        replay.active_at(s.first).into_iter().chain(begun).filter(passes).count() as u32
     });
     Timeline {
         query: TimelineQuery { columns, ..query.clone() },

@@ -82,6 +82,6 @@ pub struct Timeline {
     pub active: Packed<u64>,
     /// By column: the largest reserved total.
     pub reserved: Packed<u64>,
-    /// Number of allocations in the window.
+    /// Number of allocations in the window that the filter lets through.
     pub allocations: u32,
 }

@@ -1,0 +1,178 @@
+// A person opens files of every kind, several at once, and breaks off one that takes too long.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { openPage } from './page.mjs';
+import { at, movesFrom, press, says, text, until } from './workbench.mjs';
+
+const fixture = (name) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
+const maker = fileURLToPath(new URL('../measure/make_snapshot.py', import.meta.url));
+
+/** What each file is found to be; the order is that of the page, what matters most first. */
+const CURRENT = ['out_of_memory', 'ring_overflow'];
+const LATEST = [...CURRENT, 'unknown_action', 'not_shown'];
+const TWO_DEVICES = ['out_of_memory', 'ring_overflow', 'inconsistent', 'ring_overflow', 'not_shown'];
+const FINDINGS = {
+  ...Object.fromEntries([0, 1, 2, 3, 4, 5].map((protocol) => [`protocol${protocol}.pickle`, CURRENT])),
+  'cpp.pickle': CURRENT,
+  'current.json': CURRENT,
+  'current.json.gz': CURRENT,
+  'current.pickle.gz': CURRENT,
+  'current.pickle.zst': CURRENT,
+  'torch_1_13.pickle': ['no_history'],
+  'torch_2_0.pickle': CURRENT,
+  'torch_2_15.pickle': LATEST,
+  'torch_2_15.json': LATEST,
+  'two_devices.pickle': TWO_DEVICES,
+  'two_devices.json': TWO_DEVICES,
+  'xpu.pickle': CURRENT,
+  'ring.pickle': ['ring_overflow', 'inconsistent'],
+  'no_history.pickle': ['no_history'],
+  'state_only.pickle': ['state_only'],
+  'empty.pickle': ['no_history'],
+};
+
+/** Drops a file on a page that shows another one, and waits for its first picture. */
+async function add(page, name, file = fixture(name)) {
+  await page.drop(file);
+  await until(`${name} is the file`, () => page.tab.title(), (title) => title.startsWith(name));
+  await page.reach('ready');
+}
+
+/** The codes of the findings that are told on their tab. */
+async function findings(page) {
+  await press(page, '5');
+  await at(page, 'findings').waitFor();
+  return at(page, 'findings').getByTestId('finding').evaluateAll((rows) => rows.map((row) => row.dataset.code));
+}
+
+/** Chooses a row of a menu of the header. */
+async function choose(page, menu, row, name) {
+  await at(page, menu).click();
+  await at(page, row).filter({ hasText: name }).click();
+}
+
+/** From now on, everything that `data-state` says is kept. */
+const watchStates = (page) =>
+  page.tab.evaluate(() => {
+    globalThis.states = [];
+    new MutationObserver(() => globalThis.states.push(document.documentElement.dataset.state)).observe(document.documentElement, {
+      attributeFilter: ['data-state'],
+    });
+  });
+const statesSeen = (page) => page.tab.evaluate(() => globalThis.states);
+
+test('files of every layout, protocol and compression open, each with what is found about it', async (t) => {
+  const page = await openPage(t);
+  for (const [name, codes] of Object.entries(FINDINGS)) {
+    await add(page, name);
+    assert.deepEqual((await findings(page)).toSorted(), codes.toSorted(), name);
+    const sentences = await at(page, 'findings').getByTestId('finding').locator('p').allInnerTexts();
+    assert.ok(sentences.every((said) => /[A-Z].*\.$|\)$/s.test(said.trim())), `${name}: ${sentences}`);
+  }
+  // All of them stay open.
+  await at(page, 'file-menu').click();
+  assert.equal(await at(page, 'file-row').count(), Object.keys(FINDINGS).length);
+  await page.screenshot('files-menu');
+});
+
+test('a file that was cut off is shown as far as it goes, and says so', async (t) => {
+  const page = await openPage(t);
+  const whole = readFileSync(fixture('ring.pickle'));
+  const buffer = whole.subarray(0, Math.floor(whole.length * 0.9));
+  await add(page, 'cut.pickle', { name: 'cut.pickle', mimeType: 'application/octet-stream', buffer });
+  assert.ok((await findings(page)).includes('truncated'));
+  const sentence = await at(page, 'findings').locator('[data-code="truncated"] p').innerText();
+  const kept = /([\d,]+) trace entries/.exec(sentence)?.[1];
+  await until(`the ${kept} entries that were kept`, () => text(page, 'status'), (said) => said.includes(`of ${kept}`));
+  await page.screenshot('files-cut');
+});
+
+test('two files at once are switched without loading again, each with its own view', async (t) => {
+  const page = await openPage(t);
+  await page.drop(fixture('protocol4.pickle'), fixture('ring.pickle'));
+  await page.reach('ready');
+  await says(page, 'file-menu', /protocol4\.pickle/);
+  await at(page, 'file-menu').click();
+  await until('both are there', () => at(page, 'file-row').allInnerTexts(), (rows) => rows.length === 2 && rows.every((row) => !row.includes('%')));
+  await press(page, 'Escape');
+  await movesFrom(page, -1);
+  await press(page, '4', 'Home', '.');
+  await until('event 1', () => text(page, 'status'), (said) => /event 1 of 12/.test(said));
+
+  await choose(page, 'file-menu', 'file-row', 'ring.pickle');
+  await until('the other file', () => text(page, 'status'), (said) => /of 1,000/.test(said));
+  await page.reach('ready');
+  assert.equal(await at(page, 'tab-timeline').getAttribute('aria-selected'), 'true');
+
+  // Both have been on the screen now; from here on nothing may stand in for them.
+  await watchStates(page);
+  await choose(page, 'file-menu', 'file-row', 'protocol4.pickle');
+  await until('the first file, where it was left', () => text(page, 'status'), (said) => /event 1 of 12/.test(said));
+  assert.equal(await at(page, 'tab-events').getAttribute('aria-selected'), 'true');
+  await press(page, 'n');
+  await until('the next file', () => page.tab.title(), (title) => title.startsWith('ring.pickle'));
+  await until('all of it', () => text(page, 'status'), (said) => /of 1,000/.test(said));
+  assert.deepEqual((await statesSeen(page)).filter((state) => state !== 'ready'), [], 'nothing is loaded again');
+
+  await at(page, 'file-menu').click();
+  await page.tab.getByRole('button', { name: 'Close ring.pickle' }).click();
+  await until('the one that is left', () => page.tab.title(), (title) => title.startsWith('protocol4.pickle'));
+});
+
+test('the devices of a file are switched without loading again', async (t) => {
+  const page = await openPage(t);
+  await page.load(fixture('two_devices.pickle'));
+  // The busier one is shown first.
+  await says(page, 'device-menu', /Device 1/);
+  await until('its events', () => text(page, 'status'), (said) => /of 12/.test(said));
+  await watchStates(page);
+  await choose(page, 'device-menu', 'device-row', 'Device 0');
+  await says(page, 'device-menu', /Device 0/);
+  await until('the events of the other', () => text(page, 'status'), (said) => /of 3\D/.test(said));
+  await choose(page, 'device-menu', 'device-row', 'Device 1');
+  await until('and back', () => text(page, 'status'), (said) => /of 12/.test(said));
+  assert.deepEqual((await statesSeen(page)).filter((state) => state !== 'ready'), []);
+});
+
+test('Cancel ends a large file at once, and the page goes on', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'vramscope-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const large = join(folder, 'large.pickle');
+  try {
+    execFileSync('python3', [maker, '100MB', large], { stdio: ['ignore', 'ignore', 'inherit'] });
+  } catch (error) {
+    if (error.code !== 'ENOENT') throw error;
+    t.skip('no python3 to make a large file with');
+    return;
+  }
+  const page = await openPage(t);
+  for (const stage of ['Reading', 'Indexing']) {
+    const cancelled = page.tab.evaluate(async (stage) => {
+      const told = (name) => document.querySelector(`[data-testid="${name}"]`);
+      const when = (holds) =>
+        new Promise((done) => {
+          const observer = new MutationObserver(() => holds() && done(observer.disconnect()));
+          observer.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+        });
+      const state = () => document.documentElement.dataset.state;
+      await when(() => state() === 'loading' && told('loading-stage')?.textContent === stage && told('loading-percent').textContent !== '0 %');
+      const percent = told('loading-percent').textContent;
+      const start = performance.now();
+      told('cancel').click();
+      await when(() => state() !== 'loading');
+      return { ms: performance.now() - start, percent, state: state() };
+    }, stage);
+    await page.drop(large);
+    const { ms, percent, state } = await cancelled;
+    t.diagnostic(`cancelled at ${stage}, ${percent}: ${ms.toFixed(1)} ms`);
+    assert.equal(state, 'empty');
+    assert.ok(ms < 1000, `${ms} ms`);
+  }
+  await page.load(fixture('protocol4.pickle'));
+  await until('the small file', () => text(page, 'status'), (said) => /of 12/.test(said));
+});

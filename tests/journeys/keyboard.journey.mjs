@@ -1,0 +1,138 @@
+// A person who uses no mouse, and one who sees no picture.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openPage } from './page.mjs';
+import { at, movesFrom, openSample, press, says, standsAt, text, until } from './workbench.mjs';
+
+/** The test id of what has the focus. */
+const focused = (page) => page.tab.evaluate(() => document.activeElement?.dataset.testid ?? '');
+
+/** Waits until a dialog is closed. */
+const gone = (page, name) => until(`${name} is closed`, () => at(page, name).count(), (count) => count === 0);
+
+test('? lists the keys, and Esc closes it', async (t) => {
+  const page = await openPage(t);
+  await press(page, '?');
+  const short = await says(page, 'help', /Find a command/);
+  assert.doesNotMatch(short, /Next event/, 'only what works now');
+  await press(page, 'Escape');
+  await gone(page, 'help');
+
+  await openSample(page);
+  await press(page, '?');
+  const help = await says(page, 'help', /Next event/);
+  for (const title of ['Move and zoom', 'Cursor', 'Search', 'View', 'Page', 'Zoom in', 'Go to the peak', 'Show the flame graph']) {
+    assert.ok(help.includes(title), `${title} in ${help}`);
+  }
+  await page.screenshot('keyboard-help');
+  // Behind the dialog nothing moves.
+  const before = await at(page, 'status').innerText();
+  await press(page, 'p', '4');
+  await press(page, 'Escape');
+  await gone(page, 'help');
+  assert.equal(await at(page, 'status').innerText(), before);
+  assert.equal(await at(page, 'tab-timeline').getAttribute('aria-selected'), 'true');
+});
+
+test('Ctrl+K finds a command by a few letters and runs it', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const theme = () => page.tab.evaluate(() => document.documentElement.dataset.theme);
+  assert.equal(await theme(), 'light');
+  const rows = at(page, 'palette-row');
+  for (let times = 0; times < 2; times += 1) {
+    await press(page, 'Control+k');
+    const all = await until('all commands', () => rows.count(), (count) => count > 20);
+    await page.tab.keyboard.type('theme');
+    await until('fewer commands', () => rows.count(), (count) => count > 0 && count < all);
+    assert.match(await rows.first().innerText(), /theme/i);
+    await page.screenshot('keyboard-palette');
+    await press(page, 'Enter');
+    await gone(page, 'palette');
+  }
+  // From the system's theme to light, and on to dark.
+  await until('the page is dark', theme, (name) => name === 'dark');
+  await page.screenshot('keyboard-dark');
+
+  await press(page, 'Control+k');
+  await page.tab.keyboard.type('zzqqxx');
+  await until('it says that there is none', () => text(page, 'palette'), (said) => said.includes('No command'));
+  await press(page, 'Escape');
+  await gone(page, 'palette');
+});
+
+test('numbers go to the tabs, arrows along them, and the focus is seen', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const names = ['timeline', 'segments', 'flame', 'events', 'findings'];
+  const selected = (name) => until(`${name} is the tab`, () => at(page, `tab-${name}`).getAttribute('aria-selected'), (is) => is === 'true');
+  for (const [i, name] of [...names.entries()].reverse()) {
+    await press(page, String(i + 1));
+    await selected(name);
+  }
+
+  // Tab gets to the row of tabs; a bound keeps a page where it never does from going on for ever.
+  for (let times = 0; times < 40 && (await focused(page)) !== 'tab-timeline'; times += 1) await press(page, 'Tab');
+  assert.equal(await focused(page), 'tab-timeline');
+  const outline = await page.tab.evaluate(() => {
+    const style = getComputedStyle(document.activeElement);
+    return { style: style.outlineStyle, width: parseFloat(style.outlineWidth) };
+  });
+  assert.ok(outline.style !== 'none' && outline.width >= 1, JSON.stringify(outline));
+  await page.screenshot('keyboard-focus');
+  await press(page, 'ArrowRight');
+  await selected('segments');
+  assert.equal(await focused(page), 'tab-segments');
+  await press(page, 'ArrowLeft', 'ArrowLeft');
+  await selected('findings');
+  assert.equal(await focused(page), 'tab-findings');
+});
+
+test('views that are left before they were drawn leave nothing behind', async (t) => {
+  const page = await openPage(t);
+  const { position } = await openSample(page);
+  await press(page, ...'12'.repeat(6), ...'13'.repeat(6), ...'142351');
+  // Two frames later nothing is to come any more; what goes wrong in them, the page complains of.
+  await page.tab.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await press(page, 'p');
+  await movesFrom(page, position);
+  assert.ok(await at(page, 'timeline-canvas').isVisible());
+});
+
+test('everything that has the focus shows it', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const seen = new Set();
+  for (let times = 0; times < 40; times += 1) {
+    await press(page, 'Tab');
+    const now = await page.tab.evaluate(() => {
+      const element = document.activeElement;
+      const style = getComputedStyle(element);
+      const around = getComputedStyle(element.closest('.search-box') ?? element);
+      const isShown = (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) || around.boxShadow !== 'none';
+      const name = element.getAttribute('aria-label') || element.innerText || element.dataset.testid || element.tagName;
+      return { name, isShown, isBody: element === document.body };
+    });
+    if (now.isBody) break;
+    assert.ok(now.isShown, `the focus on ${now.name} is not seen`);
+    seen.add(now.name);
+  }
+  assert.ok(seen.size > 10, [...seen].join(', '));
+});
+
+test('the picture is told in words: the peak, the largest lines, the cursor', async (t) => {
+  const page = await openPage(t);
+  const opened = await openSample(page);
+  const words = await says(page, 'text-twin', /Peak in it: [\d.]+ GiB requested at event [\d,]+\./);
+  const [, peak, event] = /Peak in it: ([\d.]+ GiB) requested at event ([\d,]+)\./.exec(words);
+  const lines = await until('the largest lines', () => at(page, 'text-twin').getByRole('row').allInnerTexts(), (rows) => rows.length > 5);
+  assert.ok(lines.slice(1).every((line) => /\d [KMG]?i?B\s+[\d,]+$/.test(line.trim())), lines.join('\n'));
+
+  await press(page, 'p');
+  const there = await movesFrom(page, opened.position);
+  const said = there.text.replace(/\s+/g, ' ');
+  assert.ok(said.includes(`event ${event} of`) && said.includes(`requested ${peak}`), said);
+  await says(page, 'text-twin', new RegExp(`Cursor at event ${event}: ${peak} requested`));
+  await press(page, '.');
+  await standsAt(page, there.position + 1);
+});

@@ -1,0 +1,127 @@
+// A person searches for a line, walks through what it made, and then looks at nothing else.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openPage } from './page.mjs';
+import { addressSays, at, bytesIn, goTo, number, openSample, press, says, until } from './workbench.mjs';
+
+/** `3 of 418 · 1.20 GiB · peak 61.2 MiB`, or without the first number. */
+const FOUND = /^(?:([\d,]+) of )?([\d,]+) · ([\d.]+ \w+) · peak ([\d.]+ \w+)$/;
+
+/** Types a term into the box that `/` leads to; what is found. */
+async function search(page, term) {
+  await press(page, '/');
+  await until('the box has the focus', () => page.tab.evaluate(() => document.activeElement.dataset.testid), (name) => name === 'search-input');
+  await page.tab.keyboard.type(term);
+  await addressSays(page, 'q', term);
+  return found(page);
+}
+
+/** What the box says was found. */
+async function found(page) {
+  const said = await says(page, 'search-result', FOUND);
+  const [, at, count, bytes, peak] = FOUND.exec(said);
+  return { at: at && number(at), count: number(count), bytes, peak };
+}
+
+/** What the classes of the legend hold at the peak of what is shown: exact bytes. */
+const held = async (page) => (await bytesIn(at(page, 'legend'))).reduce((sum, bytes) => sum + bytes, 0);
+
+/** `61.2 GiB` as bytes, as far as three digits go. */
+function inBytes(text) {
+  const [amount, unit] = text.split(' ');
+  return Number(amount) * 1024 ** ['B', 'KiB', 'MiB', 'GiB', 'TiB'].indexOf(unit);
+}
+
+/** The selected allocation. */
+const selected = (page) => at(page, 'detail-allocation').getAttribute('data-id');
+
+test('a line of the program is found, counted and walked through', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const first = await search(page, 'evaluate.py:33');
+  assert.ok(first.count > 1 && first.at === undefined, JSON.stringify(first));
+
+  await press(page, 'Enter');
+  const one = await until('a hit is stood on', () => found(page), (now) => now.at !== undefined);
+  assert.deepEqual({ ...one, at: undefined }, first);
+  await at(page, 'detail-allocation').waitFor();
+  const id = await selected(page);
+  assert.match(await at(page, 'detail-allocation').innerText(), /evaluate\.py:33/);
+  await page.screenshot('search-hit');
+
+  await press(page, 'Enter');
+  await until('the next hit', () => found(page), (now) => now.at === (one.at % first.count) + 1);
+  const next = await until('another allocation', () => selected(page), (now) => now !== id);
+  await addressSays(page, 'sel', `a${next}`);
+  await press(page, 'Shift+Enter');
+  await until('back to the first', () => selected(page), (now) => now === id);
+
+  // Esc empties the box, and nothing is searched for any more.
+  await press(page, 'Escape');
+  await addressSays(page, 'q', null);
+  assert.equal(await at(page, 'search-input').inputValue(), '');
+});
+
+test('a pattern finds what the text finds, and one that is broken says why', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  const plain = await search(page, 'model.py:113');
+  await press(page, 'Escape', 'Escape');
+  assert.deepEqual(await search(page, '/model\\.py:11[3]/'), plain);
+  await press(page, 'Escape', 'Escape');
+
+  await press(page, '/');
+  await page.tab.keyboard.type('/(/');
+  await until('it is marked', () => at(page, 'search-input').getAttribute('aria-invalid'), (is) => is === 'true');
+  const sentence = await says(page, 'search-result', /\w+ \w+/);
+  assert.doesNotMatch(sentence, /Err\(|panicked|regex_lite|undefined/);
+  assert.match(sentence, /^[A-Z].*\.$/s);
+  assert.ok(await at(page, 'timeline-canvas').isVisible(), 'the picture stays');
+  await page.screenshot('search-broken');
+});
+
+test('what is found becomes a filter, and leaves again', async (t) => {
+  const page = await openPage(t);
+  const { events } = await openSample(page);
+  const all = await until('what is held at the peak', () => held(page), (bytes) => bytes > 0);
+  const large = await search(page, '>100MiB');
+  assert.ok(large.count > 0);
+  await at(page, 'search-filter').click();
+  await until('one chip', () => at(page, 'filter-chip').allInnerTexts(), (chips) => chips.length === 1 && chips[0].includes('>100MiB'));
+  await addressSays(page, 'f', '>100MiB');
+  // What is left is highest where the search said, and less than everything.
+  const near = (bytes) => Math.abs(bytes - inBytes(large.peak)) < 0.01 * bytes;
+  const left = await until(`only what was found, ${large.peak} at most`, () => held(page), (bytes) => bytes < all && near(bytes));
+  await page.screenshot('search-filter');
+
+  // A second term narrows it further; each goes by its own button.
+  await search(page, 'evaluate.py');
+  await press(page, 'Control+Enter');
+  await until('two chips', () => at(page, 'filter-chip').count(), (chips) => chips === 2);
+  await until('less still', () => held(page), (bytes) => bytes < left);
+  await page.tab.getByRole('button', { name: 'Remove filter evaluate.py' }).click();
+  await until('one term', () => held(page), (bytes) => bytes === left);
+
+  // The list of events keeps to it too, and says of how many.
+  await goTo(page, 'Events');
+  const [some, of] = /^([\d,]+) of ([\d,]+) events$/.exec(await says(page, 'events-count', / of .+ events$/)).slice(1).map(number);
+  assert.ok(some >= large.count && some <= 3 * large.count, `${some} events of ${large.count} allocations`);
+  assert.equal(of, events);
+  await page.tab.getByRole('button', { name: 'Remove filter >100MiB' }).click();
+  await says(page, 'events-count', /^[\d,]+ events$/);
+  await until('everything', () => held(page), (bytes) => bytes === all);
+  await addressSays(page, 'f', null);
+  assert.equal(await at(page, 'filter-chip').count(), 0);
+});
+
+test('the box says what it understands, and a click tries it', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await at(page, 'search-help').click();
+  const forms = await at(page, 'search-help-list').getByRole('button').allInnerTexts();
+  assert.ok(forms.length >= 5, String(forms));
+  await at(page, 'search-help-list').getByRole('button').first().click();
+  assert.equal(await at(page, 'search-input').inputValue(), forms[0]);
+  await says(page, 'search-result', /no match|·/);
+  assert.equal(await at(page, 'search-help-list').count(), 0);
+});
