@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
-import { addressSays, at, bytesIn, goTo, number, openSample, press, says, until } from './workbench.mjs';
+import { addressSays, at, bytesIn, goTo, number, openSample, press, says, text, until } from './workbench.mjs';
 
 /** `3 of 418 · 1.20 GiB · peak 61.2 MiB`, or without the first number. */
 const FOUND = /^(?:([\d,]+) of )?([\d,]+) · ([\d.]+ \w+) · peak ([\d.]+ \w+)$/;
@@ -92,6 +92,8 @@ test('what is found becomes a filter, and leaves again', async (t) => {
   // What is left is highest where the search said, and less than everything.
   const near = (bytes) => Math.abs(bytes - inBytes(large.peak)) < 0.01 * bytes;
   const left = await until(`only what was found, ${large.peak} at most`, () => held(page), (bytes) => bytes < all && near(bytes));
+  const inView = async () => number((await text(page, 'timeline-note')).split(' ')[0]);
+  await until('only what was found is counted', inView, (count) => count === large.count);
   await page.screenshot('search-filter');
 
   // A second term narrows it further; each goes by its own button.

@@ -1,10 +1,11 @@
 //! What the commands that need more than one action do.
 
-use shared::query::{AllocationDetail, Answer, Axis, EventFilter, Query, Window};
+use shared::query::{Answer, EventFilter, Query};
 use yew::Callback;
 
 use crate::browser;
 use crate::model::{Action, ModelHandle, Selection, ask};
+use crate::views::details::window_of;
 
 /// Shows the whole life of the selected allocation; the whole trace when that is shown already, or nothing with a life
 /// is selected.
@@ -21,7 +22,7 @@ pub fn fit(model: &ModelHandle) {
         Callback::from(move |answer| {
             let Answer::Allocation(detail) = answer else { return };
             let now = handle.now();
-            let target = life(&detail, now.view.axis, now.device().map_or(0, |device| device.events));
+            let target = window_of(&detail, now.view.axis, now.extent());
             let before = now.view.window;
             handle.dispatch(Action::SetWindow(target));
             if handle.now().view.window == before {
@@ -29,19 +30,6 @@ pub fn fit(model: &ModelHandle) {
             }
         }),
     );
-}
-
-/// The life of an allocation on an axis, with a little on both sides.
-fn life(detail: &AllocationDetail, axis: Axis, events: u32) -> Window {
-    let (start, end) = match axis {
-        Axis::Time => (detail.start_us, detail.end_us),
-        Axis::Event => {
-            let start = detail.allocated_at.unwrap_or(0);
-            (f64::from(start), f64::from(detail.free_completed_at.unwrap_or(events)))
-        }
-    };
-    let spare = ((end - start) * 0.1).max(1.0);
-    Window { start: start - spare, end: end + spare }
 }
 
 /// Moves the cursor to the next event, or back to the one before; over those that filters hide.

@@ -78,6 +78,8 @@ pub enum Action {
     SetBytes(Option<Window>),
     /// Moves the cursor. If it leaves the window, the window follows.
     SetCursor(u32),
+    /// Shows a position on the timeline, with the events that led there.
+    ShowPosition(u32),
     /// Moves the cursor by so many events.
     MoveCursor(i64),
     /// Where on the axis the cursor turned out to be: the window follows it there.

@@ -18,4 +18,4 @@ pub use follow::use_followers;
 pub use handle::{ModelHandle, Store, use_model};
 pub use state::{Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
-pub use view::{Selection, Tab};
+pub use view::{Selection, Tab, View};

@@ -1,6 +1,6 @@
 //! What an action means: the one function that changes the model. Pure, so that it is tested without a browser.
 
-use shared::query::{Summary, Window};
+use shared::query::{Axis, Summary, Window};
 
 use super::action::Action;
 use super::state::{FileEntry, FileKey, Model, Phase, Shared};
@@ -65,7 +65,7 @@ fn update_view(model: &mut Model, action: Action) {
     match action {
         Action::SetTab(tab) => view.tab = tab,
         Action::SetAxis(axis) if axis != view.axis => {
-            if view.window == whole && (has_times || axis == shared::query::Axis::Event) {
+            if view.window == whole && (has_times || axis == Axis::Event) {
                 // All of it is all of it on either axis: nothing to look up.
                 view.axis = axis;
                 view.wanted_axis = None;
@@ -96,6 +96,7 @@ fn update_view(model: &mut Model, action: Action) {
             view.bytes = bytes.filter(|w| w.start.is_finite() && w.end.is_finite() && w.end > w.start);
         }
         Action::SetCursor(position) => set_cursor(view, position.min(events)),
+        Action::ShowPosition(position) => show_position(model, position.min(events)),
         Action::MoveCursor(by) => {
             let position = i64::from(view.cursor).saturating_add(by).clamp(0, i64::from(events));
             set_cursor(view, u32::try_from(position).unwrap_or(0));
@@ -158,6 +159,7 @@ fn add(model: &mut Model, key: FileKey, name: String, size: u64) {
 fn loaded(model: &mut Model, key: FileKey, summary: Shared<Summary>) {
     let Some(file) = model.entry(key) else { return };
     let is_linked = model.link.as_ref().is_some_and(|link| link.file.as_ref() == Some(&file.name));
+    let wanted = model.link.as_ref().and_then(|link| link.file.clone()).filter(|_| !is_linked);
     let view = match model.link.take_if(|_| is_linked) {
         Some(link) => View::restore(&link, &summary),
         None => View::first(&summary),
@@ -166,6 +168,9 @@ fn loaded(model: &mut Model, key: FileKey, summary: Shared<Summary>) {
         model.view = view;
         // The link was about another file: this one starts fresh, and the address bar now speaks of it.
         model.link = None;
+        if let Some(name) = wanted {
+            model.notice = Some(["The link was for “", &name, "”; this is another file, so it opens fresh."].concat());
+        }
     } else if let Some(file) = entry(model, key) {
         file.view = view;
     }
@@ -206,6 +211,25 @@ fn close(model: &mut Model, key: FileKey) {
 fn set_cursor(view: &mut View, position: u32) {
     view.follows_cursor = view.cursor != position;
     view.cursor = position;
+}
+
+/// The timeline around a position, more of what came before it than of what followed. The window is one of events; on
+/// the axis of time it gets there as any window does that changes its axis.
+fn show_position(model: &mut Model, position: u32) {
+    const BEFORE: f64 = 200.0;
+    const AFTER: f64 = 50.0;
+    let Some(whole) = model.device().map(|device| extent(device, Axis::Event)) else { return };
+    let view = &mut model.view;
+    view.wanted_axis = Some(view.axis).filter(|axis| *axis == Axis::Time);
+    view.axis = Axis::Event;
+    let at = f64::from(position);
+    // Moved into the trace rather than cut off at its ends.
+    view.window = clamp(Window { start: at - BEFORE, end: at + AFTER }, whole);
+    view.bytes = None;
+    view.tab = Tab::Timeline;
+    view.selection = Selection::None;
+    view.cursor = position;
+    view.follows_cursor = false;
 }
 
 /// The window scaled about a coordinate.

@@ -1,7 +1,7 @@
 //! What actions do to a model, case by case.
 
 use shared::link::Link;
-use shared::query::{Axis, ColorBy, Summary, Window};
+use shared::query::{Axis, ColorBy, DeviceSummary, Summary, Totals, Window};
 
 use super::*;
 use crate::model::Dialog;
@@ -44,6 +44,28 @@ fn a_file_opens_where_memory_ran_out() {
     let summary = Summary { devices: vec![oom], ..(*summary(&[])).clone() };
     let model = after([added(0, "a"), Action::FileLoaded { key: FileKey(0), summary: Shared::new(summary) }]);
     assert_eq!(model.view.cursor, 900);
+}
+
+#[test]
+fn a_file_opens_on_the_device_that_ran_out_of_memory_else_on_the_fullest() {
+    let first = |devices| View::first(&Summary { devices, ..(*summary(&[])).clone() }).device;
+    let full = |events, requested| DeviceSummary { peak: Totals { requested, ..Totals::default() }, ..device(events) };
+    assert_eq!(first(vec![full(1000, 5), full(10, 7), full(500, 7)]), 2, "the fuller, of those the busier");
+    let failed = DeviceSummary { ooms: vec![(3, 1)], ..full(10, 1) };
+    assert_eq!(first(vec![full(1000, 5), failed, full(10, 7)]), 1);
+}
+
+#[test]
+fn showing_a_position_zooms_to_what_led_there() {
+    let on_events = open([Action::SetAxis(Axis::Event), Action::SetTab(Tab::Findings), Action::ShowPosition(600)]);
+    assert_eq!((on_events.view.cursor, on_events.view.tab), (600, Tab::Timeline));
+    assert_eq!((on_events.view.window, on_events.view.wanted_axis), (window(400.0, 650.0), None));
+    let at_end = update(&on_events, Action::ShowPosition(u32::MAX));
+    assert_eq!((at_end.view.cursor, at_end.view.window), (1000, window(751.0, 1001.0)));
+    let on_time = open([Action::ShowPosition(600)]);
+    assert_eq!((on_time.view.window, on_time.view.wanted_axis), (window(400.0, 650.0), Some(Axis::Time)));
+    let mapped = update(&on_time, Action::AxisMapped(Axis::Time, window(4e5, 6e5)));
+    assert_eq!((mapped.view.axis, mapped.view.window), (Axis::Time, window(4e5, 6e5)));
 }
 
 #[test]
@@ -165,6 +187,8 @@ fn a_link_is_restored_over_a_file_of_its_name_only() {
     assert_eq!((same.view.tab, same.view.cursor, same.link), (Tab::Events, 12, None));
     let other = after([link(), added(0, "b"), read(0, &[1000])]);
     assert_eq!((other.view.tab, other.view.cursor, other.link), (Tab::Timeline, 500, None));
+    let said = "The link was for “a”; this is another file, so it opens fresh.";
+    assert_eq!((same.notice, other.notice.as_deref()), (None, Some(said)));
     let both = after([link(), added(0, "b"), added(1, "a"), read(0, &[1000]), read(1, &[1000])]);
     assert_eq!((both.current, both.view.tab), (Some(FileKey(1)), Tab::Events));
 }

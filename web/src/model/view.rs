@@ -94,14 +94,14 @@ pub fn clamp(wanted: Window, extent: Window) -> Window {
 }
 
 impl View {
-    /// The view that a file opens with: its busiest device, all of it, the cursor where memory ran out or was
-    /// highest.
+    /// The view that a file opens with: the device where memory ran out, else the one that requested most, all of it,
+    /// with the cursor where memory ran out or was highest.
     pub fn first(summary: &Summary) -> Self {
-        let busiest = summary.devices.iter().enumerate().max_by_key(|(i, device)| {
+        let telling = summary.devices.iter().enumerate().max_by_key(|(i, device)| {
             // Of devices that are equal the first is wanted, and `max_by_key` keeps the last.
-            (device.events, device.end.reserved, std::cmp::Reverse(*i))
+            (!device.ooms.is_empty(), device.peak.requested, device.events, device.end.reserved, std::cmp::Reverse(*i))
         });
-        let mut view = Self { device: busiest.map_or(0, |(i, _)| i as u32), ..Self::default() };
+        let mut view = Self { device: telling.map_or(0, |(i, _)| i as u32), ..Self::default() };
         view.reset_to_device(summary);
         if summary.devices.is_empty() {
             // Nothing to draw: what the file does hold is told there.

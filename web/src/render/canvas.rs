@@ -58,8 +58,19 @@ struct Inner<P> {
     backend: Cell<Backend>,
     tools: RefCell<Option<Tools>>,
     frame: RefCell<Option<Closure<dyn FnMut()>>>,
-    is_frame_due: Cell<bool>,
+    /// The frame that was asked for and has not come yet.
+    due: Cell<Option<i32>>,
     replace: RefCell<Callback<Backend>>,
+}
+
+impl<P> Drop for Inner<P> {
+    /// A frame that came later would call a function that is gone.
+    fn drop(&mut self) {
+        if let Some(id) = self.due.get() {
+            // Fails for a frame that has come: there is nothing to take back then.
+            let _ = window().cancel_animation_frame(id);
+        }
+    }
 }
 
 /// What draws on the two canvases that are on the page now.
@@ -133,12 +144,12 @@ impl<P: Picture> Canvas<P> {
 
     /// Has the picture drawn in the next frame.
     pub fn request(&self) {
-        if self.0.is_frame_due.replace(true) {
+        if self.0.due.get().is_some() {
             return;
         }
         let mut frame = self.0.frame.borrow_mut();
         let call = frame.get_or_insert_with(|| {
-            // Weak: a frame that comes after the component is gone draws nothing, and nothing is kept alive by it.
+            // Weak: nothing is kept alive by a frame that is to come.
             let inner = Rc::downgrade(&self.0);
             Closure::new(move || {
                 if let Some(inner) = inner.upgrade() {
@@ -146,13 +157,11 @@ impl<P: Picture> Canvas<P> {
                 }
             })
         });
-        if window().request_animation_frame(call.as_ref().unchecked_ref()).is_err() {
-            self.0.is_frame_due.set(false);
-        }
+        self.0.due.set(window().request_animation_frame(call.as_ref().unchecked_ref()).ok());
     }
 
     fn frame(&self) {
-        self.0.is_frame_due.set(false);
+        self.0.due.set(None);
         let clock = window().performance();
         if let Some(clock) = &clock {
             let _ = clock.mark("frame-start");
@@ -208,7 +217,7 @@ pub fn use_canvas<P: Picture>(make: impl FnOnce() -> P) -> Canvas<P> {
             backend: Cell::new(Backend::preferred()),
             tools: RefCell::new(None),
             frame: RefCell::new(None),
-            is_frame_due: Cell::new(false),
+            due: Cell::new(None),
             replace: RefCell::new(Callback::noop()),
         }))
     });

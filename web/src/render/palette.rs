@@ -1,27 +1,18 @@
 //! What each [`Paint`] looks like in each theme, and the colours of everything else that a canvas draws.
 //!
 //! The 32 slots are eleven hues in three lightnesses, in an order where neighbours differ in both: eyes that see fewer
-//! hues still see the lightness. Red is left out of them: it means lost to rounding, or out of memory.
+//! hues still see the lightness. Red is left out of them: it means lost to rounding, or out of memory; and
+//! so is amber: it means waiting for a stream.
 
 use shared::query::Paint;
 
 use super::color::Rgb;
 
 /// Hues of the slots in OKLCH degrees, so ordered that those in a row lie far apart, for all kinds of eyes.
-const HUES: [f32; 11] = [255.0, 165.0, 75.0, 330.0, 280.0, 108.0, 48.0, 212.0, 357.0, 138.0, 306.0];
+const HUES: [f32; 11] = [255.0, 131.0, 357.0, 309.0, 220.0, 111.0, 160.0, 332.0, 282.0, 191.0, 41.0];
 
-/// Viridis at equal steps: the ramp runs from dark violet to yellow in both themes.
-const VIRIDIS: [Rgb; 9] = [
-    Rgb::hex(0x44_01_54),
-    Rgb::hex(0x47_2d_7b),
-    Rgb::hex(0x3b_52_8b),
-    Rgb::hex(0x2c_72_8e),
-    Rgb::hex(0x21_91_8c),
-    Rgb::hex(0x28_ae_80),
-    Rgb::hex(0x5e_c9_62),
-    Rgb::hex(0xad_dc_30),
-    Rgb::hex(0xfd_e7_25),
-];
+/// How much of its colour the ground of memory that waits has.
+pub const PENDING_SHARE: f32 = 0.62;
 
 /// How much of the background a faint shape keeps.
 const DIM_SHARE: f32 = 0.82;
@@ -79,7 +70,7 @@ impl Palette {
             reserved: Rgb::hex(0x8e_9f_b8),
             oom: Rgb::hex(0xff_5c_57),
             slots: slots([0.70, 0.57, 0.83], 0.105),
-            ramp: ramp(0.2, 1.0),
+            ramp: ramp(0.36, 0.97),
             other: Rgb::hex(0x7d_85_91),
             unmapped: Rgb::hex(0x6b_75_84),
         }
@@ -102,7 +93,7 @@ impl Palette {
             reserved: Rgb::hex(0x52_63_7a),
             oom: Rgb::hex(0xcf_1f_2b),
             slots: slots([0.62, 0.48, 0.755], 0.105),
-            ramp: ramp(0.0, 0.88),
+            ramp: ramp(0.25, 0.88),
             other: Rgb::hex(0x9a_a1_ab),
             unmapped: Rgb::hex(0x8a_93_9f),
         }
@@ -135,12 +126,14 @@ fn slots(lightness: [f32; 3], chroma: f32) -> [Rgb; Paint::SLOTS as usize] {
     std::array::from_fn(|i| Rgb::oklch(lightness[i % 3], chroma, HUES[i % HUES.len()]))
 }
 
-/// Sixteen steps of the part of viridis that stands out from the background.
+/// Sixteen steps from dark violet over blue and green to light yellow, as viridis goes, but over all of the lightness
+/// that stands out from the background, and with as much chroma as the screen has: neighbours are told apart.
 fn ramp(from: f32, to: f32) -> [Rgb; Paint::RAMP as usize] {
     std::array::from_fn(|i| {
-        let at = (from + (to - from) * i as f32 / f32::from(Paint::RAMP - 1)) * (VIRIDIS.len() - 1) as f32;
-        let low = (at as usize).min(VIRIDIS.len() - 2);
-        VIRIDIS[low].blend(VIRIDIS[low + 1], at - low as f32)
+        let even = i as f32 / f32::from(Paint::RAMP - 1);
+        // Longer steps in the middle: screens show little chroma there.
+        let at = even - 0.1 * (even * std::f32::consts::TAU).sin() / std::f32::consts::TAU;
+        Rgb::oklch(from + (to - from) * at, 0.17, 345.0 - 255.0 * at)
     })
 }
 
@@ -227,8 +220,22 @@ mod tests {
     #[test]
     fn the_ramp_gets_lighter_step_by_step() {
         for palette in themes() {
-            for pair in palette.ramp.windows(2) {
+            for (i, pair) in palette.ramp.windows(2).enumerate() {
                 assert!(pair[0].luminance() < pair[1].luminance());
+                let distance = pair[0].distance(pair[1]);
+                assert!(distance >= 0.054, "dark {}: {i} and the next are {distance} apart", palette.is_dark);
+            }
+        }
+    }
+
+    #[test]
+    fn no_slot_looks_like_memory_that_waits() {
+        for palette in themes() {
+            for (i, color) in palette.slots.iter().enumerate() {
+                for waiting in [palette.pending, palette.background.blend(palette.pending, PENDING_SHARE)] {
+                    let distance = color.distance(waiting);
+                    assert!(distance >= 0.055, "dark {} slot {i} {}: {distance}", palette.is_dark, color.css());
+                }
             }
         }
     }

@@ -4,7 +4,7 @@
 use shared::query::{Paint, Quads};
 
 use super::color::Rgb;
-use super::palette::Palette;
+use super::palette::{PENDING_SHARE, Palette};
 
 /// How a rectangle is drawn; the constants are bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
@@ -119,7 +119,7 @@ impl Palette {
                 Style::HATCH,
                 false,
             ),
-            Paint::PENDING => (fill, self.background.blend(fill, 0.62), Style::HATCH, false),
+            Paint::PENDING => (fill, self.background.blend(fill, PENDING_SHARE), Style::HATCH, false),
             Paint::UNMAPPED => (fill, fill, Style::HOLLOW.with(Style::EDGES), true),
             _ if paint.has(Paint::PRIVATE) => (fill, self.edge(fill), Style::STRIPES, false),
             _ => (fill, self.edge(fill), Style::PLAIN, false),

@@ -50,11 +50,23 @@ pub fn events(window: Window, room: f64) -> Vec<Tick> {
     marks(window, step, |at| Count(at.max(0.0) as u64).to_string())
 }
 
-/// Marks for bytes: powers of two apart, in one unit for the whole axis.
+/// Parts of a binary unit that read well; finer ones are tenths of these.
+const PARTS: [f64; 3] = [0.5, 0.25, 0.1];
+
+/// Marks for bytes, in one unit for the whole axis: the largest that it reaches. Whole units are powers of two apart.
 pub fn bytes(window: Window, room: f64) -> Vec<Tick> {
     let least = (window.length() / room.max(1.0)).max(1.0);
-    let step = least.log2().ceil().exp2();
-    let unit = unit_for(&BYTES, window, step, 1);
+    // With more decimals than five a mark is longer than in the next smaller unit.
+    let reaches = |unit: &&Unit| unit.0 <= window.end.abs() && least / unit.0 >= 1e-5;
+    let unit = BYTES.iter().rev().find(reaches).copied().unwrap_or(BYTES[0]);
+    let least = least / unit.0;
+    let step = if least > 0.5 {
+        least.log2().ceil().exp2()
+    } else {
+        let power = 10f64.powf((least.log10() + 1e-9).floor() + 1.0);
+        let parts = PARTS.into_iter().rev().map(|part| part * power);
+        parts.into_iter().find(|step| *step >= least * 0.999_999).unwrap_or(power)
+    } * unit.0;
     marks(window, step, |at| if at == 0.0 { "0".to_owned() } else { in_unit(at, step, unit) })
 }
 
@@ -146,7 +158,10 @@ mod tests {
         check(&bytes(w(0.0, 1.6 * gib), 4.0), &["0", "0.5 GiB", "1.0 GiB", "1.5 GiB"]);
         check(&bytes(w(0.0, 0.6 * gib), 4.0), &["0", "256 MiB", "512 MiB"]);
         check(&bytes(w(0.0, 3.0), 4.0), &["0", "1 B", "2 B", "3 B"]);
-        check(&bytes(w(4.0 * gib, 4.0 * gib + 1024.0), 2.0), &["4194304.0 KiB", "4194304.5 KiB", "4194305.0 KiB"]);
+        check(&bytes(w(0.0, 1.2 * gib), 5.0), &["0", "0.25 GiB", "0.50 GiB", "0.75 GiB", "1.00 GiB"]);
+        check(&bytes(w(1.0 * gib, 1.21 * gib), 4.5), &["1.00 GiB", "1.05 GiB", "1.10 GiB", "1.15 GiB", "1.20 GiB"]);
+        check(&bytes(w(4.0 * gib, 4.0 * gib + 1_048_576.0), 1.0), &["4.000 GiB"]);
+        check(&bytes(w(4.0 * gib, 4.0 * gib + 2048.0), 2.0), &["4096.000 MiB", "4096.001 MiB"]);
     }
 
     #[test]

@@ -8,17 +8,31 @@ use crate::model::use_model;
 use crate::views::details::Details;
 use crate::widgets::style::{pixels, set_style};
 
-/// Its width at first, and the least that its rows can do with, in pixels.
+/// Its width at first, on a page of some width and on a narrow one, in pixels.
 const WIDTH: f64 = 340.0;
+const NARROW_WIDTH: f64 = 280.0;
+/// A page less wide than this is narrow.
+const NARROW_PAGE: f64 = 1200.0;
+/// The least that its rows can do with.
 const LEAST: f64 = 240.0;
 /// What the view beside it keeps at least.
 const VIEW_LEAST: f64 = 480.0;
 /// A step by an arrow key.
 const STEP: f64 = 16.0;
 
+/// The width at first.
+fn first_width(page: f64) -> f64 {
+    fitting(if page < NARROW_PAGE { NARROW_WIDTH } else { WIDTH }, page)
+}
+
 /// A width that leaves both sides enough.
 fn fitting(width: f64, page: f64) -> f64 {
     width.min(page - VIEW_LEAST).max(LEAST)
+}
+
+/// Width of the page in pixels.
+fn page() -> f64 {
+    window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or(VIEW_LEAST + WIDTH)
 }
 
 /// The pane and the line that it is dragged by.
@@ -26,7 +40,7 @@ fn fitting(width: f64, page: f64) -> f64 {
 pub fn DetailsPane() -> Html {
     let model = use_model();
     let node = use_node_ref();
-    let width = use_state_eq(|| WIDTH);
+    let width = use_state_eq(|| first_width(page()));
     {
         let node = node.clone();
         use_effect_with((*width, model.is_details_open), move |(width, _)| set_style(&node, "width", &pixels(*width)));
@@ -34,7 +48,6 @@ pub fn DetailsPane() -> Html {
     if !model.is_details_open {
         return Html::default();
     }
-    let page = || window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or(VIEW_LEAST + WIDTH);
     let onpointerdown = Callback::from(|event: PointerEvent| {
         if let Some(line) = event.target_dyn_into::<Element>() {
             let _ = line.set_pointer_capture(event.pointer_id());
@@ -65,7 +78,7 @@ pub fn DetailsPane() -> Html {
     };
     let ondblclick = {
         let width = width.clone();
-        Callback::from(move |_| width.set(fitting(WIDTH, page())))
+        Callback::from(move |_| width.set(first_width(page())))
     };
     html! {
         <>
@@ -83,6 +96,7 @@ mod tests {
 
     #[test]
     fn the_pane_leaves_both_sides_enough() {
+        assert_eq!((first_width(1440.0), first_width(1024.0)), (WIDTH, NARROW_WIDTH));
         assert_eq!(fitting(300.0, 1440.0), 300.0);
         assert_eq!(fitting(1400.0, 1440.0), 960.0);
         assert_eq!(fitting(10.0, 1440.0), LEAST);

@@ -39,7 +39,9 @@ pub fn Workbench() -> Html {
     };
     html! {
         <main class="workbench">
-            <div class="overview-pane"><Overview /></div>
+            if model.device().is_some() {
+                <div class="overview-pane"><Overview /></div>
+            }
             { tabs(&model) }
             <FilterChips />
             <div class="panes">

@@ -2,6 +2,7 @@
 
 use shared::order::sort_by_key;
 use shared::query::{Class, ColorBy};
+use shared::units::Count;
 use yew::prelude::*;
 
 use crate::model::{Action, Selection, use_model};
@@ -37,8 +38,12 @@ pub fn Legend(props: &LegendProps) -> Html {
         <section class="legend" aria-label={title} data-testid="legend">
             <button type="button" class="legend-head" aria-expanded={is_open.to_string()} onclick={toggle} data-testid="legend-toggle">
                 <span class="fold-mark" aria-hidden="true">{ if *is_open { "▾" } else { "▸" } }</span>
-                <span>{ title }</span>
-                <span class="legend-unit">{ "at the peak" }</span>
+                <b>{ title }</b>
+                if let Some(device) = model.device() {
+                    <span class="legend-unit">
+                        { [", largest at the peak, event ", &Count(device.peak_position.into()).to_string()].concat() }
+                    </span>
+                }
             </button>
             if *is_open {
                 <ul class="legend-list">

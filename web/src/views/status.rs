@@ -1,12 +1,12 @@
 //! The status line: where the cursor stands, and the allocator's sums there.
 
 use shared::query::{Answer, Query, StateAt};
-use shared::units::{Bytes, Count, Micros};
+use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
 use crate::model::{use_answer, use_model};
 use crate::widgets::bytes_text::BytesText;
-use crate::widgets::format::wall_clock;
+use crate::widgets::format::{seconds, wall_clock};
 
 /// The status line.
 #[component]
@@ -19,11 +19,15 @@ pub fn Status() -> Html {
         <div class="status" data-testid="status" data-position={state.position.to_string()}>
             if device.has_times {
                 <span class="status-time" title={clock(state)} data-testid="status-time">
-                    { Micros(state.time_us.round() as i64).to_string() }
+                    { seconds(state.time_us) }{ " s" }
                 </span>
             }
-            <span>{ "event " }<b data-testid="status-event">{ Count(state.position.into()).to_string() }</b>
-                { [" of ", &Count(device.events.into()).to_string()].concat() }</span>
+            if device.events == 0 {
+                <span data-testid="status-event">{ "when the snapshot was taken; no history was recorded" }</span>
+            } else {
+                <span>{ "event " }<b data-testid="status-event">{ Count(state.position.into()).to_string() }</b>
+                    { [" of ", &Count(device.events.into()).to_string()].concat() }</span>
+            }
             { for SUMS.iter().map(|sum| html! {
                 <span key={sum.name} title={[&Bytes((sum.of)(state)).exact(), ": ", sum.meaning].concat()}>
                     { sum.name }{ " " }<b data-testid={["status-", sum.name].concat().replace(' ', "-")}><BytesText bytes={(sum.of)(state)} /></b>
@@ -50,7 +54,7 @@ const SUMS: [Sum; 5] = [
     Sum { name: "allocated", meaning: "in allocated blocks, rounding included", of: |state| state.totals.allocated },
     Sum { name: "active", meaning: "allocated, or freed and waiting for a stream", of: |state| state.totals.active },
     Sum { name: "reserved", meaning: "taken from the driver", of: |state| state.totals.reserved },
-    Sum { name: GAPS, meaning: "reserved, and in no active block", of: |state| state.totals.cached() },
+    Sum { name: GAPS, meaning: "reserved, and in no active block", of: |state| state.totals.cached },
 ];
 
 fn clock(state: &StateAt) -> Option<String> {

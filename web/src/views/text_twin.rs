@@ -1,19 +1,18 @@
 //! The canvases in words: what is shown, for a screen reader. It speaks when the view has come to rest.
 
-use shared::query::{Answer, Axis, FlameQuery, Query, TimelineQuery, Window};
+use shared::query::{Answer, Axis, EventFilter, FlameQuery, Query, Timeline, TimelineQuery, Totals, Window};
 use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use crate::browser::Timeout;
-use crate::model::{ModelHandle, Selection, use_answer, use_model};
+use crate::model::{ModelHandle, Selection, Tab, View, use_answer, use_model};
+use crate::views::legend::ranked;
 use crate::widgets::format::counted;
 
 /// How long the window rests before it is spoken of, in milliseconds.
 const REST_MS: i32 = 500;
 /// Rows of the table.
 const ROWS: usize = 12;
-/// The width in which the table's rows are looked for: what is smaller than a thousandth is summed.
-const WIDTH: f32 = 1000.0;
 
 /// The summary and the table.
 #[component]
@@ -29,55 +28,17 @@ pub fn TextTwin() -> Html {
         });
     }
     let (axis, window, cursor) = *rested;
-    let filter = model.view.filter.clone();
-    let shown = use_answer((window.length() > 0.0).then(|| {
-        Query::Timeline(TimelineQuery {
-            axis,
-            window,
-            columns: 1,
-            bytes: Window { start: 0.0, end: 1.0 },
-            rows: 1,
-            // Colours, filter and highlight of the picture itself, which the worker has at hand.
-            color_by: model.view.color_by,
-            filter: filter.clone(),
-            highlight: model.view.highlight.clone(),
-        })
-    }));
-    let peak = match shown.as_deref() {
-        Some(Answer::Timeline(timeline)) => timeline
-            .position
-            .first()
-            .copied()
-            .zip(timeline.top.first().copied())
-            .map(|(position, top)| (position, top, timeline.allocations)),
-        _ => None,
-    };
-    let lines = use_answer(peak.map(|(position, ..)| {
-        Query::Flame(FlameQuery {
-            position,
-            bottom_up: true,
-            hide_internal: true,
-            zoom: Vec::new(),
-            width: WIDTH,
-            filter,
-            highlight: None,
-        })
-    }));
-    let state = use_answer((window.length() > 0.0).then_some(Query::State { position: cursor }));
+    let has_rested = window.length() > 0.0;
+    let answer = use_answer(question(&model.view, axis, window, cursor).filter(|_| has_rested));
+    let state = use_answer(has_rested.then_some(Query::State { position: cursor }));
     let totals = match state.as_deref() {
         Some(Answer::State(state)) => Some(state.totals),
         _ => None,
     };
-
     html! {
         <div class="visually-hidden" data-testid="text-twin">
             <p aria-live="polite">
-                if let Some((position, top, allocations)) = peak {
-                    { [
-                        "Shown: ", &span(axis, window), ", ", &counted(allocations.into(), "allocation"), ". Peak in it: ",
-                        &Bytes(top).to_string(), " requested at event ", &Count(position.into()).to_string(), ". ",
-                    ].concat() }
-                }
+                { subject(&model, answer.as_deref(), totals.as_ref()) }
                 if let Some(totals) = totals {
                     { [
                         "Cursor at event ", &Count(cursor.into()).to_string(), ": ", &Bytes(totals.requested).to_string(), " requested, ",
@@ -86,22 +47,123 @@ pub fn TextTwin() -> Html {
                 }
                 { selection(&model) }
             </p>
-            if let Some(Answer::Flame(flame)) = lines.as_deref() {
-                <table>
-                    <caption>{ ["Largest lines at the peak of what is shown, event ", &Count(flame.query.position.into()).to_string()].concat() }</caption>
-                    <thead><tr><th>{ "line" }</th><th>{ "bytes" }</th><th>{ "allocations" }</th></tr></thead>
-                    <tbody>
-                        { for flame.boxes.iter().filter(|b| b.depth == 1).take(ROWS).enumerate().map(|(i, b)| html! {
-                            <tr key={i}>
-                                <th scope="row">{ [&b.name, " ", &b.location].concat() }</th>
-                                <td>{ Bytes(b.bytes).to_string() }</td>
-                                <td>{ Count(b.count.into()).to_string() }</td>
-                            </tr>
-                        }) }
-                    </tbody>
-                </table>
+            if let (Tab::Timeline, Some(Answer::Timeline(timeline))) = (model.view.tab, answer.as_deref()) {
+                { largest(&model, timeline) }
             }
         </div>
+    }
+}
+
+/// What has to be asked to say what a tab shows; the sums at the cursor are asked for anyway.
+fn question(view: &View, axis: Axis, window: Window, position: u32) -> Option<Query> {
+    let filter = view.filter.clone();
+    match view.tab {
+        Tab::Timeline => Some(Query::Timeline(TimelineQuery {
+            axis,
+            window,
+            columns: 1,
+            bytes: Window { start: 0.0, end: 1.0 },
+            rows: 1,
+            // Colours, filter and highlight of the picture itself, which the worker has at hand.
+            color_by: view.color_by,
+            filter,
+            highlight: view.highlight.clone(),
+        })),
+        // One pixel wide: only the root is of interest.
+        Tab::Flame => Some(Query::Flame(FlameQuery {
+            position,
+            bottom_up: view.flame_bottom_up,
+            hide_internal: view.hide_internal,
+            zoom: Vec::new(),
+            width: 1.0,
+            filter,
+            highlight: None,
+        })),
+        Tab::Events => Some(Query::Events {
+            filter: EventFilter { actions: view.event_actions.clone(), terms: filter },
+            first: 0,
+            count: 0,
+            locate: position,
+        }),
+        Tab::Segments | Tab::Findings => None,
+    }
+}
+
+/// What the tab shows, in a sentence; nothing while its answer is out.
+fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>) -> String {
+    match (model.view.tab, answer, totals) {
+        (Tab::Timeline, Some(Answer::Timeline(timeline)), _) => {
+            let peak = timeline.position.first().zip(timeline.top.first());
+            peak.map(|(position, top)| {
+                [
+                    "Shown: ",
+                    &span(timeline.query.axis, timeline.query.window),
+                    ", ",
+                    &counted(timeline.allocations.into(), "allocation"),
+                    ". Peak in it: ",
+                    &Bytes(*top).to_string(),
+                    " requested at event ",
+                    &Count((*position).into()).to_string(),
+                    ". ",
+                ]
+                .concat()
+            })
+            .unwrap_or_default()
+        }
+        (Tab::Segments, _, Some(totals)) => [
+            "Segment map: ",
+            &counted(totals.segments.into(), "segment"),
+            ", ",
+            &Bytes(totals.cached).to_string(),
+            " cached in ",
+            &counted(totals.gaps.into(), "gap"),
+            ", the largest ",
+            &Bytes(totals.largest_gap).to_string(),
+            ". ",
+        ]
+        .concat(),
+        (Tab::Flame, Some(Answer::Flame(flame)), _) => [
+            "Flame graph: ",
+            &Bytes(flame.total).to_string(),
+            " in ",
+            &counted(flame.boxes.first().map_or(0, |root| root.count.into()), "allocation"),
+            " live at event ",
+            &Count(flame.query.position.into()).to_string(),
+            ". ",
+        ]
+        .concat(),
+        (Tab::Events, Some(Answer::Events(events)), _) => [
+            "Events: row ",
+            &Count(events.located.map_or(0, |row| u64::from(row) + 1)).to_string(),
+            " of ",
+            &Count(events.total.into()).to_string(),
+            ". ",
+        ]
+        .concat(),
+        (Tab::Findings, ..) => {
+            let count = model.summary().map_or(0, |summary| summary.findings.len());
+            [&counted(count as u64, "finding"), ". "].concat()
+        }
+        _ => String::new(),
+    }
+}
+
+/// The timeline's largest classes as a table.
+fn largest(model: &ModelHandle, timeline: &Timeline) -> Html {
+    let peak = model.device().map_or(0, |device| device.peak_position);
+    html! {
+        <table>
+            <caption>{ ["Largest at the peak of the trace, event ", &Count(peak.into()).to_string()].concat() }</caption>
+            <thead><tr><th>{ "what" }</th><th>{ "bytes" }</th></tr></thead>
+            <tbody>
+                { for ranked(&timeline.classes).into_iter().take(ROWS).map(|(i, class)| html! {
+                    <tr key={i}>
+                        <th scope="row">{ class.label.clone() }</th>
+                        <td>{ Bytes(class.peak_bytes).to_string() }</td>
+                    </tr>
+                }) }
+            </tbody>
+        </table>
     }
 }
 
@@ -113,8 +175,9 @@ fn span(axis: Axis, window: Window) -> String {
             [&at(window.start), " to ", &at(window.end)].concat()
         }
         Axis::Event => {
-            let at = |event: f64| Count(event.max(0.0).round() as u64).to_string();
-            ["events ", &at(window.start), " to ", &at(window.end)].concat()
+            // An event is drawn from its own number on; before the first there is only the start.
+            let at = |event: f64| Count(event.max(0.0) as u64).to_string();
+            ["events ", &at(window.start.max(1.0)), " to ", &at(window.end.ceil() - 1.0)].concat()
         }
     }
 }
@@ -136,6 +199,6 @@ mod tests {
     #[test]
     fn a_window_in_words() {
         assert_eq!(span(Axis::Time, Window { start: 0.0, end: 12_482_000.0 }), "0 µs to 12.482 s");
-        assert_eq!(span(Axis::Event, Window { start: 0.0, end: 1_004_222.0 }), "events 0 to 1,004,222");
+        assert_eq!(span(Axis::Event, Window { start: 0.0, end: 1_004_222.0 }), "events 1 to 1,004,221");
     }
 }

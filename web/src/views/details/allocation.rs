@@ -66,8 +66,11 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
         html! { <div class="fact" key={name.clone()}><dt>{ name.clone() }</dt><dd>{ text.clone() }</dd></div> }
     }));
     let then = &detail.totals_then;
-    let then_title =
-        if detail.allocated_at.is_some() { "Right after it was made" } else { "At the start of the trace" };
+    let then_title = match detail.allocated_at {
+        Some(_) => "Right after it was made",
+        None if model.device().is_some_and(|device| device.events == 0) => "When the snapshot was taken",
+        None => "At the start of the trace",
+    };
 
     html! {
         <article class="detail" data-testid="detail-allocation" data-id={detail.id.to_string()}>
@@ -89,7 +92,7 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
                 fact("Requested", bytes(then.requested)),
                 fact("Active", bytes(then.active)),
                 fact("Reserved", bytes(then.reserved)),
-                fact("Free gaps", bytes(then.cached())),
+                fact("Free gaps", bytes(then.cached)),
             ]) }
         </article>
     }

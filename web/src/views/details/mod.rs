@@ -10,12 +10,14 @@ mod site;
 
 use allocation::AllocationPane;
 use class::ClassPane;
+pub use lifetime::window_of;
 use nothing::NothingPane;
 use segment::SegmentPane;
 use site::SitePane;
 use yew::prelude::*;
 
 use crate::model::{Action, Selection, use_model};
+use crate::views::timeline::PeakLegend;
 use crate::widgets::bytes_text::copy_exact;
 
 /// The details pane.
@@ -51,6 +53,13 @@ pub fn Details() -> Html {
                 Selection::Segment(address) => html! { <SegmentPane {address} /> },
                 Selection::Class(index) => html! { <ClassPane {index} /> },
             } }
+            // Where a class may be picked, or has been and the next one is wanted.
+            if matches!(selection, Selection::None | Selection::Site(_) | Selection::Class(_)) {
+                <PeakLegend />
+            }
+            if selection == Selection::None && model.device().is_some() {
+                <p class="hint">{ "Click an allocation, a block or a row to see its size, its life and the lines that made it." }</p>
+            }
         </div>
     }
 }

@@ -1,7 +1,7 @@
 //! What the pane says while nothing is selected: what the cursor stands on, and what there is to do.
 
 use shared::event::Action as EventAction;
-use shared::query::{Answer, EventRow, Query, StateAt};
+use shared::query::{Answer, EventRow, Query, StateAt, Totals};
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
@@ -9,12 +9,14 @@ use super::facts::{fact, fact_with, facts};
 use crate::model::{Action, ModelHandle, Selection, Tab, use_answer, use_model};
 use crate::views::events::glyph;
 use crate::views::findings::{FindingRow, ordered};
-use crate::views::timeline::PeakLegend;
 use crate::widgets::bytes_text::BytesText;
-use crate::widgets::format::{counted, seconds};
+use crate::widgets::format::{counted, seconds, share};
 
 /// Findings that fit beside everything else.
 const TOP_FINDINGS: usize = 3;
+
+/// Said where there is no event to stand on.
+const NO_HISTORY: &str = "The state when the snapshot was taken; no history was recorded.";
 
 /// The pane of no selection.
 #[component]
@@ -44,8 +46,6 @@ pub fn NothingPane() -> Html {
                 }
             }
             if let Some(state) = state { { at_cursor(&model, state) } }
-            <PeakLegend />
-            <p class="hint">{ "Click an allocation, a block or a row to see its size, its life and the lines that made it." }</p>
         </article>
     }
 }
@@ -54,23 +54,33 @@ pub fn NothingPane() -> Html {
 fn at_cursor(model: &ModelHandle, state: &StateAt) -> Html {
     let bytes = |bytes: u64| html! { <BytesText {bytes} /> };
     let totals = &state.totals;
-    let rounding = Bytes(totals.allocated.saturating_sub(totals.requested)).to_string();
+    let waiting = waiting(totals);
     let (gaps, largest) = (Count(totals.gaps.into()).to_string(), Bytes(totals.largest_gap).to_string());
     html! {
         <>
             <h3>{ "At the cursor" }</h3>
             { match &state.event {
                 Some(event) => event_line(model, event),
+                None if model.device().is_some_and(|device| device.events == 0) => html! { <p class="quiet">{ NO_HISTORY }</p> },
                 None => html! { <p class="quiet">{ "The start of the trace, before its first event." }</p> },
             } }
             { facts(vec![
                 fact("Requested", bytes(totals.requested)),
-                fact_with("Allocated", bytes(totals.allocated), [rounding.as_str(), " lost to rounding"].concat().into()),
+                fact_with("Allocated", bytes(totals.allocated), waiting.into()),
                 fact_with("Active", bytes(totals.active), counted(totals.blocks.into(), "block").into()),
+                fact_with("Rounding loss", bytes(totals.rounding()), share(totals.rounding(), totals.active).into()),
                 fact_with("Reserved", bytes(totals.reserved), counted(totals.segments.into(), "segment").into()),
-                fact_with("Free gaps", bytes(totals.cached()), [gaps.as_str(), ", largest ", &largest].concat().into()),
+                fact_with("Free gaps", bytes(totals.cached), [gaps.as_str(), ", largest ", &largest].concat().into()),
             ]) }
         </>
+    }
+}
+
+/// What is said behind the allocated bytes: how many more are active, since they wait to be freed.
+fn waiting(totals: &Totals) -> String {
+    match totals.active.saturating_sub(totals.allocated) {
+        0 => String::new(),
+        bytes => [&Bytes(bytes).to_string(), " more waiting"].concat(),
     }
 }
 
@@ -96,5 +106,19 @@ fn event_line(model: &ModelHandle, event: &EventRow) -> Html {
                 <button type="button" class="act" {onclick} data-testid="detail-select-event">{ "Select it" }</button>
             }
         </div>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_that_waits_to_be_freed_is_not_lost_to_rounding() {
+        // 1000 bytes in a block of 1024 are allocated; 2000 in a block of 2048 wait for a stream.
+        let totals = Totals { requested: 3000, allocated: 1024, active: 3072, ..Totals::default() };
+        assert_eq!((waiting(&totals).as_str(), totals.rounding()), ("2.00 KiB more waiting", 72));
+        let freed = Totals { requested: 1000, active: 1024, ..totals };
+        assert_eq!((waiting(&freed).as_str(), freed.rounding()), ("", 24));
     }
 }

@@ -66,9 +66,8 @@ pub fn SitePane(props: &SitePaneProps) -> Html {
                     { for site.largest.iter().map(|&(id, bytes)| html! {
                         <li key={id}>
                             <button type="button" class="link" onclick={send(Action::Select(Selection::Allocation(id)))} data-testid="site-allocation">
-                                { ["allocation ", &Count(id.into()).to_string()].concat() }
+                                <BytesText {bytes} />
                             </button>
-                            <BytesText {bytes} />
                         </li>
                     }) }
                 </ul>

@@ -11,7 +11,8 @@ use sites::PeakSites;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
-use crate::model::{Action, Selection, Tab, use_model};
+use crate::model::{Action, use_model};
+use crate::widgets::empty::Empty;
 
 /// The question for the classes at a device's peak: one column over the whole trace.
 pub fn peak_classes(
@@ -112,9 +113,7 @@ pub fn FindingRow(props: &FindingRowProps) -> Html {
             if let Some(device) = device.filter(|device| *device != model.view.device) {
                 model.dispatch(Action::SetDevice(device));
             }
-            model.dispatch(Action::Select(Selection::None));
-            model.dispatch(Action::SetTab(Tab::Timeline));
-            model.dispatch(Action::SetCursor(position));
+            model.dispatch(Action::ShowPosition(position));
         })
     });
     html! {
@@ -155,6 +154,10 @@ pub fn Findings() -> Html {
                     </ul>
                 }
             </section>
+            if summary.devices.is_empty() {
+                <Empty title="This file holds no device's memory, so there is nothing to draw."
+                    hint="It was written before anything was recorded, or cut short. To record one:" snippet={true} />
+            }
             <PeakSites />
             <FileFacts />
             <SettingsTable settings={summary.settings.clone()} />

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use shared::analysis::folding::short_name;
 use shared::query::{Answer, Flame, FlameBox, Paint};
+use shared::units::Bytes;
 use wasm_bindgen::JsCast;
 use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement};
 use yew::prelude::*;
@@ -12,6 +13,7 @@ use super::layout::{ROW, Tree};
 use super::tooltip::Tooltip;
 use crate::render::palette::Palette;
 use crate::widgets::colors::use_palette;
+use crate::widgets::format::share;
 use crate::widgets::size::use_size;
 use crate::widgets::stack_list::{last_part, split_path};
 use crate::widgets::style::{pixels, set_style};
@@ -29,8 +31,8 @@ pub struct FlameCanvasProps {
     pub answer: Rc<Answer>,
     /// Its boxes as a tree.
     pub tree: Rc<Tree>,
-    /// The stack of what is selected, to be outlined.
-    pub selected: Option<u32>,
+    /// The boxes that the stack of what is selected runs through, from the root on: to be outlined.
+    pub marked: Vec<usize>,
     /// Called with the index of a box that was clicked.
     pub on_pick: Callback<usize>,
     /// Called with the width in pixels, whenever it changes.
@@ -64,12 +66,13 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     }
     {
         let (canvas, answer, tree) = (canvas.clone(), answer.clone(), tree.clone());
-        let state = (width.to_bits(), height.to_bits(), scrolled.to_bits(), hover.map(|(i, ..)| i), props.selected);
+        let state =
+            (width.to_bits(), height.to_bits(), scrolled.to_bits(), hover.map(|(i, ..)| i), props.marked.clone());
         let drawn = (Rc::as_ptr(&answer).addr(), Rc::as_ptr(&palette).addr());
-        use_effect_with((state, drawn), move |&((_, _, scroll, hover, selected), _)| {
+        use_effect_with((state, drawn), move |((_, _, scroll, hover, marked), _)| {
             let Answer::Flame(flame) = &*answer else { return };
             let Some(canvas) = canvas.cast::<HtmlCanvasElement>() else { return };
-            let view = View { width, height, scroll: f64::from_bits(scroll), hover, selected };
+            let view = View { width, height, scroll: f64::from_bits(*scroll), hover: *hover, marked };
             draw(&canvas, flame, &tree, &palette, &view);
         });
     }
@@ -133,15 +136,15 @@ pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     }
 }
 
-struct View {
+struct View<'a> {
     width: f64,
     height: f64,
     scroll: f64,
     hover: Option<usize>,
-    selected: Option<u32>,
+    marked: &'a [usize],
 }
 
-fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palette, view: &View) {
+fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palette, view: &View<'_>) {
     let ratio = web_sys::window().map_or(1.0, |window| window.device_pixel_ratio()).clamp(1.0, 3.0);
     let (pixel_width, pixel_height) = ((view.width * ratio).round() as u32, (view.height * ratio).round() as u32);
     if canvas.width() != pixel_width || canvas.height() != pixel_height {
@@ -162,6 +165,7 @@ fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palett
     let last = ((view.scroll + view.height) / ROW).ceil() as usize;
     for depth in first..last.min(tree.depth()) {
         let y = depth as f64 * ROW - view.scroll;
+        let marked = view.marked.get(depth).filter(|_| depth > 0).and_then(|i| flame.boxes.get(*i));
         for flame_box in tree.row(&flame.boxes, depth) {
             let x0 = f64::from(flame_box.x0) * view.width;
             let x1 = f64::from(flame_box.x1) * view.width;
@@ -173,16 +177,18 @@ fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palett
             let fill = if is_hovered { fill.blend(palette.text, 0.2) } else { fill };
             context.set_fill_style_str(&fill.css());
             context.fill_rect(x0, y, width, ROW - 1.0);
-            if view.selected.is_some() && flame_box.stack == view.selected {
-                context.set_stroke_style_str(&palette.accent.css());
-                context.set_line_width(2.0);
-                context.stroke_rect(x0 + 1.0, y + 1.0, (width - 2.0).max(0.0), ROW - 3.0);
+            if marked.is_some_and(|m| std::ptr::eq(m, flame_box)) {
+                // On any fill the text colour stands out; the end of the stack has the thicker line.
+                let line = if depth + 1 == view.marked.len() { 2.0 } else { 1.0 };
+                context.set_stroke_style_str(&palette.text.css());
+                context.set_line_width(line);
+                context.stroke_rect(x0 + line / 2.0, y + line / 2.0, (width - line).max(0.0), ROW - 1.0 - line);
             }
             if width >= NAMED_PX {
                 let color = if is_root { palette.text } else { text_color(palette, flame_box, fill) };
                 context.set_fill_style_str(&color.css());
                 let room = width - 2.0 * PAD_PX;
-                let name = label(flame_box, (room / letter) as usize);
+                let name = label(flame_box, flame.total, (room / letter) as usize);
                 // Squeezed a little rather than drawn over the neighbour, when its letters are wide.
                 let _ = context.fill_text_with_max_width(&name, x0 + PAD_PX, y + ROW / 2.0, room);
             }
@@ -194,20 +200,29 @@ fn text_color(palette: &Palette, flame_box: &FlameBox, fill: crate::render::colo
     if flame_box.paint.has(Paint::DIM) { palette.text_dim } else { palette.text_on(fill) }
 }
 
-/// As much of a box's name, and then of its place, as goes into `letters`.
-fn label(flame_box: &FlameBox, letters: usize) -> String {
+/// As much of a box's place, then of its name, then of what it holds, as goes into `letters`.
+fn label(flame_box: &FlameBox, total: u64, letters: usize) -> String {
+    let length = |text: &str| text.chars().count();
     let full = short_name(&flame_box.name, "");
+    let (place, _) = split_path(&flame_box.location);
+    // Frames of native code have no place. Of all others it comes first: there are many a `forward`.
+    let (place, gap) = if place == "??" || place.is_empty() { ("", "") } else { (place, " ") };
     // In a narrow box the end of a qualified name says more than the namespaces before it.
-    let name = if full.chars().count() > letters { last_part(full) } else { full };
-    let length = name.chars().count();
-    if length > letters {
-        return name.chars().take(letters.saturating_sub(1)).chain(['…']).collect();
+    let before = length(place) + gap.len();
+    let name = if before + length(full) > letters { last_part(full) } else { full };
+    let mut text = [place, gap, name].concat();
+    if length(&text) <= letters {
+        let sum = ["  ", &Bytes(flame_box.bytes).to_string(), " · ", &share(flame_box.bytes, total)].concat();
+        if length(&text) + length(&sum) <= letters {
+            text.push_str(&sum);
+        }
+        return text;
     }
-    let (file, _) = split_path(&flame_box.location);
-    if !file.is_empty() && length + file.chars().count() + 2 <= letters {
-        return [name, "  ", file].concat();
+    // A name of which next to nothing is left is left out.
+    if !place.is_empty() && (length(place)..before + 4).contains(&letters) {
+        return place.to_owned();
     }
-    name.to_owned()
+    text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -220,14 +235,18 @@ mod tests {
         let mut named = flame_box(1, 0.0, 1.0, 1);
         named.name = "forward".to_owned();
         named.location = "/torch/nn/linear.py:116".to_owned();
-        assert_eq!(label(&named, 40), "forward  linear.py:116");
-        assert_eq!(label(&named, 12), "forward");
-        assert_eq!(label(&named, 4), "for…");
+        (named.bytes, named.count) = (3 << 20, 1);
+        let label = |named: &FlameBox, letters| label(named, 4 << 20, letters);
+        assert_eq!(label(&named, 60), "linear.py:116 forward  3.00 MiB · 75.0 %");
+        assert_eq!(label(&named, 30), "linear.py:116 forward");
+        assert_eq!(label(&named, 18), "linear.py:116 for…");
+        assert_eq!(label(&named, 16), "linear.py:116");
+        assert_eq!(label(&named, 4), "lin…");
         assert_eq!(label(&named, 0), "…");
         named.name = "at::native::linear(at::Tensor const&)".to_owned();
         named.location = "??".to_owned();
         assert_eq!(label(&named, 18), "at::native::linear");
-        assert_eq!(label(&named, 10), "linear  ??");
+        assert_eq!(label(&named, 10), "linear");
         assert_eq!(label(&named, 3), "li…");
     }
 }

@@ -1,6 +1,8 @@
 //! The boxes of a flame graph as a tree, and which of them a point lies in.
 
-use shared::query::{FlameBox, Quads};
+use shared::query::{FlameBox, FrameText, Quads};
+
+use crate::widgets::stack_list::{place, split_path};
 
 /// Height of one row of boxes in pixels.
 pub const ROW: f64 = 20.0;
@@ -73,6 +75,26 @@ impl Tree {
         path
     }
 
+    /// The boxes that a stack runs through, from the root to as far down as it has a box of its own. Its frames come in
+    /// the order of the graph, without those that the graph leaves out.
+    pub fn along<'a>(&self, boxes: &[FlameBox], frames: impl Iterator<Item = &'a FrameText>) -> Vec<usize> {
+        let mut along = Vec::new();
+        let mut at = 0;
+        for frame in frames {
+            let (file, _) = split_path(&frame.filename);
+            let place = place(file, frame.line);
+            let is_it =
+                |i: &&usize| boxes.get(**i).is_some_and(|b| b.name == frame.name && split_path(&b.location).0 == place);
+            let Some(next) = self.children.get(at).and_then(|below| below.iter().find(is_it)) else { break };
+            if along.is_empty() {
+                along.push(0);
+            }
+            at = *next;
+            along.push(at);
+        }
+        along
+    }
+
     /// What to zoom into so that box `i` gets the whole width: the frames on the way to it.
     pub fn zoom_path(&self, boxes: &[FlameBox], i: usize) -> Vec<u32> {
         self.path(i)
@@ -130,6 +152,28 @@ pub(super) mod tests {
         assert_eq!(tree.children[2], [6]);
         assert_eq!(tree.depth(), 3);
         assert_eq!(tree.path(6), [0, 2, 6]);
+    }
+
+    #[test]
+    fn a_stack_is_followed_as_far_as_its_boxes_are_drawn() {
+        let mut boxes = boxes();
+        for b in &mut boxes {
+            b.location = "torch/nn.py:7".to_owned();
+        }
+        let frame = |name: &str, filename: &str| FrameText {
+            name: name.to_owned(),
+            filename: filename.to_owned(),
+            line: 7,
+            is_internal: false,
+        };
+        let along = |names: [&str; 3], file| {
+            let frames = names.map(|name| frame(name, file));
+            Tree::new(&boxes).along(&boxes, frames.iter())
+        };
+        assert_eq!(along(["f1", "f4", "f9"], "/site/torch/nn.py"), [0, 1, 5]);
+        assert_eq!(along(["f2", "f4", "f5"], "/site/torch/nn.py"), [0, 2]);
+        assert!(along(["f4", "f1", "f4"], "/site/torch/nn.py").is_empty());
+        assert!(along(["f1", "f4", "f9"], "/site/torch/other.py").is_empty());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use canvas::FlameCanvas;
 use layout::Tree;
-use shared::query::{Answer, Flame as FlameAnswer, FlameQuery, Query};
+use shared::query::{Answer, Flame as FlameAnswer, FlameQuery, FrameText, Query};
 use shared::units::{Bytes, Count};
 use table::FlameTable;
 use yew::prelude::*;
@@ -60,9 +60,15 @@ pub fn Flame() -> Html {
             }
         })
     };
-    let selected = match view.selection {
-        Selection::Site(stack) => Some(stack),
+    let chosen = use_answer(match view.selection {
+        Selection::Site(stack) => Some(Query::Site { stack, position: view.cursor }),
+        Selection::Allocation(id) => Some(Query::Allocation { id }),
         _ => None,
+    });
+    let marked = match (answer.as_deref(), chosen.as_deref()) {
+        (Some(Answer::Flame(flame)), Some(Answer::Site(site))) => along(flame, &tree, &site.frames),
+        (Some(Answer::Flame(flame)), Some(Answer::Allocation(detail))) => along(flame, &tree, &detail.alloc_stack),
+        _ => Vec::new(),
     };
 
     let body = match answer.as_deref() {
@@ -75,7 +81,7 @@ pub fn Flame() -> Html {
             if *as_table {
                 html! { <FlameTable {answer} tree={tree.clone()} {on_pick} /> }
             } else {
-                html! { <FlameCanvas {answer} tree={tree.clone()} {selected} {on_pick} {on_width} /> }
+                html! { <FlameCanvas {answer} tree={tree.clone()} {marked} {on_pick} {on_width} /> }
             }
         }
         Some(Answer::Refused(reason)) => {
@@ -95,6 +101,16 @@ pub fn Flame() -> Html {
             { body }
         </section>
     }
+}
+
+/// The boxes that a stack runs through.
+fn along(flame: &FlameAnswer, tree: &Tree, frames: &[FrameText]) -> Vec<usize> {
+    let mut shown: Vec<&FrameText> =
+        frames.iter().filter(|frame| !(flame.query.hide_internal && frame.is_internal)).collect();
+    if !flame.query.bottom_up {
+        shown.reverse();
+    }
+    tree.along(&flame.boxes, shown.into_iter())
 }
 
 /// What the graph adds up to, and what of.

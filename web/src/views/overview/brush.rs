@@ -73,6 +73,11 @@ impl Drag {
         })
     }
 
+    /// Where a press without a drag was, as a coordinate of the axis.
+    pub fn clicked(&self, x: Scale) -> Option<f64> {
+        (!self.has_moved).then(|| x.value(self.from).clamp(x.window.start, x.window.end))
+    }
+
     /// What a press without a drag means: the window comes to where it was. Nothing on the window itself.
     pub fn click(&self, x: Scale) -> Option<Window> {
         let is_whole = self.window.length() >= x.window.length() * 0.999;
@@ -126,5 +131,10 @@ mod tests {
         assert_eq!(click(w(200.0, 400.0), 1000.0), Some(w(800.0, 1000.0)));
         assert_eq!(click(w(200.0, 400.0), 300.0), None);
         assert_eq!(click(w(0.0, 1000.0), 300.0), None);
+        let mut drag = Drag::new(x(), w(200.0, 400.0), 310.0);
+        assert_eq!(drag.clicked(x()), Some(300.0));
+        drag.to(x(), 350.0);
+        assert_eq!(drag.clicked(x()), None);
+        assert_eq!(Drag::new(x(), w(0.0, 1000.0), 0.0).clicked(x()), Some(0.0));
     }
 }

@@ -15,7 +15,7 @@ use yew::prelude::*;
 use self::brush::{Drag, Grip, grip};
 use self::picture::{OverviewPicture, Scene, plot};
 use crate::browser::Listener;
-use crate::model::{Action, ModelHandle, use_answer, use_model};
+use crate::model::{Action, ModelHandle, use_answer, use_ask, use_model};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::scale::Scale;
 use crate::widgets::colors::use_palette;
@@ -55,15 +55,20 @@ pub fn Overview() -> Html {
 /// Lets pointers draw and move the brush.
 #[hook]
 fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
-    let (model, canvas) = (model.clone(), canvas.clone());
+    let (model, canvas, ask) = (model.clone(), canvas.clone(), use_ask());
     use_effect_with((), move |()| {
         let drag: Rc<RefCell<Option<Drag>>> = Rc::default();
         let shown: Rc<Cell<&'static str>> = Rc::new(Cell::new(""));
         let mut held = Vec::new();
         if let Some(host) = canvas.host().cast::<HtmlElement>() {
             for name in ["pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"] {
-                let hand =
-                    Hand { model: model.clone(), canvas: canvas.clone(), drag: drag.clone(), shown: shown.clone() };
+                let hand = Hand {
+                    model: model.clone(),
+                    ask: Rc::clone(&ask),
+                    canvas: canvas.clone(),
+                    drag: drag.clone(),
+                    shown: shown.clone(),
+                };
                 let host = host.clone();
                 held.push(Listener::new(&host.clone(), name, move |event| hand.handle(name, &event, &host)));
             }
@@ -72,9 +77,13 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
     });
 }
 
+/// See [`use_ask`].
+type Ask = Rc<dyn Fn(Query, Callback<Answer>)>;
+
 /// What acts on the brush when something is done to it.
 struct Hand {
     model: ModelHandle,
+    ask: Ask,
     canvas: Canvas<OverviewPicture>,
     drag: Rc<RefCell<Option<Drag>>>,
     /// The pointer's look, so that it is set only when it changes.
@@ -107,9 +116,12 @@ impl Hand {
                 }
             }
             "pointerup" => {
-                let click = self.drag.borrow_mut().take().and_then(|drag| drag.click(x));
-                if let Some(window) = click {
+                let Some(drag) = self.drag.borrow_mut().take() else { return };
+                if let Some(window) = drag.click(x) {
                     self.model.dispatch(Action::SetWindow(window));
+                }
+                if let Some(x) = drag.clicked(x) {
+                    self.bring_cursor(now.view.axis, x);
                 }
             }
             "pointercancel" => *self.drag.borrow_mut() = None,
@@ -117,6 +129,16 @@ impl Hand {
             "dblclick" => self.model.dispatch(Action::FitAll),
             _ => {}
         }
+    }
+
+    fn bring_cursor(&self, axis: Axis, x: f64) {
+        let model = self.model.clone();
+        let reply = Callback::from(move |answer| {
+            if let Answer::Position(Some(position)) = answer {
+                model.dispatch(Action::SetCursor(position));
+            }
+        });
+        (self.ask)(Query::PositionAt { axis, x }, reply);
     }
 
     fn look(&self, held: Option<Grip>, over: Grip) {

@@ -55,6 +55,7 @@ pub fn Segments() -> Html {
             visible: around(*scroll, room),
             zoom: model.view.segment_zoom,
             color_by: model.view.color_by,
+            filter: model.view.filter.clone(),
             highlight: model.view.highlight.clone(),
         })
     });
@@ -168,10 +169,11 @@ fn note(map: &SegmentsAnswer) -> String {
         [Count(u64::from(n)).to_string().as_str(), " ", if n == 1 { one } else { many }].concat()
     };
     [
+        // What matters most comes first: where there is no room, the end is cut off.
+        ["largest gap ".to_owned(), Bytes(totals.largest_gap).to_string()].concat(),
+        [Bytes(totals.cached).to_string(), " cached".to_owned()].concat(),
         counted(totals.segments, "segment", "segments"),
         counted(totals.blocks, "block", "blocks"),
-        [Bytes(totals.cached()).to_string(), " cached".to_owned()].concat(),
-        ["largest gap ".to_owned(), Bytes(totals.largest_gap).to_string()].concat(),
     ]
     .join(" · ")
 }
@@ -253,7 +255,7 @@ impl Hand {
 
     fn point_at(&self, at: Option<(f64, f64)>) {
         let hover = at.and_then(|at| self.under(at));
-        let id = |hover: Option<Hover>| hover.and_then(|hover| hover.allocation);
+        let id = |hover: Option<Hover>| hover.map(|hover| (hover.allocation, hover.segment.address));
         if self.canvas.read(|picture| id(picture.hover)) != id(hover) {
             self.canvas.change(|picture| picture.hover = hover);
         }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use shared::link::Selection;
-use shared::query::{Answer, Paint, Quads, SegmentRow, Segments};
+use shared::query::{Answer, Paint, Quads, SegmentRow, Segments, Window};
 
 use crate::render::canvas::{Picture, Size};
 use crate::render::painter::Painter;
@@ -11,7 +11,7 @@ use crate::render::palette::Palette;
 use crate::render::pen::{Align, Area, Pen, Type, fit_end};
 use crate::render::pick::pick;
 use crate::render::raster::{Pixels, Transform};
-use crate::render::shape::{Shape, Style, iter};
+use crate::render::shape::{Quad, Shape, Style, iter};
 
 /// Room around the map, in CSS pixels.
 pub const MARGIN: f64 = 12.0;
@@ -23,8 +23,19 @@ pub struct Hover {
     pub allocation: Option<u32>,
     /// What is drawn there.
     pub paint: Paint,
+    /// What the gap lies between, where it is one that is drawn as such.
+    pub gap: Option<Gap>,
     /// The segment.
     pub segment: SegmentRow,
+}
+
+/// What lies around a gap in its segment: a block's allocation, or the segment's end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gap {
+    /// At lower addresses.
+    pub before: Option<u32>,
+    /// At higher ones.
+    pub after: Option<u32>,
 }
 
 /// What the component says is to be seen.
@@ -73,24 +84,90 @@ impl Scene {
         let transform = self.transform(1.0);
         let (_, outline) = pick(&map.outlines, transform, point, 1.0)?;
         let segment = *map.segments.get(outline.id as usize)?;
-        let block = pick(&map.blocks, transform, point, 0.5).map(|(_, quad)| quad);
+        let found = pick(&map.blocks, transform, point, 0.5);
+        let gap = found.and_then(|(i, quad)| if quad.paint.base() == Paint::CACHED { gap(map, i) } else { None });
+        let block = found.map(|(_, quad)| quad);
         let paint = block.map_or(Paint::CACHED, |quad| quad.paint);
         let allocation = block.map(|quad| quad.id).filter(|id| *id != Quads::NONE);
-        Some(Hover { allocation, paint, segment })
+        Some(Hover { allocation, paint, gap, segment })
     }
+}
+
+/// What lies around the gap that rectangle `i` is a part of. `None` where its neighbours are too small to be told apart,
+/// or too far away to have been asked for.
+fn gap(map: &Segments, i: usize) -> Option<Gap> {
+    Some(Gap { before: neighbour(map, i, false)?, after: neighbour(map, i, true)? })
+}
+
+/// More than the distance of two rows, in pixels.
+const ROW_PIXELS: f32 = 30.0;
+
+/// The block next to a gap, or `Some(None)` where its segment ends.
+fn neighbour(map: &Segments, gap: usize, is_after: bool) -> Option<Option<u32>> {
+    let segment = segment_of(map, gap);
+    let mut i = gap;
+    loop {
+        let next = if is_after { i + 1 } else { i.wrapping_sub(1) };
+        if segment_of(map, next) != segment {
+            break;
+        }
+        i = next;
+        if map.blocks.paint.get(i).is_some_and(|paint| Paint(*paint).base() != Paint::CACHED) {
+            return map.blocks.id.get(i).filter(|id| **id != Quads::NONE).map(|id| Some(*id));
+        }
+    }
+    // In the outermost row that was asked for, the segment may go on in the next one.
+    let (top, bottom) = (*map.blocks.y0.get(i)?, *map.blocks.y1.get(i)?);
+    let Window { start, end } = map.query.visible;
+    let is_end = if is_after {
+        bottom < end as f32 - ROW_PIXELS || bottom >= map.height - 1.0
+    } else {
+        top > start as f32 + ROW_PIXELS || top < 1.0
+    };
+    is_end.then_some(None)
+}
+
+/// The number of the segment that a rectangle lies in.
+fn segment_of(map: &Segments, block: usize) -> Option<u32> {
+    let quads = &map.blocks;
+    let x = (quads.x0.get(block)? + quads.x1.get(block)?) / 2.0;
+    let y = (quads.y0.get(block)? + quads.y1.get(block)?) / 2.0;
+    let holds = |edges: (f32, f32), at: f32| edges.0 <= at && at <= edges.1;
+    iter(&map.outlines).find(|outline| holds(outline.x, x) && holds(outline.y, y)).map(|outline| outline.id)
 }
 
 /// The shapes of an answer, in CSS pixels of the whole map: blocks and gaps, and then the segments' outlines.
 fn shapes(map: &Segments, palette: &Palette, by_state: bool) -> Vec<Shape> {
     let mut shapes = Vec::with_capacity(map.blocks.len() + map.outlines.len());
-    for quad in iter(&map.blocks) {
-        let paint = if by_state { state_of(quad.paint) } else { quad.paint };
+    // While a search is on, only what it finds is at full strength.
+    let is_search = map.query.highlight.is_some();
+    // What goes on in the next row has no edge where its row ends.
+    let goes_on = |quads: &Quads, i: usize, quad: &Quad| {
+        quads.id.get(i + 1) == Some(&quad.id)
+            && quads.paint.get(i + 1) == Some(&quad.paint.0)
+            && quads.y0.get(i + 1).is_some_and(|y| *y > quad.y.0)
+    };
+    for (i, quad) in iter(&map.blocks).enumerate() {
+        let mut paint = if by_state { state_of(quad.paint) } else { quad.paint };
+        if is_search && (paint.base() == Paint::CACHED || paint.base() == Paint::ROUNDING) {
+            paint = paint.with(Paint::DIM);
+        }
         // One line between neighbours of one colour is enough to tell them apart.
-        shapes.push(palette.shape(quad.x, quad.y, paint, Style::EDGE_RIGHT));
+        let style = if goes_on(&map.blocks, i, &quad) { Style::PLAIN } else { Style::EDGE_RIGHT };
+        shapes.push(palette.shape(quad.x, quad.y, paint, style));
     }
-    for quad in iter(&map.outlines) {
+    let mut is_begun = false;
+    for (i, quad) in iter(&map.outlines).enumerate() {
         let color = if quad.paint.has(Paint::PRIVATE) { palette.text } else { palette.reserved };
-        let style = Style::HOLLOW.with(Style::EDGES).with(Style::VISIBLE);
+        let goes_on = goes_on(&map.outlines, i, &quad);
+        let mut style = Style::HOLLOW.with(Style::VISIBLE).with(Style::EDGE_TOP).with(Style::EDGE_BOTTOM);
+        if !is_begun {
+            style = style.with(Style::EDGE_LEFT);
+        }
+        if !goes_on {
+            style = style.with(Style::EDGE_RIGHT);
+        }
+        is_begun = goes_on;
         shapes.push(Shape { style, ..Shape::plain(quad.x, quad.y, color) });
     }
     shapes
@@ -155,6 +232,12 @@ fn over(pen: &mut dyn Pen, scene: &Scene, map: &Segments, hover: Option<Hover>, 
             pen.fill(area(quad.x, quad.y), palette.text.at(0.22));
         }
     }
+    if let Some(Hover { segment, .. }) = hover {
+        let number = map.segments.iter().position(|row| row.address == segment.address);
+        for quad in iter(&map.outlines).filter(|quad| number == Some(quad.id as usize)) {
+            pen.outline(area(quad.x, quad.y), 1.0, palette.text.at(0.7));
+        }
+    }
     let mut frame = |area: Area| {
         let wide = Area { x: area.x - 2.0, y: area.y - 2.0, width: area.width + 4.0, height: area.height + 4.0 };
         pen.outline(wide, 2.0, palette.text.into());
@@ -178,7 +261,7 @@ fn over(pen: &mut dyn Pen, scene: &Scene, map: &Segments, hover: Option<Hover>, 
 
 #[cfg(test)]
 mod tests {
-    use shared::query::{ColorBy, Label, SegmentLayout, SegmentsQuery, Totals, Window};
+    use shared::query::{ColorBy, Label, SegmentLayout, SegmentsQuery, Totals};
     use shared::units::{Address, PoolId, Stream};
 
     use super::*;
@@ -208,6 +291,7 @@ mod tests {
                 visible: Window { start: 0.0, end: 50.0 },
                 zoom: 1.0,
                 color_by: ColorBy::Site,
+                filter: Vec::new(),
                 highlight: None,
             },
             height: 20.0,
@@ -234,6 +318,27 @@ mod tests {
         assert_eq!(at(55.0, 5.0), Some((Some(4), Paint::PENDING)));
         assert_eq!(at(80.0, 5.0), Some((None, Paint::CACHED)));
         assert_eq!(at(80.0, 30.0), None);
+        let gap = |x| scene.at((x + MARGIN, 5.0 + MARGIN)).and_then(|hover| hover.gap);
+        assert_eq!(gap(80.0), Some(Gap { before: Some(4), after: None }));
+        assert_eq!(gap(55.0), None);
+    }
+
+    #[test]
+    fn what_goes_on_in_the_next_row_is_not_closed() {
+        let scene = scene(Selection::None);
+        let mut map = scene.map().unwrap().clone();
+        map.height = 48.0;
+        map.outlines.push((0.0, 30.0), (28.0, 48.0), Paint::OTHER, 0);
+        map.blocks.push((0.0, 30.0), (28.0, 48.0), Paint::CACHED, Quads::NONE);
+        let shapes = shapes(&map, &scene.palette, true);
+        let sides = |shape: &Shape| shape.style.0 & (Style::EDGE_LEFT.0 | Style::EDGE_RIGHT.0);
+        let outlines: Vec<u32> = shapes.iter().filter(|s| s.style.has(Style::HOLLOW)).map(sides).collect();
+        assert_eq!(outlines, [Style::EDGE_LEFT.0, Style::EDGE_RIGHT.0]);
+        let blocks: Vec<u32> = shapes.iter().filter(|s| !s.style.has(Style::HOLLOW)).map(sides).collect();
+        assert_eq!(blocks, [4, 4, 0, 4]);
+        assert_eq!(gap(&map, 3), Some(Gap { before: Some(4), after: None }));
+        map.height = 1000.0;
+        assert_eq!(gap(&map, 3), None, "it may go on below");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use shared::query::{AllocationDetail, Answer, Paint, Query, SegmentRow};
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use super::picture::Hover;
+use super::picture::{Gap, Hover};
 use crate::model::use_answer;
 use crate::views::controls::site_line;
 
@@ -20,16 +20,23 @@ pub struct TooltipProps {
 pub fn Tooltip(props: &TooltipProps) -> Html {
     let id = props.hover.and_then(|hover| hover.allocation);
     let answer = use_answer(id.map(|id| Query::Allocation { id }));
+    let gap = props.hover.and_then(|hover| hover.gap);
+    let before = use_answer(gap.and_then(|gap| gap.before).map(|id| Query::Allocation { id }));
+    let after = use_answer(gap.and_then(|gap| gap.after).map(|id| Query::Allocation { id }));
     let Some(hover) = props.hover else { return html! {} };
     let detail = match answer.as_deref() {
         Some(Answer::Allocation(detail)) if Some(detail.id) == hover.allocation => Some(detail.as_ref()),
         _ => None,
     };
     let segment = &hover.segment;
+    let gap = gap.and_then(|gap| gap_size(segment, gap, before.as_deref(), after.as_deref()));
     html! {
         <>
             <div class="canvas-tip-title">{ title(hover.paint, hover.allocation, detail) }</div>
             <dl class="canvas-tip-facts">
+                if let Some(gap) = gap {
+                    { fact("gap", Bytes(gap).to_string()) }
+                }
                 if let Some(detail) = detail {
                     { fact("block", Bytes(detail.size).to_string()) }
                     { fact("requested", Bytes(detail.requested).to_string()) }
@@ -55,6 +62,20 @@ fn title(paint: Paint, allocation: Option<u32>, detail: Option<&AllocationDetail
         (_, None) if allocation.is_some() => "Block".to_owned(),
         (_, None) => "Blocks too small to draw one by one".to_owned(),
     }
+}
+
+/// The bytes between a gap's neighbours, as soon as both are known.
+fn gap_size(segment: &SegmentRow, gap: Gap, before: Option<&Answer>, after: Option<&Answer>) -> Option<u64> {
+    let edge = |id: Option<u32>, answer: Option<&Answer>, end: u64, of: fn(&AllocationDetail) -> u64| match (id, answer)
+    {
+        (None, _) => Some(end),
+        (Some(id), Some(Answer::Allocation(detail))) if detail.id == id => Some(of(detail)),
+        _ => None,
+    };
+    let first = segment.address.0;
+    let from = edge(gap.before, before, first, |block| block.address.0.saturating_add(block.size))?;
+    let to = edge(gap.after, after, first.saturating_add(segment.size), |block| block.address.0)?;
+    to.checked_sub(from)
 }
 
 /// Where a segment is, and for whom.
@@ -89,6 +110,21 @@ mod tests {
             is_expandable: true,
         };
         assert_eq!(place(&row), "0x7f000000 · small pool · stream 7 · private pool (0, 3) · expandable");
+    }
+
+    #[test]
+    fn a_gap_between_the_ends_is_the_whole_segment() {
+        let row = SegmentRow {
+            address: Address(4096),
+            size: 1 << 21,
+            active: 0,
+            stream: Stream(0),
+            pool: PoolId::default(),
+            is_small: false,
+            is_expandable: false,
+        };
+        assert_eq!(gap_size(&row, Gap { before: None, after: None }, None, None), Some(1 << 21));
+        assert_eq!(gap_size(&row, Gap { before: Some(3), after: None }, None, None), None);
     }
 
     #[test]

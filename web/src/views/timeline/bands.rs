@@ -6,6 +6,9 @@ use shared::query::{Detail, Paint, Timeline};
 use crate::render::palette::Palette;
 use crate::render::shape::{Shape, Style};
 
+/// How much of its colour the memory has that a filter holds back.
+const HELD_BACK_SHARE: f32 = 0.26;
+
 /// Consecutive columns with the same sums.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Run {
@@ -23,16 +26,23 @@ pub fn shapes(timeline: &Timeline, palette: &Palette) -> Vec<Shape> {
     let base = timeline.query.bytes.start;
     let y = |bytes: u64| (bytes as f64 - base) as f32;
     let is_filtered = !timeline.query.filter.is_empty();
+    // While a search is on, only what it finds is at full strength.
+    let dim = if timeline.query.highlight.is_some() { Paint::DIM } else { 0 };
+    let held_back = palette.background.blend(palette.fill(Paint::OTHER), HELD_BACK_SHARE);
     for run in &runs {
         let x = (run.from as f32, run.to as f32);
         // Columns cover the largest reserved total, which may be that of another moment than the stack's.
         if run.reserved > run.active {
-            shapes.push(palette.shape(x, (y(run.active), y(run.reserved)), Paint::CACHED, Style::PLAIN));
+            shapes.push(palette.shape(x, (y(run.active), y(run.reserved)), Paint::CACHED.with(dim), Style::PLAIN));
         }
         if run.active > run.top {
-            // Under a filter the rest is mostly what the filter holds back, not rounding.
-            let paint = if is_filtered { Paint::OTHER.with(Paint::DIM) } else { Paint::ROUNDING };
-            shapes.push(palette.shape(x, (y(run.top), y(run.active)), paint, Style::PLAIN));
+            let y = (y(run.top), y(run.active));
+            // Under a filter the rest is what the filter holds back, and only then rounding.
+            shapes.push(if is_filtered {
+                Shape::plain(x, y, held_back)
+            } else {
+                palette.shape(x, y, Paint::ROUNDING.with(dim), Style::PLAIN)
+            });
         }
     }
     match timeline.detail {
@@ -139,5 +149,17 @@ pub(super) mod tests {
         let mut filtered = answer();
         filtered.query.filter = vec!["model".to_owned()];
         assert!(shapes(&filtered, &palette).iter().all(|shape| shape.color != palette.rounding.pixel()));
+    }
+
+    #[test]
+    fn a_search_leaves_rounding_and_cache_faint() {
+        let palette = Palette::dark();
+        let mut searched = answer();
+        searched.query.highlight = Some("forward".to_owned());
+        let (bright, faint) = (shapes(&answer(), &palette), shapes(&searched, &palette));
+        let is_red = |shape: &&Shape| shape.color == palette.rounding.pixel();
+        assert!(bright.iter().any(|shape| is_red(&shape)) && !faint.iter().any(|shape| is_red(&shape)));
+        let hatch = |shapes: &[Shape]| shapes.iter().find(|s| s.style.has(Style::HATCH)).map(|s| s.color);
+        assert_ne!(hatch(&bright), hatch(&faint));
     }
 }

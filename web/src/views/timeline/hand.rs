@@ -127,6 +127,12 @@ impl Hand {
         self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.at(at, ratio)))
     }
 
+    /// The annotated span at a point of the strip above the shapes.
+    fn annotation(&self, at: (f64, f64), frame: Frame) -> Option<Hover> {
+        let spans = self.canvas.read(|picture| picture.scene.as_ref().map(|scene| Rc::clone(&scene.marks.annotations)));
+        marks::annotation_at(&spans?, frame.x(), frame.plot, at).map(Hover::annotation)
+    }
+
     fn click(&self, at: (f64, f64)) {
         let Some(hover) = self.under(at) else { return };
         let selection = self.canvas.read(|picture| {
@@ -154,7 +160,7 @@ impl Hand {
         self.pointer.set(at);
         let inside = at.filter(|at| frame.plot.contains(*at));
         self.model.set_pointer(inside.map(|at| frame.x().value(at.0)));
-        let hover = inside.and_then(|at| self.under(at));
+        let hover = inside.and_then(|at| self.under(at)).or_else(|| self.annotation(at?, frame));
         let thing = hover.map(|hover| hover.thing);
         if self.canvas.read(|picture| picture.hover) != thing {
             self.canvas.change(|picture| picture.hover = thing);

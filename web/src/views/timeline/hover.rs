@@ -17,12 +17,16 @@ pub enum Thing {
     Allocation(u32),
     /// Allocations too small to draw alone.
     Sum(Paint),
-    /// What rounding loses, or what a filter holds back.
+    /// What rounding loses.
     Rest,
+    /// What a filter holds back.
+    HeldBack,
     /// Reserved, and in no active block.
     Cached,
     /// Nothing is reserved there.
     Free,
+    /// An annotated span, in the strip above the shapes: an index into the marks'.
+    Annotation(u32),
 }
 
 /// What is under the pointer.
@@ -32,6 +36,8 @@ pub struct Hover {
     pub thing: Thing,
     /// Its bytes in this column.
     pub bytes: u64,
+    /// Whether what was requested is only what passes the filter.
+    pub is_filtered: bool,
     /// The column's position: the moment when most was requested in it.
     pub position: u32,
     /// What was requested then.
@@ -52,8 +58,10 @@ pub fn at(timeline: &Timeline, transform: Transform, pixel: (f64, f64)) -> Optio
     let column = column as usize;
     let (requested, active) = (*timeline.top.get(column)?, *timeline.active.get(column)?);
     let (reserved, position) = (*timeline.reserved.get(column)?, *timeline.position.get(column)?);
-    let bytes = timeline.query.bytes.start + unit(transform.y, pixel.1);
-    let hover = |thing, bytes| Some(Hover { thing, bytes, position, requested, active, reserved });
+    let query = &timeline.query;
+    let bytes = query.bytes.start + unit(transform.y, pixel.1);
+    let is_filtered = !query.filter.is_empty();
+    let hover = |thing, bytes| Some(Hover { thing, bytes, is_filtered, position, requested, active, reserved });
     // A thing that is thinner than a pixel can't be met exactly; one pixel beside it still counts.
     if let Some((_, quad)) = pick(&timeline.quads, transform, pixel, 1.0) {
         let height = f64::from(quad.y.1 - quad.y.0) as u64;
@@ -62,7 +70,7 @@ pub fn at(timeline: &Timeline, transform: Transform, pixel: (f64, f64)) -> Optio
     if bytes < 0.0 || bytes >= reserved as f64 {
         hover(Thing::Free, 0)
     } else if bytes < active as f64 {
-        hover(Thing::Rest, active.saturating_sub(requested))
+        hover(if is_filtered { Thing::HeldBack } else { Thing::Rest }, active.saturating_sub(requested))
     } else {
         hover(Thing::Cached, reserved.saturating_sub(active))
     }
@@ -73,6 +81,14 @@ fn thing(detail: Detail, quad: &Quad) -> Thing {
         _ if quad.id == Quads::NONE => Thing::Sum(quad.paint),
         Detail::Classes => Thing::Class(quad.id),
         Detail::Allocations => Thing::Allocation(quad.id),
+    }
+}
+
+impl Hover {
+    /// An annotated span: it has no sums.
+    pub fn annotation(i: usize) -> Self {
+        let thing = Thing::Annotation(i as u32);
+        Self { thing, bytes: 0, is_filtered: false, position: 0, requested: 0, active: 0, reserved: 0 }
     }
 }
 
@@ -88,7 +104,7 @@ impl Thing {
             Self::Sum(paint) => {
                 class_of(timeline, paint).and_then(|class| class.stack).map_or(Selection::None, Selection::Site)
             }
-            Self::Rest | Self::Cached | Self::Free => Selection::None,
+            Self::Rest | Self::HeldBack | Self::Cached | Self::Free | Self::Annotation(_) => Selection::None,
         }
     }
 }
@@ -148,6 +164,8 @@ pub fn outlines(pieces: &[Quad], point: impl Fn(f32, f32) -> (f64, f64)) -> Vec<
 
 #[cfg(test)]
 mod tests {
+    use shared::query::TimelineQuery;
+
     use super::super::bands::tests::answer;
     use super::*;
 
@@ -167,6 +185,10 @@ mod tests {
         check((15.0, 5.0), Some((Thing::Free, 0)));
         check((45.0, 90.0), None);
         check((-1.0, 90.0), None);
+        let filtered = TimelineQuery { filter: vec!["model".to_owned()], ..timeline.query.clone() };
+        let filtered = Timeline { query: filtered, ..timeline.clone() };
+        let hover = at(&filtered, TRANSFORM, (15.0, 45.0)).unwrap();
+        assert_eq!((hover.thing, hover.is_filtered), (Thing::HeldBack, true));
         let hover = at(&timeline, TRANSFORM, (25.0, 90.0)).unwrap();
         assert_eq!((hover.position, hover.requested, hover.active, hover.reserved), (102, 5, 6, 9));
     }

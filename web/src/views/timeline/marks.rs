@@ -186,8 +186,10 @@ fn flags(pen: &mut dyn Pen, frame: &Frame, ooms: &[Oom], palette: &Palette) {
         if !is_across(at, plot) {
             continue;
         }
-        pen.vertical(at, 4.0, plot.bottom(), palette.oom.at(0.85));
-        pen.polygon(&[(at, 3.0), (at + 9.0, 6.5), (at, 10.0)], palette.oom.into());
+        // Two pixels wide: of a flag that the cursor stands on something is left to be seen.
+        pen.fill(Area { x: at - 1.0, y: 4.0, width: 2.0, height: plot.bottom() - 4.0 }, palette.oom.at(0.85));
+        let tip = if flies_left(at, plot) { at - 9.0 } else { at + 9.0 };
+        pen.polygon(&[(at, 3.0), (tip, 6.5), (at, 10.0)], palette.oom.into());
         match groups.last_mut() {
             Some((first, count, bytes)) if at - *first < LABEL_ROOM => {
                 *count += 1;
@@ -203,15 +205,26 @@ fn flags(pen: &mut dyn Pen, frame: &Frame, ooms: &[Oom], palette: &Palette) {
             n => [&n.to_string(), " × out of memory, ", &size].concat(),
         };
         let width = pen.text_width(&text, Type::Strong);
-        let room_right = groups.get(i + 1).map_or(plot.right() + RIGHT, |next| next.0) - (at + 12.0);
+        let room_right = groups.get(i + 1).map_or(plot.right(), |next| next.0) - (at + 12.0);
         let room_left =
-            at - 6.0 - i.checked_sub(1).and_then(|before| groups.get(before)).map_or(plot.x, |b| b.0 + 12.0);
-        if width <= room_right {
+            at - 14.0 - i.checked_sub(1).and_then(|before| groups.get(before)).map_or(plot.x, |b| b.0 + 12.0);
+        if width <= room_right && !flies_left(*at, plot) {
             pen.text(&text, (at + 12.0, 7.0), Align::Start, Type::Strong, palette.oom.into());
         } else if width <= room_left {
-            pen.text(&text, (at - 5.0, 7.0), Align::End, Type::Strong, palette.oom.into());
+            pen.text(
+                &text,
+                (at - if flies_left(*at, plot) { 13.0 } else { 5.0 }, 7.0),
+                Align::End,
+                Type::Strong,
+                palette.oom.into(),
+            );
         }
     }
+}
+
+/// Whether a flag flies to the left, as there is no room to its right.
+fn flies_left(at: f64, plot: Area) -> bool {
+    at + 9.0 > plot.right()
 }
 
 /// Flags closer than this share a label.
@@ -222,8 +235,23 @@ pub fn flag_at(ooms: &[Oom], x: Scale, plot: Area, point: (f64, f64)) -> Option<
     if point.1 > plot.y {
         return None;
     }
-    let hit = |oom: &&Oom| (-3.0..=12.0).contains(&(point.0 - x.pixel(oom.x)));
+    let hit = |oom: &&Oom| {
+        let at = x.pixel(oom.x);
+        let away = if flies_left(at, plot) { at - point.0 } else { point.0 - at };
+        (-3.0..=12.0).contains(&away)
+    };
     ooms.iter().rev().find(hit)
+}
+
+/// Which annotated span is at a point of their strip.
+pub fn annotation_at(spans: &[(Window, String)], x: Scale, plot: Area, point: (f64, f64)) -> Option<usize> {
+    if point.1 < plot.y - STRIP || point.1 >= plot.y || point.0 < plot.x || point.0 > plot.right() {
+        return None;
+    }
+    let at = x.value(point.0);
+    // A span thinner than a pixel can't be met exactly.
+    let slack = x.unit().abs();
+    spans.iter().rposition(|(span, _)| span.start - slack <= at && at <= span.end.max(span.start + slack))
 }
 
 #[cfg(test)]
@@ -289,7 +317,7 @@ mod tests {
         let red = Palette::dark().oom.css();
         let order: Vec<usize> = [
             "peak 3.00 GiB",
-            &format!("vertical 218 from 4 to 220 {red}"),
+            &format!("fill 217,4 2x216 {red}"),
             "2 × out of memory",
             "fill 118,218 50x2",
             "vertical 268 from 12 to 224",
@@ -299,7 +327,7 @@ mod tests {
         .collect();
         assert!(order.is_sorted(), "{order:?}");
         assert_eq!(log.iter().filter(|line| line.contains("out of memory")).count(), 2);
-        assert_eq!(log.iter().filter(|line| line.starts_with("vertical") && line.ends_with(&red)).count(), 3);
+        assert_eq!(log.iter().filter(|line| line.starts_with("fill") && line.ends_with(&red)).count(), 3);
     }
 
     #[test]
@@ -314,12 +342,26 @@ mod tests {
     }
 
     #[test]
+    fn annotations_can_be_pointed_at() {
+        let span = |start, end| (Window { start, end }, String::new());
+        let spans = [span(0.0, 300.0), span(310.0, 310.0)];
+        let (frame, plot) = (frame(), plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, true));
+        let at = |x, y| annotation_at(&spans, frame.x(), plot, (x, y));
+        assert_eq!(at(plot.x + 50.0, plot.y - 5.0), Some(0));
+        assert_eq!(at(plot.x + 155.0, plot.y - 5.0), Some(1));
+        assert_eq!(at(plot.x + 200.0, plot.y - 5.0), None);
+        assert_eq!(at(plot.x + 50.0, plot.y + 5.0), None);
+    }
+
+    #[test]
     fn flags_can_be_hit() {
         let ooms = [Oom { x: 100.0, position: 7, bytes: 1 }];
         let frame = frame();
         let hit = |x, y| flag_at(&ooms, frame.x(), frame.plot, (x, y)).map(|oom| oom.position);
         assert_eq!(hit(120.0, 6.0), Some(7));
         assert_eq!(hit(120.0, 60.0), None);
+        let last = [Oom { x: 1000.0, position: 9, bytes: 1 }];
+        assert!(flag_at(&last, frame.x(), frame.plot, (frame.plot.right() - 8.0, 6.0)).is_some());
         assert_eq!(hit(200.0, 6.0), None);
     }
 }

@@ -20,7 +20,7 @@ use yew::prelude::*;
 
 use self::gesture::{Frame, Gesture};
 use self::hand::{Hand, use_listeners};
-use self::hover::Hover;
+use self::hover::{Hover, Thing};
 pub use self::legend::PeakLegend;
 use self::marked::use_marks;
 use self::picture::{Scene, TimelinePicture};
@@ -117,6 +117,10 @@ pub fn Timeline() -> Html {
         _ => None,
     };
     let class = hovered.and_then(|hover| timeline.and_then(|timeline| class_of(timeline, hover.thing)));
+    let annotation = match hovered.map(|hover| hover.thing) {
+        Some(Thing::Annotation(i)) => marks.annotations.get(i as usize).map(|(_, name)| name.clone()),
+        _ => None,
+    };
     let on_fit = {
         let (fits_requested, last_fit) = (fits_requested.clone(), last_fit.clone());
         Callback::from(move |requested| {
@@ -140,7 +144,7 @@ pub fn Timeline() -> Html {
                     <p class="canvas-empty">{ "This device has no trace: history was not recorded. The segments at the end are there, under Segments." }</p>
                 }
                 <div ref={tooltip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
-                    <Tooltip hover={*hovered} {class} />
+                    <Tooltip hover={*hovered} {class} {annotation} />
                 </div>
             </div>
         </section>

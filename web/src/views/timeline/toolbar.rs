@@ -41,9 +41,12 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                 }
                 { choice("axis-event", "Events", "The x axis counts events", axis == Axis::Event, sends(&model, || Action::SetAxis(Axis::Event))) }
             </div>
-            <div class="choices" role="group" aria-label="The height fits">
-                { choice("fit-reserved", "Reserved", "The height fits what is reserved", reserved, fit(false)) }
-                { choice("fit-requested", "Requested", "The height fits what is requested", requested, fit(true)) }
+            <div class="toolbar-field">
+                <span>{ "Fit to" }</span>
+                <div class="choices" role="group" aria-label="The height fits">
+                    { choice("fit-reserved", "reserved", "The height fits what is reserved", reserved, fit(false)) }
+                    { choice("fit-requested", "requested", "The height fits what is requested", requested, fit(true)) }
+                </div>
             </div>
             <button type="button" class="toolbar-button" disabled={is_whole} title="Show the whole trace at its full height"
                 onclick={sends(&model, || Action::FitAll)} data-testid="timeline-fit">

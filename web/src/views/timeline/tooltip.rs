@@ -1,16 +1,15 @@
 //! The few lines beside the pointer that say what is under it.
 
-use std::rc::Rc;
-
-use shared::query::{Answer, Class, Paint, Query, Timeline};
-use shared::units::Bytes;
+use shared::query::{AllocationDetail, Answer, Class, Paint, Query, Timeline};
+use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::hover::{self, Hover, Thing};
-use crate::model::use_answer;
+use crate::model::{use_answer, use_model};
 use crate::views::controls::site_line;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
+use crate::widgets::format::{counted, seconds};
 
 /// Properties of [`Tooltip`].
 #[derive(Properties, PartialEq)]
@@ -19,6 +18,8 @@ pub struct TooltipProps {
     pub hover: Option<Hover>,
     /// Its class, where it is one.
     pub class: Option<Class>,
+    /// The annotation's name, where it is one.
+    pub annotation: Option<String>,
 }
 
 /// The class of a thing, where an answer knows it.
@@ -39,13 +40,16 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
     };
     let detail = use_answer(id.map(|id| Query::Allocation { id }));
     let palette = use_palette();
+    let state = use_answer(props.hover.map(|hover| Query::State { position: hover.position }));
+    let has_times = use_model().device().is_some_and(|device| device.has_times);
     let Some(hover) = props.hover else { return html! {} };
-    let (title, paint) = title(hover.thing, props.class.as_ref(), detail.as_ref());
-    let bytes = match hover.thing {
-        // The height on the screen may be cut off by the window; what was asked for is known exactly.
-        Thing::Allocation(id) => requested(id, detail.as_ref()).unwrap_or(hover.bytes),
-        _ => hover.bytes,
-    };
+    if matches!(hover.thing, Thing::Annotation(_)) {
+        return html! { <div class="canvas-tip-title">{ props.annotation.clone() }</div> };
+    }
+    let found = id.and_then(|id| allocation(id, detail.as_deref()));
+    let (title, paint) = title(hover.thing, props.class.as_ref(), found);
+    // The height on the screen may be cut off by the window; what was asked for is known exactly.
+    let bytes = found.map_or(hover.bytes, |detail| detail.requested);
     html! {
         <>
             <div class="canvas-tip-title">
@@ -58,13 +62,14 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
                 if hover.thing != Thing::Free {
                     { fact("this", bytes) }
                 }
-                { fact("requested in all", hover.requested) }
-                { fact("active", hover.active) }
+                { fact(if hover.is_filtered { "passes the filter" } else { "requested in all" }, hover.requested) }
+                { fact(if hover.is_filtered { "active in all" } else { "active" }, hover.active) }
                 { fact("reserved", hover.reserved) }
             </dl>
-            if let Some(name) = second_line(hover.thing, detail.as_ref()) {
-                <div class="canvas-tip-more">{ name }</div>
+            if let Some(detail) = found {
+                <div class="canvas-tip-more">{ &detail.name }{ " · " }{ lived(detail, has_times) }</div>
             }
+            <div class="canvas-tip-more">{ moment(hover.position, state.as_deref().filter(|_| has_times)) }</div>
         </>
     }
 }
@@ -73,21 +78,49 @@ fn fact(name: &'static str, bytes: u64) -> Html {
     html! { <><dt>{ name }</dt><dd>{ Bytes(bytes).to_string() }</dd></> }
 }
 
-fn allocation(id: u32, answer: Option<&Rc<Answer>>) -> Option<&shared::query::AllocationDetail> {
-    match answer.map(Rc::as_ref) {
+fn allocation(id: u32, answer: Option<&Answer>) -> Option<&AllocationDetail> {
+    match answer {
         Some(Answer::Allocation(detail)) if detail.id == id => Some(detail),
         _ => None,
     }
 }
 
-fn requested(id: u32, answer: Option<&Rc<Answer>>) -> Option<u64> {
-    allocation(id, answer).map(|detail| detail.requested)
+/// How long an allocation was there.
+fn lived(detail: &AllocationDetail, has_times: bool) -> String {
+    let ends = match (detail.allocated_at, detail.free_completed_at) {
+        (Some(from), Some(to)) if !has_times => {
+            return ["lived ", &counted(to.saturating_sub(from).into(), "event")].concat();
+        }
+        (Some(_), Some(_)) => "",
+        (Some(_), None) => " to the trace's end",
+        (None, Some(_)) => " from before the trace",
+        (None, None) => " all of the trace",
+    };
+    if has_times {
+        let us = (detail.end_us - detail.start_us).round() as i64;
+        ["lived ", &Micros(us).to_string(), if ends.is_empty() { "" } else { "," }, ends].concat()
+    } else {
+        ["lived", ends].concat()
+    }
 }
 
-fn title(thing: Thing, class: Option<&Class>, answer: Option<&Rc<Answer>>) -> (String, Option<Paint>) {
+/// The moment that a column stands for: its event, and its time as soon as that is known.
+fn moment(position: u32, state: Option<&Answer>) -> String {
+    let mut text = ["event ", &Count(position.into()).to_string()].concat();
+    if let Some(Answer::State(state)) = state
+        && state.position == position
+    {
+        text.push_str(" · ");
+        text.push_str(&seconds(state.time_us));
+        text.push_str(" s");
+    }
+    text
+}
+
+fn title(thing: Thing, class: Option<&Class>, found: Option<&AllocationDetail>) -> (String, Option<Paint>) {
     match thing {
         Thing::Class(_) => class.map_or((String::new(), None), |class| (class.label.clone(), Some(class.paint))),
-        Thing::Allocation(id) => match allocation(id, answer) {
+        Thing::Allocation(_) => match found {
             Some(detail) => (site_line(&detail.alloc_stack), Some(detail.paint)),
             None => ("allocation".to_owned(), None),
         },
@@ -97,13 +130,25 @@ fn title(thing: Thing, class: Option<&Class>, answer: Option<&Rc<Answer>>) -> (S
         }
         Thing::Rest => ("lost to rounding".to_owned(), Some(Paint::ROUNDING)),
         Thing::Cached => ("cached: reserved, in no active block".to_owned(), Some(Paint::CACHED)),
-        Thing::Free => ("not reserved".to_owned(), None),
+        Thing::HeldBack => ("filtered out".to_owned(), None),
+        Thing::Free | Thing::Annotation(_) => ("not reserved".to_owned(), None),
     }
 }
 
-fn second_line(thing: Thing, answer: Option<&Rc<Answer>>) -> Option<String> {
-    match thing {
-        Thing::Allocation(id) => allocation(id, answer).map(|detail| detail.name.clone()),
-        _ => None,
+#[cfg(test)]
+mod tests {
+    use shared::query::{StateAt, Totals};
+
+    use super::*;
+
+    #[test]
+    fn a_column_is_an_event_and_a_time() {
+        let state = |position| {
+            let totals = Totals::default();
+            Answer::State(StateAt { position, time_us: 1_500_000.0, wall_us: 0, totals, event: None })
+        };
+        assert_eq!(moment(48_113, None), "event 48,113");
+        assert_eq!(moment(48_113, Some(&state(48_113))), "event 48,113 · 1.500000 s");
+        assert_eq!(moment(48_113, Some(&state(7))), "event 48,113");
     }
 }
