@@ -4,10 +4,10 @@ import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { addressSays, at, goTo, movesFrom, number, openSample, pointUntil, press, standsAt, text, until } from './workbench.mjs';
 
-/** What the line above the map says: segments, blocks, cached bytes and the largest gap, as they are written. */
+/** What the line above the map says: the largest gap, cached bytes, segments and blocks, as they are written. */
 async function note(page) {
-  const said = /^([\d,]+) segments? · ([\d,]+) blocks? · (.+) cached · largest gap (.+)$/.exec(await text(page, 'segments-note'));
-  return said && { segments: number(said[1]), blocks: number(said[2]), cached: said[3], largest: said[4] };
+  const said = /^largest gap (.+) · (.+) cached · ([\d,]+) segments? · ([\d,]+) blocks?$/.exec(await text(page, 'segments-note'));
+  return said && { segments: number(said[3]), blocks: number(said[4]), cached: said[2], largest: said[1] };
 }
 
 /** Waits until the line above the map and the status line tell the same of a position. */
