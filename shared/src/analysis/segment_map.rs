@@ -4,9 +4,12 @@
 //! packed, each begins a row of its own, is as long as a row, and takes more rows when it is magnified.
 
 use crate::query::{SegmentLayout, Window};
+use crate::replay::Range;
 
 /// Pixels between two segments that lie side by side.
 const SPACE: f64 = 2.0;
+/// Pixels for address space without memory between two mapped ranges: it has no scale, or it would be all there is.
+const UNMAPPED: f64 = 12.0;
 /// The least width of a segment: what is drawn narrower can't be seen.
 const LEAST: f64 = 2.0;
 /// The largest magnification. Beyond it single-precision pixels grow coarse.
@@ -36,6 +39,8 @@ pub struct SegmentMap {
     row_width: f64,
     /// By segment: where it begins and ends on the line.
     places: Vec<(f64, f64)>,
+    /// By segment: whether unmapped address space lies before it.
+    after_unmapped: Vec<bool>,
 }
 
 /// A part of a segment that lies in one row: pixels of the whole layout.
@@ -51,8 +56,36 @@ impl SegmentMap {
     /// Width of the column of labels in the packed layout, in pixels.
     pub const LABEL_WIDTH: f64 = 148.0;
 
+    /// Lays out what is reserved for a view of `width` by `height` pixels.
+    pub fn of(layout: SegmentLayout, ranges: &[Range], width: f32, height: f64, zoom: f32) -> Self {
+        let sizes: Vec<u64> = ranges.iter().map(|range| range.size).collect();
+        let mut map =
+            Self { after_unmapped: vec![false; sizes.len()], ..Self::new(layout, &sizes, width, height, zoom) };
+        if layout == SegmentLayout::ToScale {
+            for (i, pair) in ranges.windows(2).enumerate() {
+                map.after_unmapped[i + 1] = pair[0].is_expandable
+                    && pair[1].is_expandable
+                    && (pair[0].stream, pair[0].pool, pair[0].is_small)
+                        == (pair[1].stream, pair[1].pool, pair[1].is_small)
+                    && pair[0].end() < pair[1].address.0;
+            }
+            let mut moved = 0.0;
+            for (place, is_after) in map.places.iter_mut().zip(&map.after_unmapped) {
+                moved += if *is_after { UNMAPPED + SPACE } else { 0.0 };
+                *place = (place.0 + moved, place.1 + moved);
+            }
+        }
+        map
+    }
+
+    /// The stretch of the line for the unmapped address space before segment `i`, if there is some.
+    pub fn unmapped_before(&self, i: usize) -> Option<(f64, f64)> {
+        let is_there = self.after_unmapped.get(i).copied().unwrap_or(false);
+        is_there.then(|| (self.place(i).0 - SPACE - UNMAPPED, self.place(i).0 - SPACE))
+    }
+
     /// Lays out segments of these sizes for a view of `width` by `height` pixels.
-    pub fn new(layout: SegmentLayout, sizes: &[u64], width: f32, height: f64, zoom: f32) -> Self {
+    fn new(layout: SegmentLayout, sizes: &[u64], width: f32, height: f64, zoom: f32) -> Self {
         let rows = match layout {
             SegmentLayout::ToScale => Rows::TO_SCALE,
             SegmentLayout::Packed => Rows::PACKED,
@@ -71,7 +104,7 @@ impl SegmentMap {
                 (0..sizes.len()).map(|i| (i as f64 * step, i as f64 * step + length)).collect()
             }
         };
-        Self { rows, row_width, places }
+        Self { rows, row_width, places, after_unmapped: Vec::new() }
     }
 
     /// Height of the whole layout in pixels.
@@ -174,6 +207,29 @@ mod tests {
         assert_eq!(map.height(), 44.0);
         let twice = SegmentMap::new(SegmentLayout::Packed, &[5, 1000], 648.0, 100.0, 2.0);
         assert_eq!(twice.height(), 92.0);
+    }
+
+    #[test]
+    fn address_space_without_memory_is_told_apart() {
+        let range = |address: u64, is_expandable| Range {
+            address: crate::units::Address(address << 20),
+            size: 20 << 20,
+            stream: crate::units::Stream(0),
+            pool: crate::units::PoolId::default(),
+            is_small: false,
+            is_expandable,
+            since: 0,
+            stack: crate::frames::StackId(0),
+        };
+        let ranges = [range(0, true), range(60, true), range(80, false), range(200, false)];
+        let map = SegmentMap::of(SegmentLayout::ToScale, &ranges, 500.0, 100.0, 1.0);
+        let unmapped: Vec<bool> = (0..4).map(|i| map.unmapped_before(i).is_some()).collect();
+        assert_eq!(unmapped, [false, true, false, false]);
+        let (start, end) = map.unmapped_before(1).unwrap();
+        assert!(map.place(0).1 < start && end < map.place(1).0 && end - start == UNMAPPED);
+        assert_eq!(map.place(2).0 - map.place(1).1, SPACE);
+        let packed = SegmentMap::of(SegmentLayout::Packed, &ranges, 500.0, 100.0, 1.0);
+        assert!((0..4).all(|i| packed.unmapped_before(i).is_none()));
     }
 
     #[test]

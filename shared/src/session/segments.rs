@@ -6,7 +6,7 @@ use super::Caches;
 use super::context::Context;
 use crate::analysis::segment_map::SegmentMap;
 use crate::analysis::segment_quads::{draw_outline, draw_segment, segment_row};
-use crate::query::{Answer, ColorBy, Label, Quads, SegmentDetail, SegmentLayout, Segments, SegmentsQuery};
+use crate::query::{Answer, ColorBy, Label, Paint, Quads, SegmentDetail, SegmentLayout, Segments, SegmentsQuery};
 use crate::units::{Address, Bytes};
 
 /// Pixels between a label's text and what is beside it.
@@ -22,8 +22,7 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
         (Err(sentence), _) | (_, Err(sentence)) => return Answer::Refused(sentence),
     };
     let state = caches.states.at(context.replay, query.position);
-    let sizes: Vec<u64> = state.ranges.iter().map(|range| range.size).collect();
-    let map = SegmentMap::new(query.layout, &sizes, query.width, f64::from(query.height), query.zoom);
+    let map = SegmentMap::of(query.layout, &state.ranges, query.width, f64::from(query.height), query.zoom);
     let clip = map.visible(query.visible);
     let painter = context.painter(query.color_by);
     let mut answer = Segments {
@@ -42,6 +41,11 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
         }
         let id = answer.segments.len() as u32;
         answer.segments.push(segment_row(&state, i, range, &painter));
+        if let Some((from, to)) = map.unmapped_before(i) {
+            for part in map.parts(from.max(clip.0), to.min(clip.1)) {
+                answer.blocks.push(part.x, part.y, Paint::UNMAPPED, Quads::NONE);
+            }
+        }
         draw_segment(&mut answer.blocks, &map, clip, &state, i, &painter, highlight.as_deref());
         draw_outline(&mut answer.outlines, &map, clip, i, range, id);
         if let (SegmentLayout::Packed, Some(first)) = (query.layout, map.parts(start, end).next()) {

@@ -151,8 +151,13 @@ fn toolbar(model: &ModelHandle, by_state: &UseStateHandle<bool>, map: Option<&Se
 
 /// What the colours of states mean.
 fn key() -> Html {
-    const STATES: [(&str, &str); 4] =
-        [("allocated", "allocated"), ("pending", "waiting"), ("cached", "cached"), ("rounding", "rounding")];
+    const STATES: [(&str, &str); 5] = [
+        ("allocated", "allocated"),
+        ("pending", "waiting"),
+        ("cached", "cached"),
+        ("rounding", "rounding"),
+        ("unmapped", "unmapped"),
+    ];
     html! {
         <span class="state-key">
             { for STATES.iter().map(|(class, name)| html! {

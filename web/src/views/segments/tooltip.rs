@@ -55,6 +55,7 @@ fn fact(name: &'static str, value: String) -> Html {
 
 fn title(paint: Paint, allocation: Option<u32>, detail: Option<&AllocationDetail>) -> String {
     match (paint.base(), detail) {
+        (Paint::UNMAPPED, _) => "Unmapped: address space without memory, not to scale".to_owned(),
         (Paint::CACHED, _) => "Gap: cached, free to be used again".to_owned(),
         (Paint::PENDING, Some(detail)) => ["Freed, waiting for a stream: ", &site_line(&detail.alloc_stack)].concat(),
         (Paint::ROUNDING, Some(detail)) => ["Lost to rounding: ", &site_line(&detail.alloc_stack)].concat(),
