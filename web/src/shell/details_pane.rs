@@ -35,9 +35,17 @@ fn page() -> f64 {
     window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or(VIEW_LEAST + WIDTH)
 }
 
+/// Properties of [`DetailsPane`].
+#[derive(PartialEq, Properties)]
+pub struct DetailsPaneProps {
+    /// Whether its content is drawn too, not only its place.
+    pub is_filled: bool,
+}
+
 /// The pane and the line that it is dragged by.
 #[component]
-pub fn DetailsPane() -> Html {
+pub fn DetailsPane(props: &DetailsPaneProps) -> Html {
+    let is_filled = props.is_filled;
     let model = use_model();
     let node = use_node_ref();
     let width = use_state_eq(|| first_width(page()));
@@ -85,7 +93,11 @@ pub fn DetailsPane() -> Html {
             <div class="splitter" role="separator" aria-orientation="vertical" aria-label="Width of the details"
                 aria-valuenow={width.round().to_string()} aria-valuemin={LEAST.to_string()} tabindex="0"
                 {onpointerdown} {onpointermove} {onkeydown} {ondblclick} data-testid="details-splitter" />
-            <aside class="details-pane" ref={node} aria-label="Details" data-testid="details-pane"><Details /></aside>
+            <aside class="details-pane" ref={node} aria-label="Details" data-testid="details-pane">
+                if is_filled {
+                    <Details />
+                }
+            </aside>
         </>
     }
 }

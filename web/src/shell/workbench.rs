@@ -30,6 +30,13 @@ pub fn Workbench() -> Html {
             }
         });
     }
+    // What is beside the picture comes a moment after it: all of it at once is a long task for a browser that has run
+    // none of this before.
+    let is_settled = use_state_eq(|| false);
+    {
+        let is_settled = is_settled.setter();
+        use_effect_with((), move |()| after_next_frame(move || is_settled.set(true)));
+    }
     let view = match tab {
         Tab::Timeline => html! { <Timeline /> },
         Tab::Segments => html! { <Segments /> },
@@ -48,10 +55,12 @@ pub fn Workbench() -> Html {
                 <div id={PANEL_ID} class="view-pane" role="tabpanel" aria-labelledby={format!("tab-{}", tab.name())}>
                     { view }
                 </div>
-                <DetailsPane />
+                <DetailsPane is_filled={*is_settled} />
             </div>
             <Status />
-            <TextTwin />
+            if *is_settled {
+                <TextTwin />
+            }
         </main>
     }
 }

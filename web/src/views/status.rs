@@ -14,7 +14,8 @@ pub fn Status() -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::State { position: model.view.cursor }));
     let Some(device) = model.device() else { return html! {} };
-    let Some(Answer::State(state)) = answer.as_deref() else { return html! {} };
+    // The line keeps its place: what lies above it must not be laid out twice.
+    let Some(Answer::State(state)) = answer.as_deref() else { return html! { <div class="status" /> } };
     html! {
         <div class="status" data-testid="status" data-position={state.position.to_string()}>
             if device.has_times {
