@@ -59,23 +59,20 @@ impl SegmentMap {
     /// Lays out what is reserved for a view of `width` by `height` pixels.
     pub fn of(layout: SegmentLayout, ranges: &[Range], width: f32, height: f64, zoom: f32) -> Self {
         let sizes: Vec<u64> = ranges.iter().map(|range| range.size).collect();
-        let mut map =
-            Self { after_unmapped: vec![false; sizes.len()], ..Self::new(layout, &sizes, width, height, zoom) };
+        let mut after_unmapped = vec![false; sizes.len()];
         if layout == SegmentLayout::ToScale {
-            for (i, pair) in ranges.windows(2).enumerate() {
-                map.after_unmapped[i + 1] = pair[0].is_expandable
-                    && pair[1].is_expandable
-                    && (pair[0].stream, pair[0].pool, pair[0].is_small)
-                        == (pair[1].stream, pair[1].pool, pair[1].is_small)
-                    && pair[0].end() < pair[1].address.0;
-            }
-            let mut moved = 0.0;
-            for (place, is_after) in map.places.iter_mut().zip(&map.after_unmapped) {
-                moved += if *is_after { UNMAPPED + SPACE } else { 0.0 };
-                *place = (place.0 + moved, place.1 + moved);
+            for (is_after, pair) in after_unmapped.iter_mut().skip(1).zip(ranges.windows(2)) {
+                *is_after = is_apart(&pair[0], &pair[1]);
             }
         }
-        map
+        let between = after_unmapped.iter().filter(|is_after| **is_after).count() as f64 * (UNMAPPED + SPACE);
+        let mut map = Self::new(layout, &sizes, (width, height), zoom, between);
+        let mut moved = 0.0;
+        for (place, is_after) in map.places.iter_mut().zip(&after_unmapped) {
+            moved += if *is_after { UNMAPPED + SPACE } else { 0.0 };
+            *place = (place.0 + moved, place.1 + moved);
+        }
+        Self { after_unmapped, ..map }
     }
 
     /// The stretch of the line for the unmapped address space before segment `i`, if there is some.
@@ -84,8 +81,8 @@ impl SegmentMap {
         is_there.then(|| (self.place(i).0 - SPACE - UNMAPPED, self.place(i).0 - SPACE))
     }
 
-    /// Lays out segments of these sizes for a view of `width` by `height` pixels.
-    fn new(layout: SegmentLayout, sizes: &[u64], width: f32, height: f64, zoom: f32) -> Self {
+    /// Lays out segments of these sizes for a view of some width and height; `between` pixels are for other things.
+    fn new(layout: SegmentLayout, sizes: &[u64], (width, height): (f32, f64), zoom: f32, between: f64) -> Self {
         let rows = match layout {
             SegmentLayout::ToScale => Rows::TO_SCALE,
             SegmentLayout::Packed => Rows::PACKED,
@@ -95,7 +92,8 @@ impl SegmentMap {
         let zoom = f64::from(zoom.max(1.0)).clamp(1.0, MOST_ZOOM);
         let places = match layout {
             SegmentLayout::ToScale => {
-                let per_byte = pixels_per_byte(sizes, row_width, height.max(0.0).clamp(0.0, MOST_PIXELS), rows) * zoom;
+                let height = height.max(0.0).clamp(0.0, MOST_PIXELS);
+                let per_byte = pixels_per_byte(sizes, row_width, height, rows, between) * zoom;
                 side_by_side(sizes, per_byte)
             }
             SegmentLayout::Packed => {
@@ -149,13 +147,19 @@ impl SegmentMap {
     }
 }
 
+/// Whether two ranges are parts of what may be one expandable segment, with nothing mapped between them.
+fn is_apart(range: &Range, next: &Range) -> bool {
+    let kind = |r: &Range| (r.stream, r.pool, r.is_small);
+    range.is_expandable && next.is_expandable && kind(range) == kind(next) && range.end() < next.address.0
+}
+
 /// The scale at which all segments fit the view, or nearly: when there are so many that even their least widths don't
 /// fit, half of the view is left to be true to scale.
-fn pixels_per_byte(sizes: &[u64], row_width: f64, height: f64, rows: Rows) -> f64 {
+fn pixels_per_byte(sizes: &[u64], row_width: f64, height: f64, rows: Rows, between: f64) -> f64 {
     let reserved: f64 = sizes.iter().map(|&size| size as f64).sum();
     let rows_in_view = ((height + rows.pitch - rows.height) / rows.pitch).floor().max(1.0);
     let room = rows_in_view * row_width;
-    let for_bytes = (room - sizes.len() as f64 * (SPACE + LEAST)).max(room / 2.0);
+    let for_bytes = (room - between - sizes.len() as f64 * (SPACE + LEAST)).max(room / 2.0);
     if reserved > 0.0 { for_bytes / reserved } else { 0.0 }
 }
 
@@ -178,18 +182,18 @@ mod tests {
     #[test]
     fn to_scale_is_one_scale_and_fits_the_view() {
         let sizes = [20 << 20, 2 << 20, 200 << 20, 2 << 20];
-        let map = SegmentMap::new(SegmentLayout::ToScale, &sizes, 500.0, 100.0, 1.0);
+        let map = SegmentMap::new(SegmentLayout::ToScale, &sizes, (500.0, 100.0), 1.0, 0.0);
         let width = |i| map.place(i).1 - map.place(i).0;
         assert!((width(0) / width(1) - 10.0).abs() < 1e-9);
         assert!((width(2) / width(0) - 10.0).abs() < 1e-9);
         assert!(map.height() <= 100.0, "{}", map.height());
-        let zoomed = SegmentMap::new(SegmentLayout::ToScale, &sizes, 500.0, 100.0, 3.0);
+        let zoomed = SegmentMap::new(SegmentLayout::ToScale, &sizes, (500.0, 100.0), 3.0, 0.0);
         assert!((zoomed.place(2).1 - zoomed.place(2).0 - 3.0 * width(2)).abs() < 1e-6);
     }
 
     #[test]
     fn a_long_segment_goes_on_in_the_next_row() {
-        let map = SegmentMap::new(SegmentLayout::ToScale, &[1 << 30], 100.0, 78.0, 1.0);
+        let map = SegmentMap::new(SegmentLayout::ToScale, &[1 << 30], (100.0, 78.0), 1.0, 0.0);
         let (start, end) = map.place(0);
         let parts: Vec<Part> = map.parts(start, end).collect();
         assert_eq!(parts.len(), 3, "three rows of 28 px fit into 78 px");
@@ -200,12 +204,12 @@ mod tests {
 
     #[test]
     fn packed_gives_each_segment_its_rows() {
-        let map = SegmentMap::new(SegmentLayout::Packed, &[5, 1000], 648.0, 100.0, 1.0);
+        let map = SegmentMap::new(SegmentLayout::Packed, &[5, 1000], (648.0, 100.0), 1.0, 0.0);
         let rows: Vec<Vec<Part>> = (0..2).map(|i| map.parts(map.place(i).0, map.place(i).1).collect()).collect();
         assert_eq!(rows[0], [Part { x: (148.0, 648.0), y: (0.0, 20.0) }]);
         assert_eq!(rows[1], [Part { x: (148.0, 648.0), y: (24.0, 44.0) }]);
         assert_eq!(map.height(), 44.0);
-        let twice = SegmentMap::new(SegmentLayout::Packed, &[5, 1000], 648.0, 100.0, 2.0);
+        let twice = SegmentMap::new(SegmentLayout::Packed, &[5, 1000], (648.0, 100.0), 2.0, 0.0);
         assert_eq!(twice.height(), 92.0);
     }
 
@@ -236,10 +240,10 @@ mod tests {
     fn odd_views_are_laid_out_too() {
         for (width, height, zoom) in [(0.0, 0.0, 0.0), (f32::NAN, f64::NAN, f32::NAN), (-5.0, -5.0, -5.0)] {
             for layout in [SegmentLayout::ToScale, SegmentLayout::Packed] {
-                let map = SegmentMap::new(layout, &[0, u64::MAX], width, height, zoom);
+                let map = SegmentMap::new(layout, &[0, u64::MAX], (width, height), zoom, 0.0);
                 assert!(map.height().is_finite() && map.height() > 0.0);
             }
         }
-        assert_eq!(SegmentMap::new(SegmentLayout::ToScale, &[], 100.0, 100.0, 1.0).height(), 0.0);
+        assert_eq!(SegmentMap::new(SegmentLayout::ToScale, &[], (100.0, 100.0), 1.0, 0.0).height(), 0.0);
     }
 }
