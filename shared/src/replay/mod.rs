@@ -24,7 +24,7 @@ pub use state::{Gap, State};
 use crate::event::Action;
 use crate::query::Totals;
 use crate::trace::{Column, DeviceTrace, Settings, Tag, Tags};
-use crate::units::{Address, PoolId};
+use crate::units::PoolId;
 
 /// Where a trace and its own segments disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,12 +130,6 @@ impl Replay {
     /// Numbers of the active allocations at a position, rising.
     pub fn active_at(&self, position: u32) -> Vec<u32> {
         self.checkpoints.active_at(&self.allocations, position)
-    }
-
-    /// The range that holds an address at a position.
-    pub fn range_at(&self, position: u32, address: Address) -> Option<Range> {
-        let ranges = self.segments.at(position);
-        ranges.find(address.0).map(|i| ranges.as_slice()[i])
     }
 
     /// The pool of an allocation.
