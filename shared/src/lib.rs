@@ -12,6 +12,7 @@
 //! - *position* `p` of a trace of `n` events: the state after its first `p` events; `0` is the start, `n` the end.
 #![forbid(unsafe_code)]
 
+pub mod allocator;
 pub mod analysis;
 pub mod event;
 pub mod finding;
