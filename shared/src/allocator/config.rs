@@ -52,3 +52,49 @@ impl Default for AllocatorConfig {
         }
     }
 }
+
+/// shim
+#[derive(Debug, serde::Serialize)]
+#[serde(untagged)]
+pub enum Setting {
+    /// s
+    Str(String),
+    /// i
+    Int(i64),
+    /// f
+    Float(f64),
+    /// b
+    Bool(bool),
+    /// d
+    Dict(std::collections::BTreeMap<String, u64>),
+}
+impl AllocatorConfig {
+    /// shim
+    pub fn from_conf(conf: &str, profile: &'static super::Profile) -> Result<Self, super::ConfigError> {
+        let mut config = Self::default();
+        super::parse(conf, profile, &mut config)?;
+        Ok(config)
+    }
+    /// shim
+    pub fn written(&self, profile: &super::Profile) -> Vec<(&'static str, Setting)> {
+        let mut list = vec![
+            ("PYTORCH_CUDA_ALLOC_CONF", Setting::Str(self.conf.clone())),
+            ("max_split_size", Setting::Int(self.max_split_size as i64)),
+            ("garbage_collection_threshold", Setting::Float(self.garbage_collection_threshold)),
+            ("expandable_segments", Setting::Bool(self.expandable_segments)),
+            ("pinned_num_register_threads", Setting::Int(1)),
+            ("release_lock_on_cudamalloc", Setting::Bool(self.release_lock_on_cudamalloc)),
+            ("pinned_use_cuda_host_register", Setting::Bool(false)),
+        ];
+        if profile.torch != "2.6" {
+            list.push(("graph_capture_record_stream_reuse", Setting::Bool(self.graph_capture_record_stream_reuse)));
+        }
+        if profile.torch == "2.15" {
+            list.push(("max_round_threshold", Setting::Int(-1)));
+            list.push(("max_cached_size", Setting::Int(-1)));
+        }
+        let d = self.roundup_power2_divisions.iter().enumerate().map(|(i, v)| ((1u64 << i).to_string(), *v)).collect();
+        list.push(("roundup_power2_divisions", Setting::Dict(d)));
+        list
+    }
+}

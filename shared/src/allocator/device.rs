@@ -17,6 +17,7 @@ use super::pool::{Pool, PrivatePool, Shelf};
 use super::profile::{Profile, TieBreak};
 use super::routes::Route;
 use super::slab::Slab;
+use super::slot_table::SlotTable;
 use super::stats::{StatArray, Stats};
 use crate::event::Action;
 use crate::frames::StackId;
@@ -60,11 +61,11 @@ pub struct DeviceAllocator<D: Driver, S> {
     /// Freed blocks that wait for a capture to end, oldest first, each with where the capture stood on its streams.
     pub(super) deferred: Vec<(u32, Vec<u64>)>,
     /// The streams that a block was used on besides its own.
-    pub(super) uses: FxHashMap<u32, Vec<Stream>>,
+    pub(super) uses: FxHashMap<u32, SlotTable<Stream>>,
     /// Those of them that were recorded while a route was open (`block_to_cudagraph_stream_uses`).
     pub(super) captured_uses: FxHashMap<u32, Vec<Stream>>,
-    /// Freed blocks that wait for events, by stream in the order of first use.
-    pub(super) waiting: Vec<Waiting<D::Event>>,
+    /// Freed blocks that wait for events, by stream.
+    pub(super) waiting: SlotTable<Waiting<D::Event>>,
     pub(super) expandable: Slab<ExpandableSegment>,
     /// Segments ever made: the next one's rank by age.
     pub(super) births: u32,
@@ -101,7 +102,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             deferred: Vec::new(),
             uses: FxHashMap::default(),
             captured_uses: FxHashMap::default(),
-            waiting: Vec::new(),
+            waiting: SlotTable::default(),
             expandable: Slab::default(),
             births: 0,
             reserved: 0,

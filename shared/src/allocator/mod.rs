@@ -26,10 +26,11 @@ pub mod rounding;
 mod routes;
 pub mod sim;
 mod slab;
+mod slot_table;
 mod state;
 mod stats;
 
-pub use config::AllocatorConfig;
+pub use config::{AllocatorConfig, Setting};
 pub use device::{DeviceAllocator, Request};
 pub use driver::{Driver, DriverError, MemoryInfo};
 pub use entry::{TraceEntry, TraceSink};

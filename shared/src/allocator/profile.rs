@@ -46,9 +46,29 @@ pub struct Profile {
     pub unknown_settings: &'static [&'static str],
     /// Whether `max_split_size_mb` must be above the large segment's size, not just reach it.
     pub max_split_above_segment: bool,
+    /// Whether `MemPool` takes `use_on_oom` and `no_split`.
+    pub pools_have_options: bool,
+    /// Whether a capture's first step is to allocate the random numbers' state.
+    pub graphs_keep_random_state: bool,
+    /// Whether entries carry what the program says of them (`_set_memory_metadata`).
+    pub tags_entries: bool,
+    /// What a size that is too large for a tensor is said to be too large for.
+    pub size_type: &'static str,
+    /// The end of an out-of-memory's first line.
+    pub advice: &'static str,
+    /// The same where segments grow already.
+    pub advice_expandable: &'static str,
     /// Whether statistics count rejected requests and the private pools' reserve.
     pub counts_rejections: bool,
 }
+
+const ADVICE_2_6: &str = "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid \
+     fragmentation.  See documentation for Memory Management  (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)";
+const ADVICE_2_11: &str = "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid \
+     fragmentation.  See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)";
+const ADVICE_2_15_EXPANDABLE: &str = "expandable_segments is enabled. If instead the process is running out of virtual address space (VSZ), expandable \
+     segments may be over-reserving VA (each segment reserves ~9/8 of device memory, times the number of streams); \
+     reduce it via PYTORCH_CUDA_ALLOC_CONF expandable_segments_reserve / expandable_segments_reserve_by_class.";
 
 /// torch 2.6.
 pub const TORCH_2_6: Profile = Profile {
@@ -60,6 +80,12 @@ pub const TORCH_2_6: Profile = Profile {
     separators: Separators::Checked,
     unknown_settings: &["large_segment_size_mb", "per_process_memory_fraction", "graph_capture_record_stream_reuse"],
     max_split_above_segment: true,
+    pools_have_options: false,
+    graphs_keep_random_state: true,
+    tags_entries: false,
+    size_type: "long",
+    advice: ADVICE_2_6,
+    advice_expandable: ADVICE_2_6,
     counts_rejections: false,
 };
 
@@ -73,6 +99,12 @@ pub const TORCH_2_11: Profile = Profile {
     separators: Separators::SteppedOver,
     unknown_settings: &[],
     max_split_above_segment: false,
+    pools_have_options: true,
+    graphs_keep_random_state: true,
+    tags_entries: true,
+    size_type: "long long",
+    advice: ADVICE_2_11,
+    advice_expandable: ADVICE_2_11,
     counts_rejections: false,
 };
 
@@ -81,6 +113,8 @@ pub const TORCH_2_15: Profile = Profile {
     torch: "2.15",
     tie_break: TieBreak::SegmentAge,
     capture_guard: CaptureGuard::Capture,
+    graphs_keep_random_state: false,
+    advice_expandable: ADVICE_2_15_EXPANDABLE,
     counts_rejections: true,
     ..TORCH_2_11
 };
@@ -88,6 +122,11 @@ pub const TORCH_2_15: Profile = Profile {
 impl Profile {
     /// All profiles, oldest first.
     pub const ALL: [&'static Self; 3] = [&TORCH_2_6, &TORCH_2_11, &TORCH_2_15];
+
+    /// The end of an out-of-memory's first line, where segments grow already or not.
+    pub fn oom_advice(&self, is_expandable: bool) -> &'static str {
+        if is_expandable { self.advice_expandable } else { self.advice }
+    }
 
     /// The profile of a release: of that very one, or of the newest that is not above it (`2.12.1` reads as 2.11).
     /// `None` for text that is no version, and for releases before the first profile.
