@@ -18,7 +18,7 @@ use super::profile::{Profile, TieBreak};
 use super::routes::Route;
 use super::slab::Slab;
 use super::slot_table::SlotTable;
-use super::stats::{StatArray, Stats};
+use super::stats::{CounterArray, Counters, Stats};
 use crate::event::Action;
 use crate::frames::StackId;
 use crate::units::{Address, PoolId, Stream};
@@ -45,9 +45,9 @@ pub struct DeviceAllocator<D: Driver, S> {
     pub(super) sink: S,
     pub(super) profile: &'static Profile,
     pub(super) config: AllocatorConfig,
-    pub(super) stats: Stats,
+    pub(super) stats: Counters,
     /// Reserved bytes of each private pool, by id.
-    pub(super) private_reserved: BTreeMap<PoolId, StatArray>,
+    pub(super) private_reserved: BTreeMap<PoolId, CounterArray>,
     /// All blocks.
     pub(super) blocks: Slab<Block>,
     /// Allocated blocks by address.
@@ -91,7 +91,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             driver,
             sink,
             profile,
-            stats: Stats { max_split_size, ..Stats::default() },
+            stats: Counters { max_split_size, ..Counters::default() },
             private_reserved: BTreeMap::new(),
             blocks: Slab::default(),
             allocated: FxHashMap::default(),
@@ -141,13 +141,14 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     /// The counters.
-    pub fn stats(&self) -> &Stats {
-        &self.stats
+    pub fn stats(&self) -> Stats {
+        self.stats.stats()
     }
 
     /// `torch.cuda.memory_stats()` as this release names it: flat names and values, sorted by name.
     pub fn memory_stats(&self) -> Vec<(String, i64)> {
-        self.stats.entries(self.profile.counts_rejections.then_some(&self.private_reserved))
+        let pools = || self.private_reserved.iter().map(|(pool, array)| (*pool, array.stats())).collect();
+        self.stats().entries(self.profile.counts_rejections.then(pools).as_ref())
     }
 
     /// Bytes taken from the driver.
@@ -184,13 +185,13 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// Peaks become what is now.
     pub fn reset_peak_stats(&mut self) {
         self.stats.reset_peak();
-        self.private_reserved.values_mut().for_each(StatArray::reset_peak);
+        self.private_reserved.values_mut().for_each(CounterArray::reset_peak);
     }
 
     /// Sums and event counts begin again.
     pub fn reset_accumulated_stats(&mut self) {
         self.stats.reset_accumulated();
-        self.private_reserved.values_mut().for_each(StatArray::reset_accumulated);
+        self.private_reserved.values_mut().for_each(CounterArray::reset_accumulated);
     }
 
     /// Bytes of memory that the allocator itself keeps for its blocks, cached ones included.
@@ -209,6 +210,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// Tells the sink of a step at a block or range of a pool's shelf.
     #[inline]
     pub(super) fn record(&mut self, action: Action, address: u64, size: u64, shelf: u32, stack: StackId) {
+        if !S::LISTENS {
+            return;
+        }
         let shelf = &self.shelves[shelf];
         let pool = self.pools[shelf.pool].owner;
         self.sink.record(TraceEntry { action, address, size, stream: shelf.stream, pool, stack });

@@ -70,13 +70,3 @@ pub fn parse(conf: &str, profile: &'static Profile, config: &mut AllocatorConfig
     }
     Ok(())
 }
-impl ErrorKind {
-    /// shim
-    pub fn python_name(self) -> &'static str {
-        match self {
-            Self::Value => "ValueError",
-            Self::Runtime => "RuntimeError",
-            Self::Index => "IndexError",
-        }
-    }
-}
