@@ -77,7 +77,7 @@ pub fn run(script: Script, profile: &'static Profile) -> Result<Output, ScriptEr
     let last = program.state();
     program.drain(end);
     let Program { allocator, malloc, errors, trace, snapshots, .. } = program;
-    let settings = allocator.config().written(profile).into_iter().map(|(key, value)| (key.to_owned(), json(&value)));
+    let settings = allocator.config().settings(profile).into_iter().map(|(key, value)| (key.to_owned(), json(&value)));
     Ok(Output {
         torch: profile.torch,
         script: script.rest,
@@ -92,7 +92,7 @@ pub fn run(script: Script, profile: &'static Profile) -> Result<Output, ScriptEr
 }
 
 /// A setting's value as JSON.
-fn json(value: &shared::allocator::Setting) -> Value {
+fn json(value: &shared::allocator::SettingValue) -> Value {
     serde_json::to_value(value).unwrap_or(Value::Null)
 }
 
@@ -142,10 +142,9 @@ impl Program {
             Op::Fraction(Some(fraction)) => self.allocator.set_memory_fraction(*fraction).map_err(|_| {
                 Raised(format!("ValueError: Invalid fraction value: {}. Allowed range: 0~1", python_float(*fraction)))
             }),
-            Op::Config(text) => self
-                .allocator
-                .set_config(text)
-                .map_err(|error| Raised(format!("{}: {error}", error.kind.python_name()))),
+            Op::Config(text) => {
+                self.allocator.set_config(text).map_err(|error| Raised(format!("{}: {error}", error.kind.name())))
+            }
             Op::Capacity(bytes) => {
                 self.allocator.driver_mut().set_capacity(*bytes);
                 Ok(())

@@ -86,7 +86,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let mut pools = Slab::default();
         pools.insert(Pool::new(true, PoolId::default()));
         pools.insert(Pool::new(false, PoolId::default()));
-        let max_split_size = i64::try_from(config.max_split_size).unwrap_or(-1);
+        // As PyTorch casts it: unlimited is -1.
+        let max_split_size = config.max_split_size as i64;
         let mut new = Self {
             driver,
             sink,

@@ -99,9 +99,11 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.private.get(&id).map_or(0, |private| private.use_count)
     }
 
-    /// The pool that the newest route for a request leads to.
+    /// The pool that a request is led to.
     pub(super) fn route_of(&self, request: &Request) -> Option<PoolId> {
-        self.routes.iter().rev().find(|route| route.takes(request)).map(|route| route.pool)
+        let mut taking = self.routes.iter().filter(|route| route.takes(request));
+        let route = if self.profile.newest_route_wins { taking.next_back() } else { taking.next() };
+        route.map(|route| route.pool)
     }
 
     /// Whether a stream is part of a capture.
