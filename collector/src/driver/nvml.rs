@@ -88,8 +88,13 @@ impl NvmlLibrary {
 
     fn device(&self, uuid: &str) -> Result<Device<'_>, NvmlError> {
         // A slice of a device (MIG) has another prefix.
-        let found = ["GPU", "MIG"].iter().find_map(|kind| self.0.device_by_uuid(format!("{kind}-{uuid}")).ok());
-        found.ok_or_else(|| NvmlError::NoDevice { uuid: uuid.to_owned() })
+        for kind in ["GPU", "MIG"] {
+            match self.0.device_by_uuid(format!("{kind}-{uuid}")) {
+                Err(Cause::NotFound | Cause::InvalidArg) => {}
+                outcome => return outcome.map_err(|cause| failed("a device by its UUID", &cause)),
+            }
+        }
+        Err(NvmlError::NoDevice { uuid: uuid.to_owned() })
     }
 }
 
