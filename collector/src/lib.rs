@@ -5,5 +5,6 @@
 
 pub mod cli;
 pub mod driver;
+pub mod script;
 pub mod server;
 pub mod workloads;

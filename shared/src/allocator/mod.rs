@@ -1,7 +1,43 @@
 //! The caching allocator as a state machine: PyTorch's decisions, without a device, a clock or a lock.
+//!
+//! The same code serves a GPU in a training job, simulates one, and replays a recorded job under other settings. What
+//! it does is what `c10/cuda/CUDACachingAllocator.cpp` does, in the words of that file where it has one; what differs
+//! between releases is a [`Profile`].
+//!
+//! One [`DeviceAllocator`] serves one device through a [`Driver`], and tells each step to a [`TraceSink`].
 
+mod block;
+mod check;
+mod config;
+mod device;
 mod driver;
 mod entry;
+mod error;
+mod events;
+mod expandable;
+mod free;
+mod free_set;
+mod malloc;
+mod parse;
+mod pool;
+mod profile;
+mod release;
+pub mod rounding;
+mod routes;
+pub mod sim;
+mod slab;
+mod slot_table;
+mod state;
+mod stats;
 
+pub use config::{AllocatorConfig, Setting};
+pub use device::{DeviceAllocator, Request};
 pub use driver::{Driver, DriverError, MemoryInfo};
 pub use entry::{TraceEntry, TraceSink};
+pub use error::{AllocError, MisuseError, OutOfMemory};
+pub use free::FreeError;
+pub use parse::{ConfigError, ErrorKind, parse};
+pub use pool::PoolOptions;
+pub use profile::{CaptureGuard, Profile, Separators, TORCH_2_6, TORCH_2_11, TORCH_2_15, TieBreak};
+pub use routes::Filter;
+pub use stats::{Stat, StatArray, Stats};

@@ -3,6 +3,7 @@
 use super::fold::{Fold, entries};
 use super::value::{Kind, Value};
 use super::words;
+use crate::allocator::rounding::Divisions;
 use crate::trace::Settings;
 
 /// Reads `allocator_settings`.
@@ -35,12 +36,12 @@ pub(super) fn settings(fold: &mut Fold, value: Value) -> Settings {
 }
 
 /// A dict from size classes ('1', '2', '4', … '32768', in MiB) to numbers of divisions.
-fn divisions(fold: &Fold, value: Value) -> [u32; 16] {
+fn divisions(fold: &Fold, value: Value) -> Divisions {
     let mut table = [0; 16];
     for (key, value) in entries(fold.dict_entries(value)) {
         let class: Option<u64> = fold.symbols.text(key).parse().ok();
         let slot = class.and_then(|mib| table.get_mut(mib.checked_ilog2()? as usize));
-        if let (Some(slot), Some(Ok(divisions))) = (slot, value.int().map(u32::try_from)) {
+        if let (Some(slot), Some(Ok(divisions))) = (slot, value.int().map(u64::try_from)) {
             *slot = divisions;
         }
     }

@@ -10,7 +10,7 @@
 mod allocations;
 mod checkpoints;
 mod pairing;
-pub mod rounding;
+
 mod segments;
 mod sizes;
 mod state;

@@ -1,7 +1,7 @@
 //! What is reserved, at any position: the start is found by walking back from the snapshot's segments, then
 //! checkpoints are laid on the way forward.
 
-use super::rounding::{LARGE_BUFFER, SMALL_BUFFER};
+use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER};
 use crate::event::Action;
 use crate::frames::StackId;
 use crate::trace::{DeviceTrace, Event, Tags};

@@ -10,9 +10,9 @@
 //! the free one began. Where none ever is, no entry depends on it, and the rounded size stands.
 
 use super::allocations::{Allocation, Allocations};
-use super::rounding::{LARGE_REMAINDER, round_size};
 use super::segments::{Range, Ranges, SegmentChange};
 use super::{Change, Replay};
+use crate::allocator::rounding::{LARGE_REMAINDER, round_size};
 use crate::trace::{Column, DeviceTrace, Settings};
 use crate::units::PoolId;
 
@@ -156,7 +156,7 @@ impl<'a> Sizes<'a> {
             return;
         };
         let written = allocations.size.get(i).filter(|&size| size > 0);
-        let rounded = round_size(self.settings, requested);
+        let rounded = round_size(&self.settings.roundup_power2_divisions, requested);
         let mut size = written.unwrap_or(rounded);
         match self.ranges.find(address).map(|at| self.ranges.as_slice()[at]) {
             None => self.found.outside_segments += 1,

@@ -5,6 +5,7 @@ mod column;
 pub use column::{CHUNK, Column};
 use rustc_hash::FxHashMap;
 
+use crate::allocator::rounding::Divisions;
 use crate::event::Action;
 use crate::frames::{StackId, StrId, Symbols};
 use crate::units::{Address, PoolId, Stream};
@@ -251,7 +252,7 @@ pub struct Settings {
     /// `garbage_collection_threshold`; 0 is off.
     pub garbage_collection_threshold: f64,
     /// `roundup_power2_divisions` for requests below 2 MiB, from 2 MiB, from 4 MiB, … from 32 GiB; 0 and 1 are off.
-    pub roundup_power2_divisions: [u32; 16],
+    pub roundup_power2_divisions: Divisions,
     /// Every setting as written, name and value, in the file's order: for showing.
     pub as_written: Vec<(String, String)>,
 }

@@ -3,8 +3,10 @@
 //!
 //! `VRAMSCOPE_GPU` chooses the device by its number; without it, device 0.
 
+mod allocator;
 mod memory;
 mod others;
+mod places;
 mod timing;
 
 use std::sync::Arc;
@@ -20,7 +22,7 @@ const MIB: u64 = 1 << 20;
 type Check = fn(&Arc<Device>) -> Result<String>;
 
 /// All checks, in this order, each with nothing held from the one before.
-const CHECKS: [(&str, Check); 9] = [
+const CHECKS: [(&str, Check); 10] = [
     ("contents", memory::contents),
     ("out of memory and recovery", memory::out_of_memory),
     ("expandable ranges", memory::ranges),
@@ -28,6 +30,7 @@ const CHECKS: [(&str, Check); 9] = [
     ("stream-ordered pool", others::pool),
     ("unified memory", others::managed),
     ("NVML", others::nvml),
+    ("the caching allocator", allocator::decisions),
     ("time of allocations", timing::allocations),
     ("time of events", timing::events),
 ];

@@ -1,0 +1,131 @@
+//! The invariant walker: whether the allocator's tables agree with each other. For tests and fuzzing, after each step.
+
+use super::block::Block;
+use super::device::DeviceAllocator;
+use super::driver::Driver;
+use super::entry::TraceSink;
+use super::slab::NONE;
+use super::stats::{Stat, StatArray};
+
+impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
+    /// Whether blocks tile their segments, links go both ways, every cached block is on its shelf and nowhere else,
+    /// no two neighbours should be one, and the counters are the sums that they stand for. The error names the first
+    /// thing that is not so.
+    pub fn check(&self) -> Result<(), String> {
+        for (number, block) in self.blocks.iter() {
+            self.check_links(number, block)?;
+            self.check_place(number, block)?;
+        }
+        self.check_sets()?;
+        self.check_ranges()?;
+        self.check_counters()
+    }
+
+    fn check_links(&self, number: u32, block: &Block) -> Result<(), String> {
+        if block.size == 0 || !block.size.is_multiple_of(512) {
+            return Err(format!("block {number} has {} bytes", block.size));
+        }
+        if block.next == NONE {
+            return Ok(());
+        }
+        let Some(next) = self.blocks.get(block.next) else { return Err(format!("{number} links to nothing")) };
+        let is_apart = next.shelf != block.shelf || next.expandable != block.expandable || next.born != block.born;
+        if next.prev != number || block.address + block.size != next.address || is_apart {
+            return Err(format!("blocks {number} and {} are no neighbours", block.next));
+        }
+        if block.is_idle() && next.is_idle() && block.mapped == next.mapped {
+            return Err(format!("blocks {number} and {} are idle and apart", block.next));
+        }
+        Ok(())
+    }
+
+    fn check_place(&self, number: u32, block: &Block) -> Result<(), String> {
+        let shelf = &self.shelves[block.shelf];
+        let key = self.key(number);
+        let is_shelved = shelf.free.contains(&key);
+        if is_shelved != (block.mapped && block.is_idle()) {
+            return Err(format!("block {number} is on its shelf, or should be"));
+        }
+        let place = (shelf.stream.0 as u64, block.address, number);
+        if self.pools[shelf.pool].unmapped.contains(&place) == block.mapped {
+            return Err(format!("block {number} is with the unmapped ranges, or should be"));
+        }
+        if block.allocated != (self.allocated.get(&block.address) == Some(&number)) {
+            return Err(format!("block {number} is found by its address, or should be"));
+        }
+        if block.allocated && (block.event_count > 0 || !block.mapped) {
+            return Err(format!("block {number} is allocated, and waits or has no memory"));
+        }
+        if block.has_uses != self.uses.get(&number).is_some_and(|uses| !uses.is_empty()) {
+            return Err(format!("block {number} is used by other streams, or is not"));
+        }
+        Ok(())
+    }
+
+    fn check_sets(&self) -> Result<(), String> {
+        let count = |test: &dyn Fn(&Block) -> bool| self.blocks.iter().filter(|(_, block)| test(block)).count();
+        let shelved: usize = self.shelves.iter().map(|(_, shelf)| shelf.free.len()).sum();
+        let unmapped: usize = self.pools.iter().map(|(_, pool)| pool.unmapped.len()).sum();
+        let sets = [
+            ("shelves", shelved, count(&|block| block.mapped && block.is_idle())),
+            ("unmapped ranges", unmapped, count(&|block| !block.mapped)),
+            ("addresses", self.allocated.len(), count(&|block| block.allocated)),
+        ];
+        match sets.into_iter().find(|(_, has, wants)| has != wants) {
+            Some((set, has, wants)) => Err(format!("{set}: {has} for {wants}")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_ranges(&self) -> Result<(), String> {
+        let mut sizes = vec![0; self.expandable.iter().last().map_or(0, |(number, _)| number as usize + 1)];
+        for (_, block) in self.blocks.iter().filter(|(_, block)| block.is_expandable()) {
+            sizes[block.expandable as usize] += block.size;
+        }
+        match self.expandable.iter().find(|(number, segment)| sizes[*number as usize] != segment.size) {
+            Some((number, segment)) => {
+                Err(format!("range {number} has {} of {} bytes in blocks", sizes[number as usize], segment.size))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_counters(&self) -> Result<(), String> {
+        let sum = |value: &dyn Fn(&Block) -> i64| {
+            let mut array = [0; 2];
+            for (_, block) in self.blocks.iter().filter(|(_, block)| block.mapped) {
+                array[usize::from(self.pool_of(block).is_small)] += value(block);
+            }
+            (array[1], array[0])
+        };
+        let if_so = |is: bool, value: u64| if is { value as i64 } else { 0 };
+        let split = |block: &Block| block.is_idle() && block.is_split() && !block.is_expandable();
+        let stats = &self.stats;
+        let arrays: [(&str, &StatArray, (i64, i64)); 9] = [
+            ("allocation", &stats.allocation, sum(&|block| if_so(block.allocated, 1))),
+            ("allocated_bytes", &stats.allocated_bytes, sum(&|block| if_so(block.allocated, block.size))),
+            ("active", &stats.active, sum(&|block| if_so(!block.is_idle(), 1))),
+            ("active_bytes", &stats.active_bytes, sum(&|block| if_so(!block.is_idle(), block.size))),
+            ("requested_bytes", &stats.requested_bytes, sum(&|block| if_so(!block.is_idle(), block.requested))),
+            ("reserved_bytes", &stats.reserved_bytes, sum(&|block| block.size as i64)),
+            ("inactive_split", &stats.inactive_split, sum(&|block| if_so(split(block), 1))),
+            ("inactive_split_bytes", &stats.inactive_split_bytes, sum(&|block| if_so(split(block), block.size))),
+            ("segment", &stats.segment, sum(&|block| if_so(block.prev == NONE && !block.is_expandable(), 1))),
+        ];
+        for (name, array, (small, large)) in arrays {
+            let StatArray { all, small_pool, large_pool } = array;
+            if (small_pool.current, large_pool.current, all.current) != (small, large, small + large) {
+                return Err(format!("{name} says {array:?}, and is {small} small, {large} large"));
+            }
+            for Stat { current, peak, allocated, freed } in [all, small_pool, large_pool] {
+                if current > peak || *current < 0 || *allocated < 0 || *freed < 0 {
+                    return Err(format!("{name} says {array:?}"));
+                }
+            }
+        }
+        if self.reserved as i64 != stats.reserved_bytes.all.current {
+            return Err(format!("{} bytes are reserved, and counted as {:?}", self.reserved, stats.reserved_bytes.all));
+        }
+        Ok(())
+    }
+}

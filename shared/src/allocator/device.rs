@@ -1,0 +1,314 @@
+//! The allocator of one device: its state, and what can be asked of it from outside.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::block::Block;
+use super::config::AllocatorConfig;
+use super::driver::Driver;
+use super::entry::{TraceEntry, TraceSink};
+use super::error::{Fraction, MisuseError};
+use super::events::Waiting;
+use super::expandable::ExpandableSegment;
+use super::free_set::{Free, FreeSet};
+use super::parse::{ConfigError, parse};
+use super::pool::{Pool, PrivatePool, Shelf};
+use super::profile::{Profile, TieBreak};
+use super::routes::Route;
+use super::slab::Slab;
+use super::slot_table::SlotTable;
+use super::stats::{StatArray, Stats};
+use crate::event::Action;
+use crate::frames::StackId;
+use crate::units::{Address, PoolId, Stream};
+
+/// One request for memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Bytes.
+    pub size: u64,
+    /// The stream that will use the memory first.
+    pub stream: Stream,
+    /// The calling thread, as the caller numbers threads; it decides about a `MemPool`'s route.
+    pub thread: u64,
+    /// Who asks, as the caller numbers stacks.
+    pub stack: StackId,
+}
+
+/// The caching allocator of one device (`DeviceCachingAllocator`).
+///
+/// It decides as the PyTorch of its [`Profile`] does. `D` is the device, `S` hears of every step.
+#[derive(Debug)]
+pub struct DeviceAllocator<D: Driver, S> {
+    pub(super) driver: D,
+    pub(super) sink: S,
+    pub(super) profile: &'static Profile,
+    pub(super) config: AllocatorConfig,
+    pub(super) stats: Stats,
+    /// Reserved bytes of each private pool, by id.
+    pub(super) private_reserved: BTreeMap<PoolId, StatArray>,
+    /// All blocks.
+    pub(super) blocks: Slab<Block>,
+    /// Allocated blocks by address.
+    pub(super) allocated: FxHashMap<u64, u32>,
+    /// Pools by number: the default small one is 0, the default large one 1.
+    pub(super) pools: Slab<Pool>,
+    pub(super) shelves: Slab<Shelf>,
+    pub(super) private: BTreeMap<PoolId, PrivatePool>,
+    /// Open routes to private pools, oldest first (`captures_underway`).
+    pub(super) routes: Vec<Route>,
+    /// Freed blocks that wait for a capture to end, oldest first, each with where the capture stood on its streams.
+    pub(super) deferred: Vec<(u32, Vec<u64>)>,
+    /// The streams that a block was used on besides its own.
+    pub(super) uses: FxHashMap<u32, SlotTable<Stream>>,
+    /// Those of them that were recorded while a route was open (`block_to_cudagraph_stream_uses`).
+    pub(super) captured_uses: FxHashMap<u32, Vec<Stream>>,
+    /// Freed blocks that wait for events, by stream.
+    pub(super) waiting: SlotTable<Waiting<D::Event>>,
+    pub(super) expandable: Slab<ExpandableSegment>,
+    /// Segments ever made: the next one's rank by age.
+    pub(super) births: u32,
+    /// Bytes taken from the driver (`total_allocated_memory`).
+    pub(super) reserved: u64,
+    /// What may be taken, if that is limited.
+    pub(super) limit: Option<u64>,
+}
+
+/// The number of the default small pool.
+pub(super) const SMALL: u32 = 0;
+/// The number of the default large pool.
+pub(super) const LARGE: u32 = 1;
+
+impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
+    /// An allocator that holds nothing yet.
+    pub fn new(driver: D, sink: S, profile: &'static Profile, config: AllocatorConfig) -> Self {
+        let mut pools = Slab::default();
+        pools.insert(Pool::new(true, PoolId::default()));
+        pools.insert(Pool::new(false, PoolId::default()));
+        let max_split_size = i64::try_from(config.max_split_size).unwrap_or(-1);
+        let mut new = Self {
+            driver,
+            sink,
+            profile,
+            stats: Stats { max_split_size, ..Stats::default() },
+            private_reserved: BTreeMap::new(),
+            blocks: Slab::default(),
+            allocated: FxHashMap::default(),
+            pools,
+            shelves: Slab::default(),
+            private: BTreeMap::new(),
+            routes: Vec::new(),
+            deferred: Vec::new(),
+            uses: FxHashMap::default(),
+            captured_uses: FxHashMap::default(),
+            waiting: SlotTable::default(),
+            expandable: Slab::default(),
+            births: 0,
+            reserved: 0,
+            limit: None,
+            config,
+        };
+        if let Some(fraction) = new.config.per_process_memory_fraction {
+            new.limit_to(fraction);
+        }
+        new
+    }
+
+    /// The device.
+    pub fn driver(&self) -> &D {
+        &self.driver
+    }
+
+    /// The device, to be told something beside the allocator.
+    pub fn driver_mut(&mut self) -> &mut D {
+        &mut self.driver
+    }
+
+    /// Who hears of every step.
+    pub fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> &AllocatorConfig {
+        &self.config
+    }
+
+    /// The release that it decides as.
+    pub fn profile(&self) -> &'static Profile {
+        self.profile
+    }
+
+    /// The counters.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// `torch.cuda.memory_stats()` as this release names it: flat names and values, sorted by name.
+    pub fn memory_stats(&self) -> Vec<(String, i64)> {
+        self.stats.entries(self.profile.counts_rejections.then_some(&self.private_reserved))
+    }
+
+    /// Bytes taken from the driver.
+    pub fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// What may be taken from the driver in bytes, if that is limited.
+    pub fn limit(&self) -> Option<u64> {
+        self.limit
+    }
+
+    /// Changes the settings while running, as a later `PYTORCH_CUDA_ALLOC_CONF` would: what the text does not name
+    /// is reset or stays as PyTorch has it. On an error, what came before the mistake is in force.
+    pub fn set_config(&mut self, conf: &str) -> Result<(), ConfigError> {
+        parse(conf, self.profile, &mut self.config)
+    }
+
+    /// Limits what may be taken from the driver to a share of all memory
+    /// (`set_per_process_memory_fraction`).
+    pub fn set_memory_fraction(&mut self, fraction: f64) -> Result<(), MisuseError> {
+        if !(0.0..=1.0).contains(&fraction) {
+            return Err(MisuseError::Fraction(Fraction(fraction)));
+        }
+        self.limit_to(fraction);
+        Ok(())
+    }
+
+    fn limit_to(&mut self, fraction: f64) {
+        let is_limit = fraction < 1.0 || self.profile.full_fraction_limits;
+        self.limit = is_limit.then(|| (fraction * self.driver.total_memory() as f64) as u64);
+    }
+
+    /// Peaks become what is now.
+    pub fn reset_peak_stats(&mut self) {
+        self.stats.reset_peak();
+        self.private_reserved.values_mut().for_each(StatArray::reset_peak);
+    }
+
+    /// Sums and event counts begin again.
+    pub fn reset_accumulated_stats(&mut self) {
+        self.stats.reset_accumulated();
+        self.private_reserved.values_mut().for_each(StatArray::reset_accumulated);
+    }
+
+    /// Bytes of memory that the allocator itself keeps for its blocks, cached ones included.
+    pub fn overhead(&self) -> usize {
+        self.blocks.bytes() + self.allocated.capacity() * size_of::<(u64, u32)>()
+    }
+
+    // --- what every part of the allocator uses ---------------------------------------------------------------
+
+    /// Whether blocks from this size on are kept whole, and counted.
+    #[inline]
+    pub(super) fn is_oversize(&self, size: u64) -> bool {
+        size >= self.config.max_split_size
+    }
+
+    /// Tells the sink of a step at a block or range of a pool's shelf.
+    #[inline]
+    pub(super) fn record(&mut self, action: Action, address: u64, size: u64, shelf: u32, stack: StackId) {
+        let shelf = &self.shelves[shelf];
+        let pool = self.pools[shelf.pool].owner;
+        self.sink.record(TraceEntry { action, address, size, stream: shelf.stream, pool, stack });
+    }
+
+    /// The pool that a block belongs to.
+    #[inline]
+    pub(super) fn pool_of(&self, block: &Block) -> &Pool {
+        &self.pools[self.shelves[block.shelf].pool]
+    }
+
+    /// The shelf of a pool and stream, made if it is the first of its kind.
+    #[inline]
+    pub(super) fn shelf(&mut self, pool: u32, stream: Stream) -> u32 {
+        if let Some(shelf) = self.pools[pool].shelf(stream) {
+            return shelf;
+        }
+        let shelf = self.shelves.insert(Shelf { pool, stream, free: FreeSet::default() });
+        self.pools[pool].add_shelf(stream, shelf);
+        shelf
+    }
+
+    /// A block as its shelf orders it.
+    #[inline]
+    pub(super) fn key(&self, number: u32) -> Free {
+        let block = &self.blocks[number];
+        let order = match self.profile.tie_break {
+            TieBreak::Address => 0,
+            TieBreak::SegmentAge => block.born,
+        };
+        Free { size: block.size, order, address: block.address, block: number }
+    }
+
+    /// Puts a mapped block on its shelf; its age counts from now.
+    #[inline]
+    pub(super) fn shelve(&mut self, number: u32) {
+        let key = self.key(number);
+        let block = &mut self.blocks[number];
+        let shelf = &mut self.shelves[block.shelf];
+        block.gc_base = self.pools[shelf.pool].searches;
+        shelf.free.insert(key);
+    }
+
+    /// Takes a block from its shelf, or from the unmapped ranges of its pool.
+    #[inline]
+    pub(super) fn unshelve(&mut self, number: u32) {
+        let key = self.key(number);
+        let block = &self.blocks[number];
+        let shelf = &mut self.shelves[block.shelf];
+        if block.mapped {
+            shelf.free.remove(&key);
+        } else {
+            let place = (shelf.stream.0 as u64, block.address, number);
+            self.pools[shelf.pool].unmapped.remove(&place);
+        }
+    }
+
+    /// Puts an unmapped range where the search for addresses finds it.
+    pub(super) fn file_unmapped(&mut self, number: u32) {
+        let block = &self.blocks[number];
+        let shelf = &self.shelves[block.shelf];
+        let place = (shelf.stream.0 as u64, block.address, number);
+        self.pools[shelf.pool].unmapped.insert(place);
+    }
+
+    /// The rank of a new segment.
+    pub(super) fn birth(&mut self) -> u32 {
+        self.births = self.births.saturating_add(1);
+        self.births
+    }
+
+    /// Counts bytes taken from the driver for a pool.
+    pub(super) fn grow_reserved(&mut self, pool: u32, bytes: u64) {
+        let (is_small, owner) = (self.pools[pool].is_small, self.pools[pool].owner);
+        self.reserved += bytes;
+        self.stats.reserved_bytes.increase(is_small, bytes);
+        self.stats.num_device_alloc += 1;
+        if owner.is_private() {
+            self.private_reserved.entry(owner).or_default().increase(is_small, bytes);
+        }
+    }
+
+    /// Counts bytes given back to the driver.
+    pub(super) fn shrink_reserved(&mut self, pool: u32, bytes: u64) {
+        let (is_small, owner) = (self.pools[pool].is_small, self.pools[pool].owner);
+        self.reserved = self.reserved.saturating_sub(bytes);
+        self.stats.reserved_bytes.decrease(is_small, bytes);
+        if let Some(private) = self.private_reserved.get_mut(&owner) {
+            private.decrease(is_small, bytes);
+        }
+    }
+
+    /// What is at an address that no allocation starts at.
+    pub(super) fn misuse_at(&self, address: Address) -> MisuseError {
+        let holds =
+            |block: &Block| (block.address..block.address + block.size).contains(&address.0) && !block.allocated;
+        if self.blocks.iter().any(|(_, block)| block.mapped && holds(block)) {
+            MisuseError::DoubleFree(address)
+        } else {
+            MisuseError::UnknownAddress(address)
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Blocks that several streams use: they wait for marks in those streams before they are cached again.
+
+use std::collections::VecDeque;
+
+use super::device::{DeviceAllocator, Request};
+use super::driver::{Driver, DriverError};
+use super::entry::TraceSink;
+use super::error::MisuseError;
+use super::profile::CaptureGuard;
+use super::slot_table::SlotTable;
+use crate::frames::StackId;
+use crate::units::{Address, PoolId, Stream};
+
+/// The marks of one stream, oldest first, each with the block that waits for it.
+pub(super) type Waiting<E> = VecDeque<(E, u32)>;
+
+impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
+    /// Says that a stream uses an allocation (`Tensor.record_stream`): once freed, it is not handed out again before
+    /// that stream has come so far. Its own stream needs no saying.
+    pub fn record_stream(&mut self, address: Address, stream: Stream) -> Result<(), MisuseError> {
+        if address.0 == 0 {
+            return Ok(());
+        }
+        let Some(&number) = self.allocated.get(&address.0) else { return Err(self.misuse_at(address)) };
+        if self.shelves[self.blocks[number].shelf].stream == stream {
+            return Ok(());
+        }
+        self.blocks[number].has_uses = true;
+        let id = self.stream_hash(stream);
+        self.uses.entry(number).or_default().entry(id, || stream);
+        if self.is_recording_captured_uses() {
+            self.captured_uses.entry(number).or_default().push(stream);
+        }
+        Ok(())
+    }
+
+    /// What a request does before it searches: blocks whose streams have come far enough are cached again.
+    #[inline]
+    pub(super) fn before_search(&mut self, request: &Request) -> Result<(), DriverError> {
+        if self.deferred.is_empty() && self.waiting.is_empty() {
+            return Ok(());
+        }
+        let is_open = match self.profile.capture_guard {
+            CaptureGuard::AnyRoute => self.routes.is_empty(),
+            CaptureGuard::Capture => !self.is_capturing(request.stream),
+        };
+        if is_open {
+            self.process_events(request.stack)
+        } else if self.config.graph_capture_record_stream_reuse {
+            self.free_safe_deferred(request)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether a multi-stream block that is freed now must wait for captures to end.
+    pub(super) fn must_defer(&self, shelf: u32) -> bool {
+        match self.profile.capture_guard {
+            CaptureGuard::AnyRoute => !self.routes.is_empty(),
+            CaptureGuard::Capture => self.is_capturing(self.shelves[shelf].stream),
+        }
+    }
+
+    fn is_recording_captured_uses(&self) -> bool {
+        match self.profile.capture_guard {
+            CaptureGuard::AnyRoute => !self.routes.is_empty(),
+            CaptureGuard::Capture => self.routes.iter().any(|route| route.is_capture()),
+        }
+    }
+
+    /// A stream as PyTorch hashes it: kind and number of the device, and the stream's own number.
+    fn stream_hash(&self, stream: Stream) -> u64 {
+        const CUDA: u64 = 1 << 56;
+        CUDA | (self.driver.stream_id(stream) & ((1 << 48) - 1))
+    }
+
+    /// Marks the streams that use a block; it waits for all of them (`insert_events`).
+    pub(super) fn wait_for_uses(&mut self, number: u32) -> Result<(), DriverError> {
+        self.blocks[number].has_uses = false;
+        for stream in self.uses.remove(&number).into_iter().flat_map(SlotTable::into_values) {
+            let event = self.driver.record_event(stream)?;
+            self.blocks[number].event_count += 1;
+            let hash = self.stream_hash(stream);
+            self.waiting.entry(hash, VecDeque::new).push_back((event, number));
+        }
+        Ok(())
+    }
+
+    /// Lets the blocks that waited for captures to end wait for what was before the captures
+    /// (`insert_events_deferred_until_no_capture`).
+    fn release_deferred(&mut self, stack: StackId) -> Result<(), DriverError> {
+        for (number, _) in std::mem::take(&mut self.deferred) {
+            // What was recorded within a capture is done with it.
+            if let Some(captured) = self.captured_uses.remove(&number)
+                && let Some(uses) = self.uses.get_mut(&number)
+            {
+                let kept = std::mem::take(uses).into_values().filter(|stream| !captured.contains(stream));
+                let kept: Vec<Stream> = kept.collect();
+                let mut uses = SlotTable::default();
+                for stream in kept {
+                    uses.entry(self.stream_hash(stream), || stream);
+                }
+                self.uses.insert(number, uses);
+            }
+            self.wait_for_uses(number)?;
+            if self.blocks[number].event_count == 0 {
+                self.free_block_now(number, stack);
+            }
+        }
+        Ok(())
+    }
+
+    /// Caches the blocks whose streams have come far enough: in each stream up to the first mark that is not reached
+    /// (`process_events`).
+    pub(super) fn process_events(&mut self, stack: StackId) -> Result<(), DriverError> {
+        self.release_deferred(stack)?;
+        let mut place = 0;
+        while let Some(at) = self.waiting.next(place) {
+            place = at + 1;
+            while let Some((event, number)) = self.waiting.at(at).and_then(VecDeque::pop_front) {
+                if !self.driver.is_event_done(&event)? {
+                    if let Some(queue) = self.waiting.at(at) {
+                        queue.push_front((event, number));
+                    }
+                    break;
+                }
+                self.driver.recycle_event(event);
+                self.one_event_less(number, stack);
+            }
+            place = self.drop_if_empty(at, place);
+        }
+        Ok(())
+    }
+
+    /// Waits for every mark, or for those of one pool's blocks (`synchronize_and_free_events`).
+    pub(super) fn synchronize_and_free_events(
+        &mut self,
+        only: Option<PoolId>,
+        stack: StackId,
+    ) -> Result<(), DriverError> {
+        self.stats.num_sync_all_streams += 1;
+        self.release_deferred(stack)?;
+        let mut place = 0;
+        while let Some(at) = self.waiting.next(place) {
+            place = at + 1;
+            for (event, number) in self.waiting.at(at).map(std::mem::take).unwrap_or_default() {
+                if only.is_some_and(|pool| self.pool_of(&self.blocks[number]).owner != pool) {
+                    if let Some(queue) = self.waiting.at(at) {
+                        queue.push_back((event, number));
+                    }
+                    continue;
+                }
+                self.driver.wait_for_event(&event)?;
+                self.driver.recycle_event(event);
+                self.one_event_less(number, stack);
+            }
+            place = self.drop_if_empty(at, place);
+        }
+        Ok(())
+    }
+
+    /// Takes a stream's queue away that has no mark left; the place to go on from.
+    fn drop_if_empty(&mut self, at: usize, next: usize) -> usize {
+        if self.waiting.at(at).is_some_and(|queue| queue.is_empty()) {
+            self.waiting.remove_at(at);
+            return at;
+        }
+        next
+    }
+
+    fn one_event_less(&mut self, number: u32, stack: StackId) {
+        let block = &mut self.blocks[number];
+        block.event_count -= 1;
+        if block.event_count == 0 {
+            self.free_block_now(number, stack);
+        }
+    }
+}

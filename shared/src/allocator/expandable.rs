@@ -1,0 +1,206 @@
+//! Segments that grow: a range of addresses, with memory put behind it page by page.
+
+use super::block::Block;
+use super::device::DeviceAllocator;
+use super::driver::{Driver, DriverError};
+use super::entry::TraceSink;
+use super::malloc::Params;
+use super::rounding::SMALL_BUFFER;
+use super::slab::NONE;
+use crate::event::Action;
+use crate::frames::StackId;
+use crate::units::Address;
+
+/// A reserved range of addresses (`ExpandableSegment`). Its blocks, mapped or not, tile it.
+#[derive(Debug)]
+pub(super) struct ExpandableSegment {
+    /// Where it starts.
+    pub(super) address: u64,
+    /// Bytes of addresses.
+    pub(super) size: u64,
+    /// Bytes that are mapped at once.
+    pub(super) page: u64,
+}
+
+impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
+    /// A block for a request from the first place among the growing segments that has room, made by mapping what is
+    /// missing (`try_allocate_expandable_block`). `None`: there is no memory; what was mapped before that was clear
+    /// stays, cached.
+    pub(super) fn grow_expandable(&mut self, params: &Params) -> Result<Option<u32>, DriverError> {
+        let Some(mut candidate) = self.find_expandable(params)? else { return Ok(None) };
+        let wanted = params.rounded;
+        let block = &self.blocks[candidate];
+        if !block.mapped && !self.map_block(candidate, block.size.min(wanted), params.request.stack)? {
+            return Ok(None);
+        }
+        while self.blocks[candidate].size < wanted {
+            let block = &self.blocks[candidate];
+            let next = block.next;
+            let missing = (wanted - block.size).min(self.blocks[next].size);
+            if !self.map_block(next, missing, params.request.stack)? {
+                return Ok(None);
+            }
+            candidate = next;
+        }
+        self.unshelve(candidate);
+        Ok(Some(candidate))
+    }
+
+    /// The first run of idle blocks, by address, that holds a request and has unmapped room (`find_expandable_block`);
+    /// a new range of addresses where there is none. `None`: no addresses are left.
+    fn find_expandable(&mut self, params: &Params) -> Result<Option<u32>, DriverError> {
+        let stream = params.request.stream;
+        let key = stream.0 as u64;
+        for &(_, _, unmapped) in self.pools[params.pool].unmapped.range((key, 0, 0)..=(key, u64::MAX, u32::MAX)) {
+            let prev = self.blocks[unmapped].prev;
+            let start = if prev != NONE && self.blocks[prev].is_idle() { prev } else { unmapped };
+            if self.has_room(start, params.rounded) {
+                return Ok(Some(start));
+            }
+        }
+        let page = if self.pools[params.pool].is_small { SMALL_BUFFER } else { self.config.large_segment_size };
+        let total = self.driver.total_memory();
+        let size = (total + total / 8).div_ceil(page) * page;
+        let address = match self.driver.reserve_range(size) {
+            Ok(address) => address.0,
+            Err(DriverError::OutOfMemory) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let expandable = self.expandable.insert(ExpandableSegment { address, size, page });
+        let shelf = self.shelf(params.pool, stream);
+        let born = self.birth();
+        let block = Block { expandable, born, mapped: false, ..Block::new(address, size, shelf) };
+        let block = self.blocks.insert(block);
+        self.file_unmapped(block);
+        Ok(Some(block))
+    }
+
+    /// Whether the idle blocks from one on hold `wanted` bytes together.
+    fn has_room(&self, mut number: u32, wanted: u64) -> bool {
+        let mut bytes = 0;
+        while bytes < wanted {
+            let Some(block) = self.blocks.get(number).filter(|block| block.is_idle()) else { return false };
+            bytes += block.size;
+            number = block.next;
+        }
+        true
+    }
+
+    /// Puts memory behind the first `size` bytes of an unmapped block, in whole pages, and caches it with what is
+    /// cached around it (`map_block`). Whether there was memory.
+    fn map_block(&mut self, number: u32, size: u64, stack: StackId) -> Result<bool, DriverError> {
+        let block = &self.blocks[number];
+        let (address, shelf, expandable, born, whole) =
+            (block.address, block.shelf, block.expandable, block.born, block.size);
+        let segment = &self.expandable[expandable];
+        let (page, end) = (segment.page, segment.address + segment.size);
+        // A settings change may leave a block that ends before its last page does.
+        let mapped = (size.div_ceil(page) * page).min(whole).min(end - address);
+        match self.driver.map(Address(address), mapped, page) {
+            Ok(()) => {}
+            Err(DriverError::OutOfMemory) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        self.unshelve(number);
+        self.blocks[number].mapped = true;
+        if mapped < whole {
+            let next = self.blocks[number].next;
+            let rest = Block {
+                expandable,
+                born,
+                mapped: false,
+                prev: number,
+                next,
+                ..Block::new(address + mapped, whole - mapped, shelf)
+            };
+            let rest = self.blocks.insert(rest);
+            if next != NONE {
+                self.blocks[next].prev = rest;
+            }
+            self.blocks[number].next = rest;
+            self.blocks[number].size = mapped;
+            self.file_unmapped(rest);
+        }
+        let prev = self.blocks[number].prev;
+        self.merge(number, prev);
+        let next = self.blocks[number].next;
+        self.merge(number, next);
+        self.shelve(number);
+        self.grow_reserved(self.shelves[shelf].pool, mapped);
+        self.record(Action::SegmentMap, address, mapped, shelf, stack);
+        let block = &mut self.blocks[number];
+        if block.prev == NONE && block.segment_stack == StackId(0) {
+            block.segment_stack = stack;
+        }
+        Ok(true)
+    }
+
+    /// Takes the memory from behind the whole pages of a cached block (`unmap_block`); a block without a whole page
+    /// stays as it is.
+    pub(super) fn unmap_block(&mut self, number: u32, stack: StackId) -> Result<(), DriverError> {
+        let block = &self.blocks[number];
+        let (start, end, shelf, expandable, born) =
+            (block.address, block.address + block.size, block.shelf, block.expandable, block.born);
+        let segment = &self.expandable[expandable];
+        let page = segment.page;
+        let first = segment.address + (start - segment.address).div_ceil(page) * page;
+        let last = segment.address + (end - segment.address) / page * page;
+        if first >= last {
+            return Ok(());
+        }
+        self.driver.synchronize_stream(self.shelves[shelf].stream)?;
+        self.driver.unmap(Address(first), last - first, page)?;
+        self.unshelve(number);
+        if first > start {
+            let prev = self.blocks[number].prev;
+            let head = Block { expandable, born, prev, next: number, ..Block::new(start, first - start, shelf) };
+            let head = self.blocks.insert(head);
+            if prev != NONE {
+                self.blocks[prev].next = head;
+            }
+            self.blocks[number].prev = head;
+            self.shelve(head);
+        }
+        if end > last {
+            let next = self.blocks[number].next;
+            let tail = Block { expandable, born, prev: number, next, ..Block::new(last, end - last, shelf) };
+            let tail = self.blocks.insert(tail);
+            if next != NONE {
+                self.blocks[next].prev = tail;
+            }
+            self.blocks[number].next = tail;
+            self.shelve(tail);
+        }
+        let block = &mut self.blocks[number];
+        block.address = first;
+        block.size = last - first;
+        block.mapped = false;
+        let taken_by = block.segment_stack;
+        let prev = block.prev;
+        self.merge(number, prev);
+        let next = self.blocks[number].next;
+        self.merge(number, next);
+        self.file_unmapped(number);
+
+        let pool = self.shelves[shelf].pool;
+        self.shrink_reserved(pool, last - first);
+        if let Some(private) = self.private.get_mut(&self.pools[pool].owner) {
+            private.segments = private.segments.saturating_sub(1);
+        }
+        self.stats.num_device_free += 1;
+        let asked = if stack == StackId(0) { taken_by } else { stack };
+        self.record(Action::SegmentUnmap, first, last - first, shelf, asked);
+        Ok(())
+    }
+
+    /// Gives the addresses of a segment back whose one block is all of it, unmapped.
+    pub(super) fn release_expandable(&mut self, number: u32) -> Result<(), DriverError> {
+        self.unshelve(number);
+        let Some(block) = self.blocks.remove(number) else { return Ok(()) };
+        self.captured_uses.remove(&number);
+        match self.expandable.remove(block.expandable) {
+            Some(segment) => self.driver.release_range(Address(segment.address), segment.size),
+            None => Ok(()),
+        }
+    }
+}

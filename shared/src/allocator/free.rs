@@ -1,0 +1,129 @@
+//! Giving a block back: at once, or after the streams that use it.
+
+use super::device::DeviceAllocator;
+use super::driver::{Driver, DriverError};
+use super::entry::TraceSink;
+use super::error::MisuseError;
+use super::slab::NONE;
+use crate::event::Action;
+use crate::frames::StackId;
+use crate::units::{Address, Stream};
+
+/// Why an allocation could not be freed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FreeError {
+    /// The call can't be meant; nothing was changed.
+    #[error(transparent)]
+    Misuse(#[from] MisuseError),
+    /// The block is the allocator's again, but the driver failed to mark a stream that used it.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
+    /// Takes an allocation back. `stack` is who frees it; the empty stack stands for who allocated it. Freeing the
+    /// null address changes nothing.
+    pub fn free(&mut self, address: Address, stack: StackId) -> Result<(), FreeError> {
+        if address.0 == 0 {
+            return Ok(());
+        }
+        let Some(number) = self.allocated.remove(&address.0) else { return Err(self.misuse_at(address).into()) };
+        let block = &mut self.blocks[number];
+        block.allocated = false;
+        let (size, requested, shelf, has_uses) = (block.size, block.requested, block.shelf, block.has_uses);
+        let asked = if stack == StackId(0) { block.stack } else { stack };
+        let is_small = self.pools[self.shelves[shelf].pool].is_small;
+        self.stats.allocation.decrease(is_small, 1);
+        self.stats.allocated_bytes.decrease(is_small, size);
+        self.record(Action::FreeRequested, address.0, requested, shelf, asked);
+        if self.is_oversize(size) {
+            self.stats.oversize_allocations.decrease(1);
+        }
+        if !has_uses {
+            self.free_block_now(number, stack);
+        } else if self.must_defer(shelf) {
+            self.defer(number);
+        } else {
+            self.wait_for_uses(number)?;
+        }
+        Ok(())
+    }
+
+    /// [`free`](Self::free), after the stream was found to be the allocation's own.
+    pub fn free_on(&mut self, address: Address, stream: Stream, stack: StackId) -> Result<(), FreeError> {
+        if let Some(&number) = self.allocated.get(&address.0) {
+            let allocated = self.shelves[self.blocks[number].shelf].stream;
+            if allocated != stream {
+                return Err(MisuseError::WrongStream { address, allocated, given: stream }.into());
+            }
+        }
+        self.free(address, stack)
+    }
+
+    /// Puts a block that nothing uses any more on its shelf, one with its cached neighbours (`free_block`).
+    #[inline]
+    pub(super) fn free_block_now(&mut self, number: u32, stack: StackId) {
+        let block = &mut self.blocks[number];
+        let (address, size, requested) = (block.address, block.size, block.requested);
+        let (shelf, is_expandable) = (block.shelf, block.is_expandable());
+        let allocated_by = std::mem::take(&mut block.stack);
+        let asked = if stack == StackId(0) { allocated_by } else { stack };
+        let (prev, next) = (block.prev, block.next);
+        self.record(Action::FreeCompleted, address, requested, shelf, asked);
+
+        let mut net_blocks = 0;
+        let mut net_bytes = 0;
+        for neighbour in [prev, next] {
+            if let Some(bytes) = self.merge(number, neighbour) {
+                net_blocks -= 1;
+                net_bytes -= bytes as i64;
+            }
+        }
+        self.shelve(number);
+        let block = &self.blocks[number];
+        if block.is_split() {
+            net_blocks += 1;
+            net_bytes += block.size as i64;
+        }
+        let is_small = self.pools[self.shelves[shelf].pool].is_small;
+        if !is_expandable {
+            self.stats.inactive_split.change(is_small, net_blocks);
+            self.stats.inactive_split_bytes.change(is_small, net_bytes);
+        }
+        self.stats.active.decrease(is_small, 1);
+        self.stats.active_bytes.decrease(is_small, size);
+        self.stats.requested_bytes.decrease(is_small, requested);
+    }
+
+    /// Makes an idle neighbour part of a block, and gives the bytes that it had (`try_merge_blocks`). `None`: there is
+    /// none, it is in use, or only one of the two has memory behind it.
+    #[inline]
+    pub(super) fn merge(&mut self, number: u32, neighbour: u32) -> Option<u64> {
+        if neighbour == NONE {
+            return None;
+        }
+        let other = &self.blocks[neighbour];
+        if !other.is_idle() || other.mapped != self.blocks[number].mapped {
+            return None;
+        }
+        self.unshelve(neighbour);
+        let other = self.blocks.remove(neighbour)?;
+        self.captured_uses.remove(&neighbour);
+        let block = &mut self.blocks[number];
+        block.size += other.size;
+        if block.prev == neighbour {
+            block.address = other.address;
+            block.prev = other.prev;
+            block.segment_stack = other.segment_stack;
+            if other.prev != NONE {
+                self.blocks[other.prev].next = number;
+            }
+        } else {
+            block.next = other.next;
+            if other.next != NONE {
+                self.blocks[other.next].prev = number;
+            }
+        }
+        Some(other.size)
+    }
+}

@@ -1,0 +1,290 @@
+//! The cached blocks of one pool and stream, in the allocator's exact order, found by size in constant time.
+
+use std::collections::BTreeSet;
+
+/// The size quantum that classes are counted in; every block's size is a multiple of it.
+const QUANTUM_BITS: u32 = 9;
+/// Each power of two is cut into this many classes, as a power of two itself.
+const STEP_BITS: u32 = 4;
+/// A class with more blocks than this becomes a tree: moving the tail of a sorted array costs more from here on.
+const SPILL: usize = 384;
+/// A tree that shrank to this many becomes an array again; well below [`SPILL`], so that none goes to and fro.
+const GATHER: usize = 96;
+
+/// A cached block as the set orders it: by size, then by `order`, then by address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Free {
+    /// Bytes.
+    pub(super) size: u64,
+    /// What decides among equal sizes before the address does: the segment's age, where the profile says so.
+    pub(super) order: u32,
+    /// Where it starts.
+    pub(super) address: u64,
+    /// Which block it is.
+    pub(super) block: u32,
+}
+
+/// The blocks of one size class.
+#[derive(Debug)]
+enum Class {
+    Few(Vec<Free>),
+    Many(BTreeSet<Free>),
+}
+
+impl Class {
+    fn len(&self) -> usize {
+        match self {
+            Self::Few(list) => list.len(),
+            Self::Many(tree) => tree.len(),
+        }
+    }
+
+    /// The first at or after `key`.
+    fn from(&self, key: &Free) -> Option<Free> {
+        match self {
+            Self::Few(list) => list.get(list.partition_point(|free| free < key)).copied(),
+            Self::Many(tree) => tree.range(key..).next().copied(),
+        }
+    }
+
+    /// The last before `key`.
+    fn before(&self, key: &Free) -> Option<Free> {
+        match self {
+            Self::Few(list) => list[..list.partition_point(|free| free < key)].last().copied(),
+            Self::Many(tree) => tree.range(..key).next_back().copied(),
+        }
+    }
+
+    fn last(&self) -> Option<Free> {
+        match self {
+            Self::Few(list) => list.last().copied(),
+            Self::Many(tree) => tree.last().copied(),
+        }
+    }
+
+    fn insert(&mut self, free: Free) {
+        match self {
+            Self::Few(list) if list.len() < SPILL => {
+                let at = list.partition_point(|other| *other < free);
+                list.insert(at, free);
+            }
+            Self::Few(list) => {
+                let mut tree: BTreeSet<Free> = std::mem::take(list).into_iter().collect();
+                tree.insert(free);
+                *self = Self::Many(tree);
+            }
+            Self::Many(tree) => {
+                tree.insert(free);
+            }
+        }
+    }
+
+    fn remove(&mut self, free: &Free) -> bool {
+        match self {
+            Self::Few(list) => {
+                let at = list.partition_point(|other| other < free);
+                let found = list.get(at) == Some(free);
+                if found {
+                    list.remove(at);
+                }
+                found
+            }
+            Self::Many(tree) => {
+                let found = tree.remove(free);
+                if tree.len() <= GATHER {
+                    *self = Self::Few(std::mem::take(tree).into_iter().collect());
+                }
+                found
+            }
+        }
+    }
+}
+
+/// Cached blocks ordered by size, age and address. Classes of sizes (sixteen to a power of two) keep the order exact,
+/// since every size of one class is below every size of the next; a bitmap over them finds the first that has any.
+#[derive(Debug, Default)]
+pub(super) struct FreeSet {
+    classes: Vec<Class>,
+    /// One bit a class that has any block.
+    words: Vec<u64>,
+    /// One bit a word that has any bit.
+    summary: u64,
+    len: usize,
+}
+
+/// The class of a size: exact up to sixteen quanta, then sixteen classes to each power of two.
+#[inline]
+fn class_of(size: u64) -> usize {
+    let quanta = size >> QUANTUM_BITS;
+    let log = (quanta | 1).ilog2();
+    if log < STEP_BITS {
+        return quanta as usize;
+    }
+    let step = (quanta >> (log - STEP_BITS)) & ((1 << STEP_BITS) - 1);
+    (((log - STEP_BITS + 1) << STEP_BITS) as usize) + step as usize
+}
+
+impl FreeSet {
+    /// Number of blocks.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds a block.
+    #[inline]
+    pub(super) fn insert(&mut self, free: Free) {
+        let class = class_of(free.size);
+        if class >= self.classes.len() {
+            self.classes.resize_with(class + 1, || Class::Few(Vec::new()));
+            self.words.resize(self.classes.len().div_ceil(64), 0);
+        }
+        self.classes[class].insert(free);
+        self.words[class / 64] |= 1 << (class % 64);
+        self.summary |= 1 << (class / 64);
+        self.len += 1;
+    }
+
+    /// Takes a block out; whether it was there.
+    #[inline]
+    pub(super) fn remove(&mut self, free: &Free) -> bool {
+        let class = class_of(free.size);
+        let found = self.classes.get_mut(class).is_some_and(|blocks| blocks.remove(free));
+        if found {
+            self.len -= 1;
+            if self.classes[class].len() == 0 {
+                self.words[class / 64] &= !(1 << (class % 64));
+                if self.words[class / 64] == 0 {
+                    self.summary &= !(1 << (class / 64));
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether a block is in the set.
+    pub(super) fn contains(&self, free: &Free) -> bool {
+        self.from(free) == Some(*free)
+    }
+
+    /// The first block of at least `size` bytes.
+    #[inline]
+    pub(super) fn first_fit(&self, size: u64) -> Option<Free> {
+        self.from(&Free { size, order: 0, address: 0, block: 0 })
+    }
+
+    /// The block after `free`, which need not be in the set.
+    pub(super) fn after(&self, free: &Free) -> Option<Free> {
+        self.from(&Free { block: free.block.saturating_add(1), ..*free })
+    }
+
+    /// The block before `key`, which need not be in the set.
+    pub(super) fn before(&self, key: &Free) -> Option<Free> {
+        let class = class_of(key.size);
+        let here = self.classes.get(class).and_then(|blocks| blocks.before(key));
+        here.or_else(|| self.classes[self.class_below(class.min(self.classes.len()))?].last())
+    }
+
+    /// All blocks in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Free> + '_ {
+        let mut next = self.first_fit(0);
+        std::iter::from_fn(move || {
+            let this = next?;
+            next = self.after(&this);
+            Some(this)
+        })
+    }
+
+    /// The first at or after `key`.
+    #[inline]
+    fn from(&self, key: &Free) -> Option<Free> {
+        let class = class_of(key.size);
+        let here = self.classes.get(class).filter(|blocks| blocks.len() > 0).and_then(|blocks| blocks.from(key));
+        here.or_else(|| match &self.classes[self.class_above(class)?] {
+            Class::Few(list) => list.first().copied(),
+            Class::Many(tree) => tree.first().copied(),
+        })
+    }
+
+    /// The first class above `class` that has any block.
+    #[inline]
+    fn class_above(&self, class: usize) -> Option<usize> {
+        let at = class + 1;
+        let word = self.words.get(at / 64)? & (!0 << (at % 64));
+        if word != 0 {
+            return Some(at / 64 * 64 + word.trailing_zeros() as usize);
+        }
+        let summary = self.summary & (!0_u64).checked_shl((at / 64 + 1) as u32).unwrap_or(0);
+        if summary == 0 {
+            return None;
+        }
+        let word = summary.trailing_zeros() as usize;
+        Some(word * 64 + self.words[word].trailing_zeros() as usize)
+    }
+
+    /// The last class below `class` that has any block.
+    fn class_below(&self, class: usize) -> Option<usize> {
+        (0..class).rev().find(|&class| self.classes[class].len() > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn classes_never_put_a_larger_size_before_a_smaller() {
+        let mut last = 0;
+        for quanta in 1..100_000_u64 {
+            let class = class_of(quanta << QUANTUM_BITS);
+            assert!(class >= last, "{quanta}");
+            last = class;
+        }
+        // The summary is one word: 64 words of 64 classes.
+        assert!(class_of(u64::MAX) < 64 * 64);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn the_set_answers_as_an_ordered_set(
+            ops in prop::collection::vec((0..4_u8, 1..60_u64, 0..3_u32, 0..40_u64), 1..2500),
+        ) {
+            let mut set = FreeSet::default();
+            let mut model = BTreeSet::new();
+            for (kind, quanta, order, address) in ops {
+                // Few distinct sizes, so that classes spill, and some far apart.
+                let size = if quanta > 40 { 1 << (quanta - 30 + QUANTUM_BITS as u64) } else { (quanta / 20 + 1) << 9 };
+                let free = Free { size, order, address: address * 512, block: address as u32 * 3 + order };
+                match kind {
+                    0..2 => if model.insert(free) { set.insert(free) },
+                    2 => prop_assert_eq!(set.remove(&free), model.remove(&free)),
+                    _ => {
+                        prop_assert_eq!(set.before(&free), model.range(..free).next_back().copied());
+                        prop_assert_eq!(set.first_fit(size), model.iter().find(|f| f.size >= size).copied());
+                        prop_assert_eq!(set.after(&free), model.iter().find(|f| **f > free).copied());
+                    }
+                }
+                prop_assert_eq!(set.len(), model.len());
+            }
+            prop_assert!(set.iter().eq(model.iter().copied()));
+        }
+
+        #[test]
+        fn many_blocks_of_one_class_stay_ordered(keys in prop::collection::vec(0..2000_u64, 1500), drop in 0..1500_usize) {
+            let mut set = FreeSet::default();
+            let mut model = BTreeSet::new();
+            for key in keys.iter().chain(&keys[..drop]) {
+                let free = Free { size: 512, order: 0, address: *key, block: 0 };
+                if model.remove(&free) {
+                    prop_assert!(set.remove(&free));
+                } else {
+                    model.insert(free);
+                    set.insert(free);
+                }
+            }
+            prop_assert!(set.iter().eq(model.iter().copied()));
+        }
+    }
+}

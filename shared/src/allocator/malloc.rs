@@ -1,0 +1,322 @@
+//! A request, from the search among cached blocks to the block that is handed out.
+
+use super::block::Block;
+use super::device::{DeviceAllocator, LARGE, Request, SMALL};
+use super::driver::{Driver, DriverError};
+use super::entry::{TraceEntry, TraceSink};
+use super::error::{AllocError, OutOfMemory};
+use super::profile::CaptureGuard;
+use super::rounding::{LARGE_REMAINDER, MIN_BLOCK, SMALL_SIZE, TOO_LARGE, round_size, segment_size};
+use super::slab::NONE;
+use crate::event::Action;
+use crate::units::{Address, PoolId};
+
+/// A request on its way (`AllocParams`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Params {
+    pub(super) request: Request,
+    /// The request as a block's size.
+    pub(super) rounded: u64,
+    /// The segment that would be taken for it.
+    pub(super) segment_size: u64,
+    /// The pool that serves it, by number.
+    pub(super) pool: u32,
+    /// Whether new memory for it comes in expandable segments.
+    pub(super) expandable: bool,
+}
+
+impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
+    /// Hands out `request.size` bytes. A request for no bytes gets the null address, and changes nothing.
+    pub fn malloc(&mut self, request: Request) -> Result<Address, AllocError> {
+        if request.size == 0 {
+            return Ok(Address(0));
+        }
+        if request.size >= TOO_LARGE {
+            return Err(AllocError::TooLarge);
+        }
+        self.before_search(&request)?;
+        let mut params = self.params(request);
+        let found = match self.free_block(&params) {
+            Some(block) => Some(block),
+            None => self.more_memory(&mut params)?,
+        };
+        let Some(block) = found else { return Err(self.out_of_memory(&params)?) };
+        Ok(self.hand_out(block, &params))
+    }
+
+    /// What is known of a request before anything is searched.
+    #[inline]
+    pub(super) fn params(&self, request: Request) -> Params {
+        let rounded = round_size(&self.config.roundup_power2_divisions, request.size);
+        let pool = self.pool_for(&request, rounded);
+        let expandable = self.config.expandable_segments && !self.has_own_allocator(pool);
+        let segment_size = segment_size(rounded, self.config.large_segment_size);
+        Params { request, rounded, segment_size, pool, expandable }
+    }
+
+    /// The pool that a request is routed to (`get_pool`).
+    #[inline]
+    fn pool_for(&self, request: &Request, rounded: u64) -> u32 {
+        let is_small = rounded <= SMALL_SIZE;
+        if !self.routes.is_empty()
+            && let Some(private) = self.route_of(request).and_then(|id| self.private.get(&id))
+        {
+            return if is_small { private.small } else { private.large };
+        }
+        if is_small { SMALL } else { LARGE }
+    }
+
+    fn has_own_allocator(&self, pool: u32) -> bool {
+        let owner = self.pools[pool].owner;
+        owner.is_private() && self.private.get(&owner).is_some_and(|private| private.options.has_allocator)
+    }
+
+    /// The steps after nothing cached fits, in PyTorch's order.
+    fn more_memory(&mut self, params: &mut Params) -> Result<Option<u32>, AllocError> {
+        if self.collects_garbage() {
+            self.collect_garbage(params.request.stack)?;
+        }
+        if let Some(block) = self.new_block(params, false)? {
+            return Ok(Some(block));
+        }
+        if let Some(block) = self.from_willing_pools(params) {
+            return Ok(Some(block));
+        }
+        if self.release_available(params)?
+            && let Some(block) = self.new_block(params, false)?
+        {
+            return Ok(Some(block));
+        }
+        if self.may_release_all(params) {
+            self.release_cached(PoolId::default(), params.request.stack)?;
+            return self.new_block(params, true);
+        }
+        Ok(None)
+    }
+
+    /// Whether the last step, which waits for all streams, is open to this request.
+    fn may_release_all(&self, params: &Params) -> bool {
+        match self.profile.capture_guard {
+            CaptureGuard::AnyRoute => self.routes.is_empty(),
+            CaptureGuard::Capture => !self.is_capturing(params.request.stream),
+        }
+    }
+
+    /// The best cached block for a request, off its shelf (`get_free_block`).
+    #[inline]
+    pub(super) fn free_block(&mut self, params: &Params) -> Option<u32> {
+        if self.collects_garbage() {
+            self.pools[params.pool].searches += 1;
+        }
+        let shelf = self.pools[params.pool].shelf(params.request.stream)?;
+        let mut found = self.shelves[shelf].free.first_fit(params.rounded)?;
+        if self.blocks[found.block].is_expandable() {
+            if params.expandable {
+                // Among growing segments the one with the least room behind the block, as far as it goes on falling.
+                let room = |number: u32| {
+                    let block = &self.blocks[number];
+                    let next = if block.next == NONE { None } else { Some(&self.blocks[block.next]) };
+                    block.size + next.filter(|next| !next.mapped).map_or(0, |next| next.size)
+                };
+                while self.blocks[found.block].is_expandable()
+                    && let Some(next) = self.shelves[shelf].free.after(&found)
+                    && room(next.block) < room(found.block)
+                {
+                    found = next;
+                }
+            } else {
+                while self.blocks[found.block].is_expandable() {
+                    found = self.shelves[shelf].free.after(&found)?;
+                }
+            }
+        }
+        // A block that is never split serves only requests near its size.
+        if params.rounded < self.config.max_split_size && self.is_oversize(found.size) {
+            return None;
+        }
+        if self.is_oversize(params.rounded)
+            && found.size >= params.rounded.saturating_add(self.config.max_non_split_rounding)
+        {
+            return None;
+        }
+        self.shelves[shelf].free.remove(&found);
+        Some(found.block)
+    }
+
+    /// A new block from the driver (`alloc_block`). `None`: there is no memory for it.
+    fn new_block(&mut self, params: &Params, is_retry: bool) -> Result<Option<u32>, AllocError> {
+        if is_retry {
+            self.stats.num_alloc_retries += 1;
+        }
+        if self.limit.is_some_and(|limit| self.reserved + params.segment_size > limit) {
+            return Ok(None);
+        }
+        if params.expandable {
+            let block = self.grow_expandable(params)?;
+            if block.is_some() {
+                self.count_private_segment(params.pool);
+            }
+            return Ok(block);
+        }
+        let address = match self.driver.alloc(params.segment_size) {
+            Ok(address) => address.0,
+            Err(DriverError::OutOfMemory) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        self.count_private_segment(params.pool);
+        let shelf = self.shelf(params.pool, params.request.stream);
+        let born = self.birth();
+        let stack = params.request.stack;
+        let block = Block { born, segment_stack: stack, ..Block::new(address, params.segment_size, shelf) };
+        let block = self.blocks.insert(block);
+        self.grow_reserved(params.pool, params.segment_size);
+        self.stats.segment.increase(self.pools[params.pool].is_small, 1);
+        if self.is_oversize(params.segment_size) {
+            self.stats.oversize_segments.increase(1);
+        }
+        self.record(Action::SegmentAlloc, address, params.segment_size, shelf, stack);
+        Ok(Some(block))
+    }
+
+    fn count_private_segment(&mut self, pool: u32) {
+        let owner = self.pools[pool].owner;
+        if let Some(private) = self.private.get_mut(&owner) {
+            private.segments += 1;
+        }
+    }
+
+    /// A cached block of a pool that lends its blocks before a request of the default pool fails.
+    fn from_willing_pools(&mut self, params: &mut Params) -> Option<u32> {
+        if self.pools[params.pool].owner.is_private() {
+            return None;
+        }
+        let willing: Vec<(u32, u32)> = self
+            .private
+            .values()
+            .filter(|private| private.options.use_on_oom)
+            .map(|private| (private.small, private.large))
+            .collect();
+        for (small, large) in willing {
+            let pool = if params.rounded <= SMALL_SIZE { small } else { large };
+            let there = Params { pool, expandable: false, ..*params };
+            if let Some(block) = self.free_block(&there) {
+                *params = there;
+                return Some(block);
+            }
+        }
+        None
+    }
+
+    /// Whether the rest of a block goes back to its pool (`should_split`).
+    #[inline]
+    fn should_split(&self, size: u64, params: &Params) -> bool {
+        let pool = &self.pools[params.pool];
+        if pool.owner.is_private() && self.private.get(&pool.owner).is_some_and(|private| private.options.no_split) {
+            return false;
+        }
+        let rest = size - params.rounded;
+        if pool.is_small || params.expandable {
+            rest >= MIN_BLOCK
+        } else {
+            params.rounded < self.config.max_split_size && rest > LARGE_REMAINDER
+        }
+    }
+
+    /// Makes a block that was found the program's (`alloc_found_block`).
+    #[inline]
+    fn hand_out(&mut self, found: u32, params: &Params) -> Address {
+        let block = &self.blocks[found];
+        let (was_split, is_expandable, size) = (block.is_split(), block.is_expandable(), block.size);
+        let is_small = self.pools[params.pool].is_small;
+        let number = if self.should_split(size, params) {
+            let number = self.split(found, params.rounded);
+            if !is_expandable {
+                if was_split {
+                    self.stats.inactive_split_bytes.decrease(is_small, params.rounded);
+                } else {
+                    self.stats.inactive_split_bytes.increase(is_small, size - params.rounded);
+                    self.stats.inactive_split.increase(is_small, 1);
+                }
+            }
+            number
+        } else {
+            if was_split && !is_expandable {
+                self.stats.inactive_split_bytes.decrease(is_small, size);
+                self.stats.inactive_split.decrease(is_small, 1);
+            }
+            found
+        };
+        let block = &mut self.blocks[number];
+        block.allocated = true;
+        block.requested = params.request.size;
+        block.stack = params.request.stack;
+        let (address, size, shelf) = (block.address, block.size, block.shelf);
+        self.allocated.insert(address, number);
+        self.record(Action::Alloc, address, params.request.size, shelf, params.request.stack);
+
+        self.stats.allocation.increase(is_small, 1);
+        self.stats.allocated_bytes.increase(is_small, size);
+        self.stats.active.increase(is_small, 1);
+        self.stats.active_bytes.increase(is_small, size);
+        self.stats.requested_bytes.increase(is_small, params.request.size);
+        if self.is_oversize(size) {
+            self.stats.oversize_allocations.increase(1);
+        }
+        Address(address)
+    }
+
+    /// Cuts the first `size` bytes off a block. They become a new block; the old one is what remains, back on its
+    /// shelf.
+    #[inline]
+    fn split(&mut self, rest: u32, size: u64) -> u32 {
+        let old = &mut self.blocks[rest];
+        let head = Block {
+            prev: old.prev,
+            next: rest,
+            expandable: old.expandable,
+            born: old.born,
+            segment_stack: std::mem::take(&mut old.segment_stack),
+            ..Block::new(old.address, size, old.shelf)
+        };
+        old.address += size;
+        old.size -= size;
+        let prev = head.prev;
+        let head = self.blocks.insert(head);
+        self.blocks[rest].prev = head;
+        if prev != NONE {
+            self.blocks[prev].next = head;
+        }
+        self.shelve(rest);
+        head
+    }
+
+    /// Records that a request failed, and says all that is known of it.
+    #[cold]
+    fn out_of_memory(&mut self, params: &Params) -> Result<AllocError, DriverError> {
+        let info = self.driver.memory_info()?;
+        let Params { request, rounded, segment_size, pool, .. } = *params;
+        self.sink.record(TraceEntry {
+            action: Action::Oom,
+            address: info.free,
+            size: rounded,
+            stream: request.stream,
+            pool: self.pools[pool].owner,
+            stack: request.stack,
+        });
+        self.stats.num_ooms += 1;
+        let shelved =
+            |pool: u32| self.pools[pool].shelves.iter().flat_map(|(_, shelf)| self.shelves[*shelf].free.iter());
+        let halves = self.private.values().flat_map(|private| [private.small, private.large]);
+        let private_free = halves.flat_map(shelved).map(|free| free.size).sum();
+        Ok(AllocError::OutOfMemory(Box::new(OutOfMemory {
+            segment_size,
+            rounded,
+            device_free: info.free,
+            device_total: info.total,
+            limit: self.limit,
+            allocated: self.stats.allocated_bytes.all.current.max(0) as u64,
+            reserved: self.stats.reserved_bytes.all.current.max(0) as u64,
+            private_free,
+        })))
+    }
+}

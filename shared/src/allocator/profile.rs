@@ -1,0 +1,171 @@
+//! What differs between PyTorch's releases, as data: a profile for each release that was compared.
+
+/// How blocks of equal size are ordered among themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TieBreak {
+    /// The lowest address first.
+    Address,
+    /// The block of the older segment first, then the lowest address.
+    SegmentAge,
+}
+
+/// What keeps the allocator from waiting for streams and from giving cached memory back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaptureGuard {
+    /// Any open route to a private pool, a `MemPool`'s included.
+    AnyRoute,
+    /// Only a capture that is under way on the request's own stream.
+    Capture,
+}
+
+/// How strictly the settings string is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separators {
+    /// A wrong separator is an error.
+    Checked,
+    /// Any token is taken for the separator that should be there.
+    SteppedOver,
+}
+
+/// The behaviour of one PyTorch release.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// The release: `2.11`.
+    pub torch: &'static str,
+    /// Order among cached blocks of one size.
+    pub tie_break: TieBreak,
+    /// What stops the later steps of the retry ladder, and the reading of events.
+    pub capture_guard: CaptureGuard,
+    /// Whether a memory fraction of 1.0 counts as a limit.
+    pub full_fraction_limits: bool,
+    /// Whether `>` in a division list starts at the last boundary itself, not after it.
+    pub rest_overwrites_last_division: bool,
+    /// How the settings string is read.
+    pub separators: Separators,
+    /// Settings that this release does not know yet.
+    pub unknown_settings: &'static [&'static str],
+    /// Whether `max_split_size_mb` must be above the large segment's size, not just reach it.
+    pub max_split_above_segment: bool,
+    /// Whether `MemPool` takes `use_on_oom` and `no_split`.
+    pub pools_have_options: bool,
+    /// Whether a capture's first step is to allocate the random numbers' state.
+    pub graphs_keep_random_state: bool,
+    /// Whether entries carry what the program says of them (`_set_memory_metadata`).
+    pub tags_entries: bool,
+    /// What a size that is too large for a tensor is said to be too large for.
+    pub size_type: &'static str,
+    /// The end of an out-of-memory's first line.
+    pub advice: &'static str,
+    /// The same where segments grow already.
+    pub advice_expandable: &'static str,
+    /// Whether statistics count rejected requests and the private pools' reserve.
+    pub counts_rejections: bool,
+}
+
+const ADVICE_2_6: &str = "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid \
+     fragmentation.  See documentation for Memory Management  (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)";
+const ADVICE_2_11: &str = "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid \
+     fragmentation.  See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)";
+const ADVICE_2_15_EXPANDABLE: &str = "expandable_segments is enabled. If instead the process is running out of virtual address space (VSZ), expandable \
+     segments may be over-reserving VA (each segment reserves ~9/8 of device memory, times the number of streams); \
+     reduce it via PYTORCH_CUDA_ALLOC_CONF expandable_segments_reserve / expandable_segments_reserve_by_class.";
+
+/// torch 2.6.
+pub const TORCH_2_6: Profile = Profile {
+    torch: "2.6",
+    tie_break: TieBreak::Address,
+    capture_guard: CaptureGuard::AnyRoute,
+    full_fraction_limits: true,
+    rest_overwrites_last_division: true,
+    separators: Separators::Checked,
+    unknown_settings: &["large_segment_size_mb", "per_process_memory_fraction", "graph_capture_record_stream_reuse"],
+    max_split_above_segment: true,
+    pools_have_options: false,
+    graphs_keep_random_state: true,
+    tags_entries: false,
+    size_type: "long",
+    advice: ADVICE_2_6,
+    advice_expandable: ADVICE_2_6,
+    counts_rejections: false,
+};
+
+/// torch 2.11.
+pub const TORCH_2_11: Profile = Profile {
+    torch: "2.11",
+    tie_break: TieBreak::Address,
+    capture_guard: CaptureGuard::AnyRoute,
+    full_fraction_limits: false,
+    rest_overwrites_last_division: false,
+    separators: Separators::SteppedOver,
+    unknown_settings: &[],
+    max_split_above_segment: false,
+    pools_have_options: true,
+    graphs_keep_random_state: true,
+    tags_entries: true,
+    size_type: "long long",
+    advice: ADVICE_2_11,
+    advice_expandable: ADVICE_2_11,
+    counts_rejections: false,
+};
+
+/// torch 2.15.
+pub const TORCH_2_15: Profile = Profile {
+    torch: "2.15",
+    tie_break: TieBreak::SegmentAge,
+    capture_guard: CaptureGuard::Capture,
+    graphs_keep_random_state: false,
+    advice_expandable: ADVICE_2_15_EXPANDABLE,
+    counts_rejections: true,
+    ..TORCH_2_11
+};
+
+impl Profile {
+    /// All profiles, oldest first.
+    pub const ALL: [&'static Self; 3] = [&TORCH_2_6, &TORCH_2_11, &TORCH_2_15];
+
+    /// The end of an out-of-memory's first line, where segments grow already or not.
+    pub fn oom_advice(&self, is_expandable: bool) -> &'static str {
+        if is_expandable { self.advice_expandable } else { self.advice }
+    }
+
+    /// The profile of a release: of that very one, or of the newest that is not above it (`2.12.1` reads as 2.11).
+    /// `None` for text that is no version, and for releases before the first profile.
+    pub fn of(torch: &str) -> Option<&'static Self> {
+        let version = |text: &str| {
+            let mut parts = text.split(['.', '+', 'a']).map(str::parse::<u32>);
+            Some((parts.next()?.ok()?, parts.next()?.ok()?))
+        };
+        let wanted = version(torch)?;
+        Self::ALL.into_iter().rev().find(|profile| version(profile.torch).is_some_and(|known| known <= wanted))
+    }
+}
+
+impl Default for &'static Profile {
+    fn default() -> Self {
+        &TORCH_2_11
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_has_the_profile_at_or_before_it() {
+        let cases = [
+            ("2.6", Some("2.6")),
+            ("2.6.0+cu124", Some("2.6")),
+            ("2.10.1", Some("2.6")),
+            ("2.11", Some("2.11")),
+            ("2.14.0", Some("2.11")),
+            ("2.15.0+cu132", Some("2.15")),
+            ("3.0", Some("2.15")),
+            ("2.5", None),
+            ("2", None),
+            ("newest", None),
+        ];
+        for (torch, want) in cases {
+            assert_eq!(Profile::of(torch).map(|profile| profile.torch), want, "{torch}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Memory given back to the driver: by age, by size, or all that is cached.
+
+use super::device::{DeviceAllocator, LARGE, SMALL};
+use super::driver::{Driver, DriverError};
+use super::entry::TraceSink;
+use super::free_set::Free;
+use super::malloc::Params;
+use super::slab::NONE;
+use crate::event::Action;
+use crate::frames::StackId;
+use crate::units::{Address, PoolId};
+
+impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
+    /// Whether cached blocks have an age: garbage is collected only under a limit.
+    #[inline]
+    pub(super) fn collects_garbage(&self) -> bool {
+        self.limit.is_some() && self.config.garbage_collection_threshold > 0.0
+    }
+
+    /// Gives the older half of the large cached segments back, again and again, until enough is free
+    /// (`garbage_collect_cached_blocks`).
+    pub(super) fn collect_garbage(&mut self, stack: StackId) -> Result<(), DriverError> {
+        let Some(limit) = self.limit else { return Ok(()) };
+        let threshold = (self.config.garbage_collection_threshold * limit as f64) as u64;
+        if self.reserved <= threshold {
+            return Ok(());
+        }
+        let target = self.reserved - threshold;
+        let searches = self.pools[LARGE].searches;
+        let age = |allocator: &Self, free: &Free| (searches - allocator.blocks[free.block].gc_base) as f64;
+        let unsplit = |allocator: &Self, free: &Free| !allocator.blocks[free.block].is_split();
+        let candidates: Vec<Free> = self.shelved(LARGE).filter(|free| unsplit(self, free)).collect();
+        let mut total_age: f64 = candidates.iter().map(|free| age(self, free)).sum();
+        let mut count = candidates.len();
+        let mut reclaimed = 0;
+        let mut has_freed = true;
+        while reclaimed < target && has_freed && count > 0 {
+            has_freed = false;
+            let threshold = total_age / count as f64;
+            let pass: Vec<Free> = self.shelved(LARGE).filter(|free| unsplit(self, free)).collect();
+            for free in pass {
+                let block_age = age(self, &free);
+                if !self.blocks[free.block].is_expandable() && block_age >= threshold {
+                    has_freed = true;
+                    reclaimed += free.size;
+                    total_age -= block_age;
+                    count -= 1;
+                    self.release_block(free.block, stack)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back one cached block that is never split and holds the request, or several smaller ones that together do
+    /// (`release_available_cached_blocks`). Whether enough was given back.
+    pub(super) fn release_available(&mut self, params: &Params) -> Result<bool, DriverError> {
+        let max_split = self.config.max_split_size;
+        if max_split == u64::MAX {
+            return Ok(false);
+        }
+        let wanted = params.rounded.max(max_split);
+        let Some(shelf) = self.pools[params.pool].shelf(params.request.stream) else { return Ok(false) };
+        let free = &self.shelves[shelf].free;
+        if let Some(found) = free.first_fit(wanted).filter(|found| !self.blocks[found.block].is_expandable()) {
+            return self.release_whole(found.block, params.request.stack).map(|released| released > 0);
+        }
+        let first = free.first_fit(wanted).unwrap_or(Free { size: wanted, order: 0, address: 0, block: 0 });
+        let mut released = 0;
+        let mut next = free.before(&first);
+        while let Some(this) = next
+            && released < wanted
+            && this.size >= max_split
+        {
+            next = self.shelves[shelf].free.before(&this);
+            if !self.blocks[this.block].is_expandable() {
+                released += self.release_whole(this.block, params.request.stack)?;
+            }
+        }
+        Ok(released >= wanted)
+    }
+
+    /// Gives a cached segment back; a block that is only a part of one stays, and counts nothing.
+    fn release_whole(&mut self, number: u32, stack: StackId) -> Result<u64, DriverError> {
+        let block = &self.blocks[number];
+        if block.is_split() {
+            return Ok(0);
+        }
+        let size = block.size;
+        self.release_block(number, stack)?;
+        Ok(size)
+    }
+
+    /// Waits for all streams, and gives everything back that is cached and not part of a segment in use: of the
+    /// default pools, and of private pools that nobody uses any more; or only of the private pool named
+    /// (`release_cached_blocks`).
+    pub(super) fn release_cached(&mut self, only: PoolId, stack: StackId) -> Result<(), DriverError> {
+        if !only.is_private() && self.may_empty_default() {
+            self.synchronize_and_free_events(None, stack)?;
+            self.release_pool_blocks(LARGE, stack)?;
+            self.release_pool_blocks(SMALL, stack)?;
+        }
+        let is_meant = |id: PoolId| !only.is_private() || id == only;
+        let unused = self.private.iter().filter(|(id, private)| private.use_count == 0 && is_meant(**id));
+        let unused: Vec<(PoolId, u32, u32)> = unused.map(|(id, private)| (*id, private.small, private.large)).collect();
+        for (id, small, large) in unused {
+            if only.is_private() {
+                self.synchronize_and_free_events(Some(id), stack)?;
+            }
+            self.release_pool_blocks(small, stack)?;
+            self.release_pool_blocks(large, stack)?;
+            self.forget_pool_if_empty(id);
+        }
+        Ok(())
+    }
+
+    /// Takes away a private pool that has no segment any more.
+    fn forget_pool_if_empty(&mut self, id: PoolId) {
+        let Some(private) = self.private.get(&id).filter(|private| private.segments == 0) else { return };
+        for number in [private.small, private.large] {
+            if let Some(pool) = self.pools.remove(number) {
+                for (_, shelf) in pool.shelves {
+                    self.shelves.remove(shelf);
+                }
+            }
+        }
+        self.private.remove(&id);
+    }
+
+    /// The cached blocks of a pool in its order: by stream, size, age and address.
+    pub(super) fn shelved(&self, pool: u32) -> impl Iterator<Item = Free> + '_ {
+        self.pools[pool].shelves.iter().flat_map(|(_, shelf)| self.shelves[*shelf].free.iter())
+    }
+
+    /// Gives back all cached segments of a pool, then the pages of growing ones (`release_blocks`).
+    fn release_pool_blocks(&mut self, pool: u32, stack: StackId) -> Result<(), DriverError> {
+        let cached: Vec<Free> = self.shelved(pool).collect();
+        let is_expandable = |free: &&Free| self.blocks[free.block].is_expandable();
+        let (to_unmap, native): (Vec<&Free>, Vec<&Free>) = cached.iter().partition(is_expandable);
+        for free in native {
+            if !self.blocks[free.block].is_split() {
+                self.release_block(free.block, stack)?;
+            }
+        }
+        for free in to_unmap {
+            self.unmap_block(free.block, stack)?;
+            let block = &self.blocks[free.block];
+            if !block.mapped && !block.is_split() {
+                self.release_expandable(free.block)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives one cached segment back (`release_block`).
+    fn release_block(&mut self, number: u32, stack: StackId) -> Result<(), DriverError> {
+        let block = &self.blocks[number];
+        debug_assert!(!block.is_expandable() && block.prev == NONE && block.next == NONE, "only whole segments go");
+        let (address, size, shelf, taken_by) = (block.address, block.size, block.shelf, block.segment_stack);
+        let pool = self.shelves[shelf].pool;
+        self.stats.num_device_free += 1;
+        let asked = if stack == StackId(0) { taken_by } else { stack };
+        self.record(Action::SegmentFree, address, size, shelf, asked);
+        self.driver.free(Address(address), size)?;
+        self.shrink_reserved(pool, size);
+        self.stats.segment.decrease(self.pools[pool].is_small, 1);
+        if self.is_oversize(size) {
+            self.stats.oversize_segments.decrease(1);
+        }
+        if let Some(private) = self.private.get_mut(&self.pools[pool].owner) {
+            private.segments = private.segments.saturating_sub(1);
+        }
+        self.unshelve(number);
+        self.blocks.remove(number);
+        self.captured_uses.remove(&number);
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! Private pools, and the routes that lead requests to them: CUDA graphs' captures, and threads within a `MemPool`.
+
+use std::fmt;
+
+use super::device::{DeviceAllocator, Request};
+use super::driver::{Driver, DriverError};
+use super::entry::TraceSink;
+use super::error::MisuseError;
+use super::pool::{Pool, PoolOptions, PrivatePool};
+use super::profile::CaptureGuard;
+use super::slot_table::SlotTable;
+use crate::frames::StackId;
+use crate::units::{PoolId, Stream};
+
+/// Which requests a route takes.
+pub enum Filter {
+    /// Those of one thread (`use_mem_pool`), as [`Request::thread`] numbers it.
+    Thread(u64),
+    /// Those on a stream that is part of a capture, as the caller knows (`torch.cuda.graph`).
+    Capture(Box<dyn Fn(Stream) -> bool + Send>),
+}
+
+impl fmt::Debug for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Thread(thread) => write!(f, "Thread({thread})"),
+            Self::Capture(_) => f.write_str("Capture"),
+        }
+    }
+}
+
+/// A way to a private pool.
+#[derive(Debug)]
+pub(super) struct Route {
+    pool: PoolId,
+    filter: Filter,
+}
+
+impl Route {
+    fn takes(&self, request: &Request) -> bool {
+        match &self.filter {
+            Filter::Thread(thread) => *thread == request.thread,
+            Filter::Capture(holds) => holds(request.stream),
+        }
+    }
+
+    /// Whether it is a capture's.
+    pub(super) fn is_capture(&self) -> bool {
+        matches!(self.filter, Filter::Capture(_))
+    }
+}
+
+impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
+    /// Makes a private pool, or counts one more user of it (`createOrIncrefPool`). The options are those of the first.
+    pub fn create_pool(&mut self, id: PoolId, options: PoolOptions) {
+        if let Some(private) = self.private.get_mut(&id) {
+            private.use_count += 1;
+            return;
+        }
+        let small = self.pools.insert(Pool::new(true, id));
+        let large = self.pools.insert(Pool::new(false, id));
+        self.private.insert(id, PrivatePool { use_count: 1, segments: 0, small, large, options });
+    }
+
+    /// Changes what a private pool does; its segments stay.
+    pub fn set_pool_options(&mut self, id: PoolId, options: PoolOptions) -> Result<(), MisuseError> {
+        let private = self.private.get_mut(&id).ok_or(MisuseError::UnknownPool(id))?;
+        private.options = options;
+        Ok(())
+    }
+
+    /// Routes the requests that the filter takes to a private pool, which is made where there is none
+    /// (`beginAllocateToPool`). It must be released once for each time.
+    pub fn begin_allocate_to_pool(&mut self, id: PoolId, filter: Filter) -> Result<(), MisuseError> {
+        if self.routes.iter().any(|route| route.pool == id) {
+            return Err(MisuseError::AlreadyRouted(id));
+        }
+        self.create_pool(id, PoolOptions::default());
+        self.routes.push(Route { pool: id, filter });
+        Ok(())
+    }
+
+    /// Ends a route (`endAllocateToPool`).
+    pub fn end_allocate_to_pool(&mut self, id: PoolId) -> Result<(), MisuseError> {
+        let at = self.routes.iter().position(|route| route.pool == id).ok_or(MisuseError::NotRouted(id))?;
+        self.routes.remove(at);
+        Ok(())
+    }
+
+    /// Counts one user of a private pool less (`releasePool`). Without any, its cached memory may go.
+    pub fn release_pool(&mut self, id: PoolId) -> Result<(), MisuseError> {
+        let private = self.private.get_mut(&id).ok_or(MisuseError::UnknownPool(id))?;
+        private.use_count = private.use_count.saturating_sub(1);
+        Ok(())
+    }
+
+    /// Users of a private pool; 0 where there is none.
+    pub fn pool_use_count(&self, id: PoolId) -> u32 {
+        self.private.get(&id).map_or(0, |private| private.use_count)
+    }
+
+    /// The pool that the newest route for a request leads to.
+    pub(super) fn route_of(&self, request: &Request) -> Option<PoolId> {
+        self.routes.iter().rev().find(|route| route.takes(request)).map(|route| route.pool)
+    }
+
+    /// Whether a stream is part of a capture.
+    pub(super) fn is_capturing(&self, stream: Stream) -> bool {
+        self.routes.iter().any(|route| matches!(&route.filter, Filter::Capture(holds) if holds(stream)))
+    }
+
+    /// Keeps a freed multi-stream block until captures end, or until it is known to be safe within one.
+    pub(super) fn defer(&mut self, number: u32) {
+        let markers =
+            if self.config.graph_capture_record_stream_reuse { self.free_markers(number) } else { Vec::new() };
+        self.deferred.push((number, markers));
+    }
+
+    /// Where the capture stands on every stream that uses a block; nothing if one of them is no part of it.
+    fn free_markers(&mut self, number: u32) -> Vec<u64> {
+        let own = self.shelves[self.blocks[number].shelf].stream;
+        let mut markers = Vec::new();
+        let others: Vec<Stream> = self.uses.get(&number).into_iter().flat_map(SlotTable::values).copied().collect();
+        for stream in std::iter::once(own).chain(others) {
+            let Some(terminals) = self.driver.capture_terminals(stream) else { return Vec::new() };
+            markers.extend(terminals);
+        }
+        markers.sort_unstable();
+        markers.dedup();
+        markers
+    }
+
+    /// Caches the deferred blocks of a stream whose markers the stream has behind it within the capture
+    /// (`free_safe_blocks_in_capture`).
+    pub(super) fn free_safe_deferred(&mut self, request: &Request) -> Result<(), DriverError> {
+        let Some(terminals) = self.driver.capture_terminals(request.stream) else { return Ok(()) };
+        let mut behind: Vec<u64> = Vec::new();
+        let mut ahead = terminals;
+        while let Some(node) = ahead.pop() {
+            if !behind.contains(&node) {
+                behind.push(node);
+                ahead.extend(self.driver.capture_dependencies(node));
+            }
+        }
+        let deferred = std::mem::take(&mut self.deferred);
+        for (number, markers) in deferred {
+            let is_here = self.shelves[self.blocks[number].shelf].stream == request.stream;
+            if is_here && !markers.is_empty() && markers.iter().all(|marker| behind.contains(marker)) {
+                self.blocks[number].has_uses = false;
+                self.uses.remove(&number);
+                self.free_block_now(number, request.stack);
+            } else {
+                self.deferred.push((number, markers));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives all cached memory that is not part of a segment in use back to the driver (`empty_cache`). Within a
+    /// capture nothing of the default pool goes.
+    pub fn empty_cache(&mut self, stack: StackId) -> Result<(), DriverError> {
+        self.release_cached(PoolId::default(), stack)
+    }
+
+    /// Gives the cached memory of one private pool back that nobody uses any more.
+    pub fn empty_pool_cache(&mut self, id: PoolId, stack: StackId) -> Result<(), DriverError> {
+        self.release_cached(id, stack)
+    }
+
+    /// Whether cached memory of the default pools may go now.
+    pub(super) fn may_empty_default(&self) -> bool {
+        match self.profile.capture_guard {
+            CaptureGuard::AnyRoute => self.routes.is_empty(),
+            CaptureGuard::Capture => !self.routes.iter().any(Route::is_capture),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What the allocator holds, as a memory snapshot tells it.
+
+use super::block::Block;
+use super::device::DeviceAllocator;
+use super::driver::Driver;
+use super::entry::{TraceEntry, TraceSink};
+use super::slab::NONE;
+use crate::event::Action;
+use crate::frames::StackId;
+use crate::trace::{self, BlockState, Segment};
+use crate::units::{Address, PoolId, Stream};
+
+impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
+    /// All segments by address, a contiguous mapped range of a growing one as a segment of its own, with their blocks.
+    /// The sink hears of it as PyTorch records it (`memory_snapshot`).
+    pub fn snapshot(&mut self) -> Vec<Segment> {
+        let segments = self.segments();
+        self.sink.record(TraceEntry {
+            action: Action::Snapshot,
+            address: 0,
+            size: segments.iter().flat_map(|segment| &segment.blocks).filter(is_active).map(|block| block.size).sum(),
+            stream: Stream(0),
+            pool: PoolId::default(),
+            stack: StackId(0),
+        });
+        segments
+    }
+
+    /// The same without being recorded.
+    pub fn segments(&self) -> Vec<Segment> {
+        let heads = self.blocks.iter().map(|(_, block)| block).filter(|block| self.starts_segment(block));
+        let mut segments: Vec<Segment> = heads.map(|head| self.segment_from(head)).collect();
+        segments.sort_unstable_by_key(|segment| segment.address);
+        segments
+    }
+
+    fn starts_segment(&self, block: &Block) -> bool {
+        block.mapped && (block.prev == NONE || !self.blocks[block.prev].mapped)
+    }
+
+    fn segment_from(&self, head: &Block) -> Segment {
+        let pool = self.pool_of(head);
+        let mut blocks = Vec::new();
+        let mut size = 0;
+        let mut next = Some(head);
+        while let Some(block) = next.filter(|block| block.mapped) {
+            size += block.size;
+            blocks.push(trace::Block {
+                address: Address(block.address),
+                size: block.size,
+                requested: block.requested,
+                state: match (block.allocated, block.is_idle()) {
+                    (true, _) => BlockState::Allocated,
+                    (false, false) => BlockState::Pending,
+                    (false, true) => BlockState::Inactive,
+                },
+                stack: block.stack,
+            });
+            next = self.blocks.get(block.next);
+        }
+        Segment {
+            address: Address(head.address),
+            size,
+            stream: self.shelves[head.shelf].stream,
+            is_small: pool.is_small,
+            is_expandable: head.is_expandable(),
+            pool: pool.owner,
+            stack: head.segment_stack,
+            blocks,
+        }
+    }
+}
+
+fn is_active(block: &&trace::Block) -> bool {
+    block.state != BlockState::Inactive
+}
