@@ -14,7 +14,7 @@ use shared::units::{Address, Bytes, Stream};
 use vramscope::driver::cuda::{CudaDriver, Device};
 
 use crate::places::Places;
-use crate::{budget, ensure_holds, plain};
+use crate::{MIB, budget, ensure_holds, plain};
 
 /// Settings that each take another way through the allocator.
 const CONFS: [&str; 4] = [
@@ -49,7 +49,7 @@ struct Twins {
     simulated: DeviceAllocator<SimDriver, Vec<TraceEntry>>,
     real_places: Places,
     simulated_places: Places,
-    streams: [Stream; 3],
+    streams: [(Stream, Stream); 3],
     live: Vec<Live>,
     steps: usize,
     refused: u32,
@@ -57,8 +57,10 @@ struct Twins {
 
 /// Runs the same requests on both, under each of the settings.
 pub(crate) fn decisions(device: &Arc<Device>) -> Result<String> {
-    let allowed = budget(&mut plain(device)?, 4 << 30)?;
-    let streams = [Stream(0), device.create_stream()?, device.create_stream()?];
+    // Less than the requests come to, so that the retries are tried.
+    let allowed = budget(&mut plain(device)?, 400 * MIB)?;
+    let created = [device.create_stream()?, device.create_stream()?, device.create_stream()?];
+    let streams = twins_of(device, &created);
     let (mut steps, mut refused) = (0, 0);
     for (seed, conf) in (1..).zip(CONFS) {
         let mut twins = Twins::new(device, allowed, conf, streams)?;
@@ -67,10 +69,10 @@ pub(crate) fn decisions(device: &Arc<Device>) -> Result<String> {
         steps += twins.steps;
         refused += twins.refused;
     }
-    for stream in [streams[1], streams[2]] {
+    for stream in created {
         device.destroy_stream(stream)?;
     }
-    ensure!(refused > 0, "nothing was ever refused: the requests are too small to try the retries");
+    ensure!(refused > 0, "nothing was ever refused");
     Ok(format!(
         "{steps} steps equal to the simulation's over {} settings, {refused} requests refused; at most {} held",
         CONFS.len(),
@@ -78,8 +80,18 @@ pub(crate) fn decisions(device: &Arc<Device>) -> Result<String> {
     ))
 }
 
+/// Streams on the device, each with its twin in the simulation. Both allocators go through streams by handle and by
+/// number, so these must be in the same order: the default stream, and two that were created one after the other with
+/// rising handles; where there are no such two, only one.
+fn twins_of(device: &Device, created: &[Stream; 3]) -> [(Stream, Stream); 3] {
+    let rising = created.windows(2).find(|pair| pair[0] < pair[1]).map_or([created[0]; 2], |pair| [pair[0], pair[1]]);
+    // The simulation calls the streams 1, 2, 3 in the order of their creation, and numbers them as PyTorch does.
+    let twin = |stream: Stream| (stream, Stream((device.stream_id(stream) >> 5) as i64 + 1));
+    [(Stream(0), Stream(0)), twin(rising[0]), twin(rising[1])]
+}
+
 impl Twins {
-    fn new(device: &Arc<Device>, allowed: u64, conf: &str, streams: [Stream; 3]) -> Result<Self> {
+    fn new(device: &Arc<Device>, allowed: u64, conf: &str, streams: [(Stream, Stream); 3]) -> Result<Self> {
         let config = || AllocatorConfig::from_conf(conf, PROFILE);
         let total = device.total_memory();
         let simulation = SimDriver::new(total, Placement::FirstFit);
@@ -137,11 +149,11 @@ impl Twins {
         Ok(())
     }
 
-    fn malloc(&mut self, size: u64, stream: Stream, tag: u8) -> Result<()> {
+    fn malloc(&mut self, size: u64, (stream, twin): (Stream, Stream), tag: u8) -> Result<()> {
         // What was freed while other streams used it is done in the simulation; here it must be waited for.
         self.device.synchronize()?;
-        let request = Request { size, stream, ..Request::default() };
-        match (self.real.malloc(request), self.simulated.malloc(request)) {
+        let request = |stream| Request { size, stream, ..Request::default() };
+        match (self.real.malloc(request(stream)), self.simulated.malloc(request(twin))) {
             (Ok(real), Ok(simulated)) => {
                 self.device.fill_on(stream, real, tag, size)?;
                 self.live.push(Live { real, simulated, size, tag });
@@ -158,15 +170,15 @@ impl Twins {
     }
 
     /// Frees a block, after a look into it; with a stream, after that stream used it.
-    fn free(&mut self, block: &Live, used_on: Option<Stream>) -> Result<()> {
+    fn free(&mut self, block: &Live, used_on: Option<(Stream, Stream)>) -> Result<()> {
         self.device.synchronize()?;
         let sample = block.size.min(SAMPLE);
         for offset in [0, block.size / 2 - sample / 2, block.size - sample] {
             ensure_holds(&self.device, Address(block.real.0 + offset), &vec![block.tag; sample as usize])?;
         }
-        if let Some(stream) = used_on {
+        if let Some((stream, twin)) = used_on {
             self.real.record_stream(block.real, stream)?;
-            self.simulated.record_stream(block.simulated, stream)?;
+            self.simulated.record_stream(block.simulated, twin)?;
             self.device.fill_on(stream, block.real, !block.tag, block.size)?;
         }
         self.real.free(block.real, StackId(0))?;
@@ -176,7 +188,11 @@ impl Twins {
 
     /// The steps since the last time, the invariants and the statistics.
     fn compare(&mut self) -> Result<()> {
-        let real = drain(&mut self.real, &mut self.real_places)?;
+        let mut real = drain(&mut self.real, &mut self.real_places)?;
+        for (entry, _) in &mut real {
+            let twin = self.streams.iter().find(|(stream, _)| *stream == entry.stream);
+            entry.stream = twin.with_context(|| format!("{entry:?} is on no known stream"))?.1;
+        }
         let simulated = drain(&mut self.simulated, &mut self.simulated_places)?;
         for (real, simulated) in real.iter().zip(&simulated) {
             ensure!(real == simulated, "{real:?}, in the simulation {simulated:?}");

@@ -51,8 +51,9 @@ fn a_real_gpu_passes_the_checks() -> Result<()> {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_fake_device_passes_the_checks() -> Result<()> {
-    let capacity = ("FAKECUDA_CAPACITY", "178257920");
-    tests::fakecuda::on_fake("the_fake_device_passes_the_checks", &[capacity], || run(&Device::open(0)?))
+    // Addresses in another order than the simulation's: the decisions must not hang on them.
+    let variables = [("FAKECUDA_CAPACITY", "178257920"), ("FAKECUDA_DESCENDING", "1")];
+    tests::fakecuda::on_fake("the_fake_device_passes_the_checks", &variables, || run(&Device::open(0)?))
 }
 
 /// Runs all checks on a device and prints what they found; the first that fails ends it.

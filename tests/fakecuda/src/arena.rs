@@ -1,4 +1,5 @@
-//! A range of numbers handed out in pieces: the lowest hole that is large enough, in steps of 2 MiB.
+//! A range of numbers handed out in pieces: from the lowest hole that is large enough, or the highest, in steps of
+//! 2 MiB.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +16,25 @@ pub(crate) fn granules(size: u64) -> Option<u64> {
 pub(crate) struct Arena {
     holes: BTreeMap<u64, u64>,
     taken: BTreeMap<u64, u64>,
+    /// The highest first.
+    is_descending: bool,
 }
 
 impl Arena {
     /// A range with nothing taken.
-    pub(crate) fn new(base: u64, size: u64) -> Self {
-        Self { holes: BTreeMap::from([(base, size)]), taken: BTreeMap::new() }
+    pub(crate) fn new(base: u64, size: u64, is_descending: bool) -> Self {
+        Self { holes: BTreeMap::from([(base, size)]), taken: BTreeMap::new(), is_descending }
     }
 
     /// Takes `size`, a whole number of granules.
     pub(crate) fn take(&mut self, size: u64) -> Option<u64> {
-        let (start, hole) = self.holes.iter().map(|(start, hole)| (*start, *hole)).find(|(_, hole)| *hole >= size)?;
-        self.holes.remove(&start);
+        let fits = |(_, hole): &(&u64, &u64)| **hole >= size;
+        let found = if self.is_descending { self.holes.iter().rfind(fits) } else { self.holes.iter().find(fits) };
+        let (from, hole) = found.map(|(from, hole)| (*from, *hole))?;
+        self.holes.remove(&from);
+        let (start, rest) = if self.is_descending { (from + hole - size, from) } else { (from, from + size) };
         if hole > size {
-            self.holes.insert(start + size, hole - size);
+            self.holes.insert(rest, hole - size);
         }
         self.taken.insert(start, size);
         Some(start)
@@ -69,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_lowest_hole_serves_and_holes_grow_together() {
-        let mut arena = Arena::new(10 * GRANULE, 8 * GRANULE);
+        let mut arena = Arena::new(10 * GRANULE, 8 * GRANULE, false);
         let at = |n: u64| Some((10 + n) * GRANULE);
         assert_eq!([2, 1, 3].map(|n| arena.take(n * GRANULE)), [at(0), at(2), at(3)]);
         assert_eq!(arena.take(3 * GRANULE), None);
@@ -83,6 +89,15 @@ mod tests {
             arena.give(start * GRANULE);
         }
         assert_eq!((arena.pieces(), arena.take(8 * GRANULE)), (0, at(0)));
+    }
+
+    #[test]
+    fn the_highest_hole_serves_where_that_is_wanted() {
+        let mut arena = Arena::new(10 * GRANULE, 8 * GRANULE, true);
+        let taken = [2, 1, 3].map(|n| arena.take(n * GRANULE).unwrap() / GRANULE);
+        assert_eq!(taken, [16, 15, 12]);
+        assert_eq!((arena.take(3 * GRANULE), arena.give(15 * GRANULE)), (None, Some(GRANULE)));
+        assert_eq!(arena.take(GRANULE), Some(15 * GRANULE));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::arena::{Arena, GRANULE, granules};
 use crate::code::{Code, Outcome};
 use crate::ranges::Ranges;
+use crate::settings::Settings;
 use crate::system;
 
 /// Addresses for a device's memory, and as many for its reserved ranges.
@@ -51,20 +52,21 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(crate) fn new(number: u64, capacity: u64, other: u64) -> Outcome<Self> {
+    pub(crate) fn new(number: u64, settings: &Settings) -> Outcome<Self> {
+        let (other, is_descending) = (settings.other_bytes, settings.is_descending);
         let base = system::reserve(BASE + number * 2 * ADDRESSES, 2 * ADDRESSES)?;
         // The system may have chosen the addresses itself, and counts in pages.
         let base = base.next_multiple_of(GRANULE);
         Ok(Self {
-            capacity,
+            capacity: settings.capacity,
             used: other,
             other,
             contexts: 0,
             broken: None,
             base,
-            addresses: Arena::new(base, ADDRESSES),
+            addresses: Arena::new(base, ADDRESSES, is_descending),
             allocations: BTreeMap::new(),
-            ranges: Ranges::new(base + ADDRESSES, ADDRESSES - GRANULE),
+            ranges: Ranges::new(base + ADDRESSES, ADDRESSES - GRANULE, is_descending),
         })
     }
 

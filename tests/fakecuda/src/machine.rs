@@ -37,9 +37,8 @@ impl Machine {
         for fault in settings.faults.drain(..) {
             faults.plan(fault);
         }
-        let device = |number| Device::new(number, settings.capacity, settings.other_bytes);
         // Where addresses can't be had there is no device.
-        let devices = (0..settings.devices).map_while(|number| device(number).ok()).collect();
+        let devices = (0..settings.devices).map_while(|number| Device::new(number, &settings).ok()).collect();
         Self { settings, is_initialized: false, devices, streams: Streams::default(), pools: BTreeMap::new(), faults }
     }
 

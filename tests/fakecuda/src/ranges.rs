@@ -43,11 +43,11 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    pub(crate) fn new(base: u64, size: u64) -> Self {
+    pub(crate) fn new(base: u64, size: u64, is_descending: bool) -> Self {
         Self {
-            addresses: Arena::new(base, size),
+            addresses: Arena::new(base, size, is_descending),
             file: None,
-            offsets: Arena::new(0, FILE),
+            offsets: Arena::new(0, FILE, false),
             physical: BTreeMap::new(),
             mappings: BTreeMap::new(),
             last_handle: 0,

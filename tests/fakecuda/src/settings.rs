@@ -8,6 +8,7 @@
 //! | `FAKECUDA_OTHER_BYTES` | bytes that another process holds | 0 |
 //! | `FAKECUDA_VERSION` | the driver's CUDA version, as 12040 | 12040 |
 //! | `FAKECUDA_MANAGED` | 0: the devices can't prefetch unified memory | 1 |
+//! | `FAKECUDA_DESCENDING` | 1: high addresses are handed out before low ones | 0 |
 //! | `FAKECUDA_FAIL` | calls that fail: `symbol:after:times:code`, separated by commas | none |
 
 use crate::faults::Fault;
@@ -21,6 +22,7 @@ pub(crate) struct Settings {
     pub(crate) other_bytes: u64,
     pub(crate) version: i32,
     pub(crate) can_manage: bool,
+    pub(crate) is_descending: bool,
     pub(crate) faults: Vec<Fault>,
 }
 
@@ -35,6 +37,7 @@ impl Settings {
             other_bytes: number("FAKECUDA_OTHER_BYTES", 0),
             version: number("FAKECUDA_VERSION", 12040).try_into().unwrap_or(0),
             can_manage: number("FAKECUDA_MANAGED", 1) != 0,
+            is_descending: number("FAKECUDA_DESCENDING", 0) != 0,
             faults: faults.split(',').filter_map(Fault::parse).collect(),
         }
     }

@@ -1,9 +1,10 @@
 //! One CUDA device with its primary context: what allocators, streams and copies share.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use cudarc::driver::sys::{
@@ -27,8 +28,10 @@ pub struct Device {
     total_memory: u64,
     /// What may be read and written.
     spans: RwLock<Spans>,
-    /// The streams that may be used, besides the default stream 0.
-    streams: RwLock<BTreeSet<i64>>,
+    /// The streams that may be used, besides the default stream 0, with the numbers that PyTorch would give them.
+    streams: RwLock<BTreeMap<i64, u64>>,
+    /// How many streams were created here.
+    pub(super) created_streams: AtomicU64,
 }
 
 impl Device {
@@ -62,6 +65,7 @@ impl Device {
             total_memory: bytes as u64,
             spans: RwLock::default(),
             streams: RwLock::default(),
+            created_streams: AtomicU64::new(0),
         }))
     }
 
@@ -196,11 +200,11 @@ impl Device {
         self.spans.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn streams(&self) -> RwLockReadGuard<'_, BTreeSet<i64>> {
+    pub(super) fn streams(&self) -> RwLockReadGuard<'_, BTreeMap<i64, u64>> {
         self.streams.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn streams_mut(&self) -> RwLockWriteGuard<'_, BTreeSet<i64>> {
+    pub(super) fn streams_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<i64, u64>> {
         self.streams.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -249,6 +249,10 @@ impl Driver for CudaDriver {
     fn synchronize_stream(&mut self, stream: Stream) -> Result<(), DriverError> {
         self.device.synchronize_stream(stream)
     }
+
+    fn stream_id(&self, stream: Stream) -> u64 {
+        self.device.stream_id(stream)
+    }
 }
 
 /// The error for memory that this driver did not hand out in that way.

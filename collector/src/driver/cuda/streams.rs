@@ -1,11 +1,16 @@
 //! Streams of a device. A handle is the raw `CUstream` as a number; 0 is the default stream.
 
+use std::sync::atomic::Ordering;
+
 use cudarc::driver::sys::{CUevent_flags, CUstream_flags};
 use shared::allocator::DriverError;
 use shared::units::Stream;
 
 use super::Device;
 use super::symbols::Failure;
+
+/// The low bits of the number of a stream from PyTorch's pool: its kind, and that it is not the default stream.
+const POOL_STREAM: u64 = 0b11;
 
 impl Device {
     /// Creates a stream that does not wait for the default stream, as PyTorch's do. It is destroyed with the device's
@@ -19,7 +24,8 @@ impl Device {
         // SAFETY: the pointer is to a variable that outlives the call.
         unsafe { self.api.cuStreamCreate(&mut handle, CUstream_flags::CU_STREAM_NON_BLOCKING as u32) }?;
         let stream = Stream(handle as i64);
-        self.streams_mut().insert(stream.0);
+        let index = self.created_streams.fetch_add(1, Ordering::Relaxed);
+        self.streams_mut().insert(stream.0, (index << 5) | POOL_STREAM);
         Ok(stream)
     }
 
@@ -29,7 +35,7 @@ impl Device {
     /// For a stream that is not this device's, and for the default stream.
     pub fn destroy_stream(&self, stream: Stream) -> Result<(), DriverError> {
         let _current = self.enter()?;
-        if !self.streams_mut().remove(&stream.0) {
+        if self.streams_mut().remove(&stream.0).is_none() {
             return Err(unknown("cuStreamDestroy", stream));
         }
         // SAFETY: it was in the set, so it lives; now nobody finds it there any more.
@@ -41,7 +47,13 @@ impl Device {
     /// # Safety
     /// It must be a live stream of this device's primary context, and stay so while the device is used with it.
     pub unsafe fn adopt_stream(&self, stream: Stream) {
-        self.streams_mut().insert(stream.0);
+        self.streams_mut().insert(stream.0, stream.0 as u64);
+    }
+
+    /// The number that PyTorch would give a stream (`StreamId`): by order of creation for those of
+    /// [`Device::create_stream`], the handle itself for all others.
+    pub fn stream_id(&self, stream: Stream) -> u64 {
+        self.streams().get(&stream.0).copied().unwrap_or(stream.0 as u64)
     }
 
     /// Waits for all work of a stream.
@@ -64,7 +76,7 @@ impl Device {
     ) -> Result<T, DriverError> {
         let _current = self.enter()?;
         let streams = self.streams();
-        if stream.0 != 0 && !streams.contains(&stream.0) {
+        if stream.0 != 0 && !streams.contains_key(&stream.0) {
             return Err(unknown(call, stream));
         }
         Ok(body(stream.0 as usize)?)
