@@ -45,7 +45,7 @@ pub struct FakeFolder(PathBuf);
 impl FakeFolder {
     /// Both libraries under the names that programs look for. `name` keeps folders apart.
     pub fn new(name: &str) -> Result<Self> {
-        let folder = Self(crate::empty_folder(&format!("fakecuda-{name}"))?);
+        let folder = Self::empty(name)?;
         // One file under two names is one library, with one state.
         for library in ["libcuda.so.1", "libnvidia-ml.so.1"] {
             std::os::unix::fs::symlink(build()?, folder.0.join(library))?;
@@ -55,7 +55,7 @@ impl FakeFolder {
 
     /// The driver's library alone, and without one of its functions, as an old driver would be.
     pub fn without_symbol(name: &str, symbol: &str) -> Result<Self> {
-        let folder = Self(crate::empty_folder(&format!("fakecuda-{name}"))?);
+        let folder = Self::empty(name)?;
         let mut library = fs::read(build()?)?;
         // The loader finds a function by the hash of its name and then the name itself. Where that is another one, the
         // function is not there.
@@ -69,7 +69,8 @@ impl FakeFolder {
 
     /// A folder without libraries.
     pub fn empty(name: &str) -> Result<Self> {
-        Ok(Self(crate::empty_folder(&format!("fakecuda-{name}"))?))
+        // The loader takes colons for the ends of folders.
+        Ok(Self(crate::empty_folder(&format!("fakecuda-{}", name.replace("::", "-")))?))
     }
 
     /// Lets a command find the libraries before any real ones.
@@ -87,6 +88,11 @@ impl Drop for FakeFolder {
         // In the temporary folder; what stays there is the system's to remove.
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// The name by which a test is run: its module without the crate's name, and its function.
+pub fn test_name(module: &str, function: &str) -> String {
+    module.split_once("::").map_or_else(|| function.to_owned(), |(_, module)| format!("{module}::{function}"))
 }
 
 /// Runs the body of the test `name` in a process of its own that finds the libraries of `folder`, with these variables
