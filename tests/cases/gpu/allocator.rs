@@ -34,6 +34,10 @@ const PROFILE: &Profile = &TORCH_2_15;
 /// Bytes looked at in each place of a block.
 const SAMPLE: u64 = 512;
 
+/// An entry without its address, and the place that the address was: the segment, and how far into it. An
+/// out-of-memory's address is the device's free bytes, which others change.
+type Step = (TraceEntry, Option<(u64, u64)>);
+
 /// A live block in both allocators.
 struct Live {
     real: Address,
@@ -208,10 +212,7 @@ impl Twins {
 }
 
 /// The entries since the last time, with places in the stead of addresses.
-fn drain<D: Driver>(
-    allocator: &mut DeviceAllocator<D, Vec<TraceEntry>>,
-    places: &mut Places,
-) -> Result<Vec<(TraceEntry, Option<(u64, u64)>)>> {
+fn drain<D: Driver>(allocator: &mut DeviceAllocator<D, Vec<TraceEntry>>, places: &mut Places) -> Result<Vec<Step>> {
     let entries = std::mem::take(allocator.sink_mut());
     let placed = entries.into_iter().map(|entry| {
         let place = if entry.action == Action::Oom { None } else { Some(places.of(&entry)?) };
