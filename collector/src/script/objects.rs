@@ -10,6 +10,8 @@ use super::op::Name;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemPool {
     pub(super) id: PoolId,
+    /// For an open one: the pool that the program was within before.
+    pub(super) outer: Option<PoolId>,
 }
 
 /// A `CUDAGraph`.
@@ -19,8 +21,12 @@ pub(super) struct Graph {
     pub(super) number: u64,
     /// The stream that was current before the capture.
     pub(super) outer: Stream,
+    /// Whether the capture was begun.
+    pub(super) is_begun: bool,
     /// Whether the capture was ended.
     pub(super) is_captured: bool,
+    /// The pools that were entered in its capture.
+    pub(super) pools: Vec<MemPool>,
 }
 
 /// The objects of a program.
@@ -39,8 +45,8 @@ pub(super) struct Objects {
     /// Pools and graphs made so far: the next ones' ids.
     pub(super) pools_made: u64,
     pub(super) graphs_made: u64,
-    /// Graphs alive.
-    pub(super) graphs_alive: u32,
+    /// Living graphs whose capture was begun: they share the random numbers' state.
+    pub(super) graphs_begun: u32,
     /// What the first living graph allocated for the random numbers' state.
     pub(super) random_state: Vec<Address>,
 }
@@ -48,7 +54,19 @@ pub(super) struct Objects {
 impl Objects {
     /// Whether a pool is still named, or open.
     pub(super) fn holds_pool(&self, id: PoolId) -> bool {
-        self.pools.values().chain(self.open_pools.values()).any(|pool| pool.id == id)
+        let kept = self.graphs.values().chain(&self.last_graph).flat_map(|graph| &graph.pools);
+        self.pools.values().chain(self.open_pools.values()).chain(kept).any(|pool| pool.id == id)
+    }
+
+    /// Every reference to a graph.
+    pub(super) fn graph_mut(&mut self, number: u64) -> impl Iterator<Item = &mut Graph> {
+        let all = self.graphs.values_mut().chain(&mut self.last_graph);
+        all.filter(move |graph| graph.number == number)
+    }
+
+    /// Every reference to the graph whose capture is under way.
+    pub(super) fn capturing_mut(&mut self) -> impl Iterator<Item = &mut Graph> {
+        self.graphs.values_mut().chain(&mut self.last_graph).filter(|graph| graph.is_begun && !graph.is_captured)
     }
 
     /// Whether a graph is still named, or the one begun last.

@@ -186,7 +186,7 @@ impl Program {
     fn malloc(&mut self, index: usize, name: &Name, size: Size, stream: usize) -> Result<(), Raised> {
         if stream != self.named_stream {
             self.named_stream = stream;
-            self.current = Streams::handle(stream);
+            self.make_current(Streams::handle(stream));
         }
         let size = match size {
             Size::Bytes(size) => size,
@@ -236,7 +236,7 @@ impl Program {
             return Err(Raised(format!("TypeError: MemPool.__init__() got an unexpected keyword argument '{option}'")));
         }
         self.objects.pools_made += 1;
-        let pool = MemPool { id: PoolId(0, self.objects.pools_made) };
+        let pool = MemPool { id: PoolId(0, self.objects.pools_made), outer: None };
         let options = PoolOptions {
             use_on_oom: use_on_oom.unwrap_or(false),
             no_split: no_split.unwrap_or(false),
@@ -250,17 +250,24 @@ impl Program {
     }
 
     fn pool_begin(&mut self, name: &Name) -> Result<(), Raised> {
-        let pool = *self.objects.pools.get(name).ok_or_else(|| key_error(name))?;
+        let mut pool = *self.objects.pools.get(name).ok_or_else(|| key_error(name))?;
         // The one that was open under this name is closed by being replaced.
-        if let Some(old) = self.objects.open_pools.insert(name.clone(), pool) {
+        if let Some(old) = self.objects.open_pools.remove(name) {
+            self.objects.open_pools.insert(name.clone(), pool);
             self.close_pool(old)?;
         }
+        if self.allocator.profile().graphs_keep_pools {
+            self.objects.capturing_mut().for_each(|graph| graph.pools.push(pool));
+        }
+        pool.outer = self.allocator.set_pool_context(Some(pool.id));
+        self.objects.open_pools.insert(name.clone(), pool);
         Ok(self.allocator.begin_allocate_to_pool(pool.id, Filter::Thread(THREAD))?)
     }
 
     fn close_pool(&mut self, pool: MemPool) -> Result<(), Raised> {
         self.allocator.end_allocate_to_pool(pool.id)?;
         self.allocator.release_pool(pool.id)?;
+        self.allocator.set_pool_context(pool.outer);
         self.drop_pool(pool)
     }
 
@@ -276,9 +283,8 @@ impl Program {
 
     fn graph_begin(&mut self, name: &Name) -> Result<(), Raised> {
         self.objects.graphs_made += 1;
-        self.objects.graphs_alive += 1;
         let number = self.objects.graphs_made;
-        let graph = Graph { number, outer: self.current, is_captured: false };
+        let graph = Graph { number, outer: self.current, is_begun: false, is_captured: false, pools: Vec::new() };
         let before = self.objects.last_graph.replace(graph.clone());
         if let Some(before) = before {
             self.drop_graph(&before)?;
@@ -288,7 +294,7 @@ impl Program {
         }
         self.allocator.driver_mut().synchronize();
         self.allocator.empty_cache(NO_STACK)?;
-        self.current = self.streams.capture;
+        self.make_current(self.streams.capture);
         if self.allocator.profile().graphs_keep_random_state && self.objects.random_state.is_empty() {
             for _ in 0..2 {
                 let request = Request { size: 8, stream: self.current, thread: THREAD, stack: NO_STACK };
@@ -296,6 +302,8 @@ impl Program {
                 self.objects.random_state.push(address);
             }
         }
+        self.objects.graphs_begun += 1;
+        self.objects.graph_mut(number).for_each(|graph| graph.is_begun = true);
         let capture = self.streams.capture;
         let filter = Filter::Capture(Box::new(move |stream| stream == capture));
         Ok(self.allocator.begin_allocate_to_pool(PoolId(number, 0), filter)?)
@@ -304,14 +312,14 @@ impl Program {
     fn graph_end(&mut self, name: &Name) -> Result<(), Raised> {
         let graph = self.objects.graphs.get(name).cloned().ok_or_else(|| key_error(name))?;
         if self.current != self.streams.capture {
+            if self.allocator.profile().restores_stream_on_error {
+                self.make_current(graph.outer);
+            }
             return Err(Raised("RuntimeError: Capture must end on the same stream it began on.".to_owned()));
         }
         self.allocator.end_allocate_to_pool(PoolId(graph.number, 0))?;
-        let kept = self.objects.graphs.values_mut().chain(&mut self.objects.last_graph);
-        for kept in kept.filter(|kept| kept.number == graph.number) {
-            kept.is_captured = true;
-        }
-        self.current = graph.outer;
+        self.objects.graph_mut(graph.number).for_each(|graph| graph.is_captured = true);
+        self.make_current(graph.outer);
         Ok(())
     }
 
@@ -320,18 +328,24 @@ impl Program {
         if self.objects.holds_graph(graph.number) {
             return Ok(());
         }
-        self.objects.graphs_alive -= 1;
         if graph.is_captured {
             self.allocator.release_pool(PoolId(graph.number, 0))?;
         }
-        if self.objects.graphs_alive
-            == u32::from(self.objects.last_graph.as_ref().is_some_and(|last| !last.is_captured))
-        {
+        for pool in &graph.pools {
+            self.drop_pool(*pool)?;
+        }
+        self.objects.graphs_begun -= u32::from(graph.is_begun);
+        if self.objects.graphs_begun == 0 {
             for address in std::mem::take(&mut self.objects.random_state) {
                 self.allocator.free(address, NO_STACK)?;
             }
         }
         Ok(())
+    }
+
+    fn make_current(&mut self, stream: Stream) {
+        self.current = stream;
+        self.allocator.set_current_stream(stream);
     }
 
     /// Segments and statistics now.

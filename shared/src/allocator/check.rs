@@ -22,7 +22,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     fn check_links(&self, number: u32, block: &Block) -> Result<(), String> {
-        if block.size == 0 || !block.size.is_multiple_of(512) {
+        // A range made while the device had no memory has no addresses either.
+        if (block.size == 0 && block.mapped) || !block.size.is_multiple_of(512) {
             return Err(format!("block {number} has {} bytes", block.size));
         }
         if block.next == NONE {

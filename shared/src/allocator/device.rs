@@ -17,7 +17,7 @@ use super::pool::{Pool, PrivatePool, Shelf};
 use super::profile::{Profile, TieBreak};
 use super::routes::Route;
 use super::slab::Slab;
-use super::slot_table::SlotTable;
+use super::slot_table::{SlotTable, StreamKey};
 use super::stats::{CounterArray, Counters, Stats};
 use crate::event::Action;
 use crate::frames::StackId;
@@ -56,16 +56,18 @@ pub struct DeviceAllocator<D: Driver, S> {
     pub(super) pools: Slab<Pool>,
     pub(super) shelves: Slab<Shelf>,
     pub(super) private: BTreeMap<PoolId, PrivatePool>,
+    /// Those without a user, whose memory may go.
+    pub(super) freeable: SlotTable<PoolId, ()>,
     /// Open routes to private pools, oldest first (`captures_underway`).
     pub(super) routes: Vec<Route>,
     /// Freed blocks that wait for a capture to end, oldest first, each with where the capture stood on its streams.
     pub(super) deferred: Vec<(u32, Vec<u64>)>,
     /// The streams that a block was used on besides its own.
-    pub(super) uses: FxHashMap<u32, SlotTable<Stream>>,
+    pub(super) uses: FxHashMap<u32, SlotTable<StreamKey, Stream>>,
     /// Those of them that were recorded while a route was open (`block_to_cudagraph_stream_uses`).
     pub(super) captured_uses: FxHashMap<u32, Vec<Stream>>,
     /// Freed blocks that wait for events, by stream.
-    pub(super) waiting: SlotTable<Waiting<D::Event>>,
+    pub(super) waiting: SlotTable<StreamKey, Waiting<D::Event>>,
     pub(super) expandable: Slab<ExpandableSegment>,
     /// Segments ever made: the next one's rank by age.
     pub(super) births: u32,
@@ -73,6 +75,10 @@ pub struct DeviceAllocator<D: Driver, S> {
     pub(super) reserved: u64,
     /// What may be taken, if that is limited.
     pub(super) limit: Option<u64>,
+    /// The stream that is current for calls that name none.
+    pub(super) current_stream: Stream,
+    /// The `MemPool` that the program is within (`MemPoolContext`).
+    pub(super) pool_context: Option<PoolId>,
 }
 
 /// The number of the default small pool.
@@ -99,6 +105,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             pools,
             shelves: Slab::default(),
             private: BTreeMap::new(),
+            freeable: SlotTable::default(),
             routes: Vec::new(),
             deferred: Vec::new(),
             uses: FxHashMap::default(),
@@ -108,6 +115,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             births: 0,
             reserved: 0,
             limit: None,
+            current_stream: Stream(0),
+            pool_context: None,
             config,
         };
         if let Some(fraction) = new.config.per_process_memory_fraction {
@@ -162,6 +171,16 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.limit
     }
 
+    /// Says which stream is current for the calls that name none. A request makes its own stream current.
+    pub fn set_current_stream(&mut self, stream: Stream) {
+        self.current_stream = stream;
+    }
+
+    /// Says within which `MemPool` the program is, and gives what was said before. Only releases before 2.8 ask.
+    pub fn set_pool_context(&mut self, pool: Option<PoolId>) -> Option<PoolId> {
+        std::mem::replace(&mut self.pool_context, pool)
+    }
+
     /// Changes the settings while running, as a later `PYTORCH_CUDA_ALLOC_CONF` would: what the text does not name
     /// is reset or stays as PyTorch has it. On an error, what came before the mistake is in force.
     pub fn set_config(&mut self, conf: &str) -> Result<(), ConfigError> {
@@ -180,7 +199,11 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
 
     fn limit_to(&mut self, fraction: f64) {
         let is_limit = fraction < 1.0 || self.profile.full_fraction_limits;
-        self.limit = is_limit.then(|| (fraction * self.driver.total_memory() as f64) as u64);
+        let total = match self.profile.fraction_of_present_memory {
+            true => self.driver.memory_info().map_or(0, |info| info.total),
+            false => self.driver.total_memory(),
+        };
+        self.limit = is_limit.then(|| (fraction * total as f64) as u64);
     }
 
     /// Peaks become what is now.

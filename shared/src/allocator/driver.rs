@@ -35,7 +35,7 @@ pub trait Driver {
     /// A mark in a stream's work: done when everything before it is.
     type Event;
 
-    /// All memory of the device (`totalGlobalMem`): what fractions and address ranges are computed from.
+    /// All memory of the device as it was found at the start (`totalGlobalMem`): what fractions are computed from.
     fn total_memory(&self) -> u64;
 
     /// Free and whole memory now.

@@ -6,8 +6,7 @@ use super::device::{DeviceAllocator, Request};
 use super::driver::{Driver, DriverError};
 use super::entry::TraceSink;
 use super::error::MisuseError;
-use super::profile::CaptureGuard;
-use super::slot_table::SlotTable;
+use super::slot_table::{SlotTable, StreamKey};
 use crate::frames::StackId;
 use crate::units::{Address, PoolId, Stream};
 
@@ -26,9 +25,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             return Ok(());
         }
         self.blocks[number].has_uses = true;
-        let id = self.stream_hash(stream);
-        self.uses.entry(number).or_default().entry(id, || stream);
-        if self.is_recording_captured_uses() {
+        let key = self.stream_key(stream);
+        self.uses.entry(number).or_default().entry(key, || stream);
+        if self.must_defer() {
             self.captured_uses.entry(number).or_default().push(stream);
         }
         Ok(())
@@ -40,11 +39,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if self.deferred.is_empty() && self.waiting.is_empty() {
             return Ok(());
         }
-        let is_open = match self.profile.capture_guard {
-            CaptureGuard::AnyRoute => self.routes.is_empty(),
-            CaptureGuard::Capture => !self.is_capturing(request.stream),
-        };
-        if is_open {
+        if self.is_open(request.stream) {
             self.process_events(request.stack)
         } else if self.config.graph_capture_record_stream_reuse {
             self.free_safe_deferred(request)
@@ -54,24 +49,12 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     /// Whether a multi-stream block that is freed now must wait for captures to end.
-    pub(super) fn must_defer(&self, shelf: u32) -> bool {
-        match self.profile.capture_guard {
-            CaptureGuard::AnyRoute => !self.routes.is_empty(),
-            CaptureGuard::Capture => self.is_capturing(self.shelves[shelf].stream),
-        }
+    pub(super) fn must_defer(&self) -> bool {
+        !self.is_open(self.current_stream)
     }
 
-    fn is_recording_captured_uses(&self) -> bool {
-        match self.profile.capture_guard {
-            CaptureGuard::AnyRoute => !self.routes.is_empty(),
-            CaptureGuard::Capture => self.routes.iter().any(|route| route.is_capture()),
-        }
-    }
-
-    /// A stream as PyTorch hashes it: kind and number of the device, and the stream's own number.
-    fn stream_hash(&self, stream: Stream) -> u64 {
-        const CUDA: u64 = 1 << 56;
-        CUDA | (self.driver.stream_id(stream) & ((1 << 48) - 1))
+    fn stream_key(&self, stream: Stream) -> StreamKey {
+        StreamKey(self.driver.stream_id(stream))
     }
 
     /// Marks the streams that use a block; it waits for all of them (`insert_events`).
@@ -80,8 +63,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         for stream in self.uses.remove(&number).into_iter().flat_map(SlotTable::into_values) {
             let event = self.driver.record_event(stream)?;
             self.blocks[number].event_count += 1;
-            let hash = self.stream_hash(stream);
-            self.waiting.entry(hash, VecDeque::new).push_back((event, number));
+            let key = self.stream_key(stream);
+            self.waiting.entry(key, VecDeque::new).push_back((event, number));
         }
         Ok(())
     }
@@ -98,7 +81,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
                 let kept: Vec<Stream> = kept.collect();
                 let mut uses = SlotTable::default();
                 for stream in kept {
-                    uses.entry(self.stream_hash(stream), || stream);
+                    uses.entry(self.stream_key(stream), || stream);
                 }
                 self.uses.insert(number, uses);
             }
@@ -139,6 +122,12 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         stack: StackId,
     ) -> Result<(), DriverError> {
         self.stats.num_sync_all_streams += 1;
+        if self.profile.refuses_to_wait_in_capture && !self.routes.is_empty() {
+            return Err(DriverError::Failed {
+                call: "captures_underway.empty()",
+                message: "all streams can't be waited for during a capture".to_owned(),
+            });
+        }
         self.release_deferred(stack)?;
         let mut place = 0;
         while let Some(at) = self.waiting.next(place) {

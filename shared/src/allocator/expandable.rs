@@ -27,7 +27,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// missing (`try_allocate_expandable_block`). `None`: there is no memory; what was mapped before that was clear
     /// stays, cached.
     pub(super) fn grow_expandable(&mut self, params: &Params) -> Result<Option<u32>, DriverError> {
-        let Some(mut candidate) = self.find_expandable(params)? else { return Ok(None) };
+        let mut candidate = self.find_expandable(params)?;
         let wanted = params.rounded;
         let block = &self.blocks[candidate];
         if !block.mapped && !self.map_block(candidate, block.size.min(wanted), params.request.stack)? {
@@ -36,7 +36,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         while self.blocks[candidate].size < wanted {
             let block = &self.blocks[candidate];
             let next = block.next;
-            let missing = (wanted - block.size).min(self.blocks[next].size);
+            // A range is larger than the device was when it was made, not than it may be now.
+            let Some(room) = self.blocks.get(next).map(|next| next.size) else { return Ok(None) };
+            let missing = (wanted - block.size).min(room);
             if !self.map_block(next, missing, params.request.stack)? {
                 return Ok(None);
             }
@@ -47,32 +49,29 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     /// The first run of idle blocks, by address, that holds a request and has unmapped room (`find_expandable_block`);
-    /// a new range of addresses where there is none. `None`: no addresses are left.
-    fn find_expandable(&mut self, params: &Params) -> Result<Option<u32>, DriverError> {
+    /// a new range of addresses where there is none. That no addresses are left is no lack of memory: it ends the
+    /// request.
+    fn find_expandable(&mut self, params: &Params) -> Result<u32, DriverError> {
         let stream = params.request.stream;
         let key = stream.0 as u64;
         for &(_, _, unmapped) in self.pools[params.pool].unmapped.range((key, 0, 0)..=(key, u64::MAX, u32::MAX)) {
             let prev = self.blocks[unmapped].prev;
             let start = if prev != NONE && self.blocks[prev].is_idle() { prev } else { unmapped };
             if self.has_room(start, params.rounded) {
-                return Ok(Some(start));
+                return Ok(start);
             }
         }
         let page = if self.pools[params.pool].is_small { SMALL_BUFFER } else { self.config.large_segment_size };
-        let total = self.driver.total_memory();
-        let size = (total + total / 8).div_ceil(page) * page;
-        let address = match self.driver.reserve_range(size) {
-            Ok(address) => address.0,
-            Err(DriverError::OutOfMemory) => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        let total = self.driver.memory_info()?.total;
+        let size = total.saturating_add(total / 8).div_ceil(page).saturating_mul(page);
+        let address = self.driver.reserve_range(size)?.0;
         let expandable = self.expandable.insert(ExpandableSegment { address, size, page });
         let shelf = self.shelf(params.pool, stream);
         let born = self.birth();
         let block = Block { expandable, born, mapped: false, ..Block::new(address, size, shelf) };
         let block = self.blocks.insert(block);
         self.file_unmapped(block);
-        Ok(Some(block))
+        Ok(block)
     }
 
     /// Whether the idle blocks from one on hold `wanted` bytes together.
@@ -96,6 +95,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let (page, end) = (segment.page, segment.address + segment.size);
         // A settings change may leave a block that ends before its last page does.
         let mapped = (size.div_ceil(page) * page).min(whole).min(end - address);
+        if mapped == 0 {
+            return Ok(false);
+        }
         match self.driver.map(Address(address), mapped, page) {
             Ok(()) => {}
             Err(DriverError::OutOfMemory) => return Ok(false),

@@ -41,7 +41,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
         if !has_uses {
             self.free_block_now(number, stack);
-        } else if self.must_defer(shelf) {
+        } else if self.must_defer() {
             self.defer(number);
         } else {
             self.wait_for_uses(number)?;

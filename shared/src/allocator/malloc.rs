@@ -6,7 +6,6 @@ use super::driver::{Driver, DriverError};
 use super::entry::{TraceEntry, TraceSink};
 use super::error::{AllocError, OutOfMemory};
 use super::free_set::{Free, FreeSet};
-use super::profile::CaptureGuard;
 use super::rounding::{LARGE_REMAINDER, MIN_BLOCK, SMALL_SIZE, TOO_LARGE, round_size, segment_size};
 use super::slab::{NONE, Slab};
 use crate::event::Action;
@@ -35,6 +34,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if request.size >= TOO_LARGE {
             return Err(AllocError::TooLarge);
         }
+        self.current_stream = request.stream;
         self.before_search(&request)?;
         let mut params = self.params(request);
         let found = match self.free_block(&params) {
@@ -88,19 +88,11 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         {
             return Ok(Some(block));
         }
-        if self.may_release_all(params) {
+        if self.is_open(params.request.stream) {
             self.release_cached(PoolId::default(), params.request.stack)?;
             return self.new_block(params, true);
         }
         Ok(None)
-    }
-
-    /// Whether the last step, which waits for all streams, is open to this request.
-    fn may_release_all(&self, params: &Params) -> bool {
-        match self.profile.capture_guard {
-            CaptureGuard::AnyRoute => self.routes.is_empty(),
-            CaptureGuard::Capture => !self.is_capturing(params.request.stream),
-        }
     }
 
     /// The best cached block for a request, off its shelf (`get_free_block`).

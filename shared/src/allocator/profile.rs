@@ -63,6 +63,18 @@ pub struct Profile {
     pub separators: Separators,
     /// Settings that this release does not know yet.
     pub unknown_settings: &'static [&'static str],
+    /// Whether a memory fraction is of what the device has now, not of what it had at the start.
+    pub fraction_of_present_memory: bool,
+    /// Whether the `MemPool` that the program is within narrows what is listed and emptied.
+    pub has_pool_contexts: bool,
+    /// Whether waiting for all streams is an error while a route is open.
+    pub refuses_to_wait_in_capture: bool,
+    /// Whether the end of a capture ends the waiting of its pool's deferred blocks, where they may be reused.
+    pub settles_deferred_at_capture_end: bool,
+    /// Whether the stream before a capture is current again when the capture's end failed.
+    pub restores_stream_on_error: bool,
+    /// Whether a graph keeps the pools that were entered in its capture.
+    pub graphs_keep_pools: bool,
     /// Whether of several open routes the newest that takes a request wins, not the oldest.
     pub newest_route_wins: bool,
     /// Whether `MemPool` takes `use_on_oom` and `no_split`.
@@ -101,6 +113,12 @@ pub const TORCH_2_6: Profile = Profile {
     full_fraction_limits: true,
     rest_overwrites_last_division: true,
     separators: Separators::Checked,
+    fraction_of_present_memory: true,
+    has_pool_contexts: true,
+    refuses_to_wait_in_capture: true,
+    settles_deferred_at_capture_end: false,
+    restores_stream_on_error: false,
+    graphs_keep_pools: false,
     newest_route_wins: false,
     pools_have_options: false,
     graphs_keep_random_state: true,
@@ -134,6 +152,12 @@ pub const TORCH_2_11: Profile = Profile {
     full_fraction_limits: false,
     rest_overwrites_last_division: false,
     separators: Separators::SteppedOver,
+    fraction_of_present_memory: false,
+    has_pool_contexts: false,
+    refuses_to_wait_in_capture: false,
+    settles_deferred_at_capture_end: false,
+    restores_stream_on_error: false,
+    graphs_keep_pools: false,
     newest_route_wins: true,
     pools_have_options: true,
     graphs_keep_random_state: true,
@@ -159,6 +183,9 @@ pub const TORCH_2_15: Profile = Profile {
     torch: "2.15",
     tie_break: TieBreak::SegmentAge,
     capture_guard: CaptureGuard::Capture,
+    settles_deferred_at_capture_end: true,
+    restores_stream_on_error: true,
+    graphs_keep_pools: true,
     graphs_keep_random_state: false,
     advice_expandable: ADVICE_2_15_EXPANDABLE,
     unknown_settings: &[],

@@ -95,28 +95,37 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// default pools, and of private pools that nobody uses any more; or only of the private pool named
     /// (`release_cached_blocks`).
     pub(super) fn release_cached(&mut self, only: PoolId, stack: StackId) -> Result<(), DriverError> {
-        if !only.is_private() && self.may_empty_default() {
+        let context = self.pool_context.filter(|_| self.profile.has_pool_contexts);
+        let only = if only.is_private() { only } else { context.unwrap_or_default() };
+        let is_open = self.profile.refuses_to_wait_in_capture || self.is_open(self.current_stream);
+        if !only.is_private() && is_open {
             self.synchronize_and_free_events(None, stack)?;
             self.release_pool_blocks(LARGE, stack)?;
             self.release_pool_blocks(SMALL, stack)?;
         }
-        let is_meant = |id: PoolId| !only.is_private() || id == only;
-        let unused = self.private.iter().filter(|(id, private)| private.use_count == 0 && is_meant(**id));
-        let unused: Vec<(PoolId, u32, u32)> = unused.map(|(id, private)| (*id, private.small, private.large)).collect();
-        for (id, small, large) in unused {
+        let mut place = 0;
+        while let Some(at) = self.freeable.next(place) {
+            place = at + 1;
+            let Some(id) = self.freeable.key_at(at).filter(|id| !only.is_private() || *id == only) else { continue };
+            let Some((small, large)) = self.private.get(&id).map(|private| (private.small, private.large)) else {
+                continue;
+            };
             if only.is_private() {
                 self.synchronize_and_free_events(Some(id), stack)?;
             }
             self.release_pool_blocks(small, stack)?;
             self.release_pool_blocks(large, stack)?;
-            self.forget_pool_if_empty(id);
+            if self.forget_pool_if_empty(id) {
+                self.freeable.remove_at(at);
+                place = at;
+            }
         }
         Ok(())
     }
 
-    /// Takes away a private pool that has no segment any more.
-    fn forget_pool_if_empty(&mut self, id: PoolId) {
-        let Some(private) = self.private.get(&id).filter(|private| private.segments == 0) else { return };
+    /// Takes away a private pool that has no segment any more; whether it had none.
+    fn forget_pool_if_empty(&mut self, id: PoolId) -> bool {
+        let Some(private) = self.private.get(&id).filter(|private| private.segments == 0) else { return false };
         for number in [private.small, private.large] {
             if let Some(pool) = self.pools.remove(number) {
                 for (_, shelf) in pool.shelves {
@@ -125,6 +134,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             }
         }
         self.private.remove(&id);
+        true
     }
 
     /// The cached blocks of a pool in its order: by stream, size, age and address.

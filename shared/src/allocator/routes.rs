@@ -43,11 +43,6 @@ impl Route {
             Filter::Capture(holds) => holds(request.stream),
         }
     }
-
-    /// Whether it is a capture's.
-    pub(super) fn is_capture(&self) -> bool {
-        matches!(self.filter, Filter::Capture(_))
-    }
 }
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
@@ -84,6 +79,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     pub fn end_allocate_to_pool(&mut self, id: PoolId) -> Result<(), MisuseError> {
         let at = self.routes.iter().position(|route| route.pool == id).ok_or(MisuseError::NotRouted(id))?;
         self.routes.remove(at);
+        if self.profile.settles_deferred_at_capture_end && self.config.graph_capture_record_stream_reuse {
+            self.settle_deferred_of(id);
+        }
         Ok(())
     }
 
@@ -91,6 +89,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     pub fn release_pool(&mut self, id: PoolId) -> Result<(), MisuseError> {
         let private = self.private.get_mut(&id).ok_or(MisuseError::UnknownPool(id))?;
         private.use_count = private.use_count.saturating_sub(1);
+        if private.use_count == 0 {
+            self.freeable.entry(id, || ());
+        }
         Ok(())
     }
 
@@ -158,6 +159,20 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
+    /// Caches the deferred blocks of one pool: what its capture recorded is done with them.
+    fn settle_deferred_of(&mut self, id: PoolId) {
+        for (number, markers) in std::mem::take(&mut self.deferred) {
+            if self.pool_of(&self.blocks[number]).owner == id {
+                self.blocks[number].has_uses = false;
+                self.uses.remove(&number);
+                self.captured_uses.remove(&number);
+                self.free_block_now(number, StackId(0));
+            } else {
+                self.deferred.push((number, markers));
+            }
+        }
+    }
+
     /// Gives all cached memory that is not part of a segment in use back to the driver (`empty_cache`). Within a
     /// capture nothing of the default pool goes.
     pub fn empty_cache(&mut self, stack: StackId) -> Result<(), DriverError> {
@@ -169,11 +184,12 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.release_cached(id, stack)
     }
 
-    /// Whether cached memory of the default pools may go now.
-    pub(super) fn may_empty_default(&self) -> bool {
+    /// Whether streams may be waited for, and the default pools' memory given back, by a call with this stream current.
+    #[inline]
+    pub(super) fn is_open(&self, current: Stream) -> bool {
         match self.profile.capture_guard {
             CaptureGuard::AnyRoute => self.routes.is_empty(),
-            CaptureGuard::Capture => !self.routes.iter().any(Route::is_capture),
+            CaptureGuard::Capture => !self.is_capturing(current),
         }
     }
 }

@@ -81,6 +81,8 @@ pub struct SimEvent {
 /// A simulated device. Work is done at once, unless its stream is held.
 #[derive(Debug)]
 pub struct SimDriver {
+    /// The capacity at the start.
+    total: u64,
     capacity: u64,
     used: u64,
     plain: Arena,
@@ -93,6 +95,7 @@ impl SimDriver {
     /// A device of `capacity` bytes.
     pub fn new(capacity: u64, placement: Placement) -> Self {
         Self {
+            total: capacity,
             capacity,
             used: 0,
             plain: Arena::new(PLAIN_BASE, placement),
@@ -159,7 +162,7 @@ impl Driver for SimDriver {
     type Event = SimEvent;
 
     fn total_memory(&self) -> u64 {
-        self.capacity
+        self.total
     }
 
     fn memory_info(&mut self) -> Result<MemoryInfo, DriverError> {
@@ -193,7 +196,10 @@ impl Driver for SimDriver {
     }
 
     fn map(&mut self, _: Address, size: u64, page: u64) -> Result<(), DriverError> {
-        let pages = size.div_ceil(page.max(1));
+        if page == 0 || !page.is_multiple_of(GRANULE) {
+            return Err(DriverError::Failed { call: "cuMemCreate", message: "invalid argument".to_owned() });
+        }
+        let pages = size.div_ceil(page);
         for made in 0..pages {
             if let Err(error) = self.charge(page) {
                 self.used -= made * page;

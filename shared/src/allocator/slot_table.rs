@@ -7,42 +7,69 @@
 //! moves on and displaces those nearer to their own, at most half the slots are taken, and taking a key out moves its
 //! followers back.
 
+use crate::units::PoolId;
+
 /// The golden ratio's share of 2^64.
 const FIBONACCI: u64 = 11_400_714_819_323_198_485;
 /// A key moves on at least so far before the table grows.
 const MIN_LOOKUPS: u32 = 4;
 
+/// What a table finds values by.
+pub(super) trait Key: Copy + PartialEq {
+    /// PyTorch's hash of it. Two keys may have one.
+    fn hash(&self) -> u64;
+}
+
+/// A stream by its `StreamId`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StreamKey(pub(super) u64);
+
+impl Key for StreamKey {
+    /// Kind of device, its number, and the stream's own, in one word (`c10::Stream::hash`).
+    fn hash(&self) -> u64 {
+        const CUDA: u64 = 1 << 56;
+        CUDA | (self.0 & ((1 << 48) - 1))
+    }
+}
+
+impl Key for PoolId {
+    /// The half of the id that is not zero (`MempoolIdHash`).
+    fn hash(&self) -> u64 {
+        if self.0 == 0 { self.1 } else { self.0 }
+    }
+}
+
 /// A key with its value, so far from its own slot.
 #[derive(Debug)]
-struct Slot<V> {
+struct Slot<K, V> {
     distance: u32,
-    key: u64,
+    key: K,
     value: V,
 }
 
-/// Values by key, in the order of their slots. A key is its own hash.
+/// Values by key, in the order of their slots.
 #[derive(Debug)]
-pub(super) struct SlotTable<V> {
+pub(super) struct SlotTable<K, V> {
     /// As many as there are own slots, and room to move on behind the last.
-    slots: Vec<Option<Slot<V>>>,
+    slots: Vec<Option<Slot<K, V>>>,
     /// Own slots: 0, or a power of two.
     buckets: usize,
     len: usize,
 }
 
-impl<V> Default for SlotTable<V> {
+impl<K, V> Default for SlotTable<K, V> {
     fn default() -> Self {
         Self { slots: Vec::new(), buckets: 0, len: 0 }
     }
 }
 
-impl<V> SlotTable<V> {
+impl<K: Key, V> SlotTable<K, V> {
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The value of a key, made if there is none.
-    pub(super) fn entry(&mut self, key: u64, make: impl FnOnce() -> V) -> &mut V {
+    pub(super) fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let at = match self.find(key) {
             Ok(at) => at,
             Err(_) => self.insert(key, make()),
@@ -73,6 +100,11 @@ impl<V> SlotTable<V> {
         self.slots.iter().flatten().map(|slot| &slot.value)
     }
 
+    /// The key at a place.
+    pub(super) fn key_at(&self, place: usize) -> Option<K> {
+        self.slots.get(place)?.as_ref().map(|slot| slot.key)
+    }
+
     /// Takes the value at a place out. What follows it may move there.
     pub(super) fn remove_at(&mut self, place: usize) -> Option<V> {
         let removed = self.slots.get_mut(place)?.take()?;
@@ -86,8 +118,8 @@ impl<V> SlotTable<V> {
         Some(removed.value)
     }
 
-    fn own_slot(&self, key: u64) -> usize {
-        (FIBONACCI.wrapping_mul(key) >> (64 - self.buckets.ilog2())) as usize
+    fn own_slot(&self, key: K) -> usize {
+        (FIBONACCI.wrapping_mul(key.hash()) >> (64 - self.buckets.ilog2())) as usize
     }
 
     fn max_lookups(&self) -> u32 {
@@ -95,7 +127,7 @@ impl<V> SlotTable<V> {
     }
 
     /// Where a key is; where it is not, how far it would be from its own slot where it belongs, and that place.
-    fn find(&self, key: u64) -> Result<usize, (u32, usize)> {
+    fn find(&self, key: K) -> Result<usize, (u32, usize)> {
         if self.buckets == 0 {
             return Err((0, 0));
         }
@@ -114,7 +146,7 @@ impl<V> SlotTable<V> {
     }
 
     /// Puts a key in that is not there, and gives its place.
-    fn insert(&mut self, key: u64, value: V) -> usize {
+    fn insert(&mut self, key: K, value: V) -> usize {
         let Err((distance, at)) = self.find(key) else { return 0 };
         let is_full = self.buckets == 0 || distance == self.max_lookups() || 2 * (self.len + 1) > self.buckets;
         if is_full {
@@ -174,11 +206,11 @@ mod tests {
             let mut table = SlotTable::default();
             let mut map = BTreeMap::new();
             for (step, (kind, key)) in ops.into_iter().enumerate() {
-                let key = (1 << 56) | if key == 0 { 0 } else { key * 32 + 3 };
+                let key = StreamKey(if key == 0 { 0 } else { key * 32 + 3 });
                 if kind == 0 {
-                    prop_assert_eq!(table.find(key).ok().and_then(|at| table.remove_at(at)), map.remove(&key));
+                    prop_assert_eq!(table.find(key).ok().and_then(|at| table.remove_at(at)), map.remove(&key.0));
                 } else {
-                    prop_assert_eq!(*table.entry(key, || step), *map.entry(key).or_insert(step));
+                    prop_assert_eq!(*table.entry(key, || step), *map.entry(key.0).or_insert(step));
                 }
                 prop_assert_eq!(table.is_empty(), map.is_empty());
                 let mut values: Vec<usize> = table.values().copied().collect();
@@ -194,9 +226,9 @@ mod tests {
     fn keys_lie_in_the_order_of_their_slots() {
         let mut table = SlotTable::default();
         for key in 0..6_u64 {
-            table.entry(key, || key);
+            table.entry(PoolId(0, key), || key);
         }
-        let order = |table: &SlotTable<u64>| table.values().copied().collect::<Vec<_>>();
+        let order = |table: &SlotTable<PoolId, u64>| table.values().copied().collect::<Vec<_>>();
         let mut wanted: Vec<u64> = (0..6).collect();
         wanted.sort_by_key(|key| FIBONACCI.wrapping_mul(*key));
         assert_eq!(order(&table), wanted);

@@ -14,7 +14,10 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// All segments by address, a contiguous mapped range of a growing one as a segment of its own, with their blocks.
     /// The sink hears of it as PyTorch records it (`memory_snapshot`).
     pub fn snapshot(&mut self) -> Vec<Segment> {
-        let segments = self.segments();
+        let segments = match self.pool_context.filter(|_| self.profile.has_pool_contexts) {
+            Some(pool) => self.segments_of(pool),
+            None => self.segments(),
+        };
         self.sink.record(TraceEntry {
             action: Action::Snapshot,
             address: 0,
@@ -29,6 +32,15 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// The same without being recorded.
     pub fn segments(&self) -> Vec<Segment> {
         let heads = self.blocks.iter().map(|(_, block)| block).filter(|block| self.starts_segment(block));
+        let mut segments: Vec<Segment> = heads.map(|head| self.segment_from(head)).collect();
+        segments.sort_unstable_by_key(|segment| segment.address);
+        segments
+    }
+
+    /// The segments of one pool as earlier releases find them: of a growing one only what its range begins with.
+    fn segments_of(&self, pool: PoolId) -> Vec<Segment> {
+        let heads = self.blocks.iter().map(|(_, block)| block);
+        let heads = heads.filter(|block| block.mapped && block.prev == NONE && self.pool_of(block).owner == pool);
         let mut segments: Vec<Segment> = heads.map(|head| self.segment_from(head)).collect();
         segments.sort_unstable_by_key(|segment| segment.address);
         segments
