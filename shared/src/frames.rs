@@ -160,6 +160,11 @@ impl Symbols {
         self.stacks.get(id.0)
     }
 
+    /// Number of distinct strings, the empty one included.
+    pub fn string_count(&self) -> usize {
+        self.strings.len()
+    }
+
     /// Number of distinct stacks, the empty one included.
     pub fn stack_count(&self) -> usize {
         self.stacks.len()

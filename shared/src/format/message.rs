@@ -1,0 +1,205 @@
+//! What a chunk holds: one MessagePack map from short names to numbers, text and bytes.
+//!
+//! Columns are single `bin` values. A name that this build does not know is stepped over, so that a later version can
+//! add to a map without shutting out older readers.
+
+use rmp::decode::{self, Bytes};
+use rmp::encode::{self, ByteBuf};
+
+use crate::import::error::{Checked, damaged};
+
+/// Writes one map.
+#[derive(Default)]
+pub(super) struct Message {
+    bytes: ByteBuf,
+}
+
+// Writing to a growing buffer can't fail: its error type has no value, and every result is dropped as such.
+impl Message {
+    /// A map that will get `entries` entries.
+    pub(super) fn map(entries: u32) -> Self {
+        let mut new = Self::default();
+        new.begin_map(entries);
+        new
+    }
+
+    pub(super) fn begin_map(&mut self, entries: u32) {
+        let _ = encode::write_map_len(&mut self.bytes, entries);
+    }
+
+    pub(super) fn begin_array(&mut self, items: usize) {
+        let _ = encode::write_array_len(&mut self.bytes, u32::try_from(items).unwrap_or(u32::MAX));
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        let _ = encode::write_str(&mut self.bytes, text);
+    }
+
+    pub(super) fn number(&mut self, number: u64) {
+        let _ = encode::write_uint(&mut self.bytes, number);
+    }
+
+    pub(super) fn float(&mut self, number: f64) {
+        let _ = encode::write_f64(&mut self.bytes, number);
+    }
+
+    pub(super) fn key(&mut self, key: &str) -> &mut Self {
+        self.text(key);
+        self
+    }
+
+    pub(super) fn unsigned(&mut self, key: &str, number: u64) {
+        self.key(key).number(number);
+    }
+
+    pub(super) fn signed(&mut self, key: &str, number: i64) {
+        self.text(key);
+        let _ = encode::write_sint(&mut self.bytes, number);
+    }
+
+    pub(super) fn string(&mut self, key: &str, text: &str) {
+        self.key(key).text(text);
+    }
+
+    pub(super) fn flag(&mut self, key: &str, value: bool) {
+        self.text(key);
+        let _ = encode::write_bool(&mut self.bytes, value);
+    }
+
+    /// A number that takes nine bytes whatever its value.
+    pub(super) fn wide(&mut self, key: &str, number: u64) {
+        self.text(key);
+        let _ = encode::write_u64(&mut self.bytes, number);
+    }
+
+    pub(super) fn column(&mut self, key: &str, bytes: &[u8]) {
+        self.text(key);
+        let _ = encode::write_bin(&mut self.bytes, bytes);
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes.into_vec()
+    }
+}
+
+/// Reads values one after the other from a chunk.
+#[derive(Clone, Copy)]
+pub(super) struct Values<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    fn with<T, E>(&mut self, read: impl FnOnce(&mut Bytes<'a>) -> Result<T, E>) -> Checked<T> {
+        let mut bytes = Bytes::new(self.rest);
+        let value = read(&mut bytes).map_err(|_| damaged("a value is not what its place asks for"))?;
+        self.rest = bytes.remaining_slice();
+        Ok(value)
+    }
+
+    fn take(&mut self, length: u32) -> Checked<&'a [u8]> {
+        let (taken, rest) =
+            self.rest.split_at_checked(length as usize).ok_or_else(|| damaged("a value is longer than its chunk"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// Reads a map; `visit` takes the value of each key that it knows and says whether it did.
+    pub(super) fn map(&mut self, visit: &mut dyn FnMut(&'a str, &mut Self) -> Checked<bool>) -> Checked {
+        for _ in 0..self.with(decode::read_map_len)? {
+            let key = self.str()?;
+            if !visit(key, self)? {
+                self.skip()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of items that follow.
+    pub(super) fn array(&mut self) -> Checked<u32> {
+        self.with(decode::read_array_len)
+    }
+
+    pub(super) fn str(&mut self) -> Checked<&'a str> {
+        let length = self.with(decode::read_str_len)?;
+        std::str::from_utf8(self.take(length)?).map_err(|_| damaged("a text is not UTF-8"))
+    }
+
+    pub(super) fn string(&mut self) -> Checked<String> {
+        self.str().map(str::to_owned)
+    }
+
+    pub(super) fn column(&mut self) -> Checked<&'a [u8]> {
+        let length = self.with(decode::read_bin_len)?;
+        self.take(length)
+    }
+
+    pub(super) fn unsigned(&mut self) -> Checked<u64> {
+        self.with(decode::read_int)
+    }
+
+    pub(super) fn signed(&mut self) -> Checked<i64> {
+        self.with(decode::read_int)
+    }
+
+    pub(super) fn number(&mut self) -> Checked<u32> {
+        u32::try_from(self.unsigned()?).map_err(|_| damaged("a number is too large for its place"))
+    }
+
+    pub(super) fn float(&mut self) -> Checked<f64> {
+        self.with(decode::read_f64)
+    }
+
+    pub(super) fn flag(&mut self) -> Checked<bool> {
+        self.with(decode::read_bool)
+    }
+
+    /// Steps over one value, whatever it is.
+    fn skip(&mut self) -> Checked {
+        let length = decode::MessageLen::len_of(self.rest).map_err(|_| damaged("a value does not end"))?;
+        self.rest = self.rest.get(length..).ok_or_else(|| damaged("a value does not end"))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_is_read_by_name_and_what_is_unknown_is_stepped_over() {
+        let mut message = Message::map(5);
+        message.unsigned("new", 7);
+        message.signed("a", -3);
+        message.key("list").begin_array(2);
+        message.begin_map(1);
+        message.column("x", b"yz");
+        message.float(0.5);
+        message.column("b", b"bytes");
+        message.string("c", "text");
+        let bytes = message.into_bytes();
+        let read = |bytes: &[u8]| -> Checked<(i64, Vec<u8>, String)> {
+            let mut got = (0, Vec::new(), String::new());
+            Values::new(bytes).map(&mut |key, values| {
+                match key {
+                    "a" => got.0 = values.signed()?,
+                    "b" => got.1 = values.column()?.to_vec(),
+                    "c" => got.2 = values.string()?,
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            })?;
+            Ok(got)
+        };
+        assert_eq!(read(&bytes).unwrap(), (-3, b"bytes".to_vec(), "text".to_owned()));
+        for cut in 0..bytes.len() {
+            assert!(read(&bytes[..cut]).is_err(), "cut at {cut}");
+        }
+        // A length that nothing follows, and a depth that no chunk has.
+        assert!(read(&[0x81, 0xa1, b'b', 0xc6, 0xff, 0xff, 0xff, 0xff]).is_err());
+        assert!(read(&[&[0x81, 0xa1, b'x'][..], &[0x91; 100_000]].concat()).is_err());
+    }
+}

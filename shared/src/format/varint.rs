@@ -1,0 +1,135 @@
+//! Numbers in as few bytes as they need: seven bits a byte, lowest first, the eighth bit on all but the last (LEB128).
+//! Signed ones are folded first, so that small ones are short on both sides of zero: 0, -1, 1, -2, … (zigzag).
+
+use crate::import::error::{Checked, damaged};
+
+/// A signed number folded: 0, -1, 1, -2 become 0, 1, 2, 3.
+#[inline]
+pub(super) const fn fold(n: i64) -> u64 {
+    ((n << 1) ^ (n >> 63)) as u64
+}
+
+/// What [`fold`] folded.
+#[inline]
+pub(super) const fn unfold(n: u64) -> i64 {
+    (n >> 1) as i64 ^ -((n & 1) as i64)
+}
+
+/// Appends a number.
+#[inline]
+pub(super) fn push(bytes: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        bytes.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    bytes.push(n as u8);
+}
+
+/// Reads numbers from a column.
+#[derive(Clone, Copy)]
+pub(super) struct Varints<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Varints<'a> {
+    pub(super) fn new(column: &'a [u8]) -> Self {
+        Self { rest: column }
+    }
+
+    /// Whether nothing is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The next number.
+    #[inline]
+    pub(super) fn next(&mut self) -> Checked<u64> {
+        match self.rest {
+            // Most numbers are that short.
+            [a, rest @ ..] if *a < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(*a))
+            }
+            _ => self.long(),
+        }
+    }
+
+    fn long(&mut self) -> Checked<u64> {
+        let mut n = 0;
+        // 64 bits take at most ten bytes, the tenth one bit.
+        for (i, &byte) in self.rest.iter().take(10).enumerate() {
+            if i == 9 && byte > 1 {
+                break;
+            }
+            n |= u64::from(byte & 0x7f) << (7 * i);
+            if byte < 0x80 {
+                self.rest = self.rest.get(i + 1..).unwrap_or(&[]);
+                return Ok(n);
+            }
+        }
+        Err(damaged("a column ends too soon, or a number in it is too long"))
+    }
+
+    /// The next number, which fits 32 bits.
+    #[inline]
+    pub(super) fn small(&mut self) -> Checked<u32> {
+        u32::try_from(self.next()?).map_err(|_| damaged("a number is too large for its place"))
+    }
+
+    /// The next number, folded.
+    #[inline]
+    pub(super) fn signed(&mut self) -> Checked<i64> {
+        self.next().map(unfold)
+    }
+
+    /// The next bytes as they stand.
+    pub(super) fn bytes(&mut self, count: usize) -> Checked<&'a [u8]> {
+        let (taken, rest) =
+            self.rest.split_at_checked(count).ok_or_else(|| damaged("a column is shorter than it says"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn numbers_take_what_they_need() {
+        let cases: &[(u64, usize)] =
+            &[(0, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (u64::from(u32::MAX), 5), (u64::MAX, 10)];
+        for &(n, length) in cases {
+            let mut bytes = Vec::new();
+            push(&mut bytes, n);
+            assert_eq!(bytes.len(), length, "{n}");
+            let mut read = Varints::new(&bytes);
+            assert_eq!(read.next().unwrap(), n);
+            assert!(read.is_empty() && read.next().is_err());
+        }
+        for (n, folded) in [(0, 0), (-1, 1), (1, 2), (i64::MIN, u64::MAX), (i64::MAX, u64::MAX - 1)] {
+            assert_eq!((fold(n), unfold(folded)), (folded, n));
+        }
+        for hostile in [&[0x80; 11][..], &[0xff; 10], &[0x80], &[]] {
+            assert!(Varints::new(hostile).next().is_err(), "{hostile:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_column_reads_as_it_was_written(numbers: Vec<(u64, i64)>) {
+            let mut bytes = Vec::new();
+            for &(n, signed) in &numbers {
+                push(&mut bytes, n);
+                push(&mut bytes, fold(signed));
+            }
+            let mut read = Varints::new(&bytes);
+            for &(n, signed) in &numbers {
+                prop_assert_eq!((read.next().unwrap(), read.signed().unwrap()), (n, signed));
+            }
+            prop_assert!(read.is_empty());
+        }
+    }
+}
