@@ -436,7 +436,11 @@ fn a_model_of_a_program_is_recorded_small() {
         .map(|_| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let n = random >> 33;
-            if n % 2 == 0 { Op::Alloc { size: n % (8 << 20) + 1, stream: 0 } } else { Op::Free((n / 2) as usize) }
+            if n.is_multiple_of(2) {
+                Op::Alloc { size: n % (8 << 20) + 1, stream: 0 }
+            } else {
+                Op::Free((n / 2) as usize)
+            }
         })
         .collect();
     let run = run(&ops[..2_000], 0);

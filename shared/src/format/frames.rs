@@ -223,7 +223,10 @@ mod tests {
         (bytes, starts)
     }
 
-    fn read(bytes: &[u8], piece: usize) -> (Vec<(u8, u64, Vec<u8>)>, Vec<Damage>, Option<u64>) {
+    /// Kind, place and payload of every chunk; damages; where the file is cut.
+    type Read = (Vec<(u8, u64, Vec<u8>)>, Vec<Damage>, Option<u64>);
+
+    fn read(bytes: &[u8], piece: usize) -> Read {
         let mut frames = Frames::new(&ImportLimits::default());
         let mut chunks = Vec::new();
         for piece in bytes.chunks(piece) {
