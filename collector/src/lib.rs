@@ -4,5 +4,6 @@
 //! the same code; this crate reads files, opens sockets and prints.
 
 pub mod cli;
+pub mod recorder;
 pub mod server;
 pub mod workloads;

@@ -74,6 +74,43 @@ pub const RECORDING_RATIO: u64 = 48;
 /// Events in one chunk of a recording: some hundred KiB, unpacked in a millisecond.
 pub const CHUNK_EVENTS: usize = 1 << 14;
 
+/// Bounds on what one recorder holds in the job that it records.
+#[derive(Clone, Copy, Debug)]
+pub struct RecorderLimits {
+    /// Events of one device on their way to the writer, 56 bytes each: at a million events a second, what comes in a
+    /// tenth of a second.
+    pub queue_events: usize,
+    /// Marks on their way.
+    pub queue_marks: usize,
+    /// Milliseconds after which what came is written, however little: so much is lost when the job is killed.
+    pub flush_millis: u64,
+    /// Length of one text, in bytes; longer ones are cut.
+    pub string_bytes: usize,
+    /// Bytes of all distinct texts together.
+    pub strings_total_bytes: usize,
+    /// Distinct frames, twelve bytes each.
+    pub frames: usize,
+    /// Frames of one stack; deeper ones lose their outermost.
+    pub stack_frames: usize,
+    /// Frames of all distinct stacks together, four bytes each.
+    pub stacks_total_frames: usize,
+}
+
+impl Default for RecorderLimits {
+    fn default() -> Self {
+        Self {
+            queue_events: 1 << 17,
+            queue_marks: 1 << 12,
+            flush_millis: 250,
+            string_bytes: 1 << 16,
+            strings_total_bytes: 256 << 20,
+            frames: 1 << 22,
+            stack_frames: 4_096,
+            stacks_total_frames: 1 << 25,
+        }
+    }
+}
+
 /// Bounds on what one server holds for its clients.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLimits {

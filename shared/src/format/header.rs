@@ -122,7 +122,7 @@ fn encode_settings(message: &mut Message, settings: &Settings) {
     message.key("garbage_collection_threshold").float(settings.garbage_collection_threshold);
     message.key("roundup_power2_divisions").begin_array(settings.roundup_power2_divisions.len());
     for &divisions in &settings.roundup_power2_divisions {
-        message.number(divisions.into());
+        message.number(divisions);
     }
     message.key("as_written").begin_array(settings.as_written.len());
     for (name, value) in &settings.as_written {
@@ -143,7 +143,7 @@ fn decode_settings(values: &mut Values<'_>) -> Checked<Settings> {
             "roundup_power2_divisions" => {
                 let count = values.array()?;
                 for i in 0..count {
-                    let divisions = values.number()?;
+                    let divisions = values.unsigned()?;
                     if let Some(slot) = settings.roundup_power2_divisions.get_mut(i as usize) {
                         *slot = divisions;
                     }

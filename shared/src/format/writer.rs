@@ -89,7 +89,7 @@ impl Writer {
     }
 
     /// Ends the file: the end, the index, and the trailer that says where the index is.
-    pub fn end(mut self, end: &End, out: &mut Vec<u8>) {
+    pub fn end(&mut self, end: &End, out: &mut Vec<u8>) {
         let entry = Entry { from_us: end.time_us, to_us: end.time_us, ..Entry::default() };
         self.chunk(Kind::End, entry, &end.encode(), out);
         let byte = self.byte;
