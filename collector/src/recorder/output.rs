@@ -37,7 +37,10 @@ impl FileOutput {
             // Some file systems have no locks: then it goes without.
             Err(TryLockError::Error(_)) => {}
         }
-        file.set_len(0)?;
+        // A pipe or a device has no length, and takes bytes all the same.
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
         Ok(Self { file, length: 0 })
     }
 }
