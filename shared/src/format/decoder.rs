@@ -31,16 +31,18 @@ impl Decoder {
     /// finding; one are bytes that begin no recording, or one of a later version, and passed bounds.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         self.packed += bytes.len() as u64;
-        let Self { limits, frames, recording, packed, plain } = self;
+        let Self { limits, frames, recording, plain, .. } = self;
         let mut refused = None;
         let pushed = frames.push(bytes, &mut |chunk| {
             if refused.is_some() {
                 return;
             }
             *plain += chunk.payload.len() as u64;
+            // Not by what was pushed, which depends on the pieces.
+            let packed = chunk.byte + chunk.bytes;
             let allowed = packed.saturating_mul(limits.recording_ratio).max(limits.ratio_grace_bytes);
             if *plain > allowed.min(limits.plain_bytes) {
-                refused = Some(ImportError::Bomb { packed: *packed, plain: *plain });
+                refused = Some(ImportError::Bomb { packed, plain: *plain });
                 return;
             }
             recording.fold(chunk, limits);

@@ -14,6 +14,8 @@ pub struct Chunk<'a> {
     pub kind: u8,
     /// Where it begins in the file.
     pub byte: u64,
+    /// How many bytes it takes there, its envelope included.
+    pub bytes: u64,
     /// What it holds: a MessagePack map.
     pub payload: &'a [u8],
 }
@@ -114,11 +116,12 @@ impl Frames {
                 Found::More => break,
                 Found::Whole { envelope, payload } => {
                     self.end_damage(byte);
+                    let bytes = (ENVELOPE_BYTES + payload.len()) as u64;
                     at += ENVELOPE_BYTES + payload.len();
                     let mut plain = std::mem::take(&mut self.plain);
                     match envelope.unpack(payload, &mut plain, self.limit) {
-                        Ok(payload) => visit(Chunk { kind: envelope.kind, byte, payload }),
-                        Err(_) => self.add(Damage { byte, bytes: (ENVELOPE_BYTES + payload.len()) as u64 }),
+                        Ok(payload) => visit(Chunk { kind: envelope.kind, byte, bytes, payload }),
+                        Err(_) => self.add(Damage { byte, bytes }),
                     }
                     self.plain = plain;
                 }
