@@ -3,6 +3,7 @@
 //! Columns are single `bin` values. A name that this build does not know is stepped over, so that a later version can
 //! add to a map without shutting out older readers.
 
+use rmp::Marker;
 use rmp::decode::{self, Bytes};
 use rmp::encode::{self, ByteBuf};
 
@@ -157,10 +158,51 @@ impl<'a> Values<'a> {
         self.with(decode::read_bool)
     }
 
-    /// Steps over one value, whatever it is.
+    /// A length of so many bytes, as what has one begins.
+    fn length(&mut self, bytes: u32) -> Checked<u64> {
+        Ok(self.take(bytes)?.iter().fold(0, |length, &byte| length << 8 | u64::from(byte)))
+    }
+
+    /// Steps over one value, whatever it is. Not by going into it: values may lie in each other as deep as a chunk is
+    /// long. Each step takes a byte at least, so it ends.
     fn skip(&mut self) -> Checked {
-        let length = decode::MessageLen::len_of(self.rest).map_err(|_| damaged("a value does not end"))?;
-        self.rest = self.rest.get(length..).ok_or_else(|| damaged("a value does not end"))?;
+        let mut values = 1_u64;
+        while values > 0 {
+            values -= 1;
+            let before = *self;
+            let bytes = match self.with(decode::read_marker)? {
+                Marker::FixPos(_) | Marker::FixNeg(_) | Marker::Null | Marker::False | Marker::True => 0,
+                Marker::U8 | Marker::I8 => 1,
+                Marker::U16 | Marker::I16 => 2,
+                Marker::U32 | Marker::I32 | Marker::F32 => 4,
+                Marker::U64 | Marker::I64 | Marker::F64 => 8,
+                Marker::FixStr(length) => length.into(),
+                Marker::Str8 | Marker::Bin8 => self.length(1)?,
+                Marker::Str16 | Marker::Bin16 => self.length(2)?,
+                Marker::Str32 | Marker::Bin32 => self.length(4)?,
+                // An extension has a byte that says which.
+                Marker::FixExt1 => 2,
+                Marker::FixExt2 => 3,
+                Marker::FixExt4 => 5,
+                Marker::FixExt8 => 9,
+                Marker::FixExt16 => 17,
+                Marker::Ext8 => self.length(1)? + 1,
+                Marker::Ext16 => self.length(2)? + 1,
+                Marker::Ext32 => self.length(4)? + 1,
+                Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => {
+                    *self = before;
+                    values = values.saturating_add(self.array()?.into());
+                    0
+                }
+                Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => {
+                    *self = before;
+                    values = values.saturating_add(2 * u64::from(self.with(decode::read_map_len)?));
+                    0
+                }
+                Marker::Reserved => return Err(damaged("a value is of no kind")),
+            };
+            self.take(u32::try_from(bytes).unwrap_or(u32::MAX))?;
+        }
         Ok(())
     }
 }
@@ -201,5 +243,51 @@ mod tests {
         // A length that nothing follows, and a depth that no chunk has.
         assert!(read(&[0x81, 0xa1, b'b', 0xc6, 0xff, 0xff, 0xff, 0xff]).is_err());
         assert!(read(&[&[0x81, 0xa1, b'x'][..], &[0x91; 100_000]].concat()).is_err());
+    }
+
+    #[test]
+    fn a_value_of_any_kind_is_stepped_over() {
+        let cases: &[(&[u8], usize)] = &[
+            (&[0x00], 0),
+            (&[0xff], 0),
+            (&[0xc0], 0),
+            (&[0xc2], 0),
+            (&[0xcc], 1),
+            (&[0xd1], 2),
+            (&[0xca], 4),
+            (&[0xcf], 8),
+            (&[0xa3], 3),
+            (&[0xd9, 200], 200),
+            (&[0xda, 1, 2], 258),
+            (&[0xdb, 0, 0, 0, 4], 4),
+            (&[0xc4, 5], 5),
+            (&[0xc5, 0, 6], 6),
+            (&[0xc6, 0, 0, 1, 0], 256),
+            (&[0xd4], 2),
+            (&[0xd8], 17),
+            (&[0xc7, 3], 4),
+            (&[0xc8, 0, 3], 4),
+            (&[0xc9, 0, 0, 0, 3], 4),
+            (&[0x92, 0x01, 0xa1], 1),
+            (&[0x81, 0xa1, b'k', 0xcd], 2),
+            (&[0xdc, 0, 2, 0x91, 0x01, 0xc0], 0),
+            (&[0xde, 0, 1, 0xc0, 0xcd], 2),
+        ];
+        for &(start, more) in cases {
+            let value = [start, &vec![0; more]].concat();
+            let map = [&[0x82, 0xa1, b'x'][..], &value, &[0xa1, b'y', 7]].concat();
+            let mut got = None;
+            let visit = &mut |key: &str, values: &mut Values<'_>| {
+                got = if key == "y" { Some(values.unsigned()?) } else { None };
+                Ok(key == "y")
+            };
+            Values::new(&map).map(visit).unwrap_or_else(|fault| panic!("{start:x?}: {fault:?}"));
+            assert_eq!(got, Some(7), "{start:x?}");
+            if !value.is_empty() {
+                let cut = [&[0x81, 0xa1, b'x'][..], &value[..value.len() - 1]].concat();
+                assert!(Values::new(&cut).map(&mut |_, _| Ok(false)).is_err(), "{start:x?} cut");
+            }
+        }
+        assert!(Values::new(&[0x81, 0xa1, b'x', 0xc1]).map(&mut |_, _| Ok(false)).is_err());
     }
 }

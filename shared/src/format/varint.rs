@@ -50,11 +50,35 @@ impl<'a> Varints<'a> {
                 self.rest = rest;
                 Ok(u64::from(*a))
             }
+            [a, b, rest @ ..] if *b < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(*a & 0x7f) | u64::from(*b) << 7)
+            }
             _ => self.long(),
         }
     }
 
+    /// Eight bytes at once, without a branch for each: an address or a size takes four or five.
+    #[inline]
     fn long(&mut self) -> Checked<u64> {
+        if let Some((&eight, _)) = self.rest.split_first_chunk::<8>() {
+            let word = u64::from_le_bytes(eight);
+            // The first byte without its eighth bit ends the number.
+            let ends = !word & 0x8080_8080_8080_8080;
+            if ends != 0 {
+                let count = ends.trailing_zeros() as usize / 8 + 1;
+                let bits = word & (u64::MAX >> (64 - 8 * count)) & 0x7f7f_7f7f_7f7f_7f7f;
+                let pairs = (bits & 0x007f_007f_007f_007f) | (bits & 0x7f00_7f00_7f00_7f00) >> 1;
+                let fours = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+                self.rest = self.rest.get(count..).unwrap_or(&[]);
+                return Ok((fours & 0x0fff_ffff) | (fours >> 32) << 28);
+            }
+        }
+        self.slow()
+    }
+
+    #[cold]
+    fn slow(&mut self) -> Checked<u64> {
         let mut n = 0;
         // 64 bits take at most ten bytes, the tenth one bit.
         for (i, &byte) in self.rest.iter().take(10).enumerate() {
@@ -119,7 +143,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_column_reads_as_it_was_written(numbers: Vec<(u64, i64)>) {
+        fn a_column_reads_as_it_was_written(
+            numbers in prop::collection::vec((any::<u64>(), any::<i64>(), 0_u32..64), 0..50),
+        ) {
+            // Of every length.
+            let numbers: Vec<(u64, i64)> = numbers.iter().map(|&(n, signed, by)| (n >> by, signed >> by)).collect();
             let mut bytes = Vec::new();
             for &(n, signed) in &numbers {
                 push(&mut bytes, n);
