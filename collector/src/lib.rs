@@ -4,6 +4,8 @@
 //! the same code; this crate reads files, opens sockets and prints.
 
 pub mod cli;
+pub mod driver;
 pub mod recorder;
+pub mod script;
 pub mod server;
 pub mod workloads;

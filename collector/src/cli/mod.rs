@@ -1,5 +1,6 @@
 //! The command line: what is typed, and what becomes of it.
 
+mod replay;
 mod report;
 mod serve;
 
@@ -24,6 +25,8 @@ enum Command {
     Serve(serve::Serve),
     /// Print what memory snapshots hold, without a browser
     Report(report::Report),
+    /// Run a script of allocations on a simulated device, as a release of PyTorch would
+    Replay(replay::Replay),
 }
 
 /// Runs the program and gives its exit code.
@@ -32,5 +35,30 @@ pub fn main() -> ExitCode {
     match arguments.command.unwrap_or(Command::Serve(arguments.serve)) {
         Command::Serve(serve) => serve.run(),
         Command::Report(report) => report.run(),
+        Command::Replay(replay) => replay.run(),
+    }
+}
+
+/// The exit code for what was typed or named and can't be used.
+const UNUSABLE: u8 = 2;
+
+/// Says in one line why nothing was done.
+fn refuse(sentence: &str) -> ExitCode {
+    eprintln!("{}", one_line(sentence));
+    ExitCode::from(UNUSABLE)
+}
+
+/// Text without line breaks or other control characters, as a file's name may hold.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_break_the_line() {
+        assert_eq!(one_line("a\nb\x1b[2J"), "a\u{fffd}b\u{fffd}[2J");
     }
 }
