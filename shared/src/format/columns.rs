@@ -3,7 +3,7 @@
 //! Each column is one byte string. What an event shares with the one before it costs a byte; an empty column stands
 //! for zeros throughout.
 
-use super::varint::{Varints, fold, push};
+use super::varint::{Varints, fold, push, unfold};
 use crate::event::Action;
 use crate::frames::StackId;
 use crate::import::error::{Checked, damaged};
@@ -142,21 +142,21 @@ impl<'a> EventReader<'a> {
         let Some((&code, rest)) = self.action.split_first() else { return Ok(None) };
         self.action = rest;
         let Last { address, size, time_us } = self.last;
-        let address = match self.address.next()? {
+        let address = match self.address.fast()? {
             RAW => {
                 let bytes = self.address.bytes(8)?;
                 u64::from_le_bytes(bytes.try_into().map_err(|_| damaged("an address is cut short"))?)
             }
             folded => {
-                let difference = super::varint::unfold(folded >> 1);
+                let difference = unfold(folded >> 1);
                 let quantum = if folded & 1 == 0 { QUANTUM_BITS } else { 0 };
                 address.wrapping_add((difference as u64) << quantum)
             }
         };
-        let size = size.wrapping_add(self.size.signed()? as u64);
-        let time_us = time_us.wrapping_add(self.time.signed()?);
-        let tag = self.tag.as_mut().map_or(Ok(0), Varints::small)?;
-        let stack = self.stack.as_mut().map_or(Ok(0), Varints::small)?;
+        let size = size.wrapping_add(unfold(self.size.fast()?) as u64);
+        let time_us = time_us.wrapping_add(unfold(self.time.fast()?));
+        let tag = number_of(&mut self.tag)?;
+        let stack = number_of(&mut self.stack)?;
         self.last = Last { address, size, time_us };
         Ok(Some(Event {
             action: Action::from_code(code),
@@ -167,4 +167,11 @@ impl<'a> EventReader<'a> {
             stack: StackId(stack),
         }))
     }
+}
+
+/// The next number of a column that may be empty.
+#[inline]
+fn number_of(column: &mut Option<Varints<'_>>) -> Checked<u32> {
+    let Some(column) = column else { return Ok(0) };
+    u32::try_from(column.fast()?).map_err(|_| damaged("a number is too large for its place"))
 }

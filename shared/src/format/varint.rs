@@ -41,9 +41,15 @@ impl<'a> Varints<'a> {
         self.rest.is_empty()
     }
 
-    /// The next number.
-    #[inline]
+    /// The next number. A call, not its code in every place: most columns are short, and the page is to stay small.
+    #[inline(never)]
     pub(super) fn next(&mut self) -> Checked<u64> {
+        self.fast()
+    }
+
+    /// The next number, for the columns that are long.
+    #[inline]
+    pub(super) fn fast(&mut self) -> Checked<u64> {
         match self.rest {
             // Most numbers are that short.
             [a, rest @ ..] if *a < 0x80 => {
@@ -95,13 +101,13 @@ impl<'a> Varints<'a> {
     }
 
     /// The next number, which fits 32 bits.
-    #[inline]
+    #[inline(never)]
     pub(super) fn small(&mut self) -> Checked<u32> {
         u32::try_from(self.next()?).map_err(|_| damaged("a number is too large for its place"))
     }
 
     /// The next number, folded.
-    #[inline]
+    #[inline(never)]
     pub(super) fn signed(&mut self) -> Checked<i64> {
         self.next().map(unfold)
     }
