@@ -5,6 +5,7 @@
 
 pub mod cli;
 pub mod driver;
+pub mod recorder;
 pub mod script;
 pub mod server;
 pub mod workloads;

@@ -10,6 +10,8 @@ pub enum FindingCode {
     Truncated,
     /// No device has a trace: history was not being recorded.
     NoHistory,
+    /// Events in the middle of a recording that the recorder could not keep, or that a damaged part held.
+    EventsLost,
     /// The history ring was full: the first events of the run are lost.
     RingOverflow,
     /// The trace holds the newest entry only (`_record_memory_history("state")`).
@@ -32,6 +34,7 @@ impl FindingCode {
         match self {
             Self::Truncated => "truncated",
             Self::NoHistory => "no_history",
+            Self::EventsLost => "events_lost",
             Self::RingOverflow => "ring_overflow",
             Self::StateOnly => "state_only",
             Self::UnknownAction => "unknown_action",

@@ -29,6 +29,16 @@ pub struct Frame {
     pub line: u32,
 }
 
+impl Frame {
+    fn hashed(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        hasher.write_u32(self.name.0);
+        hasher.write_u32(self.filename.0);
+        hasher.write_u32(self.line);
+        hasher.finish()
+    }
+}
+
 /// Lists of plain values, each distinct list stored once, end to end.
 #[derive(Debug)]
 struct Interner<T> {
@@ -59,16 +69,16 @@ impl<T: bytemuck::NoUninit + PartialEq> Interner<T> {
         &self.items[start as usize..end as usize]
     }
 
-    /// The number of `list`, and whether it is new. A list that would pass 2^32 items reads as the empty one:
-    /// the importer's limits refuse the file long before.
+    /// The number of `list`, if it is there.
+    fn find(&self, list: &[T]) -> Option<u32> {
+        self.table.find(Self::hash(list), |&i| self.get(i) == list).copied()
+    }
+
+    /// The number of `list`, new or not. A list that would pass 2^32 items reads as the empty one: the importer's
+    /// limits refuse the file long before.
     fn intern(&mut self, list: &[T]) -> u32 {
         let hash = Self::hash(list);
-        let (items, ends) = (&self.items, &self.ends);
-        let slice = |i: u32| {
-            let start = if i == 0 { 0 } else { ends[i as usize - 1] };
-            &items[start as usize..ends[i as usize] as usize]
-        };
-        if let Some(&found) = self.table.find(hash, |&i| slice(i) == list) {
+        if let Some(&found) = self.table.find(hash, |&i| self.get(i) == list) {
             return found;
         }
         let (Ok(id), Ok(end)) = (u32::try_from(self.ends.len()), u32::try_from(self.items.len() + list.len())) else {
@@ -110,6 +120,11 @@ impl Symbols {
         StrId(self.strings.intern(text))
     }
 
+    /// The number of a string, if it is there.
+    pub fn find(&self, text: &[u8]) -> Option<StrId> {
+        self.strings.find(text).map(StrId)
+    }
+
     /// The bytes of a string; empty for a number that is not of this table.
     pub fn bytes(&self, id: StrId) -> &[u8] {
         self.strings.get(id.0)
@@ -127,22 +142,20 @@ impl Symbols {
 
     /// The number of a frame.
     pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
-        let hash = |f: &Frame| {
-            let mut hasher = FxHasher::default();
-            hasher.write_u32(f.name.0);
-            hasher.write_u32(f.filename.0);
-            hasher.write_u32(f.line);
-            hasher.finish()
-        };
-        let frames = &self.frames;
-        if let Some(&found) = self.frame_table.find(hash(&frame), |&i| frames[i as usize] == frame) {
-            return FrameId(found);
+        if let Some(found) = self.find_frame(frame) {
+            return found;
         }
         let id = self.frames.len() as u32;
         self.frames.push(frame);
         let frames = &self.frames;
-        self.frame_table.insert_unique(hash(&frame), id, |&i| hash(&frames[i as usize]));
+        self.frame_table.insert_unique(frame.hashed(), id, |&i| frames[i as usize].hashed());
         FrameId(id)
+    }
+
+    /// The number of a frame, if it is there.
+    pub fn find_frame(&self, frame: Frame) -> Option<FrameId> {
+        let is_it = |&i: &u32| self.frames.get(i as usize) == Some(&frame);
+        self.frame_table.find(frame.hashed(), is_it).map(|&i| FrameId(i))
     }
 
     /// A frame; one without name, file and line for a number that is not of this table.
@@ -155,9 +168,19 @@ impl Symbols {
         StackId(self.stacks.intern(frames))
     }
 
+    /// The number of a stack, if it is there.
+    pub fn find_stack(&self, frames: &[FrameId]) -> Option<StackId> {
+        self.stacks.find(frames).map(StackId)
+    }
+
     /// The frames of a stack, innermost first.
     pub fn stack(&self, id: StackId) -> &[FrameId] {
         self.stacks.get(id.0)
+    }
+
+    /// Number of distinct strings, the empty one included.
+    pub fn string_count(&self) -> usize {
+        self.strings.len()
     }
 
     /// Number of distinct stacks, the empty one included.
@@ -196,6 +219,9 @@ mod tests {
         assert_eq!(s.stack(stack), [f, g]);
         assert_eq!(s.stack(StackId(0)), []);
         assert_eq!(s.intern_stack(&[]), StackId(0));
+        assert_eq!((s.find_stack(&[f, g]), s.find_stack(&[f])), (Some(stack), None));
+        assert_eq!((s.find(b"forward"), s.find(b"sideways")), (Some(a), None));
+        assert_eq!(s.find_frame(Frame { name: a, filename: a, line: 5 }), None);
         assert_eq!(s.text(a), "forward");
         assert_eq!((s.stack_count(), s.frame_count()), (3, 2));
     }

@@ -16,6 +16,7 @@ pub mod allocator;
 pub mod analysis;
 pub mod event;
 pub mod finding;
+pub mod format;
 pub mod frames;
 pub mod import;
 pub mod limits;

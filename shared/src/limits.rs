@@ -34,6 +34,14 @@ pub struct ImportLimits {
     pub stacks_total_frames: usize,
     /// Bytes of the memory in which lists of frames are remembered as they stand in a pickle, to know them again.
     pub remembered_bytes: usize,
+    /// Bytes of one chunk of a recording, packed and unpacked. Writers begin another at about 1 MiB; only the state of a
+    /// segment with some hundred thousand blocks needs more.
+    pub chunk_bytes: usize,
+    /// Unpacked over packed bytes of a recording, looked at once [`Self::ratio_grace_bytes`] have come out. Writers keep
+    /// below it, however regular the events: see [`RECORDING_RATIO`].
+    pub recording_ratio: u64,
+    /// Names (strings, frames, stacks, tags) of a recording whose chunks are damaged: each leaves four bytes.
+    pub lost_symbols: usize,
 }
 
 impl Default for ImportLimits {
@@ -52,6 +60,53 @@ impl Default for ImportLimits {
             stack_frames: 65_536,
             stacks_total_frames: 1 << 26,
             remembered_bytes: 32 << 20,
+            chunk_bytes: 16 << 20,
+            recording_ratio: 64,
+            lost_symbols: 1 << 22,
+        }
+    }
+}
+
+/// Unpacked over packed bytes that a writer of recordings allows itself: below [`ImportLimits::recording_ratio`], so that
+/// no reader takes its file for a bomb. A chunk that would pass it is stored as it is.
+pub const RECORDING_RATIO: u64 = 48;
+
+/// Events in one chunk of a recording: some hundred KiB, unpacked in a millisecond.
+pub const CHUNK_EVENTS: usize = 1 << 14;
+
+/// Bounds on what one recorder holds in the job that it records.
+#[derive(Clone, Copy, Debug)]
+pub struct RecorderLimits {
+    /// Events of one device on their way to the writer, 56 bytes each: at a million events a second, what comes in a
+    /// tenth of a second.
+    pub queue_events: usize,
+    /// Marks on their way.
+    pub queue_marks: usize,
+    /// Milliseconds after which what came is written, however little: so much is lost when the job is killed.
+    pub flush_millis: u64,
+    /// Length of one text, in bytes; longer ones are cut.
+    pub string_bytes: usize,
+    /// Bytes of all distinct texts together.
+    pub strings_total_bytes: usize,
+    /// Distinct frames, twelve bytes each.
+    pub frames: usize,
+    /// Frames of one stack; deeper ones lose their outermost.
+    pub stack_frames: usize,
+    /// Frames of all distinct stacks together, four bytes each.
+    pub stacks_total_frames: usize,
+}
+
+impl Default for RecorderLimits {
+    fn default() -> Self {
+        Self {
+            queue_events: 1 << 17,
+            queue_marks: 1 << 12,
+            flush_millis: 250,
+            string_bytes: 1 << 16,
+            strings_total_bytes: 256 << 20,
+            frames: 1 << 22,
+            stack_frames: 4_096,
+            stacks_total_frames: 1 << 25,
         }
     }
 }

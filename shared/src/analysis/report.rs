@@ -144,6 +144,7 @@ impl FileReport {
             format: match format.encoding {
                 Encoding::Pickle => "pickle",
                 Encoding::Json => "json",
+                Encoding::Recording => "recording",
             },
             compression: format.compression.map(|compression| match compression {
                 Compression::Gzip => "gzip",

@@ -35,12 +35,20 @@ pub enum ImportError {
     /// Bytes that break the rules of their format.
     #[error("The {format} is damaged at byte {}: {what}. Copy the file again, or record a new one.", Count(*.byte))]
     Damaged {
-        /// The format: pickle, JSON, gzip or zstd.
+        /// The format: pickle, JSON, recording, gzip or zstd.
         format: &'static str,
         /// Where, in the bytes of that format.
         byte: u64,
         /// What is wrong.
         what: String,
+    },
+    /// A recording in a format that is yet to come.
+    #[error("The recording is of format version {found}; this program reads up to version {known}. Update Vramscope.")]
+    Newer {
+        /// The file's major version.
+        found: u16,
+        /// The newest that is known.
+        known: u16,
     },
     /// More of something than any snapshot holds.
     #[error("Refused at byte {}: {what}. No memory snapshot needs that; record a new one.", Count(*.byte))]

@@ -94,7 +94,7 @@ fn history(snapshot: &Snapshot) -> Option<Finding> {
     }
 }
 
-fn unknown_actions(snapshot: &Snapshot) -> Option<Finding> {
+pub(crate) fn unknown_actions(snapshot: &Snapshot) -> Option<Finding> {
     let others: Vec<StrId> = snapshot.tags.iter().map(|tag| tag.other_action).collect();
     if others.iter().all(|&name| name == StrId(0)) {
         return None;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::error::ImportError;
 use super::{gzip, zstd};
+use crate::format::MAGIC;
 
 /// How a snapshot is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub enum Encoding {
     Pickle,
     /// As `json.dumps` writes it.
     Json,
+    /// A recording in the project's own [`format`](crate::format).
+    Recording,
 }
 
 /// What a file is packed with.
@@ -37,6 +40,7 @@ impl fmt::Display for Format {
         f.write_str(match self.encoding {
             Encoding::Pickle => "pickle",
             Encoding::Json => "JSON",
+            Encoding::Recording => "recording",
         })?;
         match self.compression {
             Some(Compression::Gzip) => f.write_str(", gzip"),
@@ -67,6 +71,8 @@ pub(super) fn encoding(head: &[u8], is_all: bool, is_unpacked: bool) -> Result<O
     match head {
         // Protocols 2 to 5 say so; 0 and 1 begin with a dict or a list.
         [0x80, 2..=5, ..] | [b'(' | b']' | b'}', _, ..] => return Ok(Some(Encoding::Pickle)),
+        // All that a text copy leaves of it: the decoder says what happened to the rest.
+        _ if head.starts_with(&MAGIC[..4]) => return Ok(Some(Encoding::Recording)),
         _ if text.starts_with(b"{") || text.starts_with(b"[") => return Ok(Some(Encoding::Json)),
         _ if !is_all && head.len() < ENOUGH => return Ok(None),
         _ => {}
@@ -98,6 +104,9 @@ mod tests {
             (b"(dp0\n", Some(Encoding::Pickle)),
             (b"}q\x00", Some(Encoding::Pickle)),
             (b"]q\x00", Some(Encoding::Pickle)),
+            (b"\x89VRS\r\n\x1a\n\x01\0\0\0", Some(Encoding::Recording)),
+            (b"\x89VRS\n", Some(Encoding::Recording)),
+            (b"\x89VR", None),
             (b"  \n{\"", Some(Encoding::Json)),
             (b"\xef\xbb\xbf[", Some(Encoding::Json)),
             (b"\x80", None),

@@ -1,7 +1,8 @@
 //! What a file is, and the way from its bytes to a [`Snapshot`] and findings.
 //!
 //! An [`Importer`] is pushed bytes in pieces of any size. Behind it stand, one after the other: what unpacks (`gzip`,
-//! `zstd`), what reads (the pickle machine or `json`), the folding of values into columns (`fold`), and, at the end,
+//! `zstd`), what reads (the pickle machine, `json`, or the
+//! decoder of recordings, which needs nothing behind it), the folding of values into columns (`fold`), and, at the end,
 //! the reading of what was kept (`snapshot`). The same code runs in the page's worker, on the command line and under
 //! the fuzzer. What is wrong but readable becomes a finding; only a file that is no snapshot, or that no snapshot would
 //! be, is an error.
@@ -23,6 +24,7 @@ mod words;
 mod zstd;
 
 pub use error::ImportError;
+pub(crate) use findings::unknown_actions;
 pub use format::{Compression, Encoding, Format};
 
 use self::gzip::Gzip;
@@ -30,6 +32,7 @@ use self::json::Json;
 use self::snapshot::Read;
 use self::zstd::Zstd;
 use crate::finding::Finding;
+use crate::format::Decoder;
 use crate::limits::ImportLimits;
 use crate::pickle::{Machine, Unpickled};
 use crate::trace::Snapshot;
@@ -52,6 +55,7 @@ enum Reader {
     Unknown(Vec<u8>),
     Pickle(Box<Machine>),
     Json(Box<Json>),
+    Recording(Box<Decoder>),
 }
 
 /// Reads one file, pushed in pieces.
@@ -108,6 +112,7 @@ impl Importer {
             Reader::Unknown(_) => 0,
             Reader::Pickle(machine) => machine.events(),
             Reader::Json(json) => json.events(),
+            Reader::Recording(decoder) => decoder.events(),
         }
     }
 
@@ -139,6 +144,11 @@ impl Importer {
             Reader::Json(json) => {
                 let (fold, root, cut_at) = json.finish()?;
                 (Encoding::Json, None, Read { fold, root, cut_at, is_packed: compression.is_some() })
+            }
+            Reader::Recording(decoder) => {
+                let (snapshot, findings, _) = decoder.finish()?;
+                let format = Format { encoding: Encoding::Recording, compression };
+                return Ok(Imported { format, protocol: None, snapshot, findings });
             }
         };
         let (snapshot, findings) = snapshot::assemble(read)?;
@@ -189,6 +199,7 @@ impl Plain {
             }
             Reader::Pickle(machine) => machine.push(bytes)?,
             Reader::Json(json) => json.push(bytes)?,
+            Reader::Recording(decoder) => decoder.push(bytes)?,
         }
         Ok(!self.is_done())
     }
@@ -198,6 +209,8 @@ impl Plain {
             Reader::Unknown(_) => false,
             Reader::Pickle(machine) => machine.is_done(),
             Reader::Json(json) => json.is_done(),
+            // Whatever follows its end is none of it, but says that the file is damaged.
+            Reader::Recording(_) => false,
         }
     }
 
@@ -218,6 +231,11 @@ impl Plain {
                 let mut json = Json::new(self.limits);
                 json.push(head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head))?;
                 self.reader = Reader::Json(Box::new(json));
+            }
+            Encoding::Recording => {
+                let mut decoder = Decoder::new(self.limits);
+                decoder.push(&head)?;
+                self.reader = Reader::Recording(Box::new(decoder));
             }
         }
         Ok(())

@@ -9,6 +9,7 @@
 
 mod allocations;
 mod checkpoints;
+mod ending;
 mod pairing;
 
 mod segments;
@@ -17,6 +18,7 @@ mod state;
 
 pub use allocations::{Allocation, Allocations};
 use checkpoints::Checkpoints;
+pub use ending::end;
 pub use segments::Range;
 use segments::SegmentHistory;
 pub use state::{Gap, State};

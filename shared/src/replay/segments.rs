@@ -4,7 +4,7 @@
 use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER};
 use crate::event::Action;
 use crate::frames::StackId;
-use crate::trace::{DeviceTrace, Event, Tags};
+use crate::trace::{DeviceTrace, Event, Segment, Tags};
 use crate::units::{Address, PoolId, Stream};
 
 /// A range taken from the driver: a native segment, or a contiguous mapped range of an expandable one.
@@ -29,6 +29,20 @@ pub struct Range {
 }
 
 impl Range {
+    /// A segment as it was written.
+    pub(super) const fn of(segment: &Segment) -> Self {
+        Self {
+            address: segment.address,
+            size: segment.size,
+            stream: segment.stream,
+            pool: segment.pool,
+            is_small: segment.is_small,
+            is_expandable: segment.is_expandable,
+            since: 0,
+            stack: segment.stack,
+        }
+    }
+
     /// The first address after it.
     pub const fn end(&self) -> u64 {
         self.address.0.saturating_add(self.size)
@@ -72,7 +86,7 @@ impl Ranges {
     }
 
     /// Adds a range, joined with its neighbours where they are one.
-    fn add(&mut self, range: Range) {
+    pub(super) fn add(&mut self, range: Range) {
         let i = self.ranges.partition_point(|r| r.address.0 < range.address.0);
         if self.ranges.get(i).is_some_and(|r| r.address == range.address) {
             self.ranges[i] = range;
@@ -91,7 +105,7 @@ impl Ranges {
     }
 
     /// Takes `[address, address + size)` out and gives what it was part of.
-    fn cut(&mut self, address: u64, size: u64) -> Option<Range> {
+    pub(super) fn cut(&mut self, address: u64, size: u64) -> Option<Range> {
         let i = self.find(address)?;
         let whole = self.ranges[i];
         let end = address.saturating_add(size).min(whole.end());
@@ -176,16 +190,7 @@ impl SegmentHistory {
 fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
     let mut ranges = Ranges::default();
     for segment in &trace.segments {
-        ranges.add(Range {
-            address: segment.address,
-            size: segment.size,
-            stream: segment.stream,
-            pool: segment.pool,
-            is_small: segment.is_small,
-            is_expandable: segment.is_expandable,
-            since: 0,
-            stack: segment.stack,
-        });
+        ranges.add(Range::of(segment));
     }
     let mut changes = Vec::new();
     let actions = &trace.events.action;
@@ -227,10 +232,10 @@ fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
     (ranges, changes)
 }
 
-/// The range that a `segment_free` or `segment_unmap` gave back, as far as the entry and its neighbours tell.
-fn described(event: &Event, tags: &Tags, ranges: &Ranges) -> Range {
+/// The range that an entry took or gave back, as far as the entry and its neighbours tell.
+pub(super) fn described(event: &Event, tags: &Tags, ranges: &Ranges) -> Range {
     let tag = tags.get(event.tag);
-    let is_expandable = event.action == Action::SegmentUnmap;
+    let is_expandable = matches!(event.action, Action::SegmentMap | Action::SegmentUnmap);
     let neighbour = || {
         let at = |address: u64| ranges.find(address).map(|i| ranges.as_slice()[i]);
         at(event.address.0.saturating_add(event.size))

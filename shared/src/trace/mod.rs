@@ -50,6 +50,16 @@ impl Tags {
         self.tags.get(id.0 as usize).copied().unwrap_or_default()
     }
 
+    /// Number of tags.
+    pub fn len(&self) -> usize {
+        self.tags.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.tags.is_empty()
+    }
+
     /// All tags, by number.
     pub fn iter(&self) -> impl Iterator<Item = &Tag> {
         self.tags.iter()

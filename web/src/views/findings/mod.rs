@@ -49,6 +49,7 @@ impl Severity {
         match code {
             FindingCode::OutOfMemory => Self::Failure,
             FindingCode::Truncated
+            | FindingCode::EventsLost
             | FindingCode::RingOverflow
             | FindingCode::Inconsistent
             | FindingCode::Malformed

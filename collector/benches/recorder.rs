@@ -1,0 +1,165 @@
+//! What recording costs, and what a recording takes.
+//!
+//! `cargo bench -p vramscope --bench recorder` prints nanoseconds an event for who allocates, bytes an event in the file,
+//! and how fast the file is read again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use shared::allocator::{TraceEntry, TraceSink};
+use shared::event::Action;
+use shared::format::{Device, EventColumns, Header};
+use shared::frames::StackId;
+use shared::import::Importer;
+use shared::limits::ImportLimits;
+use shared::trace::{Event, TagId};
+use shared::units::{Address, PoolId, Stream};
+use vramscope::recorder::{DeviceSegments, ManualClock, Recorder, RecorderStats, WhenFull};
+
+/// Events of a training step, with sizes and addresses as an allocator gives them out: what is freed is used again.
+fn entries(count: usize) -> Vec<TraceEntry> {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = move |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    let entry = |action, address, size, stack| TraceEntry {
+        action,
+        address,
+        size,
+        stream: Stream(0),
+        pool: PoolId(0, 0),
+        stack: StackId(stack),
+    };
+    let mut live: Vec<(u64, u64, u32)> = Vec::new();
+    let mut entries = Vec::with_capacity(count + 2);
+    while entries.len() < count {
+        if live.len() < 1_000 || next(2) == 0 {
+            let size = 1 << next(26);
+            let size = size + next(size);
+            let place = (0x7f00_0000_0000 + next(1 << 36) / 512 * 512, size, 1 + next(2_000) as u32);
+            live.push(place);
+            entries.push(entry(Action::Alloc, place.0, place.1, place.2));
+        } else {
+            let (address, size, stack) = live.swap_remove(next(live.len() as u64) as usize);
+            entries.push(entry(Action::FreeRequested, address, size, stack));
+            entries.push(entry(Action::FreeCompleted, address, size, stack));
+        }
+    }
+    entries
+}
+
+fn header() -> Header {
+    Header { devices: vec![Device { number: 0, ..Device::default() }], ..Header::default() }
+}
+
+/// Records the entries in bursts with pauses between, as a job's, and gives the nanoseconds of one event and what
+/// became of all.
+fn hot(entries: &[TraceEntry], burst: usize, pause: Duration) -> (f64, RecorderStats) {
+    let recorder = Recorder::new(header());
+    let (mut sinks, handle) = recorder.start_to(Box::new(Vec::new()), "memory").expect("a recorder");
+    let mut sink = sinks.pop().expect("a sink");
+    let mut spent = Duration::ZERO;
+    for burst in entries.chunks(burst) {
+        let start = Instant::now();
+        burst.iter().for_each(|&entry| sink.record(entry));
+        spent += start.elapsed();
+        std::thread::sleep(pause);
+    }
+    (spent.as_nanos() as f64 / entries.len() as f64, handle.finish(Vec::new()))
+}
+
+/// Nanoseconds of one event of a clock and of an empty sink, which are in all figures above.
+fn baseline(entries: &[TraceEntry]) -> f64 {
+    let mut sink = Vec::with_capacity(entries.len());
+    let start = Instant::now();
+    entries.iter().for_each(|&entry| sink.record(entry));
+    let spent = start.elapsed();
+    std::hint::black_box(&sink);
+    spent.as_nanos() as f64 / entries.len() as f64
+}
+
+/// Records all entries without losing one to a file; gives its bytes, and the seconds that took.
+fn file(entries: &[TraceEntry], with_stacks: bool, is_ended: bool) -> std::io::Result<(Vec<u8>, f64)> {
+    let path = std::env::temp_dir().join(format!("vramscope-bench-{}.vramscope", std::process::id()));
+    let clock = Arc::new(ManualClock::new(1_700_000_000_000_000));
+    let recorder = Recorder::new(header()).when_full(WhenFull::Wait).clock(clock.clone());
+    let (mut sink, handle) = recorder.start(&path).map_err(std::io::Error::other)?;
+    for line in 0..2_000 {
+        let frames: Vec<(String, u32)> = (0..20).map(|depth| (format!("layer_{depth}"), line + depth)).collect();
+        let frames: Vec<_> = frames.iter().map(|(name, line)| (name.as_str(), "/home/me/model.py", *line)).collect();
+        handle.stacks().intern(&frames);
+    }
+    let start = Instant::now();
+    for (i, &entry) in entries.iter().enumerate() {
+        // An event every 1 to 30 microseconds.
+        clock.advance(1 + (i as i64 * 7_919) % 30);
+        let stack = if with_stacks { entry.stack } else { StackId(0) };
+        sink.record(TraceEntry { stack, ..entry });
+    }
+    // Without a state at the end, reading would derive one: that is measured apart.
+    let stats = handle.finish(if is_ended { vec![DeviceSegments::default()] } else { Vec::new() });
+    let seconds = start.elapsed().as_secs_f64();
+    assert_eq!(stats.lost, 0);
+    let bytes = std::fs::read(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok((bytes, seconds))
+}
+
+/// Bytes an event before it is packed.
+fn plain(entries: &[TraceEntry], with_stacks: bool) -> f64 {
+    let (mut columns, mut bytes, mut time_us) = (EventColumns::default(), 0, 0);
+    for (i, &entry) in entries.iter().enumerate() {
+        time_us += 1 + (i as i64 * 7_919) % 30;
+        let stack = if with_stacks { entry.stack } else { StackId(0) };
+        let (action, address) = (entry.action, Address(entry.address));
+        columns.push(Event { action, address, size: entry.size, time_us, tag: TagId(0), stack });
+        if columns.len() == shared::limits::CHUNK_EVENTS {
+            bytes += columns.bytes();
+            columns.clear();
+        }
+    }
+    (bytes + columns.bytes()) as f64 / entries.len() as f64
+}
+
+fn decode(bytes: &[u8]) -> (usize, f64) {
+    let start = Instant::now();
+    let mut importer = Importer::new(ImportLimits::default());
+    for piece in bytes.chunks(1 << 20) {
+        importer.push(piece).expect("a recording");
+    }
+    let imported = importer.finish().expect("a recording");
+    (imported.snapshot.devices[0].events.len(), start.elapsed().as_secs_f64())
+}
+
+fn main() -> std::io::Result<()> {
+    let entries = entries(5_000_000);
+    let count = entries.len() as f64;
+    println!("an entry into a vector: {:.1} ns", baseline(&entries));
+    for (burst, pause) in [(1_000, 1), (20_000, 2), (100_000, 20)] {
+        let (ns, stats) = hot(&entries[..2_000_000], burst, Duration::from_millis(pause));
+        println!("bursts of {burst}, {pause} ms between: {ns:.1} ns an event, {} lost", stats.lost);
+    }
+    let (ns, stats) = hot(&entries, entries.len(), Duration::ZERO);
+    println!("without a pause: {ns:.1} ns an event, {:.1} % lost", stats.lost as f64 / count * 100.0);
+    for with_stacks in [false, true] {
+        let (bytes, seconds) = file(&entries, with_stacks, true)?;
+        let (events, read) = decode(&bytes);
+        assert_eq!(events, entries.len());
+        println!(
+            "{}: {:.1} bytes an event, {:.1} in the file; written at {:.1} M events/s, read at {:.1} M events/s ({:.0} MB/s)",
+            if with_stacks { "with stacks" } else { "without stacks" },
+            plain(&entries, with_stacks),
+            bytes.len() as f64 / count,
+            count / seconds / 1e6,
+            count / read / 1e6,
+            bytes.len() as f64 / read / 1e6,
+        );
+    }
+    let (bytes, _) = file(&entries, true, false)?;
+    let (_, read) = decode(&bytes);
+    println!("with stacks, its end derived from its events: read at {:.1} M events/s", count / read / 1e6);
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! What a recording says of itself at its start.
+
+use super::message::{Message, Values};
+use crate::import::error::{Checked, damaged};
+use crate::trace::Settings;
+
+/// Where a recording comes from. Everything but the devices may be empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Header {
+    /// The program that writes, with its version: `vramscope 0.1.0`.
+    pub program: String,
+    /// What the recording is called.
+    pub name: String,
+    /// The machine.
+    pub host: String,
+    /// The job that it is part of.
+    pub job: String,
+    /// The process's number within the job, where it has one.
+    pub rank: Option<u32>,
+    /// The release of PyTorch whose decisions the allocator takes: `2.11`.
+    pub torch: String,
+    /// What the times are read from: `monotonic` (never set back; anchored to the epoch once, at the start), `system`
+    /// or `simulated`.
+    pub clock: String,
+    /// When recording began, in microseconds since the epoch.
+    pub started_us: i64,
+    /// The devices that are recorded.
+    pub devices: Vec<Device>,
+    /// The allocator's settings.
+    pub settings: Settings,
+}
+
+/// A device that is recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Device {
+    /// Its number.
+    pub number: i64,
+    /// Its model.
+    pub name: String,
+    /// Its whole memory in bytes; 0 when it is not known.
+    pub capacity: u64,
+}
+
+/// Devices of one machine, far above what any has.
+const DEVICES: u32 = 1024;
+
+impl Header {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut message = Message::map(9 + u32::from(self.rank.is_some()));
+        message.string("program", &self.program);
+        message.string("name", &self.name);
+        message.string("host", &self.host);
+        message.string("job", &self.job);
+        if let Some(rank) = self.rank {
+            message.unsigned("rank", rank.into());
+        }
+        message.string("torch", &self.torch);
+        message.string("clock", &self.clock);
+        message.signed("started_us", self.started_us);
+        message.key("devices").begin_array(self.devices.len());
+        for device in &self.devices {
+            message.begin_map(3);
+            message.signed("number", device.number);
+            message.string("name", &device.name);
+            message.unsigned("capacity", device.capacity);
+        }
+        encode_settings(message.key("settings"), &self.settings);
+        message.into_bytes()
+    }
+
+    pub(super) fn decode(payload: &[u8]) -> Checked<Self> {
+        let mut new = Self::default();
+        Values::new(payload).map(&mut |key, values| {
+            match key {
+                "program" => new.program = values.string()?,
+                "name" => new.name = values.string()?,
+                "host" => new.host = values.string()?,
+                "job" => new.job = values.string()?,
+                "rank" => new.rank = Some(values.number()?),
+                "torch" => new.torch = values.string()?,
+                "clock" => new.clock = values.string()?,
+                "started_us" => new.started_us = values.signed()?,
+                "devices" => {
+                    let count = values.array()?;
+                    if count > DEVICES {
+                        return Err(damaged("it names too many devices"));
+                    }
+                    for _ in 0..count {
+                        new.devices.push(decode_device(values)?);
+                    }
+                }
+                "settings" => new.settings = decode_settings(values)?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(new)
+    }
+}
+
+fn decode_device(values: &mut Values<'_>) -> Checked<Device> {
+    let mut device = Device::default();
+    values.map(&mut |key, values| {
+        match key {
+            "number" => device.number = values.signed()?,
+            "name" => device.name = values.string()?,
+            "capacity" => device.capacity = values.unsigned()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(device)
+}
+
+fn encode_settings(message: &mut Message, settings: &Settings) {
+    message.begin_map(5 + u32::from(settings.max_split_size.is_some()));
+    message.string("conf", &settings.conf);
+    if let Some(size) = settings.max_split_size {
+        message.unsigned("max_split_size", size);
+    }
+    message.flag("expandable_segments", settings.expandable_segments);
+    message.key("garbage_collection_threshold").float(settings.garbage_collection_threshold);
+    message.key("roundup_power2_divisions").begin_array(settings.roundup_power2_divisions.len());
+    for &divisions in &settings.roundup_power2_divisions {
+        message.number(divisions);
+    }
+    message.key("as_written").begin_array(settings.as_written.len());
+    for (name, value) in &settings.as_written {
+        message.begin_array(2);
+        message.text(name);
+        message.text(value);
+    }
+}
+
+fn decode_settings(values: &mut Values<'_>) -> Checked<Settings> {
+    let mut settings = Settings::default();
+    values.map(&mut |key, values| {
+        match key {
+            "conf" => settings.conf = values.string()?,
+            "max_split_size" => settings.max_split_size = Some(values.unsigned()?),
+            "expandable_segments" => settings.expandable_segments = values.flag()?,
+            "garbage_collection_threshold" => settings.garbage_collection_threshold = values.float()?,
+            "roundup_power2_divisions" => {
+                let count = values.array()?;
+                for i in 0..count {
+                    let divisions = values.unsigned()?;
+                    if let Some(slot) = settings.roundup_power2_divisions.get_mut(i as usize) {
+                        *slot = divisions;
+                    }
+                }
+            }
+            "as_written" => {
+                for _ in 0..values.array()? {
+                    if values.array()? != 2 {
+                        return Err(damaged("a setting is not a name and a value"));
+                    }
+                    settings.as_written.push((values.string()?, values.string()?));
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_reads_as_it_was_written() {
+        let mut full = Header {
+            program: "vramscope 0.1.0".to_owned(),
+            name: "step".to_owned(),
+            host: "node-7".to_owned(),
+            job: "ablation".to_owned(),
+            rank: Some(3),
+            torch: "2.11".to_owned(),
+            clock: "monotonic".to_owned(),
+            started_us: -1,
+            devices: vec![
+                Device { number: 0, name: "NVIDIA H100 80GB HBM3".to_owned(), capacity: 80 << 30 },
+                Device { number: 1, ..Device::default() },
+            ],
+            settings: Settings {
+                conf: "max_split_size_mb:64".to_owned(),
+                max_split_size: Some(64 << 20),
+                expandable_segments: true,
+                garbage_collection_threshold: 0.8,
+                as_written: vec![("a".to_owned(), "b".to_owned())],
+                ..Settings::default()
+            },
+        };
+        full.settings.roundup_power2_divisions[15] = 8;
+        for header in [full, Header::default()] {
+            let bytes = header.encode();
+            assert_eq!(Header::decode(&bytes).unwrap(), header);
+            for cut in 0..bytes.len() {
+                assert!(Header::decode(&bytes[..cut]).is_err());
+            }
+        }
+    }
+}

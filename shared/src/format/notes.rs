@@ -1,0 +1,110 @@
+//! What is wrong with a recording that could be read, or worth knowing of it.
+
+use super::frames::Frames;
+use super::recording::{Recording, Track};
+use crate::event::Action;
+use crate::finding::{Finding, FindingCode};
+use crate::import::unknown_actions;
+use crate::trace::Snapshot;
+use crate::units::{Bytes, Count};
+
+/// What is to be said of the file as a whole. `cut_at` is where its last whole chunk ends if more bytes follow.
+pub(super) fn of_file(recording: &Recording, frames: &Frames, cut_at: Option<u64>, packed: u64) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if recording.end.is_none() {
+        let events = Count(recording.events as u64);
+        let torn = match cut_at {
+            Some(byte) => {
+                format!("the last {} are no whole chunk and are left out", Bytes(packed.saturating_sub(byte)))
+            }
+            None => "its last chunk is whole".to_owned(),
+        };
+        findings.push(Finding::new(
+            FindingCode::Truncated,
+            format!(
+                "The recording was not ended: the program was stopped, or still writes, or the file was cut. {events} \
+                 events are there; {torn}. The segments at the end are derived from the events."
+            ),
+        ));
+    }
+    let (damages, further) = frames.damages();
+    let (count, bytes) = damages.iter().fold((further, 0_u64), |(n, sum), d| (n + 1, sum.saturating_add(d.bytes)));
+    if let Some(first) = damages.first() {
+        let more = if further > 0 { " or more" } else { "" };
+        findings.push(Finding::new(
+            FindingCode::Malformed,
+            format!(
+                "The file is damaged in {} (first at byte {}, {}{more} in all); what was there is left out. Copy it again \
+                 for the rest.",
+                counted(count, "place", "places"),
+                Count(first.byte),
+                Bytes(bytes),
+            ),
+        ));
+    }
+    if recording.malformed > 0 {
+        findings.push(Finding::new(
+            FindingCode::Malformed,
+            format!(
+                "{} could not be read to the end; what is missing is left out.",
+                counted(recording.malformed, "chunk", "chunks")
+            ),
+        ));
+    }
+    if recording.unknown > 0 {
+        findings.push(Finding::new(
+            FindingCode::NotShown,
+            format!(
+                "The file also holds {} of a kind that this version does not know. A newer one shows more.",
+                counted(recording.unknown, "chunk", "chunks")
+            ),
+        ));
+    }
+    findings
+}
+
+/// What is to be said of a device: events that are missing, and why.
+pub(super) fn of_device(track: &Track, has_ended: bool) -> Option<Finding> {
+    let first = track.missing.first()?;
+    let lost = track.missing.iter().fold(0_u64, |sum, m| sum.saturating_add(m.gap.to - m.gap.from));
+    let mut by_action = [0_u64; Action::ALL.len()];
+    for missing in &track.missing {
+        for (sum, count) in by_action.iter_mut().zip(missing.gap.by_action) {
+            *sum = sum.saturating_add(count);
+        }
+    }
+    let kinds: Vec<String> = Action::ALL
+        .iter()
+        .zip(by_action)
+        .filter(|(_, count)| *count > 0)
+        .map(|(action, count)| format!("{} {}", Count(count), action.name()))
+        .collect();
+    let kinds = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
+    let after = if has_ended { "" } else { ", the end included" };
+    let message = format!(
+        "Device {}: {} were lost while recording{kinds}, in {}; the first after event {}. What follows from them is not \
+         exact{after}.",
+        track.trace.device,
+        counted(lost, "event", "events"),
+        counted(track.missing.len() as u64, "place", "places"),
+        Count(first.position.into()),
+    );
+    Some(Finding::new(FindingCode::EventsLost, message).on_device(track.trace.device).at(first.position))
+}
+
+/// What is to be said of the events themselves.
+pub(super) fn of_history(snapshot: &Snapshot, is_cut: bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !is_cut && snapshot.devices.iter().all(|device| device.events.is_empty()) {
+        findings.push(Finding::new(
+            FindingCode::NoHistory,
+            "No event was recorded: only the state at the end is known, if any.",
+        ));
+    }
+    findings.extend(unknown_actions(snapshot));
+    findings
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", Count(count), if count == 1 { one } else { many })
+}

@@ -1,0 +1,193 @@
+//! The fold over chunks: what a recording comes to, as far as it has come.
+
+use std::collections::BTreeMap;
+
+use super::chunk::Kind;
+use super::events::EventChunk;
+use super::frames::Chunk;
+use super::header::Header;
+use super::records::{self, End, Gap};
+use super::segments::{self, Part};
+use super::symbols::Numbers;
+use crate::frames::Symbols;
+use crate::import::error::Checked;
+use crate::limits::ImportLimits;
+use crate::trace::{DeviceTrace, Segment, Tags};
+
+/// Segments of a device at a moment.
+#[derive(Debug, Default)]
+pub(super) struct Moment {
+    /// How many events of the trace come before it.
+    pub(super) position: u32,
+    pub(super) segments: Vec<Segment>,
+}
+
+/// Events that are missing from a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Between which events of the trace: after so many.
+    pub position: u32,
+    /// Which, and of what kinds.
+    pub gap: Gap,
+}
+
+/// One device, as far as it has come.
+#[derive(Debug, Default)]
+pub struct Track {
+    /// Its events and marks. Its segments are those of [`super::Decoder::finish`] only.
+    pub trace: DeviceTrace,
+    /// What is missing from the events, in order.
+    pub missing: Vec<Missing>,
+    /// The sequence number of the next event; `None` before anything told one.
+    pub(super) next: Option<u64>,
+    /// The latest state that came whole.
+    pub(super) moment: Option<Moment>,
+    /// A state that is coming: its pieces so far, its sequence number, and the segments.
+    coming: Option<(u64, u64, Vec<Segment>)>,
+}
+
+impl Track {
+    fn position(&self) -> u32 {
+        self.trace.events.len() as u32
+    }
+
+    /// Everything before `seq` has come, or never will.
+    fn advance(&mut self, device: i64, seq: u64, known: Option<&Gap>) {
+        let next = *self.next.get_or_insert(known.map_or(seq, |gap| gap.from));
+        if seq <= next {
+            return;
+        }
+        let by_action = known.filter(|gap| gap.from == next).map_or_else(Default::default, |gap| gap.by_action);
+        let gap = Gap { device, from: next, to: seq, by_action };
+        self.missing.push(Missing { position: self.position(), gap });
+        self.next = Some(seq);
+    }
+}
+
+/// What a recording holds, as far as it has come. It can be looked at while it grows.
+#[derive(Debug, Default)]
+pub struct Recording {
+    /// Where it comes from; `None` while (or when) its header is missing.
+    pub header: Option<Header>,
+    /// Strings, frames and stacks.
+    pub symbols: Symbols,
+    /// Tags.
+    pub tags: Tags,
+    /// Devices by number.
+    pub devices: BTreeMap<i64, Track>,
+    /// How it ended; `None` while (or when) it did not.
+    pub end: Option<End>,
+    numbers: Numbers,
+    /// Events of all devices.
+    pub(super) events: usize,
+    /// Chunks whose contents are not what they should be.
+    pub(super) malformed: u64,
+    /// Chunks of kinds that this build does not know.
+    pub(super) unknown: u64,
+}
+
+impl Recording {
+    /// Takes a chunk in.
+    pub(super) fn fold(&mut self, chunk: Chunk<'_>, limits: &ImportLimits) {
+        let folded = match Kind::from_code(chunk.kind) {
+            Some(Kind::Header) => Header::decode(chunk.payload).map(|header| self.header = Some(header)),
+            Some(Kind::Symbols) => self.numbers.decode(chunk.payload, &mut self.symbols, &mut self.tags, limits),
+            Some(Kind::Events) => self.fold_events(chunk.payload),
+            Some(Kind::Marks) => self.fold_marks(chunk.payload),
+            Some(Kind::Gap) => Gap::decode(chunk.payload).map(|gap| self.fold_gap(&gap)),
+            Some(Kind::Segments) => segments::decode(chunk.payload).map(|part| self.fold_segments(part)),
+            Some(Kind::End) => End::decode(chunk.payload).map(|end| self.end = Some(end)),
+            // Who reads everything has no use for them.
+            Some(Kind::Index | Kind::Trailer) => Ok(()),
+            None => {
+                self.unknown += 1;
+                Ok(())
+            }
+        };
+        self.malformed += u64::from(folded.is_err());
+    }
+
+    fn track(&mut self, device: i64) -> &mut Track {
+        let track = self.devices.entry(device).or_default();
+        track.trace.device = device;
+        track
+    }
+
+    fn fold_events(&mut self, payload: &[u8]) -> Checked {
+        let EventChunk { device, first, mut events } = EventChunk::decode(payload)?;
+        let Self { tags, numbers, devices, .. } = self;
+        let track = devices.entry(device).or_default();
+        track.trace.device = device;
+        track.advance(device, first, None);
+        // A chunk that is there twice, whole or in part, counts once.
+        let mut known = track.next.map_or(0, |next| next.saturating_sub(first));
+        let mut tag = None;
+        while let Some(mut event) = events.next()? {
+            if known > 0 {
+                known -= 1;
+                continue;
+            }
+            // Long runs share a tag.
+            event.tag = match tag {
+                Some((number, id)) if number == event.tag => id,
+                _ => {
+                    let id = numbers.tag(event.tag.0, tags);
+                    tag = Some((event.tag, id));
+                    id
+                }
+            };
+            event.stack = numbers.stack(event.stack.0);
+            track.trace.events.push(event);
+            track.next = track.next.map(|next| next + 1);
+            self.events += 1;
+        }
+        Ok(())
+    }
+
+    fn fold_marks(&mut self, payload: &[u8]) -> Checked {
+        let (device, marks) = records::decode_marks(payload)?;
+        for mut mark in marks {
+            mark.name = self.numbers.string(mark.name.0);
+            self.track(device).trace.annotations.push(mark);
+        }
+        Ok(())
+    }
+
+    fn fold_gap(&mut self, gap: &Gap) {
+        let track = self.track(gap.device);
+        // What is missing before it has no chunk that tells of it.
+        track.advance(gap.device, gap.from, Some(gap));
+        track.advance(gap.device, gap.to, Some(gap));
+    }
+
+    fn fold_segments(&mut self, part: Part) {
+        let Part { device, at, of, from, pieces } = part;
+        let track = self.devices.entry(device).or_default();
+        track.trace.device = device;
+        if from == 0 {
+            track.coming = Some((0, at, Vec::new()));
+        }
+        // A part without those before it, or a state of a moment that has passed, is of no use.
+        let Some((done, _, segments)) = track.coming.as_mut().filter(|c| c.0 == from && c.1 == at) else { return };
+        if track.next.is_some_and(|next| at < next) {
+            return;
+        }
+        *done += pieces.len() as u64;
+        for mut piece in pieces {
+            piece.segment.stack = self.numbers.stack(piece.segment.stack.0);
+            for block in &mut piece.segment.blocks {
+                block.stack = self.numbers.stack(block.stack.0);
+            }
+            match segments.last_mut().filter(|_| piece.is_continued) {
+                Some(last) => last.blocks.append(&mut piece.segment.blocks),
+                None => segments.push(piece.segment),
+            }
+        }
+        if *done >= of {
+            let segments = std::mem::take(segments);
+            track.coming = None;
+            track.advance(device, at, None);
+            track.moment = Some(Moment { position: track.position(), segments });
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Numbers in as few bytes as they need: seven bits a byte, lowest first, the eighth bit on all but the last (LEB128).
+//! Signed ones are folded first, so that small ones are short on both sides of zero: 0, -1, 1, -2, … (zigzag).
+
+use crate::import::error::{Checked, damaged};
+
+/// A signed number folded: 0, -1, 1, -2 become 0, 1, 2, 3.
+#[inline]
+pub(super) const fn fold(n: i64) -> u64 {
+    ((n << 1) ^ (n >> 63)) as u64
+}
+
+/// What [`fold`] folded.
+#[inline]
+pub(super) const fn unfold(n: u64) -> i64 {
+    (n >> 1) as i64 ^ -((n & 1) as i64)
+}
+
+/// Appends a number.
+#[inline]
+pub(super) fn push(bytes: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        bytes.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    bytes.push(n as u8);
+}
+
+/// Reads numbers from a column.
+#[derive(Clone, Copy)]
+pub(super) struct Varints<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Varints<'a> {
+    pub(super) fn new(column: &'a [u8]) -> Self {
+        Self { rest: column }
+    }
+
+    /// Whether nothing is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The next number. A call, not its code in every place: most columns are short, and the page is to stay small.
+    #[inline(never)]
+    pub(super) fn next(&mut self) -> Checked<u64> {
+        self.fast()
+    }
+
+    /// The next number, for the columns that are long.
+    #[inline]
+    pub(super) fn fast(&mut self) -> Checked<u64> {
+        match self.rest {
+            // Most numbers are that short.
+            [a, rest @ ..] if *a < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(*a))
+            }
+            [a, b, rest @ ..] if *b < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(*a & 0x7f) | u64::from(*b) << 7)
+            }
+            _ => self.long(),
+        }
+    }
+
+    /// Eight bytes at once, without a branch for each: an address or a size takes four or five.
+    #[inline]
+    fn long(&mut self) -> Checked<u64> {
+        if let Some((&eight, _)) = self.rest.split_first_chunk::<8>() {
+            let word = u64::from_le_bytes(eight);
+            // The first byte without its eighth bit ends the number.
+            let ends = !word & 0x8080_8080_8080_8080;
+            if ends != 0 {
+                let count = ends.trailing_zeros() as usize / 8 + 1;
+                let bits = word & (u64::MAX >> (64 - 8 * count)) & 0x7f7f_7f7f_7f7f_7f7f;
+                let pairs = (bits & 0x007f_007f_007f_007f) | (bits & 0x7f00_7f00_7f00_7f00) >> 1;
+                let fours = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+                self.rest = self.rest.get(count..).unwrap_or(&[]);
+                return Ok((fours & 0x0fff_ffff) | (fours >> 32) << 28);
+            }
+        }
+        self.slow()
+    }
+
+    #[cold]
+    fn slow(&mut self) -> Checked<u64> {
+        let mut n = 0;
+        // 64 bits take at most ten bytes, the tenth one bit.
+        for (i, &byte) in self.rest.iter().take(10).enumerate() {
+            if i == 9 && byte > 1 {
+                break;
+            }
+            n |= u64::from(byte & 0x7f) << (7 * i);
+            if byte < 0x80 {
+                self.rest = self.rest.get(i + 1..).unwrap_or(&[]);
+                return Ok(n);
+            }
+        }
+        Err(damaged("a column ends too soon, or a number in it is too long"))
+    }
+
+    /// The next number, which fits 32 bits.
+    #[inline(never)]
+    pub(super) fn small(&mut self) -> Checked<u32> {
+        u32::try_from(self.next()?).map_err(|_| damaged("a number is too large for its place"))
+    }
+
+    /// The next number, folded.
+    #[inline(never)]
+    pub(super) fn signed(&mut self) -> Checked<i64> {
+        self.next().map(unfold)
+    }
+
+    /// The next bytes as they stand.
+    pub(super) fn bytes(&mut self, count: usize) -> Checked<&'a [u8]> {
+        let (taken, rest) =
+            self.rest.split_at_checked(count).ok_or_else(|| damaged("a column is shorter than it says"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn numbers_take_what_they_need() {
+        let cases: &[(u64, usize)] =
+            &[(0, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (u64::from(u32::MAX), 5), (u64::MAX, 10)];
+        for &(n, length) in cases {
+            let mut bytes = Vec::new();
+            push(&mut bytes, n);
+            assert_eq!(bytes.len(), length, "{n}");
+            let mut read = Varints::new(&bytes);
+            assert_eq!(read.next().unwrap(), n);
+            assert!(read.is_empty() && read.next().is_err());
+        }
+        for (n, folded) in [(0, 0), (-1, 1), (1, 2), (i64::MIN, u64::MAX), (i64::MAX, u64::MAX - 1)] {
+            assert_eq!((fold(n), unfold(folded)), (folded, n));
+        }
+        for hostile in [&[0x80; 11][..], &[0xff; 10], &[0x80], &[]] {
+            assert!(Varints::new(hostile).next().is_err(), "{hostile:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_column_reads_as_it_was_written(
+            numbers in prop::collection::vec((any::<u64>(), any::<i64>(), 0_u32..64), 0..50),
+        ) {
+            // Of every length.
+            let numbers: Vec<(u64, i64)> = numbers.iter().map(|&(n, signed, by)| (n >> by, signed >> by)).collect();
+            let mut bytes = Vec::new();
+            for &(n, signed) in &numbers {
+                push(&mut bytes, n);
+                push(&mut bytes, fold(signed));
+            }
+            let mut read = Varints::new(&bytes);
+            for &(n, signed) in &numbers {
+                prop_assert_eq!((read.next().unwrap(), read.signed().unwrap()), (n, signed));
+            }
+            prop_assert!(read.is_empty());
+        }
+    }
+}

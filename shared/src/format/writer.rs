@@ -1,0 +1,155 @@
+//! From events to the bytes of a file. No clock and no file here: the caller says when, and where the bytes go.
+
+use super::chunk::{self, ENVELOPE_BYTES, Kind};
+use super::columns::EventColumns;
+use super::header::Header;
+use super::index::{self, Entry};
+use super::records::{End, Gap, encode_marks};
+use super::symbols::Written;
+use super::{events, segments, symbols};
+use crate::frames::Symbols;
+use crate::limits::{CHUNK_EVENTS, RECORDING_RATIO};
+use crate::trace::{Annotation, Segment, Snapshot, Tags};
+
+/// Entries of an index. A longer file keeps every second chunk, then every fourth, and so on: enough to jump by.
+const INDEX_ENTRIES: usize = 1 << 14;
+/// Unpacked bytes before it matters how well they pack: half of what readers allow.
+const GRACE_BYTES: u64 = 32 << 20;
+
+/// Writes one recording. Each call appends whole chunks to `out`, which the caller then writes in that order; a file
+/// that ends after any of them can be read.
+#[derive(Debug)]
+pub struct Writer {
+    written: Written,
+    /// Bytes given out so far.
+    byte: u64,
+    /// What they unpack to.
+    plain: u64,
+    entries: Vec<Entry>,
+    /// One chunk in so many is in the index.
+    stride: u64,
+    chunks: u64,
+}
+
+impl Writer {
+    /// Begins a file: its first bytes and its header.
+    pub fn new(header: &Header, out: &mut Vec<u8>) -> Self {
+        let mut new =
+            Self { written: Written::default(), byte: 0, plain: 0, entries: Vec::new(), stride: 1, chunks: 0 };
+        let prelude = chunk::prelude();
+        out.extend_from_slice(&prelude);
+        new.byte = prelude.len() as u64;
+        new.chunk(Kind::Header, Entry::default(), &header.encode(), out);
+        new
+    }
+
+    /// Bytes given out so far.
+    pub fn bytes(&self) -> u64 {
+        self.byte
+    }
+
+    /// Names that are new. They must be written before what refers to them.
+    pub fn symbols(&mut self, symbols: &Symbols, tags: &Tags, out: &mut Vec<u8>) {
+        while let Some(payload) = symbols::encode(symbols, tags, &mut self.written) {
+            self.chunk(Kind::Symbols, Entry::default(), &payload, out);
+        }
+    }
+
+    /// Events of a device; `first` is the sequence number of the first of them. Nothing is written for none.
+    pub fn events(&mut self, device: i64, first: u64, columns: &EventColumns, out: &mut Vec<u8>) {
+        if columns.is_empty() {
+            return;
+        }
+        let (from_us, to_us) = columns.span_us;
+        let entry = Entry { device, first, count: columns.len() as u64, from_us, to_us, ..Entry::default() };
+        self.chunk(Kind::Events, entry, &events::encode_events(device, first, columns), out);
+    }
+
+    /// Marks of a device.
+    pub fn marks(&mut self, device: i64, marks: &[Annotation], out: &mut Vec<u8>) {
+        let times = || marks.iter().map(|mark| mark.time_us);
+        if let (Some(from_us), Some(to_us)) = (times().min(), times().max()) {
+            let entry = Entry { device, from_us, to_us, ..Entry::default() };
+            self.chunk(Kind::Marks, entry, &encode_marks(device, marks), out);
+        }
+    }
+
+    /// Events that were lost.
+    pub fn gap(&mut self, gap: &Gap, out: &mut Vec<u8>) {
+        let count = gap.to.saturating_sub(gap.from);
+        let entry = Entry { device: gap.device, first: gap.from, count, ..Entry::default() };
+        self.chunk(Kind::Gap, entry, &gap.encode(), out);
+    }
+
+    /// All segments of a device, as they are before the event with sequence number `at`.
+    pub fn segments(&mut self, device: i64, at: u64, segments: &[Segment], out: &mut Vec<u8>) {
+        for payload in segments::encode(device, at, segments) {
+            self.chunk(Kind::Segments, Entry { device, first: at, ..Entry::default() }, &payload, out);
+        }
+    }
+
+    /// Ends the file: the end, the index, and the trailer that says where the index is.
+    pub fn end(&mut self, end: &End, out: &mut Vec<u8>) {
+        let entry = Entry { from_us: end.time_us, to_us: end.time_us, ..Entry::default() };
+        self.chunk(Kind::End, entry, &end.encode(), out);
+        let byte = self.byte;
+        let payload = index::encode(&self.entries);
+        self.chunk(Kind::Index, Entry::default(), &payload, out);
+        out.extend_from_slice(&chunk::seal_stored(Kind::Trailer as u8, &index::encode_trailer(byte)));
+    }
+
+    fn chunk(&mut self, kind: Kind, entry: Entry, payload: &[u8], out: &mut Vec<u8>) {
+        let mut sealed = chunk::seal(kind as u8, payload);
+        let plain = self.plain + payload.len() as u64;
+        if plain > GRACE_BYTES && plain > (self.byte + sealed.len() as u64).saturating_mul(RECORDING_RATIO) {
+            sealed = chunk::seal_stored(kind as u8, payload);
+        }
+        if self.chunks.is_multiple_of(self.stride) {
+            self.entries.push(Entry { byte: self.byte, kind: kind as u8, ..entry });
+        }
+        self.chunks += 1;
+        if self.entries.len() > INDEX_ENTRIES {
+            let mut n = 0;
+            self.entries.retain(|_| {
+                n += 1;
+                n % 2 == 1
+            });
+            self.stride *= 2;
+        }
+        self.plain = plain;
+        self.byte += sealed.len() as u64;
+        out.extend_from_slice(&sealed);
+    }
+}
+
+/// Bytes of the trailer, with which a file that ended as it should ends.
+pub const TRAILER_BYTES: usize = ENVELOPE_BYTES + 16;
+
+/// A whole file that holds a snapshot.
+pub fn write(header: &Header, snapshot: &Snapshot) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = Writer::new(header, &mut out);
+    writer.symbols(&snapshot.symbols, &snapshot.tags, &mut out);
+    let mut end = End { time_us: header.started_us, ..End::default() };
+    let mut columns = EventColumns::default();
+    for trace in &snapshot.devices {
+        let mut first = 0;
+        for event in trace.events.iter() {
+            columns.push(event);
+            end.time_us = end.time_us.max(event.time_us);
+            if columns.len() == CHUNK_EVENTS {
+                writer.events(trace.device, first, &columns, &mut out);
+                first += columns.len() as u64;
+                columns.clear();
+            }
+        }
+        writer.events(trace.device, first, &columns, &mut out);
+        first += columns.len() as u64;
+        columns.clear();
+        end.events += first;
+        writer.marks(trace.device, &trace.annotations, &mut out);
+        writer.segments(trace.device, first, &trace.segments, &mut out);
+    }
+    writer.end(&end, &mut out);
+    out
+}

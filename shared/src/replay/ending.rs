@@ -1,0 +1,102 @@
+//! The segments at the end of a trace that does not say them: from the last state that is known, forward.
+//!
+//! Which ranges are reserved follows from the entries alone; which blocks are active too. How large a block is follows
+//! from where later ones were put, which is what [`super::sizes`] finds once it is told the ranges and the blocks.
+
+use rustc_hash::FxHashMap;
+
+use super::segments::{Range, Ranges, described};
+use super::{Replay, State};
+use crate::event::Action;
+use crate::frames::StackId;
+use crate::order;
+use crate::trace::{Block, BlockState, DeviceTrace, Segment, Settings, Tags};
+
+/// Gives `trace` the segments that it has after its last event, when `from` are those that it had after its first
+/// `position` events. Where events are missing, so is what they changed.
+pub fn end(trace: &mut DeviceTrace, tags: &mut Tags, settings: &Settings, from: &[Segment], position: u32) {
+    let (ranges, open) = forward(trace, tags, from, position);
+    trace.segments = ranges.as_slice().iter().map(|range| segment(range, &open)).collect();
+    let replay = Replay::build(trace, tags, settings);
+    let state = replay.state_at(u32::MAX);
+    trace.segments = state.ranges.iter().enumerate().map(|(i, range)| tiled(i, range, &state, &replay)).collect();
+}
+
+/// What is reserved at the end, and the blocks that are active then, by address. The size of one that was made on the
+/// way is 0: not known.
+fn forward(trace: &DeviceTrace, tags: &Tags, from: &[Segment], position: u32) -> (Ranges, Vec<Block>) {
+    let mut ranges = Ranges::default();
+    let mut open: FxHashMap<u64, Block> = FxHashMap::default();
+    for segment in from {
+        ranges.add(Range::of(segment));
+        let active = segment.blocks.iter().filter(|block| block.state != BlockState::Inactive);
+        open.extend(active.map(|block| (block.address.0, *block)));
+    }
+    for event in trace.events.iter_from(position as usize) {
+        let address = event.address;
+        match event.action {
+            Action::Alloc => {
+                let state = BlockState::Allocated;
+                let block = Block { address, size: 0, requested: event.size, state, stack: event.stack };
+                open.insert(address.0, block);
+            }
+            Action::FreeRequested => {
+                if let Some(block) = open.get_mut(&address.0) {
+                    block.state = BlockState::Pending;
+                }
+            }
+            Action::FreeCompleted => {
+                open.remove(&address.0);
+            }
+            Action::SegmentAlloc | Action::SegmentMap if event.size > 0 => {
+                let range = described(&event, tags, &ranges);
+                ranges.add(range);
+            }
+            Action::SegmentFree | Action::SegmentUnmap => {
+                ranges.cut(address.0, event.size);
+            }
+            _ => {}
+        }
+    }
+    let mut open: Vec<Block> = open.into_values().collect();
+    order::sort_by_key(&mut open, |block| block.address);
+    (ranges, open)
+}
+
+/// A range as a segment, with the active blocks that lie in it.
+fn segment(range: &Range, open: &[Block]) -> Segment {
+    let first = open.partition_point(|block| block.address < range.address);
+    let inside = open.get(first..).unwrap_or(&[]).iter().take_while(|block| block.address.0 < range.end());
+    Segment {
+        address: range.address,
+        size: range.size,
+        stream: range.stream,
+        is_small: range.is_small,
+        is_expandable: range.is_expandable,
+        pool: range.pool,
+        stack: range.stack,
+        blocks: inside.copied().collect(),
+    }
+}
+
+/// Range `i` of a state as a segment that its blocks tile, free ones included.
+fn tiled(i: usize, range: &Range, state: &State, replay: &Replay) -> Segment {
+    let mut segment = segment(range, &[]);
+    let blocks = &mut segment.blocks;
+    for allocation in state.active_in(i).iter().filter_map(|&number| replay.allocations.get(number)) {
+        let is_allocated = allocation.is_allocated_at(state.position);
+        blocks.push(Block {
+            address: allocation.address,
+            size: allocation.size,
+            requested: allocation.requested,
+            state: if is_allocated { BlockState::Allocated } else { BlockState::Pending },
+            stack: allocation.stack,
+        });
+    }
+    for gap in state.gaps_in(i, &replay.allocations) {
+        let state = BlockState::Inactive;
+        blocks.push(Block { address: gap.address, size: gap.size, requested: 0, state, stack: StackId(0) });
+    }
+    order::sort_by_key(blocks, |block| block.address);
+    segment
+}

@@ -1,0 +1,386 @@
+//! The recorder: what it is told is in the file, what it can't keep is counted, and nothing makes the allocator wait.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use shared::allocator::{TraceEntry, TraceSink};
+use shared::event::Action;
+use shared::finding::FindingCode;
+use shared::format::{Decoder, Device, Header};
+use shared::frames::StackId;
+use shared::import::{Encoding, Imported, Importer};
+use shared::limits::{ImportLimits, RecorderLimits};
+use shared::trace::{Block, BlockState, Segment, Stage};
+use shared::units::{Address, PoolId, Stream};
+use tests::{empty_folder, program};
+use vramscope::recorder::{
+    Capture, DeviceSegments, FileOutput, ManualClock, Output, Recorder, RecorderStats, WhenFull,
+};
+
+const BASE: u64 = 0x7f00_0000_0000;
+
+fn header(devices: i64) -> Header {
+    let device = |number| Device { number, name: "simulated".to_owned(), capacity: 80 << 30 };
+    Header { program: "test".to_owned(), devices: (0..devices).map(device).collect(), ..Header::default() }
+}
+
+/// Event `i` of an endless program: an allocation, and its two frees.
+fn entry(i: u64, stack: StackId) -> TraceEntry {
+    let action = [Action::Alloc, Action::FreeRequested, Action::FreeCompleted][(i % 3) as usize];
+    TraceEntry { action, address: BASE + i / 3 * 512, size: 100 + i / 3, stream: Stream(0), pool: PoolId(0, 0), stack }
+}
+
+fn read(path: &Path) -> Result<Imported> {
+    let mut importer = Importer::new(ImportLimits::default());
+    importer.push(&fs::read(path)?)?;
+    let imported = importer.finish()?;
+    assert_eq!(imported.format.encoding, Encoding::Recording);
+    Ok(imported)
+}
+
+fn codes(imported: &Imported) -> Vec<FindingCode> {
+    imported.findings.iter().map(|finding| finding.code).collect()
+}
+
+#[test]
+fn what_is_recorded_on_two_devices_is_in_the_file() -> Result<()> {
+    let folder = empty_folder("recorder")?;
+    let path = folder.join("two.vramscope");
+    let (sinks, handle) = Recorder::new(header(2)).when_full(WhenFull::Wait).start_all(&path)?;
+    let stacks: Vec<StackId> = (0..50)
+        .map(|line| handle.stacks().intern(&[("forward", "/home/me/model.py", line), ("main", "train.py", 9)]))
+        .collect();
+    let each = 100_000_u64;
+    std::thread::scope(|scope| {
+        for mut sink in sinks {
+            let stacks = &stacks;
+            scope.spawn(move || (0..each).for_each(|i| sink.record(entry(i, stacks[(i / 3 % 50) as usize]))));
+        }
+        // While events come: new names and marks.
+        for step in 0..20 {
+            handle.mark(step % 2, &format!("step {step}"), Stage::Instant);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let block = Block {
+        address: Address(BASE + each / 3 * 512),
+        size: 512,
+        requested: 100 + each / 3,
+        state: BlockState::Allocated,
+        stack: stacks[0],
+    };
+    let segment = Segment {
+        address: Address(BASE),
+        size: 2 << 30,
+        stream: Stream(0),
+        is_small: true,
+        is_expandable: true,
+        pool: PoolId(0, 0),
+        stack: stacks[1],
+        blocks: vec![block],
+    };
+    let end = |device| DeviceSegments { device, segments: vec![segment.clone()] };
+    let stats = handle.finish(vec![end(0), end(1)]);
+    let written = fs::metadata(&path)?.len();
+    assert_eq!(stats, RecorderStats { events: 2 * each, bytes: written, ..RecorderStats::default() });
+
+    let got = read(&path)?;
+    assert_eq!(codes(&got), []);
+    for device in &got.snapshot.devices {
+        assert_eq!(device.events.len() as u64, each);
+        for (i, event) in device.events.iter().enumerate() {
+            let want = entry(i as u64, StackId(0));
+            let what = (event.action, event.address.0, event.size);
+            assert_eq!(what, (want.action, want.address, want.size), "event {i}");
+            let top = got.snapshot.symbols.frame(got.snapshot.symbols.stack(event.stack)[0]);
+            assert_eq!(u64::from(top.line), i as u64 / 3 % 50);
+        }
+        assert!(device.events.time_us.iter().is_sorted());
+        assert_eq!(device.annotations.len(), 10);
+        assert_eq!((device.segments.len(), device.segments[0].blocks.len()), (1, 1));
+    }
+    assert_eq!(got.snapshot.symbols.text(got.snapshot.devices[1].annotations[0].name), "step 1");
+
+    // The program reads it like any snapshot.
+    let output = program::run(&["report", "--json", path.to_str().context("a path without a name")?])?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let file = &report["files"][0];
+    assert_eq!((file["format"].as_str(), file["devices"].as_array().map(Vec::len)), (Some("recording"), Some(2)));
+    assert_eq!(file["devices"][0]["events"]["alloc"].as_u64(), Some(each.div_ceil(3)));
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+/// An output that stops taking bytes when it is told to.
+#[derive(Clone, Default)]
+struct Stuck {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    is_stuck: Arc<AtomicBool>,
+    waits: Arc<AtomicBool>,
+}
+
+impl Output for Stuck {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        while self.is_stuck.load(Ordering::SeqCst) {
+            self.waits.store(true, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.waits.store(false, Ordering::SeqCst);
+        self.bytes.lock().unwrap().extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(30), "{what} never came");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_full_queue_counts_what_it_loses_and_marks_the_gap() -> Result<()> {
+    let output = Stuck::default();
+    let limits = RecorderLimits { queue_events: 64, flush_millis: 1, ..RecorderLimits::default() };
+    let recorder = Recorder::new(header(1)).limits(limits);
+    let (mut sinks, handle) = recorder.start_to(Box::new(output.clone()), "test")?;
+    let mut sink = sinks.pop().context("no sink")?;
+    let mut next = 0;
+    let mut record = |count: u64| {
+        (next..next + count).for_each(|i| sink.record(entry(i, StackId(0))));
+        next += count;
+    };
+    output.is_stuck.store(true, Ordering::SeqCst);
+    record(9);
+    until("the writer's wait", || output.waits.load(Ordering::SeqCst));
+    // The writer may have taken some or all of the nine; the queue holds 64 in any case.
+    record(3_000);
+    output.is_stuck.store(false, Ordering::SeqCst);
+    until("the writer's going on", || !output.waits.load(Ordering::SeqCst));
+    std::thread::sleep(Duration::from_millis(50));
+    // And once more, with nothing after it.
+    output.is_stuck.store(true, Ordering::SeqCst);
+    record(3);
+    until("the writer's wait", || output.waits.load(Ordering::SeqCst));
+    record(300);
+    output.is_stuck.store(false, Ordering::SeqCst);
+    let stats = handle.finish(Vec::new());
+    assert_eq!(stats.events + stats.lost, 9 + 3_000 + 3 + 300, "{stats:?}");
+    assert!((3_000 - 64 + 300 - 64..=3_300 - 64).contains(&stats.lost), "{stats:?}");
+    assert_eq!(stats.lost_by_action.iter().sum::<u64>(), stats.lost);
+
+    let mut decoder = Decoder::new(ImportLimits::default());
+    decoder.push(&output.bytes.lock().unwrap())?;
+    let track = &decoder.recording().devices[&0];
+    let missing = &track.missing;
+    assert_eq!(missing.len(), 2, "{missing:?}");
+    assert_eq!(missing.iter().map(|m| m.gap.to - m.gap.from).sum::<u64>(), stats.lost);
+    // The gap stands where the events were: what comes after it is what came after it.
+    let seq_of = |position: usize| {
+        position as u64
+            + missing.iter().filter(|m| m.position as usize <= position).map(|m| m.gap.to - m.gap.from).sum::<u64>()
+    };
+    for (position, event) in track.trace.events.iter().enumerate() {
+        let want = entry(seq_of(position), StackId(0));
+        assert_eq!((event.action, event.address.0), (want.action, want.address), "event {position}");
+    }
+    for m in missing {
+        let mut want = [0; Action::ALL.len()];
+        (m.gap.from..m.gap.to).for_each(|i| want[entry(i, StackId(0)).action as usize] += 1);
+        assert_eq!(m.gap.by_action, want);
+    }
+    assert_eq!(missing[1].gap.to, 9 + 3_000 + 3 + 300);
+    Ok(())
+}
+
+#[test]
+fn who_would_rather_wait_loses_nothing() -> Result<()> {
+    let folder = empty_folder("waits")?;
+    let path = folder.join("waits.vramscope");
+    let limits = RecorderLimits { queue_events: 32, ..RecorderLimits::default() };
+    let recorder = Recorder::new(header(1)).when_full(WhenFull::Wait).limits(limits);
+    let (mut sink, handle) = recorder.start(&path)?;
+    (0..50_000).for_each(|i| sink.record(entry(i, StackId(0))));
+    let stats = handle.finish(Vec::new());
+    assert_eq!((stats.events, stats.lost), (50_000, 0));
+    // When nobody takes events any more, it goes on.
+    (0..1_000).for_each(|i| sink.record(entry(i, StackId(0))));
+    assert_eq!(read(&path)?.snapshot.devices[0].events.len(), 50_000);
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+#[test]
+fn a_clock_that_is_set_back_changes_no_order() -> Result<()> {
+    let folder = empty_folder("clock")?;
+    let path = folder.join("clock.vramscope");
+    let clock = Arc::new(ManualClock::new(1_000_000));
+    let (mut sink, handle) = Recorder::new(header(1)).clock(clock.clone()).start(&path)?;
+    let times = [1_000_000, 1_000_500, 3, -7, i64::MAX, i64::MIN, 0];
+    for (i, &time) in times.iter().enumerate() {
+        clock.set(time);
+        sink.record(entry(i as u64, StackId(0)));
+    }
+    handle.finish(Vec::new());
+    let got = read(&path)?;
+    assert_eq!(got.snapshot.devices[0].events.time_us.iter().collect::<Vec<_>>(), times);
+    let mut decoder = Decoder::new(ImportLimits::default());
+    decoder.push(&fs::read(&path)?)?;
+    let header = decoder.recording().header.clone().context("no header")?;
+    assert_eq!((header.clock.as_str(), header.started_us), ("simulated", 1_000_000));
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+#[test]
+fn levels_keep_the_stacks_that_they_should() -> Result<()> {
+    let folder = empty_folder("levels")?;
+    for level in Capture::ALL {
+        let path = folder.join(level.name());
+        let (mut sink, handle) = Recorder::new(header(1)).capture(level).start(&path)?;
+        let stack = handle.stacks().intern(&[("f", "m.py", 1)]);
+        sink.record(entry(0, stack));
+        handle.finish(Vec::new());
+        let got = read(&path)?;
+        let depth = got.snapshot.devices[0].events.get(0).map(|event| got.snapshot.symbols.stack(event.stack).len());
+        assert_eq!(depth, Some(usize::from(level >= Capture::Alloc)), "{level:?}");
+    }
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+#[test]
+fn two_recorders_write_two_files_and_never_one() -> Result<()> {
+    let folder = empty_folder("both")?;
+    let paths = [folder.join("a.vramscope"), folder.join("b.vramscope")];
+    let both = [Recorder::new(header(1)).start(&paths[0])?, Recorder::new(header(1)).start(&paths[1])?];
+    let third = Recorder::new(header(1)).start(&paths[0]).err().context("two recorders share a file")?;
+    assert!(third.to_string().contains("another recorder writes to it"), "{third}");
+    std::thread::scope(|scope| {
+        for (n, (mut sink, handle)) in both.into_iter().enumerate() {
+            scope.spawn(move || {
+                (0..1_000).for_each(|i| sink.record(entry(i + n as u64 * 3_000, StackId(0))));
+                // Dropped, not finished: the file is ended all the same.
+                drop(handle);
+            });
+        }
+    });
+    for (n, path) in paths.iter().enumerate() {
+        let got = read(path)?;
+        assert!(!codes(&got).contains(&FindingCode::Truncated));
+        let first = got.snapshot.devices[0].events.get(0).context("no event")?;
+        assert_eq!((first.address.0, got.snapshot.devices[0].events.len()), (BASE + n as u64 * 512_000, 1_000));
+    }
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+/// A disk that has room for so many bytes more.
+struct Small {
+    file: FileOutput,
+    room: Arc<AtomicU64>,
+}
+
+impl Output for Small {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let room = self.room.load(Ordering::SeqCst);
+        if bytes.len() as u64 > room {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        self.room.store(room - bytes.len() as u64, Ordering::SeqCst);
+        self.file.append(bytes)
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_file_and_not_the_program() -> Result<()> {
+    let folder = empty_folder("full")?;
+    let path = folder.join("full.vramscope");
+    let output = Small { file: FileOutput::create(&path)?, room: Arc::new(AtomicU64::new(20_000)) };
+    let recorder = Recorder::new(header(1)).when_full(WhenFull::Wait);
+    let (mut sinks, handle) = recorder.start_to(Box::new(output), "test")?;
+    let mut sink = sinks.pop().context("no sink")?;
+    (0..500_000).for_each(|i| sink.record(entry(i, StackId(0))));
+    let stats = handle.finish(Vec::new());
+    assert_eq!(stats.events + stats.unwritten, 500_000);
+    assert!(stats.events > 0 && stats.unwritten > 0 && stats.failure.is_some(), "{stats:?}");
+    let got = read(&path)?;
+    assert_eq!(codes(&got), [FindingCode::Truncated]);
+    assert_eq!(got.snapshot.devices[0].events.len() as u64, stats.events);
+
+    // Known at the start, it is an error at the start.
+    for (path, word) in
+        [(Path::new("/dev/full"), "No space left"), (&folder, "directory"), (&folder.join("none/a"), "No such file")]
+    {
+        if path != Path::new("/dev/full") || path.exists() {
+            let error = Recorder::new(header(1)).start(path).err().context("no error")?.to_string();
+            assert!(error.contains(word) && error.lines().count() == 1, "{error}");
+        }
+    }
+    assert!(Recorder::new(header(0)).start(&path).is_err());
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+/// Tells the test that was started as a program of its own where to record.
+const CHILD: &str = "VRAMSCOPE_TEST_RECORDS_TO";
+
+/// No test: the program that the one below kills. It records until then.
+#[test]
+fn a_program_that_records_until_it_is_killed() -> Result<()> {
+    let Some(path) = std::env::var_os(CHILD) else { return Ok(()) };
+    let (mut sink, handle) = Recorder::new(header(1)).start(Path::new(&path))?;
+    let segment = TraceEntry { action: Action::SegmentAlloc, size: 1 << 40, ..entry(0, StackId(0)) };
+    sink.record(segment);
+    let start = Instant::now();
+    for i in 0.. {
+        let stack = handle.stacks().intern(&[("forward", "model.py", (i / 3 % 1_000) as u32)]);
+        sink.record(entry(i, stack));
+        if i % 100 == 0 {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        ensure!(start.elapsed() < Duration::from_secs(60), "nobody killed it");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_program_that_is_killed_leaves_a_file_that_can_be_read() -> Result<()> {
+    let folder = empty_folder("killed")?;
+    for round in 0..3 {
+        let path = folder.join(format!("{round}.vramscope"));
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["--exact", "a_program_that_records_until_it_is_killed", "--nocapture"])
+            .env(CHILD, &path)
+            .stdout(Stdio::null())
+            .spawn()?;
+        until("a file", || fs::metadata(&path).is_ok_and(|file| file.len() > 20_000 * (round + 1)));
+        // SIGKILL: nothing of the program runs any more.
+        child.kill()?;
+        child.wait()?;
+        let got = read(&path)?;
+        assert_eq!(codes(&got), [FindingCode::Truncated], "{:?}", got.findings);
+        let device = &got.snapshot.devices[0];
+        assert!(device.events.len() > 1_000, "{} events", device.events.len());
+        for (i, event) in device.events.iter().skip(1).enumerate() {
+            assert_eq!(event.address.0, entry(i as u64, StackId(0)).address);
+            assert_eq!(got.snapshot.symbols.stack(event.stack).len(), 1, "event {i}");
+        }
+        // The state at the end follows from the events.
+        assert_eq!((device.segments.len(), device.segments[0].size), (1, 1 << 40));
+        let live = device.segments[0].blocks.iter().filter(|block| block.state != BlockState::Inactive).count();
+        assert_eq!(live, usize::from((device.events.len() - 1) % 3 != 0));
+        let output = program::run(&["report", path.to_str().context("a path without a name")?])?;
+        ensure!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("was not ended"));
+    }
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Recordings: any bytes, and any contents of chunks that are whole. A snapshot or a sentence, and the same whatever the
+//! pieces.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use shared::format::{Decoder, Header, Writer, prelude, seal};
+use shared::limits::ImportLimits;
+
+/// What a recording comes to: events, segments and findings, or that it is refused.
+fn outcome(bytes: &[u8], piece: usize) -> Option<(usize, usize, usize)> {
+    // Low bounds, so that the fuzzer finds the way to each.
+    let limits = ImportLimits {
+        items: 1 << 14,
+        string_bytes: 1 << 10,
+        strings_total_bytes: 1 << 16,
+        stack_frames: 64,
+        stacks_total_frames: 1 << 12,
+        chunk_bytes: 1 << 16,
+        lost_symbols: 1 << 10,
+        ..ImportLimits::default()
+    };
+    let mut decoder = Decoder::new(limits);
+    for piece in bytes.chunks(piece) {
+        decoder.push(piece).ok()?;
+    }
+    let (snapshot, findings, _) = decoder.finish().ok()?;
+    let events = snapshot.devices.iter().map(|device| device.events.len()).sum();
+    let segments = snapshot.devices.iter().map(|device| device.segments.len()).sum();
+    Some((events, segments, findings.len()))
+}
+
+/// Chunks of these contents: a kind, a length, and so many bytes, over and over.
+fn sealed(mut rest: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Writer::new(&Header::default(), &mut bytes);
+    while let [kind, low, high, after @ ..] = rest {
+        let length = usize::from(u16::from_le_bytes([*low, *high])).min(after.len());
+        let (payload, more) = after.split_at(length);
+        bytes.extend(seal(*kind, payload));
+        rest = more;
+    }
+    bytes
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&choice, rest)) = data.split_first() else { return };
+    let bytes = match choice % 3 {
+        0 => rest.to_vec(),
+        1 => [&prelude()[..], rest].concat(),
+        _ => sealed(rest),
+    };
+    let whole = outcome(&bytes, usize::MAX);
+    assert_eq!(outcome(&bytes, 1), whole);
+    assert_eq!(outcome(&bytes, 1 + usize::from(choice)), whole);
+});
