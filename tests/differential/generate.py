@@ -4,8 +4,11 @@
     generate.py --focus NAME --seed N [--torch 2.11]       prints one script
     generate.py --list                                     names what a script can be about
 
-What is avoided, because the harness or torch can't go on after it: a capture begun inside another, and the deletion
-of a graph whose capture is open (torch 2.11 aborts when such a graph dies).
+What is avoided, because the harness or torch can't go on after it:
+- a capture begun inside another, and the deletion of a graph whose capture is open;
+- the end of a `MemPool` object while a capture is open, before 2.15 also while another pool is: its destructor empties
+  the pool, an assertion of torch forbids that then, and a destructor that throws ends the process. The harness drops
+  its pools at the end of a script, so what is open is closed there.
 """
 
 import argparse
@@ -33,8 +36,9 @@ class Writer:
         self.streams = self.r.choice(self.profile.streams)
         self.current = 0
         self.held = set()
-        self.pools, self.open = [], []
-        self.graphs, self.graph, self.begun = [], None, None
+        # Pools by number; the open ones in order; one that was deleted while open, whose object ends with its context.
+        self.pools, self.open, self.dying = [], [], None
+        self.graphs, self.graph = [], None
         self.target = self.r.choice(self.profile.live)
         self.capacity = self.r.choice(self.profile.capacities)
         self.config, self.options = settings.good(self.r, self.profile.start, torch, True)
@@ -111,10 +115,17 @@ class Writer:
     def fail_next(self):
         self.add("fail_next", self.r.choice((1, 1, 1, 2, 2, 3, 5, 0)))
 
+    def may_end(self, p):
+        """Whether the object of pool `p` may end now."""
+        others = [q for q in self.open if q != p]
+        return self.graph is None and (self.torch == "2.15" or not others)
+
     def pool_new(self):
         if len(self.pools) >= 4 and self.r.random() < 0.8:
             return
-        p = self.r.choice(self.pools) if self.pools and self.r.random() < 0.1 else len(self.pools) + 1
+        fresh = max([0, *self.pools, *self.open]) + 1
+        again = [p for p in self.pools if p not in self.open and self.may_end(p)]
+        p = self.r.choice(again) if again and self.r.random() < 0.1 else fresh
         options = {k: self.r.random() < 0.6 for k in ("use_on_oom", "no_split") if self.r.random() < 0.35}
         # torch 2.6 has none of these options and makes no pool: now and then that is the point.
         if self.torch == "2.6" and self.r.random() < 0.9:
@@ -125,11 +136,17 @@ class Writer:
 
     def pool_begin(self):
         idle = [p for p in self.pools if p not in self.open]
+        if self.dying is not None:
+            return
         if not self.pools:
             self.pool_new()
-        elif self.r.random() < 0.02 or not idle:
-            self.add("pool_begin", self.r.choice(self.pools))
-        elif len(self.open) < 3:
+        elif self.r.random() < 0.02 and self.open:
+            # Again without an end: the first context ends, the second begins.
+            again = self.r.choice(self.open)
+            self.open.remove(again)
+            self.open.append(again)
+            self.add("pool_begin", again)
+        elif idle and len(self.open) < 3:
             p = self.r.choice(idle)
             self.open.append(p)
             self.add("pool_begin", p)
@@ -137,20 +154,25 @@ class Writer:
     def pool_end(self):
         if self.open:
             # Mostly the newest, but nothing demands it.
-            p = self.open.pop(-1 if self.r.random() < 0.8 else self.r.randrange(len(self.open)))
-            self.add("pool_end", p)
+            i = -1 if self.r.random() < 0.8 else self.r.randrange(len(self.open))
+            if self.open[i] == self.dying:
+                if not self.may_end(self.dying):
+                    return
+                self.dying = None
+            self.add("pool_end", self.open.pop(i))
 
     def pool_del(self):
-        candidates = self.pools if self.r.random() < 0.3 else [p for p in self.pools if p not in self.open]
+        candidates = [p for p in self.pools if self.may_end(p) and (p not in self.open or self.dying is None)]
         if candidates:
             p = self.r.choice(candidates)
-            # An open one's context still ends later, so it stays in `open`.
+            if p in self.open:
+                self.dying = p
             self.pools.remove(p)
             self.add("pool_del", p)
 
     def graph_begin(self):
-        if self.graph is None:
-            self.graph = self.begun = self.next_id = self.next_id + 1
+        if self.graph is None and self.dying is None:
+            self.graph = self.next_id = self.next_id + 1
             self.add("graph_begin", self.graph)
 
     def graph_end(self):
@@ -162,6 +184,12 @@ class Writer:
     def graph_del(self):
         if self.graphs:
             self.add("graph_del", self.graphs.pop(self.r.randrange(len(self.graphs))))
+
+    def finish(self):
+        """Closes what is open, the innermost first; the state after that is the script's last."""
+        self.graph_end()
+        while self.open:
+            self.add("pool_end", self.open.pop())
 
     def one(self):
         rest = 60.0
@@ -187,6 +215,7 @@ def script(name, seed, torch="2.11"):
         # A device that changes its mood: the wanted number of blocks does so too.
         if w.r.random() < 0.01:
             w.target = w.r.choice(w.profile.live)
+    w.finish()
     return {
         "name": f"{name}_{seed}",
         "config": w.config,
