@@ -56,6 +56,31 @@ def first_in_list(ours, real):
     return low
 
 
+def settled(result):
+    """A result with what torch leaves to the order of a hash map put in one order.
+
+    Several blocks whose frees were deferred complete in the order of their objects' addresses in torch's heap. Entries of
+    such a run are sorted here, and the counts of inactive splits, which depend on what is merged first, go (their
+    current values stay).
+    """
+    if "trace" not in result:
+        return result
+    trace, run = [], []
+    for row in result["trace"]:
+        if row[1] == "free_completed":
+            run.append(row)
+            continue
+        trace += sorted(run)
+        run = []
+        trace.append(row)
+
+    def without(state):
+        kept = {k: v for k, v in state["stats"].items() if not (k.startswith("inactive_split") and not k.endswith("current"))}
+        return {**state, "stats": kept}
+
+    return {**result, "trace": trace + sorted(run), "snapshots": [without(s) for s in result["snapshots"]], "final": without(result["final"])}
+
+
 def inside(ours, real, path=""):
     """The first place at which two JSON values differ, as (path, ours, real); None when they don't."""
     if ours == real:

@@ -27,13 +27,14 @@ class Real:
         if not hello or not hello[1].startswith(torch + "."):
             raise SystemExit(f"{self.harness}: torch {torch} does not start there; its setup.sh installs it")
 
-    def run(self, script):
+    def run(self, script, heap=0):
+        """The result of a script; another `heap` than 0 lays out torch's own objects differently."""
         self.source.write_text(json.dumps(script))
-        return self.run_file(self.source)
+        return self.run_file(self.source, heap)
 
-    def run_file(self, path):
+    def run_file(self, path, heap=0):
         self.target.unlink(missing_ok=True)
-        self.process.stdin.write(f"{path}\t{self.target}\n")
+        self.process.stdin.write(f"{path}\t{self.target}\t{heap}\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline().strip()
         if not answer:
@@ -64,7 +65,8 @@ class Ours:
         if ended.returncode == 2:
             return {"refused": said}
         if ended.returncode != 0:
-            return {"crashed": f"exit code {ended.returncode}: {said[-300:]}"}
+            panic = said.find("panicked at")
+            return {"crashed": f"exit code {ended.returncode}: {' '.join(said[max(panic, 0) :].split())[:300]}"}
         try:
             return json.loads(ended.stdout)
         except ValueError as error:

@@ -4,14 +4,17 @@ Started by `oracle.py` under the harness's `run.sh`; not a command for a person.
 
     run.sh warm.py HARNESS_FOLDER          (ORACLE_VENV chooses the torch)
 
-A line `IN TAB OUT` on stdin runs the script in file IN and writes the result to file OUT; the answer on
-stdout is one line: `ok`, or `failed` and the exit status (negative: the signal). Importing torch costs seconds, a
-fork milliseconds. torch reads its settings, and the fake driver its capacity, when CUDA is first initialised: that
+A line `IN TAB OUT TAB SEED` on stdin runs the script in file IN and writes the result to file OUT; the answer on
+stdout is one line: `ok`, or `failed` and the exit status (negative: the signal). A SEED other than 0 shuffles the
+heap first: what follows the addresses of torch's own objects then comes out differently. Importing torch costs
+seconds, a fork milliseconds. torch reads its settings, and the fake driver its capacity, when CUDA is first initialised: that
 happens in the child, after the environment of its script has been set, so a child equals a fresh process. `farm.py
 --verify` shows that it does, on every case of a corpus.
 """
 
+import ctypes
 import os
+import random
 import resource
 import signal
 import sys
@@ -20,7 +23,21 @@ import sys
 SECONDS_PER_SCRIPT = 300
 
 
-def child(replay, source, target):
+def shuffle_heap(seed):
+    """Leaves holes in the heap, in an order that `seed` gives, for torch's objects to fall into."""
+    r = random.Random(seed)
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    libc.free.argtypes = [ctypes.c_void_p]
+    chunks = [libc.malloc(r.randrange(16, 512)) for _ in range(20000)]
+    # Every second one stays, or the holes would join.
+    holes = chunks[::2]
+    r.shuffle(holes)
+    for hole in holes:
+        libc.free(hole)
+
+
+def child(replay, source, target, seed):
     """Runs one script and leaves; never returns."""
     status = 3
     try:
@@ -35,6 +52,8 @@ def child(replay, source, target):
                 os.environ[name] = value
         if not script.get("driver", True):
             os.environ["FAKECUDA_LOG"] = "0"
+        if seed:
+            shuffle_heap(seed)
         replay.store(target, replay.run(script))
         status = 0
     except BaseException as error:
@@ -62,10 +81,10 @@ def main():
     answers.write("ready " + torch.__version__ + "\n")
     answers.flush()
     for line in sys.stdin:
-        source, target = line.rstrip("\n").split("\t")
+        source, target, seed = line.rstrip("\n").split("\t")
         pid = os.fork()
         if pid == 0:
-            child(replay, source, target)
+            child(replay, source, target, int(seed))
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         answers.write("ok\n" if status == 0 else f"failed {status}\n")
         answers.flush()
