@@ -104,7 +104,8 @@ def difference(ours, real, ops=(), texts=False):
     """The difference that comes first in time, as (section, line); None when there is none."""
     for side, result in (("ours", ours), ("real", real)):
         if "crashed" in result:
-            return f"crash.{side}", f"{side} crashed: {result['crashed']}"
+            place = re.search(r"panicked at (\S+?):\d+:", result["crashed"])
+            return f"crash {side} {place[1] if place else ''}".strip(), f"{side} crashed: {result['crashed']}"
     if "refused" in ours or "refused" in real:
         if "refused" in ours and "refused" in real:
             return None

@@ -38,6 +38,11 @@ def kind_of(torch, found, script):
     return torch, found[0], tuple(sorted({o[0] for o in script["ops"]})), tuple(sorted(set(options)))
 
 
+def family(section):
+    """What must stay the same of a section while a script is made smaller."""
+    return section if section.startswith("crash") else section.split(".")[0]
+
+
 class Farm:
     def __init__(self, arguments):
         self.arguments = arguments
@@ -99,7 +104,7 @@ class Farm:
 
         def differs(candidate):
             again, _ = self.difference(candidate)
-            return again is not None and again[0].split(".")[0] == section.split(".")[0]
+            return again is not None and family(again[0]) == family(section)
 
         small = shrink(script, differs)
         found, real = self.difference(small)

@@ -52,13 +52,14 @@ class Ours:
 
     def __init__(self, vramscope, torch):
         self.command = [str(vramscope), "replay", "-", "--torch", torch]
+        self.environment = dict(os.environ, RUST_BACKTRACE="0")
 
     def run(self, script):
         return self.run_text(json.dumps(script).encode())
 
     def run_text(self, text):
         try:
-            ended = subprocess.run(self.command, input=text, capture_output=True, timeout=300)
+            ended = subprocess.run(self.command, input=text, capture_output=True, timeout=300, env=self.environment)
         except subprocess.TimeoutExpired:
             return {"crashed": "no answer in 300 seconds"}
         said = ended.stderr.decode(errors="replace").strip()
