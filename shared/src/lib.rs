@@ -14,6 +14,7 @@
 
 pub mod allocator;
 pub mod analysis;
+pub mod budget;
 pub mod event;
 pub mod export;
 pub mod finding;
