@@ -1,7 +1,9 @@
 //! The command line: what is typed, and what becomes of it.
 
 mod report;
+mod run;
 mod serve;
+mod setting;
 
 use std::process::ExitCode;
 
@@ -24,6 +26,8 @@ enum Command {
     Serve(serve::Serve),
     /// Print what memory snapshots hold, without a browser
     Report(report::Report),
+    /// Run a workload on a simulated device, and report what became of it
+    Run(run::Run),
 }
 
 /// Runs the program and gives its exit code.
@@ -32,5 +36,6 @@ pub fn main() -> ExitCode {
     match arguments.command.unwrap_or(Command::Serve(arguments.serve)) {
         Command::Serve(serve) => serve.run(),
         Command::Report(report) => report.run(),
+        Command::Run(run) => run.run(),
     }
 }

@@ -139,10 +139,12 @@ impl Plan {
         let always = weights + master + optimizer + cache;
         let mut moments = vec![("end of the forward pass", always + kept.bytes + loss)];
         if trains {
-            // The embedding's gradient is the first of all: it is that of the output layer.
+            // The embedding's gradient is the first of all: it is that of the output layer. The caller of the model
+            // holds the logits until the backward pass is over.
             let head = e * u128::from(model.vocab) * u128::from(model.hidden);
-            moments.push(("start of the backward pass", always + kept.bytes + kept.again + head));
-            moments.push(("end of the backward pass", always + gradients + kept.again.max(kept.layer)));
+            let held = e * u128::from(model.seq) * u128::from(model.batch) * u128::from(model.vocab);
+            moments.push(("start of the backward pass", always + kept.bytes + kept.again + head + held));
+            moments.push(("end of the backward pass", always + gradients + kept.again.max(kept.layer) + held));
             moments.push(("optimizer step", always + gradients + roots));
         }
         let moments: Vec<Moment> =
@@ -274,8 +276,8 @@ mod tests {
         let (always, kept) = (14 * TINY_PARAMS, 169_984);
         let want = [
             always + kept + 32_000,
-            always + kept + 12_800,
-            always + 2 * TINY_PARAMS + 2_048 * 39,
+            always + kept + 12_800 + 6_400,
+            always + 2 * TINY_PARAMS + 2_048 * 39 + 6_400,
             always + 2 * TINY_PARAMS + 4 * TINY_PARAMS,
         ];
         assert_eq!(moments, want);

@@ -1,0 +1,130 @@
+//! The likely cause of what a run came to, in plain words, derived from its facts.
+
+use serde::Serialize;
+use shared::analysis::oom::{self, OutOfMemory};
+use shared::units::{Bytes, Count};
+
+use super::report::Facts;
+
+/// What kind of trouble it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CauseKind {
+    /// Nothing went wrong.
+    None,
+    /// Live tensors filled the device.
+    Full,
+    /// Live tensors filled the device, and one call site held more and more of it.
+    Leak,
+    /// There was room enough in pieces too small.
+    Fragmented,
+    /// There was a piece large enough, in another pool or of another stream.
+    OutOfReach,
+    /// A limit stood in the way.
+    Limited,
+    /// Requests were met only after cached memory had been given back, which waits for the device.
+    Retries,
+    /// One call site holds more and more, and the device is not full yet.
+    Growth,
+    /// The device itself failed.
+    Driver,
+}
+
+/// The cause, and the sentence that tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// The kind. Scripts may match on it.
+    pub kind: CauseKind,
+    /// One or two sentences.
+    pub message: String,
+}
+
+/// Finds the cause.
+pub(super) fn cause(facts: &Facts<'_>) -> Cause {
+    if let Some((failed, gaps)) = facts.failed {
+        return of_failure(facts, failed, gaps);
+    }
+    let growth = growth(facts);
+    let retries = facts.stats.num_alloc_retries.max(0) as u64;
+    let (kind, message) = match (growth, retries) {
+        (Some(growth), _) => {
+            (CauseKind::Growth, format!("Growing: {growth} The run ended before the device was full."))
+        }
+        (None, 1..) => (
+            CauseKind::Retries,
+            format!(
+                "Tight: {} had to wait while all cached memory was given back and asked for again ({} reserved of {}). Each \
+                 such retry stalls the device.",
+                counted(retries, "request"),
+                Bytes(facts.peak_reserved()),
+                Bytes(facts.capacity)
+            ),
+        ),
+        (None, 0) => (
+            CauseKind::None,
+            format!(
+                "Nothing failed: at most {} of {} were reserved, {} of them in use.",
+                Bytes(facts.peak_reserved()),
+                Bytes(facts.capacity),
+                Bytes(facts.stats.allocated_bytes.all.peak.max(0) as u64)
+            ),
+        ),
+    };
+    Cause { kind, message }
+}
+
+fn of_failure(facts: &Facts<'_>, failed: OutOfMemory, gaps: u32) -> Cause {
+    let [requested, cached, usable] = [failed.requested, failed.cached, failed.usable_gap].map(Bytes);
+    let (kind, message) = match failed.cause() {
+        oom::Cause::Full => match growth(facts) {
+            Some(growth) => (CauseKind::Leak, format!("Full, by a leak: {growth}")),
+            None => (
+                CauseKind::Full,
+                format!(
+                    "Full: live tensors held {} of {}, and {requested} more did not fit.",
+                    Bytes(failed.active),
+                    Bytes(facts.capacity)
+                ),
+            ),
+        },
+        oom::Cause::Fragmented => (
+            CauseKind::Fragmented,
+            format!(
+                "Fragmented: {cached} were cached in {}, the largest that could be used {usable}; the request was \
+                 {requested}.",
+                counted(gaps.into(), "gap")
+            ),
+        ),
+        oom::Cause::OutOfReach => (
+            CauseKind::OutOfReach,
+            format!(
+                "Out of reach: a gap of {} was cached, but in another pool or on another stream; the request was \
+                 {requested}.",
+                Bytes(failed.largest_gap)
+            ),
+        ),
+        oom::Cause::Limited => (
+            CauseKind::Limited,
+            format!(
+                "Limited: the device had {} free, and the request was {requested}; a limit of this process stood in the way.",
+                Bytes(failed.driver_free)
+            ),
+        ),
+    };
+    Cause { kind, message }
+}
+
+/// The sentence of the site that grows most.
+fn growth(facts: &Facts<'_>) -> Option<String> {
+    let growth = facts.growth.as_ref()?;
+    Some(format!(
+        "{} held {} early in the run and {} at its end, and let go of nothing.",
+        growth.0,
+        Bytes(growth.1.from),
+        Bytes(growth.1.to)
+    ))
+}
+
+pub(super) fn counted(count: u64, thing: &str) -> String {
+    format!("{} {thing}{}", Count(count), if count == 1 { "" } else { "s" })
+}
