@@ -1,5 +1,6 @@
 //! The command line: what is typed, and what becomes of it.
 
+mod budget;
 mod report;
 mod run;
 mod serve;
@@ -26,6 +27,8 @@ enum Command {
     Serve(serve::Serve),
     /// Print what memory snapshots hold, without a browser
     Report(report::Report),
+    /// Plan the memory of a transformer, by formula and by simulation
+    Budget(budget::Budget),
     /// Run a workload on a simulated device, and report what became of it
     Run(run::Run),
 }
@@ -36,6 +39,7 @@ pub fn main() -> ExitCode {
     match arguments.command.unwrap_or(Command::Serve(arguments.serve)) {
         Command::Serve(serve) => serve.run(),
         Command::Report(report) => report.run(),
+        Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),
     }
 }

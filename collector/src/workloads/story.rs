@@ -103,7 +103,7 @@ impl Story {
         Self {
             name: "variable-length",
             line: "sequences of all lengths leave pieces behind, until a request fails though enough is free",
-            capacity: 24 * GIB,
+            capacity: 20 * GIB,
             steps: 200,
             params: stories::variable_length::PARAMS,
             kind: Kind::VariableLength,
@@ -143,7 +143,7 @@ impl Story {
         Self {
             name: "model-switch",
             line: "models take turns on one device: what one leaves cached doesn't fit the next",
-            capacity: 24 * GIB,
+            capacity: 20 * GIB,
             steps: 6,
             params: stories::model_switch::PARAMS,
             kind: Kind::ModelSwitch,

@@ -37,7 +37,7 @@ const BYTES_PER_US: u64 = 160_000;
 /// A tensor's storage on the device. It is freed by [`Job::free`] and by nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a tensor that is never freed stays in the trace for good"]
-pub struct Tensor {
+pub(in crate::workloads) struct Tensor {
     address: Address,
     bytes: u64,
     part: Part,
@@ -47,7 +47,7 @@ pub struct Tensor {
 pub type Watch = Box<dyn FnMut(&str, usize)>;
 
 /// A program at work on a device.
-pub struct Job<D: Device> {
+pub(in crate::workloads) struct Job<D: Device> {
     allocator: DeviceAllocator<D, Tape>,
     calls: Calls,
     parts: Parts,
@@ -109,12 +109,12 @@ impl<D: Device> Job<D> {
     // --- tensors -----------------------------------------------------------------------------------------------
 
     /// A tensor of the main stream; `site` is the operation that makes it.
-    pub fn alloc(&mut self, bytes: u64, site: Site) -> Result<Tensor, Stop> {
+    pub(in crate::workloads) fn alloc(&mut self, bytes: u64, site: Site) -> Result<Tensor, Stop> {
         self.alloc_on(self.main, bytes, site)
     }
 
     /// A tensor of another stream.
-    pub fn alloc_on(&mut self, stream: Stream, bytes: u64, site: Site) -> Result<Tensor, Stop> {
+    pub(in crate::workloads) fn alloc_on(&mut self, stream: Stream, bytes: u64, site: Site) -> Result<Tensor, Stop> {
         // Roughly what the kernel before it takes, at the rate of the device's memory: the host runs no further ahead.
         let kernel = 8 + self.die.roll(30) + bytes / BYTES_PER_US;
         self.wait(kernel as i64);
@@ -133,13 +133,13 @@ impl<D: Device> Job<D> {
     }
 
     /// Lets go of a tensor, as Python does with the last name for it, or the engine with a saved one.
-    pub fn free(&mut self, tensor: Tensor) {
+    pub(in crate::workloads) fn free(&mut self, tensor: Tensor) {
         let site = if self.calls.is_in_engine() { sites::RELEASED } else { sites::DROPPED };
         self.free_at(tensor, site);
     }
 
     /// Lets go of a tensor at a given site.
-    pub fn free_at(&mut self, tensor: Tensor, site: Site) {
+    pub(in crate::workloads) fn free_at(&mut self, tensor: Tensor, site: Site) {
         self.wait(2);
         let stack = self.calls.stack(site);
         // A handle is made by `alloc` alone, and the driver that marks streams has worked before.
@@ -152,24 +152,24 @@ impl<D: Device> Job<D> {
     }
 
     /// Lets go of several.
-    pub fn free_all(&mut self, tensors: impl IntoIterator<Item = Tensor>) {
+    pub(in crate::workloads) fn free_all(&mut self, tensors: impl IntoIterator<Item = Tensor>) {
         tensors.into_iter().for_each(|tensor| self.free(tensor));
     }
 
     /// Makes a tensor and lets go of it at once: what an operation needs only while it runs.
-    pub fn touch(&mut self, bytes: u64, site: Site) -> Result<(), Stop> {
+    pub(in crate::workloads) fn touch(&mut self, bytes: u64, site: Site) -> Result<(), Stop> {
         let tensor = self.alloc(bytes, site)?;
         self.free(tensor);
         Ok(())
     }
 
     /// Says that another stream uses a tensor (`Tensor.record_stream`).
-    pub fn record_stream(&mut self, tensor: Tensor, stream: Stream) -> Result<(), Stop> {
+    pub(in crate::workloads) fn record_stream(&mut self, tensor: Tensor, stream: Stream) -> Result<(), Stop> {
         Ok(self.allocator.record_stream(tensor.address, stream)?)
     }
 
     /// What the tensors that follow are for, while `body` runs.
-    pub fn part<T>(&mut self, part: Part, body: impl FnOnce(&mut Self) -> T) -> T {
+    pub(in crate::workloads) fn part<T>(&mut self, part: Part, body: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.parts.current, part);
         let result = body(self);
         self.parts.current = before;
@@ -179,17 +179,17 @@ impl<D: Device> Job<D> {
     // --- streams, pools, cache ---------------------------------------------------------------------------------
 
     /// The stream that everything runs on unless it says otherwise.
-    pub fn main_stream(&self) -> Stream {
+    pub(in crate::workloads) fn main_stream(&self) -> Stream {
         self.main
     }
 
     /// A stream of its own.
-    pub fn new_stream(&mut self) -> Result<Stream, Stop> {
+    pub(in crate::workloads) fn new_stream(&mut self) -> Result<Stream, Stop> {
         Ok(self.allocator.driver_mut().create_stream()?)
     }
 
     /// A pool of its own (`torch.cuda.MemPool`).
-    pub fn new_pool(&mut self) -> PoolId {
+    pub(in crate::workloads) fn new_pool(&mut self) -> PoolId {
         self.pools += 1;
         let id = PoolId(0, self.pools);
         self.allocator.create_pool(id, PoolOptions::default());
@@ -197,7 +197,11 @@ impl<D: Device> Job<D> {
     }
 
     /// Runs `body` with its tensors from a pool (`torch.cuda.use_mem_pool`).
-    pub fn in_pool<T>(&mut self, pool: PoolId, body: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
+    pub(in crate::workloads) fn in_pool<T>(
+        &mut self,
+        pool: PoolId,
+        body: impl FnOnce(&mut Self) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
         self.allocator.begin_allocate_to_pool(pool, Filter::Thread(0))?;
         let result = body(self);
         self.allocator.end_allocate_to_pool(pool)?;
@@ -206,7 +210,10 @@ impl<D: Device> Job<D> {
     }
 
     /// Runs `body` as the capture of a CUDA graph, which has a pool of its own for as long as the program runs.
-    pub fn capture<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
+    pub(in crate::workloads) fn capture<T>(
+        &mut self,
+        body: impl FnOnce(&mut Self) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
         self.graphs += 1;
         let pool = PoolId(self.graphs, 0);
         self.allocator.begin_allocate_to_pool(pool, Filter::Capture(Box::new(|_| true)))?;
@@ -215,15 +222,8 @@ impl<D: Device> Job<D> {
         result
     }
 
-    /// Ends a pool: what is cached in it can be given back from now on.
-    pub fn drop_pool(&mut self, pool: PoolId) -> Result<(), Stop> {
-        self.allocator.release_pool(pool)?;
-        let stack = self.calls.stack(sites::EMPTY_CACHE);
-        Ok(self.allocator.empty_pool_cache(pool, stack)?)
-    }
-
     /// Gives all cached memory back that can go (`torch.cuda.empty_cache`).
-    pub fn empty_cache(&mut self) -> Result<(), Stop> {
+    pub(in crate::workloads) fn empty_cache(&mut self) -> Result<(), Stop> {
         let stack = self.calls.stack(sites::EMPTY_CACHE);
         self.wait(900);
         Ok(self.allocator.empty_cache(stack)?)
@@ -232,7 +232,7 @@ impl<D: Device> Job<D> {
     // --- where the program is ----------------------------------------------------------------------------------
 
     /// Runs `body` as a function called from the present one.
-    pub fn call<T>(&mut self, call: Call, body: impl FnOnce(&mut Self) -> T) -> T {
+    pub(in crate::workloads) fn call<T>(&mut self, call: Call, body: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.calls.enter(call);
         let result = body(self);
         self.calls.leave(before);
@@ -240,7 +240,7 @@ impl<D: Device> Job<D> {
     }
 
     /// Runs `body` on the thread of the backward pass, which has no Python frames.
-    pub fn in_engine<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
+    pub(in crate::workloads) fn in_engine<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.calls.enter_engine();
         let result = body(self);
         self.calls.leave(before);
@@ -248,7 +248,7 @@ impl<D: Device> Job<D> {
     }
 
     /// Runs `body` under a name that the trace keeps (`record_function`); it ends there as well when it fails.
-    pub fn span<T>(&mut self, name: &str, body: impl FnOnce(&mut Self) -> T) -> T {
+    pub(in crate::workloads) fn span<T>(&mut self, name: &str, body: impl FnOnce(&mut Self) -> T) -> T {
         if let Some(watch) = &mut self.watch {
             watch(name, self.allocator.sink_mut().events.len());
         }
@@ -265,7 +265,10 @@ impl<D: Device> Job<D> {
 
     /// Runs `body`, and lets go of all that it made and still holds when it fails: what Python does as an exception
     /// leaves the frames behind it.
-    pub fn attempt<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
+    pub(in crate::workloads) fn attempt<T>(
+        &mut self,
+        body: impl FnOnce(&mut Self) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
         self.attempts.push(Attempt::default());
         let result = body(self);
         let attempt = self.attempts.pop().unwrap_or_default();
@@ -291,14 +294,14 @@ impl<D: Device> Job<D> {
     // --- time and chance ---------------------------------------------------------------------------------------
 
     /// Moves the clock on.
-    pub fn wait(&mut self, us: i64) {
+    pub(in crate::workloads) fn wait(&mut self, us: i64) {
         self.now_us += us;
         self.allocator.sink_mut().now_us = self.now_us;
         self.allocator.driver_mut().set_now(self.now_us);
     }
 
     /// A number below `sides`: the same sequence in every run of a seed.
-    pub fn roll(&mut self, sides: u64) -> u64 {
+    pub(in crate::workloads) fn roll(&mut self, sides: u64) -> u64 {
         self.die.roll(sides)
     }
 

@@ -14,7 +14,7 @@ pub enum CauseKind {
     None,
     /// Live tensors filled the device.
     Full,
-    /// Live tensors filled the device, and one call site held more and more of it.
+    /// One call site held more and more, as much as the failed request at least.
     Leak,
     /// There was room enough in pieces too small.
     Fragmented,
@@ -29,6 +29,9 @@ pub enum CauseKind {
     /// The device itself failed.
     Driver,
 }
+
+/// From this share of the device on, in percent, it is nearly full.
+const NEARLY_FULL: u64 = 95;
 
 /// The cause, and the sentence that tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -74,27 +77,25 @@ pub(super) fn cause(facts: &Facts<'_>) -> Cause {
 }
 
 fn of_failure(facts: &Facts<'_>, failed: OutOfMemory, gaps: u32) -> Cause {
-    let [requested, cached, usable] = [failed.requested, failed.cached, failed.usable_gap].map(Bytes);
-    let (kind, message) = match failed.cause() {
-        oom::Cause::Full => match growth(facts) {
-            Some(growth) => (CauseKind::Leak, format!("Full, by a leak: {growth}")),
-            None => (
-                CauseKind::Full,
-                format!(
-                    "Full: live tensors held {} of {}, and {requested} more did not fit.",
-                    Bytes(failed.active),
-                    Bytes(facts.capacity)
-                ),
-            ),
-        },
-        oom::Cause::Fragmented => (
-            CauseKind::Fragmented,
-            format!(
-                "Fragmented: {cached} were cached in {}, the largest that could be used {usable}; the request was \
-                 {requested}.",
-                counted(gaps.into(), "gap")
-            ),
+    let [requested, cached, usable, active] =
+        [failed.requested, failed.cached, failed.usable_gap, failed.active].map(Bytes);
+    let capacity = Bytes(facts.capacity);
+    let (kind, mut message) = match failed.cause() {
+        oom::Cause::Full => (
+            CauseKind::Full,
+            format!("Full: live tensors held {active} of {capacity}, and {requested} more did not fit."),
         ),
+        oom::Cause::Fragmented => {
+            let gaps = counted(gaps.into(), "gap");
+            let mut message = format!(
+                "Fragmented: {cached} were cached in {gaps}, the largest that could be used {usable}; the request was \
+                 {requested}."
+            );
+            if failed.active >= facts.capacity / 100 * NEARLY_FULL {
+                message += &format!(" The device was nearly full besides: live tensors held {active} of {capacity}.");
+            }
+            (CauseKind::Fragmented, message)
+        }
         oom::Cause::OutOfReach => (
             CauseKind::OutOfReach,
             format!(
@@ -106,23 +107,26 @@ fn of_failure(facts: &Facts<'_>, failed: OutOfMemory, gaps: u32) -> Cause {
         oom::Cause::Limited => (
             CauseKind::Limited,
             format!(
-                "Limited: the device had {} free, and the request was {requested}; a limit of this process stood in the way.",
+                "Limited: the device had {} free, and the request was {requested}; a limit of this process stood in the \
+                 way.",
                 Bytes(failed.driver_free)
             ),
         ),
     };
+    let Some((_, grown)) = &facts.growth else { return Cause { kind, message } };
+    let growth = growth(facts).unwrap_or_default();
+    // Without the growth the request would have been met.
+    if grown.to - grown.from >= failed.requested {
+        return Cause { kind: CauseKind::Leak, message: format!("A leak: {growth} {message}") };
+    }
+    message += &format!(" And {growth}");
     Cause { kind, message }
 }
 
 /// The sentence of the site that grows most.
 fn growth(facts: &Facts<'_>) -> Option<String> {
-    let growth = facts.growth.as_ref()?;
-    Some(format!(
-        "{} held {} early in the run and {} at its end, and let go of nothing.",
-        growth.0,
-        Bytes(growth.1.from),
-        Bytes(growth.1.to)
-    ))
+    let (line, growth) = facts.growth.as_ref()?;
+    Some(format!("{line} held {} early in the run and {} at its end.", Bytes(growth.from), Bytes(growth.to)))
 }
 
 pub(super) fn counted(count: u64, thing: &str) -> String {

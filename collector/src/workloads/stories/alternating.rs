@@ -36,7 +36,7 @@ pub(in crate::workloads) fn tell<D: Device>(
             job.call(at("thin_out", "shuffle.py", 27), |job| job.free_all(every_other));
         });
         notes.push(format!(
-            "{} blocks of {} filled the device; {} of them were freed, every other one.",
+            "{} blocks of {} were made; {} of them were freed, every other one.",
             Count(made as u64),
             Bytes(block),
             Bytes(freed)
