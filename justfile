@@ -32,3 +32,7 @@ bench peer="" *files:
 # Fuzz a target for a minute, or as long as it is told
 fuzz target="import" seconds="60":
     cd tests/fuzz && cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}
+
+# Check the driver on a real GPU; says skipped, and why, where there is none
+gpu-test:
+    VRAMSCOPE_PAGE=skip cargo test --release --package tests --test gpu -- --nocapture a_real_gpu

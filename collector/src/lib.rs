@@ -4,5 +4,7 @@
 //! the same code; this crate reads files, opens sockets and prints.
 
 pub mod cli;
+pub mod driver;
+pub mod script;
 pub mod server;
 pub mod workloads;

@@ -1,8 +1,11 @@
-//! The harness: the built program, a server of it, a small HTTP client, and journeys through a real browser.
+//! The harness: the built program, a server of it, a small HTTP client, a driver library without a GPU, and journeys
+//! through a real browser.
 //!
 //! The cases themselves are in `cases/` (one boundary a file) and `journeys/` (one way through the page a file).
 
 pub mod browser;
+#[cfg(target_os = "linux")]
+pub mod fakecuda;
 pub mod http;
 pub mod program;
 pub mod server;

@@ -9,11 +9,9 @@ use serde::Serialize;
 use shared::budget::{Attention, Checkpointing, Model, Optimizer, Part, Plan, Precision};
 use shared::units::{Bytes, Count};
 
-use super::setting;
+use super::{refuse, setting};
 use crate::workloads::{ClockedSim, Outcome, Setup, run_model};
 
-/// The exit code for numbers that make no model.
-const BAD_INPUT: u8 = 2;
 /// Memory of the simulated device when nothing is said: more than any has, so that nothing stands in the way.
 const AMPLE: u64 = 1 << 40;
 /// Steps that are simulated: the optimizer's state is there from the second on.
@@ -166,10 +164,7 @@ impl Budget {
                 let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
                 ExitCode::SUCCESS
             }
-            Err(sentence) => {
-                eprintln!("{}", setting::one_line(&sentence));
-                ExitCode::from(BAD_INPUT)
-            }
+            Err(sentence) => refuse(&sentence),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The command line: what is typed, and what becomes of it.
 
 mod budget;
+mod replay;
 mod report;
 mod run;
 mod serve;
@@ -31,6 +32,8 @@ enum Command {
     Budget(budget::Budget),
     /// Run a workload on a simulated device, and report what became of it
     Run(run::Run),
+    /// Run a script of allocations on a simulated device, as a release of PyTorch would
+    Replay(replay::Replay),
 }
 
 /// Runs the program and gives its exit code.
@@ -41,5 +44,30 @@ pub fn main() -> ExitCode {
         Command::Report(report) => report.run(),
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),
+        Command::Replay(replay) => replay.run(),
+    }
+}
+
+/// The exit code for what was typed or named and can't be used.
+const UNUSABLE: u8 = 2;
+
+/// Says in one line why nothing was done.
+fn refuse(sentence: &str) -> ExitCode {
+    eprintln!("{}", one_line(sentence));
+    ExitCode::from(UNUSABLE)
+}
+
+/// Text without line breaks or other control characters, as a file's name may hold.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_break_the_line() {
+        assert_eq!(one_line("a\nb\x1b[2J"), "a\u{fffd}b\u{fffd}[2J");
     }
 }

@@ -11,11 +11,10 @@ use shared::import::{Imported, Importer};
 use shared::limits::ImportLimits;
 use shared::units::{Bytes, Count};
 
+use super::refuse;
+
 /// Bytes read at once: large enough that the reads cost nothing, small enough to stay in a cache.
 const CHUNK: usize = 4 << 20;
-
-/// The exit code when a file could not be read.
-const UNREADABLE: u8 = 2;
 
 /// What `report` is told.
 #[derive(Args, Debug)]
@@ -50,8 +49,7 @@ impl Report {
                     }
                 }
                 Err(sentence) => {
-                    eprintln!("{}", one_line(&format!("{}: {sentence}", path.display())));
-                    code = ExitCode::from(UNREADABLE);
+                    code = refuse(&format!("{}: {sentence}", path.display()));
                 }
             }
         }
@@ -99,11 +97,6 @@ fn sentence(error: &io::Error) -> String {
     }
 }
 
-/// Text without line breaks or other control characters, as a file's name may hold.
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
-}
-
 /// Writes to standard output. Whether more is wanted: a reader who has seen enough (`| head`) is no error.
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> bool {
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -137,15 +130,5 @@ impl Drop for Progress {
         if self.is_shown {
             eprint!("\r\x1b[K");
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_cannot_break_the_line() {
-        assert_eq!(one_line("a\nb\x1b[2J"), "a\u{fffd}b\u{fffd}[2J");
     }
 }

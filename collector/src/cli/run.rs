@@ -12,11 +12,11 @@ use shared::export;
 use shared::trace::Snapshot;
 use shared::units::Count;
 
+use super::refuse;
 use super::setting::{self, Driver};
+use crate::driver::cuda::CudaDriver;
 use crate::workloads::{Choices, ClockedSim, Heading, Outcome, Report, Setup, Stop, Story, Watch};
 
-/// The exit code for what can't be run as it was asked for.
-const BAD_INPUT: u8 = 2;
 /// The time between two looks at how far a run is.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -35,10 +35,13 @@ pub(super) struct Run {
     /// The device: sim (simulated) or cuda
     #[arg(long, value_enum, default_value_t = Driver::Sim)]
     driver: Driver,
+    /// The CUDA device, as CUDA counts them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    device: u32,
     /// The allocator's settings, as in PYTORCH_CUDA_ALLOC_CONF
     #[arg(long, value_name = "SETTINGS", default_value = "")]
     conf: String,
-    /// Memory of the device: 80GiB, 512MiB; by default as the story needs it
+    /// Memory of the device, or what may be taken of a real one: 80GiB, 512MiB; by default as the story needs it
     #[arg(long, value_name = "SIZE")]
     capacity: Option<String>,
     /// The release of PyTorch that the allocator decides as
@@ -73,10 +76,7 @@ impl Run {
                 let code = print(&text);
                 if has_failed { ExitCode::FAILURE } else { code }
             }
-            Err(sentence) => {
-                eprintln!("{}", setting::one_line(&sentence));
-                ExitCode::from(BAD_INPUT)
-            }
+            Err(sentence) => refuse(&sentence),
         }
     }
 
@@ -102,7 +102,10 @@ impl Run {
                 let device = ClockedSim::new(capacity);
                 crate::workloads::run(story, &choices, steps, &setup, device, progress())
             }
-            Driver::Cuda => return Err(setting::NO_CUDA.to_owned()),
+            Driver::Cuda => {
+                let device = CudaDriver::open(self.device).map_err(|error| format!("--driver cuda: {error}."))?;
+                crate::workloads::run(story, &choices, steps, &setup, device, progress())
+            }
         };
         clear_progress();
         if let Some(out) = &mut out {

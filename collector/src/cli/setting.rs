@@ -3,10 +3,6 @@
 use clap::ValueEnum;
 use shared::allocator::{AllocatorConfig, Profile, parse};
 
-/// What to say where a CUDA device is asked for and this build can't reach any.
-pub(super) const NO_CUDA: &str =
-    "No CUDA driver is available to this program. Use --driver sim: the simulated device takes the same requests.";
-
 /// The most memory that a simulated device can have: it has that many addresses.
 const MOST_CAPACITY: u64 = 1 << 40;
 
@@ -72,11 +68,6 @@ pub(super) fn allocator(torch: &str, conf: &str) -> Result<(&'static Profile, Al
         parse(conf, profile, &mut config).map_err(|error| format!("--conf {conf:?}: {error}"))?;
     }
     Ok((profile, config))
-}
-
-/// Text without line breaks or other control characters.
-pub(super) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 #[cfg(test)]

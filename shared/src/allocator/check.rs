@@ -100,7 +100,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         };
         let if_so = |is: bool, value: u64| if is { value as i64 } else { 0 };
         let split = |block: &Block| block.is_idle() && block.is_split() && !block.is_expandable();
-        let stats = &self.stats;
+        let stats = &self.stats();
         let arrays: [(&str, &StatArray, (i64, i64)); 9] = [
             ("allocation", &stats.allocation, sum(&|block| if_so(block.allocated, 1))),
             ("allocated_bytes", &stats.allocated_bytes, sum(&|block| if_so(block.allocated, block.size))),

@@ -31,6 +31,10 @@ pub struct AllocatorConfig {
     pub pinned_use_cuda_host_register: bool,
     /// `pinned_num_register_threads`: of the host's allocator, kept to be shown.
     pub pinned_num_register_threads: u64,
+    /// `pinned_max_round_threshold_mb` in bytes: of the host's allocator, kept to be shown.
+    pub pinned_max_round_threshold: u64,
+    /// `pinned_max_cached_size_mb` in bytes: of the host's allocator, kept to be shown.
+    pub pinned_max_cached_size: u64,
 }
 
 impl Default for AllocatorConfig {
@@ -49,6 +53,8 @@ impl Default for AllocatorConfig {
             throw_on_cudamalloc_oom: false,
             pinned_use_cuda_host_register: false,
             pinned_num_register_threads: 1,
+            pinned_max_round_threshold: u64::MAX,
+            pinned_max_cached_size: u64::MAX,
         }
     }
 }

@@ -17,7 +17,8 @@ use super::pool::{Pool, PrivatePool, Shelf};
 use super::profile::{Profile, TieBreak};
 use super::routes::Route;
 use super::slab::Slab;
-use super::stats::{StatArray, Stats};
+use super::slot_table::SlotTable;
+use super::stats::{CounterArray, Counters, Stats};
 use crate::event::Action;
 use crate::frames::StackId;
 use crate::units::{Address, PoolId, Stream};
@@ -44,9 +45,9 @@ pub struct DeviceAllocator<D: Driver, S> {
     pub(super) sink: S,
     pub(super) profile: &'static Profile,
     pub(super) config: AllocatorConfig,
-    pub(super) stats: Stats,
+    pub(super) stats: Counters,
     /// Reserved bytes of each private pool, by id.
-    pub(super) private_reserved: BTreeMap<PoolId, StatArray>,
+    pub(super) private_reserved: BTreeMap<PoolId, CounterArray>,
     /// All blocks.
     pub(super) blocks: Slab<Block>,
     /// Allocated blocks by address.
@@ -60,11 +61,11 @@ pub struct DeviceAllocator<D: Driver, S> {
     /// Freed blocks that wait for a capture to end, oldest first, each with where the capture stood on its streams.
     pub(super) deferred: Vec<(u32, Vec<u64>)>,
     /// The streams that a block was used on besides its own.
-    pub(super) uses: FxHashMap<u32, Vec<Stream>>,
+    pub(super) uses: FxHashMap<u32, SlotTable<Stream>>,
     /// Those of them that were recorded while a route was open (`block_to_cudagraph_stream_uses`).
     pub(super) captured_uses: FxHashMap<u32, Vec<Stream>>,
-    /// Freed blocks that wait for events, by stream in the order of first use.
-    pub(super) waiting: Vec<Waiting<D::Event>>,
+    /// Freed blocks that wait for events, by stream.
+    pub(super) waiting: SlotTable<Waiting<D::Event>>,
     pub(super) expandable: Slab<ExpandableSegment>,
     /// Segments ever made: the next one's rank by age.
     pub(super) births: u32,
@@ -85,12 +86,13 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let mut pools = Slab::default();
         pools.insert(Pool::new(true, PoolId::default()));
         pools.insert(Pool::new(false, PoolId::default()));
-        let max_split_size = i64::try_from(config.max_split_size).unwrap_or(-1);
+        // As PyTorch casts it: unlimited is -1.
+        let max_split_size = config.max_split_size as i64;
         let mut new = Self {
             driver,
             sink,
             profile,
-            stats: Stats { max_split_size, ..Stats::default() },
+            stats: Counters { max_split_size, ..Counters::default() },
             private_reserved: BTreeMap::new(),
             blocks: Slab::default(),
             allocated: FxHashMap::default(),
@@ -101,7 +103,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             deferred: Vec::new(),
             uses: FxHashMap::default(),
             captured_uses: FxHashMap::default(),
-            waiting: Vec::new(),
+            waiting: SlotTable::default(),
             expandable: Slab::default(),
             births: 0,
             reserved: 0,
@@ -140,13 +142,14 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     /// The counters.
-    pub fn stats(&self) -> &Stats {
-        &self.stats
+    pub fn stats(&self) -> Stats {
+        self.stats.stats()
     }
 
     /// `torch.cuda.memory_stats()` as this release names it: flat names and values, sorted by name.
     pub fn memory_stats(&self) -> Vec<(String, i64)> {
-        self.stats.entries(self.profile.counts_rejections.then_some(&self.private_reserved))
+        let pools = || self.private_reserved.iter().map(|(pool, array)| (*pool, array.stats())).collect();
+        self.stats().entries(self.profile.counts_rejections.then(pools).as_ref())
     }
 
     /// Bytes taken from the driver.
@@ -183,13 +186,13 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// Peaks become what is now.
     pub fn reset_peak_stats(&mut self) {
         self.stats.reset_peak();
-        self.private_reserved.values_mut().for_each(StatArray::reset_peak);
+        self.private_reserved.values_mut().for_each(CounterArray::reset_peak);
     }
 
     /// Sums and event counts begin again.
     pub fn reset_accumulated_stats(&mut self) {
         self.stats.reset_accumulated();
-        self.private_reserved.values_mut().for_each(StatArray::reset_accumulated);
+        self.private_reserved.values_mut().for_each(CounterArray::reset_accumulated);
     }
 
     /// Bytes of memory that the allocator itself keeps for its blocks, cached ones included.
@@ -208,6 +211,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// Tells the sink of a step at a block or range of a pool's shelf.
     #[inline]
     pub(super) fn record(&mut self, action: Action, address: u64, size: u64, shelf: u32, stack: StackId) {
+        if !S::LISTENS {
+            return;
+        }
         let shelf = &self.shelves[shelf];
         let pool = self.pools[shelf.pool].owner;
         self.sink.record(TraceEntry { action, address, size, stream: shelf.stream, pool, stack });

@@ -76,6 +76,11 @@ pub trait Driver {
     /// Waits for all work of a stream (`cudaStreamSynchronize`).
     fn synchronize_stream(&mut self, stream: Stream) -> Result<(), DriverError>;
 
+    /// The number that the program's streams have (`StreamId`); PyTorch's tables order streams by it.
+    fn stream_id(&self, stream: Stream) -> u64 {
+        stream.0 as u64
+    }
+
     /// The last nodes of the capture that a stream is part of (`cudaStreamGetCaptureInfo`); `None` when it is part of
     /// none. A driver that can't tell says `None`.
     fn capture_terminals(&mut self, stream: Stream) -> Option<Vec<u64>> {

@@ -23,12 +23,17 @@ pub struct TraceEntry {
 
 /// Where entries go. Called in the middle of the allocator's work: it must be quick, and must not call back.
 pub trait TraceSink {
+    /// Whether entries are made at all.
+    const LISTENS: bool = true;
+
     /// Takes one entry.
     fn record(&mut self, entry: TraceEntry);
 }
 
 /// Nobody listens.
 impl TraceSink for () {
+    const LISTENS: bool = false;
+
     #[inline]
     fn record(&mut self, _: TraceEntry) {}
 }

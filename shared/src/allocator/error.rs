@@ -84,7 +84,13 @@ impl std::fmt::Display for Fraction {
     }
 }
 
-/// Bytes as PyTorch's message writes them (`format_size`).
+impl OutOfMemory {
+    /// Bytes as PyTorch's message writes them (`format_size`): `20.00 MiB`.
+    pub fn size(bytes: u64) -> impl std::fmt::Display {
+        Size(bytes)
+    }
+}
+
 struct Size(u64);
 
 impl std::fmt::Display for Size {

@@ -7,15 +7,12 @@ use super::driver::{Driver, DriverError};
 use super::entry::TraceSink;
 use super::error::MisuseError;
 use super::profile::CaptureGuard;
+use super::slot_table::SlotTable;
 use crate::frames::StackId;
 use crate::units::{Address, PoolId, Stream};
 
 /// The marks of one stream, oldest first, each with the block that waits for it.
-#[derive(Debug)]
-pub(super) struct Waiting<E> {
-    stream: Stream,
-    queue: VecDeque<(E, u32)>,
-}
+pub(super) type Waiting<E> = VecDeque<(E, u32)>;
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// Says that a stream uses an allocation (`Tensor.record_stream`): once freed, it is not handed out again before
@@ -29,9 +26,10 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             return Ok(());
         }
         self.blocks[number].has_uses = true;
-        insert_once(self.uses.entry(number).or_default(), stream);
+        let id = self.stream_hash(stream);
+        self.uses.entry(number).or_default().entry(id, || stream);
         if self.is_recording_captured_uses() {
-            insert_once(self.captured_uses.entry(number).or_default(), stream);
+            self.captured_uses.entry(number).or_default().push(stream);
         }
         Ok(())
     }
@@ -70,20 +68,20 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
     }
 
+    /// A stream as PyTorch hashes it: kind and number of the device, and the stream's own number.
+    fn stream_hash(&self, stream: Stream) -> u64 {
+        const CUDA: u64 = 1 << 56;
+        CUDA | (self.driver.stream_id(stream) & ((1 << 48) - 1))
+    }
+
     /// Marks the streams that use a block; it waits for all of them (`insert_events`).
     pub(super) fn wait_for_uses(&mut self, number: u32) -> Result<(), DriverError> {
         self.blocks[number].has_uses = false;
-        for stream in self.uses.remove(&number).unwrap_or_default() {
+        for stream in self.uses.remove(&number).into_iter().flat_map(SlotTable::into_values) {
             let event = self.driver.record_event(stream)?;
             self.blocks[number].event_count += 1;
-            let at = match self.waiting.iter().position(|waiting| waiting.stream == stream) {
-                Some(at) => at,
-                None => {
-                    self.waiting.push(Waiting { stream, queue: VecDeque::new() });
-                    self.waiting.len() - 1
-                }
-            };
-            self.waiting[at].queue.push_back((event, number));
+            let hash = self.stream_hash(stream);
+            self.waiting.entry(hash, VecDeque::new).push_back((event, number));
         }
         Ok(())
     }
@@ -96,7 +94,13 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             if let Some(captured) = self.captured_uses.remove(&number)
                 && let Some(uses) = self.uses.get_mut(&number)
             {
-                uses.retain(|stream| !captured.contains(stream));
+                let kept = std::mem::take(uses).into_values().filter(|stream| !captured.contains(stream));
+                let kept: Vec<Stream> = kept.collect();
+                let mut uses = SlotTable::default();
+                for stream in kept {
+                    uses.entry(self.stream_hash(stream), || stream);
+                }
+                self.uses.insert(number, uses);
             }
             self.wait_for_uses(number)?;
             if self.blocks[number].event_count == 0 {
@@ -110,17 +114,21 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// (`process_events`).
     pub(super) fn process_events(&mut self, stack: StackId) -> Result<(), DriverError> {
         self.release_deferred(stack)?;
-        for at in 0..self.waiting.len() {
-            while let Some((event, number)) = self.waiting[at].queue.pop_front() {
+        let mut place = 0;
+        while let Some(at) = self.waiting.next(place) {
+            place = at + 1;
+            while let Some((event, number)) = self.waiting.at(at).and_then(VecDeque::pop_front) {
                 if !self.driver.is_event_done(&event)? {
-                    self.waiting[at].queue.push_front((event, number));
+                    if let Some(queue) = self.waiting.at(at) {
+                        queue.push_front((event, number));
+                    }
                     break;
                 }
                 self.driver.recycle_event(event);
                 self.one_event_less(number, stack);
             }
+            place = self.drop_if_empty(at, place);
         }
-        self.waiting.retain(|waiting| !waiting.queue.is_empty());
         Ok(())
     }
 
@@ -132,20 +140,32 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     ) -> Result<(), DriverError> {
         self.stats.num_sync_all_streams += 1;
         self.release_deferred(stack)?;
-        for at in 0..self.waiting.len() {
-            for _ in 0..self.waiting[at].queue.len() {
-                let Some((event, number)) = self.waiting[at].queue.pop_front() else { break };
+        let mut place = 0;
+        while let Some(at) = self.waiting.next(place) {
+            place = at + 1;
+            for (event, number) in self.waiting.at(at).map(std::mem::take).unwrap_or_default() {
                 if only.is_some_and(|pool| self.pool_of(&self.blocks[number]).owner != pool) {
-                    self.waiting[at].queue.push_back((event, number));
+                    if let Some(queue) = self.waiting.at(at) {
+                        queue.push_back((event, number));
+                    }
                     continue;
                 }
                 self.driver.wait_for_event(&event)?;
                 self.driver.recycle_event(event);
                 self.one_event_less(number, stack);
             }
+            place = self.drop_if_empty(at, place);
         }
-        self.waiting.retain(|waiting| !waiting.queue.is_empty());
         Ok(())
+    }
+
+    /// Takes a stream's queue away that has no mark left; the place to go on from.
+    fn drop_if_empty(&mut self, at: usize, next: usize) -> usize {
+        if self.waiting.at(at).is_some_and(|queue| queue.is_empty()) {
+            self.waiting.remove_at(at);
+            return at;
+        }
+        next
     }
 
     fn one_event_less(&mut self, number: u32, stack: StackId) {
@@ -154,11 +174,5 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if block.event_count == 0 {
             self.free_block_now(number, stack);
         }
-    }
-}
-
-fn insert_once(streams: &mut Vec<Stream>, stream: Stream) {
-    if !streams.contains(&stream) {
-        streams.push(stream);
     }
 }

@@ -32,6 +32,7 @@ enum Class {
 }
 
 impl Class {
+    #[inline]
     fn len(&self) -> usize {
         match self {
             Self::Few(list) => list.len(),
@@ -40,6 +41,7 @@ impl Class {
     }
 
     /// The first at or after `key`.
+    #[inline]
     fn from(&self, key: &Free) -> Option<Free> {
         match self {
             Self::Few(list) => list.get(list.partition_point(|free| free < key)).copied(),
@@ -55,6 +57,14 @@ impl Class {
         }
     }
 
+    #[inline]
+    fn first(&self) -> Option<Free> {
+        match self {
+            Self::Few(list) => list.first().copied(),
+            Self::Many(tree) => tree.first().copied(),
+        }
+    }
+
     fn last(&self) -> Option<Free> {
         match self {
             Self::Few(list) => list.last().copied(),
@@ -62,6 +72,7 @@ impl Class {
         }
     }
 
+    #[inline]
     fn insert(&mut self, free: Free) {
         match self {
             Self::Few(list) if list.len() < SPILL => {
@@ -79,6 +90,7 @@ impl Class {
         }
     }
 
+    #[inline]
     fn remove(&mut self, free: &Free) -> bool {
         match self {
             Self::Few(list) => {
@@ -150,20 +162,61 @@ impl FreeSet {
         let class = class_of(free.size);
         let found = self.classes.get_mut(class).is_some_and(|blocks| blocks.remove(free));
         if found {
-            self.len -= 1;
-            if self.classes[class].len() == 0 {
-                self.words[class / 64] &= !(1 << (class % 64));
-                if self.words[class / 64] == 0 {
-                    self.summary &= !(1 << (class / 64));
-                }
-            }
+            self.after_removal(class);
         }
         found
+    }
+
+    /// Counts one block less, and forgets a class that has none any more.
+    #[inline]
+    fn after_removal(&mut self, class: usize) {
+        self.len -= 1;
+        if self.classes[class].len() == 0 {
+            self.words[class / 64] &= !(1 << (class % 64));
+            if self.words[class / 64] == 0 {
+                self.summary &= !(1 << (class / 64));
+            }
+        }
     }
 
     /// Whether a block is in the set.
     pub(super) fn contains(&self, free: &Free) -> bool {
         self.from(free) == Some(*free)
+    }
+
+    /// Takes the first block of at least `size` bytes out, if `is_fit` holds of it.
+    #[inline]
+    pub(super) fn take_first_fit(&mut self, size: u64, is_fit: impl Fn(&Free) -> bool) -> Option<Free> {
+        let key = Free { size, order: 0, address: 0, block: 0 };
+        let own = class_of(size);
+        let here = match self.classes.get(own) {
+            Some(Class::Few(list)) => {
+                let at = list.partition_point(|free| *free < key);
+                list.get(at).map(|free| (own, at, *free))
+            }
+            Some(Class::Many(tree)) => tree.range(key..).next().map(|free| (own, 0, *free)),
+            None => None,
+        };
+        let (class, at, found) = match here {
+            Some(found) => found,
+            None => {
+                let class = self.class_above(own)?;
+                (class, 0, self.classes[class].first()?)
+            }
+        };
+        if !is_fit(&found) {
+            return None;
+        }
+        match &mut self.classes[class] {
+            Class::Few(list) => {
+                list.remove(at);
+            }
+            many @ Class::Many(_) => {
+                many.remove(&found);
+            }
+        }
+        self.after_removal(class);
+        Some(found)
     }
 
     /// The first block of at least `size` bytes.
@@ -199,10 +252,7 @@ impl FreeSet {
     fn from(&self, key: &Free) -> Option<Free> {
         let class = class_of(key.size);
         let here = self.classes.get(class).filter(|blocks| blocks.len() > 0).and_then(|blocks| blocks.from(key));
-        here.or_else(|| match &self.classes[self.class_above(class)?] {
-            Class::Few(list) => list.first().copied(),
-            Class::Many(tree) => tree.first().copied(),
-        })
+        here.or_else(|| self.classes[self.class_above(class)?].first())
     }
 
     /// The first class above `class` that has any block.
@@ -263,6 +313,9 @@ mod tests {
                     _ => {
                         prop_assert_eq!(set.before(&free), model.range(..free).next_back().copied());
                         prop_assert_eq!(set.first_fit(size), model.iter().find(|f| f.size >= size).copied());
+                        let fit = model.iter().find(|f| f.size >= size).copied().filter(|f| f.order > 0);
+                        prop_assert_eq!(set.take_first_fit(size, |f| f.order > 0), fit);
+                        fit.map(|fit| model.remove(&fit));
                         prop_assert_eq!(set.after(&free), model.iter().find(|f| **f > free).copied());
                     }
                 }

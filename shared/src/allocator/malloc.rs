@@ -5,9 +5,10 @@ use super::device::{DeviceAllocator, LARGE, Request, SMALL};
 use super::driver::{Driver, DriverError};
 use super::entry::{TraceEntry, TraceSink};
 use super::error::{AllocError, OutOfMemory};
+use super::free_set::{Free, FreeSet};
 use super::profile::CaptureGuard;
 use super::rounding::{LARGE_REMAINDER, MIN_BLOCK, SMALL_SIZE, TOO_LARGE, round_size, segment_size};
-use super::slab::NONE;
+use super::slab::{NONE, Slab};
 use crate::event::Action;
 use crate::units::{Address, PoolId};
 
@@ -109,37 +110,24 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             self.pools[params.pool].searches += 1;
         }
         let shelf = self.pools[params.pool].shelf(params.request.stream)?;
-        let mut found = self.shelves[shelf].free.first_fit(params.rounded)?;
-        if self.blocks[found.block].is_expandable() {
-            if params.expandable {
-                // Among growing segments the one with the least room behind the block, as far as it goes on falling.
-                let room = |number: u32| {
-                    let block = &self.blocks[number];
-                    let next = if block.next == NONE { None } else { Some(&self.blocks[block.next]) };
-                    block.size + next.filter(|next| !next.mapped).map_or(0, |next| next.size)
-                };
-                while self.blocks[found.block].is_expandable()
-                    && let Some(next) = self.shelves[shelf].free.after(&found)
-                    && room(next.block) < room(found.block)
-                {
-                    found = next;
-                }
-            } else {
-                while self.blocks[found.block].is_expandable() {
-                    found = self.shelves[shelf].free.after(&found)?;
-                }
-            }
-        }
+        let (blocks, config, rounded) = (&self.blocks, &self.config, params.rounded);
         // A block that is never split serves only requests near its size.
-        if params.rounded < self.config.max_split_size && self.is_oversize(found.size) {
-            return None;
-        }
-        if self.is_oversize(params.rounded)
-            && found.size >= params.rounded.saturating_add(self.config.max_non_split_rounding)
-        {
-            return None;
-        }
-        self.shelves[shelf].free.remove(&found);
+        let is_near = |found: &Free| {
+            if rounded < config.max_split_size {
+                found.size < config.max_split_size
+            } else {
+                found.size < rounded.saturating_add(config.max_non_split_rounding)
+            }
+        };
+        let free = &mut self.shelves[shelf].free;
+        let found = match self.expandable.is_empty() {
+            true => free.take_first_fit(rounded, is_near)?,
+            false => {
+                let found = best_fit(free, blocks, params).filter(is_near)?;
+                free.remove(&found);
+                found
+            }
+        };
         Some(found.block)
     }
 
@@ -314,9 +302,33 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             device_free: info.free,
             device_total: info.total,
             limit: self.limit,
-            allocated: self.stats.allocated_bytes.all.current.max(0) as u64,
-            reserved: self.stats.reserved_bytes.all.current.max(0) as u64,
+            allocated: self.stats.allocated_bytes.stats().all.current.max(0) as u64,
+            reserved: self.reserved,
             private_free,
         })))
     }
+}
+
+/// The block that fits best where some may grow: with `expandable_segments` the one with the least room behind it, as
+/// far as that goes on falling; without, the first that can't grow.
+fn best_fit(free: &FreeSet, blocks: &Slab<Block>, params: &Params) -> Option<Free> {
+    let mut found = free.first_fit(params.rounded)?;
+    if params.expandable {
+        let room = |number: u32| {
+            let block = &blocks[number];
+            let next = blocks.get(block.next).filter(|next| !next.mapped);
+            block.size + next.map_or(0, |next| next.size)
+        };
+        while blocks[found.block].is_expandable()
+            && let Some(next) = free.after(&found)
+            && room(next.block) < room(found.block)
+        {
+            found = next;
+        }
+    } else {
+        while blocks[found.block].is_expandable() {
+            found = free.after(&found)?;
+        }
+    }
+    Some(found)
 }

@@ -1,5 +1,7 @@
 //! What differs between PyTorch's releases, as data: a profile for each release that was compared.
 
+use super::parse::ErrorKind;
+
 /// How blocks of equal size are ordered among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TieBreak {
@@ -27,6 +29,23 @@ pub enum Separators {
     SteppedOver,
 }
 
+/// Where internal checks stand in a release's source: their failures name the place, and are compared as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceLines {
+    /// The folder that the official binaries were built in.
+    pub root: &'static str,
+    /// `core/AllocatorConfig.h`: reading a token by number.
+    pub token: u32,
+    /// `core/AllocatorConfig.h`: the end of a list that is passed over.
+    pub list_end: u32,
+    /// `core/AllocatorConfig.h`: converting a token, or stepping over one.
+    pub index: u32,
+    /// `core/AllocatorConfig.cpp`: the end of the list of divisions.
+    pub divisions: u32,
+    /// `cuda/CUDAAllocatorConfig.cpp`: a backend other than the one that was loaded.
+    pub backend: u32,
+}
+
 /// The behaviour of one PyTorch release.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Profile {
@@ -44,11 +63,35 @@ pub struct Profile {
     pub separators: Separators,
     /// Settings that this release does not know yet.
     pub unknown_settings: &'static [&'static str],
-    /// Whether `max_split_size_mb` must be above the large segment's size, not just reach it.
-    pub max_split_above_segment: bool,
+    /// Whether of several open routes the newest that takes a request wins, not the oldest.
+    pub newest_route_wins: bool,
+    /// Whether `MemPool` takes `use_on_oom` and `no_split`.
+    pub pools_have_options: bool,
+    /// Whether a capture's first step is to allocate the random numbers' state.
+    pub graphs_keep_random_state: bool,
+    /// Whether entries carry what the program says of them (`_set_memory_metadata`).
+    pub tags_entries: bool,
+    /// What a size that is too large for a tensor is said to be too large for.
+    pub size_type: &'static str,
+    /// The end of an out-of-memory's first line.
+    pub advice: &'static str,
+    /// The same where segments grow already.
+    pub advice_expandable: &'static str,
+    /// What Python raises at the start for a number in the settings string that is out of range.
+    pub out_of_range_at_start: ErrorKind,
+    /// Where the internal checks on the settings string stand in PyTorch's source.
+    pub lines: SourceLines,
     /// Whether statistics count rejected requests and the private pools' reserve.
     pub counts_rejections: bool,
 }
+
+const ADVICE_2_6: &str = "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid \
+     fragmentation.  See documentation for Memory Management  (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)";
+const ADVICE_2_11: &str = "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid \
+     fragmentation.  See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)";
+const ADVICE_2_15_EXPANDABLE: &str = "expandable_segments is enabled. If instead the process is running out of virtual address space (VSZ), expandable \
+     segments may be over-reserving VA (each segment reserves ~9/8 of device memory, times the number of streams); \
+     reduce it via PYTORCH_CUDA_ALLOC_CONF expandable_segments_reserve / expandable_segments_reserve_by_class.";
 
 /// torch 2.6.
 pub const TORCH_2_6: Profile = Profile {
@@ -58,8 +101,28 @@ pub const TORCH_2_6: Profile = Profile {
     full_fraction_limits: true,
     rest_overwrites_last_division: true,
     separators: Separators::Checked,
-    unknown_settings: &["large_segment_size_mb", "per_process_memory_fraction", "graph_capture_record_stream_reuse"],
-    max_split_above_segment: true,
+    newest_route_wins: false,
+    pools_have_options: false,
+    graphs_keep_random_state: true,
+    tags_entries: false,
+    size_type: "long",
+    advice: ADVICE_2_6,
+    advice_expandable: ADVICE_2_6,
+    unknown_settings: &[
+        "large_segment_size_mb",
+        "per_process_memory_fraction",
+        "graph_capture_record_stream_reuse",
+        "pinned_reserve_segment_size_mb",
+        "pinned_max_round_threshold_mb",
+        "pinned_max_cached_size_mb",
+        "pinned_free_catch_all",
+        "throw_on_cudamalloc_oom",
+        "expandable_segments_reserve",
+        "expandable_segments_reserve_by_class",
+    ],
+    out_of_range_at_start: ErrorKind::Runtime,
+    // Only the backend's check exists as an internal one there.
+    lines: SourceLines { root: "/pytorch", token: 0, list_end: 0, index: 0, divisions: 0, backend: 250 },
     counts_rejections: false,
 };
 
@@ -71,8 +134,23 @@ pub const TORCH_2_11: Profile = Profile {
     full_fraction_limits: false,
     rest_overwrites_last_division: false,
     separators: Separators::SteppedOver,
-    unknown_settings: &[],
-    max_split_above_segment: false,
+    newest_route_wins: true,
+    pools_have_options: true,
+    graphs_keep_random_state: true,
+    tags_entries: true,
+    size_type: "long long",
+    advice: ADVICE_2_11,
+    advice_expandable: ADVICE_2_11,
+    unknown_settings: &[
+        "pinned_max_round_threshold_mb",
+        "pinned_max_cached_size_mb",
+        "pinned_free_catch_all",
+        "throw_on_cudamalloc_oom",
+        "expandable_segments_reserve",
+        "expandable_segments_reserve_by_class",
+    ],
+    out_of_range_at_start: ErrorKind::Runtime,
+    lines: SourceLines { root: "/pytorch", token: 55, list_end: 115, index: 124, divisions: 185, backend: 44 },
     counts_rejections: false,
 };
 
@@ -81,6 +159,18 @@ pub const TORCH_2_15: Profile = Profile {
     torch: "2.15",
     tie_break: TieBreak::SegmentAge,
     capture_guard: CaptureGuard::Capture,
+    graphs_keep_random_state: false,
+    advice_expandable: ADVICE_2_15_EXPANDABLE,
+    unknown_settings: &[],
+    out_of_range_at_start: ErrorKind::Index,
+    lines: SourceLines {
+        root: "/__w/pytorch/pytorch",
+        token: 54,
+        list_end: 114,
+        index: 123,
+        divisions: 213,
+        backend: 64,
+    },
     counts_rejections: true,
     ..TORCH_2_11
 };
@@ -88,6 +178,11 @@ pub const TORCH_2_15: Profile = Profile {
 impl Profile {
     /// All profiles, oldest first.
     pub const ALL: [&'static Self; 3] = [&TORCH_2_6, &TORCH_2_11, &TORCH_2_15];
+
+    /// The end of an out-of-memory's first line, where segments grow already or not.
+    pub fn oom_advice(&self, is_expandable: bool) -> &'static str {
+        if is_expandable { self.advice_expandable } else { self.advice }
+    }
 
     /// The profile of a release: of that very one, or of the newest that is not above it (`2.12.1` reads as 2.11).
     /// `None` for text that is no version, and for releases before the first profile.

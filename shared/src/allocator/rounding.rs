@@ -22,6 +22,7 @@ pub const TOO_LARGE: u64 = 1 << 60;
 pub type Divisions = [u64; 16];
 
 /// Which entry of [`Divisions`] serves a request.
+#[inline]
 pub fn division_entry(requested: u64) -> usize {
     (requested.checked_ilog2().unwrap_or(0).saturating_sub(20) as usize).min(15)
 }

@@ -8,6 +8,7 @@ use super::entry::TraceSink;
 use super::error::MisuseError;
 use super::pool::{Pool, PoolOptions, PrivatePool};
 use super::profile::CaptureGuard;
+use super::slot_table::SlotTable;
 use crate::frames::StackId;
 use crate::units::{PoolId, Stream};
 
@@ -98,9 +99,11 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.private.get(&id).map_or(0, |private| private.use_count)
     }
 
-    /// The pool that the newest route for a request leads to.
+    /// The pool that a request is led to.
     pub(super) fn route_of(&self, request: &Request) -> Option<PoolId> {
-        self.routes.iter().rev().find(|route| route.takes(request)).map(|route| route.pool)
+        let mut taking = self.routes.iter().filter(|route| route.takes(request));
+        let route = if self.profile.newest_route_wins { taking.next_back() } else { taking.next() };
+        route.map(|route| route.pool)
     }
 
     /// Whether a stream is part of a capture.
@@ -119,7 +122,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     fn free_markers(&mut self, number: u32) -> Vec<u64> {
         let own = self.shelves[self.blocks[number].shelf].stream;
         let mut markers = Vec::new();
-        let others = self.uses.get(&number).cloned().unwrap_or_default();
+        let others: Vec<Stream> = self.uses.get(&number).into_iter().flat_map(SlotTable::values).copied().collect();
         for stream in std::iter::once(own).chain(others) {
             let Some(terminals) = self.driver.capture_terminals(stream) else { return Vec::new() };
             markers.extend(terminals);

@@ -131,6 +131,11 @@ impl SimDriver {
         }
     }
 
+    /// Bytes in use.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
     fn charge(&mut self, size: u64) -> Result<(), DriverError> {
         if self.failures > 0 {
             self.failures -= 1;
@@ -221,6 +226,14 @@ impl Driver for SimDriver {
     }
 
     fn recycle_event(&mut self, _: SimEvent) {}
+
+    /// As PyTorch numbers the streams that it makes: index, kind and origin in one.
+    fn stream_id(&self, stream: Stream) -> u64 {
+        match stream.0 as u64 {
+            0 => 0,
+            n => ((n - 1) << 5) | 0b11,
+        }
+    }
 
     fn synchronize_stream(&mut self, stream: Stream) -> Result<(), DriverError> {
         if let Some(work) = self.streams.get_mut(&stream) {

@@ -4,6 +4,7 @@
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     slots: Vec<Slot<T>>,
+    len: usize,
     /// The first vacant slot, or [`NONE`].
     vacant: u32,
 }
@@ -20,7 +21,7 @@ enum Slot<T> {
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), vacant: NONE }
+        Self { slots: Vec::new(), len: 0, vacant: NONE }
     }
 }
 
@@ -28,6 +29,7 @@ impl<T> Slab<T> {
     /// Adds a value and gives its number.
     #[inline]
     pub(super) fn insert(&mut self, value: T) -> u32 {
+        self.len += 1;
         let number = self.vacant;
         match self.slots.get_mut(number as usize) {
             Some(slot) => {
@@ -51,12 +53,19 @@ impl<T> Slab<T> {
         if matches!(slot, Slot::Vacant(_)) {
             return None;
         }
+        self.len -= 1;
         let old = std::mem::replace(slot, Slot::Vacant(self.vacant));
         self.vacant = number;
         match old {
             Slot::Occupied(value) => Some(value),
             Slot::Vacant(_) => None,
         }
+    }
+
+    /// Whether there is no value.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// The value under a number, if it is one.

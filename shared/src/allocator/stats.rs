@@ -17,39 +17,6 @@ pub struct Stat {
     pub freed: i64,
 }
 
-impl Stat {
-    #[inline]
-    pub(super) fn increase(&mut self, amount: i64) {
-        self.current += amount;
-        self.peak = self.peak.max(self.current);
-        self.allocated += amount;
-    }
-
-    #[inline]
-    pub(super) fn decrease(&mut self, amount: i64) {
-        self.current -= amount;
-        self.freed += amount;
-    }
-
-    /// By the sign of `amount`; nothing for zero.
-    #[inline]
-    pub(super) fn change(&mut self, amount: i64) {
-        if amount > 0 {
-            self.increase(amount);
-        } else if amount < 0 {
-            self.decrease(-amount);
-        }
-    }
-
-    fn reset_peak(&mut self) {
-        self.peak = self.current;
-    }
-
-    fn reset_accumulated(&mut self) {
-        (self.allocated, self.freed) = (0, 0);
-    }
-}
-
 /// A quantity over all pools, over the small and over the large ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatArray {
@@ -61,42 +28,181 @@ pub struct StatArray {
     pub large_pool: Stat,
 }
 
-impl StatArray {
-    pub(super) fn reset_peak(&mut self) {
-        self.each(Stat::reset_peak);
-    }
+/// A [`Stat`] as it is kept: a decrease changes one number, since the sum of decreases follows from the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counter {
+    current: i64,
+    peak: i64,
+    allocated: i64,
+    /// What was there when the sums began.
+    base: i64,
+}
 
-    pub(super) fn reset_accumulated(&mut self) {
-        self.each(Stat::reset_accumulated);
-    }
-
-    fn each(&mut self, change: impl Fn(&mut Stat)) {
-        change(&mut self.all);
-        change(&mut self.small_pool);
-        change(&mut self.large_pool);
+impl Counter {
+    #[inline]
+    pub(super) fn increase(&mut self, amount: i64) {
+        self.current += amount;
+        self.peak = self.peak.max(self.current);
+        self.allocated += amount;
     }
 
     #[inline]
-    fn kind(&mut self, is_small: bool) -> &mut Stat {
+    pub(super) fn decrease(&mut self, amount: i64) {
+        self.current -= amount;
+    }
+
+    fn reset_peak(&mut self) {
+        self.peak = self.current;
+    }
+
+    fn reset_accumulated(&mut self) {
+        self.allocated = 0;
+        self.base = self.current;
+    }
+
+    pub(super) fn stat(&self) -> Stat {
+        let Self { current, peak, allocated, base } = *self;
+        Stat { current, peak, allocated, freed: allocated + base - current }
+    }
+}
+
+/// A [`StatArray`] as it is kept: of all pools together only the peak is no sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CounterArray {
+    small_pool: Counter,
+    large_pool: Counter,
+    peak: i64,
+}
+
+impl CounterArray {
+    #[inline]
+    fn kind(&mut self, is_small: bool) -> &mut Counter {
         if is_small { &mut self.small_pool } else { &mut self.large_pool }
     }
 
     #[inline]
     pub(super) fn increase(&mut self, is_small: bool, amount: u64) {
-        self.all.increase(amount as i64);
         self.kind(is_small).increase(amount as i64);
+        self.peak = self.peak.max(self.small_pool.current + self.large_pool.current);
     }
 
     #[inline]
     pub(super) fn decrease(&mut self, is_small: bool, amount: u64) {
-        self.all.decrease(amount as i64);
         self.kind(is_small).decrease(amount as i64);
     }
 
+    /// By the sign of `amount`; nothing for zero.
     #[inline]
     pub(super) fn change(&mut self, is_small: bool, amount: i64) {
-        self.all.change(amount);
-        self.kind(is_small).change(amount);
+        if amount > 0 {
+            self.increase(is_small, amount as u64);
+        } else {
+            self.kind(is_small).decrease(-amount);
+        }
+    }
+
+    pub(super) fn reset_peak(&mut self) {
+        self.small_pool.reset_peak();
+        self.large_pool.reset_peak();
+        self.peak = self.small_pool.current + self.large_pool.current;
+    }
+
+    pub(super) fn reset_accumulated(&mut self) {
+        self.small_pool.reset_accumulated();
+        self.large_pool.reset_accumulated();
+    }
+
+    pub(super) fn stats(&self) -> StatArray {
+        let (small_pool, large_pool) = (self.small_pool.stat(), self.large_pool.stat());
+        let all = Stat {
+            current: small_pool.current + large_pool.current,
+            peak: self.peak,
+            allocated: small_pool.allocated + large_pool.allocated,
+            freed: small_pool.freed + large_pool.freed,
+        };
+        StatArray { all, small_pool, large_pool }
+    }
+}
+
+/// [`Stats`] as they are kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) allocation: CounterArray,
+    pub(super) segment: CounterArray,
+    pub(super) active: CounterArray,
+    pub(super) inactive_split: CounterArray,
+    pub(super) allocated_bytes: CounterArray,
+    pub(super) reserved_bytes: CounterArray,
+    pub(super) active_bytes: CounterArray,
+    pub(super) inactive_split_bytes: CounterArray,
+    pub(super) requested_bytes: CounterArray,
+    pub(super) oversize_allocations: Counter,
+    pub(super) oversize_segments: Counter,
+    pub(super) num_alloc_retries: i64,
+    pub(super) num_ooms: i64,
+    pub(super) num_oom_rejections: i64,
+    pub(super) num_sync_all_streams: i64,
+    pub(super) num_device_alloc: i64,
+    pub(super) num_device_free: i64,
+    pub(super) max_split_size: i64,
+}
+
+impl Counters {
+    fn arrays(&mut self) -> [&mut CounterArray; 9] {
+        [
+            &mut self.allocation,
+            &mut self.segment,
+            &mut self.active,
+            &mut self.inactive_split,
+            &mut self.allocated_bytes,
+            &mut self.reserved_bytes,
+            &mut self.active_bytes,
+            &mut self.inactive_split_bytes,
+            &mut self.requested_bytes,
+        ]
+    }
+
+    /// Peaks become what is now (`reset_peak_memory_stats`).
+    pub(super) fn reset_peak(&mut self) {
+        self.arrays().into_iter().for_each(CounterArray::reset_peak);
+        self.oversize_allocations.reset_peak();
+        self.oversize_segments.reset_peak();
+    }
+
+    /// Sums and event counts begin again at zero (`reset_accumulated_memory_stats`).
+    pub(super) fn reset_accumulated(&mut self) {
+        self.arrays().into_iter().for_each(CounterArray::reset_accumulated);
+        self.oversize_allocations.reset_accumulated();
+        self.oversize_segments.reset_accumulated();
+        self.num_alloc_retries = 0;
+        self.num_ooms = 0;
+        self.num_oom_rejections = 0;
+        self.num_sync_all_streams = 0;
+        self.num_device_alloc = 0;
+        self.num_device_free = 0;
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        Stats {
+            allocation: self.allocation.stats(),
+            segment: self.segment.stats(),
+            active: self.active.stats(),
+            inactive_split: self.inactive_split.stats(),
+            allocated_bytes: self.allocated_bytes.stats(),
+            reserved_bytes: self.reserved_bytes.stats(),
+            active_bytes: self.active_bytes.stats(),
+            inactive_split_bytes: self.inactive_split_bytes.stats(),
+            requested_bytes: self.requested_bytes.stats(),
+            oversize_allocations: self.oversize_allocations.stat(),
+            oversize_segments: self.oversize_segments.stat(),
+            num_alloc_retries: self.num_alloc_retries,
+            num_ooms: self.num_ooms,
+            num_oom_rejections: self.num_oom_rejections,
+            num_sync_all_streams: self.num_sync_all_streams,
+            num_device_alloc: self.num_device_alloc,
+            num_device_free: self.num_device_free,
+            max_split_size: self.max_split_size,
+        }
     }
 }
 
@@ -142,61 +248,22 @@ pub struct Stats {
 }
 
 impl Stats {
-    fn arrays(&mut self) -> [&mut StatArray; 9] {
-        [
-            &mut self.allocation,
-            &mut self.segment,
-            &mut self.active,
-            &mut self.inactive_split,
-            &mut self.allocated_bytes,
-            &mut self.reserved_bytes,
-            &mut self.active_bytes,
-            &mut self.inactive_split_bytes,
-            &mut self.requested_bytes,
-        ]
-    }
-
-    fn each(&mut self, change: impl Fn(&mut Stat)) {
-        for array in self.arrays() {
-            array.each(&change);
-        }
-        change(&mut self.oversize_allocations);
-        change(&mut self.oversize_segments);
-    }
-
-    /// Peaks become what is now (`reset_peak_memory_stats`).
-    pub fn reset_peak(&mut self) {
-        self.each(Stat::reset_peak);
-    }
-
-    /// Sums and event counts begin again at zero (`reset_accumulated_memory_stats`).
-    pub fn reset_accumulated(&mut self) {
-        self.each(Stat::reset_accumulated);
-        self.num_alloc_retries = 0;
-        self.num_ooms = 0;
-        self.num_oom_rejections = 0;
-        self.num_sync_all_streams = 0;
-        self.num_device_alloc = 0;
-        self.num_device_free = 0;
-    }
-
     /// The flat names of `torch.cuda.memory_stats()` with their values, sorted by name. With `private_pools` also the
     /// counters that torch 2.15 added: rejections, and the reserve of each private pool.
     pub fn entries(&self, private_pools: Option<&BTreeMap<PoolId, StatArray>>) -> Vec<(String, i64)> {
-        let names = [
-            "allocation",
-            "segment",
-            "active",
-            "inactive_split",
-            "allocated_bytes",
-            "reserved_bytes",
-            "active_bytes",
-            "inactive_split_bytes",
-            "requested_bytes",
+        let arrays = [
+            ("allocation", &self.allocation),
+            ("segment", &self.segment),
+            ("active", &self.active),
+            ("inactive_split", &self.inactive_split),
+            ("allocated_bytes", &self.allocated_bytes),
+            ("reserved_bytes", &self.reserved_bytes),
+            ("active_bytes", &self.active_bytes),
+            ("inactive_split_bytes", &self.inactive_split_bytes),
+            ("requested_bytes", &self.requested_bytes),
         ];
         let mut entries = Vec::with_capacity(140);
-        let mut copy = *self;
-        for (name, array) in names.into_iter().zip(copy.arrays()) {
+        for (name, array) in arrays {
             push_array(&mut entries, name, array);
         }
         push_stat(&mut entries, "oversize_allocations", self.oversize_allocations);
@@ -239,15 +306,27 @@ mod tests {
 
     #[test]
     fn a_stat_keeps_peak_and_sums() {
-        let mut stat = Stat::default();
-        stat.increase(5);
-        stat.change(-3);
-        stat.change(1);
-        stat.change(0);
-        assert_eq!(stat, Stat { current: 3, peak: 5, allocated: 6, freed: 3 });
-        stat.reset_peak();
-        stat.reset_accumulated();
-        assert_eq!(stat, Stat { current: 3, peak: 3, allocated: 0, freed: 0 });
+        let mut counter = Counter::default();
+        counter.increase(5);
+        counter.decrease(3);
+        counter.increase(1);
+        assert_eq!(counter.stat(), Stat { current: 3, peak: 5, allocated: 6, freed: 3 });
+        counter.reset_peak();
+        counter.reset_accumulated();
+        counter.decrease(2);
+        assert_eq!(counter.stat(), Stat { current: 1, peak: 3, allocated: 0, freed: 2 });
+    }
+
+    #[test]
+    fn the_peak_of_all_pools_is_no_sum_of_peaks() {
+        let mut array = CounterArray::default();
+        array.increase(true, 5);
+        array.change(true, -4);
+        array.change(false, 3);
+        array.change(false, 0);
+        let StatArray { all, small_pool, large_pool } = array.stats();
+        assert_eq!((all.current, all.peak, all.allocated, all.freed), (4, 5, 8, 4));
+        assert_eq!((small_pool.peak, large_pool.peak), (5, 3));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use shared::allocator::{Driver, DriverError, MemoryInfo};
 use shared::units::{Address, Stream};
 
 use super::die::Die;
+use crate::driver::cuda::CudaDriver;
 
 /// A driver with what a program needs of it beside the allocator.
 pub trait Device: Driver {
@@ -14,6 +15,12 @@ pub trait Device: Driver {
     /// Tells the program's clock, in microseconds. A device with streams of its own needs no telling.
     fn set_now(&mut self, now_us: i64) {
         let _ = now_us;
+    }
+}
+
+impl Device for CudaDriver {
+    fn create_stream(&mut self) -> Result<Stream, DriverError> {
+        self.device().create_stream()
     }
 }
 
@@ -100,6 +107,14 @@ impl Driver for ClockedSim {
     }
 
     fn recycle_event(&mut self, _: Due) {}
+
+    fn stream_id(&self, stream: Stream) -> u64 {
+        // As PyTorch numbers the streams that it makes: index, kind and origin in one.
+        match stream.0 {
+            0 => 0,
+            n => (((n - STREAMS.0) / STREAMS.1).max(0) as u64) << 5 | 0b11,
+        }
+    }
 
     fn synchronize_stream(&mut self, _: Stream) -> Result<(), DriverError> {
         Ok(())

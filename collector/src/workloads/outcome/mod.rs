@@ -68,7 +68,7 @@ pub fn run_model<D: Device>(model: &Model, steps: u64, setup: &Setup, device: D)
 fn finish<D: Device>(job: Job<D>, stop: Option<Stop>, notes: Vec<String>) -> Outcome {
     let Ended { allocator, snapshot, parts, elapsed_us } = job.end();
     Outcome {
-        stats: *allocator.stats(),
+        stats: allocator.stats(),
         memory_stats: allocator.memory_stats(),
         snapshot,
         parts,

@@ -147,6 +147,12 @@ impl Facts<'_> {
     }
 }
 
+/// The failure as the process saw it that may take only so much: what the device has free beyond that is not for it.
+fn within(failed: OutOfMemory, capacity: u64) -> OutOfMemory {
+    let reserved = failed.active.saturating_add(failed.cached);
+    OutOfMemory { driver_free: failed.driver_free.min(capacity.saturating_sub(reserved)), ..failed }
+}
+
 impl Report {
     /// Reports a run. Its trace is used up: write it before.
     pub fn new(heading: Heading, outcome: Outcome) -> Self {
@@ -167,7 +173,7 @@ impl Report {
             let totals = replay.state_at(end).totals;
             let failed = position
                 .and_then(|position| OutOfMemory::at(trace, &snapshot.tags, &replay, position))
-                .map(|failed| (failed, totals.gaps));
+                .map(|failed| (within(failed, heading.capacity), totals.gaps));
             let peak = Usage::build(trace, &replay).peak_bytes;
             let telling = Telling::new(&snapshot.symbols);
             let growth = growth::largest(trace, &replay, end, peak)

@@ -1,0 +1,65 @@
+//! `vramscope replay`: an operation script on a simulated device, as a release of PyTorch would have run it.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use flate2::read::MultiGzDecoder;
+use shared::allocator::Profile;
+
+use super::refuse;
+use crate::script::{Script, run};
+
+/// What `replay` is told.
+#[derive(Args, Debug)]
+pub(super) struct Replay {
+    /// The script: JSON, plain or .gz; `-` reads standard input
+    #[arg(value_name = "SCRIPT")]
+    script: PathBuf,
+    /// The release of PyTorch to follow: 2.6, 2.11 or 2.15
+    #[arg(long, default_value = "2.11", value_parser = profile)]
+    torch: &'static Profile,
+}
+
+/// The longest script that is read, in bytes of JSON: some ten million operations.
+const SCRIPT_BYTES: u64 = 1 << 30;
+
+fn profile(text: &str) -> Result<&'static Profile, String> {
+    Profile::of(text).ok_or_else(|| "no release that is known: 2.6 and later".to_owned())
+}
+
+impl Replay {
+    /// Runs the script and prints what came of it.
+    pub(super) fn run(self) -> ExitCode {
+        let output = read(&self.script)
+            .map_err(|error| error.to_string())
+            .and_then(|text| Script::parse(&text).map_err(|error| error.to_string()))
+            .and_then(|script| run(script, self.torch).map_err(|error| error.to_string()));
+        let output = match output {
+            Ok(output) => output,
+            Err(sentence) => return refuse(&format!("{}: {sentence}", self.script.display())),
+        };
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        let written = serde_json::to_writer(&mut out, &output).map_err(io::Error::from);
+        // A reader who has seen enough is no error.
+        let _ = written.and_then(|()| writeln!(out)).and_then(|()| out.flush());
+        ExitCode::SUCCESS
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        io::stdin().lock().take(SCRIPT_BYTES).read_to_end(&mut bytes)?;
+    } else {
+        File::open(path)?.take(SCRIPT_BYTES).read_to_end(&mut bytes)?;
+    }
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut plain = Vec::new();
+        MultiGzDecoder::new(bytes.as_slice()).take(SCRIPT_BYTES).read_to_end(&mut plain)?;
+        return Ok(plain);
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,4 @@
+//! Where memory comes from: the `Driver` trait of the caching allocator over real devices, and what NVML says of them.
+
+pub mod cuda;
+pub mod nvml;

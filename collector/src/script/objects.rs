@@ -1,0 +1,58 @@
+//! What a script's program holds, and how long it lives: tensors, pools and graphs, as Python's references keep them.
+
+use std::collections::BTreeMap;
+
+use shared::units::{Address, PoolId, Stream};
+
+use super::op::Name;
+
+/// A `MemPool` that the program can reach.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MemPool {
+    pub(super) id: PoolId,
+}
+
+/// A `CUDAGraph`.
+#[derive(Clone, Debug)]
+pub(super) struct Graph {
+    /// Which it is, from 1: its pool's id too.
+    pub(super) number: u64,
+    /// The stream that was current before the capture.
+    pub(super) outer: Stream,
+    /// Whether the capture was ended.
+    pub(super) is_captured: bool,
+}
+
+/// The objects of a program.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    /// Tensors by name; a tensor of no bytes has the null address.
+    pub(super) tensors: BTreeMap<Name, Address>,
+    /// Pools by name.
+    pub(super) pools: BTreeMap<Name, MemPool>,
+    /// Pools that requests go to, by the name that they were begun under.
+    pub(super) open_pools: BTreeMap<Name, MemPool>,
+    /// Graphs by name.
+    pub(super) graphs: BTreeMap<Name, Graph>,
+    /// The graph begun last: a local variable keeps it, with or without a name.
+    pub(super) last_graph: Option<Graph>,
+    /// Pools and graphs made so far: the next ones' ids.
+    pub(super) pools_made: u64,
+    pub(super) graphs_made: u64,
+    /// Graphs alive.
+    pub(super) graphs_alive: u32,
+    /// What the first living graph allocated for the random numbers' state.
+    pub(super) random_state: Vec<Address>,
+}
+
+impl Objects {
+    /// Whether a pool is still named, or open.
+    pub(super) fn holds_pool(&self, id: PoolId) -> bool {
+        self.pools.values().chain(self.open_pools.values()).any(|pool| pool.id == id)
+    }
+
+    /// Whether a graph is still named, or the one begun last.
+    pub(super) fn holds_graph(&self, number: u64) -> bool {
+        self.graphs.values().chain(&self.last_graph).any(|graph| graph.number == number)
+    }
+}

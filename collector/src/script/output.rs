@@ -1,0 +1,91 @@
+//! What a replayed script prints.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use shared::allocator::TraceEntry;
+use shared::allocator::sim::{PLAIN_BASE, RANGE_BASE};
+use shared::event::Action;
+use shared::trace::{BlockState, Segment};
+
+use super::streams::Streams;
+
+/// Addresses of growing segments are told apart by this bit.
+const RANGE: i64 = 1 << 44;
+
+/// The result of a script.
+#[derive(Debug, Serialize)]
+pub struct Output {
+    /// The release that was followed.
+    pub torch: &'static str,
+    /// The script without its operations.
+    pub script: Map<String, Value>,
+    /// Number of operations.
+    pub n_ops: usize,
+    /// Each request's operation and address; null where it failed.
+    pub malloc: Vec<(usize, Option<i64>)>,
+    /// The errors by operation: kind and text.
+    pub errors: Map<String, Value>,
+    /// What the allocator recorded: operation, action, address, size, stream; for `oom` also the device's free bytes.
+    pub trace: Vec<Value>,
+    /// The state at each snapshot operation.
+    pub snapshots: Vec<Value>,
+    /// The state at the end.
+    #[serde(rename = "final")]
+    pub last: Value,
+    /// The settings at the end, as a snapshot file has them.
+    pub settings: Map<String, Value>,
+}
+
+/// An address as scripts print it: an offset from the base of its arena.
+pub(super) fn relative(address: u64) -> i64 {
+    if address >= PLAIN_BASE { (address - PLAIN_BASE) as i64 } else { address as i64 - RANGE_BASE as i64 + RANGE }
+}
+
+/// One line of the trace. `op` is -1 for releases that can't say.
+pub(super) fn entry(op: i64, entry: &TraceEntry, streams: &Streams) -> Value {
+    let (name, size, stream) = (entry.action.name(), entry.size, streams.number(entry.stream));
+    match entry.action {
+        Action::Oom => json!([op, name, null, size, stream, entry.address]),
+        _ if entry.address == 0 => json!([op, name, 0, size, stream]),
+        _ => json!([op, name, relative(entry.address), size, stream]),
+    }
+}
+
+/// Segments and statistics.
+pub(super) fn state(segments: &[Segment], stats: Vec<(String, i64)>, streams: &Streams) -> Value {
+    let segments: Vec<Value> = segments.iter().map(|one| segment(one, streams)).collect();
+    let stats: Map<String, Value> = stats.into_iter().map(|(name, value)| (name, value.into())).collect();
+    json!({ "segments": segments, "stats": stats })
+}
+
+fn segment(segment: &Segment, streams: &Streams) -> Value {
+    let sum = |states: &[BlockState], bytes: fn(&shared::trace::Block) -> u64| -> u64 {
+        segment.blocks.iter().filter(|block| states.contains(&block.state)).map(bytes).sum()
+    };
+    let active = [BlockState::Allocated, BlockState::Pending];
+    let blocks: Vec<Value> = segment
+        .blocks
+        .iter()
+        .map(|block| json!([relative(block.address.0), block.size, block.requested, state_name(block.state)]))
+        .collect();
+    json!({
+        "address": relative(segment.address.0),
+        "total_size": segment.size,
+        "stream": streams.number(segment.stream),
+        "segment_type": if segment.is_small { "small" } else { "large" },
+        "allocated_size": sum(&active[..1], |block| block.size),
+        "active_size": sum(&active, |block| block.size),
+        "requested_size": sum(&active, |block| block.requested),
+        "pool": [segment.pool.0, segment.pool.1],
+        "is_expandable": segment.is_expandable,
+        "blocks": blocks,
+    })
+}
+
+fn state_name(state: BlockState) -> &'static str {
+    match state {
+        BlockState::Allocated => "active_allocated",
+        BlockState::Pending => "active_pending_free",
+        BlockState::Inactive => "inactive",
+    }
+}

@@ -1,0 +1,50 @@
+//! The list form of `roundup_power2_divisions`: `[64:8,256:4,>:1]`.
+
+use super::super::rounding::Divisions;
+use super::error::ConfigError;
+
+/// A list while it is read.
+pub(super) struct DivisionList<'a> {
+    divisions: &'a mut Divisions,
+    /// Whether `>` writes the last boundary's own entry too.
+    rest_overwrites_last: bool,
+    /// Whether no boundary has been read yet.
+    is_first: bool,
+    /// The last boundary's entry.
+    last: usize,
+}
+
+/// What refuses a boundary or a value; the reader has its own words for both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NoPowerOfTwo;
+
+impl<'a> DivisionList<'a> {
+    pub(super) fn new(divisions: &'a mut Divisions, rest_overwrites_last: bool) -> Self {
+        Self { divisions, rest_overwrites_last, is_first: true, last: 0 }
+    }
+
+    /// The entry `>`: everything after the last boundary.
+    pub(super) fn set_rest(&mut self, value: u64) {
+        let from = if self.rest_overwrites_last { self.last } else { self.last + 1 };
+        self.divisions.iter_mut().skip(from).for_each(|entry| *entry = value);
+    }
+
+    /// An entry whose boundary is `mebibytes`. The first one also fills all below it; gaps between two are not filled.
+    pub(super) fn set(&mut self, mebibytes: u64, value: u64) -> Result<(), NoPowerOfTwo> {
+        if !mebibytes.is_power_of_two() {
+            return Err(NoPowerOfTwo);
+        }
+        self.last = (mebibytes.ilog2() as usize).min(self.divisions.len() - 1);
+        let from = if self.is_first { 0 } else { self.last };
+        self.is_first = false;
+        self.divisions.iter_mut().take(self.last + 1).skip(from).for_each(|entry| *entry = value);
+        Ok(())
+    }
+}
+
+impl NoPowerOfTwo {
+    /// The words for a boundary, which no release changed; `raise` is the kind that the release raises.
+    pub(super) fn boundary(self, raise: fn(&'static str) -> ConfigError) -> ConfigError {
+        raise("For roundups, the intervals have to be power of 2 ")
+    }
+}

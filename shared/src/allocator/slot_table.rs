@@ -1,0 +1,213 @@
+//! A hash table whose order of iteration is that of the tables in PyTorch's allocator.
+//!
+//! PyTorch keeps some of its bookkeeping in `ska::flat_hash_map`, and walks it from the first slot to the last. Where
+//! two streams finish at once, or two pools are given back, the order of the slots is the order in the trace. It
+//! follows from the keys and from the history of insertions alone, so it is kept here: slots are a power of two, a
+//! key's own slot is the high bits of its hash times 2^64 divided by the golden ratio, a key that finds its slot taken
+//! moves on and displaces those nearer to their own, at most half the slots are taken, and taking a key out moves its
+//! followers back.
+
+/// The golden ratio's share of 2^64.
+const FIBONACCI: u64 = 11_400_714_819_323_198_485;
+/// A key moves on at least so far before the table grows.
+const MIN_LOOKUPS: u32 = 4;
+
+/// A key with its value, so far from its own slot.
+#[derive(Debug)]
+struct Slot<V> {
+    distance: u32,
+    key: u64,
+    value: V,
+}
+
+/// Values by key, in the order of their slots. A key is its own hash.
+#[derive(Debug)]
+pub(super) struct SlotTable<V> {
+    /// As many as there are own slots, and room to move on behind the last.
+    slots: Vec<Option<Slot<V>>>,
+    /// Own slots: 0, or a power of two.
+    buckets: usize,
+    len: usize,
+}
+
+impl<V> Default for SlotTable<V> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), buckets: 0, len: 0 }
+    }
+}
+
+impl<V> SlotTable<V> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The value of a key, made if there is none.
+    pub(super) fn entry(&mut self, key: u64, make: impl FnOnce() -> V) -> &mut V {
+        let at = match self.find(key) {
+            Ok(at) => at,
+            Err(_) => self.insert(key, make()),
+        };
+        match &mut self.slots[at] {
+            Some(slot) => &mut slot.value,
+            None => unreachable!("a key is where it was put"),
+        }
+    }
+
+    /// The place of the first value at or after `place`, in the order of the slots.
+    pub(super) fn next(&self, place: usize) -> Option<usize> {
+        (place..self.slots.len()).find(|&at| self.slots[at].is_some())
+    }
+
+    /// The value at a place.
+    pub(super) fn at(&mut self, place: usize) -> Option<&mut V> {
+        self.slots.get_mut(place)?.as_mut().map(|slot| &mut slot.value)
+    }
+
+    /// All values in the order of the slots.
+    pub(super) fn into_values(self) -> impl Iterator<Item = V> {
+        self.slots.into_iter().flatten().map(|slot| slot.value)
+    }
+
+    /// All values in the order of the slots.
+    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+        self.slots.iter().flatten().map(|slot| &slot.value)
+    }
+
+    /// Takes the value at a place out. What follows it may move there.
+    pub(super) fn remove_at(&mut self, place: usize) -> Option<V> {
+        let removed = self.slots.get_mut(place)?.take()?;
+        self.len -= 1;
+        let mut at = place + 1;
+        while let Some(mut next) = self.slots.get_mut(at).and_then(|slot| slot.take_if(|slot| slot.distance > 0)) {
+            next.distance -= 1;
+            self.slots[at - 1] = Some(next);
+            at += 1;
+        }
+        Some(removed.value)
+    }
+
+    fn own_slot(&self, key: u64) -> usize {
+        (FIBONACCI.wrapping_mul(key) >> (64 - self.buckets.ilog2())) as usize
+    }
+
+    fn max_lookups(&self) -> u32 {
+        self.buckets.checked_ilog2().unwrap_or(0).max(MIN_LOOKUPS)
+    }
+
+    /// Where a key is; where it is not, how far it would be from its own slot where it belongs, and that place.
+    fn find(&self, key: u64) -> Result<usize, (u32, usize)> {
+        if self.buckets == 0 {
+            return Err((0, 0));
+        }
+        let mut at = self.own_slot(key);
+        let mut distance = 0;
+        while let Some(Some(slot)) = self.slots.get(at)
+            && slot.distance >= distance
+        {
+            if slot.key == key {
+                return Ok(at);
+            }
+            at += 1;
+            distance += 1;
+        }
+        Err((distance, at))
+    }
+
+    /// Puts a key in that is not there, and gives its place.
+    fn insert(&mut self, key: u64, value: V) -> usize {
+        let Err((distance, at)) = self.find(key) else { return 0 };
+        let is_full = self.buckets == 0 || distance == self.max_lookups() || 2 * (self.len + 1) > self.buckets;
+        if is_full {
+            self.grow();
+            return self.insert(key, value);
+        }
+        let mut carried = Slot { distance, key, value };
+        let mut to = at;
+        loop {
+            match &mut self.slots[to] {
+                empty @ None => {
+                    *empty = Some(carried);
+                    self.len += 1;
+                    return at;
+                }
+                Some(slot) if slot.distance < carried.distance || to == at => {
+                    std::mem::swap(slot, &mut carried);
+                }
+                Some(_) => {}
+            }
+            to += 1;
+            carried.distance += 1;
+            if carried.distance == self.max_lookups() {
+                // The one that finds no room goes where the new key went, and all are placed anew.
+                if let Some(slot) = &mut self.slots[at] {
+                    std::mem::swap(&mut slot.key, &mut carried.key);
+                    std::mem::swap(&mut slot.value, &mut carried.value);
+                }
+                self.grow();
+                return self.insert(carried.key, carried.value);
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        self.buckets = (2 * self.buckets).max(4);
+        self.len = 0;
+        let size = self.buckets + self.max_lookups() as usize;
+        let old = std::mem::replace(&mut self.slots, std::iter::repeat_with(|| None).take(size).collect());
+        for slot in old.into_iter().flatten() {
+            self.insert(slot.key, slot.value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_table_holds_what_a_map_holds(ops in prop::collection::vec((0..3_u8, 0..40_u64), 1..400)) {
+            let mut table = SlotTable::default();
+            let mut map = BTreeMap::new();
+            for (step, (kind, key)) in ops.into_iter().enumerate() {
+                let key = (1 << 56) | if key == 0 { 0 } else { key * 32 + 3 };
+                if kind == 0 {
+                    prop_assert_eq!(table.find(key).ok().and_then(|at| table.remove_at(at)), map.remove(&key));
+                } else {
+                    prop_assert_eq!(*table.entry(key, || step), *map.entry(key).or_insert(step));
+                }
+                prop_assert_eq!(table.is_empty(), map.is_empty());
+                let mut values: Vec<usize> = table.values().copied().collect();
+                values.sort_unstable();
+                let mut wanted: Vec<usize> = map.values().copied().collect();
+                wanted.sort_unstable();
+                prop_assert_eq!(values, wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_lie_in_the_order_of_their_slots() {
+        let mut table = SlotTable::default();
+        for key in 0..6_u64 {
+            table.entry(key, || key);
+        }
+        let order = |table: &SlotTable<u64>| table.values().copied().collect::<Vec<_>>();
+        let mut wanted: Vec<u64> = (0..6).collect();
+        wanted.sort_by_key(|key| FIBONACCI.wrapping_mul(*key));
+        assert_eq!(order(&table), wanted);
+        // Walking on while taking out sees each once.
+        let (mut place, mut seen) = (0, Vec::new());
+        while let Some(at) = table.next(place) {
+            if let Some(value) = table.remove_at(at) {
+                seen.push(value);
+            }
+            place = at;
+        }
+        assert_eq!(seen, wanted);
+    }
+}

@@ -1,0 +1,97 @@
+//! Unified memory as a source of segments.
+
+use anyhow::{Context, Result};
+use shared::allocator::{Driver, DriverError};
+use shared::units::Stream;
+use tests::fakecuda::Control;
+use vramscope::driver::cuda::{Advice, CudaDriver, CudaError, Device, Place, Source};
+
+use crate::{CAPACITY, MIB, contents, on_fake, pattern, says};
+
+on_fake! {
+    unified_memory_is_never_more_than_is_free(CAPACITY) {
+        let control = Control::new()?;
+        let device = Device::open(0)?;
+        let mut plain = CudaDriver::new(device.clone(), Source::Plain)?;
+        let mut driver = CudaDriver::new(device.clone(), Source::Managed)?;
+        plain.alloc(30 * MIB)?;
+        let at = driver.alloc(20 * MIB)?;
+        // It is on the device as soon as it is taken.
+        assert_eq!(driver.memory_info()?.free, 14 * MIB);
+        let calls = control.calls("cuMemAllocManaged")?;
+        for size in [16 * MIB, 1 << 40, u64::MAX] {
+            assert_eq!(driver.alloc(size), Err(DriverError::OutOfMemory));
+        }
+        assert_eq!(control.calls("cuMemAllocManaged")?, calls);
+        device.write(at, &pattern(8, 20 * MIB))?;
+
+        driver.prefetch(at, 20 * MIB, Place::Host, Stream(0))?;
+        driver.synchronize_stream(Stream(0))?;
+        assert_eq!(driver.memory_info()?.free, 34 * MIB);
+        // 34 MiB look free, but 20 of them will be wanted back.
+        plain.alloc(30 * MIB)?;
+        assert_eq!(driver.prefetch(at, 20 * MIB, Place::Device, Stream(0)), Err(DriverError::OutOfMemory));
+        driver.prefetch(at, 2 * MIB, Place::Device, Stream(0))?;
+        assert!(contents(&device, at, 20 * MIB)? == pattern(8, 20 * MIB));
+        let statistics = driver.managed_statistics().context("it has no statistics")?;
+        assert_eq!((statistics.reserved, statistics.reserved_peak, statistics.refused), (20 * MIB, 20 * MIB, 3));
+        assert_eq!((statistics.prefetches, statistics.prefetched), (2, 22 * MIB));
+        driver.free(at, 20 * MIB)?;
+        let statistics = driver.managed_statistics().context("it has no statistics")?;
+        assert_eq!((statistics.reserved, statistics.reserved_peak), (0, 20 * MIB));
+        assert_eq!(plain.managed_statistics(), None);
+        Ok(())
+    }
+
+    unified_memory_that_went_to_the_host_still_counts(CAPACITY) {
+        let mut driver = CudaDriver::new(Device::open(0)?, Source::Managed)?;
+        let at = driver.alloc(40 * MIB)?;
+        driver.prefetch(at, 40 * MIB, Place::Host, Stream(0))?;
+        assert_eq!(driver.memory_info()?.free, 64 * MIB);
+        assert_eq!(driver.alloc(40 * MIB), Err(DriverError::OutOfMemory));
+        driver.alloc(24 * MIB)?;
+        Ok(())
+    }
+
+    unified_memory_takes_advice(CAPACITY) {
+        let device = Device::open(0)?;
+        let mut driver = CudaDriver::new(device.clone(), Source::Managed)?;
+        let at = driver.alloc(4 * MIB)?;
+        let advices = [
+            Advice::ReadMostly(true),
+            Advice::ReadMostly(false),
+            Advice::PreferredLocation(Some(Place::Host)),
+            Advice::PreferredLocation(None),
+            Advice::AccessedBy(Place::Device, true),
+            Advice::AccessedBy(Place::Host, false),
+        ];
+        for advice in advices {
+            driver.advise(at, 4 * MIB, advice)?;
+        }
+        assert_eq!(Control::new()?.calls("cuMemAdvise")?, 6);
+        assert!(says(driver.advise(at, 5 * MIB, advices[0]), "cuMemAdvise", "not unified memory"));
+        let mut plain = CudaDriver::new(device, Source::Plain)?;
+        let segment = plain.alloc(2 * MIB)?;
+        assert!(says(plain.advise(segment, 1, advices[0]), "cuMemAdvise", "not unified memory"));
+        let moved = plain.prefetch(segment, 1, Place::Host, Stream(0));
+        assert!(says(moved, "cuMemPrefetchAsync", "not unified memory"));
+        Ok(())
+    }
+
+    a_move_that_fails_leaves_no_unified_memory(CAPACITY) {
+        let mut driver = CudaDriver::new(Device::open(0)?, Source::Managed)?;
+        let control = Control::new()?;
+        let before = control.leftovers()?;
+        control.fail("cuMemPrefetchAsync", 0, 1, 1)?;
+        assert!(says(driver.alloc(2 * MIB), "cuMemPrefetchAsync", "invalid argument"));
+        assert_eq!(control.leftovers()?, before);
+        driver.alloc(2 * MIB)?;
+        Ok(())
+    }
+
+    a_device_without_prefetch_has_no_unified_source(("FAKECUDA_MANAGED", "0")) {
+        let error = CudaDriver::new(Device::open(0)?, Source::Managed).err().context("it opened")?;
+        assert_eq!(error, CudaError::NoManagedMemory { ordinal: 0 });
+        Ok(())
+    }
+}

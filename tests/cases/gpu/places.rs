@@ -1,0 +1,61 @@
+//! Addresses without the driver's choice in them: which segment, by order of creation, and how far into it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use shared::allocator::TraceEntry;
+use shared::event::Action;
+
+/// A segment, or an address range that grows.
+#[derive(Debug)]
+struct Region {
+    number: u64,
+    /// Addresses that belong to it.
+    span: u64,
+    /// Bytes with memory behind them.
+    mapped: u64,
+}
+
+/// The regions that there are, by address.
+#[derive(Debug)]
+pub(crate) struct Places {
+    regions: BTreeMap<u64, Region>,
+    last_number: u64,
+    /// Addresses of a growing region: nine eighths of the device's memory and the rounding to a page.
+    range: u64,
+}
+
+impl Places {
+    pub(crate) fn new(total_memory: u64) -> Self {
+        Self { regions: BTreeMap::new(), last_number: 0, range: total_memory + total_memory / 8 }
+    }
+
+    /// Where an entry's address is. Entries about segments change what there is.
+    pub(crate) fn of(&mut self, entry: &TraceEntry) -> Result<(u64, u64)> {
+        let is_map = entry.action == Action::SegmentMap;
+        // A range grows from its beginning.
+        if entry.action == Action::SegmentAlloc || is_map && self.find(entry.address).is_none() {
+            self.last_number += 1;
+            let span = if is_map { self.range } else { entry.size };
+            self.regions.insert(entry.address, Region { number: self.last_number, span, mapped: 0 });
+        }
+        let base = self.find(entry.address).with_context(|| format!("{entry:?} is in no segment"))?;
+        let region = self.regions.get_mut(&base).context("a region that was just found")?;
+        let place = (region.number, entry.address - base);
+        match entry.action {
+            Action::SegmentAlloc | Action::SegmentMap => region.mapped += entry.size,
+            Action::SegmentFree | Action::SegmentUnmap => region.mapped -= entry.size,
+            _ => {}
+        }
+        if region.mapped == 0 {
+            self.regions.remove(&base);
+        }
+        Ok(place)
+    }
+
+    /// The beginning of the region that an address is in.
+    fn find(&self, address: u64) -> Option<u64> {
+        let (base, region) = self.regions.range(..=address).next_back()?;
+        (address - base < region.span).then_some(*base)
+    }
+}

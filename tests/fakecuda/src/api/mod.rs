@@ -1,0 +1,45 @@
+//! The functions that NVIDIA's libraries export, by subject.
+
+mod devices;
+mod managed;
+mod memory;
+mod nvml;
+mod pools;
+mod ranges;
+mod streams;
+
+use crate::code::{Code, Outcome};
+
+/// Exports functions of the driver. Each takes the machine, under a name of its choice, and its C arguments.
+macro_rules! export {
+    ($(fn $name:ident($machine:ident $(, $argument:ident: $type:ty)*) $body:block)*) => {$(
+        #[doc = concat!("`", stringify!($name), "` of the driver.")]
+        ///
+        /// # Safety
+        /// As NVIDIA's documentation of the function demands.
+        #[allow(non_snake_case)]
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> u32 {
+            $crate::machine::answer(stringify!($name), |$machine| {
+                if !$machine.is_initialized {
+                    return Err($crate::code::Code::NOT_INITIALIZED);
+                }
+                $body
+            })
+        }
+    )*};
+}
+use export;
+
+/// Writes a result where the caller wants it.
+///
+/// # Safety
+/// The pointer is null or may be written to.
+unsafe fn put<T>(to: *mut T, value: T) -> Outcome {
+    if to.is_null() {
+        return Err(Code::INVALID_VALUE);
+    }
+    // SAFETY: the caller's.
+    unsafe { to.write(value) };
+    Ok(())
+}

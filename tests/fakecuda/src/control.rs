@@ -1,0 +1,79 @@
+//! How a test steers the library while it runs.
+
+use std::ffi::{CStr, c_char};
+
+use crate::code::Outcome;
+use crate::faults::Fault;
+use crate::machine::machine;
+
+/// Changes a device's capacity in bytes. What is taken stays taken.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn fakecuda_set_capacity(device: u32, bytes: u64) {
+    if let Ok(device) = machine().device(device as usize) {
+        device.capacity = bytes;
+    }
+}
+
+/// Bytes of a device that are taken, by whomever.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn fakecuda_used(device: u32) -> u64 {
+    machine().device(device as usize).map_or(0, |device| device.used)
+}
+
+/// Holds a stream (1) or lets it go on (0): the work of a held stream is done only when it is waited for. The handle 0
+/// is the default stream of device 0.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn fakecuda_hold(stream: usize, is_held: u32) {
+    let mut machine = machine();
+    if stream == 0 {
+        machine.streams.streams.entry((0, 0)).or_default();
+    }
+    for (key, state) in &mut machine.streams.streams {
+        if key.1 == stream && (stream != 0 || key.0 == 0) {
+            state.is_held = is_held != 0;
+        }
+    }
+    machine.run();
+}
+
+/// Lets calls of a symbol fail with `code`: `times` calls after `after` others.
+///
+/// # Safety
+/// `symbol` is a text that ends with 0.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fakecuda_fail(symbol: *const c_char, after: u32, times: u32, code: u32) {
+    // SAFETY: the caller's.
+    let symbol = unsafe { text(symbol) };
+    machine().faults.plan(Fault { symbol, after, times, code });
+}
+
+/// How often a symbol was called.
+///
+/// # Safety
+/// `symbol` is a text that ends with 0.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn fakecuda_calls(symbol: *const c_char) -> u64 {
+    // SAFETY: the caller's.
+    let symbol = unsafe { text(symbol) };
+    machine().faults.calls(&symbol)
+}
+
+/// How many things were not given back: allocations, ranges, pages, contexts, streams, events, pools.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn fakecuda_leftovers() -> u64 {
+    machine().leftovers() as u64
+}
+
+/// Whether the device can read and write all of a range now: 1 or 0.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn fakecuda_is_open(address: u64, size: u64) -> u32 {
+    let outcome: Outcome = machine().check(address, size);
+    u32::from(outcome.is_ok())
+}
+
+/// # Safety
+/// The text ends with 0.
+unsafe fn text(text: *const c_char) -> String {
+    // SAFETY: the caller's.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
