@@ -88,6 +88,7 @@ impl Run {
             return Err(format!("There is no story {name:?}. There are: {}.", known.join(", ")));
         };
         let choices = Choices::read(story.params, &self.choices).map_err(|error| format!("{name}: {error}."))?;
+        story.check(&choices).map_err(|error| format!("{name}: {error}."))?;
         let steps = self.steps.unwrap_or(story.steps);
         let capacity = match &self.capacity {
             Some(text) => setting::capacity(text)?,
@@ -164,18 +165,21 @@ fn list_for_programs() -> String {
     serde_json::to_string_pretty(&json!({ "stories": stories })).unwrap_or_default() + "\n"
 }
 
+/// Writes a snapshot in a format, piece by piece.
+type Format = fn(&Snapshot, &mut dyn FnMut(&[u8]));
+
 /// A file for the trace, made before the run so that a name that can't be written is told of at once.
 struct Out<'a> {
     path: &'a Path,
     file: File,
-    write: fn(&Snapshot, &mut dyn FnMut(&[u8])),
+    write: Format,
 }
 
 impl<'a> Out<'a> {
     fn create(path: &'a Path) -> Result<Self, String> {
         let name = path.display();
         // Each format by its ending: one line here for each.
-        let write: fn(&Snapshot, &mut dyn FnMut(&[u8])) = match path.extension().and_then(|ending| ending.to_str()) {
+        let write: Format = match path.extension().and_then(|ending| ending.to_str()) {
             Some("pickle") => export::pickle,
             _ => return Err(format!("{name}: a trace is written as .pickle. Name the file so.")),
         };

@@ -1,6 +1,7 @@
 //! The stories that can be run, and how a run is set up.
 
 use shared::allocator::{AllocatorConfig, DeviceAllocator, Profile, TORCH_2_11};
+use shared::budget::ModelError;
 
 use super::job::{ClockedSim, Device, Job, Stop};
 use super::params::{Choices, Param};
@@ -103,7 +104,7 @@ impl Story {
         Self {
             name: "variable-length",
             line: "sequences of all lengths leave pieces behind, until a request fails though enough is free",
-            capacity: 20 * GIB,
+            capacity: 21 * GIB,
             steps: 200,
             params: stories::variable_length::PARAMS,
             kind: Kind::VariableLength,
@@ -169,6 +170,14 @@ impl Story {
     /// The story of a name.
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::ALL.iter().find(|story| story.name == name)
+    }
+
+    /// Checks that what was chosen goes together.
+    pub fn check(&self, choices: &Choices) -> Result<(), ModelError> {
+        match self.kind {
+            Kind::Transformer => stories::transformer::model(choices).check(),
+            _ => Ok(()),
+        }
     }
 
     /// Tells the story. What it has to say beside the trace goes to `notes`.

@@ -121,7 +121,7 @@ impl Plan {
         let gradients = parts.add(Part::Gradients, gradients, format!("{e}P"), ZERO);
         let optimizer = states * state * p;
         let optimizer = parts.add(Part::OptimizerState, optimizer, format!("{states} × {state}P"), ZERO);
-        parts.add(Part::Activations, kept.bytes + kept.again, kept.formula, kept.source);
+        parts.add(Part::Activations, kept.after_forward.max(kept.in_backward), kept.formula, kept.source);
         let loss =
             if trains { logits(model) } else { logits(model) / (e + 2 * u128::from(model.precision.loss())) * e };
         let formula = match trains {
@@ -137,14 +137,14 @@ impl Plan {
         let cache = parts.add(Part::KvCache, cache, formula, CACHE);
 
         let always = weights + master + optimizer + cache;
-        let mut moments = vec![("end of the forward pass", always + kept.bytes + loss)];
+        let mut moments = vec![("end of the forward pass", always + kept.after_forward + loss)];
         if trains {
             // The embedding's gradient is the first of all: it is that of the output layer. The caller of the model
             // holds the logits until the backward pass is over.
             let head = e * u128::from(model.vocab) * u128::from(model.hidden);
             let held = e * u128::from(model.seq) * u128::from(model.batch) * u128::from(model.vocab);
-            moments.push(("start of the backward pass", always + kept.bytes + kept.again + head + held));
-            moments.push(("end of the backward pass", always + gradients + kept.again.max(kept.layer) + held));
+            moments.push(("start of the backward pass", always + kept.in_backward + head + held));
+            moments.push(("end of the backward pass", always + gradients + kept.last + held));
             moments.push(("optimizer step", always + gradients + roots));
         }
         let moments: Vec<Moment> =
@@ -173,12 +173,14 @@ impl Parts {
     }
 }
 
-/// What the forward pass leaves, and what the backward pass makes again of it.
+/// The activations at three moments.
 struct Kept {
-    bytes: u128,
-    again: u128,
-    /// What one layer keeps: the last that the backward pass lets go of.
-    layer: u128,
+    /// When the forward pass ends.
+    after_forward: u128,
+    /// When the backward pass begins with the layers.
+    in_backward: u128,
+    /// When it comes to the first layer.
+    last: u128,
     formula: String,
     source: &'static str,
 }
@@ -192,7 +194,7 @@ fn kept(model: &Model) -> Kept {
         let wide = u128::from(model.seq) * u128::from(model.batch) * u128::from(model.ffn);
         let bytes = e * (2 * wide + 2 * stream(model));
         let formula = format!("{e}sb (2f + 2h): one layer at a time");
-        return Kept { bytes, again: 0, layer: 0, formula, source: KORTHIKANTI };
+        return Kept { after_forward: bytes, in_backward: 0, last: 0, formula, source: KORTHIKANTI };
     }
     let scores = match (model.attention, model.dropout) {
         (Attention::Flash, _) => "4asb".to_owned(),
@@ -204,20 +206,25 @@ fn kept(model: &Model) -> Kept {
     let one = format!("sb ({qkv} + {}f{masks}) + {scores}", 2 * e);
     let ends = if model.dropout { format!("{}sbh", 2 * e + 1) } else { format!("{}sbh", 2 * e) };
     match model.checkpointing {
-        Checkpointing::None => Kept {
-            bytes: layer * u128::from(model.layers) + outside,
-            again: 0,
-            layer,
-            formula: format!("L ({one}) + {ends}"),
-            source: KORTHIKANTI,
-        },
-        Checkpointing::Every(k) => Kept {
-            bytes: segment_inputs(model, k) + outside,
-            again: layer * u128::from(k.min(model.layers)),
-            layer,
-            formula: format!("⌈L/{k}⌉ {e}sbh + {ends}, and again {k} ({one})"),
-            source: CHECKPOINTS,
-        },
+        Checkpointing::None => {
+            let all = layer * u128::from(model.layers) + outside;
+            let formula = format!("L ({one}) + {ends}");
+            Kept { after_forward: all, in_backward: all, last: layer, formula, source: KORTHIKANTI }
+        }
+        Checkpointing::Every(k) => {
+            let inputs = segment_inputs(model, k);
+            // The last layer's output and its norm are gone by the time that a segment is computed again.
+            let mask = if model.dropout { stream(model) } else { 0 };
+            let again = layer * u128::from(k.min(model.layers));
+            let mask_formula = if model.dropout { " + sbh" } else { "" };
+            Kept {
+                after_forward: inputs + outside,
+                in_backward: inputs + mask + again,
+                last: again,
+                formula: format!("⌈L/{k}⌉ {e}sbh{mask_formula} + {k} ({one})"),
+                source: CHECKPOINTS,
+            }
+        }
     }
 }
 
@@ -259,8 +266,8 @@ mod tests {
         // sbh = 16 × 2 × 64 = 2048; 5as/h = 5 × 4 × 16 / 64 = 5.
         let cases = [
             (Checkpointing::None, 2 * 2_048 * (34 + 5) + 5 * 2_048),
-            (Checkpointing::Every(1), 2 * 2 * 2_048 + 5 * 2_048 + 2_048 * 39),
-            (Checkpointing::Every(2), 2 * 2_048 + 5 * 2_048 + 2 * 2_048 * 39),
+            (Checkpointing::Every(1), 2 * 2 * 2_048 + 2_048 + 2_048 * 39),
+            (Checkpointing::Every(2), 2 * 2_048 + 2_048 + 2 * 2_048 * 39),
         ];
         for (checkpointing, want) in cases {
             let plan = Plan::new(&Model { checkpointing, ..TINY });

@@ -43,7 +43,7 @@ pub(in crate::workloads) const PARAMS: &[Param] = &[
 ];
 
 /// The model that was chosen.
-fn model(choices: &Choices) -> Model {
+pub(in crate::workloads) fn model(choices: &Choices) -> Model {
     let [layers, hidden, heads, vocab, seq, batch] =
         ["layers", "hidden", "heads", "vocab", "seq", "batch"].map(|name| choices.count(name));
     Model {
