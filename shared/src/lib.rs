@@ -14,7 +14,9 @@
 
 pub mod allocator;
 pub mod analysis;
+pub mod budget;
 pub mod event;
+pub mod export;
 pub mod finding;
 pub mod format;
 pub mod frames;

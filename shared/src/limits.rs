@@ -135,3 +135,7 @@ pub const LINK_BYTES: usize = 16 << 10;
 
 /// Terms of one kind in a link: more chips than a person puts up.
 pub const LINK_TERMS: usize = 64;
+
+/// Entries in the trace of one run of a workload: at 33 bytes each, 1.7 GB. The stories that ship make a hundredth of
+/// that.
+pub const RUN_EVENTS: usize = 50_000_000;

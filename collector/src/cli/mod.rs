@@ -1,8 +1,11 @@
 //! The command line: what is typed, and what becomes of it.
 
+mod budget;
 mod replay;
 mod report;
+mod run;
 mod serve;
+mod setting;
 
 use std::process::ExitCode;
 
@@ -25,6 +28,10 @@ enum Command {
     Serve(serve::Serve),
     /// Print what memory snapshots hold, without a browser
     Report(report::Report),
+    /// Plan the memory of a transformer, by formula and by simulation
+    Budget(budget::Budget),
+    /// Run a workload on a simulated device, and report what became of it
+    Run(run::Run),
     /// Run a script of allocations on a simulated device, as a release of PyTorch would
     Replay(replay::Replay),
 }
@@ -35,6 +42,8 @@ pub fn main() -> ExitCode {
     match arguments.command.unwrap_or(Command::Serve(arguments.serve)) {
         Command::Serve(serve) => serve.run(),
         Command::Report(report) => report.run(),
+        Command::Budget(budget) => budget.run(),
+        Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
     }
 }

@@ -1,5 +1,20 @@
-//! Workloads: memory traces that the project makes itself.
+//! Workloads: programs with memory stories worth looking at, written once and run on a simulated device or a real one.
+//!
+//! ```text
+//! story (what happens) ─► job (tensors, frames, streams, clock) ─► shared::allocator ─► device
+//!                          └► snapshot ─► outcome (the report), a file, the page's sample
+//! ```
 
-pub mod caching_allocator;
+mod job;
+mod outcome;
+mod params;
 pub mod sample;
-pub mod snapshot_writer;
+mod sites;
+mod stories;
+mod story;
+mod transformer;
+
+pub use job::{ClockedSim, Device, PartUse, Stop, Watch};
+pub use outcome::{Cause, CauseKind, Fragmentation, Heading, Level, Outcome, Report, run, run_model};
+pub use params::{ChoiceError, Choices, Param, Values};
+pub use story::{Setup, Story};

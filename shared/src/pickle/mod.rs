@@ -6,7 +6,7 @@
 
 mod machine;
 mod memo;
-mod opcode;
+pub(crate) mod opcode;
 mod runs;
 mod text;
 

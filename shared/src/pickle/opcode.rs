@@ -1,7 +1,7 @@
 //! The opcodes of protocols 0 to 5: those that only make data, and the names of those that could run code.
 
 macro_rules! opcodes {
-    ($($name:ident = $code:literal),* $(,)?) => { $(pub(super) const $name: u8 = $code;)* };
+    ($($name:ident = $code:literal),* $(,)?) => { $(pub(crate) const $name: u8 = $code;)* };
 }
 
 opcodes! {

@@ -4,38 +4,52 @@
 //! block fits the next batch, and what is reserved climbs. Each evaluation leaves its scores on the device, in the
 //! middle of otherwise free segments. The end is an out-of-memory error by fragmentation.
 
-mod run;
 mod sites;
 mod training;
 
-use crate::workloads::snapshot_writer;
+pub(super) use training::{STEPS, train};
+
+use shared::export;
+use shared::trace::Snapshot;
+
+use super::story::Setup;
+
+/// What the device has left for tensors: 24 GiB less the driver's and the kernels' own.
+pub(super) const CAPACITY: u64 = (24 << 30) - (620 << 20);
+/// The die of the sample that the server shows.
+const SEED: u64 = 7;
 
 /// The bytes of the sample's snapshot file: the same ones each time.
 pub fn snapshot() -> Vec<u8> {
-    let run = training::train();
-    snapshot_writer::snapshot(&run.allocator, &run.stacks, &run.annotations)
+    let mut bytes = Vec::new();
+    export::pickle(&trace(), &mut |piece| bytes.extend_from_slice(piece));
+    bytes
+}
+
+fn trace() -> Snapshot {
+    let mut job = Setup { capacity: CAPACITY, seed: SEED, ..Setup::default() }.simulated();
+    // The failure is the end of the story, and in the trace.
+    let _ = train(&mut job, STEPS);
+    job.end().snapshot
 }
 
 #[cfg(test)]
 mod tests {
+    use shared::analysis::oom::{self, Cause, OutOfMemory};
+    use shared::replay::Replay;
+
     use super::*;
-    use crate::workloads::caching_allocator::BlockState;
 
     #[test]
     fn it_ends_by_fragmentation() {
-        let run = training::train();
-        let failed: Vec<_> = run.allocator.history().iter().filter(|entry| entry.action == "oom").collect();
-        let [failed] = failed[..] else { panic!("{} requests failed", failed.len()) };
-        let gaps: Vec<u64> = run
-            .allocator
-            .segments()
-            .filter(|(_, segment, _)| segment.pool == failed.pool && segment.stream == failed.stream)
-            .flat_map(|(_, _, blocks)| blocks)
-            .filter(|(_, block)| block.state == BlockState::Inactive)
-            .map(|(_, block)| block.size)
-            .collect();
-        let (largest, total) = (gaps.iter().max().copied().unwrap_or(0), gaps.iter().sum::<u64>());
-        assert!(largest < failed.size && failed.size < total, "{} of {total}, in gaps up to {largest}", failed.size);
+        let mut snapshot = trace();
+        let trace = snapshot.devices.remove(0);
+        let [(position, _)] = oom::positions(&trace)[..] else { panic!("one request fails") };
+        let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
+        let failed = OutOfMemory::at(&trace, &snapshot.tags, &replay, position).unwrap();
+        assert_eq!(failed.cause(), Cause::Fragmented, "{failed}");
+        assert!(failed.requested < failed.cached, "{failed}");
+        assert_eq!(replay.mismatches.total(), 0);
     }
 
     #[test]
@@ -45,7 +59,7 @@ mod tests {
 
     #[test]
     fn it_is_long_enough_to_be_interesting_and_short_enough_to_load_at_once() {
-        let entries = training::train().allocator.history().len();
+        let entries = trace().devices[0].events.len();
         assert!((60_000..150_000).contains(&entries), "{entries} entries");
         let bytes = snapshot().len();
         assert!((2 << 20..6 << 20).contains(&bytes), "{bytes} bytes");

@@ -1,8 +1,8 @@
 //! The training script of the sample run, as far as memory is concerned: what is made, how large, and when it goes.
 
-use super::run::{Run, Tensor};
-use super::sites::{self, Site};
-use crate::workloads::caching_allocator::OutOfMemory;
+use super::sites;
+use crate::workloads::job::{Device, Job, Site, Stop, Tensor};
+use shared::units::Stream;
 
 const LAYERS: usize = 8;
 const WIDTH: u64 = 2560;
@@ -16,7 +16,7 @@ const FLOAT: u64 = 4;
 const ACCUMULATE: usize = 4;
 /// Batches with one length, then batches with lengths as they come. The run does not live to see the last ones.
 const STEADY: usize = 28;
-const STEPS: usize = 200;
+pub(in crate::workloads) const STEPS: u64 = 200;
 const STEADY_LENGTH: u64 = 1024;
 /// Batches between evaluations.
 const EVALUATE_EVERY: usize = 8;
@@ -70,43 +70,40 @@ struct Saved {
 }
 
 /// Runs the script to its end, which is a failed request.
-pub(super) fn train() -> Run {
-    let mut run = Run::new();
-    // The failure is the end of the story, and in the trace.
-    let _ = script(&mut run);
-    run
-}
-
-fn script(run: &mut Run) -> Result<(), OutOfMemory> {
-    run.named("setup", set_up)?;
+pub(in crate::workloads) fn train<D: Device>(run: &mut Job<D>, steps: u64) -> Result<(), Stop> {
+    let copying = run.new_stream()?;
+    run.span("setup", set_up)?;
     let mut gradients: Vec<Tensor> = Vec::new();
     let mut has_momentum = false;
-    let mut batch = prefetch(run, STEADY_LENGTH)?;
-    for step in 0..STEPS {
+    let mut batch = prefetch(run, copying, STEADY_LENGTH)?;
+    for step in 0..steps as usize {
         let name = format!("step {step}");
-        batch = run.named(&name, |run| train_step(run, step, batch, &mut gradients))?;
+        batch = run.span(&name, |run| train_step(run, copying, step, batch, &mut gradients))?;
         if (step + 1) % ACCUMULATE == 0 {
-            run.named("optimizer", |run| update(run, &mut gradients, &mut has_momentum))?;
+            run.span("optimizer", |run| update(run, &mut gradients, &mut has_momentum))?;
         }
         if (step + 1) % EVALUATE_EVERY == 0 {
-            run.named("evaluate", evaluate)?;
+            run.span("evaluate", evaluate)?;
         }
     }
     Ok(())
 }
 
 /// Moves the parameters to the device and records the sampler's CUDA graph.
-fn set_up(run: &mut Run) -> Result<(), OutOfMemory> {
+fn set_up<D: Device>(run: &mut Job<D>) -> Result<(), Stop> {
     for bytes in parameters() {
-        let _parameter = run.tensor(bytes, sites::PARAMETER)?;
+        let _parameter = run.alloc(bytes, sites::PARAMETER)?;
         run.wait((bytes / 12_000) as i64);
     }
     run.wait(400_000);
-    for _ in 0..6 {
-        let warmup = run.in_graph(BATCH * 64 * WIDTH * FLOAT, sites::GRAPH_WARMUP)?;
-        let _static_output = run.in_graph(BATCH * 256 * WIDTH * HALF, sites::GRAPH_STATIC)?;
-        run.free(warmup, sites::DROPPED);
-    }
+    run.capture(|run| {
+        for _ in 0..6 {
+            let warmup = run.alloc(BATCH * 64 * WIDTH * FLOAT, sites::GRAPH_WARMUP)?;
+            let _static_output = run.alloc(BATCH * 256 * WIDTH * HALF, sites::GRAPH_STATIC)?;
+            run.free_at(warmup, sites::DROPPED);
+        }
+        Ok(())
+    })?;
     run.wait(900_000);
     Ok(())
 }
@@ -117,164 +114,171 @@ fn parameters() -> impl Iterator<Item = u64> {
 }
 
 /// Copies the next batch while the model is at work.
-fn prefetch(run: &mut Run, length: u64) -> Result<Batch, OutOfMemory> {
+fn prefetch<D: Device>(run: &mut Job<D>, copying: Stream, length: u64) -> Result<Batch, Stop> {
     let tokens = BATCH * length * 8;
     Ok(Batch {
         length,
         tensors: [
-            run.prefetched(tokens, sites::TOKENS)?,
-            run.prefetched(tokens, sites::TOKENS)?,
-            run.prefetched(BATCH * length * length * HALF, sites::MASK)?,
+            run.alloc_on(copying, tokens, sites::TOKENS)?,
+            run.alloc_on(copying, tokens, sites::TOKENS)?,
+            run.alloc_on(copying, BATCH * length * length * HALF, sites::MASK)?,
         ],
     })
 }
 
 /// One batch forward and backward; gives the next one.
-fn train_step(run: &mut Run, step: usize, batch: Batch, gradients: &mut Vec<Tensor>) -> Result<Batch, OutOfMemory> {
+fn train_step<D: Device>(
+    run: &mut Job<D>,
+    copying: Stream,
+    step: usize,
+    batch: Batch,
+    gradients: &mut Vec<Tensor>,
+) -> Result<Batch, Stop> {
     let next = if step + 1 < STEADY { STEADY_LENGTH } else { 512 + 8 * run.roll(113) };
-    let next = prefetch(run, next)?;
+    let next = prefetch(run, copying, next)?;
     let Batch { length, tensors } = batch;
-    let saved = run.named("forward", |run| forward(run, length));
+    let saved = run.span("forward", |run| forward(run, length));
     // Also when the forward pass failed: the batch goes with the function's frame.
     for tensor in tensors {
-        run.free_when_read(tensor, sites::DROPPED);
+        run.record_stream(tensor, run.main_stream())?;
+        run.free_at(tensor, sites::DROPPED);
     }
     let saved = saved?;
-    run.named("backward", |run| backward(run, length, saved, gradients))?;
+    run.span("backward", |run| run.in_engine(|run| backward(run, length, saved, gradients)))?;
     // The loss is printed: the program waits for the device.
     let printing = 3_000 + run.roll(2_000) as i64;
     run.wait(printing);
     Ok(next)
 }
 
-fn forward(run: &mut Run, length: u64) -> Result<Saved, OutOfMemory> {
+fn forward<D: Device>(run: &mut Job<D>, length: u64) -> Result<Saved, Stop> {
     let hidden = BATCH * length * WIDTH * HALF;
     let statistics = 2 * BATCH * length * FLOAT;
-    let tokens = run.tensor(hidden, sites::TOKEN_EMBEDDING)?;
-    let embedding = run.tensor(hidden, sites::POSITION_ADD)?;
-    run.free(tokens, sites::DROPPED);
+    let tokens = run.alloc(hidden, sites::TOKEN_EMBEDDING)?;
+    let embedding = run.alloc(hidden, sites::POSITION_ADD)?;
+    run.free_at(tokens, sites::DROPPED);
 
     let mut layers = Vec::with_capacity(LAYERS);
     for _ in 0..LAYERS {
-        let norm_1 = [run.tensor(hidden, sites::NORM_1)?, run.tensor(statistics, sites::NORM_1)?];
-        let qkv = run.tensor(3 * hidden, sites::QKV)?;
+        let norm_1 = [run.alloc(hidden, sites::NORM_1)?, run.alloc(statistics, sites::NORM_1)?];
+        let qkv = run.alloc(3 * hidden, sites::QKV)?;
         let attention =
-            [run.tensor(hidden, sites::ATTENTION)?, run.tensor(BATCH * HEADS * length * FLOAT, sites::ATTENTION)?];
-        let projection = run.tensor(hidden, sites::PROJECTION)?;
-        let residual_1 = run.tensor(hidden, sites::RESIDUAL_1)?;
-        run.free(projection, sites::DROPPED);
-        let norm_2 = [run.tensor(hidden, sites::NORM_2)?, run.tensor(statistics, sites::NORM_2)?];
-        let up = run.tensor(4 * hidden, sites::UP)?;
-        let activation = run.tensor(4 * hidden, sites::ACTIVATION)?;
-        let down = run.tensor(hidden, sites::DOWN)?;
-        let residual_2 = run.tensor(hidden, sites::RESIDUAL_2)?;
-        run.free(down, sites::DROPPED);
+            [run.alloc(hidden, sites::ATTENTION)?, run.alloc(BATCH * HEADS * length * FLOAT, sites::ATTENTION)?];
+        let projection = run.alloc(hidden, sites::PROJECTION)?;
+        let residual_1 = run.alloc(hidden, sites::RESIDUAL_1)?;
+        run.free_at(projection, sites::DROPPED);
+        let norm_2 = [run.alloc(hidden, sites::NORM_2)?, run.alloc(statistics, sites::NORM_2)?];
+        let up = run.alloc(4 * hidden, sites::UP)?;
+        let activation = run.alloc(4 * hidden, sites::ACTIVATION)?;
+        let down = run.alloc(hidden, sites::DOWN)?;
+        let residual_2 = run.alloc(hidden, sites::RESIDUAL_2)?;
+        run.free_at(down, sites::DROPPED);
         layers.push(SavedLayer { norm_1, qkv, attention, residual_1, norm_2, up, activation, residual_2 });
     }
 
-    let norm = run.tensor(hidden, sites::FINAL_NORM)?;
-    let logits = run.tensor(BATCH * length * VOCABULARY * HALF, sites::LOGITS)?;
-    let float = run.tensor(BATCH * length * VOCABULARY * FLOAT, sites::LOGITS_FLOAT)?;
-    let log_probabilities = run.tensor(BATCH * length * VOCABULARY * FLOAT, sites::LOG_PROBABILITIES)?;
-    run.free(float, sites::DROPPED);
-    let loss = run.tensor(FLOAT, sites::LOSS_VALUE)?;
+    let norm = run.alloc(hidden, sites::FINAL_NORM)?;
+    let logits = run.alloc(BATCH * length * VOCABULARY * HALF, sites::LOGITS)?;
+    let float = run.alloc(BATCH * length * VOCABULARY * FLOAT, sites::LOGITS_FLOAT)?;
+    let log_probabilities = run.alloc(BATCH * length * VOCABULARY * FLOAT, sites::LOG_PROBABILITIES)?;
+    run.free_at(float, sites::DROPPED);
+    let loss = run.alloc(FLOAT, sites::LOSS_VALUE)?;
     Ok(Saved { embedding, layers, norm, logits, log_probabilities, loss })
 }
 
-fn backward(run: &mut Run, length: u64, saved: Saved, gradients: &mut Vec<Tensor>) -> Result<(), OutOfMemory> {
+fn backward<D: Device>(run: &mut Job<D>, length: u64, saved: Saved, gradients: &mut Vec<Tensor>) -> Result<(), Stop> {
     let hidden = BATCH * length * WIDTH * HALF;
     // With gradients there already, the new ones are added to them and go.
     let first = gradients.is_empty();
-    let mut gradient = |run: &mut Run, bytes: u64, site: Site| -> Result<(), OutOfMemory> {
-        let made = run.tensor(bytes, site)?;
+    let mut gradient = |run: &mut Job<D>, bytes: u64, site: Site| -> Result<(), Stop> {
+        let made = run.alloc(bytes, site)?;
         if first {
             gradients.push(made);
         } else {
-            run.free(made, sites::RELEASED);
+            run.free(made);
         }
         Ok(())
     };
 
-    let float = run.tensor(BATCH * length * VOCABULARY * FLOAT, sites::LOSS_BACKWARD)?;
-    run.free(saved.log_probabilities, sites::RELEASED);
-    let half = run.tensor(BATCH * length * VOCABULARY * HALF, sites::CAST_BACKWARD)?;
-    run.free(float, sites::RELEASED);
-    run.free(saved.logits, sites::RELEASED);
-    let mut flowing = run.tensor(hidden, sites::INPUT_GRADIENT)?;
+    let float = run.alloc(BATCH * length * VOCABULARY * FLOAT, sites::LOSS_BACKWARD)?;
+    run.free(saved.log_probabilities);
+    let half = run.alloc(BATCH * length * VOCABULARY * HALF, sites::CAST_BACKWARD)?;
+    run.free(float);
+    run.free(saved.logits);
+    let mut flowing = run.alloc(hidden, sites::INPUT_GRADIENT)?;
     gradient(run, EMBEDDING, sites::WEIGHT_GRADIENT)?;
-    run.free(half, sites::RELEASED);
-    run.free(saved.norm, sites::RELEASED);
+    run.free(half);
+    run.free(saved.norm);
 
     for layer in saved.layers.into_iter().rev() {
         let [norm_1, qkv_matrix, out_matrix, norm_2, up_matrix, down_matrix] = [0, 2, 4, 6, 8, 10];
-        run.free(layer.residual_2, sites::RELEASED);
-        let wide = run.tensor(4 * hidden, sites::INPUT_GRADIENT)?;
+        run.free(layer.residual_2);
+        let wide = run.alloc(4 * hidden, sites::INPUT_GRADIENT)?;
         gradient(run, LAYER_PARAMETERS[down_matrix], sites::WEIGHT_GRADIENT)?;
         gradient(run, LAYER_PARAMETERS[down_matrix + 1], sites::BIAS_GRADIENT)?;
-        run.free(layer.activation, sites::RELEASED);
-        let gelu = run.tensor(4 * hidden, sites::GELU_BACKWARD)?;
-        run.free(wide, sites::RELEASED);
-        run.free(layer.up, sites::RELEASED);
-        let narrow = run.tensor(hidden, sites::INPUT_GRADIENT)?;
+        run.free(layer.activation);
+        let gelu = run.alloc(4 * hidden, sites::GELU_BACKWARD)?;
+        run.free(wide);
+        run.free(layer.up);
+        let narrow = run.alloc(hidden, sites::INPUT_GRADIENT)?;
         gradient(run, LAYER_PARAMETERS[up_matrix], sites::WEIGHT_GRADIENT)?;
         gradient(run, LAYER_PARAMETERS[up_matrix + 1], sites::BIAS_GRADIENT)?;
-        run.free(gelu, sites::RELEASED);
-        let below = run.tensor(hidden, sites::NORM_BACKWARD)?;
+        run.free(gelu);
+        let below = run.alloc(hidden, sites::NORM_BACKWARD)?;
         gradient(run, 2 * LAYER_PARAMETERS[norm_2], sites::NORM_BACKWARD)?;
         for tensor in layer.norm_2.into_iter().chain([narrow, flowing, layer.residual_1]) {
-            run.free(tensor, sites::RELEASED);
+            run.free(tensor);
         }
 
-        let attended = run.tensor(hidden, sites::INPUT_GRADIENT)?;
+        let attended = run.alloc(hidden, sites::INPUT_GRADIENT)?;
         gradient(run, LAYER_PARAMETERS[out_matrix], sites::WEIGHT_GRADIENT)?;
         gradient(run, LAYER_PARAMETERS[out_matrix + 1], sites::BIAS_GRADIENT)?;
-        let qkv = run.tensor(3 * hidden, sites::ATTENTION_BACKWARD)?;
+        let qkv = run.alloc(3 * hidden, sites::ATTENTION_BACKWARD)?;
         for tensor in layer.attention.into_iter().chain([attended, layer.qkv]) {
-            run.free(tensor, sites::RELEASED);
+            run.free(tensor);
         }
-        let narrow = run.tensor(hidden, sites::INPUT_GRADIENT)?;
+        let narrow = run.alloc(hidden, sites::INPUT_GRADIENT)?;
         gradient(run, LAYER_PARAMETERS[qkv_matrix], sites::WEIGHT_GRADIENT)?;
         gradient(run, LAYER_PARAMETERS[qkv_matrix + 1], sites::BIAS_GRADIENT)?;
-        run.free(qkv, sites::RELEASED);
-        flowing = run.tensor(hidden, sites::NORM_BACKWARD)?;
+        run.free(qkv);
+        flowing = run.alloc(hidden, sites::NORM_BACKWARD)?;
         gradient(run, 2 * LAYER_PARAMETERS[norm_1], sites::NORM_BACKWARD)?;
         for tensor in layer.norm_1.into_iter().chain([narrow, below]) {
-            run.free(tensor, sites::RELEASED);
+            run.free(tensor);
         }
     }
 
-    let dense = run.tensor(EMBEDDING, sites::EMBEDDING_BACKWARD)?;
-    run.free(flowing, sites::RELEASED);
-    run.free(saved.embedding, sites::RELEASED);
-    run.free(dense, sites::RELEASED);
-    run.free(saved.loss, sites::DROPPED);
+    let dense = run.alloc(EMBEDDING, sites::EMBEDDING_BACKWARD)?;
+    run.free(flowing);
+    run.free(saved.embedding);
+    run.free(dense);
+    run.free_at(saved.loss, sites::DROPPED);
     Ok(())
 }
 
 /// One step of AdamW: the first makes its state, each makes and drops a square root of it.
-fn update(run: &mut Run, gradients: &mut Vec<Tensor>, has_momentum: &mut bool) -> Result<(), OutOfMemory> {
-    let norms = run.tensor(4 * 512, sites::GRADIENT_NORM)?;
-    run.free(norms, sites::DROPPED);
+fn update<D: Device>(run: &mut Job<D>, gradients: &mut Vec<Tensor>, has_momentum: &mut bool) -> Result<(), Stop> {
+    let norms = run.alloc(4 * 512, sites::GRADIENT_NORM)?;
+    run.free_at(norms, sites::DROPPED);
     if !*has_momentum {
         for bytes in parameters() {
-            let _first = run.tensor(bytes, sites::MOMENTUM)?;
-            let _second = run.tensor(bytes, sites::MOMENTUM)?;
+            let _first = run.alloc(bytes, sites::MOMENTUM)?;
+            let _second = run.alloc(bytes, sites::MOMENTUM)?;
         }
         *has_momentum = true;
     }
     let mut roots = Vec::new();
     for bytes in parameters() {
-        roots.push(run.tensor(bytes, sites::DENOMINATOR)?);
+        roots.push(run.alloc(bytes, sites::DENOMINATOR)?);
     }
     run.wait(31_000);
     for tensor in roots.into_iter().chain(gradients.drain(..)) {
-        run.free(tensor, sites::DROPPED);
+        run.free_at(tensor, sites::DROPPED);
     }
     Ok(())
 }
 
 /// Generates text with a growing key and value cache, and keeps the scores of each piece on the device.
-fn evaluate(run: &mut Run) -> Result<(), OutOfMemory> {
+fn evaluate<D: Device>(run: &mut Job<D>) -> Result<(), Stop> {
     let mut length = 160 + 8 * run.roll(40);
     let mut cache: Vec<Tensor> = Vec::new();
     for _ in 0..GENERATED_PIECES {
@@ -283,24 +287,24 @@ fn evaluate(run: &mut Run) -> Result<(), OutOfMemory> {
         let mut old = cache.into_iter();
         for _ in 0..LAYERS {
             for _ in 0..2 {
-                longer.push(run.tensor(BATCH * length * WIDTH * HALF, sites::CACHE)?);
+                longer.push(run.alloc(BATCH * length * WIDTH * HALF, sites::CACHE)?);
                 if let Some(tensor) = old.next() {
-                    run.free(tensor, sites::DROPPED);
+                    run.free_at(tensor, sites::DROPPED);
                 }
             }
-            let hidden = run.tensor(BATCH * length * 4 * WIDTH * HALF, sites::EVALUATION_HIDDEN)?;
-            run.free(hidden, sites::DROPPED);
+            let hidden = run.alloc(BATCH * length * 4 * WIDTH * HALF, sites::EVALUATION_HIDDEN)?;
+            run.free_at(hidden, sites::DROPPED);
         }
         cache = longer;
-        let logits = run.tensor(BATCH * 32 * VOCABULARY * HALF, sites::EVALUATION_LOGITS)?;
+        let logits = run.alloc(BATCH * 32 * VOCABULARY * HALF, sites::EVALUATION_LOGITS)?;
         // `scores.append(logits.float())`: the line that costs the run its memory.
-        let _kept = run.tensor(BATCH * 32 * VOCABULARY * FLOAT, sites::KEPT_SCORES)?;
-        run.free(logits, sites::DROPPED);
+        let _kept = run.alloc(BATCH * 32 * VOCABULARY * FLOAT, sites::KEPT_SCORES)?;
+        run.free_at(logits, sites::DROPPED);
         run.wait(24_000);
         length += 24 + 8 * run.roll(9);
     }
     for tensor in cache {
-        run.free(tensor, sites::DROPPED);
+        run.free_at(tensor, sites::DROPPED);
     }
     Ok(())
 }

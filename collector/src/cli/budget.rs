@@ -1,0 +1,317 @@
+//! `vramscope budget`: what a transformer needs of memory, by formula, and beside it by simulation.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use shared::budget::{Attention, Checkpointing, Model, Optimizer, Part, Plan, Precision};
+use shared::units::{Bytes, Count};
+
+use super::{refuse, setting};
+use crate::workloads::{ClockedSim, Outcome, Setup, run_model};
+
+/// Memory of the simulated device when nothing is said: more than any has, so that nothing stands in the way.
+const AMPLE: u64 = 1 << 40;
+/// Steps that are simulated: the optimizer's state is there from the second on.
+const STEPS: u64 = 2;
+
+/// Number formats, as they are typed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PrecisionName {
+    /// 16 bits with a 32-bit master copy and optimizer state
+    Mixed,
+    /// 32 bits
+    Fp32,
+    /// 16 bits throughout
+    Bf16,
+}
+
+/// Optimizers, as they are typed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OptimizerName {
+    /// Adam or AdamW
+    #[value(alias = "adamw")]
+    Adam,
+    /// SGD with momentum
+    Momentum,
+    /// Plain SGD
+    Sgd,
+    /// Nothing is trained
+    #[value(alias = "inference")]
+    None,
+}
+
+/// Kinds of attention, as they are typed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AttentionName {
+    /// In tiles
+    Flash,
+    /// With the matrix of all scores
+    Plain,
+}
+
+/// What `budget` is told.
+#[derive(Args, Debug)]
+pub(super) struct Budget {
+    /// Weights, such as 7e9; by default those of the shape
+    #[arg(long, value_name = "N")]
+    params: Option<f64>,
+    /// Layers
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    layers: u64,
+    /// Width of the residual stream
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    hidden: u64,
+    /// Attention heads
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    heads: u64,
+    /// Heads of keys and values; by default as many as heads
+    #[arg(long, value_name = "N")]
+    kv_heads: Option<u64>,
+    /// Width within the MLP; by default four times hidden
+    #[arg(long, value_name = "N")]
+    ffn: Option<u64>,
+    /// Tokens of a sequence
+    #[arg(long, value_name = "N", default_value_t = 2048)]
+    seq: u64,
+    /// Sequences of a batch
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    batch: u64,
+    /// Tokens known
+    #[arg(long, value_name = "N", default_value_t = 32_000)]
+    vocab: u64,
+    /// Number formats
+    #[arg(long, value_enum, default_value_t = PrecisionName::Mixed)]
+    precision: PrecisionName,
+    /// What changes the weights
+    #[arg(long, value_enum, default_value_t = OptimizerName::Adam)]
+    optimizer: OptimizerName,
+    /// How attention is computed
+    #[arg(long, value_enum, default_value_t = AttentionName::Flash)]
+    attention: AttentionName,
+    /// Activations kept: none (all are), full (each layer's input), every-4 (each fourth one's)
+    #[arg(long, value_name = "none|full|every-K", default_value = "none")]
+    checkpoint: String,
+    /// Masks of dropped numbers are kept
+    #[arg(long)]
+    dropout: bool,
+    /// Tokens whose keys and values are cached, over all sequences
+    #[arg(long, value_name = "TOKENS", default_value_t = 0)]
+    kv: u64,
+    /// Run the same model on a simulated device, and compare
+    #[arg(long)]
+    simulate: bool,
+    /// Memory of the simulated device, such as 80GiB; by default 1TiB
+    #[arg(long, value_name = "SIZE", requires = "simulate")]
+    capacity: Option<String>,
+    /// The allocator's settings, as in PYTORCH_CUDA_ALLOC_CONF
+    #[arg(long, value_name = "SETTINGS", default_value = "", requires = "simulate")]
+    conf: String,
+    /// Print JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is printed.
+#[derive(Serialize)]
+struct Printed {
+    plan: Plan,
+    simulation: Option<Simulation>,
+}
+
+/// What the simulation came to.
+#[derive(Serialize)]
+struct Simulation {
+    /// Weights of the model that was run: those of the shape.
+    params: u64,
+    /// Each part's most, in requested bytes, and what that is of the plan.
+    parts: Vec<Compared>,
+    /// In use at most, as requested.
+    peak_requested: u64,
+    /// The same with rounding.
+    peak_allocated: u64,
+    /// Taken from the device at most.
+    peak_reserved: u64,
+    /// What the most in use, as requested, is of the plan's peak.
+    ratio: f64,
+    /// The error that ended it.
+    error: Option<String>,
+}
+
+/// A part beside its plan.
+#[derive(Serialize)]
+struct Compared {
+    part: Part,
+    planned_bytes: u64,
+    simulated_bytes: u64,
+    /// Simulated over planned; none where nothing was planned.
+    ratio: Option<f64>,
+}
+
+impl Budget {
+    /// Prints the plan.
+    pub(super) fn run(self) -> ExitCode {
+        match self.plan() {
+            Ok(printed) => {
+                let text = match self.json {
+                    true => serde_json::to_string_pretty(&printed).unwrap_or_default() + "\n",
+                    false => text(&printed),
+                };
+                let mut out = io::stdout().lock();
+                // A reader who has seen enough is no error.
+                let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+                ExitCode::SUCCESS
+            }
+            Err(sentence) => refuse(&sentence),
+        }
+    }
+
+    fn plan(&self) -> Result<Printed, String> {
+        let model = self.model()?;
+        let plan = Plan::new(&model);
+        let simulation = if self.simulate { Some(self.simulate(&model, &plan)?) } else { None };
+        Ok(Printed { plan, simulation })
+    }
+
+    fn model(&self) -> Result<Model, String> {
+        let params = match self.params {
+            None => None,
+            Some(params) if params.is_finite() && params >= 1.0 => Some(params as u64),
+            Some(params) => return Err(format!("--params {params} is no number of weights. Write it as 7e9.")),
+        };
+        let checkpointing = match (self.checkpoint.as_str(), self.checkpoint.strip_prefix("every-").map(str::parse)) {
+            ("none", _) => Checkpointing::None,
+            ("full", _) => Checkpointing::Every(1),
+            (_, Some(Ok(every))) => Checkpointing::Every(every),
+            (given, _) => return Err(format!("--checkpoint {given:?} is not known. Write none, full or every-4.")),
+        };
+        let model = Model {
+            layers: self.layers,
+            hidden: self.hidden,
+            heads: self.heads,
+            kv_heads: self.kv_heads.unwrap_or(self.heads),
+            ffn: self.ffn.unwrap_or(self.hidden.saturating_mul(4)),
+            vocab: self.vocab,
+            seq: self.seq,
+            batch: self.batch,
+            params,
+            precision: match self.precision {
+                PrecisionName::Mixed => Precision::Mixed,
+                PrecisionName::Fp32 => Precision::Fp32,
+                PrecisionName::Bf16 => Precision::Bf16,
+            },
+            optimizer: match self.optimizer {
+                OptimizerName::Adam => Optimizer::Adam,
+                OptimizerName::Momentum => Optimizer::Momentum,
+                OptimizerName::Sgd => Optimizer::Sgd,
+                OptimizerName::None => Optimizer::Inference,
+            },
+            attention: match self.attention {
+                AttentionName::Flash => Attention::Flash,
+                AttentionName::Plain => Attention::Plain,
+            },
+            checkpointing,
+            dropout: self.dropout,
+            kv_tokens: self.kv,
+        };
+        model.check().map_err(|error| format!("This makes no model: {error}."))?;
+        Ok(model)
+    }
+
+    fn simulate(&self, model: &Model, plan: &Plan) -> Result<Simulation, String> {
+        if model.optimizer == Optimizer::Inference {
+            return Err("A simulation trains the model: leave out --optimizer none. For inference there is \
+                        vramscope run kv-serving."
+                .to_owned());
+        }
+        let capacity = match &self.capacity {
+            Some(text) => setting::capacity(text)?,
+            None => AMPLE,
+        };
+        let (profile, config) = setting::allocator("2.11", &self.conf)?;
+        let setup = Setup { capacity, profile, config, ..Setup::default() };
+        let outcome = run_model(model, STEPS, &setup, ClockedSim::new(capacity));
+        Ok(Simulation::new(model, plan, &outcome))
+    }
+}
+
+impl Simulation {
+    fn new(model: &Model, plan: &Plan, outcome: &Outcome) -> Self {
+        let compared = |part: Part| {
+            let (planned_bytes, simulated_bytes) = (plan.bytes(part), outcome.part(part));
+            let ratio = (planned_bytes > 0).then(|| simulated_bytes as f64 / planned_bytes as f64);
+            Compared { part, planned_bytes, simulated_bytes, ratio }
+        };
+        // What is planned besides, and not trained with.
+        let is_there = |compared: &Compared| {
+            compared.part != Part::KvCache && (compared.planned_bytes > 0 || compared.simulated_bytes > 0)
+        };
+        let peak = |stat: shared::allocator::StatArray| stat.all.peak.max(0) as u64;
+        let peak_requested = peak(outcome.stats.requested_bytes);
+        let planned = plan.peak_bytes.saturating_sub(plan.bytes(Part::KvCache)).max(1);
+        Self {
+            params: model.shape_params(),
+            parts: Part::ALL.into_iter().map(compared).filter(is_there).collect(),
+            peak_requested,
+            peak_allocated: peak(outcome.stats.allocated_bytes),
+            peak_reserved: peak(outcome.stats.reserved_bytes),
+            ratio: peak_requested as f64 / planned as f64,
+            error: outcome.stop.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+/// The plan as a person reads it.
+fn text(printed: &Printed) -> String {
+    let mut out = String::new();
+    let Printed { plan, simulation } = printed;
+    // Writing to a string can't fail.
+    let _ = plan_text(&mut out, plan);
+    if let Some(simulation) = simulation {
+        let _ = simulation_text(&mut out, plan, simulation);
+    }
+    out
+}
+
+fn plan_text(out: &mut String, plan: &Plan) -> std::fmt::Result {
+    writeln!(out, "P = {} weights\n", Count(plan.params))?;
+    let width = plan.parts.iter().map(|part| part.formula.chars().count()).max().unwrap_or(0);
+    for part in &plan.parts {
+        let (name, bytes) = (part.part.name(), Bytes(part.bytes));
+        writeln!(out, "  {name:<16} {bytes:>10}  = {:<width$}  [{}]", part.formula, part.source)?;
+    }
+    writeln!(out, "\nat the fullest moments of a step, without working memory:")?;
+    for moment in &plan.moments {
+        let mark = if moment.bytes == plan.peak_bytes { "  <- peak" } else { "" };
+        writeln!(out, "  {:<27} {:>10}{mark}", moment.name, Bytes(moment.bytes))?;
+    }
+    Ok(())
+}
+
+fn simulation_text(out: &mut String, plan: &Plan, simulation: &Simulation) -> std::fmt::Result {
+    writeln!(out, "\nbeside {STEPS} simulated steps:     plan  simulation   ratio")?;
+    for part in &simulation.parts {
+        let planned = if part.planned_bytes > 0 { Bytes(part.planned_bytes).to_string() } else { "-".to_owned() };
+        let ratio = part.ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
+        writeln!(out, "  {:<24} {planned:>10} {:>11} {ratio:>7}", part.part.name(), Bytes(part.simulated_bytes))?;
+    }
+    let peak = Bytes(plan.peak_bytes.saturating_sub(plan.bytes(Part::KvCache)));
+    let requested = Bytes(simulation.peak_requested);
+    writeln!(out, "  {:<24} {peak:>10} {requested:>11} {:>7.3}", "peak in use", simulation.ratio)?;
+    writeln!(out, "  {:<24} {:>10} {:>11}", "with rounding", "", Bytes(simulation.peak_allocated))?;
+    writeln!(out, "  {:<24} {:>10} {:>11}", "reserved", "", Bytes(simulation.peak_reserved))?;
+    if simulation.params != plan.params {
+        writeln!(
+            out,
+            "The simulated model has the {} weights of its shape, not the {} of --params.",
+            Count(simulation.params),
+            Count(plan.params)
+        )?;
+    }
+    if let Some(error) = &simulation.error {
+        writeln!(out, "The simulation stopped: {error}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! What `run` and `budget` are both told: a device, its memory, the allocator's release and settings.
+
+use clap::ValueEnum;
+use shared::allocator::{AllocatorConfig, Profile, parse};
+
+/// The most memory that a simulated device can have: it has that many addresses.
+const MOST_CAPACITY: u64 = 1 << 40;
+
+/// Where memory comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Driver {
+    /// A simulated device
+    Sim,
+    /// A CUDA device
+    Cuda,
+}
+
+impl std::fmt::Display for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Sim => "sim",
+            Self::Cuda => "cuda",
+        })
+    }
+}
+
+/// A number of bytes as a person writes it: `80GiB`, `1.5 GiB`, `512MiB`; also `GB` (10^9) and plain bytes.
+pub(super) fn capacity(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 11] = [
+        ("TiB", 1 << 40),
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+        ("TB", 1_000_000_000_000),
+        ("GB", 1_000_000_000),
+        ("MB", 1_000_000),
+        ("KB", 1_000),
+        ("G", 1 << 30),
+        ("M", 1 << 20),
+        ("B", 1),
+    ];
+    let wrong = || format!("{text:?} is no amount of memory. Write it as 80GiB or 512MiB, up to 1TiB.");
+    let trimmed = text.trim();
+    let (number, unit) = UNITS
+        .iter()
+        .find_map(|(name, unit)| trimmed.strip_suffix(name).map(|number| (number.trim(), *unit)))
+        .unwrap_or((trimmed, 1));
+    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return Err(wrong());
+    }
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    // Digits alone, so the product is neither negative nor no number.
+    let bytes = (number * unit as f64) as u64;
+    if (1..=MOST_CAPACITY).contains(&bytes) { Ok(bytes) } else { Err(wrong()) }
+}
+
+/// The release and the settings of the allocator.
+pub(super) fn allocator(torch: &str, conf: &str) -> Result<(&'static Profile, AllocatorConfig), String> {
+    let Some(profile) = Profile::of(torch) else {
+        let known: Vec<&str> = Profile::ALL.iter().map(|profile| profile.torch).collect();
+        return Err(format!(
+            "--torch {torch:?} is no release that is known. Known are {}, and later ones.",
+            known.join(", ")
+        ));
+    };
+    let mut config = AllocatorConfig::default();
+    if !conf.is_empty() {
+        parse(conf, profile, &mut config).map_err(|error| format!("--conf {conf:?}: {error}"))?;
+    }
+    Ok((profile, config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_of_memory() {
+        let cases = [
+            ("80GiB", Some(80 << 30)),
+            ("1.5 GiB", Some(3 << 29)),
+            ("24G", Some(24 << 30)),
+            ("512 MiB", Some(512 << 20)),
+            ("80GB", Some(80_000_000_000)),
+            ("2097152", Some(2 << 20)),
+            ("1TiB", Some(1 << 40)),
+            ("2TiB", None),
+            ("0", None),
+            ("-1GiB", None),
+            ("1e3GiB", None),
+            ("GiB", None),
+            ("inf", None),
+            ("..GiB", None),
+            ("99999999999999999999999999GiB", None),
+            ("", None),
+            ("much", None),
+        ];
+        for (text, want) in cases {
+            assert_eq!(capacity(text).ok(), want, "{text}");
+        }
+    }
+}

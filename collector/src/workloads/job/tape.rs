@@ -1,0 +1,59 @@
+//! What the allocator tells, as columns with times.
+
+use shared::allocator::{TraceEntry, TraceSink};
+use shared::frames::{StrId, Symbols};
+use shared::limits;
+use shared::trace::{Event, Events, Tag, TagId, Tags};
+use shared::units::{Address, PoolId, Stream};
+
+/// The entries so far.
+#[derive(Debug)]
+pub(in crate::workloads) struct Tape {
+    /// The time that entries get.
+    pub(super) now_us: i64,
+    pub(super) events: Events,
+    tags: Tags,
+    /// What PyTorch writes where nothing is compiled.
+    compile_context: StrId,
+    /// The tag of the last entry: neighbours mostly share it.
+    last: Option<(Stream, PoolId, TagId)>,
+}
+
+impl Tape {
+    pub(super) fn new(symbols: &mut Symbols, now_us: i64) -> Self {
+        let compile_context = symbols.intern(b"N/A");
+        Self { now_us, events: Events::default(), tags: Tags::default(), compile_context, last: None }
+    }
+
+    /// Whether no more may be recorded.
+    pub(super) fn is_full(&self) -> bool {
+        self.events.len() >= limits::RUN_EVENTS
+    }
+
+    /// The entries and their tags.
+    pub(super) fn take(&mut self) -> (Events, Tags) {
+        self.last = None;
+        (std::mem::take(&mut self.events), std::mem::take(&mut self.tags))
+    }
+
+    fn tag(&mut self, stream: Stream, pool: PoolId) -> TagId {
+        match self.last {
+            Some((last_stream, last_pool, tag)) if (last_stream, last_pool) == (stream, pool) => tag,
+            _ => {
+                let compile_context = self.compile_context;
+                let tag = Tag { stream, pool: Some(pool), compile_context, ..Tag::default() };
+                let tag = self.tags.intern(tag);
+                self.last = Some((stream, pool, tag));
+                tag
+            }
+        }
+    }
+}
+
+impl TraceSink for Tape {
+    fn record(&mut self, entry: TraceEntry) {
+        let TraceEntry { action, address, size, stream, pool, stack } = entry;
+        let tag = self.tag(stream, pool);
+        self.events.push(Event { action, address: Address(address), size, time_us: self.now_us, tag, stack });
+    }
+}

@@ -1,0 +1,79 @@
+//! What a run came to: the trace, and the report that a person wants after it.
+
+mod cause;
+mod growth;
+mod report;
+mod text;
+
+pub use cause::{Cause, CauseKind};
+pub use report::{Fragmentation, Heading, Level, Report};
+
+use shared::allocator::Stats;
+use shared::budget::{Model, Part};
+use shared::trace::Snapshot;
+
+use super::job::{Device, Ended, Job, PartUse, Stop, Watch};
+use super::params::Choices;
+use super::stories;
+use super::story::{Setup, Story};
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Everything that happened, with what was held at the end.
+    pub snapshot: Snapshot,
+    /// The allocator's counters.
+    pub stats: Stats,
+    /// All of `torch.cuda.memory_stats()`.
+    pub memory_stats: Vec<(String, i64)>,
+    /// What each part of the program held.
+    pub parts: Vec<PartUse>,
+    /// How long the program ran, in microseconds of its own clock.
+    pub elapsed_us: i64,
+    /// Why it ended before its end, if it did.
+    pub stop: Option<Stop>,
+    /// What the story has to say beside the trace.
+    pub notes: Vec<String>,
+}
+
+impl Outcome {
+    /// What a part held at most, in requested bytes.
+    pub fn part(&self, part: Part) -> u64 {
+        self.parts.iter().find(|used| used.part == part).map_or(0, |used| used.peak_bytes)
+    }
+}
+
+/// Runs a story on a device.
+pub fn run<D: Device>(
+    story: &Story,
+    choices: &Choices,
+    steps: u64,
+    setup: &Setup,
+    device: D,
+    watch: Option<Watch>,
+) -> Outcome {
+    let mut job = setup.on(device).watched(watch);
+    let mut notes = Vec::new();
+    let stop = story.tell(&mut job, choices, steps, &mut notes).err();
+    finish(job, stop, notes)
+}
+
+/// Trains a model for some steps on a device.
+pub fn run_model<D: Device>(model: &Model, steps: u64, setup: &Setup, device: D) -> Outcome {
+    let mut job = setup.on(device);
+    let stop = stories::transformer::train(&mut job, model, steps).err();
+    finish(job, stop, Vec::new())
+}
+
+fn finish<D: Device>(job: Job<D>, stop: Option<Stop>, notes: Vec<String>) -> Outcome {
+    let Ended { allocator, snapshot, parts, elapsed_us } = job.end();
+    Outcome {
+        stats: allocator.stats(),
+        memory_stats: allocator.memory_stats(),
+        snapshot,
+        parts,
+        elapsed_us,
+        stop,
+        notes,
+    }
+}

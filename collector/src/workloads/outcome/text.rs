@@ -1,0 +1,57 @@
+//! The report as a person reads it in a terminal.
+
+use std::fmt;
+
+use shared::units::{Bytes, Count, Micros};
+
+use super::cause::counted;
+use super::report::{Level, Report};
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let choices: String = self.choices.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+        writeln!(f, "{}{choices}", self.name)?;
+        write!(f, "  on {} of {}, as torch {}", self.driver, Bytes(self.capacity_bytes), self.torch)?;
+        if !self.conf.is_empty() {
+            write!(f, " with {}", self.conf)?;
+        }
+        writeln!(f, ", seed {}: {}, {}", self.seed, counted(self.events, "event"), Micros(self.elapsed_us))?;
+        for note in &self.notes {
+            writeln!(f, "  {note}")?;
+        }
+        if let Some(error) = &self.error {
+            writeln!(f, "  Stopped: {error}")?;
+        }
+        writeln!(f)?;
+        writeln!(f, "                   at the end     at most")?;
+        for (name, level) in [
+            ("allocated", self.allocated),
+            ("active", self.active),
+            ("requested", self.requested),
+            ("reserved", self.reserved),
+            ("inactive splits", self.inactive_split),
+        ] {
+            let Level { now, peak } = level;
+            writeln!(f, "  {name:<15} {:>12} {:>11}", Bytes(now), Bytes(peak))?;
+        }
+        let [retries, ooms, taken, given] =
+            [self.num_alloc_retries, self.num_ooms, self.num_device_alloc, self.num_device_free]
+                .map(|count| Count(count.max(0) as u64));
+        writeln!(f, "  retries {retries}, out of memory {ooms}; {taken} calls took memory, {given} gave it back")?;
+        let torn = self.fragmentation;
+        let when = if self.num_ooms > 0 { "when a request failed" } else { "at the end" };
+        writeln!(
+            f,
+            "  fragmentation {when}: {} cached in {}, the largest {} ({:.0} % lie outside it)",
+            Bytes(torn.cached_bytes),
+            counted(torn.gaps.into(), "gap"),
+            Bytes(torn.largest_gap),
+            torn.share * 100.0
+        )?;
+        writeln!(f, "\n  Likely cause: {}", self.cause.message)?;
+        for finding in self.findings() {
+            writeln!(f, "  ! {}", finding.message)?;
+        }
+        self.trace.devices.iter().try_for_each(|device| write!(f, "\n{device}"))
+    }
+}

@@ -1,0 +1,245 @@
+//! A GPT as a program: its weights on the device, a forward pass, a backward pass, the optimizer's step.
+//!
+//! Every tensor that a step makes has the size that the [`Model`] gives it, and goes when PyTorch would let it go.
+
+mod layer;
+mod loss;
+
+use shared::budget::{Checkpointing, Model, Optimizer, Part};
+
+use self::layer::{Saved, backward_layer, forward_layer};
+use self::loss::Loss;
+use super::job::{Device, Job, Site, Stop, Tensor, at};
+use super::sites;
+
+/// A model on a device.
+#[derive(Debug)]
+pub(super) struct Net {
+    pub(super) model: Model,
+    weights: Vec<Tensor>,
+    masters: Vec<Tensor>,
+    /// The optimizer's numbers, once it has made a step.
+    states: Vec<Tensor>,
+    gradients: Vec<Tensor>,
+}
+
+/// What the forward pass keeps.
+pub(super) struct Kept {
+    /// The inputs of segments, or of the first layer alone; the last is the output of all layers.
+    streams: Vec<Tensor>,
+    masks: Vec<Tensor>,
+    layers: Vec<Saved>,
+    norm: Tensor,
+    loss: Loss,
+}
+
+impl Net {
+    /// Moves a model's weights to the device.
+    pub(super) fn load<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Self, Stop> {
+        let mut net =
+            Self { model: *model, weights: Vec::new(), masters: Vec::new(), states: Vec::new(), gradients: Vec::new() };
+        job.call(at("build", "train.py", 58), |job| {
+            let (element, master) = (model.precision.element(), model.precision.master());
+            job.part(Part::Weights, |job| net.each_weight(job, element, sites::PARAMETER_OP, |net| &mut net.weights))?;
+            if master > 0 && model.optimizer != Optimizer::Inference {
+                job.part(Part::MasterWeights, |job| {
+                    net.each_weight(job, master, sites::CLONE_OP, |net| &mut net.masters)
+                })?;
+            }
+            Ok(net)
+        })
+    }
+
+    /// Makes one tensor for each weight.
+    fn each_weight<D: Device>(
+        &mut self,
+        job: &mut Job<D>,
+        bytes: u64,
+        site: Site,
+        list: impl Fn(&mut Self) -> &mut Vec<Tensor>,
+    ) -> Result<(), Stop> {
+        let model = self.model;
+        for numbers in tensors(&model) {
+            let made = job.alloc(numbers * bytes, site)?;
+            list(self).push(made);
+        }
+        Ok(())
+    }
+
+    /// The weights with what belongs to them: what a checkpoint holds.
+    pub(super) fn state(&self) -> impl Iterator<Item = u64> + '_ {
+        let bytes = [
+            (self.weights.len(), self.model.precision.element()),
+            (self.masters.len(), self.model.precision.master()),
+            (self.states.len(), self.model.precision.state()),
+        ];
+        let numbers: Vec<u64> = tensors(&self.model).collect();
+        bytes.into_iter().flat_map(move |(count, bytes)| {
+            let numbers = numbers.clone();
+            (0..count).filter_map(move |i| numbers.get(i % numbers.len().max(1)).map(|n| n * bytes))
+        })
+    }
+
+    /// One batch forward and backward. The caller holds the logits until it is over.
+    pub(super) fn train_step<D: Device>(&mut self, job: &mut Job<D>) -> Result<(), Stop> {
+        job.call(at("train_step", "train.py", 96), |job| {
+            let kept = job.span("forward", |job| job.call(at("forward", "model.py", 203), |job| self.forward(job)))?;
+            let logits = kept.loss.logits;
+            job.span("backward", |job| job.in_engine(|job| self.backward(job, kept)))?;
+            job.free(logits);
+            // The loss is printed: the program waits for the device.
+            let printing = 3_000 + job.roll(2_000) as i64;
+            job.wait(printing);
+            Ok(())
+        })
+    }
+
+    fn forward<D: Device>(&self, job: &mut Job<D>) -> Result<Kept, Stop> {
+        let model = &self.model;
+        let stream = stream_bytes(model);
+        let (segment, saves) = match model.checkpointing {
+            Checkpointing::None => (model.layers, true),
+            Checkpointing::Every(layers) => (layers.max(1), false),
+        };
+        job.part(Part::Activations, |job| {
+            let mut kept = (Vec::new(), Vec::new(), Vec::new());
+            let (streams, masks, layers) = (&mut kept.0, &mut kept.1, &mut kept.2);
+            streams.push(job.call(at("forward", "model.py", 188), |job| job.alloc(stream, sites::EMBEDDING_OP))?);
+            if model.dropout {
+                masks.push(job.call(at("forward", "model.py", 189), |job| job.alloc(stream / 2, sites::DROPOUT_OP))?);
+            }
+            for number in 0..model.layers {
+                let saved = job.call(at("forward", "model.py", 192), |job| forward_layer(job, model))?;
+                if saves {
+                    layers.push(saved);
+                } else {
+                    // What is within a segment goes, and so does the stream between its layers.
+                    let out = saved.drop_all_but_output(job);
+                    if number % segment > 0
+                        && let Some(between) = streams.pop()
+                    {
+                        job.free(between);
+                    }
+                    streams.push(out);
+                }
+            }
+            let norm = job.call(at("forward", "model.py", 194), |job| job.alloc(stream, sites::LAYER_NORM_OP))?;
+            let loss = Loss::forward(job, model)?;
+            let (streams, masks, layers) = kept;
+            Ok(Kept { streams, masks, layers, norm, loss })
+        })
+    }
+
+    fn backward<D: Device>(&mut self, job: &mut Job<D>, kept: Kept) -> Result<(), Stop> {
+        let model = self.model;
+        let Kept { mut streams, masks, mut layers, norm, loss } = kept;
+        let mut flowing = loss.backward(job, &model, &mut self.gradients)?;
+        job.free(norm);
+        flowing = self.norm_backward(job, flowing)?;
+        match model.checkpointing {
+            Checkpointing::None => {
+                while let Some(saved) = layers.pop() {
+                    flowing = backward_layer(job, &model, saved, flowing, &mut self.gradients)?;
+                }
+            }
+            Checkpointing::Every(every) => {
+                if let Some(output) = streams.pop() {
+                    job.free(output);
+                }
+                let every = every.max(1);
+                let whole = model.layers / every;
+                let rest = model.layers % every;
+                for length in std::iter::once(rest).filter(|rest| *rest > 0).chain((0..whole).map(|_| every)) {
+                    let again = self.recompute(job, length)?;
+                    for saved in again.into_iter().rev() {
+                        flowing = backward_layer(job, &model, saved, flowing, &mut self.gradients)?;
+                    }
+                    if let Some(input) = streams.pop() {
+                        job.free(input);
+                    }
+                }
+            }
+        }
+        let dense = job.part(Part::Working, |job| {
+            job.alloc(model.vocab * model.hidden * model.precision.element(), sites::EMBEDDING_BACKWARD)
+        })?;
+        job.free(flowing);
+        job.free_all(streams.into_iter().chain(masks));
+        // Added to the gradient that the output layer has made: the two are one matrix.
+        job.free(dense);
+        Ok(())
+    }
+
+    /// Computes the activations of a segment again.
+    fn recompute<D: Device>(&self, job: &mut Job<D>, layers: u64) -> Result<Vec<Saved>, Stop> {
+        let [checkpoint, function] = sites::RECOMPUTE else { return Ok(Vec::new()) };
+        job.call(*function, |job| {
+            job.call(*checkpoint, |job| {
+                job.part(Part::Activations, |job| {
+                    let again = (0..layers)
+                        .map(|_| job.call(at("forward", "model.py", 192), |job| forward_layer(job, &self.model)));
+                    again.collect()
+                })
+            })
+        })
+    }
+
+    fn norm_backward<D: Device>(&mut self, job: &mut Job<D>, flowing: Tensor) -> Result<Tensor, Stop> {
+        let model = &self.model;
+        let below = job.alloc(stream_bytes(model), sites::NORM_BACKWARD)?;
+        let bytes = 2 * model.hidden * model.precision.element();
+        self.gradients.push(job.part(Part::Gradients, |job| job.alloc(bytes, sites::NORM_BACKWARD))?);
+        job.free(flowing);
+        Ok(below)
+    }
+
+    /// The optimizer's step: the first makes its state. Gradients are dropped after it, as `zero_grad()` does.
+    pub(super) fn update<D: Device>(&mut self, job: &mut Job<D>) -> Result<(), Stop> {
+        job.span("optimizer", |job| job.call(at("train", "train.py", 121), |job| self.change_weights(job)))
+    }
+
+    fn change_weights<D: Device>(&mut self, job: &mut Job<D>) -> Result<(), Stop> {
+        let (model, state) = (self.model, self.model.precision.state());
+        if self.states.is_empty() {
+            let site = if model.optimizer == Optimizer::Adam { sites::MOMENTUM_OP } else { sites::SGD_STATE_OP };
+            for _ in 0..model.optimizer.states() {
+                job.part(Part::OptimizerState, |job| self.each_weight(job, state, site, |net| &mut net.states))?;
+            }
+        }
+        if model.optimizer == Optimizer::Adam {
+            let mut roots = Vec::new();
+            for numbers in tensors(&model) {
+                roots.push(job.part(Part::OptimizerStep, |job| job.alloc(numbers * state, sites::DENOMINATOR_OP))?);
+            }
+            job.wait(31_000);
+            job.free_all(roots);
+        }
+        let gradients = std::mem::take(&mut self.gradients);
+        job.free_all(gradients);
+        Ok(())
+    }
+
+    /// Forgets the handles of gradients that are gone already.
+    pub(super) fn forget_gradients(&mut self) {
+        self.gradients.clear();
+    }
+
+    /// Takes the model off the device.
+    pub(super) fn unload<D: Device>(self, job: &mut Job<D>) {
+        let Self { weights, masters, states, gradients, .. } = self;
+        job.free_all(weights.into_iter().chain(masters).chain(states).chain(gradients));
+    }
+}
+
+/// Numbers in each weight: the embedding, the layers' tensors, the last norm.
+pub(super) fn tensors(model: &Model) -> impl Iterator<Item = u64> {
+    let layer = model.layer_tensors();
+    let layers = (0..model.layers).flat_map(move |_| layer);
+    let norm = [model.hidden; 2];
+    std::iter::once(model.vocab * model.hidden).chain(layers).chain(norm)
+}
+
+/// Bytes of the residual stream.
+fn stream_bytes(model: &Model) -> u64 {
+    model.batch * model.seq * model.hidden * model.precision.element()
+}

@@ -1,0 +1,336 @@
+//! The plan: bytes by part and by moment of a step.
+
+use serde::Serialize;
+
+use super::activations::{embedding_activations, layer_activations, logits, segment_inputs, stream};
+use super::model::{Attention, Checkpointing, Model, Optimizer};
+
+/// What memory is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Part {
+    /// The weights that the model computes with.
+    Weights,
+    /// Their copies in 32 bits.
+    MasterWeights,
+    /// Gradients of the weights.
+    Gradients,
+    /// What the optimizer keeps between steps.
+    OptimizerState,
+    /// What the forward pass keeps for the backward pass, and what is computed again of it.
+    Activations,
+    /// The output layer and the loss.
+    Logits,
+    /// What the optimizer makes and drops within one step.
+    OptimizerStep,
+    /// Cached keys and values.
+    KvCache,
+    /// What an operation makes and drops again, and input.
+    Working,
+}
+
+impl Part {
+    /// All parts, by number.
+    pub const ALL: [Self; 9] = [
+        Self::Weights,
+        Self::MasterWeights,
+        Self::Gradients,
+        Self::OptimizerState,
+        Self::Activations,
+        Self::Logits,
+        Self::OptimizerStep,
+        Self::KvCache,
+        Self::Working,
+    ];
+
+    /// As a person reads it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Weights => "weights",
+            Self::MasterWeights => "master weights",
+            Self::Gradients => "gradients",
+            Self::OptimizerState => "optimizer state",
+            Self::Activations => "activations",
+            Self::Logits => "logits and loss",
+            Self::OptimizerStep => "optimizer step",
+            Self::KvCache => "KV cache",
+            Self::Working => "working memory",
+        }
+    }
+}
+
+/// How much one part takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PartPlan {
+    /// The part.
+    pub part: Part,
+    /// The most that it takes at once, in bytes.
+    pub bytes: u64,
+    /// How that is computed.
+    pub formula: String,
+    /// Where the formula comes from.
+    pub source: &'static str,
+}
+
+/// What is held at a moment of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Moment {
+    /// When.
+    pub name: &'static str,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// The memory that a model needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// Number of weights.
+    pub params: u64,
+    /// Parts that take anything.
+    pub parts: Vec<PartPlan>,
+    /// Moments of a step, in order.
+    pub moments: Vec<Moment>,
+    /// The most of these.
+    pub peak_bytes: u64,
+}
+
+const ZERO: &str = "Rajbhandari et al. 2020, ZeRO, section 3.1";
+const KORTHIKANTI: &str = "Korthikanti et al. 2022, Reducing Activation Recomputation";
+const CHECKPOINTS: &str = "Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost";
+const LOSS: &str = "torch.nn.functional.cross_entropy; Korthikanti et al. 2022 count 4sbv of it";
+const FOREACH: &str = "torch.optim.adam._multi_tensor_adam: _foreach_sqrt makes a tensor for each weight";
+const CACHE: &str = "Pope et al. 2022, Efficiently Scaling Transformer Inference, section 2";
+
+impl Plan {
+    /// Plans a model's training step after the first (the optimizer's state is there), with gradients dropped between
+    /// steps as `zero_grad()` does; or, without an optimizer, its forward pass.
+    pub fn new(model: &Model) -> Self {
+        let (p, e) = (u128::from(model.weights()), u128::from(model.precision.element()));
+        let state = u128::from(model.precision.state());
+        let trains = model.optimizer != Optimizer::Inference;
+        let states = u128::from(model.optimizer.states());
+        let master = if trains { u128::from(model.precision.master()) } else { 0 };
+        let kv_width = 2 * u128::from(model.kv_heads) * u128::from(model.hidden / model.heads.max(1));
+        let kept = kept(model);
+
+        let mut parts = Parts::default();
+        let weights = parts.add(Part::Weights, p * e, format!("{e}P"), ZERO);
+        let master = parts.add(Part::MasterWeights, master * p, format!("{master}P"), ZERO);
+        let gradients = if trains { e * p } else { 0 };
+        let gradients = parts.add(Part::Gradients, gradients, format!("{e}P"), ZERO);
+        let optimizer = states * state * p;
+        let optimizer = parts.add(Part::OptimizerState, optimizer, format!("{states} × {state}P"), ZERO);
+        parts.add(Part::Activations, kept.after_forward.max(kept.in_backward), kept.formula, kept.source);
+        let loss =
+            if trains { logits(model) } else { logits(model) / (e + 2 * u128::from(model.precision.loss())) * e };
+        let formula = match trains {
+            true => format!("sbv ({e} + 2 × {})", model.precision.loss()),
+            false => format!("{e}sbv"),
+        };
+        let loss = parts.add(Part::Logits, loss, formula, LOSS);
+        // The square roots of Adam's second moments; the other optimizers work in place.
+        let roots = if model.optimizer == Optimizer::Adam { state * p } else { 0 };
+        let roots = parts.add(Part::OptimizerStep, roots, format!("{state}P"), FOREACH);
+        let cache = e * kv_width * u128::from(model.layers) * u128::from(model.kv_tokens);
+        let formula = format!("2 × {e} × L × kv-heads × h/a × tokens");
+        let cache = parts.add(Part::KvCache, cache, formula, CACHE);
+
+        let always = weights + master + optimizer + cache;
+        let mut moments = vec![("end of the forward pass", always + kept.after_forward + loss)];
+        if trains {
+            // The embedding's gradient is the first of all: it is that of the output layer. The caller of the model
+            // holds the logits until the backward pass is over.
+            let head = e * u128::from(model.vocab) * u128::from(model.hidden);
+            let held = e * u128::from(model.seq) * u128::from(model.batch) * u128::from(model.vocab);
+            moments.push(("start of the backward pass", always + kept.in_backward + head + held));
+            moments.push(("end of the backward pass", always + gradients + kept.last + held));
+            moments.push(("optimizer step", always + gradients + roots));
+        }
+        let moments: Vec<Moment> =
+            moments.into_iter().map(|(name, bytes)| Moment { name, bytes: clamped(bytes) }).collect();
+        let peak_bytes = moments.iter().map(|moment| moment.bytes).max().unwrap_or(0);
+        Self { params: model.weights(), parts: parts.0, moments, peak_bytes }
+    }
+
+    /// What a part takes at most, in bytes; 0 for one that is not there.
+    pub fn bytes(&self, part: Part) -> u64 {
+        self.parts.iter().find(|plan| plan.part == part).map_or(0, |plan| plan.bytes)
+    }
+}
+
+/// Parts as they are added up.
+#[derive(Default)]
+struct Parts(Vec<PartPlan>);
+
+impl Parts {
+    /// Adds a part if it takes anything, and gives its bytes back.
+    fn add(&mut self, part: Part, bytes: u128, formula: String, source: &'static str) -> u128 {
+        if bytes > 0 {
+            self.0.push(PartPlan { part, bytes: clamped(bytes), formula, source });
+        }
+        bytes
+    }
+}
+
+/// The activations at three moments.
+struct Kept {
+    /// When the forward pass ends.
+    after_forward: u128,
+    /// When the backward pass begins with the layers.
+    in_backward: u128,
+    /// When it comes to the first layer.
+    last: u128,
+    formula: String,
+    source: &'static str,
+}
+
+fn kept(model: &Model) -> Kept {
+    let layer = layer_activations(model);
+    let e = u128::from(model.precision.element());
+    let outside = embedding_activations(model);
+    if model.optimizer == Optimizer::Inference {
+        // Nothing is kept; one layer's widest tensors are there at a time.
+        let wide = u128::from(model.seq) * u128::from(model.batch) * u128::from(model.ffn);
+        let bytes = e * (2 * wide + 2 * stream(model));
+        let formula = format!("{e}sb (2f + 2h): one layer at a time");
+        return Kept { after_forward: bytes, in_backward: 0, last: 0, formula, source: KORTHIKANTI };
+    }
+    let scores = match (model.attention, model.dropout) {
+        (Attention::Flash, _) => "4asb".to_owned(),
+        (Attention::Plain, false) => format!("{e}as²b"),
+        (Attention::Plain, true) => format!("{}as²b", 2 * e + 1),
+    };
+    let masks = if model.dropout { " + 2h" } else { "" };
+    let qkv = if model.kv_heads == model.heads { format!("{}h", 8 * e) } else { format!("{}h + {e}qkv", 5 * e) };
+    let one = format!("sb ({qkv} + {}f{masks}) + {scores}", 2 * e);
+    let ends = if model.dropout { format!("{}sbh", 2 * e + 1) } else { format!("{}sbh", 2 * e) };
+    match model.checkpointing {
+        Checkpointing::None => {
+            let all = layer * u128::from(model.layers) + outside;
+            let formula = format!("L ({one}) + {ends}");
+            Kept { after_forward: all, in_backward: all, last: layer, formula, source: KORTHIKANTI }
+        }
+        Checkpointing::Every(k) => {
+            let inputs = segment_inputs(model, k);
+            // The last layer's output and its norm are gone by the time that a segment is computed again.
+            let mask = if model.dropout { stream(model) } else { 0 };
+            let again = layer * u128::from(k.min(model.layers));
+            let mask_formula = if model.dropout { " + sbh" } else { "" };
+            Kept {
+                after_forward: inputs + outside,
+                in_backward: inputs + mask + again,
+                last: again,
+                formula: format!("⌈L/{k}⌉ {e}sbh{mask_formula} + {k} ({one})"),
+                source: CHECKPOINTS,
+            }
+        }
+    }
+}
+
+fn clamped(bytes: u128) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::Precision;
+    use super::super::model::tests::GPT3;
+    use super::*;
+
+    /// A small one, so that every number can be checked by hand: P = 12 × 2 × 64² + 13 × 2 × 64 + 100 × 64 + 128.
+    const TINY: Model =
+        Model { layers: 2, hidden: 64, heads: 4, kv_heads: 4, ffn: 256, vocab: 100, seq: 16, batch: 2, ..GPT3 };
+    const TINY_PARAMS: u64 = 98_304 + 1_664 + 6_400 + 128;
+
+    #[test]
+    fn a_parameter_costs_16_bytes_in_mixed_precision_with_adam() {
+        for (precision, optimizer, want) in [
+            (Precision::Mixed, Optimizer::Adam, 16),
+            (Precision::Fp32, Optimizer::Adam, 16),
+            (Precision::Bf16, Optimizer::Adam, 8),
+            (Precision::Mixed, Optimizer::Momentum, 12),
+            (Precision::Fp32, Optimizer::Sgd, 8),
+            (Precision::Mixed, Optimizer::Inference, 2),
+        ] {
+            let plan = Plan::new(&Model { precision, optimizer, ..TINY });
+            assert_eq!(plan.params, TINY_PARAMS);
+            let parts = [Part::Weights, Part::MasterWeights, Part::Gradients, Part::OptimizerState];
+            let bytes: u64 = parts.into_iter().map(|part| plan.bytes(part)).sum();
+            assert_eq!(bytes, want * TINY_PARAMS, "{precision:?} {optimizer:?}");
+        }
+    }
+
+    #[test]
+    fn activations_by_hand() {
+        // sbh = 16 × 2 × 64 = 2048; 5as/h = 5 × 4 × 16 / 64 = 5.
+        let cases = [
+            (Checkpointing::None, 2 * 2_048 * (34 + 5) + 5 * 2_048),
+            (Checkpointing::Every(1), 2 * 2 * 2_048 + 2_048 + 2_048 * 39),
+            (Checkpointing::Every(2), 2 * 2_048 + 2_048 + 2 * 2_048 * 39),
+        ];
+        for (checkpointing, want) in cases {
+            let plan = Plan::new(&Model { checkpointing, ..TINY });
+            assert_eq!(plan.bytes(Part::Activations), want, "{checkpointing:?}");
+        }
+    }
+
+    #[test]
+    fn the_peak_is_the_fullest_moment() {
+        let plan = Plan::new(&TINY);
+        let moments: Vec<u64> = plan.moments.iter().map(|moment| moment.bytes).collect();
+        // 14 bytes a weight are always there; logits are 10 × 16 × 2 × 100, the head's gradient is 2 × 100 × 64.
+        let (always, kept) = (14 * TINY_PARAMS, 169_984);
+        let want = [
+            always + kept + 32_000,
+            always + kept + 12_800 + 6_400,
+            always + 2 * TINY_PARAMS + 2_048 * 39 + 6_400,
+            always + 2 * TINY_PARAMS + 4 * TINY_PARAMS,
+        ];
+        assert_eq!(moments, want);
+        assert_eq!(plan.peak_bytes, want[3]);
+        let formulas: Vec<&str> = plan.parts.iter().map(|part| part.formula.as_str()).collect();
+        assert_eq!(formulas[4], "L (sb (16h + 4f + 2h) + 5as²b) + 5sbh");
+    }
+
+    #[test]
+    fn keys_and_values_of_llama_2_7b() {
+        // 2 × 2 bytes × 32 layers × 4096 = 512 KiB a token.
+        let model = Model {
+            layers: 32,
+            hidden: 4_096,
+            heads: 32,
+            kv_heads: 32,
+            optimizer: Optimizer::Inference,
+            kv_tokens: 4_096,
+            params: Some(6_738_415_616),
+            ..GPT3
+        };
+        let plan = Plan::new(&model);
+        assert_eq!(plan.bytes(Part::KvCache), 2 << 30);
+        assert_eq!(Plan::new(&Model { kv_heads: 8, ..model }).bytes(Part::KvCache), 512 << 20);
+        assert_eq!(plan.bytes(Part::Weights), 2 * 6_738_415_616);
+        assert_eq!(plan.moments.len(), 1);
+    }
+
+    #[test]
+    fn the_largest_numbers_are_survived() {
+        let most = Model {
+            layers: 1 << 16,
+            hidden: 1 << 20,
+            heads: 1 << 16,
+            kv_heads: 1 << 16,
+            ffn: 1 << 22,
+            vocab: 1 << 24,
+            seq: 1 << 24,
+            batch: 1 << 20,
+            params: Some(1 << 50),
+            kv_tokens: 1 << 40,
+            ..GPT3
+        };
+        assert_eq!(most.check(), Ok(()));
+        assert_eq!(Plan::new(&most).peak_bytes, u64::MAX);
+        // The weights of the shape are counted without overflow too.
+        assert!(Model { params: None, ..most }.weights() > 1 << 50);
+    }
+}

@@ -1,0 +1,10 @@
+//! The way back: a [`Snapshot`](crate::trace::Snapshot) in the formats that other programs read.
+//!
+//! What is written goes to a sink piece by piece, so that a file of gigabytes is never in memory as a whole.
+
+mod pickle;
+mod settings;
+mod writer;
+
+pub use pickle::pickle;
+pub use settings::settings;

@@ -1,0 +1,180 @@
+//! Workloads and budgets as a person runs them: what each story comes to, what is written, and what is refused.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tests::{empty_folder, program, workspace};
+
+/// Runs the program with `--json`, and gives what it printed.
+fn printed(arguments: &[&str]) -> Result<Value> {
+    let output = program::run(&[arguments, &["--json"]].concat())?;
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.code() == Some(0), "{arguments:?}: {errors}");
+    serde_json::from_slice(&output.stdout).with_context(|| format!("{arguments:?}"))
+}
+
+fn run(arguments: &[&str]) -> Result<Value> {
+    printed(&[&["run"], arguments].concat())
+}
+
+/// Bytes of a field such as `/reserved/peak`.
+fn bytes(report: &Value, path: &str) -> u64 {
+    report.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} is no number"))
+}
+
+#[test]
+fn each_story_ends_as_it_is_told() -> Result<()> {
+    // The cause, and whether an error ended the run.
+    let cases: &[(&[&str], &str, bool)] = &[
+        (&["transformer"], "none", false),
+        (&["resnet-sweep"], "fragmented", true),
+        (&["variable-length"], "fragmented", true),
+        (&["variable-length", "--conf", "expandable_segments:True"], "none", false),
+        (&["variable-length", "lengths=padded", "--steps", "8"], "none", false),
+        (&["alternating"], "fragmented", true),
+        (&["leak"], "leak", true),
+        (&["leak", "--steps", "60"], "growth", false),
+        (&["checkpoint-save"], "none", false),
+        (&["model-switch"], "retries", false),
+        (&["model-switch", "empty-cache=yes"], "none", false),
+        (&["recovery"], "full", false),
+        (&["kv-serving", "--steps", "60"], "fragmented", false),
+    ];
+    for (arguments, cause, has_failed) in cases {
+        let report = run(arguments)?;
+        assert_eq!(report["cause"]["kind"], *cause, "{arguments:?}: {}", report["cause"]["message"]);
+        assert_eq!(!report["error"].is_null(), *has_failed, "{arguments:?}: {}", report["error"]);
+        // The page finds in the trace what the allocator counted.
+        let end = &report["trace"]["devices"][0]["end"];
+        for (counted, found) in [("/allocated/now", "allocated_bytes"), ("/reserved/now", "reserved_bytes")] {
+            assert_eq!(Some(bytes(&report, counted)), end[found].as_u64(), "{arguments:?} {counted}");
+        }
+        let peak = &report["trace"]["devices"][0]["peak"]["requested_bytes"];
+        assert_eq!(peak.as_u64(), Some(bytes(&report, "/requested/peak")), "{arguments:?}");
+        let findings = report["trace"]["findings"].as_array().context("no findings")?;
+        assert!(findings.iter().all(|finding| finding["code"] == "out_of_memory"), "{arguments:?}: {findings:?}");
+        assert_eq!(findings.is_empty(), report["num_ooms"] == 0, "{arguments:?}");
+        assert!(bytes(&report, "/reserved/peak") <= bytes(&report, "/capacity_bytes"), "{arguments:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn choices_change_what_they_say() -> Result<()> {
+    let peak = |arguments: &[&str]| run(arguments).map(|report| bytes(&report, "/allocated/peak"));
+    let whole = peak(&["transformer", "--steps", "2"])?;
+    assert!(peak(&["transformer", "--steps", "2", "checkpoint=4"])? < whole);
+    assert!(peak(&["transformer", "--steps", "2", "batch=8", "--capacity", "80GiB"])? > whole);
+    assert!(peak(&["transformer", "--steps", "2", "optimizer=sgd"])? < whole);
+    // A checkpoint that is copied as a whole holds weights and state twice.
+    let twice = peak(&["checkpoint-save"])?;
+    assert!(twice > peak(&["checkpoint-save", "copy=tensor"])? * 5 / 4);
+    // With a pool for each model, nothing of the default pool is used but what is outside of them.
+    let pools = run(&["kv-serving", "private-pools=yes", "--steps", "9"])?;
+    assert!(bytes(&pools, "/reserved/peak") > 0);
+    Ok(())
+}
+
+#[test]
+fn a_run_is_the_same_byte_for_byte_and_what_it_writes_is_read() -> Result<()> {
+    let folder = empty_folder("run")?;
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let (first, second, other) = (file("a.pickle"), file("b.pickle"), file("c.pickle"));
+    for (path, seed) in [(&first, "7"), (&second, "7"), (&other, "8")] {
+        run(&["variable-length", "--steps", "3", "--seed", seed, "--out", path])?;
+    }
+    assert!(fs::read(&first)? == fs::read(&second)?);
+    assert!(fs::read(&first)? != fs::read(&other)?);
+
+    let consistent = Command::new("python3").arg(workspace("tests/cases/consistent.py")).arg(&first).output()?;
+    ensure!(consistent.status.success(), "{}", String::from_utf8_lossy(&consistent.stderr));
+    let report = printed(&["report", &first])?;
+    assert_eq!(report["files"][0]["findings"], serde_json::json!([]));
+    let ran = run(&["variable-length", "--steps", "3", "--seed", "7"])?;
+    assert_eq!(report["files"][0]["devices"], ran["trace"]["devices"]);
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+#[test]
+fn the_list_names_every_story_and_choice() -> Result<()> {
+    let stories = run(&["--list"])?;
+    let stories = stories["stories"].as_array().context("no stories")?;
+    assert!(stories.len() >= 10);
+    let text = String::from_utf8(program::run(&["run", "--list"])?.stdout)?;
+    for story in stories {
+        let name = story["name"].as_str().context("no name")?;
+        assert!(text.lines().any(|line| line.starts_with(name)), "{name}");
+        for param in story["params"].as_array().into_iter().flatten() {
+            let choice =
+                format!("{}={}", param["name"].as_str().unwrap_or(""), param["default"].as_str().unwrap_or(""));
+            assert!(text.contains(&choice), "{choice}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_one_line() -> Result<()> {
+    let cases: &[(&[&str], &str)] = &[
+        (&["run", "nope"], "There is no story \"nope\""),
+        (&["run", "leak", "kept=none"], "kept can't be \"none\""),
+        (&["run", "leak", "depth=3"], "\"depth\" can't be chosen here"),
+        (&["run", "leak", "quickly"], "Write name=value"),
+        (&["run", "leak", "--capacity", "0"], "no amount of memory"),
+        (&["run", "leak", "--capacity", "2TiB"], "no amount of memory"),
+        (&["run", "leak", "--conf", "max_split_size_mb:1"], "max_split_size_mb"),
+        (&["run", "leak", "--conf", "nonsense:1"], "--conf \"nonsense:1\""),
+        (&["run", "leak", "--torch", "1.9"], "no release that is known"),
+        (&["run", "leak", "--out", "trace.txt"], "Name the file so"),
+        (&["run", "leak", "--out", "/nowhere/at/all.pickle"], "can't be written"),
+        (&["run", "transformer", "hidden=100", "heads=7"], "must be a multiple of heads"),
+        (&["budget", "--heads", "5"], "must be a multiple of heads"),
+        (&["budget", "--layers", "0"], "layers must be between 1 and"),
+        (&["budget", "--params", "nan"], "no number of weights"),
+        (&["budget", "--checkpoint", "every-x"], "Write none, full or every-4"),
+        (&["budget", "--checkpoint", "every-0"], "checkpoint must be between 1 and"),
+        (&["budget", "--simulate", "--optimizer", "none"], "vramscope run kv-serving"),
+    ];
+    for (arguments, want) in cases {
+        let output = program::run(arguments)?;
+        let errors = String::from_utf8(output.stderr)?;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains(want) && errors.lines().count() == 1, "{arguments:?}: {errors}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_plan_agrees_with_its_simulation() -> Result<()> {
+    let small =
+        ["budget", "--layers", "4", "--hidden", "512", "--heads", "8", "--seq", "256", "--batch", "2", "--simulate"];
+    let cases: &[&[&str]] = &[
+        &[],
+        &["--precision", "fp32", "--optimizer", "sgd"],
+        &["--precision", "bf16", "--attention", "plain", "--dropout"],
+        &["--checkpoint", "full"],
+        &["--checkpoint", "every-3", "--kv-heads", "2", "--ffn", "1000"],
+    ];
+    for more in cases {
+        let printed = printed(&[&small, *more].concat())?;
+        let parts = printed["simulation"]["parts"].as_array().context("no parts")?;
+        for part in parts.iter().filter(|part| part["planned_bytes"].as_u64() > Some(0)) {
+            // Formulas leave out the norms' statistics, and the last norm goes before a segment is computed again.
+            let ratio = part["ratio"].as_f64().context("no ratio")?;
+            assert!((0.95..1.05).contains(&ratio), "{more:?} {part}");
+        }
+        assert!(parts.iter().any(|part| part["part"] == "gradients"), "{more:?}");
+        let ratio = printed["simulation"]["ratio"].as_f64().context("no ratio")?;
+        assert!((0.95..1.3).contains(&ratio), "{more:?} {ratio}");
+    }
+    // The text names every formula with its source.
+    let text = String::from_utf8(program::run(&["budget", "--params", "7e9", "--kv", "4096"])?.stdout)?;
+    for word in ["P = 7,000,000,000", "ZeRO", "Korthikanti", "KV cache", "<- peak", "16h + 4f"] {
+        assert!(text.contains(word), "{word} is not in {text}");
+    }
+    Ok(())
+}
