@@ -203,7 +203,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             true => self.driver.memory_info().map_or(0, |info| info.total),
             false => self.driver.total_memory(),
         };
-        self.limit = is_limit.then(|| (fraction * total as f64) as u64);
+        self.limit = is_limit.then_some((fraction * total as f64) as u64);
     }
 
     /// Peaks become what is now.

@@ -80,7 +80,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if let Some(block) = self.new_block(params, false)? {
             return Ok(Some(block));
         }
-        if let Some(block) = self.from_willing_pools(params) {
+        if let Some(block) = self.take_from_willing_pools(params) {
             return Ok(Some(block));
         }
         if self.release_available(params)?
@@ -166,7 +166,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     /// A cached block of a pool that lends its blocks before a request of the default pool fails.
-    fn from_willing_pools(&mut self, params: &mut Params) -> Option<u32> {
+    fn take_from_willing_pools(&mut self, params: &mut Params) -> Option<u32> {
         if self.pools[params.pool].owner.is_private() {
             return None;
         }

@@ -57,10 +57,12 @@ fn round_to_division(requested: u64, divisions: u64) -> u64 {
 /// The size of the segment that a block of `rounded` bytes needs where nothing cached fits (`get_allocation_size`).
 #[inline]
 pub fn segment_size(rounded: u64, large_segment_size: u64) -> u64 {
-    match rounded {
-        ..=SMALL_SIZE => SMALL_BUFFER,
-        ..MIN_LARGE_ALLOC => large_segment_size,
-        _ => rounded.checked_next_multiple_of(ROUND_LARGE).unwrap_or(u64::MAX),
+    if rounded <= SMALL_SIZE {
+        SMALL_BUFFER
+    } else if rounded < MIN_LARGE_ALLOC {
+        large_segment_size
+    } else {
+        rounded.checked_next_multiple_of(ROUND_LARGE).unwrap_or(u64::MAX)
     }
 }
 
