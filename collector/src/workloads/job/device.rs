@@ -9,6 +9,9 @@ use crate::driver::cuda::CudaDriver;
 
 /// A driver with what a program needs of it beside the allocator.
 pub trait Device: Driver {
+    /// What the device is called: a card's model, or `simulated`.
+    fn model(&self) -> String;
+
     /// Makes a stream (`cudaStreamCreate`).
     fn create_stream(&mut self) -> Result<Stream, DriverError>;
 
@@ -19,6 +22,11 @@ pub trait Device: Driver {
 }
 
 impl Device for CudaDriver {
+    fn model(&self) -> String {
+        // A card that doesn't tell has no name.
+        self.device().name().unwrap_or_default()
+    }
+
     fn create_stream(&mut self) -> Result<Stream, DriverError> {
         self.device().create_stream()
     }
@@ -44,6 +52,10 @@ impl ClockedSim {
 }
 
 impl Device for ClockedSim {
+    fn model(&self) -> String {
+        "simulated".to_owned()
+    }
+
     fn create_stream(&mut self) -> Result<Stream, DriverError> {
         self.streams += 1;
         Ok(Stream(STREAMS.0 + (self.streams - 1) * STREAMS.1))

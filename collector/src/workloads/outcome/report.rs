@@ -156,7 +156,7 @@ fn within(failed: OutOfMemory, capacity: u64) -> OutOfMemory {
 impl Report {
     /// Reports a run. Its trace is used up: write it before.
     pub fn new(heading: Heading, outcome: Outcome) -> Self {
-        let Outcome { mut snapshot, stats, memory_stats, parts, elapsed_us, stop, notes } = outcome;
+        let Outcome { mut snapshot, stats, memory_stats, parts, recorded: _, elapsed_us, stop, notes } = outcome;
         let empty = DeviceTrace::default();
         let (totals, cause) = {
             let traces = std::mem::take(&mut snapshot.devices);
