@@ -6,6 +6,7 @@ use shared::units::{Address, Stream};
 
 use super::die::Die;
 use crate::driver::cuda::CudaDriver;
+use crate::driver::outside::Outside;
 
 /// A driver with what a program needs of it beside the allocator.
 pub trait Device: Driver {
@@ -15,6 +16,12 @@ pub trait Device: Driver {
     /// Makes a stream (`cudaStreamCreate`).
     fn create_stream(&mut self) -> Result<Stream, DriverError>;
 
+    /// What is held of the device beside the `reserved` bytes of the allocator; `None` where nobody else has any.
+    fn outside(&mut self, reserved: u64) -> Option<Result<Outside, DriverError>> {
+        let _ = reserved;
+        None
+    }
+
     /// Tells the program's clock, in microseconds. A device with streams of its own needs no telling.
     fn set_now(&mut self, now_us: i64) {
         let _ = now_us;
@@ -22,6 +29,10 @@ pub trait Device: Driver {
 }
 
 impl Device for CudaDriver {
+    fn outside(&mut self, reserved: u64) -> Option<Result<Outside, DriverError>> {
+        Some(Outside::ask(self, reserved))
+    }
+
     fn model(&self) -> String {
         // A card that doesn't tell has no name.
         self.device().name().unwrap_or_default()

@@ -16,6 +16,7 @@ use super::job::{Device, Ended, Job, PartUse, Recording, Stop, Watch};
 use super::params::Choices;
 use super::stories;
 use super::story::{Setup, Story};
+use crate::driver::outside::Outside;
 use crate::recorder::RecorderStats;
 
 /// A run that has ended.
@@ -31,6 +32,8 @@ pub struct Outcome {
     pub parts: Vec<PartUse>,
     /// What was recorded while it ran, where something was.
     pub recorded: Option<RecorderStats>,
+    /// What was held of the device beside the allocator at the end, where others can hold some.
+    pub outside: Option<Outside>,
     /// How long the program ran, in microseconds of its own clock.
     pub elapsed_us: i64,
     /// Why it ended before its end, if it did.
@@ -70,13 +73,18 @@ pub fn run_model<D: Device>(model: &Model, steps: u64, setup: &Setup, device: D)
 }
 
 fn finish<D: Device>(job: Job<D>, stop: Option<Stop>, notes: Vec<String>) -> Outcome {
-    let Ended { allocator, snapshot, parts, recorded, elapsed_us } = job.end();
+    let Ended { mut allocator, snapshot, parts, recorded, elapsed_us } = job.end();
+    let stats = allocator.stats();
+    let reserved = stats.reserved_bytes.all.current.max(0) as u64;
+    // A device that no longer answers has failed the run before; there is nothing to add.
+    let outside = allocator.driver_mut().outside(reserved).and_then(Result::ok);
     Outcome {
-        stats: allocator.stats(),
+        stats,
         memory_stats: allocator.memory_stats(),
         snapshot,
         parts,
         recorded,
+        outside,
         elapsed_us,
         stop,
         notes,
