@@ -36,3 +36,13 @@ fuzz target="import" seconds="60":
 # Check the driver on a real GPU; says skipped, and why, where there is none
 gpu-test:
     VRAMSCOPE_PAGE=skip cargo test --release --package tests --test gpu -- --nocapture a_real_gpu
+
+# Hold the allocator against PyTorch's for some minutes; tests/differential/README.md says what a harness is
+differential harness minutes="10" torch="2.11":
+    VRAMSCOPE_PAGE=skip cargo build --release
+    tests/differential/farm.py --harness {{ harness }} --vramscope target/release/vramscope --torch {{ torch }} --minutes {{ minutes }}
+
+# Measure a malloc and a free beside PyTorch's, in one process
+beside harness *scripts:
+    VRAMSCOPE_PAGE=skip cargo build --release --package callable
+    tests/measure/allocator/beside.py --harness {{ harness }} {{ scripts }}
