@@ -2,13 +2,11 @@
 
 use std::fmt;
 
+use crate::allocator::rounding::{LARGE_BUFFER, SMALL_SIZE, segment_size};
 use crate::event::Action;
 use crate::replay::Replay;
 use crate::trace::{DeviceTrace, Tags};
 use crate::units::Bytes;
-
-/// Requests up to this many bytes are served from small pools.
-const SMALL_BYTES: u64 = 1 << 20;
 
 /// What stood in the way of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +28,9 @@ pub struct OutOfMemory {
     pub position: u32,
     /// The request, rounded.
     pub requested: u64,
+    /// What the driver was asked for: the segment that such a request needs, with the usual `large_segment_size_mb`.
+    /// Of a segment that grows the request alone, as it needs less where its end is free.
+    pub taken: u64,
     /// What the driver had free.
     pub driver_free: u64,
     /// Reserved and in no active block, all over the device.
@@ -51,14 +52,16 @@ impl OutOfMemory {
         }
         let state = replay.state_at(position);
         let tag = tags.get(event.tag);
-        let is_small = event.size <= SMALL_BYTES;
+        let is_small = event.size <= SMALL_SIZE;
         let usable = state.ranges.iter().enumerate().filter(|(_, range)| {
             range.stream == tag.stream && range.is_small == is_small && range.pool == tag.pool.unwrap_or_default()
         });
+        let grows = usable.clone().any(|(_, range)| range.is_expandable);
         let gaps = usable.flat_map(|(i, _)| state.gaps_in(i, &replay.allocations));
         Some(Self {
             position,
             requested: event.size,
+            taken: if grows { event.size } else { segment_size(event.size, LARGE_BUFFER) },
             driver_free: event.address.0,
             cached: state.totals.cached,
             active: state.totals.active,
@@ -69,11 +72,11 @@ impl OutOfMemory {
 
     /// What stood in the way.
     pub fn cause(&self) -> Cause {
-        if self.driver_free >= self.requested {
+        if self.driver_free >= self.taken {
             Cause::Limited
         } else if self.largest_gap >= self.requested && self.usable_gap < self.requested {
             Cause::OutOfReach
-        } else if self.cached.saturating_add(self.driver_free) >= self.requested {
+        } else if self.cached >= self.requested || self.cached.saturating_add(self.driver_free) >= self.taken {
             Cause::Fragmented
         } else {
             Cause::Full
@@ -85,7 +88,12 @@ impl OutOfMemory {
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [asked, free, cached, active] = [self.requested, self.driver_free, self.cached, self.active].map(Bytes);
-        write!(f, "Asked for {asked}; the driver had {free} free. ")?;
+        write!(f, "Asked for {asked}")?;
+        // Told where it matters: the request alone would have fitted.
+        if (self.requested..self.taken).contains(&self.driver_free) {
+            write!(f, ", for which the allocator takes {} at once", Bytes(self.taken))?;
+        }
+        write!(f, "; the driver had {free} free. ")?;
         match self.cause() {
             Cause::Full => write!(f, "Only {cached} reserved were unused beside {active} in use: the device was full."),
             Cause::Fragmented => write!(
@@ -124,14 +132,28 @@ mod tests {
 
     #[test]
     fn the_cause_follows_from_what_was_free_where() {
-        let case = |requested, driver_free, cached, usable_gap, largest_gap| {
-            let oom = OutOfMemory { position: 1, requested, driver_free, cached, active: 100, usable_gap, largest_gap };
+        let taking = |taken, requested, driver_free, cached, usable_gap, largest_gap| {
+            let (position, active) = (1, 100);
+            let oom = OutOfMemory { position, requested, taken, driver_free, cached, active, usable_gap, largest_gap };
             (oom.cause(), oom.to_string())
+        };
+        let case = |requested, driver_free, cached, usable_gap, largest_gap| {
+            taking(requested, requested, driver_free, cached, usable_gap, largest_gap)
         };
         assert_eq!(case(10, 2, 3, 3, 3).0, Cause::Full);
         assert_eq!(case(10, 2, 8, 7, 7).0, Cause::Fragmented);
         assert_eq!(case(10, 2, 30, 7, 12).0, Cause::OutOfReach);
         assert_eq!(case(10, 12, 0, 0, 0).0, Cause::Limited);
+        // Enough for the request, and not for the segment that it needs.
+        assert_eq!(taking(20, 4, 12, 0, 0, 0).0, Cause::Full);
+        assert_eq!(taking(20, 4, 12, 8, 2, 2).0, Cause::Fragmented);
+        assert_eq!(taking(20, 4, 2, 8, 2, 2).0, Cause::Fragmented);
+        assert_eq!(taking(20, 4, 20, 0, 0, 0).0, Cause::Limited);
+        assert_eq!(
+            taking(20 << 20, 4 << 20, 12 << 20, 0, 0, 0).1,
+            "Asked for 4.00 MiB, for which the allocator takes 20.0 MiB at once; the driver had 12.0 MiB free. Only 0 B \
+             reserved were unused beside 100 B in use: the device was full."
+        );
         assert_eq!(
             case(2 << 30, 1 << 29, 5 << 30, 3 << 29, 3 << 29).1,
             "Asked for 2.00 GiB; the driver had 512 MiB free. 5.00 GiB reserved were unused, but the largest gap that \
@@ -152,7 +174,7 @@ mod tests {
         let reserved = "segment_alloc 0x1000000 20971520";
         assert_eq!(cause(&format!("{reserved}\noom 100 20971520 stream=7")), Some(Cause::OutOfReach));
         assert_eq!(cause(&format!("{reserved} pool=1\noom 100 20971520")), Some(Cause::OutOfReach));
-        assert_eq!(cause(&format!("{reserved}\noom 100 20971521")), Some(Cause::Fragmented));
+        assert_eq!(cause(&format!("{reserved}\noom 3000000 20971521")), Some(Cause::Fragmented));
         assert_eq!(cause(&format!("{reserved}\noom 100 30000000")), Some(Cause::Full));
         assert_eq!(cause(&format!("{reserved}\noom 40000000 30000000")), Some(Cause::Limited));
     }
