@@ -57,6 +57,7 @@ class Farm:
         if "crashed" in real:
             return None, real
         ours = self.ours.run(script)
+        self.counts["undefined before the end"] += "undefined_from" in ours
         found = compare.difference(ours, real, script["ops"], self.arguments.texts)
         if found and self.varies(script, real):
             self.counts["in an order that varies in the real one"] += 1
@@ -126,7 +127,7 @@ class Farm:
 
     def summary(self, seconds):
         c = self.counts
-        rest = ", ".join(f"{k} {c[k]}" for k in ("the real one crashed", "refused by both", "in an order that varies in the real one"))
+        rest = ", ".join(f"{k} {c[k]}" for k in ("the real one crashed", "refused by both", "in an order that varies in the real one", "undefined before the end"))
         return f"torch {self.arguments.torch}: {c['scripts']} scripts, {c['operations']} operations in {seconds:.0f} s: {c['differ']} differ; {rest}"
 
     def survey(self):

@@ -67,11 +67,15 @@ pub fn run(script: Script, profile: &'static Profile) -> Result<Output, ScriptEr
         trace: Vec::new(),
         snapshots: Vec::new(),
     };
+    let mut undefined_from = None;
     for (index, op) in script.ops.iter().enumerate() {
         if let Err(Raised(text)) = program.step(index, op) {
             program.errors.insert(index.to_string(), text.into());
         }
         program.drain(index);
+        if program.allocator.has_lost_count() {
+            undefined_from.get_or_insert(index);
+        }
     }
     let end = script.ops.len();
     let last = program.state();
@@ -82,6 +86,7 @@ pub fn run(script: Script, profile: &'static Profile) -> Result<Output, ScriptEr
         torch: profile.torch,
         script: script.rest,
         n_ops: end,
+        undefined_from,
         malloc,
         errors,
         trace,

@@ -22,6 +22,16 @@ pub(super) struct ExpandableSegment {
     pub(super) page: u64,
 }
 
+/// Whether pages can be made with handles that other machines understand (`expandable_segments_handle_type`). The first
+/// page tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Handles {
+    #[default]
+    Untried,
+    Fabric,
+    File,
+}
+
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// A block for a request from the first place among the growing segments that has room, made by mapping what is
     /// missing (`try_allocate_expandable_block`). `None`: there is no memory; what was mapped before that was clear
@@ -98,10 +108,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if mapped == 0 {
             return Ok(false);
         }
-        match self.driver.map(Address(address), mapped, page) {
-            Ok(()) => {}
-            Err(DriverError::OutOfMemory) => return Ok(false),
-            Err(error) => return Err(error),
+        if !self.map_pages(Address(address), mapped, page)? {
+            return Ok(false);
         }
         self.unshelve(number);
         self.blocks[number].mapped = true;
@@ -135,6 +143,22 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             block.segment_stack = stack;
         }
         Ok(true)
+    }
+
+    /// Puts memory behind addresses (`ExpandableSegment::map`). Whether there was memory.
+    fn map_pages(&mut self, address: Address, size: u64, page: u64) -> Result<bool, DriverError> {
+        let mapped = match self.driver.map(address, size, page) {
+            Ok(()) => Ok(true),
+            Err(DriverError::OutOfMemory) => Ok(false),
+            Err(error) => Err(error),
+        };
+        match (self.handles, &mapped) {
+            (Handles::Untried, Ok(_)) => self.handles = Handles::Fabric,
+            (Handles::Untried, Err(_)) => self.handles = Handles::File,
+            (Handles::Fabric, Err(_)) if self.profile.fabric_failures_are_lack_of_memory => return Ok(false),
+            _ => {}
+        }
+        mapped
     }
 
     /// Takes the memory from behind the whole pages of a cached block (`unmap_block`); a block without a whole page
@@ -186,9 +210,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
 
         let pool = self.shelves[shelf].pool;
         self.shrink_reserved(pool, last - first);
-        if let Some(private) = self.private.get_mut(&self.pools[pool].owner) {
-            private.segments = private.segments.saturating_sub(1);
-        }
+        self.count_released_segment(pool);
         self.stats.num_device_free += 1;
         let asked = if stack == StackId(0) { taken_by } else { stack };
         self.record(Action::SegmentUnmap, first, last - first, shelf, asked);

@@ -170,12 +170,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if self.pools[params.pool].owner.is_private() {
             return None;
         }
-        let willing: Vec<(u32, u32)> = self
-            .private
-            .values()
-            .filter(|private| private.options.use_on_oom)
-            .map(|private| (private.small, private.large))
-            .collect();
+        let halves = |id| self.private.get(&id).map(|private| (private.small, private.large));
+        let willing: Vec<(u32, u32)> = self.willing.keys().filter_map(halves).collect();
         for (small, large) in willing {
             let pool = if params.rounded <= SMALL_SIZE { small } else { large };
             let there = Params { pool, expandable: false, ..*params };

@@ -75,6 +75,9 @@ pub struct Profile {
     pub restores_stream_on_error: bool,
     /// Whether a graph keeps the pools that were entered in its capture.
     pub graphs_keep_pools: bool,
+    /// Whether a page that can't be made counts as lack of memory, whatever the reason, once one was made with a handle
+    /// that other machines understand. The devices that were compared make such handles.
+    pub fabric_failures_are_lack_of_memory: bool,
     /// Whether of several open routes the newest that takes a request wins, not the oldest.
     pub newest_route_wins: bool,
     /// Whether `MemPool` takes `use_on_oom` and `no_split`.
@@ -119,6 +122,7 @@ pub const TORCH_2_6: Profile = Profile {
     settles_deferred_at_capture_end: false,
     restores_stream_on_error: false,
     graphs_keep_pools: false,
+    fabric_failures_are_lack_of_memory: false,
     newest_route_wins: false,
     pools_have_options: false,
     graphs_keep_random_state: true,
@@ -158,6 +162,7 @@ pub const TORCH_2_11: Profile = Profile {
     settles_deferred_at_capture_end: false,
     restores_stream_on_error: false,
     graphs_keep_pools: false,
+    fabric_failures_are_lack_of_memory: true,
     newest_route_wins: true,
     pools_have_options: true,
     graphs_keep_random_state: true,
@@ -187,6 +192,7 @@ pub const TORCH_2_15: Profile = Profile {
     restores_stream_on_error: true,
     graphs_keep_pools: true,
     graphs_keep_random_state: false,
+    fabric_failures_are_lack_of_memory: false,
     advice_expandable: ADVICE_2_15_EXPANDABLE,
     unknown_settings: &[],
     out_of_range_at_start: ErrorKind::Index,
