@@ -121,8 +121,13 @@ def difference(ours, real, ops=(), texts=False):
 
     Where ours says that torch's behaviour is undefined from an operation on, what came before it counts.
     """
-    if "trace" in real and (end := ours.get("undefined_from")) is not None:
-        ours, real = until(ours, end), until(real, end)
+    found = first_difference(ours, real, ops, texts)
+    if found and "trace" in real and (end := ours.get("undefined_from")) is not None:
+        return first_difference(until(ours, end), until(real, end), ops, texts)
+    return found
+
+
+def first_difference(ours, real, ops, texts):
     for side, result in (("ours", ours), ("real", real)):
         if "crashed" in result:
             place = re.search(r"panicked at (\S+?):\d+:", result["crashed"])

@@ -22,7 +22,7 @@ pub struct Output {
     /// Number of operations.
     pub n_ops: usize,
     /// The operation from which on PyTorch's own behaviour is undefined
-    /// ([`has_lost_count`](shared::allocator::DeviceAllocator::has_lost_count)), if there is one.
+    /// ([`is_undefined`](shared::allocator::DeviceAllocator::is_undefined)), if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undefined_from: Option<usize>,
     /// Each request's operation and address; null where it failed.

@@ -26,7 +26,7 @@ struct Raised(String);
 impl From<AllocError> for Raised {
     fn from(error: AllocError) -> Self {
         Self(match error {
-            AllocError::OutOfMemory(_) | AllocError::TooLarge => format!("oom: {error}"),
+            AllocError::OutOfMemory(_) | AllocError::Rejected(_) | AllocError::TooLarge => format!("oom: {error}"),
             AllocError::Driver(_) => format!("RuntimeError: {error}"),
         })
     }
@@ -73,7 +73,7 @@ pub fn run(script: Script, profile: &'static Profile) -> Result<Output, ScriptEr
             program.errors.insert(index.to_string(), text.into());
         }
         program.drain(index);
-        if program.allocator.has_lost_count() {
+        if program.allocator.is_undefined() {
             undefined_from.get_or_insert(index);
         }
     }
@@ -212,7 +212,7 @@ impl Program {
         let address = match self.allocator.malloc(request) {
             Ok(address) => address,
             Err(error) => {
-                if matches!(error, AllocError::OutOfMemory(_) | AllocError::TooLarge) {
+                if !matches!(error, AllocError::Driver(_)) {
                     self.malloc.push((index, None));
                 }
                 let AllocError::OutOfMemory(oom) = &error else { return Err(error.into()) };

@@ -60,8 +60,10 @@ pub struct DeviceAllocator<D: Driver, S> {
     pub(super) freeable: SlotTable<PoolId, ()>,
     /// Those that lend their cached blocks before a request fails (`use_on_oom_pools`).
     pub(super) willing: SlotTable<PoolId, ()>,
-    /// Whether PyTorch would have lost count of a private pool's segments.
-    pub(super) has_lost_count: bool,
+    /// Whether PyTorch's own behaviour is undefined by now.
+    pub(super) is_undefined: bool,
+    /// Whether a block went whose streams a capture recorded: PyTorch may take them for those of a later block.
+    pub(super) has_stale_uses: bool,
     /// Open routes to private pools, oldest first (`captures_underway`).
     pub(super) routes: Vec<Route>,
     /// Freed blocks that wait for a capture to end, oldest first, each with where the capture stood on its streams.
@@ -113,7 +115,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             private: BTreeMap::new(),
             freeable: SlotTable::default(),
             willing: SlotTable::default(),
-            has_lost_count: false,
+            is_undefined: false,
+            has_stale_uses: false,
             routes: Vec::new(),
             deferred: Vec::new(),
             uses: FxHashMap::default(),

@@ -74,6 +74,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
 
     /// The steps after nothing cached fits, in PyTorch's order.
     fn more_memory(&mut self, params: &mut Params) -> Result<Option<u32>, AllocError> {
+        self.reject_hopeless(params)?;
         if self.collects_garbage() {
             self.collect_garbage(params.request.stack)?;
         }
@@ -93,6 +94,17 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             return self.new_block(params, true);
         }
         Ok(None)
+    }
+
+    /// Refuses what the device can't hold beside what is reserved, before anything is tried, where the settings ask for
+    /// that. A limit of its own stands in its place.
+    fn reject_hopeless(&mut self, params: &Params) -> Result<(), AllocError> {
+        let is_hopeless = || self.reserved.saturating_add(params.segment_size) > self.driver.total_memory();
+        if self.config.throw_on_cudamalloc_oom && self.limit.is_none() && is_hopeless() {
+            self.stats.num_oom_rejections += 1;
+            return Err(AllocError::Rejected(params.segment_size));
+        }
+        Ok(())
     }
 
     /// The best cached block for a request, off its shelf (`get_free_block`).
@@ -271,6 +283,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     fn out_of_memory(&mut self, params: &Params) -> Result<AllocError, DriverError> {
         let info = self.driver.memory_info()?;
         let Params { request, rounded, segment_size, pool, .. } = *params;
+        let reserve = self.config.reserve(info.total);
+        let is_short = self.config.expandable_segments && reserve < segment_size && segment_size <= info.total;
         self.sink.record(TraceEntry {
             action: Action::Oom,
             address: info.free,
@@ -290,6 +304,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             device_free: info.free,
             device_total: info.total,
             limit: self.limit,
+            short_reserve: is_short.then_some(reserve),
             allocated: self.stats.allocated_bytes.stats().all.current.max(0) as u64,
             reserved: self.reserved,
             private_free,

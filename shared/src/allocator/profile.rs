@@ -75,6 +75,8 @@ pub struct Profile {
     pub restores_stream_on_error: bool,
     /// Whether a graph keeps the pools that were entered in its capture.
     pub graphs_keep_pools: bool,
+    /// Whether a new range of addresses that is shorter than the request is given back, not kept.
+    pub drops_short_ranges: bool,
     /// Whether a page that can't be made counts as lack of memory, whatever the reason, once one was made with a handle
     /// that other machines understand. The devices that were compared make such handles.
     pub fabric_failures_are_lack_of_memory: bool,
@@ -122,6 +124,7 @@ pub const TORCH_2_6: Profile = Profile {
     settles_deferred_at_capture_end: false,
     restores_stream_on_error: false,
     graphs_keep_pools: false,
+    drops_short_ranges: false,
     fabric_failures_are_lack_of_memory: false,
     newest_route_wins: false,
     pools_have_options: false,
@@ -162,6 +165,7 @@ pub const TORCH_2_11: Profile = Profile {
     settles_deferred_at_capture_end: false,
     restores_stream_on_error: false,
     graphs_keep_pools: false,
+    drops_short_ranges: false,
     fabric_failures_are_lack_of_memory: true,
     newest_route_wins: true,
     pools_have_options: true,
@@ -192,6 +196,7 @@ pub const TORCH_2_15: Profile = Profile {
     restores_stream_on_error: true,
     graphs_keep_pools: true,
     graphs_keep_random_state: false,
+    drops_short_ranges: true,
     fabric_failures_are_lack_of_memory: false,
     advice_expandable: ADVICE_2_15_EXPANDABLE,
     unknown_settings: &[],
