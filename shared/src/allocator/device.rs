@@ -215,7 +215,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             true => self.driver.memory_info().map_or(0, |info| info.total),
             false => self.driver.total_memory(),
         };
-        self.limit = is_limit.then_some((fraction * total as f64) as u64);
+        let limit = fraction * total as f64;
+        self.limit = is_limit.then_some(if self.profile.rounds_limit { limit.round() } else { limit } as u64);
     }
 
     /// Peaks become what is now.

@@ -33,7 +33,7 @@ pub enum AllocError {
     /// Neither cached nor free memory holds the request.
     #[error("{0}")]
     OutOfMemory(Box<OutOfMemory>),
-    /// The settings forbid to try: with this segment, of so many bytes, more would be held than the device has
+    /// The settings forbid to try a request of so many bytes: with its segment more would be held than the device has
     /// (`throw_on_cudamalloc_oom`).
     #[error(
         "CUDA out of memory. Allocation was preemptively rejected because it would exceed per_process_memory_fraction \

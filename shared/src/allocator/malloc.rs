@@ -96,13 +96,15 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(None)
     }
 
-    /// Refuses what the device can't hold beside what is reserved, before anything is tried, where the settings ask for
-    /// that. A limit of its own stands in its place.
+    /// Refuses what does not fit beside what is reserved into the share of the device that the settings allow by now,
+    /// before anything is tried, where they ask for that. A limit in force stands in its place.
     fn reject_hopeless(&mut self, params: &Params) -> Result<(), AllocError> {
-        let is_hopeless = || self.reserved.saturating_add(params.segment_size) > self.driver.total_memory();
+        let share = self.config.per_process_memory_fraction.unwrap_or(1.0);
+        let allowed = (share * self.driver.total_memory() as f64) as u64;
+        let is_hopeless = || self.reserved.saturating_add(params.segment_size) > allowed;
         if self.config.throw_on_cudamalloc_oom && self.limit.is_none() && is_hopeless() {
             self.stats.num_oom_rejections += 1;
-            return Err(AllocError::Rejected(params.segment_size));
+            return Err(AllocError::Rejected(params.request.size));
         }
         Ok(())
     }
@@ -283,8 +285,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     fn out_of_memory(&mut self, params: &Params) -> Result<AllocError, DriverError> {
         let info = self.driver.memory_info()?;
         let Params { request, rounded, segment_size, pool, .. } = *params;
-        let reserve = self.config.reserve(info.total);
-        let is_short = self.config.expandable_segments && reserve < segment_size && segment_size <= info.total;
+        let total = self.driver.total_memory();
+        let reserve = self.config.reserve(total);
+        let is_short = self.config.expandable_segments && reserve < segment_size && segment_size <= total;
         self.sink.record(TraceEntry {
             action: Action::Oom,
             address: info.free,

@@ -65,6 +65,8 @@ pub struct Profile {
     pub unknown_settings: &'static [&'static str],
     /// Whether a memory fraction is of what the device has now, not of what it had at the start.
     pub fraction_of_present_memory: bool,
+    /// Whether the limit that a fraction makes is rounded to the nearest byte, not down.
+    pub rounds_limit: bool,
     /// Whether the `MemPool` that the program is within narrows what is listed and emptied.
     pub has_pool_contexts: bool,
     /// Whether waiting for all streams is an error while a route is open.
@@ -119,6 +121,7 @@ pub const TORCH_2_6: Profile = Profile {
     rest_overwrites_last_division: true,
     separators: Separators::Checked,
     fraction_of_present_memory: true,
+    rounds_limit: false,
     has_pool_contexts: true,
     refuses_to_wait_in_capture: true,
     settles_deferred_at_capture_end: false,
@@ -160,6 +163,7 @@ pub const TORCH_2_11: Profile = Profile {
     rest_overwrites_last_division: false,
     separators: Separators::SteppedOver,
     fraction_of_present_memory: false,
+    rounds_limit: false,
     has_pool_contexts: false,
     refuses_to_wait_in_capture: false,
     settles_deferred_at_capture_end: false,
@@ -195,6 +199,7 @@ pub const TORCH_2_15: Profile = Profile {
     settles_deferred_at_capture_end: true,
     restores_stream_on_error: true,
     graphs_keep_pools: true,
+    rounds_limit: true,
     graphs_keep_random_state: false,
     drops_short_ranges: true,
     fabric_failures_are_lack_of_memory: false,
