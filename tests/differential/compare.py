@@ -60,8 +60,8 @@ def settled(result):
     """A result with what torch leaves to the order of a hash map put in one order.
 
     Several blocks whose frees were deferred complete in the order of their objects' addresses in torch's heap. Entries of
-    such a run are sorted here, and the counts of inactive splits, which depend on what is merged first, go (their
-    current values stay).
+    such a run are sorted here. What depends on which block is merged into which goes: the counts of inactive splits
+    (their current values stay), and what inactive blocks say was requested last.
     """
     if "trace" not in result:
         return result
@@ -76,9 +76,25 @@ def settled(result):
 
     def without(state):
         kept = {k: v for k, v in state["stats"].items() if not (k.startswith("inactive_split") and not k.endswith("current"))}
-        return {**state, "stats": kept}
+        segments = [{**s, "blocks": [[*b[:2], 0, b[3]] if b[3] == "inactive" else b for b in s["blocks"]]} for s in state["segments"]]
+        return {**state, "segments": segments, "stats": kept}
 
     return {**result, "trace": trace + sorted(run), "snapshots": [without(s) for s in result["snapshots"]], "final": without(result["final"])}
+
+
+def until(result, op):
+    """What a result says of the time before an operation."""
+    if "trace" not in result:
+        return result
+    return {
+        **result,
+        "malloc": [row for row in result["malloc"] if row[0] < op],
+        "trace": [row for row in result["trace"] if 0 <= row[0] < op],
+        "errors": {k: v for k, v in result["errors"].items() if int(k) < op},
+        "snapshots": [s for s in result["snapshots"] if s["op"] < op],
+        "final": {},
+        "settings": {},
+    }
 
 
 def inside(ours, real, path=""):
@@ -101,7 +117,17 @@ def inside(ours, real, path=""):
 
 
 def difference(ours, real, ops=(), texts=False):
-    """The difference that comes first in time, as (section, line); None when there is none."""
+    """The difference that comes first in time, as (section, line); None when there is none.
+
+    Where ours says that torch's behaviour is undefined from an operation on, what came before it counts.
+    """
+    found = first_difference(ours, real, ops, texts)
+    if found and "trace" in real and (end := ours.get("undefined_from")) is not None:
+        return first_difference(until(ours, end), until(real, end), ops, texts)
+    return found
+
+
+def first_difference(ours, real, ops, texts):
     for side, result in (("ours", ours), ("real", real)):
         if "crashed" in result:
             place = re.search(r"panicked at (\S+?):\d+:", result["crashed"])

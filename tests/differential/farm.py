@@ -5,13 +5,16 @@
             [--found FOLDER] [--texts]
     farm.py --harness FOLDER [...]                without --vramscope: what the scripts reach in the real one, as counts
     farm.py --harness FOLDER --verify CORPUS      forked children against stored results of fresh processes
-    farm.py --harness FOLDER --keep CORPUS --focus NAME --first SEED --scripts N   writes cases NAME.in.json, NAME.out.json
+    farm.py --harness FOLDER --keep CORPUS --focus NAME --first SEED --scripts N [--longest OPERATIONS]
+                                                  writes cases NAME.in.json.gz, NAME.out.json.gz
+    farm.py --harness FOLDER ... --script FILE... these scripts, not made-up ones
 
 Differences are stored as FOUND/NAME.in.json, .out.json (the real result) and a line in FOUND/index.txt.
 """
 
 import argparse
 import collections
+import gzip
 import itertools
 import json
 import pathlib
@@ -61,6 +64,7 @@ class Farm:
         if found and self.varies(script, real):
             self.counts["in an order that varies in the real one"] += 1
             found = compare.difference(compare.settled(ours), compare.settled(real), script["ops"], self.arguments.texts)
+        self.counts["undefined before the end"] += found is None and "undefined_from" in ours and ours["final"] != real.get("final")
         return found, real
 
     def varies(self, script, real):
@@ -69,9 +73,14 @@ class Farm:
 
     def scripts(self):
         a = self.arguments
+        if a.script:
+            yield from (compare.load(path) for path in a.script)
+            return
         for seed in itertools.count(a.first) if a.scripts is None else range(a.first, a.first + a.scripts):
             for focus in a.focus:
-                yield generate.script(focus, seed, a.torch)
+                script = generate.script(focus, seed, a.torch)
+                if a.longest is None or len(script["ops"]) <= a.longest:
+                    yield script
 
     def hunt(self):
         """The main loop; gives the number of scripts that differed."""
@@ -103,6 +112,8 @@ class Farm:
         section = found[0]
 
         def differs(candidate):
+            if not generate.is_tried(candidate):
+                return False
             again, _ = self.difference(candidate)
             return again is not None and family(again[0]) == family(section)
 
@@ -126,7 +137,7 @@ class Farm:
 
     def summary(self, seconds):
         c = self.counts
-        rest = ", ".join(f"{k} {c[k]}" for k in ("the real one crashed", "refused by both", "in an order that varies in the real one"))
+        rest = ", ".join(f"{k} {c[k]}" for k in ("the real one crashed", "refused by both", "in an order that varies in the real one", "undefined before the end"))
         return f"torch {self.arguments.torch}: {c['scripts']} scripts, {c['operations']} operations in {seconds:.0f} s: {c['differ']} differ; {rest}"
 
     def survey(self):
@@ -165,12 +176,14 @@ class Farm:
         return differ
 
     def write(self, corpus):
-        """Scripts and their real results as cases for `compare.py`."""
+        """Scripts and their real results as cases for `compare.py`; none whose result varies."""
         corpus.mkdir(parents=True, exist_ok=True)
         for script in self.scripts():
             real = self.real.run(script)
-            if "trace" in real:
-                store(corpus, script["name"], script, real)
+            if "trace" in real and not self.varies(script, real):
+                for kind, content in (("in", script), ("out", real)):
+                    with gzip.GzipFile(corpus / f"{script['name']}.{kind}.json.gz", "wb", mtime=0) as file:
+                        file.write(json.dumps(content, separators=(",", ":")).encode())
 
 
 def store(folder, name, script, real):
@@ -187,6 +200,8 @@ def main():
     parser.add_argument("--focus", action="append", choices=list(PROFILES), help="what scripts are about (default: everything in turn)")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--scripts", type=int, help="seeds for each focus")
+    parser.add_argument("--longest", type=int, help="pass over scripts of more operations")
+    parser.add_argument("--script", type=pathlib.Path, nargs="*", help="files with scripts, not made-up ones")
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--found", default="found", help="where differences are stored")
     parser.add_argument("--texts", action="store_true", help="compare the words of errors as well")
@@ -198,8 +213,8 @@ def main():
     if arguments.verify:
         status = farm.verify(arguments.verify)
     elif arguments.keep:
-        if arguments.scripts is None:
-            parser.error("--keep needs --scripts")
+        if arguments.scripts is None and not arguments.script:
+            parser.error("--keep needs --scripts or --script")
         status = farm.write(arguments.keep)
     elif farm.ours:
         status = farm.hunt()

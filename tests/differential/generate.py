@@ -206,6 +206,21 @@ class Writer:
             self.add(k)
 
 
+def is_tried(script):
+    """Whether a script keeps to one capture at a time: none begun in another, none deleted while it is open."""
+    capture = None
+    for op in script["ops"]:
+        if op[0] == "graph_begin":
+            if capture is not None:
+                return False
+            capture = op[1]
+        elif op[0] in ("graph_end", "graph_del") and op[1] == capture:
+            if op[0] == "graph_del":
+                return False
+            capture = None
+    return True
+
+
 def script(name, seed, torch="2.11"):
     """The script that `name` (of PROFILES) and `seed` stand for, under the options that `torch` knows."""
     w = Writer(name, seed, torch)

@@ -15,6 +15,8 @@ ANY = {
     "graph_capture_record_stream_reuse": 0.1,
     "per_process_memory_fraction": 0.15,
     "release_lock_on_cudamalloc": 0.05,
+    "throw_on_cudamalloc_oom": 0.06,
+    "expandable_segments_reserve": 0.12,
     "backend": 0.02,
 }
 MIXED = {"tiny": 2, "small": 4, "middle": 4, "large": 3, "edge": 3}

@@ -2,6 +2,8 @@
 
 # Keys that torch 2.6 doesn't know: at start they would end the process before the first operation.
 SINCE_2_11 = {"large_segment_size_mb", "per_process_memory_fraction", "graph_capture_record_stream_reuse"}
+# And those that torch 2.11 doesn't know either.
+SINCE_2_15 = {"throw_on_cudamalloc_oom", "expandable_segments_reserve"}
 
 
 def division(r):
@@ -34,6 +36,8 @@ def value(r, key):
         return r.choice((0.0, 0.25, 0.5, 0.75, 0.9, 0.999, 1.0))
     if key == "roundup_power2_divisions":
         return roundup(r)
+    if key == "expandable_segments_reserve":
+        return r.choice(("0.02", "0.1", "0.25", "0.5", "0.999", "1.0", "2", "1G", ".05g", "0.3G", "x", "0", "nan", "0x1p-1"))
     if key == "backend":
         return "native"
     return r.choice(("True", "True", "False"))
@@ -41,7 +45,8 @@ def value(r, key):
 
 def good(r, likely, torch, at_start):
     """A string of valid options, each key of `likely` (key to probability) present or not; the options as a dictionary beside it."""
-    chosen = [k for k, p in likely.items() if r.random() < p and not (at_start and torch == "2.6" and k in SINCE_2_11)]
+    unknown = (SINCE_2_11 if torch == "2.6" else set()) | (SINCE_2_15 if torch != "2.15" else set())
+    chosen = [k for k, p in likely.items() if r.random() < p and not (k in unknown and (at_start or k in SINCE_2_15))]
     r.shuffle(chosen)
     options = {k: value(r, k) for k in chosen}
     # A split limit under the size of a segment is refused: not what is wanted here.

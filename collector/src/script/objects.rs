@@ -26,7 +26,7 @@ pub(super) struct Graph {
     /// Whether the capture was ended.
     pub(super) is_captured: bool,
     /// The pools that were entered in its capture.
-    pub(super) pools: Vec<MemPool>,
+    pub(super) pools: Vec<PoolId>,
 }
 
 /// The objects of a program.
@@ -38,6 +38,8 @@ pub(super) struct Objects {
     pub(super) pools: BTreeMap<Name, MemPool>,
     /// Pools that requests go to, by the name that they were begun under.
     pub(super) open_pools: BTreeMap<Name, MemPool>,
+    /// The graph in whose capture a pool was opened, by the pool's name, while it is open.
+    pub(super) entered_in: BTreeMap<Name, Graph>,
     /// Graphs by name.
     pub(super) graphs: BTreeMap<Name, Graph>,
     /// The graph begun last: a local variable keeps it, with or without a name.
@@ -54,23 +56,23 @@ pub(super) struct Objects {
 impl Objects {
     /// Whether a pool is still named, or open.
     pub(super) fn holds_pool(&self, id: PoolId) -> bool {
-        let kept = self.graphs.values().chain(&self.last_graph).flat_map(|graph| &graph.pools);
-        self.pools.values().chain(self.open_pools.values()).chain(kept).any(|pool| pool.id == id)
+        self.pools.values().chain(self.open_pools.values()).any(|pool| pool.id == id)
     }
 
     /// Every reference to a graph.
     pub(super) fn graph_mut(&mut self, number: u64) -> impl Iterator<Item = &mut Graph> {
-        let all = self.graphs.values_mut().chain(&mut self.last_graph);
+        let all = self.graphs.values_mut().chain(&mut self.last_graph).chain(self.entered_in.values_mut());
         all.filter(move |graph| graph.number == number)
     }
 
-    /// Every reference to the graph whose capture is under way.
-    pub(super) fn capturing_mut(&mut self) -> impl Iterator<Item = &mut Graph> {
-        self.graphs.values_mut().chain(&mut self.last_graph).filter(|graph| graph.is_begun && !graph.is_captured)
+    /// The graph whose capture is under way.
+    pub(super) fn capturing(&self) -> Option<&Graph> {
+        self.graphs.values().chain(&self.last_graph).find(|graph| graph.is_begun && !graph.is_captured)
     }
 
-    /// Whether a graph is still named, or the one begun last.
+    /// Whether a graph is still named, the one begun last, or kept by a pool that was opened in its capture.
     pub(super) fn holds_graph(&self, number: u64) -> bool {
-        self.graphs.values().chain(&self.last_graph).any(|graph| graph.number == number)
+        let all = self.graphs.values().chain(&self.last_graph).chain(self.entered_in.values());
+        all.into_iter().any(|graph| graph.number == number)
     }
 }

@@ -21,6 +21,10 @@ pub struct Output {
     pub script: Map<String, Value>,
     /// Number of operations.
     pub n_ops: usize,
+    /// The operation from which on PyTorch's own behaviour is undefined
+    /// ([`is_undefined`](shared::allocator::DeviceAllocator::is_undefined)), if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undefined_from: Option<usize>,
     /// Each request's operation and address; null where it failed.
     pub malloc: Vec<(usize, Option<i64>)>,
     /// The errors by operation: kind and text.

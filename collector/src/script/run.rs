@@ -26,7 +26,7 @@ struct Raised(String);
 impl From<AllocError> for Raised {
     fn from(error: AllocError) -> Self {
         Self(match error {
-            AllocError::OutOfMemory(_) | AllocError::TooLarge => format!("oom: {error}"),
+            AllocError::OutOfMemory(_) | AllocError::Rejected(_) | AllocError::TooLarge => format!("oom: {error}"),
             AllocError::Driver(_) => format!("RuntimeError: {error}"),
         })
     }
@@ -67,11 +67,15 @@ pub fn run(script: Script, profile: &'static Profile) -> Result<Output, ScriptEr
         trace: Vec::new(),
         snapshots: Vec::new(),
     };
+    let mut undefined_from = None;
     for (index, op) in script.ops.iter().enumerate() {
         if let Err(Raised(text)) = program.step(index, op) {
             program.errors.insert(index.to_string(), text.into());
         }
         program.drain(index);
+        if program.allocator.is_undefined() {
+            undefined_from.get_or_insert(index);
+        }
     }
     let end = script.ops.len();
     let last = program.state();
@@ -82,6 +86,7 @@ pub fn run(script: Script, profile: &'static Profile) -> Result<Output, ScriptEr
         torch: profile.torch,
         script: script.rest,
         n_ops: end,
+        undefined_from,
         malloc,
         errors,
         trace,
@@ -157,7 +162,7 @@ impl Program {
             Op::PoolBegin(name) => self.pool_begin(name),
             Op::PoolEnd(name) => {
                 let pool = self.objects.open_pools.remove(name).ok_or_else(|| key_error(name))?;
-                self.close_pool(pool)
+                self.close_pool(name, pool)
             }
             Op::PoolDel(name) => {
                 let pool = self.objects.pools.remove(name).ok_or_else(|| key_error(name))?;
@@ -207,7 +212,7 @@ impl Program {
         let address = match self.allocator.malloc(request) {
             Ok(address) => address,
             Err(error) => {
-                if matches!(error, AllocError::OutOfMemory(_) | AllocError::TooLarge) {
+                if !matches!(error, AllocError::Driver(_)) {
                     self.malloc.push((index, None));
                 }
                 let AllocError::OutOfMemory(oom) = &error else { return Err(error.into()) };
@@ -254,21 +259,28 @@ impl Program {
         // The one that was open under this name is closed by being replaced.
         if let Some(old) = self.objects.open_pools.remove(name) {
             self.objects.open_pools.insert(name.clone(), pool);
-            self.close_pool(old)?;
+            self.close_pool(name, old)?;
         }
-        if self.allocator.profile().graphs_keep_pools {
-            self.objects.capturing_mut().for_each(|graph| graph.pools.push(pool));
+        if self.allocator.profile().graphs_keep_pools
+            && self.current == self.streams.capture
+            && let Some(graph) = self.objects.capturing().cloned()
+        {
+            self.allocator.create_pool(pool.id, PoolOptions::default());
+            let number = graph.number;
+            self.objects.entered_in.insert(name.clone(), graph);
+            self.objects.graph_mut(number).for_each(|graph| graph.pools.push(pool.id));
         }
         pool.outer = self.allocator.set_pool_context(Some(pool.id));
         self.objects.open_pools.insert(name.clone(), pool);
         Ok(self.allocator.begin_allocate_to_pool(pool.id, Filter::Thread(THREAD))?)
     }
 
-    fn close_pool(&mut self, pool: MemPool) -> Result<(), Raised> {
+    fn close_pool(&mut self, name: &Name, pool: MemPool) -> Result<(), Raised> {
         self.allocator.end_allocate_to_pool(pool.id)?;
         self.allocator.release_pool(pool.id)?;
         self.allocator.set_pool_context(pool.outer);
-        self.drop_pool(pool)
+        self.drop_pool(pool)?;
+        self.objects.entered_in.remove(name).map_or(Ok(()), |graph| self.drop_graph(&graph))
     }
 
     /// What happens when the last reference to a pool goes.
@@ -332,7 +344,7 @@ impl Program {
             self.allocator.release_pool(PoolId(graph.number, 0))?;
         }
         for pool in &graph.pools {
-            self.drop_pool(*pool)?;
+            self.allocator.release_pool(*pool)?;
         }
         self.objects.graphs_begun -= u32::from(graph.is_begun);
         if self.objects.graphs_begun == 0 {

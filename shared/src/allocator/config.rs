@@ -2,6 +2,15 @@
 
 use super::rounding::{Divisions, LARGE_BUFFER};
 
+/// How many addresses a growing segment gets (`expandable_segments_reserve`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reserve {
+    /// This share of the device's memory.
+    Share(f64),
+    /// So many bytes.
+    Bytes(u64),
+}
+
 /// Every setting that the native allocator has. Sizes are bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllocatorConfig {
@@ -17,6 +26,8 @@ pub struct AllocatorConfig {
     pub roundup_power2_divisions: Divisions,
     /// Whether segments grow.
     pub expandable_segments: bool,
+    /// How many addresses a growing segment gets, where the settings string says so; never more than without.
+    pub expandable_segments_reserve: Option<Reserve>,
     /// The segment for requests between 1 and 10 MiB, and the page of expandable segments of large pools.
     pub large_segment_size: u64,
     /// Share of the device's memory that this process may take, where the settings string says one.
@@ -46,6 +57,7 @@ impl Default for AllocatorConfig {
             garbage_collection_threshold: 0.0,
             roundup_power2_divisions: [0; 16],
             expandable_segments: false,
+            expandable_segments_reserve: None,
             large_segment_size: LARGE_BUFFER,
             per_process_memory_fraction: None,
             graph_capture_record_stream_reuse: false,
@@ -55,6 +67,19 @@ impl Default for AllocatorConfig {
             pinned_num_register_threads: 1,
             pinned_max_round_threshold: u64::MAX,
             pinned_max_cached_size: u64::MAX,
+        }
+    }
+}
+
+impl AllocatorConfig {
+    /// The addresses of a growing segment in bytes, before they are rounded to pages, on a device of `total` bytes: an
+    /// eighth more than it has memory, or what `expandable_segments_reserve` says.
+    pub(super) fn reserve(&self, total: u64) -> u64 {
+        let most = total.saturating_add(total / 8);
+        match self.expandable_segments_reserve {
+            None => most,
+            Some(Reserve::Share(share)) => most.min((share * total as f64) as u64),
+            Some(Reserve::Bytes(bytes)) => most.min(bytes),
         }
     }
 }

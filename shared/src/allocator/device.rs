@@ -10,7 +10,7 @@ use super::driver::Driver;
 use super::entry::{TraceEntry, TraceSink};
 use super::error::{Fraction, MisuseError};
 use super::events::Waiting;
-use super::expandable::ExpandableSegment;
+use super::expandable::{ExpandableSegment, Handles};
 use super::free_set::{Free, FreeSet};
 use super::parse::{ConfigError, parse};
 use super::pool::{Pool, PrivatePool, Shelf};
@@ -58,6 +58,12 @@ pub struct DeviceAllocator<D: Driver, S> {
     pub(super) private: BTreeMap<PoolId, PrivatePool>,
     /// Those without a user, whose memory may go.
     pub(super) freeable: SlotTable<PoolId, ()>,
+    /// Those that lend their cached blocks before a request fails (`use_on_oom_pools`).
+    pub(super) willing: SlotTable<PoolId, ()>,
+    /// Whether PyTorch's own behaviour is undefined by now.
+    pub(super) is_undefined: bool,
+    /// Whether a block went whose streams a capture recorded: PyTorch may take them for those of a later block.
+    pub(super) has_stale_uses: bool,
     /// Open routes to private pools, oldest first (`captures_underway`).
     pub(super) routes: Vec<Route>,
     /// Freed blocks that wait for a capture to end, oldest first, each with where the capture stood on its streams.
@@ -69,6 +75,8 @@ pub struct DeviceAllocator<D: Driver, S> {
     /// Freed blocks that wait for events, by stream.
     pub(super) waiting: SlotTable<StreamKey, Waiting<D::Event>>,
     pub(super) expandable: Slab<ExpandableSegment>,
+    /// What the first page that was made told of how pages can be made.
+    pub(super) handles: Handles,
     /// Segments ever made: the next one's rank by age.
     pub(super) births: u32,
     /// Bytes taken from the driver (`total_allocated_memory`).
@@ -106,12 +114,16 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             shelves: Slab::default(),
             private: BTreeMap::new(),
             freeable: SlotTable::default(),
+            willing: SlotTable::default(),
+            is_undefined: false,
+            has_stale_uses: false,
             routes: Vec::new(),
             deferred: Vec::new(),
             uses: FxHashMap::default(),
             captured_uses: FxHashMap::default(),
             waiting: SlotTable::default(),
             expandable: Slab::default(),
+            handles: Handles::default(),
             births: 0,
             reserved: 0,
             limit: None,
@@ -203,7 +215,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             true => self.driver.memory_info().map_or(0, |info| info.total),
             false => self.driver.total_memory(),
         };
-        self.limit = is_limit.then_some((fraction * total as f64) as u64);
+        let limit = fraction * total as f64;
+        self.limit = is_limit.then_some(if self.profile.rounds_limit { limit.round() } else { limit } as u64);
     }
 
     /// Peaks become what is now.

@@ -20,6 +20,9 @@ pub struct OutOfMemory {
     pub allocated: u64,
     /// Taken from the driver.
     pub reserved: u64,
+    /// The addresses that a growing segment would get, where the settings made them fewer than this request needs and
+    /// the device had the memory (`expandable_segments_reserve`).
+    pub short_reserve: Option<u64>,
     /// Cached in private pools. PyTorch adds it to the allocated bytes, and calls it allocated in private pools.
     pub private_free: u64,
 }
@@ -30,6 +33,14 @@ pub enum AllocError {
     /// Neither cached nor free memory holds the request.
     #[error("{0}")]
     OutOfMemory(Box<OutOfMemory>),
+    /// The settings forbid to try a request of so many bytes: with its segment more would be held than the device has
+    /// (`throw_on_cudamalloc_oom`).
+    #[error(
+        "CUDA out of memory. Allocation was preemptively rejected because it would exceed per_process_memory_fraction \
+         limit. Requested size: {}",
+        OutOfMemory::size(*.0)
+    )]
+    Rejected(u64),
     /// One exbibyte or more was asked for.
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
     TooLarge,

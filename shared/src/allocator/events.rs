@@ -69,6 +69,14 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
+    /// A block is gone, and with it what captures recorded of its streams. PyTorch keeps that.
+    #[inline]
+    pub(super) fn forget_captured_uses(&mut self, number: u32) {
+        if !self.captured_uses.is_empty() && self.captured_uses.remove(&number).is_some() {
+            self.has_stale_uses = true;
+        }
+    }
+
     /// Lets the blocks that waited for captures to end wait for what was before the captures
     /// (`insert_events_deferred_until_no_capture`).
     fn release_deferred(&mut self, stack: StackId) -> Result<(), DriverError> {
@@ -85,6 +93,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
                 }
                 self.uses.insert(number, uses);
             }
+            self.is_undefined |= self.has_stale_uses && self.uses.get(&number).is_some_and(|uses| !uses.is_empty());
             self.wait_for_uses(number)?;
             if self.blocks[number].event_count == 0 {
                 self.free_block_now(number, stack);

@@ -22,12 +22,22 @@ pub(super) struct ExpandableSegment {
     pub(super) page: u64,
 }
 
+/// Whether pages can be made with handles that other machines understand (`expandable_segments_handle_type`). The first
+/// page tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Handles {
+    #[default]
+    Untried,
+    Fabric,
+    File,
+}
+
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// A block for a request from the first place among the growing segments that has room, made by mapping what is
     /// missing (`try_allocate_expandable_block`). `None`: there is no memory; what was mapped before that was clear
     /// stays, cached.
     pub(super) fn grow_expandable(&mut self, params: &Params) -> Result<Option<u32>, DriverError> {
-        let mut candidate = self.find_expandable(params)?;
+        let Some(mut candidate) = self.find_expandable(params)? else { return Ok(None) };
         let wanted = params.rounded;
         let block = &self.blocks[candidate];
         if !block.mapped && !self.map_block(candidate, block.size.min(wanted), params.request.stack)? {
@@ -49,29 +59,33 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     /// The first run of idle blocks, by address, that holds a request and has unmapped room (`find_expandable_block`);
-    /// a new range of addresses where there is none. That no addresses are left is no lack of memory: it ends the
+    /// a new range of addresses where there is none; `None` where that is too short. That no addresses are left is no lack of memory: it ends the
     /// request.
-    fn find_expandable(&mut self, params: &Params) -> Result<u32, DriverError> {
+    fn find_expandable(&mut self, params: &Params) -> Result<Option<u32>, DriverError> {
         let stream = params.request.stream;
         let key = stream.0 as u64;
         for &(_, _, unmapped) in self.pools[params.pool].unmapped.range((key, 0, 0)..=(key, u64::MAX, u32::MAX)) {
             let prev = self.blocks[unmapped].prev;
             let start = if prev != NONE && self.blocks[prev].is_idle() { prev } else { unmapped };
             if self.has_room(start, params.rounded) {
-                return Ok(start);
+                return Ok(Some(start));
             }
         }
         let page = if self.pools[params.pool].is_small { SMALL_BUFFER } else { self.config.large_segment_size };
         let total = self.driver.memory_info()?.total;
-        let size = total.saturating_add(total / 8).div_ceil(page).saturating_mul(page);
+        let size = self.config.reserve(total).div_ceil(page).saturating_mul(page);
         let address = self.driver.reserve_range(size)?.0;
+        if self.profile.drops_short_ranges && size < params.rounded {
+            self.driver.release_range(Address(address), size)?;
+            return Ok(None);
+        }
         let expandable = self.expandable.insert(ExpandableSegment { address, size, page });
         let shelf = self.shelf(params.pool, stream);
         let born = self.birth();
         let block = Block { expandable, born, mapped: false, ..Block::new(address, size, shelf) };
         let block = self.blocks.insert(block);
         self.file_unmapped(block);
-        Ok(block)
+        Ok(Some(block))
     }
 
     /// Whether the idle blocks from one on hold `wanted` bytes together.
@@ -98,10 +112,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if mapped == 0 {
             return Ok(false);
         }
-        match self.driver.map(Address(address), mapped, page) {
-            Ok(()) => {}
-            Err(DriverError::OutOfMemory) => return Ok(false),
-            Err(error) => return Err(error),
+        if !self.map_pages(Address(address), mapped, page)? {
+            return Ok(false);
         }
         self.unshelve(number);
         self.blocks[number].mapped = true;
@@ -135,6 +147,22 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             block.segment_stack = stack;
         }
         Ok(true)
+    }
+
+    /// Puts memory behind addresses (`ExpandableSegment::map`). Whether there was memory.
+    fn map_pages(&mut self, address: Address, size: u64, page: u64) -> Result<bool, DriverError> {
+        let mapped = match self.driver.map(address, size, page) {
+            Ok(()) => Ok(true),
+            Err(DriverError::OutOfMemory) => Ok(false),
+            Err(error) => Err(error),
+        };
+        match (self.handles, &mapped) {
+            (Handles::Untried, Ok(_)) => self.handles = Handles::Fabric,
+            (Handles::Untried, Err(_)) => self.handles = Handles::File,
+            (Handles::Fabric, Err(_)) if self.profile.fabric_failures_are_lack_of_memory => return Ok(false),
+            _ => {}
+        }
+        mapped
     }
 
     /// Takes the memory from behind the whole pages of a cached block (`unmap_block`); a block without a whole page
@@ -186,9 +214,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
 
         let pool = self.shelves[shelf].pool;
         self.shrink_reserved(pool, last - first);
-        if let Some(private) = self.private.get_mut(&self.pools[pool].owner) {
-            private.segments = private.segments.saturating_sub(1);
-        }
+        self.count_released_segment(pool);
         self.stats.num_device_free += 1;
         let asked = if stack == StackId(0) { taken_by } else { stack };
         self.record(Action::SegmentUnmap, first, last - first, shelf, asked);
@@ -199,7 +225,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     pub(super) fn release_expandable(&mut self, number: u32) -> Result<(), DriverError> {
         self.unshelve(number);
         let Some(block) = self.blocks.remove(number) else { return Ok(()) };
-        self.captured_uses.remove(&number);
+        self.forget_captured_uses(number);
         match self.expandable.remove(block.expandable) {
             Some(segment) => self.driver.release_range(Address(segment.address), segment.size),
             None => Ok(()),

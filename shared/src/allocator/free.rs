@@ -108,7 +108,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
         self.unshelve(neighbour);
         let other = self.blocks.remove(neighbour)?;
-        self.captured_uses.remove(&neighbour);
+        self.forget_captured_uses(neighbour);
         let block = &mut self.blocks[number];
         block.size += other.size;
         if block.prev == neighbour {

@@ -74,6 +74,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
 
     /// The steps after nothing cached fits, in PyTorch's order.
     fn more_memory(&mut self, params: &mut Params) -> Result<Option<u32>, AllocError> {
+        self.reject_hopeless(params)?;
         if self.collects_garbage() {
             self.collect_garbage(params.request.stack)?;
         }
@@ -93,6 +94,19 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             return self.new_block(params, true);
         }
         Ok(None)
+    }
+
+    /// Refuses what does not fit beside what is reserved into the share of the device that the settings allow by now,
+    /// before anything is tried, where they ask for that. A limit in force stands in its place.
+    fn reject_hopeless(&mut self, params: &Params) -> Result<(), AllocError> {
+        let share = self.config.per_process_memory_fraction.unwrap_or(1.0);
+        let allowed = (share * self.driver.total_memory() as f64) as u64;
+        let is_hopeless = || self.reserved.saturating_add(params.segment_size) > allowed;
+        if self.config.throw_on_cudamalloc_oom && self.limit.is_none() && is_hopeless() {
+            self.stats.num_oom_rejections += 1;
+            return Err(AllocError::Rejected(params.request.size));
+        }
+        Ok(())
     }
 
     /// The best cached block for a request, off its shelf (`get_free_block`).
@@ -170,12 +184,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if self.pools[params.pool].owner.is_private() {
             return None;
         }
-        let willing: Vec<(u32, u32)> = self
-            .private
-            .values()
-            .filter(|private| private.options.use_on_oom)
-            .map(|private| (private.small, private.large))
-            .collect();
+        let halves = |id| self.private.get(&id).map(|private| (private.small, private.large));
+        let willing: Vec<(u32, u32)> = self.willing.keys().filter_map(halves).collect();
         for (small, large) in willing {
             let pool = if params.rounded <= SMALL_SIZE { small } else { large };
             let there = Params { pool, expandable: false, ..*params };
@@ -275,6 +285,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     fn out_of_memory(&mut self, params: &Params) -> Result<AllocError, DriverError> {
         let info = self.driver.memory_info()?;
         let Params { request, rounded, segment_size, pool, .. } = *params;
+        let total = self.driver.total_memory();
+        let reserve = self.config.reserve(total);
+        let is_short = self.config.expandable_segments && reserve < segment_size && segment_size <= total;
         self.sink.record(TraceEntry {
             action: Action::Oom,
             address: info.free,
@@ -294,6 +307,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             device_free: info.free,
             device_total: info.total,
             limit: self.limit,
+            short_reserve: is_short.then_some(reserve),
             allocated: self.stats.allocated_bytes.stats().all.current.max(0) as u64,
             reserved: self.reserved,
             private_free,

@@ -31,7 +31,7 @@ mod slot_table;
 mod state;
 mod stats;
 
-pub use config::AllocatorConfig;
+pub use config::{AllocatorConfig, Reserve};
 pub use device::{DeviceAllocator, Request};
 pub use driver::{Driver, DriverError, MemoryInfo};
 pub use entry::{TraceEntry, TraceSink};

@@ -65,6 +65,8 @@ pub struct Profile {
     pub unknown_settings: &'static [&'static str],
     /// Whether a memory fraction is of what the device has now, not of what it had at the start.
     pub fraction_of_present_memory: bool,
+    /// Whether the limit that a fraction makes is rounded to the nearest byte, not down.
+    pub rounds_limit: bool,
     /// Whether the `MemPool` that the program is within narrows what is listed and emptied.
     pub has_pool_contexts: bool,
     /// Whether waiting for all streams is an error while a route is open.
@@ -75,6 +77,11 @@ pub struct Profile {
     pub restores_stream_on_error: bool,
     /// Whether a graph keeps the pools that were entered in its capture.
     pub graphs_keep_pools: bool,
+    /// Whether a new range of addresses that is shorter than the request is given back, not kept.
+    pub drops_short_ranges: bool,
+    /// Whether a page that can't be made counts as lack of memory, whatever the reason, once one was made with a handle
+    /// that other machines understand. The devices that were compared make such handles.
+    pub fabric_failures_are_lack_of_memory: bool,
     /// Whether of several open routes the newest that takes a request wins, not the oldest.
     pub newest_route_wins: bool,
     /// Whether `MemPool` takes `use_on_oom` and `no_split`.
@@ -114,11 +121,14 @@ pub const TORCH_2_6: Profile = Profile {
     rest_overwrites_last_division: true,
     separators: Separators::Checked,
     fraction_of_present_memory: true,
+    rounds_limit: false,
     has_pool_contexts: true,
     refuses_to_wait_in_capture: true,
     settles_deferred_at_capture_end: false,
     restores_stream_on_error: false,
     graphs_keep_pools: false,
+    drops_short_ranges: false,
+    fabric_failures_are_lack_of_memory: false,
     newest_route_wins: false,
     pools_have_options: false,
     graphs_keep_random_state: true,
@@ -153,11 +163,14 @@ pub const TORCH_2_11: Profile = Profile {
     rest_overwrites_last_division: false,
     separators: Separators::SteppedOver,
     fraction_of_present_memory: false,
+    rounds_limit: false,
     has_pool_contexts: false,
     refuses_to_wait_in_capture: false,
     settles_deferred_at_capture_end: false,
     restores_stream_on_error: false,
     graphs_keep_pools: false,
+    drops_short_ranges: false,
+    fabric_failures_are_lack_of_memory: true,
     newest_route_wins: true,
     pools_have_options: true,
     graphs_keep_random_state: true,
@@ -186,7 +199,10 @@ pub const TORCH_2_15: Profile = Profile {
     settles_deferred_at_capture_end: true,
     restores_stream_on_error: true,
     graphs_keep_pools: true,
+    rounds_limit: true,
     graphs_keep_random_state: false,
+    drops_short_ranges: true,
+    fabric_failures_are_lack_of_memory: false,
     advice_expandable: ADVICE_2_15_EXPANDABLE,
     unknown_settings: &[],
     out_of_range_at_start: ErrorKind::Index,

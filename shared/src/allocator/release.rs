@@ -84,6 +84,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     fn release_whole(&mut self, number: u32, stack: StackId) -> Result<u64, DriverError> {
         let block = &self.blocks[number];
         if block.is_split() {
+            self.is_undefined = true;
             return Ok(0);
         }
         let size = block.size;
@@ -123,17 +124,45 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// Takes away a private pool that has no segment any more; whether it had none.
+    /// Counts one segment less of a private pool.
+    pub(super) fn count_released_segment(&mut self, pool: u32) {
+        let Some(private) = self.private.get_mut(&self.pools[pool].owner) else { return };
+        self.is_undefined |= private.segments == 0;
+        private.segments = private.segments.saturating_sub(1);
+    }
+
+    /// Whether PyTorch's own behaviour is undefined by now, after one of these. Here all stays well after each.
+    ///
+    /// - It lost count of a private pool's segments: it counts a growing one up for each request that it grew for, and
+    ///   down for each piece that is given back. More pieces than requests make the count 0 too early; PyTorch then
+    ///   deletes the pool under the tensors in it, or fails an internal check halfway.
+    /// - It gave a part of a segment back as if it were the whole: the retry before a failure takes any cached block
+    ///   above `max_split_size_mb`, also one that was split before the setting changed.
+    /// - It took one block's streams for another's: which streams a capture recorded it keeps by the address of the
+    ///   block's object, also when the object is gone and the next one lies in its place.
+    pub fn is_undefined(&self) -> bool {
+        self.is_undefined
+    }
+
+    /// Takes away a private pool that has no segment any more; whether it had none. One with memory in it stays,
+    /// whatever its count. A range of addresses without memory, as a failed request may leave, keeps only its shelf.
     fn forget_pool_if_empty(&mut self, id: PoolId) -> bool {
         let Some(private) = self.private.get(&id).filter(|private| private.segments == 0) else { return false };
-        for number in [private.small, private.large] {
-            if let Some(pool) = self.pools.remove(number) {
-                for (_, shelf) in pool.shelves {
-                    self.shelves.remove(shelf);
-                }
+        let halves = [private.small, private.large];
+        let mut has_ranges = false;
+        for (_, block) in self.blocks.iter().filter(|(_, block)| halves.contains(&self.shelves[block.shelf].pool)) {
+            if block.mapped {
+                self.is_undefined = true;
+                return false;
             }
+            has_ranges = true;
         }
         self.private.remove(&id);
+        for pool in halves.into_iter().filter(|_| !has_ranges).filter_map(|number| self.pools.remove(number)) {
+            for (_, shelf) in pool.shelves {
+                self.shelves.remove(shelf);
+            }
+        }
         true
     }
 
@@ -177,12 +206,10 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if self.is_oversize(size) {
             self.stats.oversize_segments.decrease(1);
         }
-        if let Some(private) = self.private.get_mut(&self.pools[pool].owner) {
-            private.segments = private.segments.saturating_sub(1);
-        }
+        self.count_released_segment(pool);
         self.unshelve(number);
         self.blocks.remove(number);
-        self.captured_uses.remove(&number);
+        self.forget_captured_uses(number);
         Ok(())
     }
 }

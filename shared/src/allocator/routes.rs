@@ -55,13 +55,23 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let small = self.pools.insert(Pool::new(true, id));
         let large = self.pools.insert(Pool::new(false, id));
         self.private.insert(id, PrivatePool { use_count: 1, segments: 0, small, large, options });
+        self.set_willing(id, options.use_on_oom);
     }
 
     /// Changes what a private pool does; its segments stay.
     pub fn set_pool_options(&mut self, id: PoolId, options: PoolOptions) -> Result<(), MisuseError> {
         let private = self.private.get_mut(&id).ok_or(MisuseError::UnknownPool(id))?;
         private.options = options;
+        self.set_willing(id, options.use_on_oom);
         Ok(())
+    }
+
+    fn set_willing(&mut self, id: PoolId, is_willing: bool) {
+        if is_willing {
+            self.willing.entry(id, || ());
+        } else {
+            self.willing.remove(id);
+        }
     }
 
     /// Routes the requests that the filter takes to a private pool, which is made where there is none

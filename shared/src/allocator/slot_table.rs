@@ -105,6 +105,16 @@ impl<K: Key, V> SlotTable<K, V> {
         self.slots.get(place)?.as_ref().map(|slot| slot.key)
     }
 
+    /// All keys in the order of the slots.
+    pub(super) fn keys(&self) -> impl Iterator<Item = K> {
+        self.slots.iter().flatten().map(|slot| slot.key)
+    }
+
+    /// Takes the value of a key out.
+    pub(super) fn remove(&mut self, key: K) -> Option<V> {
+        self.find(key).ok().and_then(|at| self.remove_at(at))
+    }
+
     /// Takes the value at a place out. What follows it may move there.
     pub(super) fn remove_at(&mut self, place: usize) -> Option<V> {
         let removed = self.slots.get_mut(place)?.take()?;
@@ -208,7 +218,7 @@ mod tests {
             for (step, (kind, key)) in ops.into_iter().enumerate() {
                 let key = StreamKey(if key == 0 { 0 } else { key * 32 + 3 });
                 if kind == 0 {
-                    prop_assert_eq!(table.find(key).ok().and_then(|at| table.remove_at(at)), map.remove(&key.0));
+                    prop_assert_eq!(table.remove(key), map.remove(&key.0));
                 } else {
                     prop_assert_eq!(*table.entry(key, || step), *map.entry(key.0).or_insert(step));
                 }

@@ -31,7 +31,7 @@ impl From<AllocError> for Stop {
         match error {
             AllocError::OutOfMemory(out_of_memory) => Self::OutOfMemory(out_of_memory),
             AllocError::Driver(error) => Self::Driver(error),
-            error @ AllocError::TooLarge => Self::Refused(error),
+            error @ (AllocError::Rejected(_) | AllocError::TooLarge) => Self::Refused(error),
         }
     }
 }

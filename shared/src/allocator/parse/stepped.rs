@@ -1,7 +1,7 @@
 //! The readers since torch 2.8: one for the settings that all accelerators share, one for CUDA's own; each goes
 //! through the whole string and passes over the other's. A separator is stepped over, whatever it is.
 
-use super::super::config::AllocatorConfig;
+use super::super::config::{AllocatorConfig, Reserve};
 use super::super::profile::Profile;
 use super::cursor::Cursor;
 use super::divisions::DivisionList;
@@ -129,11 +129,14 @@ impl<'a> Reader<'a> {
                 // Of the host's allocator, and shown nowhere.
                 "pinned_free_catch_all" => drop(self.cursor.flag()?),
                 "throw_on_cudamalloc_oom" => self.config.throw_on_cudamalloc_oom = self.cursor.flag()?,
-                // Address space only, and a value that is no number is ignored with a warning.
                 "expandable_segments_reserve" => {
                     self.cursor.separator()?;
-                    self.cursor.operand()?;
+                    // PyTorch warns of a value that says nothing, and keeps the one before.
+                    if let Some(reserve) = reserve(self.cursor.operand()?) {
+                        self.config.expandable_segments_reserve = Some(reserve);
+                    }
                 }
+                // For streams that a program puts into classes, which only C++ can.
                 "expandable_segments_reserve_by_class" => self.cursor.pairs()?,
                 _ => self.cursor.skip()?,
             }
@@ -293,6 +296,17 @@ impl<'a> Reader<'a> {
             }
         }
     }
+}
+
+/// How many addresses a text asks for: a share as a decimal number, or so many GiB with a `G` behind it
+/// (`parseReserveSpec`). `None` for what is neither, and for what is not above 0.
+fn reserve(text: &str) -> Option<Reserve> {
+    let gibibytes = text.strip_suffix(['g', 'G']);
+    let value: f64 = gibibytes.unwrap_or(text).parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0)?;
+    Some(match gibibytes {
+        Some(_) => Reserve::Bytes((value * f64::from(1 << 30)) as u64),
+        None => Reserve::Share(value),
+    })
 }
 
 fn unrecognized(key: &str, reader: &str) -> ConfigError {
