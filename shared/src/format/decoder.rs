@@ -94,7 +94,9 @@ impl Decoder {
 /// A device with its segments at the end: as they were written, or, where the recording was cut, as they follow from the
 /// last that were written and the events since.
 fn ended(track: Track, snapshot: &mut Snapshot) -> DeviceTrace {
+    let losses = track.losses();
     let Track { mut trace, moment, .. } = track;
+    trace.losses = losses;
     let moment = moment.unwrap_or_default();
     if moment.position as usize == trace.events.len() {
         trace.segments = moment.segments;

@@ -12,7 +12,7 @@ use super::symbols::Numbers;
 use crate::frames::Symbols;
 use crate::import::error::Checked;
 use crate::limits::ImportLimits;
-use crate::trace::{DeviceTrace, Segment, Tags};
+use crate::trace::{DeviceTrace, Loss, Segment, Tags};
 
 /// Segments of a device at a moment.
 #[derive(Debug, Default)]
@@ -47,6 +47,23 @@ pub struct Track {
 }
 
 impl Track {
+    /// What is missing, as a trace has it: gaps at one place, such as one that was told beside one that was not, are one.
+    pub(super) fn losses(&self) -> Vec<Loss> {
+        let mut losses: Vec<Loss> = Vec::new();
+        for &Missing { position, gap } in &self.missing {
+            if losses.last().is_none_or(|last| last.position != position) {
+                losses.push(Loss { position, ..Loss::default() });
+            }
+            if let Some(loss) = losses.last_mut() {
+                loss.events = loss.events.saturating_add(gap.to - gap.from);
+                for (sum, count) in loss.by_action.iter_mut().zip(gap.by_action) {
+                    *sum = sum.saturating_add(count);
+                }
+            }
+        }
+        losses
+    }
+
     fn position(&self) -> u32 {
         self.trace.events.len() as u32
     }

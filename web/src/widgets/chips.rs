@@ -5,8 +5,7 @@ use yew::prelude::*;
 
 use crate::render::palette::Palette;
 
-/// Properties of [`Chip`].
-#[derive(Properties, PartialEq)]
+/// What [`chip`] is given.
 pub struct ChipProps {
     /// What it says.
     pub text: AttrValue,
@@ -15,8 +14,7 @@ pub struct ChipProps {
 }
 
 /// A filter that is in force, with a button that takes it away.
-#[component]
-pub fn Chip(props: &ChipProps) -> Html {
+pub fn chip(props: ChipProps) -> Html {
     let remove = props.on_remove.reform(|_| ());
     html! {
         <span class="chip" data-testid="filter-chip">
@@ -28,8 +26,7 @@ pub fn Chip(props: &ChipProps) -> Html {
     }
 }
 
-/// Properties of [`Toggle`].
-#[derive(Properties, PartialEq)]
+/// What [`toggle`] is given.
 pub struct ToggleProps {
     /// Whether it is on.
     pub pressed: bool,
@@ -38,22 +35,16 @@ pub struct ToggleProps {
     /// What it says.
     pub children: Html,
     /// What hovering says.
-    #[prop_or_default]
     pub title: Option<AttrValue>,
     /// Its name for tests.
-    #[prop_or_default]
     pub testid: Option<AttrValue>,
-    /// Whether it can't be used now.
-    #[prop_or_default]
-    pub disabled: bool,
 }
 
 /// A button that stays pressed.
-#[component]
-pub fn Toggle(props: &ToggleProps) -> Html {
+pub fn toggle(props: ToggleProps) -> Html {
     html! {
         <button type="button" class="toggle" aria-pressed={props.pressed.to_string()} title={props.title.clone()}
-            disabled={props.disabled} data-testid={props.testid.clone()} onclick={props.on_click.reform(|_| ())}>
+            data-testid={props.testid.clone()} onclick={props.on_click.reform(|_| ())}>
             { props.children.clone() }
         </button>
     }

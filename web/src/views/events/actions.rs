@@ -4,12 +4,17 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::glyph::glyph;
+use crate::hooks::part::part;
 use crate::model::{Action, use_model};
-use crate::widgets::chips::Toggle;
+use crate::widgets::chips::{ToggleProps, toggle};
 
-/// One toggle an action, each with how often it is in the trace. None pressed means all.
-#[component]
-pub fn ActionToggles() -> Html {
+part!(
+    /// One toggle an action, each with how often it is in the trace. None pressed means all.
+    pub fn action_toggles = use_action_toggles
+);
+
+#[hook]
+fn use_action_toggles() -> Html {
     let model = use_model();
     let shown = model.view.event_actions.clone();
     let actions = model.device().map(|device| device.actions.clone()).unwrap_or_default();
@@ -19,18 +24,16 @@ pub fn ActionToggles() -> Html {
     };
     html! {
         <div class="toggles" role="group" aria-label="Actions shown">
-            <Toggle pressed={shown.is_empty()} on_click={all} testid="events-all">{ "All" }</Toggle>
+            { toggle(ToggleProps { pressed: shown.is_empty(), on_click: all, children: html! { <>{ "All" }</> }, title: None, testid: Some("events-all".into()) }) }
             { for actions.into_iter().map(|(name, count)| {
                 let is_on = shown.contains(&name);
                 let on_click = {
                     let (model, shown, name) = (model.clone(), shown.clone(), name.clone());
                     Callback::from(move |()| model.dispatch(Action::SetEventActions(switched(&shown, &name))))
                 };
-                html! {
-                    <Toggle key={name.clone()} pressed={is_on} {on_click} testid={["events-", &name].concat()}>
+                toggle(ToggleProps { pressed: is_on, on_click, children: html! { <>
                         { glyph(&name) }{ name.clone() }<span class="count">{ Count(count.into()).to_string() }</span>
-                    </Toggle>
-                }
+                    </> }, title: None, testid: Some(["events-", &name].concat().into()) })
             }) }
         </div>
     }

@@ -4,7 +4,7 @@ mod actions;
 mod glyph;
 mod row;
 
-use actions::ActionToggles;
+use actions::action_toggles;
 pub use glyph::glyph;
 use row::Row;
 use shared::query::{Answer, EventFilter, EventRow, EventRows, Query};
@@ -12,8 +12,10 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
+use crate::hooks::part::part;
+use crate::hooks::use_effect_with;
 use crate::model::{Action, Selection, use_answer, use_ask, use_model};
-use crate::widgets::empty::Empty;
+use crate::widgets::empty::{EmptyProps, empty};
 use crate::widgets::virtual_list::use_virtual_list;
 
 /// Rows are asked for in pages that start at a multiple of this, so that scrolling a little asks for nothing.
@@ -28,9 +30,13 @@ fn page_around(first: u32, end: u32) -> (u32, u32) {
     (start, stop.saturating_sub(start))
 }
 
-/// The events tab.
-#[component]
-pub fn Events() -> Html {
+part!(
+    /// The events tab.
+    pub fn events = use_events
+);
+
+#[hook]
+fn use_events() -> Html {
     let model = use_model();
     let ask = use_ask();
     let cursor = model.view.cursor;
@@ -132,7 +138,7 @@ pub fn Events() -> Html {
     html! {
         <section class="events" data-testid="events">
             <div class="bar">
-                <ActionToggles />
+                { action_toggles() }
                 <span class="bar-note" data-testid="events-count">
                     if is_filtered {
                         { [&Count(rows.into()).to_string(), " of ", &Count(events.into()).to_string(), " events"].concat() }
@@ -142,11 +148,9 @@ pub fn Events() -> Html {
                 </span>
             </div>
             if events == 0 {
-                <Empty title="No events were recorded for this device."
-                    hint="The snapshot holds the allocator's state only. Record the history before the part to look at:"
-                    snippet={true} />
+                { empty(EmptyProps { title: "No events were recorded for this device.".into(), hint: "The snapshot holds the allocator's state only. Record the history before the part to look at:".into(), snippet: true }) }
             } else if rows == 0 && located.is_some() {
-                <Empty title="No event passes the filter." hint="Take a filter away to see more." />
+                { empty(EmptyProps { title: "No event passes the filter.".into(), hint: "Take a filter away to see more.".into(), snippet: false }) }
             } else {
                 <div class="grid" role="grid" tabindex="0" aria-label="Events" aria-rowcount={(u64::from(rows) + 1).to_string()}
                     aria-activedescendant={at.map(|at| ["event-row-", &at.to_string()].concat())} {onkeydown}>

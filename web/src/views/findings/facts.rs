@@ -3,14 +3,19 @@
 use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
+use crate::hooks::part::part;
 use crate::model::{Action, use_model};
 use crate::views::events::glyph;
-use crate::widgets::bytes_text::BytesText;
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, wall_clock};
 
-/// The file and its devices.
-#[component]
-pub fn FileFacts() -> Html {
+part!(
+    /// The file and its devices.
+    pub fn file_facts = use_file_facts
+);
+
+#[hook]
+fn use_file_facts() -> Html {
     let model = use_model();
     let (Some(summary), Some(file)) = (model.summary(), model.file()) else { return html! {} };
     html! {
@@ -18,7 +23,7 @@ pub fn FileFacts() -> Html {
             <h2>{ "File" }</h2>
             <dl class="facts wide">
                 <div class="fact"><dt>{ "Name" }</dt><dd>{ file.name.clone() }</dd></div>
-                <div class="fact"><dt>{ "Size" }</dt><dd><BytesText bytes={file.size} /></dd></div>
+                <div class="fact"><dt>{ "Size" }</dt><dd>{ bytes_text(file.size) }</dd></div>
                 <div class="fact"><dt>{ "Format" }</dt><dd>{ summary.format.clone() }</dd></div>
             </dl>
             { for summary.devices.iter().enumerate().map(|(i, device)| {
@@ -50,9 +55,9 @@ pub fn FileFacts() -> Html {
                             </dd></div>
                             <div class="fact"><dt>{ "Allocations" }</dt><dd>{ Count(device.allocations.into()).to_string() }
                                 <span class="remark">{ ["from ", &counted(device.stacks.into(), "distinct stack")].concat() }</span></dd></div>
-                            <div class="fact"><dt>{ "Peak" }</dt><dd><BytesText bytes={device.peak.requested} /><span class="remark">{ "requested" }</span>
+                            <div class="fact"><dt>{ "Peak" }</dt><dd>{ bytes_text(device.peak.requested) }<span class="remark">{ "requested" }</span>
                                 <span class="remark">{ [&Bytes(device.peak_reserved).to_string(), " reserved at most"].concat() }</span></dd></div>
-                            <div class="fact"><dt>{ "At the end" }</dt><dd><BytesText bytes={device.end.requested} /><span class="remark">{ "requested" }</span>
+                            <div class="fact"><dt>{ "At the end" }</dt><dd>{ bytes_text(device.end.requested) }<span class="remark">{ "requested" }</span>
                                 <span class="remark">{ [&Bytes(device.end.reserved).to_string(), " reserved in ", &counted(device.end.segments.into(), "segment")].concat() }</span></dd></div>
                             <div class="fact"><dt>{ "Streams" }</dt><dd>{ joined(device.streams.iter()) }</dd></div>
                             if !device.pools.is_empty() {
@@ -70,16 +75,14 @@ fn joined(items: impl Iterator<Item = impl ToString>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Properties of [`SettingsTable`].
-#[derive(Properties, PartialEq)]
+/// What [`settings_table`] is given.
 pub struct SettingsTableProps {
     /// Names and values as written.
     pub settings: Vec<(String, String)>,
 }
 
 /// The allocator's settings.
-#[component]
-pub fn SettingsTable(props: &SettingsTableProps) -> Html {
+pub fn settings_table(props: SettingsTableProps) -> Html {
     html! {
         <section aria-label="Allocator settings" data-testid="settings">
             <h2>{ "Allocator settings" }</h2>

@@ -3,16 +3,18 @@
 mod facts;
 mod sites;
 
-use facts::{FileFacts, SettingsTable};
+use facts::{SettingsTableProps, file_facts, settings_table};
 use shared::finding::{Finding, FindingCode};
 use shared::order::sort_by_key;
 use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
-use sites::PeakSites;
+use sites::peak_sites;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
+use crate::hooks::part::part;
+use crate::hooks::use_effect_with;
 use crate::model::{Action, use_model};
-use crate::widgets::empty::Empty;
+use crate::widgets::empty::{EmptyProps, empty};
 
 /// The question for the classes at a device's peak: one column over the whole trace.
 pub fn peak_classes(
@@ -132,9 +134,13 @@ pub fn FindingRow(props: &FindingRowProps) -> Html {
     }
 }
 
-/// The findings tab.
-#[component]
-pub fn Findings() -> Html {
+part!(
+    /// The findings tab.
+    pub fn findings = use_findings
+);
+
+#[hook]
+fn use_findings() -> Html {
     let model = use_model();
     {
         // All of it is there with the summary: nothing is waited for.
@@ -156,12 +162,11 @@ pub fn Findings() -> Html {
                 }
             </section>
             if summary.devices.is_empty() {
-                <Empty title="This file holds no device's memory, so there is nothing to draw."
-                    hint="It was written before anything was recorded, or cut short. To record one:" snippet={true} />
+                { empty(EmptyProps { title: "This file holds no device's memory, so there is nothing to draw.".into(), hint: "It was written before anything was recorded, or cut short. To record one:".into(), snippet: true }) }
             }
-            <PeakSites />
-            <FileFacts />
-            <SettingsTable settings={summary.settings.clone()} />
+            { peak_sites() }
+            { file_facts() }
+            { settings_table(SettingsTableProps { settings: summary.settings.clone() }) }
         </div>
     }
 }

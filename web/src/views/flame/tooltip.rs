@@ -4,6 +4,7 @@ use shared::query::FlameBox;
 use shared::units::Bytes;
 use yew::prelude::*;
 
+use crate::hooks::use_effect_with;
 use crate::widgets::format::{counted, share};
 use crate::widgets::style::{pixels, set_style};
 

@@ -13,8 +13,10 @@ use yew::prelude::*;
 
 use self::picture::{Hover, MARGIN, Scene, SegmentsPicture};
 use self::tooltip::Tooltip;
-use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
+use super::controls::{ColorMenuProps, choice, color_menu, place_tip, sends, use_first_picture};
 use crate::browser::Listener;
+use crate::hooks::part::part;
+use crate::hooks::{State, use_effect_with, use_state_eq};
 use crate::model::{Action, ModelHandle, Selection, use_answer, use_model};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::widgets::colors::use_palette;
@@ -31,9 +33,13 @@ fn around(scroll: f64, height: f64) -> Window {
     Window { start: ((first - 1.0) * step).max(0.0), end: (first + 4.0) * step }
 }
 
-/// All segments at the cursor with their blocks.
-#[component]
-pub fn Segments() -> Html {
+part!(
+    /// All segments at the cursor with their blocks.
+    pub fn segments = use_segments
+);
+
+#[hook]
+fn use_segments() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(SegmentsPicture::default);
@@ -117,7 +123,7 @@ pub fn Segments() -> Html {
     }
 }
 
-fn toolbar(model: &ModelHandle, by_state: &UseStateHandle<bool>, map: Option<&SegmentsAnswer>) -> Html {
+fn toolbar(model: &ModelHandle, by_state: &State<bool>, map: Option<&SegmentsAnswer>) -> Html {
     let layout = model.view.segment_layout;
     let paint = |state: bool| {
         let by_state = by_state.clone();
@@ -136,7 +142,7 @@ fn toolbar(model: &ModelHandle, by_state: &UseStateHandle<bool>, map: Option<&Se
                 { choice("paint-class", "Colours", "Colours are those of the timeline", !**by_state, paint(false)) }
             </div>
             if !**by_state {
-                <ColorMenu testid="segments-color" />
+                { color_menu(ColorMenuProps { testid: "segments-color" }) }
             } else {
                 { key() }
             }
@@ -208,7 +214,7 @@ fn use_scroll_height(scroller: &NodeRef, spacer: &NodeRef, more: f64, anchor: &R
 struct Hand {
     model: ModelHandle,
     canvas: Canvas<SegmentsPicture>,
-    hovered: UseStateHandle<Option<Hover>>,
+    hovered: State<Option<Hover>>,
     tooltip: NodeRef,
     scroller: NodeRef,
     anchor: Rc<std::cell::RefCell<Option<Anchor>>>,

@@ -21,20 +21,26 @@ use yew::prelude::*;
 use self::gesture::{Frame, Gesture};
 use self::hand::{Hand, use_listeners};
 use self::hover::{Hover, Thing};
-pub use self::legend::PeakLegend;
+pub use self::legend::peak_legend;
 use self::marked::use_marks;
 use self::picture::{Scene, TimelinePicture};
 use self::question::{Lens, fitting_height, largest_in_view};
-use self::toolbar::Toolbar;
+use self::toolbar::{ToolbarProps, toolbar};
 use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
+use crate::hooks::part::part;
+use crate::hooks::use_state_eq;
 use crate::model::{ModelHandle, use_answer, use_model};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::widgets::colors::use_palette;
 
-/// The stacked allocations over time.
-#[component]
-pub fn Timeline() -> Html {
+part!(
+    /// The stacked allocations over time.
+    pub fn timeline = use_timeline
+);
+
+#[hook]
+fn use_timeline() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(TimelinePicture::default);
@@ -134,7 +140,7 @@ pub fn Timeline() -> Html {
     };
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
-            <Toolbar fits_requested={*fits_requested} {on_fit} note={timeline.map(toolbar::note).unwrap_or_default()} />
+            { toolbar(ToolbarProps { fits_requested: *fits_requested, on_fit, note: timeline.map(toolbar::note).unwrap_or_default() }) }
             <div ref={canvas.host()} class="canvas-host" tabindex="0" role="img" aria-label="Memory over time, stacked"
                 aria-describedby="text-twin" data-testid="timeline-canvas">
                 { canvas.html() }

@@ -7,24 +7,29 @@ use shared::analysis::folding::{short_name, telling_text};
 use shared::query::FrameText;
 use yew::prelude::*;
 
-use super::copy::CopyButton;
+use super::copy::{CopyButtonProps, copy_button};
 use super::format::counted;
+use crate::hooks::part::part;
+use crate::hooks::{use_effect_with, use_state_eq};
 
-/// Properties of [`StackList`].
-#[derive(Properties, PartialEq)]
+/// What [`stack_list`] is given.
+#[derive(PartialEq)]
 pub struct StackListProps {
     /// What the stack is of, in sentence case: `Allocated by`.
     pub title: AttrValue,
     /// The frames, innermost first.
     pub frames: Vec<FrameText>,
     /// Said in place of the frames when there is none.
-    #[prop_or("No stack was recorded.".into())]
     pub empty: AttrValue,
 }
 
-/// A titled stack.
-#[component]
-pub fn StackList(props: &StackListProps) -> Html {
+part!(
+    /// A titled stack.
+    pub fn stack_list(StackListProps) = use_stack_list
+);
+
+#[hook]
+fn use_stack_list(props: &StackListProps) -> Html {
     // Runs that were unfolded, by the index of their first frame.
     let unfolded = use_state_eq(Vec::<usize>::new);
     {
@@ -66,7 +71,7 @@ pub fn StackList(props: &StackListProps) -> Html {
             <header class="section-head">
                 <h3>{ props.title.clone() }</h3>
                 if !props.frames.is_empty() {
-                    <CopyButton text={plain_text(&props.frames)} label="Copy stack" />
+                    { copy_button(CopyButtonProps { text: (plain_text(&props.frames)).into(), label: "Copy stack".into() }) }
                 }
             </header>
             if props.frames.is_empty() {
