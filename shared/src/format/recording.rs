@@ -1,7 +1,5 @@
 //! The fold over chunks: what a recording comes to, as far as it has come.
 
-use std::collections::BTreeMap;
-
 use super::chunk::Kind;
 use super::events::EventChunk;
 use super::frames::Chunk;
@@ -12,6 +10,7 @@ use super::symbols::Numbers;
 use crate::frames::Symbols;
 use crate::import::error::Checked;
 use crate::limits::ImportLimits;
+use crate::numbered::Numbered;
 use crate::trace::{DeviceTrace, Loss, Segment, Tags};
 
 /// Segments of a device at a moment.
@@ -91,7 +90,7 @@ pub struct Recording {
     /// Tags.
     pub tags: Tags,
     /// Devices by number.
-    pub devices: BTreeMap<i64, Track>,
+    pub devices: Numbered<Track>,
     /// How it ended; `None` while (or when) it did not.
     pub end: Option<End>,
     numbers: Numbers,
@@ -125,7 +124,7 @@ impl Recording {
     }
 
     fn track(&mut self, device: i64) -> &mut Track {
-        let track = self.devices.entry(device).or_default();
+        let track = self.devices.entry(device);
         track.trace.device = device;
         track
     }
@@ -133,7 +132,7 @@ impl Recording {
     fn fold_events(&mut self, payload: &[u8]) -> Checked {
         let EventChunk { device, first, mut events } = EventChunk::decode(payload)?;
         let Self { tags, numbers, devices, .. } = self;
-        let track = devices.entry(device).or_default();
+        let track = devices.entry(device);
         track.trace.device = device;
         track.advance(device, first, None);
         // A chunk that is there twice, whole or in part, counts once.
@@ -179,7 +178,7 @@ impl Recording {
 
     fn fold_segments(&mut self, part: Part) {
         let Part { device, at, of, from, pieces } = part;
-        let track = self.devices.entry(device).or_default();
+        let track = self.devices.entry(device);
         track.trace.device = device;
         if from == 0 {
             track.coming = Some((0, at, Vec::new()));

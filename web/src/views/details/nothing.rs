@@ -9,7 +9,7 @@ use super::facts::{fact, fact_with, facts};
 use crate::hooks::part::part;
 use crate::model::{Action, ModelHandle, Selection, Tab, use_answer, use_model};
 use crate::views::events::glyph;
-use crate::views::findings::{FindingRow, ordered};
+use crate::views::findings::{finding_row, ordered};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, seconds, share};
 
@@ -44,7 +44,7 @@ fn use_nothing_pane() -> Html {
         <article class="detail" data-testid="detail-none">
             if !findings.is_empty() {
                 <ul class="findings compact">
-                    { for findings.iter().take(TOP_FINDINGS).enumerate().map(|(i, finding)| html! { <FindingRow key={i} finding={finding.clone()} /> }) }
+                    { for findings.iter().take(TOP_FINDINGS).map(|finding| finding_row(&model, finding)) }
                 </ul>
                 if more > 0 {
                     <button type="button" class="link" onclick={show_all}>{ [&more.to_string(), " more"].concat() }</button>

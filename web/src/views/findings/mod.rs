@@ -13,7 +13,7 @@ use yew::prelude::*;
 use crate::browser::after_next_frame;
 use crate::hooks::part::part;
 use crate::hooks::use_effect_with;
-use crate::model::{Action, use_model};
+use crate::model::{Action, ModelHandle, use_model};
 use crate::widgets::empty::{EmptyProps, empty};
 
 /// The question for the classes at a device's peak: one column over the whole trace.
@@ -92,18 +92,8 @@ pub fn ordered(findings: &[Finding]) -> Vec<Finding> {
     findings
 }
 
-/// Properties of [`FindingRow`].
-#[derive(Properties, PartialEq)]
-pub struct FindingRowProps {
-    /// The finding.
-    pub finding: Finding,
-}
-
 /// One finding: its weight, its sentence, and the way to where it can be seen.
-#[component]
-pub fn FindingRow(props: &FindingRowProps) -> Html {
-    let model = use_model();
-    let finding = &props.finding;
+pub fn finding_row(model: &ModelHandle, finding: &Finding) -> Html {
     let severity = Severity::of(finding.code);
     let device = finding.device.and_then(|number| {
         let summary = model.summary()?;
@@ -157,7 +147,7 @@ fn use_findings() -> Html {
                     <p class="quiet">{ "Nothing is wrong with this file: its history is whole, and trace and segments agree." }</p>
                 } else {
                     <ul class="findings">
-                        { for findings.into_iter().enumerate().map(|(i, finding)| html! { <FindingRow key={i} {finding} /> }) }
+                        { for findings.iter().map(|finding| finding_row(&model, finding)) }
                     </ul>
                 }
             </section>

@@ -10,7 +10,7 @@ use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement};
 use yew::prelude::*;
 
 use super::layout::{ROW, Tree};
-use super::tooltip::Tooltip;
+use super::tooltip::{TooltipProps, tooltip};
 use crate::hooks::part::part;
 use crate::hooks::{use_effect_with, use_state_eq};
 use crate::render::palette::Palette;
@@ -136,7 +136,7 @@ fn use_flame_canvas(props: &FlameCanvasProps) -> Html {
                 </div>
             </div>
             if let Some((flame_box, total, x, y)) = tip {
-                <Tooltip {flame_box} {total} {x} {y} {width} {height} />
+                { tooltip(TooltipProps { flame_box, total, x, y, width, height }) }
             }
         </div>
     }

@@ -3,7 +3,7 @@
 
 mod help;
 
-use help::Help;
+use help::help;
 use shared::query::term::Term;
 use shared::query::{Answer, Hit, Query, SearchResult};
 use shared::units::{Bytes, Count};
@@ -197,7 +197,7 @@ fn use_search_box() -> Html {
                     aria-expanded={is_helping.to_string()} title="What can be searched for" data-testid="search-help">{ "?" }</button>
             </div>
             if *is_helping {
-                <Help {on_example} on_close={close_help} />
+                { help(&on_example, close_help) }
             }
         </div>
     }

@@ -12,7 +12,7 @@ use web_sys::{Event, HtmlElement, MouseEvent, WheelEvent};
 use yew::prelude::*;
 
 use self::picture::{Hover, MARGIN, Scene, SegmentsPicture};
-use self::tooltip::Tooltip;
+use self::tooltip::{TooltipProps, tooltip};
 use super::controls::{ColorMenuProps, choice, color_menu, place_tip, sends, use_first_picture};
 use crate::browser::Listener;
 use crate::hooks::part::part;
@@ -46,7 +46,7 @@ fn use_segments() -> Html {
     let by_state = use_state_eq(|| true);
     let scroll = use_state_eq(|| 0.0);
     let hovered = use_state_eq(|| None::<Hover>);
-    let (scroller, spacer, tooltip) = (use_node_ref(), use_node_ref(), use_node_ref());
+    let (scroller, spacer, tip) = (use_node_ref(), use_node_ref(), use_node_ref());
 
     let size = canvas.size();
     let room = (size.height - 2.0 * MARGIN).max(0.0);
@@ -96,7 +96,7 @@ fn use_segments() -> Html {
         model: model.clone(),
         canvas: canvas.clone(),
         hovered: hovered.clone(),
-        tooltip: tooltip.clone(),
+        tooltip: tip.clone(),
         scroller: scroller.clone(),
         anchor,
     };
@@ -113,8 +113,8 @@ fn use_segments() -> Html {
                     if is_empty {
                         <p class="canvas-empty">{ "Nothing is reserved at the cursor. Move it to where memory is in use." }</p>
                     }
-                    <div ref={tooltip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
-                        <Tooltip hover={*hovered} />
+                    <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
+                        { tooltip(TooltipProps { hover: *hovered }) }
                     </div>
                 </div>
                 <div ref={spacer} class="segments-spacer" />

@@ -26,7 +26,7 @@ use self::marked::use_marks;
 use self::picture::{Scene, TimelinePicture};
 use self::question::{Lens, fitting_height, largest_in_view};
 use self::toolbar::{ToolbarProps, toolbar};
-use self::tooltip::{Tooltip, class_of};
+use self::tooltip::{TooltipProps, class_of, tooltip};
 use super::controls::use_first_picture;
 use crate::hooks::part::part;
 use crate::hooks::use_state_eq;
@@ -49,7 +49,7 @@ fn use_timeline() -> Html {
     let last_fit = use_mut_ref(|| None::<Window>);
     let hovered = use_state_eq(|| None::<Hover>);
     let fits_requested = use_state_eq(|| false);
-    let tooltip = use_node_ref();
+    let tip = use_node_ref();
 
     let view = &model.view;
     let marks = use_marks(&model);
@@ -112,7 +112,7 @@ fn use_timeline() -> Html {
         model: model.clone(),
         canvas: canvas.clone(),
         hovered: hovered.clone(),
-        tooltip: tooltip.clone(),
+        tooltip: tip.clone(),
         gesture,
         pointer,
     };
@@ -149,8 +149,8 @@ fn use_timeline() -> Html {
                 } else if model.device().is_some_and(|device| device.events == 0) {
                     <p class="canvas-empty">{ "This device has no trace: history was not recorded. The segments at the end are there, under Segments." }</p>
                 }
-                <div ref={tooltip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
-                    <Tooltip hover={*hovered} {class} {annotation} />
+                <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
+                    { tooltip(TooltipProps { hover: *hovered, class, annotation }) }
                 </div>
             </div>
         </section>

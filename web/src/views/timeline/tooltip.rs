@@ -5,14 +5,15 @@ use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::hover::{self, Hover, Thing};
+use crate::hooks::part::part;
 use crate::model::{use_answer, use_model};
 use crate::views::controls::site_line;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 use crate::widgets::format::{counted, seconds};
 
-/// Properties of [`Tooltip`].
-#[derive(Properties, PartialEq)]
+/// What [`tooltip`] is given.
+#[derive(PartialEq)]
 pub struct TooltipProps {
     /// What is under the pointer.
     pub hover: Option<Hover>,
@@ -31,9 +32,13 @@ pub fn class_of(timeline: &Timeline, thing: Thing) -> Option<Class> {
     }
 }
 
-/// The lines. They are laid out by the caller; this says only what is in them.
-#[component]
-pub fn Tooltip(props: &TooltipProps) -> Html {
+part!(
+    /// The lines. They are laid out by the caller; this says only what is in them.
+    pub fn tooltip(TooltipProps) = use_tooltip
+);
+
+#[hook]
+fn use_tooltip(props: &TooltipProps) -> Html {
     let id = match props.hover.map(|hover| hover.thing) {
         Some(Thing::Allocation(id)) => Some(id),
         _ => None,
