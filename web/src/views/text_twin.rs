@@ -51,6 +51,9 @@ fn use_text_twin() -> Html {
                         &Bytes(totals.reserved).to_string(), " reserved. ",
                     ].concat() }
                 }
+                if let Some(device) = model.device().filter(|device| device.lost > 0) {
+                    { [&counted(device.lost, "event"), " were lost while recording, in ", &counted(device.losses.into(), "place"), ". "].concat() }
+                }
                 { selection(&model) }
             </p>
             if let (Tab::Timeline, Some(Answer::Timeline(timeline))) = (model.view.tab, answer.as_deref()) {

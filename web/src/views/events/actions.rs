@@ -1,9 +1,11 @@
 //! The toggles that let only some actions through.
 
+use shared::query::LOST;
 use shared::units::Count;
 use yew::prelude::*;
 
 use super::glyph::glyph;
+use super::lost::lost_glyph;
 use crate::hooks::part::part;
 use crate::model::{Action, use_model};
 use crate::widgets::chips::{ToggleProps, toggle};
@@ -17,7 +19,10 @@ part!(
 fn use_action_toggles() -> Html {
     let model = use_model();
     let shown = model.view.event_actions.clone();
-    let actions = model.device().map(|device| device.actions.clone()).unwrap_or_default();
+    let mut actions = model.device().map(|device| device.actions.clone()).unwrap_or_default();
+    if let Some(losses) = model.device().map(|device| device.losses).filter(|losses| *losses > 0) {
+        actions.push((LOST.to_owned(), losses));
+    }
     let all = {
         let model = model.clone();
         Callback::from(move |()| model.dispatch(Action::SetEventActions(Vec::new())))
@@ -32,7 +37,7 @@ fn use_action_toggles() -> Html {
                     Callback::from(move |()| model.dispatch(Action::SetEventActions(switched(&shown, &name))))
                 };
                 toggle(ToggleProps { pressed: is_on, on_click, children: html! { <>
-                        { glyph(&name) }{ name.clone() }<span class="count">{ Count(count.into()).to_string() }</span>
+                        { if name == LOST { lost_glyph() } else { glyph(&name) } }{ name.clone() }<span class="count">{ Count(count.into()).to_string() }</span>
                     </> }, title: None, testid: Some(["events-", &name].concat().into()) })
             }) }
         </div>

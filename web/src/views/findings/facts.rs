@@ -1,5 +1,6 @@
 //! The facts of the file: its format, its devices and what they hold, and the allocator's settings.
 
+use shared::query::Origin;
 use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
@@ -25,6 +26,7 @@ fn use_file_facts() -> Html {
                 <div class="fact"><dt>{ "Name" }</dt><dd>{ file.name.clone() }</dd></div>
                 <div class="fact"><dt>{ "Size" }</dt><dd>{ bytes_text(file.size) }</dd></div>
                 <div class="fact"><dt>{ "Format" }</dt><dd>{ summary.format.clone() }</dd></div>
+                { summary.origin.as_ref().map(origin).unwrap_or_default() }
             </dl>
             { for summary.devices.iter().enumerate().map(|(i, device)| {
                 let span = Micros(device.time.length().round() as i64).to_string();
@@ -43,8 +45,16 @@ fn use_file_facts() -> Html {
                             }
                         </header>
                         <dl class="facts wide">
+                            if device.capacity > 0 || !device.model.is_empty() {
+                                <div class="fact"><dt>{ "Model" }</dt><dd>{ device.model.clone() }
+                                    if device.capacity > 0 { <span class="remark">{ bytes_text(device.capacity) }{ " in all" }</span> }</dd></div>
+                            }
                             <div class="fact"><dt>{ "Events" }</dt><dd>{ Count(device.events.into()).to_string() }
                                 if device.has_times { <span class="remark">{ [" over ", &span].concat() }</span> }</dd></div>
+                            if device.lost > 0 {
+                                <div class="fact" data-testid="fact-lost"><dt>{ "Lost" }</dt><dd><b>{ counted(device.lost, "event") }</b>
+                                    <span class="remark">{ [" in ", &counted(device.losses.into(), "place"), ", while recording"].concat() }</span></dd></div>
+                            }
                             if device.start_us != 0 {
                                 <div class="fact"><dt>{ "First event" }</dt><dd>{ wall_clock(device.start_us) }</dd></div>
                             }
@@ -71,6 +81,27 @@ fn use_file_facts() -> Html {
     }
 }
 
+/// What a recording says of itself.
+fn origin(origin: &Origin) -> Html {
+    let began = if origin.started_us == 0 { String::new() } else { wall_clock(origin.started_us) };
+    let clock = if origin.clock.is_empty() { String::new() } else { [" by a ", &origin.clock, " clock"].concat() };
+    let decides =
+        if origin.torch.is_empty() { String::new() } else { ["as torch ", &origin.torch, " decides"].concat() };
+    let facts = [
+        ("Recording", &origin.name, ""),
+        ("Recorded by", &origin.program, ""),
+        ("Began", &began, clock.as_str()),
+        ("Host", &origin.host, ""),
+        ("Job", &origin.job, ""),
+        ("Allocator", &decides, ""),
+    ];
+    html! {
+        { for facts.into_iter().filter(|(_, value, _)| !value.is_empty()).map(|(name, value, more)| html! {
+            <div class="fact" data-testid="fact-origin"><dt>{ name }</dt><dd>{ value }<span class="remark">{ more }</span></dd></div>
+        }) }
+    }
+}
+
 fn joined(items: impl Iterator<Item = impl ToString>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
@@ -79,6 +110,8 @@ fn joined(items: impl Iterator<Item = impl ToString>) -> String {
 pub struct SettingsTableProps {
     /// Names and values as written.
     pub settings: Vec<(String, String)>,
+    /// Whether the file is a recording.
+    pub is_recording: bool,
 }
 
 /// The allocator's settings.
@@ -87,7 +120,7 @@ pub fn settings_table(props: SettingsTableProps) -> Html {
         <section aria-label="Allocator settings" data-testid="settings">
             <h2>{ "Allocator settings" }</h2>
             if props.settings.is_empty() {
-                <p class="quiet">{ "The file doesn't say: settings are written by torch 2.2 and later." }</p>
+                <p class="quiet">{ if props.is_recording { "The recording doesn't say: its allocator had PyTorch's defaults, or did not tell." } else { "The file doesn't say: settings are written by torch 2.2 and later." } }</p>
             } else {
                 <dl class="facts wide settings mono">
                     { for props.settings.iter().map(|(name, value)| html! {

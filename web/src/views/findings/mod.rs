@@ -156,7 +156,7 @@ fn use_findings() -> Html {
             }
             { peak_sites() }
             { file_facts() }
-            { settings_table(SettingsTableProps { settings: summary.settings.clone() }) }
+            { settings_table(SettingsTableProps { settings: summary.settings.clone(), is_recording: summary.origin.is_some() }) }
         </div>
     }
 }

@@ -28,6 +28,7 @@ use self::question::{Lens, fitting_height, largest_in_view};
 use self::toolbar::{ToolbarProps, toolbar};
 use self::tooltip::{TooltipProps, class_of, tooltip};
 use super::controls::use_first_picture;
+use super::losses;
 use crate::hooks::part::part;
 use crate::hooks::use_state_eq;
 use crate::model::{ModelHandle, use_answer, use_model};
@@ -123,8 +124,9 @@ fn use_timeline() -> Html {
         _ => None,
     };
     let class = hovered.and_then(|hover| timeline.and_then(|timeline| class_of(timeline, hover.thing)));
-    let annotation = match hovered.map(|hover| hover.thing) {
+    let words = match hovered.map(|hover| hover.thing) {
         Some(Thing::Annotation(i)) => marks.annotations.get(i as usize).map(|(_, name)| name.clone()),
+        Some(Thing::Loss(i)) => marks.losses.get(i as usize).map(losses::sentence),
         _ => None,
     };
     let on_fit = {
@@ -150,7 +152,7 @@ fn use_timeline() -> Html {
                     <p class="canvas-empty">{ "This device has no trace: history was not recorded. The segments at the end are there, under Segments." }</p>
                 }
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
-                    { tooltip(TooltipProps { hover: *hovered, class, annotation }) }
+                    { tooltip(TooltipProps { hover: *hovered, class, words }) }
                 </div>
             </div>
         </section>
