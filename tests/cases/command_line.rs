@@ -42,7 +42,7 @@ fn help_names_every_command() -> Result<()> {
     let output = program::run(&["--help"])?;
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0));
-    for word in ["serve", "report", "--listen", "127.0.0.1:7070"] {
+    for word in ["serve", "report", "run", "budget", "replay", "--listen", "127.0.0.1:7070"] {
         assert!(text.contains(word), "{word} is not in {text}");
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! Workloads and budgets as a person runs them: what each story comes to, what is written, and what is refused.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -99,6 +100,53 @@ fn a_run_is_the_same_byte_for_byte_and_what_it_writes_is_read() -> Result<()> {
 }
 
 #[test]
+fn a_recording_says_the_same_as_a_snapshot_of_the_run() -> Result<()> {
+    let folder = empty_folder("recorded")?;
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    // Spans; several streams and an error; pools; segments that grow.
+    let cases: &[&[&str]] = &[
+        &["transformer", "--steps", "2"],
+        &["sample"],
+        &["kv-serving", "private-pools=yes", "--steps", "9", "--torch", "2.15"],
+        &["resnet-sweep", "--conf", "expandable_segments:True", "--torch", "2.6"],
+    ];
+    for arguments in cases {
+        let (snapshot, recording) = (file("a.pickle"), file("a.vramscope"));
+        let ran = run(&[arguments, &["--out", snapshot.as_str()][..]].concat())?;
+        let again = run(&[arguments, &["--out", recording.as_str()][..]].concat())?;
+        assert_eq!(ran, again, "{arguments:?}");
+        let report = printed(&["report", &snapshot, &recording])?;
+        let [snapshot, recording] = [&report["files"][0], &report["files"][1]];
+        assert_eq!(snapshot["devices"], recording["devices"], "{arguments:?}");
+        assert_eq!(snapshot["findings"], recording["findings"], "{arguments:?}");
+    }
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_what_it_recorded() -> Result<()> {
+    let folder = empty_folder("killed")?;
+    let path = folder.join("a.vramscope");
+    let arguments = ["run", "transformer", "--steps", "100000", "--out"];
+    let mut running = Command::new(program::path()?).args(arguments).arg(&path).stdout(Stdio::null()).spawn()?;
+    let has_enough = || fs::metadata(&path).is_ok_and(|file| file.len() > 200_000);
+    let began = Instant::now();
+    while !has_enough() && began.elapsed() < Duration::from_secs(60) && running.try_wait()?.is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    running.kill()?;
+    ensure!(running.wait()?.code().is_none(), "it ended before it was killed");
+    let report = printed(&["report", &path.to_string_lossy()])?;
+    let file = &report["files"][0];
+    assert_eq!(file["findings"][0]["code"], "truncated", "{}", file["findings"]);
+    let events = file["devices"][0]["events"].as_object().context("no events")?;
+    assert!(events.values().filter_map(Value::as_u64).sum::<u64>() > 20_000, "{events:?}");
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+#[test]
 fn the_list_names_every_story_and_choice() -> Result<()> {
     let stories = run(&["--list"])?;
     let stories = stories["stories"].as_array().context("no stories")?;
@@ -130,6 +178,7 @@ fn what_makes_no_sense_is_refused_in_one_line() -> Result<()> {
         (&["run", "leak", "--torch", "1.9"], "no release that is known"),
         (&["run", "leak", "--out", "trace.txt"], "Name the file so"),
         (&["run", "leak", "--out", "/nowhere/at/all.pickle"], "can't be written"),
+        (&["run", "leak", "--out", "/nowhere/at/all.vramscope"], "can't be written"),
         (&["run", "transformer", "hidden=100", "heads=7"], "must be a multiple of heads"),
         (&["budget", "--heads", "5"], "must be a multiple of heads"),
         (&["budget", "--layers", "0"], "layers must be between 1 and"),

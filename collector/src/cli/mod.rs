@@ -30,7 +30,7 @@ enum Command {
     Report(report::Report),
     /// Plan the memory of a transformer, by formula and by simulation
     Budget(budget::Budget),
-    /// Run a workload on a simulated device, and report what became of it
+    /// Run a workload on a simulated device or a GPU, and report what became of it
     Run(run::Run),
     /// Run a script of allocations on a simulated device, as a release of PyTorch would
     Replay(replay::Replay),

@@ -7,9 +7,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use flate2::read::MultiGzDecoder;
-use shared::allocator::Profile;
 
-use super::refuse;
+use super::{refuse, setting};
 use crate::script::{Script, run};
 
 /// What `replay` is told.
@@ -19,27 +18,27 @@ pub(super) struct Replay {
     #[arg(value_name = "SCRIPT")]
     script: PathBuf,
     /// The release of PyTorch to follow: 2.6, 2.11 or 2.15
-    #[arg(long, default_value = "2.11", value_parser = profile)]
-    torch: &'static Profile,
+    #[arg(long, value_name = "VERSION", default_value = "2.11")]
+    torch: String,
 }
 
 /// The longest script that is read, in bytes of JSON: some ten million operations.
 const SCRIPT_BYTES: u64 = 1 << 30;
 
-fn profile(text: &str) -> Result<&'static Profile, String> {
-    Profile::of(text).ok_or_else(|| "no release that is known: 2.6 and later".to_owned())
-}
-
 impl Replay {
     /// Runs the script and prints what came of it.
     pub(super) fn run(self) -> ExitCode {
+        let profile = match setting::profile(&self.torch) {
+            Ok(profile) => profile,
+            Err(sentence) => return refuse(&sentence),
+        };
         let output = read(&self.script)
-            .map_err(|error| error.to_string())
+            .map_err(|error| format!("the script can't be read: {error}"))
             .and_then(|text| Script::parse(&text).map_err(|error| error.to_string()))
-            .and_then(|script| run(script, self.torch).map_err(|error| error.to_string()));
+            .and_then(|script| run(script, profile).map_err(|error| error.to_string()));
         let output = match output {
             Ok(output) => output,
-            Err(sentence) => return refuse(&format!("{}: {sentence}", self.script.display())),
+            Err(sentence) => return refuse(&format!("{}: {sentence}.", self.script.display())),
         };
         let mut out = io::BufWriter::new(io::stdout().lock());
         let written = serde_json::to_writer(&mut out, &output).map_err(io::Error::from);

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::json;
 use shared::export;
-use shared::trace::Snapshot;
+use shared::format::EXTENSION;
 use shared::units::Count;
 
 use super::refuse;
 use super::setting::{self, Driver};
 use crate::driver::cuda::CudaDriver;
-use crate::workloads::{Choices, ClockedSim, Heading, Outcome, Report, Setup, Stop, Story, Watch};
+use crate::recorder::RecorderStats;
+use crate::workloads::{Choices, ClockedSim, Device, Heading, Outcome, Recording, Report, Setup, Stop, Story, Watch};
 
 /// The time between two looks at how far a run is.
 const LOOK: Duration = Duration::from_millis(100);
@@ -96,22 +97,13 @@ impl Run {
         };
         let (profile, config) = setting::allocator(&self.torch, &self.conf)?;
         let setup = Setup { capacity, seed: self.seed, profile, config };
-        let mut out = self.out.as_deref().map(Out::create).transpose()?;
-
         let outcome = match self.driver {
-            Driver::Sim => {
-                let device = ClockedSim::new(capacity);
-                crate::workloads::run(story, &choices, steps, &setup, device, progress())
-            }
+            Driver::Sim => self.tell_on(ClockedSim::new(capacity), story, &choices, steps, &setup)?,
             Driver::Cuda => {
                 let device = CudaDriver::open(self.device).map_err(|error| format!("--driver cuda: {error}."))?;
-                crate::workloads::run(story, &choices, steps, &setup, device, progress())
+                self.tell_on(device, story, &choices, steps, &setup)?
             }
         };
-        clear_progress();
-        if let Some(out) = &mut out {
-            out.write(&outcome)?;
-        }
         let has_failed = matches!(outcome.stop, Some(Stop::Driver(_) | Stop::Misuse(_)));
         let heading = Heading {
             name: name.to_owned(),
@@ -123,6 +115,32 @@ impl Run {
             seed: self.seed,
         };
         Ok((Report::new(heading, outcome), has_failed))
+    }
+
+    /// Runs the story on a device, with its trace to where it is wanted.
+    fn tell_on<D: Device>(
+        &self,
+        device: D,
+        story: &Story,
+        choices: &Choices,
+        steps: u64,
+        setup: &Setup,
+    ) -> Result<Outcome, String> {
+        let mut out = self.out.as_deref().map(Out::create).transpose()?;
+        let recording = match &out {
+            Some(Out { path, kind: Kind::Recording }) => {
+                let device = (device.model(), device.total_memory());
+                let recording = Recording::start(path, story.name, device, (&setup.config, setup.profile));
+                Some(recording.map_err(|error| error.to_string())?)
+            }
+            _ => None,
+        };
+        let outcome = crate::workloads::run(story, choices, steps, setup, device, progress(), recording);
+        clear_progress();
+        if let Some(out) = &mut out {
+            out.finish(&outcome)?;
+        }
+        Ok(outcome)
     }
 }
 
@@ -165,36 +183,56 @@ fn list_for_programs() -> String {
     serde_json::to_string_pretty(&json!({ "stories": stories })).unwrap_or_default() + "\n"
 }
 
-/// Writes a snapshot in a format, piece by piece.
-type Format = fn(&Snapshot, &mut dyn FnMut(&[u8]));
-
-/// A file for the trace, made before the run so that a name that can't be written is told of at once.
+/// Where the trace goes, made before the run so that a name that can't be written is told of at once.
 struct Out<'a> {
     path: &'a Path,
-    file: File,
-    write: Format,
+    kind: Kind,
+}
+
+/// What is written, and when.
+enum Kind {
+    /// A snapshot for PyTorch's tools, written when the run has ended.
+    Pickle(File),
+    /// A recording, written while it runs.
+    Recording,
 }
 
 impl<'a> Out<'a> {
     fn create(path: &'a Path) -> Result<Self, String> {
         let name = path.display();
-        // Each format by its ending: one line here for each.
-        let write: Format = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("pickle") => export::pickle,
-            _ => return Err(format!("{name}: a trace is written as .pickle. Name the file so.")),
+        let kind = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("pickle") => Kind::Pickle(
+                File::create(path).map_err(|error| format!("{name}: the file can't be written: {error}."))?,
+            ),
+            Some(EXTENSION) => Kind::Recording,
+            _ => return Err(format!("{name}: a trace is written as .pickle or .{EXTENSION}. Name the file so.")),
         };
-        let file = File::create(path).map_err(|error| format!("{name}: the file can't be written: {error}."))?;
-        Ok(Self { path, file, write })
+        Ok(Self { path, kind })
     }
 
-    fn write(&mut self, outcome: &Outcome) -> Result<(), String> {
-        let mut result = Ok(());
-        (self.write)(&outcome.snapshot, &mut |piece| {
-            if result.is_ok() {
-                result = self.file.write_all(piece);
+    /// Writes what is left to write, and tells what could not be.
+    fn finish(&mut self, outcome: &Outcome) -> Result<(), String> {
+        let name = self.path.display();
+        match &mut self.kind {
+            Kind::Pickle(file) => {
+                let mut result = Ok(());
+                export::pickle(&outcome.snapshot, &mut |piece| {
+                    if result.is_ok() {
+                        result = file.write_all(piece);
+                    }
+                });
+                result.map_err(|error| format!("{name}: writing failed: {error}."))
             }
-        });
-        result.map_err(|error| format!("{}: writing failed: {error}.", self.path.display()))
+            Kind::Recording => match &outcome.recorded {
+                Some(RecorderStats { failure: Some(failure), unwritten, .. }) => {
+                    let lost = Count(*unwritten);
+                    Err(format!(
+                        "{name}: writing failed: {failure}. The file can be read up to there; {lost} events are missing."
+                    ))
+                }
+                _ => Ok(()),
+            },
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What `run` and `budget` are both told: a device, its memory, the allocator's release and settings.
+//! What `run`, `budget` and `replay` are told alike: a device, its memory, the allocator's release and settings.
 
 use clap::ValueEnum;
 use shared::allocator::{AllocatorConfig, Profile, parse};
@@ -54,15 +54,17 @@ pub(super) fn capacity(text: &str) -> Result<u64, String> {
     if (1..=MOST_CAPACITY).contains(&bytes) { Ok(bytes) } else { Err(wrong()) }
 }
 
+/// The release that the allocator decides as.
+pub(super) fn profile(torch: &str) -> Result<&'static Profile, String> {
+    Profile::of(torch).ok_or_else(|| {
+        let known: Vec<&str> = Profile::ALL.iter().map(|profile| profile.torch).collect();
+        format!("--torch {torch:?} is no release that is known. Known are {}, and later ones.", known.join(", "))
+    })
+}
+
 /// The release and the settings of the allocator.
 pub(super) fn allocator(torch: &str, conf: &str) -> Result<(&'static Profile, AllocatorConfig), String> {
-    let Some(profile) = Profile::of(torch) else {
-        let known: Vec<&str> = Profile::ALL.iter().map(|profile| profile.torch).collect();
-        return Err(format!(
-            "--torch {torch:?} is no release that is known. Known are {}, and later ones.",
-            known.join(", ")
-        ));
-    };
+    let profile = profile(torch)?;
     let mut config = AllocatorConfig::default();
     if !conf.is_empty() {
         parse(conf, profile, &mut config).map_err(|error| format!("--conf {conf:?}: {error}"))?;

@@ -5,6 +5,7 @@ use nvml_wrapper::device::Device;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError as Cause;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
+use serde::Serialize;
 
 /// Why NVML did not tell.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,11 +30,12 @@ pub enum NvmlError {
 }
 
 /// A process that uses the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessMemory {
     /// Its number, in the namespace of the driver: inside a container it may be another than the process's own.
     pub pid: u32,
     /// Bytes that it holds, its context included; `None` where the driver may not tell.
+    #[serde(rename = "used_bytes")]
     pub used: Option<u64>,
 }
 

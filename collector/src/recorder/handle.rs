@@ -9,6 +9,7 @@ use shared::event::Action;
 use shared::trace::{Annotation, Segment, Stage};
 
 use super::clock::Clock;
+use super::sink::WhenFull;
 use super::stacks::Stacks;
 
 /// A device's segments at a moment. Stacks are numbers of the recorder's [`Stacks`].
@@ -54,6 +55,7 @@ pub struct RecorderHandle {
     pub(super) stacks: Arc<Stacks>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) marks: SyncSender<Mark>,
+    pub(super) when_full: WhenFull,
     pub(super) marks_lost: AtomicU64,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) end: SyncSender<Vec<DeviceSegments>>,
@@ -66,11 +68,16 @@ impl RecorderHandle {
         &self.stacks
     }
 
-    /// Marks this moment on a device's line of time: the start or the end of something, or an instant. Never waits; a
-    /// mark that finds no room is counted.
+    /// Marks this moment on a device's line of time: the start or the end of something, or an instant. A mark
+    /// that finds no room is counted, or waits, as events do ([`WhenFull`]).
     pub fn mark(&self, device: i64, name: &str, stage: Stage) {
         let annotation = Annotation { name: self.stacks.text(name), stage, time_us: self.clock.now_us() };
-        if self.marks.try_send(Mark { device, annotation }).is_err() {
+        let mark = Mark { device, annotation };
+        let is_sent = match self.when_full {
+            WhenFull::Count => self.marks.try_send(mark).is_ok(),
+            WhenFull::Wait => self.marks.send(mark).is_ok(),
+        };
+        if !is_sent {
             self.marks_lost.fetch_add(1, Ordering::Relaxed);
         }
     }

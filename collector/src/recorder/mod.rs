@@ -188,6 +188,7 @@ impl Recorder {
         }
         let marks_lost = AtomicU64::new(0);
         let stacks = Arc::new(stacks);
-        Ok((sinks, RecorderHandle { stacks, clock, marks, marks_lost, stop, end, thread: Some(thread) }))
+        let thread = Some(thread);
+        Ok((sinks, RecorderHandle { stacks, clock, marks, when_full, marks_lost, stop, end, thread }))
     }
 }

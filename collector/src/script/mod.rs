@@ -1,8 +1,4 @@
-//! Operation scripts: what a program did to the allocator, replayed on a simulated device under any PyTorch release.
-//!
-//! A script is a JSON object: `config` (settings string), `capacity_bytes`, `va` (`firstfit` or `bump`) and `ops`, a
-//! list of [`Op`]s. What comes out says of each request where it went, and of each step what the allocator recorded,
-//! with segments and all statistics at the script's snapshots and at its end.
+#![doc = include_str!("SCRIPT.md")]
 
 mod message;
 mod objects;

@@ -7,6 +7,7 @@ mod library;
 mod managed;
 mod memory;
 mod pool;
+mod program;
 mod streams;
 
 use anyhow::Result;

@@ -6,11 +6,21 @@ use shared::units::{Address, Stream};
 
 use super::die::Die;
 use crate::driver::cuda::CudaDriver;
+use crate::driver::outside::Outside;
 
 /// A driver with what a program needs of it beside the allocator.
 pub trait Device: Driver {
+    /// What the device is called: a card's model, or `simulated`.
+    fn model(&self) -> String;
+
     /// Makes a stream (`cudaStreamCreate`).
     fn create_stream(&mut self) -> Result<Stream, DriverError>;
+
+    /// What is held of the device beside the `reserved` bytes of the allocator; `None` where nobody else has any.
+    fn outside(&mut self, reserved: u64) -> Option<Result<Outside, DriverError>> {
+        let _ = reserved;
+        None
+    }
 
     /// Tells the program's clock, in microseconds. A device with streams of its own needs no telling.
     fn set_now(&mut self, now_us: i64) {
@@ -19,6 +29,15 @@ pub trait Device: Driver {
 }
 
 impl Device for CudaDriver {
+    fn outside(&mut self, reserved: u64) -> Option<Result<Outside, DriverError>> {
+        Some(Outside::ask(self, reserved))
+    }
+
+    fn model(&self) -> String {
+        // A card that doesn't tell has no name.
+        self.device().name().unwrap_or_default()
+    }
+
     fn create_stream(&mut self) -> Result<Stream, DriverError> {
         self.device().create_stream()
     }
@@ -44,6 +63,10 @@ impl ClockedSim {
 }
 
 impl Device for ClockedSim {
+    fn model(&self) -> String {
+        "simulated".to_owned()
+    }
+
     fn create_stream(&mut self) -> Result<Stream, DriverError> {
         self.streams += 1;
         Ok(Stream(STREAMS.0 + (self.streams - 1) * STREAMS.1))

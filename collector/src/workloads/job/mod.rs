@@ -8,18 +8,21 @@ mod call;
 mod device;
 mod die;
 mod parts;
+mod recording;
 mod stop;
 mod tape;
 
 pub(super) use call::{Call, Site, at};
 pub use device::{ClockedSim, Device};
 pub use parts::PartUse;
+pub use recording::Recording;
 pub use stop::Stop;
 
 use rustc_hash::FxHashSet;
 use shared::allocator::{DeviceAllocator, Filter, PoolOptions, Request};
 use shared::budget::Part;
 use shared::export;
+use shared::frames::StackId;
 use shared::trace::{Annotation, DeviceTrace, Snapshot, Stage};
 use shared::units::{Address, PoolId, Stream};
 
@@ -28,6 +31,7 @@ use self::die::Die;
 use self::parts::Parts;
 use self::tape::Tape;
 use super::sites;
+use crate::recorder::RecorderStats;
 
 /// When every run begins: 3 March 2026, 09:12:04 UTC. A trace is the same byte for byte each time.
 const BEGINNING_US: i64 = 1_772_529_124_000_000;
@@ -76,6 +80,8 @@ pub(super) struct Ended<D: Device> {
     pub(super) snapshot: Snapshot,
     /// What each part of the program held.
     pub(super) parts: Vec<PartUse>,
+    /// What was recorded beside, where something was.
+    pub(super) recorded: Option<RecorderStats>,
     /// How long it ran, in microseconds of its own clock.
     pub(super) elapsed_us: i64,
 }
@@ -106,6 +112,12 @@ impl<D: Device> Job<D> {
         self
     }
 
+    /// Has everything recorded while it happens.
+    pub(super) fn recorded(mut self, recording: Option<Recording>) -> Self {
+        self.allocator.sink_mut().recording = recording;
+        self
+    }
+
     // --- tensors -----------------------------------------------------------------------------------------------
 
     /// A tensor of the main stream; `site` is the operation that makes it.
@@ -121,7 +133,7 @@ impl<D: Device> Job<D> {
         if self.allocator.sink_mut().is_full() {
             return Err(Stop::TooLong);
         }
-        let stack = self.calls.stack(site);
+        let stack = self.stack(site);
         let address = self.allocator.malloc(Request { size: bytes, stream, thread: 0, stack })?;
         let tensor = Tensor { address, bytes, part: self.parts.current };
         self.parts.grow(bytes);
@@ -141,7 +153,7 @@ impl<D: Device> Job<D> {
     /// Lets go of a tensor at a given site.
     pub(in crate::workloads) fn free_at(&mut self, tensor: Tensor, site: Site) {
         self.wait(2);
-        let stack = self.calls.stack(site);
+        let stack = self.stack(site);
         // A handle is made by `alloc` alone, and the driver that marks streams has worked before.
         if self.allocator.free(tensor.address, stack).is_ok() {
             self.parts.shrink(tensor.part, tensor.bytes);
@@ -224,7 +236,7 @@ impl<D: Device> Job<D> {
 
     /// Gives all cached memory back that can go (`torch.cuda.empty_cache`).
     pub(in crate::workloads) fn empty_cache(&mut self) -> Result<(), Stop> {
-        let stack = self.calls.stack(sites::EMPTY_CACHE);
+        let stack = self.stack(sites::EMPTY_CACHE);
         self.wait(900);
         Ok(self.allocator.empty_cache(stack)?)
     }
@@ -259,6 +271,9 @@ impl<D: Device> Job<D> {
     }
 
     fn annotate(&mut self, name: &str, stage: Stage) {
+        if let Some(recording) = &self.allocator.sink_mut().recording {
+            recording.mark(name, stage);
+        }
         let name = self.calls.symbols.intern(name.as_bytes());
         self.annotations.push(Annotation { name, stage, time_us: self.now_us });
     }
@@ -291,12 +306,21 @@ impl<D: Device> Job<D> {
         result
     }
 
+    /// The stack of an operation here.
+    fn stack(&mut self, site: Site) -> StackId {
+        let stack = self.calls.stack(site);
+        if let Some(recording) = &mut self.allocator.sink_mut().recording {
+            recording.learn(&self.calls.symbols);
+        }
+        stack
+    }
+
     // --- time and chance ---------------------------------------------------------------------------------------
 
     /// Moves the clock on.
     pub(in crate::workloads) fn wait(&mut self, us: i64) {
         self.now_us += us;
-        self.allocator.sink_mut().now_us = self.now_us;
+        self.allocator.sink_mut().set_now(self.now_us);
         self.allocator.driver_mut().set_now(self.now_us);
     }
 
@@ -309,10 +333,11 @@ impl<D: Device> Job<D> {
     pub(super) fn end(mut self) -> Ended<D> {
         let segments = self.allocator.segments();
         let settings = export::settings(self.allocator.config(), self.allocator.profile());
+        let recorded = self.allocator.sink_mut().recording.take().map(|recording| recording.finish(&segments));
         let (events, tags) = self.allocator.sink_mut().take();
         let trace = DeviceTrace { device: 0, events, segments, annotations: self.annotations, losses: Vec::new() };
         let snapshot = Snapshot { devices: vec![trace], symbols: self.calls.symbols, tags, settings };
         let elapsed_us = self.now_us - BEGINNING_US;
-        Ended { allocator: self.allocator, snapshot, parts: self.parts.all(), elapsed_us }
+        Ended { allocator: self.allocator, snapshot, parts: self.parts.all(), recorded, elapsed_us }
     }
 }

@@ -6,12 +6,15 @@ use shared::limits;
 use shared::trace::{Event, Events, Tag, TagId, Tags};
 use shared::units::{Address, PoolId, Stream};
 
+use super::recording::Recording;
+
 /// The entries so far.
-#[derive(Debug)]
 pub(in crate::workloads) struct Tape {
     /// The time that entries get.
-    pub(super) now_us: i64,
+    now_us: i64,
     pub(super) events: Events,
+    /// Where they go beside.
+    pub(super) recording: Option<Recording>,
     tags: Tags,
     /// What PyTorch writes where nothing is compiled.
     compile_context: StrId,
@@ -22,7 +25,15 @@ pub(in crate::workloads) struct Tape {
 impl Tape {
     pub(super) fn new(symbols: &mut Symbols, now_us: i64) -> Self {
         let compile_context = symbols.intern(b"N/A");
-        Self { now_us, events: Events::default(), tags: Tags::default(), compile_context, last: None }
+        Self { now_us, events: Events::default(), recording: None, tags: Tags::default(), compile_context, last: None }
+    }
+
+    /// Sets the clock.
+    pub(super) fn set_now(&mut self, now_us: i64) {
+        self.now_us = now_us;
+        if let Some(recording) = &self.recording {
+            recording.set_now(now_us);
+        }
     }
 
     /// Whether no more may be recorded.
@@ -52,6 +63,9 @@ impl Tape {
 
 impl TraceSink for Tape {
     fn record(&mut self, entry: TraceEntry) {
+        if let Some(recording) = &mut self.recording {
+            recording.record(entry);
+        }
         let TraceEntry { action, address, size, stream, pool, stack } = entry;
         let tag = self.tag(stream, pool);
         self.events.push(Event { action, address: Address(address), size, time_us: self.now_us, tag, stack });

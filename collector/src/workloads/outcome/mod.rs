@@ -12,10 +12,12 @@ use shared::allocator::Stats;
 use shared::budget::{Model, Part};
 use shared::trace::Snapshot;
 
-use super::job::{Device, Ended, Job, PartUse, Stop, Watch};
+use super::job::{Device, Ended, Job, PartUse, Recording, Stop, Watch};
 use super::params::Choices;
 use super::stories;
 use super::story::{Setup, Story};
+use crate::driver::outside::Outside;
+use crate::recorder::RecorderStats;
 
 /// A run that has ended.
 #[derive(Debug)]
@@ -28,6 +30,10 @@ pub struct Outcome {
     pub memory_stats: Vec<(String, i64)>,
     /// What each part of the program held.
     pub parts: Vec<PartUse>,
+    /// What was recorded while it ran, where something was.
+    pub recorded: Option<RecorderStats>,
+    /// What was held of the device beside the allocator at the end, where others can hold some.
+    pub outside: Option<Outside>,
     /// How long the program ran, in microseconds of its own clock.
     pub elapsed_us: i64,
     /// Why it ended before its end, if it did.
@@ -43,7 +49,7 @@ impl Outcome {
     }
 }
 
-/// Runs a story on a device.
+/// Runs a story on a device, watched and recorded where somebody wants it.
 pub fn run<D: Device>(
     story: &Story,
     choices: &Choices,
@@ -51,8 +57,9 @@ pub fn run<D: Device>(
     setup: &Setup,
     device: D,
     watch: Option<Watch>,
+    recording: Option<Recording>,
 ) -> Outcome {
-    let mut job = setup.on(device).watched(watch);
+    let mut job = setup.on(device).watched(watch).recorded(recording);
     let mut notes = Vec::new();
     let stop = story.tell(&mut job, choices, steps, &mut notes).err();
     finish(job, stop, notes)
@@ -66,12 +73,18 @@ pub fn run_model<D: Device>(model: &Model, steps: u64, setup: &Setup, device: D)
 }
 
 fn finish<D: Device>(job: Job<D>, stop: Option<Stop>, notes: Vec<String>) -> Outcome {
-    let Ended { allocator, snapshot, parts, elapsed_us } = job.end();
+    let Ended { mut allocator, snapshot, parts, recorded, elapsed_us } = job.end();
+    let stats = allocator.stats();
+    let reserved = stats.reserved_bytes.all.current.max(0) as u64;
+    // A device that no longer answers has failed the run before; there is nothing to add.
+    let outside = allocator.driver_mut().outside(reserved).and_then(Result::ok);
     Outcome {
-        stats: allocator.stats(),
+        stats,
         memory_stats: allocator.memory_stats(),
         snapshot,
         parts,
+        recorded,
+        outside,
         elapsed_us,
         stop,
         notes,

@@ -18,6 +18,7 @@ use shared::trace::DeviceTrace;
 use super::cause::{self, Cause, CauseKind};
 use super::growth::{self, Growth};
 use super::{Outcome, PartUse, Stop};
+use crate::driver::outside::Outside;
 
 /// Bytes at the end of a run and at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -102,6 +103,8 @@ pub struct Report {
     pub num_device_alloc: i64,
     /// Calls that gave memory back to it.
     pub num_device_free: i64,
+    /// What was held of a real device beside the allocator's memory, at the end.
+    pub outside: Option<Outside>,
     /// The likely cause of the trouble, if there was any.
     pub cause: Cause,
     /// What each part of the program held, in requested bytes.
@@ -156,7 +159,8 @@ fn within(failed: OutOfMemory, capacity: u64) -> OutOfMemory {
 impl Report {
     /// Reports a run. Its trace is used up: write it before.
     pub fn new(heading: Heading, outcome: Outcome) -> Self {
-        let Outcome { mut snapshot, stats, memory_stats, parts, elapsed_us, stop, notes } = outcome;
+        let Outcome { mut snapshot, stats, memory_stats, parts, recorded: _, outside, elapsed_us, stop, notes } =
+            outcome;
         let empty = DeviceTrace::default();
         let (totals, cause) = {
             let traces = std::mem::take(&mut snapshot.devices);
@@ -213,6 +217,7 @@ impl Report {
             num_ooms: stats.num_ooms,
             num_device_alloc: stats.num_device_alloc,
             num_device_free: stats.num_device_free,
+            outside,
             cause,
             parts,
             memory_stats: memory_stats.into_iter().collect(),

@@ -48,6 +48,9 @@ impl fmt::Display for Report {
             Bytes(torn.largest_gap),
             torn.share * 100.0
         )?;
+        if let Some(outside) = &self.outside {
+            writeln!(f, "  {outside}")?;
+        }
         writeln!(f, "\n  Likely cause: {}", self.cause.message)?;
         for finding in self.findings() {
             writeln!(f, "  ! {}", finding.message)?;

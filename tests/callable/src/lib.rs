@@ -1,0 +1,101 @@
+//! The caching allocator on a simulated device as C functions, so that the same loop can call it and PyTorch's.
+//!
+//! One allocator at a time, behind one lock, as a device's allocator is in PyTorch. What is measured with it, and how,
+//! `tests/measure/allocator/beside.py` says.
+#![allow(unsafe_code)] // C calls it: names that are exported as they are, and strings by pointer.
+
+use std::ffi::{CStr, c_char};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use shared::allocator::sim::{Placement, SimDriver};
+use shared::allocator::{AllocatorConfig, DeviceAllocator, Request, TORCH_2_11, parse};
+use shared::format::{Device, Header};
+use shared::frames::StackId;
+use shared::units::{Address, Stream};
+use vramscope::recorder::{Recorder, RecorderHandle, RecorderSink};
+
+/// Opening went wrong.
+const FAILED: i32 = 1;
+
+/// The frames that an allocation is recorded with: as deep as a training script's.
+const FRAMES: usize = 20;
+
+enum Allocator {
+    Silent(DeviceAllocator<SimDriver, ()>),
+    Recorded { allocator: DeviceAllocator<SimDriver, RecorderSink>, handle: RecorderHandle, stack: StackId },
+}
+
+static OPEN: Mutex<Option<Allocator>> = Mutex::new(None);
+
+fn open() -> MutexGuard<'static, Option<Allocator>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a device of `capacity` bytes and its allocator, with settings as in `PYTORCH_CUDA_ALLOC_CONF`. With a
+/// `recording`, every event goes to that file. Gives 0, or 1 where settings or file are no good.
+///
+/// # Safety
+/// `settings` is a string that ends in zero; `recording` is one too, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn callable_open(settings: *const c_char, capacity: u64, recording: *const c_char) -> i32 {
+    // SAFETY: both end in zero, as the caller promises.
+    let (settings, recording) =
+        unsafe { (CStr::from_ptr(settings), (!recording.is_null()).then(|| CStr::from_ptr(recording))) };
+    match make(settings, capacity, recording) {
+        Some(allocator) => {
+            *open() = Some(allocator);
+            0
+        }
+        None => FAILED,
+    }
+}
+
+fn make(settings: &CStr, capacity: u64, recording: Option<&CStr>) -> Option<Allocator> {
+    let mut config = AllocatorConfig::default();
+    let settings = settings.to_str().ok()?;
+    if !settings.is_empty() {
+        parse(settings, &TORCH_2_11, &mut config).ok()?;
+    }
+    let driver = SimDriver::new(capacity, Placement::FirstFit);
+    let Some(recording) = recording else {
+        return Some(Allocator::Silent(DeviceAllocator::new(driver, (), &TORCH_2_11, config)));
+    };
+    let header = Header { devices: vec![Device { number: 0, capacity, ..Device::default() }], ..Header::default() };
+    let (sink, handle) = Recorder::new(header).start(Path::new(recording.to_str().ok()?)).ok()?;
+    let frames: Vec<(&str, &str, u32)> = (0..FRAMES).map(|line| ("step", "train.py", line as u32)).collect();
+    let stack = handle.stacks().intern(&frames);
+    Some(Allocator::Recorded { allocator: DeviceAllocator::new(driver, sink, &TORCH_2_11, config), handle, stack })
+}
+
+/// Allocates; null where it fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn callable_malloc(size: u64, stream: i64) -> u64 {
+    let request = Request { size, stream: Stream(stream), thread: 0, stack: StackId(0) };
+    let made = match &mut *open() {
+        Some(Allocator::Silent(allocator)) => allocator.malloc(request),
+        Some(Allocator::Recorded { allocator, stack, .. }) => allocator.malloc(Request { stack: *stack, ..request }),
+        None => return 0,
+    };
+    made.map_or(0, |address| address.0)
+}
+
+/// Frees what was allocated.
+#[unsafe(no_mangle)]
+pub extern "C" fn callable_free(address: u64) {
+    let freed = match &mut *open() {
+        Some(Allocator::Silent(allocator)) => allocator.free(Address(address), StackId(0)),
+        Some(Allocator::Recorded { allocator, stack, .. }) => allocator.free(Address(address), *stack),
+        None => return,
+    };
+    debug_assert!(freed.is_ok(), "{address:#x} was not allocated");
+}
+
+/// Ends allocator and recording. Gives the number of events that the recording lost.
+#[unsafe(no_mangle)]
+pub extern "C" fn callable_close() -> u64 {
+    match open().take() {
+        Some(Allocator::Recorded { handle, .. }) => handle.finish(Vec::new()).lost,
+        _ => 0,
+    }
+}

@@ -1,0 +1,79 @@
+//! `vramscope run --driver cuda`, from the command line down to the driver library.
+
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use tests::fakecuda::FakeFolder;
+use tests::program;
+
+const MIB: u64 = 1 << 20;
+
+/// Runs the program where it finds the libraries of a folder.
+fn run(folder: &FakeFolder, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Output> {
+    let mut command = Command::new(program::path()?);
+    folder.serve(&mut command);
+    command.arg("run").args(arguments).envs(variables.iter().copied()).output().context("running the program")
+}
+
+#[test]
+fn a_workload_runs_on_the_device_as_it_does_on_the_simulated_one() -> Result<()> {
+    let folder = FakeFolder::new("a_workload_runs")?;
+    // The device has twice what may be taken of it.
+    let variables = [
+        ("FAKECUDA_CAPACITY", "536870912"),
+        ("FAKECUDA_OTHER_BYTES", "10485760"),
+        ("FAKECUDA_CONTEXT_BYTES", "4194304"),
+    ];
+    let all: &[&str] = &["allocated", "active", "requested", "reserved", "inactive_split", "num_ooms", "events"];
+    // When a stream is done is the device's to say: what waits for one differs there.
+    let but_streams: &[&str] = &["allocated", "num_ooms"];
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["alternating", "--capacity", "256MiB"], all),
+        (&["alternating", "--capacity", "256MiB", "--conf", "expandable_segments:True"], all),
+        (
+            &["transformer", "hidden=128", "heads=4", "layers=2", "vocab=512", "seq=64", "--capacity", "256MiB"],
+            but_streams,
+        ),
+    ];
+    for (arguments, fields) in cases {
+        let mut reports = Vec::new();
+        for driver in ["sim", "cuda"] {
+            let output = run(&folder, &[*arguments, &["--json", "--driver", driver][..]].concat(), &variables)?;
+            assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+            reports.push(serde_json::from_slice::<Value>(&output.stdout)?);
+        }
+        let [sim, cuda] = &reports[..] else { unreachable!() };
+        assert!(sim["outside"].is_null(), "{arguments:?}");
+        assert_eq!(cuda["outside"]["bytes"], 14 * MIB, "{arguments:?}: {}", cuda["outside"]);
+        let processes = cuda["outside"]["holders"]["processes"].as_array().context("no processes")?;
+        let other = processes.iter().find(|process| process["pid"] == 4242).context("the other is not told of")?;
+        assert_eq!(other["used_bytes"], 10 * MIB);
+        for field in *fields {
+            assert_eq!(sim[field], cuda[field], "{arguments:?} {field}");
+        }
+        assert_eq!(sim["error"].is_null(), cuda["error"].is_null(), "{arguments:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn without_a_device_the_program_says_so_in_a_line() -> Result<()> {
+    let (none, driver) = (FakeFolder::empty("no_driver")?, FakeFolder::new("no_device")?);
+    let cases: [(&FakeFolder, &[&str], &str); 3] = [
+        (&driver, &["leak", "--driver", "cuda", "--device", "7"], "device 7"),
+        (&driver, &["leak", "--driver", "cuda", "--out", "/nowhere/at/all.vramscope"], "can't be written"),
+        (&none, &["leak", "--driver", "cuda"], "driver"),
+    ];
+    for (folder, arguments, want) in cases {
+        // A machine with a GPU has a driver that the last case finds.
+        if want == "driver" && std::path::Path::new("/dev/nvidia0").exists() {
+            continue;
+        }
+        let output = run(folder, arguments, &[])?;
+        let errors = String::from_utf8(output.stderr)?;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains(want) && errors.lines().count() == 1, "{arguments:?}: {errors}");
+    }
+    Ok(())
+}
