@@ -1,14 +1,18 @@
-//! A recording with gaps, as the recorder leaves one when nobody takes its events: the fixture that the page's journeys
-//! show, and what is read from it.
+//! The recordings that the page's journeys show: one with gaps, as the recorder leaves them when nobody takes its events,
+//! and one whose texts look like HTML; and what is read from them.
+//!
+//! The fixtures were made by these tests, with `VRAMSCOPE_WRITE_FIXTURES=1`. Where gaps begin and end is up to how fast
+//! the recorder's thread was then, so the files are kept.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use shared::allocator::{TraceEntry, TraceSink};
+use shared::event::Action;
 use shared::export;
 use shared::finding::FindingCode;
 use shared::format::{Device, Header};
@@ -17,8 +21,8 @@ use shared::import::{Imported, Importer};
 use shared::limits::{ImportLimits, RecorderLimits};
 use shared::query::{Answer, Axis, EventFilter, LOST, ListRow, Query};
 use shared::session::Session;
-use shared::trace::{DeviceTrace, Snapshot};
-use shared::units::PoolId;
+use shared::trace::{DeviceTrace, Settings, Snapshot};
+use shared::units::{PoolId, Stream};
 use vramscope::recorder::{DeviceSegments, ManualClock, Output, Recorder, RecorderHandle};
 use vramscope::workloads::{Choices, ClockedSim, Setup, Story};
 
@@ -28,8 +32,13 @@ const WAITS: [(f64, f64); 3] = [(0.20, 0.215), (0.5, 0.52), (0.70, 0.82)];
 /// Steps of the story: enough for it to run out of memory, and to go on.
 const STEPS: u64 = 4;
 
-fn fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recording_gap.vramscope")
+/// The fixture of a name; written first with these bytes, where that is asked for.
+fn fixture(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
+    if std::env::var_os("VRAMSCOPE_WRITE_FIXTURES").is_some() {
+        std::fs::write(&path, bytes)?;
+    }
+    Ok(std::fs::read(path)?)
 }
 
 /// An output that takes nothing while it is held.
@@ -189,14 +198,44 @@ fn check(bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The fixture was made by this test, with `VRAMSCOPE_WRITE_FIXTURES=1`: where its gaps begin and end is up to how fast
-/// the recorder's thread was then, so it is kept.
 #[test]
 fn what_a_recorder_could_not_keep_is_shown_in_its_place() -> Result<()> {
     let bytes = record()?;
     check(&bytes)?;
-    if std::env::var_os("VRAMSCOPE_WRITE_FIXTURES").is_some() {
-        std::fs::write(fixture(), &bytes)?;
+    check(&fixture("recording_gap.vramscope", &bytes)?)
+}
+
+/// What would run if anybody took a text for HTML.
+const MARKUP: &str = "<img src=x onerror=\"document.title='run'\"><b>bold</b>";
+
+#[test]
+fn texts_that_look_like_html_are_texts() -> Result<()> {
+    let text = MARKUP.to_owned();
+    let header = Header {
+        program: text.clone(),
+        name: text.clone(),
+        host: text.clone(),
+        job: text.clone(),
+        torch: text.clone(),
+        devices: vec![Device { number: 0, name: text.clone(), capacity: 1 << 30 }],
+        settings: Settings { as_written: vec![(text.clone(), text)], ..Settings::default() },
+        ..Header::default()
+    };
+    let output = Held::default();
+    let recorder = Recorder::new(header).clock(Arc::new(ManualClock::new(1_000_000)));
+    let (sinks, handle) = recorder.start_to(Box::new(output.clone()), "fixture")?;
+    let mut sink = sinks.into_iter().next().context("no sink")?;
+    let stack = handle.stacks().intern(&[(MARKUP, MARKUP, 1)]);
+    let (stream, pool, address) = (Stream(0), PoolId(0, 0), 0x7f00_0000_0000);
+    for (action, size) in [(Action::SegmentAlloc, 2 << 20), (Action::Alloc, 1 << 20)] {
+        sink.record(TraceEntry { action, address, size, stream, pool, stack });
     }
-    check(&std::fs::read(fixture())?)
+    handle.finish(Vec::new());
+    let bytes = output.bytes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    let imported = import(&fixture("recording_markup.vramscope", &bytes)?)?;
+    let summary = Session::build(imported, &mut |_| {}).summary().clone();
+    let origin = summary.origin.context("no origin")?;
+    assert_eq!([origin.program, origin.name, origin.host, origin.job, origin.torch], [MARKUP; 5]);
+    assert_eq!(summary.devices[0].model, MARKUP);
+    Ok(())
 }

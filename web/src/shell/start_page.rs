@@ -36,7 +36,7 @@ pub fn start_page(model: &ModelHandle) -> Html {
                 <section class="recipe" aria-labelledby="recipe-title">
                     <header>
                         <h2 id="recipe-title">{ "To record one" }</h2>
-                        { copy_button(CopyButtonProps { text: RECORD_SNIPPET.into(), label: "Copy".into() }) }
+                        { copy_button(CopyButtonProps { text: RECORD_SNIPPET.into(), label: "Copy" }) }
                     </header>
                     <pre><code>{ RECORD_SNIPPET }</code></pre>
                 </section>

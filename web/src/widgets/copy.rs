@@ -34,7 +34,7 @@ pub struct CopyButtonProps {
     /// What is copied.
     pub text: AttrValue,
     /// What the button says.
-    pub label: AttrValue,
+    pub label: &'static str,
 }
 
 part!(
@@ -58,7 +58,7 @@ fn use_copy_button(props: &CopyButtonProps) -> Html {
     };
     html! {
         <button type="button" class="quiet-button" {onclick} data-testid="copy">
-            { if *said { AttrValue::from("Copied") } else { props.label.clone() } }
+            { if *said { "Copied" } else { props.label } }
         </button>
     }
 }

@@ -16,7 +16,7 @@ use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 use crate::widgets::copy::{CopyButtonProps, copy_button};
 use crate::widgets::format::{bytes_in_full, share};
-use crate::widgets::stack_list::{StackListProps, place, plain_text, split_path, stack_list};
+use crate::widgets::stack_list::{NO_STACK, place, plain_text, split_path, stack_list};
 
 /// What [`allocation_pane`] is given.
 #[derive(PartialEq)]
@@ -82,14 +82,15 @@ fn use_allocation_pane(props: &AllocationPaneProps) -> Html {
             <header class="detail-head">
                 { paint_chip(&palette, detail.paint) }
                 <h2 class="mono">{ detail.name.clone() }</h2>
-                { copy_button(CopyButtonProps { text: (as_text(detail, has_times)).into(), label: "Copy".into() }) }
+                { copy_button(CopyButtonProps { text: as_text(detail, has_times).into(), label: "Copy" }) }
             </header>
             <p class="detail-lead"><b>{ bytes_text(detail.requested) }</b>{ lead(detail) }</p>
             <div class="acts">{ actions(&model, detail) }</div>
             { facts(rows) }
-            { stack_list(StackListProps { title: "Allocated by".into(), frames: detail.alloc_stack.clone(), empty: (if detail.allocated_at.is_none() { "Made before the trace began, so no stack was recorded." } else { "No stack was recorded." }).into() }) }
+            { stack_list("Allocated by", &detail.alloc_stack,
+                if detail.allocated_at.is_none() { "Made before the trace began, so no stack was recorded." } else { NO_STACK }) }
             if !detail.free_stack.is_empty() {
-                { stack_list(StackListProps { title: "Freed by".into(), frames: detail.free_stack.clone(), empty: "No stack was recorded.".into() }) }
+                { stack_list("Freed by", &detail.free_stack, NO_STACK) }
             }
             <h3>{ then_title }</h3>
             { facts(vec![

@@ -9,7 +9,7 @@ use crate::hooks::part::part;
 use crate::model::{Action, use_answer, use_model};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, share};
-use crate::widgets::stack_list::{StackListProps, stack_list};
+use crate::widgets::stack_list::{NO_STACK, stack_list};
 
 /// What [`segment_pane`] is given.
 #[derive(PartialEq)]
@@ -66,7 +66,8 @@ fn use_segment_pane(props: &SegmentPaneProps) -> Html {
                 fact("Stream", stream_text(row.stream)),
                 fact("Pool", pool_text(row.pool, row.is_small)),
             ]) }
-            { stack_list(StackListProps { title: "Taken by".into(), frames: segment.frames.clone(), empty: (if segment.since.is_none() { "Taken before the trace began, so no stack was recorded." } else { "No stack was recorded." }).into() }) }
+            { stack_list("Taken by", &segment.frames,
+                if segment.since.is_none() { "Taken before the trace began, so no stack was recorded." } else { NO_STACK }) }
         </article>
     }
 }

@@ -13,7 +13,7 @@ use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 use crate::widgets::format::counted;
-use crate::widgets::stack_list::{StackListProps, stack_list};
+use crate::widgets::stack_list::{NO_STACK, stack_list};
 
 /// What [`site_pane`] is given.
 #[derive(PartialEq)]
@@ -77,7 +77,7 @@ fn use_site_pane(props: &SitePaneProps) -> Html {
                     }) }
                 </ul>
             }
-            { stack_list(StackListProps { title: "Stack".into(), frames: site.frames.clone(), empty: "No stack was recorded.".into() }) }
+            { stack_list("Stack", &site.frames, NO_STACK) }
         </article>
     }
 }

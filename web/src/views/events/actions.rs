@@ -8,7 +8,7 @@ use super::glyph::glyph;
 use super::lost::lost_glyph;
 use crate::hooks::part::part;
 use crate::model::{Action, use_model};
-use crate::widgets::chips::{ToggleProps, toggle};
+use crate::widgets::chips::toggle;
 
 part!(
     /// One toggle an action, each with how often it is in the trace. None pressed means all.
@@ -29,16 +29,20 @@ fn use_action_toggles() -> Html {
     };
     html! {
         <div class="toggles" role="group" aria-label="Actions shown">
-            { toggle(ToggleProps { pressed: shown.is_empty(), on_click: all, children: html! { <>{ "All" }</> }, title: None, testid: Some("events-all".into()) }) }
+            { toggle(shown.is_empty(), &all, "events-all", None, html! { "All" }) }
             { for actions.into_iter().map(|(name, count)| {
                 let is_on = shown.contains(&name);
                 let on_click = {
                     let (model, shown, name) = (model.clone(), shown.clone(), name.clone());
                     Callback::from(move |()| model.dispatch(Action::SetEventActions(switched(&shown, &name))))
                 };
-                toggle(ToggleProps { pressed: is_on, on_click, children: html! { <>
-                        { if name == LOST { lost_glyph() } else { glyph(&name) } }{ name.clone() }<span class="count">{ Count(count.into()).to_string() }</span>
-                    </> }, title: None, testid: Some(["events-", &name].concat().into()) })
+                let label = html! {
+                    <>
+                        { if name == LOST { lost_glyph() } else { glyph(&name) } }{ name.clone() }
+                        <span class="count">{ Count(count.into()).to_string() }</span>
+                    </>
+                };
+                toggle(is_on, &on_click, ["events-", &name].concat(), None, label)
             }) }
         </div>
     }

@@ -17,9 +17,12 @@ use crate::browser::after_next_frame;
 use crate::hooks::part::part;
 use crate::hooks::use_effect_with;
 use crate::model::{Action, Selection, use_answer, use_ask, use_model};
-use crate::widgets::empty::{EmptyProps, empty};
+use crate::widgets::empty::empty;
 use crate::widgets::virtual_list::use_virtual_list;
 
+/// What would fill an empty list.
+const NO_HISTORY: &str =
+    "The snapshot holds the allocator's state only. Record the history before the part to look at:";
 /// Rows are asked for in pages that start at a multiple of this, so that scrolling a little asks for nothing.
 const PAGE_ROWS: u32 = 64;
 /// Rows asked for beyond the visible ones, on each side.
@@ -165,9 +168,9 @@ fn use_events() -> Html {
                 </span>
             </div>
             if events == 0 {
-                { empty(EmptyProps { title: "No events were recorded for this device.".into(), hint: "The snapshot holds the allocator's state only. Record the history before the part to look at:".into(), snippet: true }) }
+                { empty("No events were recorded for this device.", NO_HISTORY, true) }
             } else if rows == 0 && located.is_some() {
-                { empty(EmptyProps { title: "No event passes the filter.".into(), hint: "Take a filter away to see more.".into(), snippet: false }) }
+                { empty("No event passes the filter.", "Take a filter away to see more.", false) }
             } else {
                 <div class="grid" role="grid" tabindex="0" aria-label="Events" aria-rowcount={(u64::from(rows) + 1).to_string()}
                     aria-activedescendant={at.map(|at| ["event-row-", &at.to_string()].concat())} {onkeydown}>

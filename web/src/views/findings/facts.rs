@@ -106,24 +106,21 @@ fn joined(items: impl Iterator<Item = impl ToString>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// What [`settings_table`] is given.
-pub struct SettingsTableProps {
-    /// Names and values as written.
-    pub settings: Vec<(String, String)>,
-    /// Whether the file is a recording.
-    pub is_recording: bool,
-}
-
-/// The allocator's settings.
-pub fn settings_table(props: SettingsTableProps) -> Html {
+/// The allocator's settings, names and values as written; of a recording, or of a snapshot.
+pub fn settings_table(settings: &[(String, String)], is_recording: bool) -> Html {
+    let silence = if is_recording {
+        "The recording doesn't say."
+    } else {
+        "The file doesn't say: settings are written by torch 2.2 and later."
+    };
     html! {
         <section aria-label="Allocator settings" data-testid="settings">
             <h2>{ "Allocator settings" }</h2>
-            if props.settings.is_empty() {
-                <p class="quiet">{ if props.is_recording { "The recording doesn't say: its allocator had PyTorch's defaults, or did not tell." } else { "The file doesn't say: settings are written by torch 2.2 and later." } }</p>
+            if settings.is_empty() {
+                <p class="quiet">{ silence }</p>
             } else {
                 <dl class="facts wide settings mono">
-                    { for props.settings.iter().map(|(name, value)| html! {
+                    { for settings.iter().map(|(name, value)| html! {
                         <div class="fact" key={name.clone()}><dt>{ name.clone() }</dt><dd>{ if value.is_empty() { "–" } else { value.as_str() } }</dd></div>
                     }) }
                 </dl>

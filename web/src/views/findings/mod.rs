@@ -3,7 +3,7 @@
 mod facts;
 mod sites;
 
-use facts::{SettingsTableProps, file_facts, settings_table};
+use facts::{file_facts, settings_table};
 use shared::finding::{Finding, FindingCode};
 use shared::order::sort_by_key;
 use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
@@ -14,7 +14,7 @@ use crate::browser::after_next_frame;
 use crate::hooks::part::part;
 use crate::hooks::use_effect_with;
 use crate::model::{Action, ModelHandle, use_model};
-use crate::widgets::empty::{EmptyProps, empty};
+use crate::widgets::empty::empty;
 
 /// The question for the classes at a device's peak: one column over the whole trace.
 pub fn peak_classes(
@@ -152,11 +152,12 @@ fn use_findings() -> Html {
                 }
             </section>
             if summary.devices.is_empty() {
-                { empty(EmptyProps { title: "This file holds no device's memory, so there is nothing to draw.".into(), hint: "It was written before anything was recorded, or cut short. To record one:".into(), snippet: true }) }
+                { empty("This file holds no device's memory, so there is nothing to draw.",
+                    "It was written before anything was recorded, or cut short. To record one:", true) }
             }
             { peak_sites() }
             { file_facts() }
-            { settings_table(SettingsTableProps { settings: summary.settings.clone(), is_recording: summary.origin.is_some() }) }
+            { settings_table(&summary.settings, summary.origin.is_some()) }
         </div>
     }
 }

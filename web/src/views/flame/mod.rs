@@ -17,8 +17,8 @@ use yew::prelude::*;
 use crate::hooks::part::part;
 use crate::hooks::use_state_eq;
 use crate::model::{Action, Selection, use_answer, use_model};
-use crate::widgets::chips::{ToggleProps, toggle};
-use crate::widgets::empty::{EmptyProps, empty};
+use crate::widgets::chips::toggle;
+use crate::widgets::empty::empty;
 use crate::widgets::format::{counted, share};
 
 /// The width that is asked for until the real one is known.
@@ -78,16 +78,15 @@ fn use_flame() -> Html {
     };
 
     let body = match answer.as_deref() {
-        Some(Answer::Flame(flame)) if flame.total == 0 => empty(EmptyProps {
-            title: "Nothing is live here.".into(),
-            hint: (if view.filter.is_empty() {
+        Some(Answer::Flame(flame)) if flame.total == 0 => empty(
+            "Nothing is live here.",
+            if view.filter.is_empty() {
                 "Move the cursor to where memory is in use, or go to the peak."
             } else {
                 "No live allocation passes the filter."
-            })
-            .into(),
-            snippet: false,
-        }),
+            },
+            false,
+        ),
         Some(Answer::Flame(_)) => {
             let answer = answer.clone().unwrap_or_else(|| Rc::new(Answer::Position(None)));
             if *as_table {
@@ -96,11 +95,7 @@ fn use_flame() -> Html {
                 flame_canvas(FlameCanvasProps { answer, tree: tree.clone(), marked, on_pick, on_width })
             }
         }
-        Some(Answer::Refused(reason)) => empty(EmptyProps {
-            title: "No flame graph for this trace.".into(),
-            hint: (reason.clone()).into(),
-            snippet: false,
-        }),
+        Some(Answer::Refused(reason)) => empty("No flame graph for this trace.", reason.clone(), false),
         _ => html! {},
     };
     html! {
@@ -200,16 +195,20 @@ fn use_bar(props: &BarProps) -> Html {
     html! {
         <div class="bar">
             <div class="segmented" role="group" aria-label="Direction">
-                { toggle(ToggleProps { pressed: !bottom_up, on_click: send(Action::SetFlameBottomUp(false)), children: html! { <>{ "Top-down" }</> }, title: Some("From where the program began down to who asked".into()), testid: Some("flame-top-down".into()) }) }
-                { toggle(ToggleProps { pressed: bottom_up, on_click: send(Action::SetFlameBottomUp(true)), children: html! { <>{ "Bottom-up" }</> }, title: Some("From who asked up to where the program began".into()), testid: Some("flame-bottom-up".into()) }) }
+                { toggle(!bottom_up, &send(Action::SetFlameBottomUp(false)), "flame-top-down",
+                    Some("From where the program began down to who asked"), html! { "Top-down" }) }
+                { toggle(bottom_up, &send(Action::SetFlameBottomUp(true)), "flame-bottom-up",
+                    Some("From who asked up to where the program began"), html! { "Bottom-up" }) }
             </div>
             <div class="segmented" role="group" aria-label="Form">
-                { toggle(ToggleProps { pressed: !props.as_table, on_click: props.on_table.reform(|()| false), children: html! { <>{ "Graph" }</> }, title: None, testid: Some("flame-as-graph".into()) }) }
-                { toggle(ToggleProps { pressed: props.as_table, on_click: props.on_table.reform(|()| true), children: html! { <>{ "Table" }</> }, title: None, testid: Some("flame-as-table".into()) }) }
+                { toggle(!props.as_table, &props.on_table.reform(|()| false), "flame-as-graph", None, html! { "Graph" }) }
+                { toggle(props.as_table, &props.on_table.reform(|()| true), "flame-as-table", None, html! { "Table" }) }
             </div>
-            { toggle(ToggleProps { pressed: hide_internal, on_click: send(Action::SetHideInternal(!hide_internal)), children: html! { <>{ "Hide internal frames" }</> }, title: Some("Leave out frames of the interpreter and the dispatcher".into()), testid: Some("flame-hide-internal".into()) }) }
+            { toggle(hide_internal, &send(Action::SetHideInternal(!hide_internal)), "flame-hide-internal",
+                    Some("Leave out frames of the interpreter and the dispatcher"), html! { "Hide internal frames" }) }
             if let Some(peak) = peak {
-                { toggle(ToggleProps { pressed: peak == model.view.cursor, on_click: send(Action::SetCursor(peak)), children: html! { <>{ "At the peak" }</> }, title: Some("Move the cursor to where most bytes are requested".into()), testid: Some("flame-peak".into()) }) }
+                { toggle(peak == model.view.cursor, &send(Action::SetCursor(peak)), "flame-peak",
+                    Some("Move the cursor to where most bytes are requested"), html! { "At the peak" }) }
             }
         </div>
     }

@@ -14,7 +14,7 @@ use crate::browser::Timeout;
 use crate::hooks::part::part;
 use crate::hooks::{use_effect_with, use_state_eq};
 use crate::model::{Action, Selection, use_answer, use_ask, use_model};
-use crate::widgets::chips::{ChipProps, chip};
+use crate::widgets::chips::chip;
 
 /// The id of the input, for the key that jumps to it.
 pub const SEARCH_INPUT_ID: &str = "search-input";
@@ -248,7 +248,7 @@ fn use_filter_chips() -> Html {
             { for filters.iter().enumerate().map(|(i, text)| {
                 let model = model.clone();
                 let on_remove = Callback::from(move |()| model.dispatch(Action::RemoveFilter(i)));
-                chip(ChipProps { text: (text.clone()).into(), on_remove })
+                chip(text, &on_remove)
             }) }
             if filters.len() > 1 {
                 <button type="button" class="quiet-button" onclick={clear} data-testid="filter-clear">{ "Clear all" }</button>

@@ -140,9 +140,10 @@ fn use_timeline() -> Html {
         Some(Answer::Refused(sentence)) => Some(sentence.clone()),
         _ => None,
     };
+    let note = timeline.map(toolbar::note).unwrap_or_default();
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
-            { toolbar(ToolbarProps { fits_requested: *fits_requested, on_fit, note: timeline.map(toolbar::note).unwrap_or_default() }) }
+            { toolbar(ToolbarProps { fits_requested: *fits_requested, on_fit, note }) }
             <div ref={canvas.host()} class="canvas-host" tabindex="0" role="img" aria-label="Memory over time, stacked"
                 aria-describedby="text-twin" data-testid="timeline-canvas">
                 { canvas.html() }

@@ -53,7 +53,7 @@ fn use_tooltip(props: &TooltipProps) -> Html {
             <>
                 <div class="canvas-tip-title">{ props.words.clone() }</div>
                 if matches!(hover.thing, Thing::Loss(_)) {
-                    <div class="canvas-tip-more">{ "What the allocator did here is not known, and what follows from it is not exact." }</div>
+                    <div class="dim">{ "What the allocator did here is not known, and what follows from it is not exact." }</div>
                     <div class="canvas-tip-more">{ "after " }{ moment(hover.position, state.as_deref().filter(|_| has_times)) }</div>
                 }
             </>
