@@ -24,6 +24,7 @@ pub mod import;
 pub mod limits;
 pub mod link;
 pub mod lod;
+pub mod numbered;
 pub mod order;
 mod pickle;
 pub mod query;

@@ -29,6 +29,19 @@ pub fn sort_numbers_by_key(numbers: &mut [u32], key: impl Fn(u32) -> u64) {
     }
 }
 
+/// Sorts pairs by their keys, and makes one of those that have the same: `add` adds a value to the first one's. For
+/// hundreds of things, like [`sort_by`].
+pub fn merge<K: Ord, V>(pairs: &mut Vec<(K, V)>, mut add: impl FnMut(&mut V, &V)) {
+    sort_by(pairs, |a, b| a.0.cmp(&b.0));
+    pairs.dedup_by(|later, kept| {
+        let is_same = later.0 == kept.0;
+        if is_same {
+            add(&mut kept.1, &later.1);
+        }
+        is_same
+    });
+}
+
 #[inline(never)]
 fn sort_numbers(numbers: &mut [u32], compare: &mut dyn FnMut(u32, u32) -> Ordering) {
     numbers.sort_by(|a, b| compare(*a, *b));
@@ -39,6 +52,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn pairs_with_the_same_key_become_one() {
+        let mut pairs = vec![("b", 1), ("a", 2), ("b", 3), ("c", 4), ("a", 5)];
+        merge(&mut pairs, |sum, value| *sum += value);
+        assert_eq!(pairs, [("a", 7), ("b", 4), ("c", 4)]);
+    }
 
     proptest! {
         #[test]

@@ -179,7 +179,7 @@ fn a_full_queue_counts_what_it_loses_and_marks_the_gap() -> Result<()> {
 
     let mut decoder = Decoder::new(ImportLimits::default());
     decoder.push(&output.bytes.lock().unwrap())?;
-    let track = &decoder.recording().devices[&0];
+    let track = decoder.recording().devices.get(0).context("no device")?;
     let missing = &track.missing;
     assert_eq!(missing.len(), 2, "{missing:?}");
     assert_eq!(missing.iter().map(|m| m.gap.to - m.gap.from).sum::<u64>(), stats.lost);

@@ -4,6 +4,7 @@ use shared::link::{Link, Parsed};
 use yew::prelude::*;
 
 use crate::browser::{Timeout, window};
+use crate::hooks::use_effect_with;
 use crate::model::{Action, Model, use_model};
 
 /// How long the view rests before it is written, in milliseconds. Browsers limit how often a page may do this.

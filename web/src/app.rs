@@ -4,10 +4,12 @@ use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
 use crate::browser::{document, root};
-use crate::input::{Help, Palette, use_keys};
+use crate::hooks::part::part;
+use crate::hooks::use_effect_with;
+use crate::input::{help, palette, use_keys};
 use crate::model::{Action, Dialog, Model, ModelHandle, Phase, Store, use_followers};
-use crate::shell::{Notice, Workbench, failed, header, loading, start_page};
-use crate::source::{DropZone, FilePicker};
+use crate::shell::{Workbench, failed, header, loading, notice, start_page};
+use crate::source::{drop_zone, file_picker};
 use crate::theme;
 
 /// Draws the page into its element.
@@ -68,25 +70,29 @@ fn App(props: &AppProps) -> Html {
     let header = header(&model);
     let dialog = match model.dialog {
         None => Html::default(),
-        Some(Dialog::Help) => html! { <Help /> },
-        Some(Dialog::Palette) => html! { <Palette /> },
+        Some(Dialog::Help) => help(),
+        Some(Dialog::Palette) => palette(),
     };
     html! {
         <ContextProvider<ModelHandle> context={model}>
             { header }
             { body }
-            <Notice />
+            { notice() }
             { dialog }
-            <DropZone />
-            <FilePicker />
-            <Background />
+            { drop_zone() }
+            { file_picker() }
+            { background() }
         </ContextProvider<ModelHandle>>
     }
 }
 
-/// Shows nothing, and does what goes on behind the page: keys, the address bar, what follows from the model.
-#[component]
-fn Background() -> Html {
+part!(
+    /// Shows nothing, and does what goes on behind the page: keys, the address bar, what follows from the model.
+    fn background = use_background
+);
+
+#[hook]
+fn use_background() -> Html {
     use_keys();
     use_address_bar();
     use_followers();

@@ -128,7 +128,7 @@ pub struct LineReport {
 impl FileReport {
     /// Reports a file that was read from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
-        let Imported { format, protocol, mut snapshot, findings: mut found } = imported;
+        let Imported { format, protocol, mut snapshot, findings: mut found, header: _ } = imported;
         let mut devices = Vec::new();
         let telling = Telling::new(&snapshot.symbols);
         let traces = std::mem::take(&mut snapshot.devices);

@@ -72,7 +72,7 @@ impl Decoder {
             let what = "it ends before anything was recorded".to_owned();
             return Err(ImportError::Damaged { format: RECORDING, byte: cut_at.unwrap_or(packed), what });
         }
-        let devices = std::mem::take(&mut recording.devices);
+        let mut devices = recording.devices.take_sorted();
         let header = recording.header.take();
         let mut snapshot = Snapshot {
             settings: header.as_ref().map(|header| header.settings.clone()).unwrap_or_default(),
@@ -81,7 +81,6 @@ impl Decoder {
             devices: Vec::new(),
         };
         let mut findings = notes::of_file(&recording, &frames, cut_at, packed);
-        let mut devices: Vec<(i64, Track)> = devices.into_iter().collect();
         for (_, track) in &mut devices {
             findings.extend(notes::of_device(track, recording.end.is_some()));
         }
@@ -94,7 +93,9 @@ impl Decoder {
 /// A device with its segments at the end: as they were written, or, where the recording was cut, as they follow from the
 /// last that were written and the events since.
 fn ended(track: Track, snapshot: &mut Snapshot) -> DeviceTrace {
+    let losses = track.losses();
     let Track { mut trace, moment, .. } = track;
+    trace.losses = losses;
     let moment = moment.unwrap_or_default();
     if moment.position as usize == trace.events.len() {
         trace.segments = moment.segments;

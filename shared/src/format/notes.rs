@@ -2,6 +2,7 @@
 
 use super::frames::Frames;
 use super::recording::{Recording, Track};
+use crate::analysis::actions::in_words;
 use crate::event::Action;
 use crate::finding::{Finding, FindingCode};
 use crate::import::unknown_actions;
@@ -73,13 +74,8 @@ pub(super) fn of_device(track: &Track, has_ended: bool) -> Option<Finding> {
             *sum = sum.saturating_add(count);
         }
     }
-    let kinds: Vec<String> = Action::ALL
-        .iter()
-        .zip(by_action)
-        .filter(|(_, count)| *count > 0)
-        .map(|(action, count)| format!("{} {}", Count(count), action.name()))
-        .collect();
-    let kinds = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
+    let kinds = in_words(&by_action);
+    let kinds = if kinds.is_empty() { kinds } else { format!(" ({kinds})") };
     let after = if has_ended { "" } else { ", the end included" };
     let message = format!(
         "Device {}: {} were lost while recording{kinds}, in {}; the first after event {}. What follows from them is not \

@@ -1,7 +1,5 @@
 //! The fold over chunks: what a recording comes to, as far as it has come.
 
-use std::collections::BTreeMap;
-
 use super::chunk::Kind;
 use super::events::EventChunk;
 use super::frames::Chunk;
@@ -12,7 +10,8 @@ use super::symbols::Numbers;
 use crate::frames::Symbols;
 use crate::import::error::Checked;
 use crate::limits::ImportLimits;
-use crate::trace::{DeviceTrace, Segment, Tags};
+use crate::numbered::Numbered;
+use crate::trace::{DeviceTrace, Loss, Segment, Tags};
 
 /// Segments of a device at a moment.
 #[derive(Debug, Default)]
@@ -47,6 +46,23 @@ pub struct Track {
 }
 
 impl Track {
+    /// What is missing, as a trace has it: gaps at one place, such as one that was told beside one that was not, are one.
+    pub(super) fn losses(&self) -> Vec<Loss> {
+        let mut losses: Vec<Loss> = Vec::new();
+        for &Missing { position, gap } in &self.missing {
+            if losses.last().is_none_or(|last| last.position != position) {
+                losses.push(Loss { position, ..Loss::default() });
+            }
+            if let Some(loss) = losses.last_mut() {
+                loss.events = loss.events.saturating_add(gap.to - gap.from);
+                for (sum, count) in loss.by_action.iter_mut().zip(gap.by_action) {
+                    *sum = sum.saturating_add(count);
+                }
+            }
+        }
+        losses
+    }
+
     fn position(&self) -> u32 {
         self.trace.events.len() as u32
     }
@@ -74,7 +90,7 @@ pub struct Recording {
     /// Tags.
     pub tags: Tags,
     /// Devices by number.
-    pub devices: BTreeMap<i64, Track>,
+    pub devices: Numbered<Track>,
     /// How it ended; `None` while (or when) it did not.
     pub end: Option<End>,
     numbers: Numbers,
@@ -108,7 +124,7 @@ impl Recording {
     }
 
     fn track(&mut self, device: i64) -> &mut Track {
-        let track = self.devices.entry(device).or_default();
+        let track = self.devices.entry(device);
         track.trace.device = device;
         track
     }
@@ -116,7 +132,7 @@ impl Recording {
     fn fold_events(&mut self, payload: &[u8]) -> Checked {
         let EventChunk { device, first, mut events } = EventChunk::decode(payload)?;
         let Self { tags, numbers, devices, .. } = self;
-        let track = devices.entry(device).or_default();
+        let track = devices.entry(device);
         track.trace.device = device;
         track.advance(device, first, None);
         // A chunk that is there twice, whole or in part, counts once.
@@ -162,7 +178,7 @@ impl Recording {
 
     fn fold_segments(&mut self, part: Part) {
         let Part { device, at, of, from, pieces } = part;
-        let track = self.devices.entry(device).or_default();
+        let track = self.devices.entry(device);
         track.trace.device = device;
         if from == 0 {
             track.coming = Some((0, at, Vec::new()));

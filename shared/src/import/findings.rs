@@ -1,12 +1,11 @@
 //! What is wrong with a file that could be read, or worth knowing of it, as far as the file itself tells. What takes a
 //! replay to know (lost history, contradictions) is told in [`crate::analysis::findings`].
 
-use std::collections::BTreeMap;
-
 use super::words;
 use crate::event::Action;
 use crate::finding::{Finding, FindingCode};
 use crate::frames::StrId;
+use crate::order;
 use crate::trace::Snapshot;
 use crate::units::Count;
 
@@ -99,23 +98,29 @@ pub(crate) fn unknown_actions(snapshot: &Snapshot) -> Option<Finding> {
     if others.iter().all(|&name| name == StrId(0)) {
         return None;
     }
-    let mut counts: BTreeMap<StrId, u64> = BTreeMap::new();
+    // The last stands for tags that the file does not have.
+    let mut by_tag = vec![0_u64; others.len() + 1];
     for device in &snapshot.devices {
         for (action, tag) in device.events.action.iter().zip(device.events.tag.iter()) {
-            if action == Action::Other as u8 {
-                let name = others.get(tag as usize).copied().unwrap_or_default();
-                *counts.entry(name).or_default() += 1;
+            if action == Action::Other as u8
+                && let Some(count) = by_tag.get_mut((tag as usize).min(others.len()))
+            {
+                *count += 1;
             }
         }
     }
+    // Several tags can have the same name.
+    let mut counts: Vec<(StrId, u64)> =
+        others.into_iter().chain([StrId(0)]).zip(by_tag).filter(|(_, count)| *count > 0).collect();
+    order::merge(&mut counts, |sum, count| *sum += count);
     if counts.is_empty() {
         return None;
     }
-    let total: u64 = counts.values().sum();
+    let total: u64 = counts.iter().map(|(_, count)| count).sum();
     let mut names: Vec<String> = counts
         .iter()
         .take(NAMES)
-        .map(|(&name, &count)| {
+        .map(|&(name, count)| {
             let text: String = snapshot.symbols.text(name).chars().take(NAME_CHARS).collect();
             format!("{} ({})", text.escape_default(), Count(count))
         })

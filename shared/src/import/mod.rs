@@ -32,7 +32,7 @@ use self::json::Json;
 use self::snapshot::Read;
 use self::zstd::Zstd;
 use crate::finding::Finding;
-use crate::format::Decoder;
+use crate::format::{Decoder, Header};
 use crate::limits::ImportLimits;
 use crate::pickle::{Machine, Unpickled};
 use crate::trace::Snapshot;
@@ -84,6 +84,8 @@ pub struct Imported {
     pub snapshot: Snapshot,
     /// What is wrong with it, or worth knowing.
     pub findings: Vec<Finding>,
+    /// Where it comes from, for a recording.
+    pub header: Option<Header>,
 }
 
 impl Importer {
@@ -146,13 +148,13 @@ impl Importer {
                 (Encoding::Json, None, Read { fold, root, cut_at, is_packed: compression.is_some() })
             }
             Reader::Recording(decoder) => {
-                let (snapshot, findings, _) = decoder.finish()?;
+                let (snapshot, findings, header) = decoder.finish()?;
                 let format = Format { encoding: Encoding::Recording, compression };
-                return Ok(Imported { format, protocol: None, snapshot, findings });
+                return Ok(Imported { format, protocol: None, snapshot, findings, header });
             }
         };
         let (snapshot, findings) = snapshot::assemble(read)?;
-        Ok(Imported { format: Format { encoding, compression }, protocol, snapshot, findings })
+        Ok(Imported { format: Format { encoding, compression }, protocol, snapshot, findings, header: None })
     }
 
     /// Chooses the unpacker once the first bytes tell, and gives it those.

@@ -3,8 +3,6 @@
 //! Everything but `segments` or `device_traces` is optional, and what is not known is left out. A file that is cut off
 //! is read the same way, from what was complete.
 
-use std::collections::BTreeMap;
-
 use super::error::{Checked, ImportError};
 use super::findings::{self, Notes};
 use super::fold::{Fold, Rows, entries, has_key};
@@ -12,6 +10,7 @@ use super::value::{Kind, Value};
 use super::{settings, words};
 use crate::finding::Finding;
 use crate::frames::{StackId, StrId};
+use crate::numbered::Numbered;
 use crate::order;
 use crate::trace::{Annotation, DeviceTrace, Events, Snapshot, Stage};
 use crate::units::Count;
@@ -62,7 +61,7 @@ fn top(fold: &mut Fold, root: Option<Value>, is_cut: bool) -> Result<Vec<Value>,
 }
 
 fn read_top(mut fold: Fold, pairs: &[Value], notes: &mut Notes) -> Checked<Snapshot> {
-    let mut devices: BTreeMap<i64, DeviceTrace> = BTreeMap::new();
+    let mut devices: Numbered<DeviceTrace> = Numbered::default();
     let mut rows: Vec<(i64, Rows)> = Vec::new();
     let mut annotations = Vec::new();
     let mut snapshot = Snapshot::default();
@@ -79,16 +78,17 @@ fn read_top(mut fold: Fold, pairs: &[Value], notes: &mut Notes) -> Checked<Snaps
         notes.last_key = Some(key);
     }
     for (device, events) in by_device(&mut fold, rows)? {
-        devices.entry(device).or_default().events = events;
+        devices.entry(device).events = events;
     }
     for (device, annotation) in annotations {
-        match devices.get_mut(&device) {
+        match devices.get_mut(device) {
             Some(trace) => trace.annotations.push(annotation),
             None => notes.homeless_annotations += 1,
         }
     }
     notes.malformed = fold.malformed;
     snapshot.devices = devices
+        .take_sorted()
         .into_iter()
         .map(|(device, mut trace)| {
             trace.device = device;
@@ -101,10 +101,10 @@ fn read_top(mut fold: Fold, pairs: &[Value], notes: &mut Notes) -> Checked<Snaps
     Ok(snapshot)
 }
 
-fn read_segments(fold: &mut Fold, value: Value, devices: &mut BTreeMap<i64, DeviceTrace>) -> Checked {
+fn read_segments(fold: &mut Fold, value: Value, devices: &mut Numbered<DeviceTrace>) -> Checked {
     for value in fold.items(value) {
         match super::segments::segment(fold, value)? {
-            Some((device, segment)) => devices.entry(device).or_default().segments.push(segment),
+            Some((device, segment)) => devices.entry(device).segments.push(segment),
             None => fold.malformed += 1,
         }
     }

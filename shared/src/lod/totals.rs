@@ -2,11 +2,12 @@
 
 use super::maxima::{Maxima, larger};
 use super::{BUCKET, bucket_of, columns};
+use crate::analysis::actions::in_words;
 use crate::event::Action;
 use crate::order;
-use crate::query::{Axis, Overview, Packed, Window};
+use crate::query::{Axis, LossSpan, Overview, Packed, Window};
 use crate::replay::{Change, Replay};
-use crate::trace::{DeviceTrace, Stage};
+use crate::trace::{DeviceTrace, Loss, Stage};
 
 /// Allocated, active and reserved bytes, in this order.
 type Sums = [u64; 3];
@@ -154,7 +155,22 @@ pub fn overview(
         .filter(|&(action, _)| action == Action::Oom as u8)
         .map(|(_, position)| (x(position), position))
         .collect();
-    Overview { reserved, active, allocated, ooms, annotations: annotations(trace, replay, axis, window, name_of) }
+    let annotations = annotations(trace, replay, axis, window, name_of);
+    Overview { reserved, active, allocated, ooms, annotations, losses: losses(trace, replay, axis, window) }
+}
+
+/// Where events are missing: each from the event before to the one after, as far as the axis goes.
+fn losses(trace: &DeviceTrace, replay: &Replay, axis: Axis, extent: Window) -> Vec<LossSpan> {
+    let end = replay.positions();
+    let place = |loss: &Loss| {
+        let position = loss.position.min(end);
+        let start = columns::coordinate(trace, replay, axis, position);
+        let after = if position < end { columns::coordinate(trace, replay, axis, position + 1) } else { extent.end };
+        // Times may go back.
+        let span = Window { start, end: after.max(start) };
+        LossSpan { span, position, events: loss.events, kinds: in_words(&loss.by_action) }
+    };
+    trace.losses.iter().map(place).collect()
 }
 
 /// Annotated spans: each end is paired with the newest open start of its name; what has no end lasts to the end.

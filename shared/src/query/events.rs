@@ -5,10 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::Paint;
 use crate::units::{Address, Stream};
 
+/// The name by which a filter asks for rows that say that events are missing.
+pub const LOST: &str = "lost";
+
 /// Which events a list shows. Empty means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EventFilter {
-    /// Names of actions, as written.
+    /// Names of actions, as written, and [`LOST`].
     pub actions: Vec<String>,
     /// Search terms that the event's allocation must match.
     pub terms: Vec<String>,
@@ -37,6 +40,44 @@ pub struct EventRow {
     pub paint: Paint,
 }
 
+/// A place in the event list where events are missing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LossRow {
+    /// The position of the state before: the index of the event after it.
+    pub position: u32,
+    /// How many are missing.
+    pub events: u64,
+    /// How many of each action, in words; empty where that was not counted.
+    pub kinds: String,
+}
+
+/// What a row of the event list is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ListRow {
+    /// An event.
+    Event(EventRow),
+    /// Events that are missing.
+    Lost(LossRow),
+}
+
+impl ListRow {
+    /// The event, if it is one.
+    pub fn event(&self) -> Option<&EventRow> {
+        match self {
+            Self::Event(event) => Some(event),
+            Self::Lost(_) => None,
+        }
+    }
+
+    /// Where the cursor stands for it: right after the event; before what is missing.
+    pub fn position(&self) -> u32 {
+        match self {
+            Self::Event(event) => event.index.saturating_add(1),
+            Self::Lost(loss) => loss.position,
+        }
+    }
+}
+
 /// Part of the event list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventRows {
@@ -45,7 +86,7 @@ pub struct EventRows {
     /// The number of the first row here.
     pub first: u32,
     /// The rows.
-    pub rows: Vec<EventRow>,
+    pub rows: Vec<ListRow>,
     /// The row of the event that was to be located (or of the last one before it); none before the first row.
     pub located: Option<u32>,
 }

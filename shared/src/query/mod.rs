@@ -23,7 +23,7 @@ mod timeline;
 
 pub use axis::{Axis, Window};
 pub use details::{AllocationDetail, FrameText, SiteDetail};
-pub use events::{EventFilter, EventRow, EventRows};
+pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
@@ -32,8 +32,8 @@ pub use search::{Hit, SearchHelp, SearchResult};
 pub use segments::{Label, SegmentDetail, SegmentLayout, SegmentRow, Segments, SegmentsQuery};
 use serde::{Deserialize, Serialize};
 pub use state::{StateAt, Totals};
-pub use summary::{DeviceSummary, Summary};
-pub use timeline::{Class, Detail, Overview, Timeline, TimelineQuery};
+pub use summary::{DeviceSummary, Origin, Summary};
+pub use timeline::{Class, Detail, LossSpan, Overview, Timeline, TimelineQuery};
 
 use crate::units::Address;
 

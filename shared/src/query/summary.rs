@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Totals, Window};
 use crate::finding::Finding;
+use crate::format::Header;
 use crate::units::{PoolId, Stream};
 
 /// What a file holds: sent once when it has been read.
@@ -17,6 +18,49 @@ pub struct Summary {
     pub devices: Vec<DeviceSummary>,
     /// The allocator's settings as written.
     pub settings: Vec<(String, String)>,
+    /// Where it comes from, for a recording.
+    pub origin: Option<Origin>,
+}
+
+/// What a recording says of itself. Texts that it leaves out are empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The program that wrote it, with its version.
+    pub program: String,
+    /// What it is called.
+    pub name: String,
+    /// The machine.
+    pub host: String,
+    /// The job, with the process's number in it where it has one.
+    pub job: String,
+    /// The release of PyTorch whose decisions the allocator took.
+    pub torch: String,
+    /// What the times were read from.
+    pub clock: String,
+    /// When recording began, in microseconds since the epoch.
+    pub started_us: i64,
+}
+
+impl Summary {
+    /// Takes in what a recording says of itself and of its devices.
+    pub(crate) fn tell_origin(&mut self, header: Header) {
+        for device in &mut self.devices {
+            if let Some(known) = header.devices.iter().find(|known| known.number == device.device) {
+                device.model.clone_from(&known.name);
+                device.capacity = known.capacity;
+            }
+        }
+        if self.settings.is_empty() && !header.settings.conf.is_empty() {
+            self.settings.push(("PYTORCH_CUDA_ALLOC_CONF".to_owned(), header.settings.conf));
+        }
+        let job = match header.rank {
+            Some(rank) if header.job.is_empty() => ["rank ", &rank.to_string()].concat(),
+            Some(rank) => [&header.job, ", rank ", &rank.to_string()].concat(),
+            None => header.job,
+        };
+        let Header { program, name, host, torch, clock, started_us, .. } = header;
+        self.origin = Some(Origin { program, name, host, job, torch, clock, started_us });
+    }
 }
 
 /// What a device's trace holds.
@@ -24,6 +68,10 @@ pub struct Summary {
 pub struct DeviceSummary {
     /// The device's number.
     pub device: i64,
+    /// Its model; empty when the file doesn't say.
+    pub model: String,
+    /// Its whole memory in bytes; 0 when the file doesn't say.
+    pub capacity: u64,
     /// Number of events; the last position.
     pub events: u32,
     /// Events by action as written.
@@ -52,6 +100,10 @@ pub struct DeviceSummary {
     pub ooms: Vec<(u32, u64)>,
     /// Annotations, starts and ends counted apart.
     pub annotations: u32,
+    /// Places where events are missing.
+    pub losses: u32,
+    /// How many events are missing in all.
+    pub lost: u64,
     /// Streams, in order of first use.
     pub streams: Vec<Stream>,
     /// Private pools.

@@ -38,6 +38,22 @@ pub struct Overview {
     pub ooms: Vec<(f64, u32)>,
     /// Annotated spans: coordinates, and their name.
     pub annotations: Vec<(Window, String)>,
+    /// Where events are missing, from left to right.
+    pub losses: Vec<LossSpan>,
+}
+
+/// Events that are missing between two events. What the allocator did in between is not known, and what is shown of it
+/// is the state before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LossSpan {
+    /// From the event before to the one after.
+    pub span: Window,
+    /// The position of the state before.
+    pub position: u32,
+    /// How many are missing.
+    pub events: u64,
+    /// How many of each action, in words; empty where that was not counted.
+    pub kinds: String,
 }
 
 /// How fine a [`Timeline`] is.

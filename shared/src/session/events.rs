@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::Caches;
 use super::context::Context;
-use crate::analysis::actions::written_name;
+use crate::analysis::actions::{in_words, written_name};
 use crate::analysis::matches::Matches;
 use crate::event::Action;
-use crate::query::{Answer, EventFilter, EventRows};
+use crate::query::{Answer, EventFilter, EventRows, LOST, ListRow, LossRow};
 use crate::replay::Replay;
+use crate::trace::Loss;
 
 /// Filtered lists kept for one device: four bytes an event each.
 const KEPT: usize = 3;
@@ -21,7 +22,7 @@ pub(super) struct EventLists {
     kept: Vec<(EventFilter, Arc<Vec<u32>>)>,
 }
 
-/// The indices of events that pass a filter, rising.
+/// The indices of events that pass a filter, rising: see [`Rows`] for what is shown between them.
 #[derive(Clone, Debug)]
 enum List {
     /// All of so many.
@@ -101,6 +102,56 @@ fn filtered(context: Context<'_>, actions: &[String], matches: Option<&Matches>)
         .collect()
 }
 
+/// The rows of a list: its events, and between them the places where others are missing.
+struct Rows<'a> {
+    events: List,
+    losses: &'a [Loss],
+}
+
+/// What a row is of.
+enum Place<'a> {
+    /// The event with this index.
+    Event(u32),
+    Lost(&'a Loss),
+}
+
+impl Rows<'_> {
+    fn len(&self) -> u32 {
+        self.events.len().saturating_add(self.losses.len() as u32)
+    }
+
+    /// The row of a loss, by its place among them: behind the events before it.
+    fn row_of(&self, loss: usize) -> Option<u32> {
+        let position = self.losses.get(loss)?.position;
+        Some(self.events.rank(position).saturating_add(loss as u32))
+    }
+
+    fn get(&self, row: u32) -> Option<Place<'_>> {
+        // How many losses stand in rows before this one.
+        let (mut before, mut rest) = (0, self.losses.len());
+        while before < rest {
+            let middle = before + (rest - before) / 2;
+            match self.row_of(middle)? {
+                at if at < row => before = middle + 1,
+                _ => rest = middle,
+            }
+        }
+        if self.row_of(before) == Some(row) {
+            return self.losses.get(before).map(Place::Lost);
+        }
+        self.events.get(row.checked_sub(before as u32)?).map(Place::Event)
+    }
+
+    /// The row of the last event before a position.
+    fn before(&self, position: u32) -> Option<u32> {
+        let event = self.events.rank(position).checked_sub(1)?;
+        let index = self.events.get(event)?;
+        // A loss at the event's own place stands before it.
+        let losses = self.losses.partition_point(|loss| loss.position <= index);
+        Some(event.saturating_add(losses as u32))
+    }
+}
+
 /// To [`Query::Events`](crate::query::Query::Events).
 pub(super) fn rows(
     context: Context<'_>,
@@ -109,16 +160,27 @@ pub(super) fn rows(
     (first, count): (u32, u32),
     locate: u32,
 ) -> Answer {
-    let list = match caches.event_list(context, filter) {
+    let events = match caches.event_list(context, filter) {
         Ok(list) => list,
         Err(sentence) => return Answer::Refused(sentence),
     };
+    // Whatever else a filter asks for: what is missing might have passed it.
+    let with_losses = filter.actions.is_empty() || filter.actions.iter().any(|name| name == LOST);
+    let list = Rows { events, losses: if with_losses { &context.trace.losses } else { &[] } };
     let total = list.len();
     let first = first.min(total);
     let last = first.saturating_add(count.min(ROWS)).min(total);
-    let rows = (first..last).filter_map(|row| context.event_row(list.get(row)?)).collect();
+    let row = |row| match list.get(row)? {
+        Place::Event(index) => context.event_row(index).map(ListRow::Event),
+        Place::Lost(loss) => Some(ListRow::Lost(LossRow {
+            position: loss.position,
+            events: loss.events,
+            kinds: in_words(&loss.by_action),
+        })),
+    };
+    let rows = (first..last).filter_map(row).collect();
     // The event that leads to a position is the one before it.
-    Answer::Events(EventRows { total, first, rows, located: list.rank(locate).checked_sub(1) })
+    Answer::Events(EventRows { total, first, rows, located: list.before(locate) })
 }
 
 /// To [`Query::StepEvent`](crate::query::Query::StepEvent).

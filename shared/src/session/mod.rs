@@ -60,12 +60,16 @@ pub struct Caches {
 impl Session {
     /// Makes a file that was read ready to be asked; `progress` is told the share that is done, from 0 to 1.
     pub fn build(imported: Imported, progress: &mut dyn FnMut(f32)) -> Self {
-        let Imported { format, protocol, snapshot, findings } = imported;
+        let Imported { format, protocol, snapshot, findings, header } = imported;
         let format = match protocol {
             Some(protocol) => format.to_string().replacen("pickle", &format!("pickle (protocol {protocol})"), 1),
             None => format.to_string(),
         };
-        Self::new(snapshot, format, findings, progress)
+        let mut session = Self::new(snapshot, format, findings, progress);
+        if let Some(header) = header {
+            session.summary.tell_origin(header);
+        }
+        session
     }
 
     /// The same for a snapshot that came another way. `format` is its encoding in words, `found` what is known to be
@@ -94,7 +98,7 @@ impl Session {
         }
         step();
         let settings = snapshot.settings.as_written.clone();
-        let summary = Summary { format, findings: found, devices: summaries, settings };
+        let summary = Summary { format, findings: found, devices: summaries, settings, origin: None };
         Self { snapshot, summary, sites, devices }
     }
 

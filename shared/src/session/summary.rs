@@ -14,6 +14,8 @@ pub(super) fn of_device(snapshot: &Snapshot, trace: &DeviceTrace, replay: &Repla
     let times = &trace.events.time_us;
     DeviceSummary {
         device: trace.device,
+        model: String::new(),
+        capacity: 0,
         events,
         actions: actions::count(trace, snapshot),
         allocations: replay.allocations.len() as u32,
@@ -28,6 +30,8 @@ pub(super) fn of_device(snapshot: &Snapshot, trace: &DeviceTrace, replay: &Repla
         peak_reserved: usage.peak_reserved,
         ooms: oom::positions(trace),
         annotations: trace.annotations.len() as u32,
+        losses: trace.losses.len() as u32,
+        lost: trace.losses.iter().fold(0, |sum, loss| sum.saturating_add(loss.events)),
         streams: streams(&snapshot.tags, replay),
         pools: replay.pools.iter().copied().filter(|pool: &PoolId| pool.is_private()).collect(),
         stacks: usage.iter().filter(|(stack, _)| stack.0 != 0).count() as u32,

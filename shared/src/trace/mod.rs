@@ -237,6 +237,18 @@ pub enum Stage {
     Instant,
 }
 
+/// Events that are missing between two of a trace: whoever recorded could not keep them, or the part of the file that
+/// held them is damaged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Loss {
+    /// After so many events of the trace.
+    pub position: u32,
+    /// How many are missing.
+    pub events: u64,
+    /// How many of each [`Action`], by its code, as far as that was counted.
+    pub by_action: [u64; Action::ALL.len()],
+}
+
 /// One device of a snapshot.
 #[derive(Debug, Default)]
 pub struct DeviceTrace {
@@ -248,6 +260,8 @@ pub struct DeviceTrace {
     pub segments: Vec<Segment>,
     /// Its annotations, in the file's order.
     pub annotations: Vec<Annotation>,
+    /// Where events are missing from the entries: by position, and no two at one.
+    pub losses: Vec<Loss>,
 }
 
 /// The allocator's settings as the file records them; what it does not say has PyTorch's default.

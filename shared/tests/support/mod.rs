@@ -267,7 +267,7 @@ pub fn run(ops: &[Op], lost: usize) -> Run {
         })
         .collect();
     segments.sort_by_key(|s| s.address);
-    let trace = DeviceTrace { device: 0, events, segments, annotations: Vec::new() };
+    let trace = DeviceTrace { device: 0, events, segments, ..DeviceTrace::default() };
     Run { trace, tags, symbols, settings: Settings::default(), moments: sorted(moments) }
 }
 

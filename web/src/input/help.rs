@@ -4,12 +4,17 @@ use yew::prelude::*;
 
 use super::command::{Chord, Group};
 use super::registry::live_commands;
+use crate::hooks::part::part;
 use crate::model::{Action, use_model};
-use crate::widgets::dialog::Modal;
+use crate::widgets::dialog::{ModalProps, modal};
 
-/// The dialog.
-#[component]
-pub fn Help() -> Html {
+part!(
+    /// The dialog.
+    pub fn help = use_help
+);
+
+#[hook]
+fn use_help() -> Html {
     let model = use_model();
     let on_close = {
         let model = model.clone();
@@ -37,15 +42,20 @@ pub fn Help() -> Html {
             </section>
         }
     });
-    html! {
-        <Modal title="Keys that work now" {on_close} class="help" test_id="help">
+    modal(ModalProps {
+        title: "Keys that work now".into(),
+        is_title_hidden: false,
+        on_close,
+        class: "help".into(),
+        test_id: "help".into(),
+        children: html! { <>
             <div class="help-groups">{ for groups }</div>
             <p class="help-note">
                 { "Letters go by their place on the keyboard. Shift moves and zooms faster. " }
                 <kbd>{ "Ctrl" }</kbd><kbd>{ "K" }</kbd>{ " finds every command by name." }
             </p>
-        </Modal>
-    }
+        </> },
+    })
 }
 
 /// The keys of a command.

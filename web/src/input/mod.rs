@@ -9,6 +9,6 @@ mod navigate;
 mod palette;
 mod registry;
 
-pub use help::Help;
+pub use help::help;
 pub use keys::use_keys;
-pub use palette::Palette;
+pub use palette::palette;

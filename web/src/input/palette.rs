@@ -9,8 +9,10 @@ use super::fuzzy;
 use super::help::keys;
 use super::registry::live_commands;
 use crate::browser::after_next_frame;
+use crate::hooks::part::part;
+use crate::hooks::{use_effect_with, use_state_eq};
 use crate::model::{Action, Model, use_model};
-use crate::widgets::dialog::Modal;
+use crate::widgets::dialog::{ModalProps, modal};
 
 /// The commands that fit what was typed, best first.
 fn found(model: &Model, typed: &str) -> Vec<&'static Command> {
@@ -25,9 +27,13 @@ fn found(model: &Model, typed: &str) -> Vec<&'static Command> {
     scored.into_iter().map(|(_, command)| command).collect()
 }
 
-/// The dialog.
-#[component]
-pub fn Palette() -> Html {
+part!(
+    /// The dialog.
+    pub fn palette = use_palette
+);
+
+#[hook]
+fn use_palette() -> Html {
     let model = use_model();
     let typed = use_state_eq(String::new);
     let chosen = use_state_eq(|| 0_usize);
@@ -90,8 +96,13 @@ pub fn Palette() -> Html {
             </li>
         }
     });
-    html! {
-        <Modal title="Commands" is_title_hidden=true {on_close} class="palette" test_id="palette">
+    modal(ModalProps {
+        title: "Commands".into(),
+        is_title_hidden: true,
+        on_close,
+        class: "palette".into(),
+        test_id: "palette".into(),
+        children: html! { <>
             <input class="palette-input" type="text" role="combobox" aria-expanded="true" aria-controls="palette-list"
                 aria-activedescendant={row_id(at)} aria-label="Find a command" placeholder="Find a command"
                 autocomplete="off" spellcheck="false" value={(*typed).clone()} {oninput} {onkeydown}
@@ -100,8 +111,8 @@ pub fn Palette() -> Html {
             if commands.is_empty() {
                 <p class="palette-none">{ "No command of that name works here." }</p>
             }
-        </Modal>
-    }
+        </> },
+    })
 }
 
 fn row_id(i: usize) -> String {

@@ -9,6 +9,8 @@ use super::{Action, update};
 pub(crate) fn device(events: u32) -> DeviceSummary {
     DeviceSummary {
         device: 0,
+        model: String::new(),
+        capacity: 0,
         events,
         actions: Vec::new(),
         allocations: events / 2,
@@ -23,6 +25,8 @@ pub(crate) fn device(events: u32) -> DeviceSummary {
         peak_reserved: 0,
         ooms: Vec::new(),
         annotations: 0,
+        losses: 0,
+        lost: 0,
         streams: Vec::new(),
         pools: Vec::new(),
         stacks: 10,
@@ -36,6 +40,7 @@ pub(crate) fn summary(events: &[u32]) -> Shared<Summary> {
         findings: Vec::new(),
         devices: events.iter().map(|events| device(*events)).collect(),
         settings: Vec::new(),
+        origin: None,
     })
 }
 

@@ -3,6 +3,8 @@
 use shared::query::Window;
 use shared::units::Count;
 
+use super::maths;
+
 /// A mark on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
@@ -61,9 +63,12 @@ pub fn bytes(window: Window, room: f64) -> Vec<Tick> {
     let unit = BYTES.iter().rev().find(reaches).copied().unwrap_or(BYTES[0]);
     let least = least / unit.0;
     let step = if least > 0.5 {
-        least.log2().ceil().exp2()
+        {
+            let below = maths::power_of_two(least);
+            if below < least { below * 2.0 } else { below }
+        }
     } else {
-        let power = 10f64.powf((least.log10() + 1e-9).floor() + 1.0);
+        let power = maths::power_of_ten(least * 1.000_000_002) * 10.0;
         let parts = PARTS.into_iter().rev().map(|part| part * power);
         parts.into_iter().find(|step| *step >= least * 0.999_999).unwrap_or(power)
     } * unit.0;
@@ -75,7 +80,7 @@ fn decimal_step(least: f64) -> f64 {
     if !(least > 0.0 && least.is_finite()) {
         return 1.0;
     }
-    let power = 10f64.powf(least.log10().floor());
+    let power = maths::power_of_ten(least);
     [1.0, 2.0, 5.0].into_iter().map(|m| m * power).find(|step| *step >= least * 0.999_999).unwrap_or(10.0 * power)
 }
 

@@ -6,7 +6,7 @@ use yew::prelude::*;
 use crate::model::{Action, FileEntry, ModelHandle, Phase};
 use crate::source;
 use crate::widgets::icon::{Symbol, icon};
-use crate::widgets::menu::Menu;
+use crate::widgets::menu::{MenuProps, menu};
 
 /// The menu.
 pub fn file_menu(model: &ModelHandle) -> Html {
@@ -17,14 +17,17 @@ pub fn file_menu(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_| source::open_sample(&model))
     };
-    html! {
-        <Menu {label} name="Files" test_id="file-menu">
+    menu(MenuProps {
+        label,
+        name: "Files".into(),
+        test_id: "file-menu".into(),
+        children: html! { <>
             { for model.files.iter().map(|file| row(model, file)) }
             <hr />
             <button type="button" class="menu-row" onclick={|_| source::pick()} data-testid="menu-open-file">{ "Open file…" }</button>
             <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open the sample" }</button>
-        </Menu>
-    }
+        </> },
+    })
 }
 
 fn row(model: &ModelHandle, file: &FileEntry) -> Html {

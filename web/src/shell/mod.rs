@@ -15,6 +15,6 @@ mod workbench;
 pub use failed::failed;
 pub use header::header;
 pub use loading::loading;
-pub use notice::Notice;
+pub use notice::notice;
 pub use start_page::start_page;
 pub use workbench::Workbench;

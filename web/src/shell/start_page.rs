@@ -4,7 +4,7 @@ use yew::prelude::*;
 
 use crate::model::ModelHandle;
 use crate::source;
-use crate::widgets::copy::CopyButton;
+use crate::widgets::copy::{CopyButtonProps, copy_button};
 use crate::widgets::empty::RECORD_SNIPPET;
 use crate::widgets::icon::{Symbol, icon};
 
@@ -36,7 +36,7 @@ pub fn start_page(model: &ModelHandle) -> Html {
                 <section class="recipe" aria-labelledby="recipe-title">
                     <header>
                         <h2 id="recipe-title">{ "To record one" }</h2>
-                        <CopyButton text={RECORD_SNIPPET} />
+                        { copy_button(CopyButtonProps { text: RECORD_SNIPPET.into(), label: "Copy" }) }
                     </header>
                     <pre><code>{ RECORD_SNIPPET }</code></pre>
                 </section>

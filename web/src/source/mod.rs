@@ -5,8 +5,8 @@ mod drop;
 mod picker;
 mod sample;
 
-pub use drop::DropZone;
-pub use picker::{FilePicker, pick};
+pub use drop::drop_zone;
+pub use picker::{file_picker, pick};
 pub use sample::open_sample;
 use web_sys::File;
 use yew::Callback;

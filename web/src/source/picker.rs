@@ -4,6 +4,7 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use crate::browser::document;
+use crate::hooks::part::part;
 use crate::model::use_model;
 
 const ID: &str = "file-input";
@@ -17,9 +18,13 @@ pub fn pick() {
     }
 }
 
-/// The input.
-#[component]
-pub fn FilePicker() -> Html {
+part!(
+    /// The input.
+    pub fn file_picker = use_file_picker
+);
+
+#[hook]
+fn use_file_picker() -> Html {
     let model = use_model();
     let onchange = Callback::from(move |event: Event| {
         let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };

@@ -6,6 +6,8 @@ use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
+use crate::hooks::part::part;
+use crate::hooks::use_effect_with;
 use crate::model::{Action, ModelHandle, use_model};
 use crate::render::canvas::Size;
 use crate::widgets::style::{pixels, set_style};
@@ -19,16 +21,20 @@ const COLORS: [(ColorBy, &str); 5] = [
     (ColorBy::Lifetime, "lifetime"),
 ];
 
-/// Properties of [`ColorMenu`].
-#[derive(Properties, PartialEq)]
+/// What [`color_menu`] is given.
+#[derive(PartialEq)]
 pub struct ColorMenuProps {
     /// The control's `data-testid`.
     pub testid: &'static str,
 }
 
-/// What colours stand for.
-#[component]
-pub fn ColorMenu(props: &ColorMenuProps) -> Html {
+part!(
+    /// What colours stand for.
+    pub fn color_menu(ColorMenuProps) = use_color_menu
+);
+
+#[hook]
+fn use_color_menu(props: &ColorMenuProps) -> Html {
     let model = use_model();
     let select = use_node_ref();
     let onchange = {

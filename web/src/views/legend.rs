@@ -5,21 +5,27 @@ use shared::query::{Class, ColorBy};
 use shared::units::Count;
 use yew::prelude::*;
 
+use crate::hooks::part::part;
+use crate::hooks::use_state_eq;
 use crate::model::{Action, Selection, use_model};
-use crate::widgets::bytes_text::BytesText;
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 
-/// Properties of [`Legend`].
-#[derive(Properties, PartialEq)]
+/// What [`legend`] is given.
+#[derive(PartialEq)]
 pub struct LegendProps {
     /// The classes of the picture, in stacking order from the bottom.
     pub classes: Vec<Class>,
 }
 
-/// The classes, the largest at the peak first. A click selects one, and a second click lets go of it.
-#[component]
-pub fn Legend(props: &LegendProps) -> Html {
+part!(
+    /// The classes, the largest at the peak first. A click selects one, and a second click lets go of it.
+    pub fn legend(LegendProps) = use_legend
+);
+
+#[hook]
+fn use_legend(props: &LegendProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let is_open = use_state_eq(|| true);
@@ -59,7 +65,7 @@ pub fn Legend(props: &LegendProps) -> Html {
                                 <button type="button" class="legend-row" aria-pressed={is_selected.to_string()} title={class.label.clone()} {onclick} data-testid="legend-row">
                                     { paint_chip(&palette, class.paint) }
                                     <span class="legend-label">{ class.label.clone() }</span>
-                                    <BytesText bytes={class.peak_bytes} />
+                                    { bytes_text(class.peak_bytes) }
                                 </button>
                             </li>
                         }

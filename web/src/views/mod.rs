@@ -7,6 +7,7 @@ pub mod events;
 pub mod findings;
 pub mod flame;
 pub mod legend;
+mod losses;
 pub mod overview;
 pub mod search;
 pub mod segments;

@@ -4,13 +4,18 @@ use shared::query::{Answer, Query, StateAt};
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
+use crate::hooks::part::part;
 use crate::model::{use_answer, use_model};
-use crate::widgets::bytes_text::BytesText;
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{seconds, wall_clock};
 
-/// The status line.
-#[component]
-pub fn Status() -> Html {
+part!(
+    /// The status line.
+    pub fn status = use_status
+);
+
+#[hook]
+fn use_status() -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::State { position: model.view.cursor }));
     let Some(device) = model.device() else { return html! {} };
@@ -31,9 +36,9 @@ pub fn Status() -> Html {
             }
             { for SUMS.iter().map(|sum| html! {
                 <span key={sum.name} title={[&Bytes((sum.of)(state)).exact(), ": ", sum.meaning].concat()}>
-                    { sum.name }{ " " }<b data-testid={["status-", sum.name].concat().replace(' ', "-")}><BytesText bytes={(sum.of)(state)} /></b>
+                    { sum.name }{ " " }<b data-testid={["status-", sum.name].concat().replace(' ', "-")}>{ bytes_text((sum.of)(state)) }</b>
                     if sum.name == GAPS {
-                        { " (largest " }<BytesText bytes={state.totals.largest_gap} />{ ")" }
+                        { " (largest " }{ bytes_text(state.totals.largest_gap) }{ ")" }
                     }
                 </span>
             }) }

@@ -5,6 +5,8 @@ use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use crate::browser::Timeout;
+use crate::hooks::part::part;
+use crate::hooks::{use_effect_with, use_state_eq};
 use crate::model::{ModelHandle, Selection, Tab, View, use_answer, use_model};
 use crate::views::legend::ranked;
 use crate::widgets::format::counted;
@@ -14,9 +16,13 @@ const REST_MS: i32 = 500;
 /// Rows of the table.
 const ROWS: usize = 12;
 
-/// The summary and the table.
-#[component]
-pub fn TextTwin() -> Html {
+part!(
+    /// The summary and the table.
+    pub fn text_twin = use_text_twin
+);
+
+#[hook]
+fn use_text_twin() -> Html {
     let model = use_model();
     let rested = use_state_eq(|| (Axis::Time, Window::default(), 0_u32));
     let now = (model.view.axis, model.view.window, model.view.cursor);
@@ -44,6 +50,9 @@ pub fn TextTwin() -> Html {
                         "Cursor at event ", &Count(cursor.into()).to_string(), ": ", &Bytes(totals.requested).to_string(), " requested, ",
                         &Bytes(totals.reserved).to_string(), " reserved. ",
                     ].concat() }
+                }
+                if let Some(device) = model.device().filter(|device| device.lost > 0) {
+                    { [&counted(device.lost, "event"), " were lost while recording, in ", &counted(device.losses.into(), "place"), ". "].concat() }
                 }
                 { selection(&model) }
             </p>

@@ -7,21 +7,14 @@ use yew::prelude::*;
 
 use super::copy::copy_text;
 
-/// Properties of [`BytesText`].
-#[derive(Properties, PartialEq)]
-pub struct BytesTextProps {
-    /// The number.
-    pub bytes: u64,
-}
-
 /// `61.2 GiB`, with `65,712,455,680 bytes` on hover.
-#[component]
-pub fn BytesText(props: &BytesTextProps) -> Html {
-    let bytes = Bytes(props.bytes);
-    html! { <span class="bytes" title={bytes.exact()} data-bytes={props.bytes.to_string()}>{ bytes.to_string() }</span> }
+pub fn bytes_text(bytes: u64) -> Html {
+    let exact = bytes.to_string();
+    let bytes = Bytes(bytes);
+    html! { <span class="bytes" title={bytes.exact()} data-bytes={exact}>{ bytes.to_string() }</span> }
 }
 
-/// For a region that holds [`BytesText`]: when exactly one number is selected and copied, its exact count is copied.
+/// For a region that holds [`bytes_text`]: when exactly one number is selected and copied, its exact count is copied.
 pub fn copy_exact() -> Callback<Event> {
     Callback::from(|event: Event| {
         let Some(selection) = web_sys::window().and_then(|w| w.get_selection().ok().flatten()) else { return };

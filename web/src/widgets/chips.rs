@@ -5,56 +5,32 @@ use yew::prelude::*;
 
 use crate::render::palette::Palette;
 
-/// Properties of [`Chip`].
-#[derive(Properties, PartialEq)]
-pub struct ChipProps {
-    /// What it says.
-    pub text: AttrValue,
-    /// Called when it is taken away.
-    pub on_remove: Callback<()>,
-}
-
 /// A filter that is in force, with a button that takes it away.
-#[component]
-pub fn Chip(props: &ChipProps) -> Html {
-    let remove = props.on_remove.reform(|_| ());
+pub fn chip(text: &str, on_remove: &Callback<()>) -> Html {
+    let text = AttrValue::from(text.to_owned());
+    let remove = on_remove.reform(|_| ());
     html! {
         <span class="chip" data-testid="filter-chip">
-            <span class="chip-text" title={props.text.clone()}>{ props.text.clone() }</span>
-            <button type="button" class="chip-remove" onclick={remove} aria-label={["Remove filter ", &props.text].concat()} title="Remove this filter">
+            <span class="chip-text" title={&text}>{ &text }</span>
+            <button type="button" class="chip-remove" onclick={remove} aria-label={["Remove filter ", &text].concat()} title="Remove this filter">
                 <svg viewBox="0 0 8 8" width="8" height="8" aria-hidden="true"><path d="M1 1 7 7M7 1 1 7" /></svg>
             </button>
         </span>
     }
 }
 
-/// Properties of [`Toggle`].
-#[derive(Properties, PartialEq)]
-pub struct ToggleProps {
-    /// Whether it is on.
-    pub pressed: bool,
-    /// Called when it is clicked.
-    pub on_click: Callback<()>,
-    /// What it says.
-    pub children: Html,
-    /// What hovering says.
-    #[prop_or_default]
-    pub title: Option<AttrValue>,
-    /// Its name for tests.
-    #[prop_or_default]
-    pub testid: Option<AttrValue>,
-    /// Whether it can't be used now.
-    #[prop_or_default]
-    pub disabled: bool,
-}
-
-/// A button that stays pressed.
-#[component]
-pub fn Toggle(props: &ToggleProps) -> Html {
+/// A button that stays pressed. `testid` is its name for tests, `title` what hovering says, if anything.
+pub fn toggle(
+    pressed: bool,
+    on_click: &Callback<()>,
+    testid: impl Into<AttrValue>,
+    title: Option<&'static str>,
+    label: Html,
+) -> Html {
     html! {
-        <button type="button" class="toggle" aria-pressed={props.pressed.to_string()} title={props.title.clone()}
-            disabled={props.disabled} data-testid={props.testid.clone()} onclick={props.on_click.reform(|_| ())}>
-            { props.children.clone() }
+        <button type="button" class="toggle" aria-pressed={pressed.to_string()} {title}
+            data-testid={testid.into()} onclick={on_click.reform(|_| ())}>
+            { label }
         </button>
     }
 }

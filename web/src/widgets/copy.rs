@@ -5,6 +5,8 @@ use web_sys::{HtmlDocument, HtmlTextAreaElement};
 use yew::prelude::*;
 
 use crate::browser::{Timeout, window};
+use crate::hooks::part::part;
+use crate::hooks::use_state_eq;
 
 /// Puts a text on the clipboard, and says whether that could be tried. Browsers give the clipboard's interface to
 /// secure origins only; elsewhere (a server reached by its bare address) a text field that is copied from does it.
@@ -26,19 +28,22 @@ pub fn copy_text(text: &str) -> bool {
     is_copied
 }
 
-/// Properties of [`CopyButton`].
-#[derive(Properties, PartialEq)]
+/// What [`copy_button`] is given.
+#[derive(PartialEq)]
 pub struct CopyButtonProps {
     /// What is copied.
     pub text: AttrValue,
     /// What the button says.
-    #[prop_or("Copy".into())]
-    pub label: AttrValue,
+    pub label: &'static str,
 }
 
-/// A button that copies a text.
-#[component]
-pub fn CopyButton(props: &CopyButtonProps) -> Html {
+part!(
+    /// A button that copies a text.
+    pub fn copy_button(CopyButtonProps) = use_copy_button
+);
+
+#[hook]
+fn use_copy_button(props: &CopyButtonProps) -> Html {
     let said = use_state_eq(|| false);
     let timer = use_mut_ref(|| None::<Timeout>);
     let onclick = {
@@ -53,7 +58,7 @@ pub fn CopyButton(props: &CopyButtonProps) -> Html {
     };
     html! {
         <button type="button" class="quiet-button" {onclick} data-testid="copy">
-            { if *said { AttrValue::from("Copied") } else { props.label.clone() } }
+            { if *said { "Copied" } else { props.label } }
         </button>
     }
 }

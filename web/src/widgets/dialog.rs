@@ -6,17 +6,18 @@ use yew::prelude::*;
 
 use super::icon::{Symbol, icon};
 use crate::browser::document;
+use crate::hooks::part::part;
+use crate::hooks::use_effect_with;
 
 /// What can have the focus in a dialog.
 const FOCUSABLE: &str = "button, input, select, textarea, a[href], [tabindex='0']";
 
-/// Properties of [`Modal`].
-#[derive(Properties, PartialEq)]
+/// What [`modal`] is given.
+#[derive(PartialEq)]
 pub struct ModalProps {
     /// Its name.
     pub title: AttrValue,
     /// Whether the name is only for screen readers.
-    #[prop_or_default]
     pub is_title_hidden: bool,
     /// Called when it is to be closed.
     pub on_close: Callback<()>,
@@ -28,10 +29,14 @@ pub struct ModalProps {
     pub children: Html,
 }
 
-/// A dialog. Tab goes round inside it; a click beside it closes it, and Esc does through the command of that key. The
-/// focus then goes back to where it was.
-#[component]
-pub fn Modal(props: &ModalProps) -> Html {
+part!(
+    /// A dialog. Tab goes round inside it; a click beside it closes it, and Esc does through the command of that key. The
+    /// focus then goes back to where it was.
+    pub fn modal(ModalProps) = use_modal
+);
+
+#[hook]
+fn use_modal(props: &ModalProps) -> Html {
     let node = use_node_ref();
     {
         let node = node.clone();

@@ -2,7 +2,7 @@
 
 use yew::prelude::*;
 
-use super::copy::CopyButton;
+use super::copy::{CopyButtonProps, copy_button};
 
 /// Records a snapshot with all that the page can show; the names are PyTorch's.
 pub const RECORD_SNIPPET: &str = "\
@@ -11,33 +11,17 @@ torch.cuda.memory._record_memory_history(max_entries=1_000_000)
 torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")
 ";
 
-/// Properties of [`Empty`].
-#[derive(Properties, PartialEq)]
-pub struct EmptyProps {
-    /// One sentence: what is missing.
-    pub title: AttrValue,
-    /// One sentence: what would fill it.
-    pub hint: AttrValue,
-    /// Whether to show how a snapshot is recorded.
-    #[prop_or_default]
-    pub snippet: bool,
-    /// A button, where one click mends it.
-    #[prop_or_default]
-    pub children: Html,
-}
-
-/// An empty view.
-#[component]
-pub fn Empty(props: &EmptyProps) -> Html {
+/// An empty view: what is missing, and what would fill it, in a sentence each. `with_snippet` shows how a snapshot is
+/// recorded.
+pub fn empty(title: &'static str, hint: impl Into<AttrValue>, with_snippet: bool) -> Html {
     html! {
         <div class="empty" data-testid="empty">
-            <h2>{ props.title.clone() }</h2>
-            <p>{ props.hint.clone() }</p>
-            { props.children.clone() }
-            if props.snippet {
+            <h2>{ title }</h2>
+            <p>{ hint.into() }</p>
+            if with_snippet {
                 <div class="snippet">
                     <pre><code>{ RECORD_SNIPPET }</code></pre>
-                    <CopyButton text={RECORD_SNIPPET} />
+                    { copy_button(CopyButtonProps { text: RECORD_SNIPPET.into(), label: "Copy" }) }
                 </div>
             }
         </div>

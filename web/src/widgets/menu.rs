@@ -6,9 +6,11 @@ use yew::prelude::*;
 
 use super::icon::{Symbol, icon};
 use crate::browser::{Listener, document};
+use crate::hooks::part::part;
+use crate::hooks::{use_effect_with, use_state_eq};
 
-/// Properties of [`Menu`].
-#[derive(Properties, PartialEq)]
+/// What [`menu`] is given.
+#[derive(PartialEq)]
 pub struct MenuProps {
     /// What the button says.
     pub label: Html,
@@ -20,9 +22,13 @@ pub struct MenuProps {
     pub children: Html,
 }
 
-/// The button and its list. Arrows walk the list, Esc and a click elsewhere close it.
-#[component]
-pub fn Menu(props: &MenuProps) -> Html {
+part!(
+    /// The button and its list. Arrows walk the list, Esc and a click elsewhere close it.
+    pub fn menu(MenuProps) = use_menu
+);
+
+#[hook]
+fn use_menu(props: &MenuProps) -> Html {
     let is_open = use_state_eq(|| false);
     let node = use_node_ref();
     {

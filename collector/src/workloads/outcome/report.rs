@@ -192,7 +192,7 @@ impl Report {
         };
         let events = snapshot.devices.iter().map(|trace| trace.events.len() as u64).sum();
         let format = Format { encoding: Encoding::Pickle, compression: None };
-        let imported = Imported { format, protocol: None, snapshot, findings: Vec::new() };
+        let imported = Imported { format, protocol: None, snapshot, findings: Vec::new(), header: None };
         Self {
             trace: FileReport::new(heading.name.clone(), imported),
             name: heading.name,

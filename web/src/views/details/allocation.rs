@@ -9,24 +9,29 @@ use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
 use super::lifetime::{lifetime, window_of};
+use crate::hooks::part::part;
 use crate::model::{Action, ModelHandle, Selection, Tab, use_answer, use_model};
-use crate::widgets::bytes_text::BytesText;
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
-use crate::widgets::copy::CopyButton;
+use crate::widgets::copy::{CopyButtonProps, copy_button};
 use crate::widgets::format::{bytes_in_full, share};
-use crate::widgets::stack_list::{StackList, place, plain_text, split_path};
+use crate::widgets::stack_list::{NO_STACK, place, plain_text, split_path, stack_list};
 
-/// Properties of [`AllocationPane`].
-#[derive(Properties, PartialEq)]
+/// What [`allocation_pane`] is given.
+#[derive(PartialEq)]
 pub struct AllocationPaneProps {
     /// The allocation's number.
     pub id: u32,
 }
 
-/// The pane of an allocation.
-#[component]
-pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
+part!(
+    /// The pane of an allocation.
+    pub fn allocation_pane(AllocationPaneProps) = use_allocation_pane
+);
+
+#[hook]
+fn use_allocation_pane(props: &AllocationPaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let answer = use_answer(Some(Query::Allocation { id: props.id }));
@@ -38,7 +43,7 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
     let has_times = model.device().is_some_and(|device| device.has_times);
     let loss = detail.size.saturating_sub(detail.requested);
     let life = lifetime(detail, has_times);
-    let bytes = |bytes: u64| html! { <BytesText {bytes} /> };
+    let bytes = |bytes: u64| bytes_text(bytes);
 
     let mut rows = vec![
         fact("Requested", bytes(detail.requested)),
@@ -77,15 +82,15 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
             <header class="detail-head">
                 { paint_chip(&palette, detail.paint) }
                 <h2 class="mono">{ detail.name.clone() }</h2>
-                <CopyButton text={as_text(detail, has_times)} />
+                { copy_button(CopyButtonProps { text: as_text(detail, has_times).into(), label: "Copy" }) }
             </header>
-            <p class="detail-lead"><b><BytesText bytes={detail.requested} /></b>{ lead(detail) }</p>
+            <p class="detail-lead"><b>{ bytes_text(detail.requested) }</b>{ lead(detail) }</p>
             <div class="acts">{ actions(&model, detail) }</div>
             { facts(rows) }
-            <StackList title="Allocated by" frames={detail.alloc_stack.clone()}
-                empty={if detail.allocated_at.is_none() { "Made before the trace began, so no stack was recorded." } else { "No stack was recorded." }} />
+            { stack_list("Allocated by", &detail.alloc_stack,
+                if detail.allocated_at.is_none() { "Made before the trace began, so no stack was recorded." } else { NO_STACK }) }
             if !detail.free_stack.is_empty() {
-                <StackList title="Freed by" frames={detail.free_stack.clone()} />
+                { stack_list("Freed by", &detail.free_stack, NO_STACK) }
             }
             <h3>{ then_title }</h3>
             { facts(vec![

@@ -4,23 +4,28 @@ use shared::query::{Answer, Query};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
+use crate::hooks::part::part;
 use crate::model::{use_answer, use_model};
 use crate::views::findings::peak_classes;
-use crate::widgets::bytes_text::BytesText;
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 use crate::widgets::format::share;
 
-/// Properties of [`ClassPane`].
-#[derive(Properties, PartialEq)]
+/// What [`class_pane`] is given.
+#[derive(PartialEq)]
 pub struct ClassPaneProps {
     /// Its place in stacking order.
     pub index: u32,
 }
 
-/// The pane of a class.
-#[component]
-pub fn ClassPane(props: &ClassPaneProps) -> Html {
+part!(
+    /// The pane of a class.
+    pub fn class_pane(ClassPaneProps) = use_class_pane
+);
+
+#[hook]
+fn use_class_pane(props: &ClassPaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let answer = use_answer(model.device().map(|device| {
@@ -35,7 +40,7 @@ pub fn ClassPane(props: &ClassPaneProps) -> Html {
         <article class="detail" data-testid="detail-class">
             <header class="detail-head">{ paint_chip(&palette, class.paint) }<h2>{ class.label.clone() }</h2></header>
             { facts(vec![
-                fact_with("At the peak", html! { <BytesText bytes={class.peak_bytes} /> },
+                fact_with("At the peak", bytes_text(class.peak_bytes),
                     [&share(class.peak_bytes, device.peak.requested), " of all that is requested then"].concat().into()),
                 fact("Classes in all", timeline.classes.len().to_string()),
             ]) }

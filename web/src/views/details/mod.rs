@@ -8,21 +8,26 @@ mod nothing;
 mod segment;
 mod site;
 
-use allocation::AllocationPane;
-use class::ClassPane;
+use allocation::{AllocationPaneProps, allocation_pane};
+use class::{ClassPaneProps, class_pane};
 pub use lifetime::window_of;
-use nothing::NothingPane;
-use segment::SegmentPane;
-use site::SitePane;
+use nothing::nothing_pane;
+use segment::{SegmentPaneProps, segment_pane};
+use site::{SitePaneProps, site_pane};
 use yew::prelude::*;
 
+use crate::hooks::part::part;
 use crate::model::{Action, Selection, use_model};
-use crate::views::timeline::PeakLegend;
+use crate::views::timeline::peak_legend;
 use crate::widgets::bytes_text::copy_exact;
 
-/// The details pane.
-#[component]
-pub fn Details() -> Html {
+part!(
+    /// The details pane.
+    pub fn details = use_details
+);
+
+#[hook]
+fn use_details() -> Html {
     let model = use_model();
     let selection = model.view.selection;
     let clear = {
@@ -47,15 +52,15 @@ pub fn Details() -> Html {
                 }
             </header>
             { match selection {
-                Selection::None => html! { <NothingPane /> },
-                Selection::Allocation(id) => html! { <AllocationPane {id} /> },
-                Selection::Site(stack) => html! { <SitePane {stack} /> },
-                Selection::Segment(address) => html! { <SegmentPane {address} /> },
-                Selection::Class(index) => html! { <ClassPane {index} /> },
+                Selection::None => nothing_pane(),
+                Selection::Allocation(id) => allocation_pane(AllocationPaneProps { id }),
+                Selection::Site(stack) => site_pane(SitePaneProps { stack }),
+                Selection::Segment(address) => segment_pane(SegmentPaneProps { address }),
+                Selection::Class(index) => class_pane(ClassPaneProps { index }),
             } }
             // Where a class may be picked, or has been and the next one is wanted.
             if matches!(selection, Selection::None | Selection::Site(_) | Selection::Class(_)) {
-                <PeakLegend />
+                { peak_legend() }
             }
             if selection == Selection::None && model.device().is_some() {
                 <p class="hint">{ "Click an allocation, a block or a row to see its size, its life and the lines that made it." }</p>

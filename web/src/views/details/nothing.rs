@@ -6,10 +6,11 @@ use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
+use crate::hooks::part::part;
 use crate::model::{Action, ModelHandle, Selection, Tab, use_answer, use_model};
 use crate::views::events::glyph;
-use crate::views::findings::{FindingRow, ordered};
-use crate::widgets::bytes_text::BytesText;
+use crate::views::findings::{finding_row, ordered};
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, seconds, share};
 
 /// Findings that fit beside everything else.
@@ -18,9 +19,13 @@ const TOP_FINDINGS: usize = 3;
 /// Said where there is no event to stand on.
 const NO_HISTORY: &str = "The state when the snapshot was taken; no history was recorded.";
 
-/// The pane of no selection.
-#[component]
-pub fn NothingPane() -> Html {
+part!(
+    /// The pane of no selection.
+    pub fn nothing_pane = use_nothing_pane
+);
+
+#[hook]
+fn use_nothing_pane() -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::State { position: model.view.cursor }));
     let state = match answer.as_deref() {
@@ -39,7 +44,7 @@ pub fn NothingPane() -> Html {
         <article class="detail" data-testid="detail-none">
             if !findings.is_empty() {
                 <ul class="findings compact">
-                    { for findings.iter().take(TOP_FINDINGS).enumerate().map(|(i, finding)| html! { <FindingRow key={i} finding={finding.clone()} /> }) }
+                    { for findings.iter().take(TOP_FINDINGS).map(|finding| finding_row(&model, finding)) }
                 </ul>
                 if more > 0 {
                     <button type="button" class="link" onclick={show_all}>{ [&more.to_string(), " more"].concat() }</button>
@@ -52,7 +57,7 @@ pub fn NothingPane() -> Html {
 
 /// The event that the cursor stands behind, and the sums there.
 fn at_cursor(model: &ModelHandle, state: &StateAt) -> Html {
-    let bytes = |bytes: u64| html! { <BytesText {bytes} /> };
+    let bytes = |bytes: u64| bytes_text(bytes);
     let totals = &state.totals;
     let waiting = waiting(totals);
     let (gaps, largest) = (Count(totals.gaps.into()).to_string(), Bytes(totals.largest_gap).to_string());
@@ -98,7 +103,7 @@ fn event_line(model: &ModelHandle, event: &EventRow) -> Html {
     html! {
         <div class="event-line">
             <p>
-                { glyph(&event.action) }<b>{ event.action.clone() }</b>{ " " }<BytesText bytes={event.size} />
+                { glyph(&event.action) }<b>{ event.action.clone() }</b>{ " " }{ bytes_text(event.size) }
                 <span class="dim">{ [" · event ", &Count(u64::from(event.index) + 1).to_string(), " · ", &seconds(event.time_us), " s"].concat() }</span>
             </p>
             if !event.site.is_empty() { <p class="dim wrap" title={event.site.clone()}>{ event.site.clone() }</p> }

@@ -5,21 +5,26 @@ use shared::units::{Address, Count};
 use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
+use crate::hooks::part::part;
 use crate::model::{Action, use_answer, use_model};
-use crate::widgets::bytes_text::BytesText;
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, share};
-use crate::widgets::stack_list::StackList;
+use crate::widgets::stack_list::{NO_STACK, stack_list};
 
-/// Properties of [`SegmentPane`].
-#[derive(Properties, PartialEq)]
+/// What [`segment_pane`] is given.
+#[derive(PartialEq)]
 pub struct SegmentPaneProps {
     /// An address in it.
     pub address: Address,
 }
 
-/// The pane of a segment.
-#[component]
-pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
+part!(
+    /// The pane of a segment.
+    pub fn segment_pane(SegmentPaneProps) = use_segment_pane
+);
+
+#[hook]
+fn use_segment_pane(props: &SegmentPaneProps) -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::Segment { address: props.address, position: model.view.cursor }));
     let segment = match answer.as_deref() {
@@ -36,7 +41,7 @@ pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
         _ => return html! {},
     };
     let row = &segment.row;
-    let bytes = |bytes: u64| html! { <BytesText {bytes} /> };
+    let bytes = |bytes: u64| bytes_text(bytes);
     let gaps = row.size.saturating_sub(row.active);
     let since = segment.since.map(|position| {
         let model = model.clone();
@@ -61,8 +66,8 @@ pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
                 fact("Stream", stream_text(row.stream)),
                 fact("Pool", pool_text(row.pool, row.is_small)),
             ]) }
-            <StackList title="Taken by" frames={segment.frames.clone()}
-                empty={if segment.since.is_none() { "Taken before the trace began, so no stack was recorded." } else { "No stack was recorded." }} />
+            { stack_list("Taken by", &segment.frames,
+                if segment.since.is_none() { "Taken before the trace began, so no stack was recorded." } else { NO_STACK }) }
         </article>
     }
 }

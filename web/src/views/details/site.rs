@@ -7,23 +7,28 @@ use yew::prelude::*;
 
 use super::allocation::search_term;
 use super::facts::{act, fact_with, facts};
+use crate::hooks::part::part;
 use crate::model::{Action, Selection, use_answer, use_model};
-use crate::widgets::bytes_text::BytesText;
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 use crate::widgets::format::counted;
-use crate::widgets::stack_list::StackList;
+use crate::widgets::stack_list::{NO_STACK, stack_list};
 
-/// Properties of [`SitePane`].
-#[derive(Properties, PartialEq)]
+/// What [`site_pane`] is given.
+#[derive(PartialEq)]
 pub struct SitePaneProps {
     /// The number of its stack.
     pub stack: u32,
 }
 
-/// The pane of a call site.
-#[component]
-pub fn SitePane(props: &SitePaneProps) -> Html {
+part!(
+    /// The pane of a call site.
+    pub fn site_pane(SitePaneProps) = use_site_pane
+);
+
+#[hook]
+fn use_site_pane(props: &SitePaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let answer = use_answer(Some(Query::Site { stack: props.stack, position: model.view.cursor }));
@@ -32,7 +37,7 @@ pub fn SitePane(props: &SitePaneProps) -> Html {
         Some(Answer::Refused(reason)) => return html! { <p class="quiet">{ reason.clone() }</p> },
         _ => return html! {},
     };
-    let bytes = |bytes: u64| html! { <BytesText {bytes} /> };
+    let bytes = |bytes: u64| bytes_text(bytes);
     let send = |action: Action| {
         let model = model.clone();
         Callback::from(move |_: MouseEvent| model.dispatch(action.clone()))
@@ -66,13 +71,13 @@ pub fn SitePane(props: &SitePaneProps) -> Html {
                     { for site.largest.iter().map(|&(id, bytes)| html! {
                         <li key={id}>
                             <button type="button" class="link" onclick={send(Action::Select(Selection::Allocation(id)))} data-testid="site-allocation">
-                                <BytesText {bytes} />
+                                { bytes_text(bytes) }
                             </button>
                         </li>
                     }) }
                 </ul>
             }
-            <StackList title="Stack" frames={site.frames.clone()} />
+            { stack_list("Stack", &site.frames, NO_STACK) }
         </article>
     }
 }

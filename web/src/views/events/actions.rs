@@ -1,36 +1,48 @@
 //! The toggles that let only some actions through.
 
+use shared::query::LOST;
 use shared::units::Count;
 use yew::prelude::*;
 
 use super::glyph::glyph;
+use super::lost::lost_glyph;
+use crate::hooks::part::part;
 use crate::model::{Action, use_model};
-use crate::widgets::chips::Toggle;
+use crate::widgets::chips::toggle;
 
-/// One toggle an action, each with how often it is in the trace. None pressed means all.
-#[component]
-pub fn ActionToggles() -> Html {
+part!(
+    /// One toggle an action, each with how often it is in the trace. None pressed means all.
+    pub fn action_toggles = use_action_toggles
+);
+
+#[hook]
+fn use_action_toggles() -> Html {
     let model = use_model();
     let shown = model.view.event_actions.clone();
-    let actions = model.device().map(|device| device.actions.clone()).unwrap_or_default();
+    let mut actions = model.device().map(|device| device.actions.clone()).unwrap_or_default();
+    if let Some(losses) = model.device().map(|device| device.losses).filter(|losses| *losses > 0) {
+        actions.push((LOST.to_owned(), losses));
+    }
     let all = {
         let model = model.clone();
         Callback::from(move |()| model.dispatch(Action::SetEventActions(Vec::new())))
     };
     html! {
         <div class="toggles" role="group" aria-label="Actions shown">
-            <Toggle pressed={shown.is_empty()} on_click={all} testid="events-all">{ "All" }</Toggle>
+            { toggle(shown.is_empty(), &all, "events-all", None, html! { "All" }) }
             { for actions.into_iter().map(|(name, count)| {
                 let is_on = shown.contains(&name);
                 let on_click = {
                     let (model, shown, name) = (model.clone(), shown.clone(), name.clone());
                     Callback::from(move |()| model.dispatch(Action::SetEventActions(switched(&shown, &name))))
                 };
-                html! {
-                    <Toggle key={name.clone()} pressed={is_on} {on_click} testid={["events-", &name].concat()}>
-                        { glyph(&name) }{ name.clone() }<span class="count">{ Count(count.into()).to_string() }</span>
-                    </Toggle>
-                }
+                let label = html! {
+                    <>
+                        { if name == LOST { lost_glyph() } else { glyph(&name) } }{ name.clone() }
+                        <span class="count">{ Count(count.into()).to_string() }</span>
+                    </>
+                };
+                toggle(is_on, &on_click, ["events-", &name].concat(), None, label)
             }) }
         </div>
     }

@@ -2,20 +2,27 @@
 
 mod actions;
 mod glyph;
+mod lost;
 mod row;
 
-use actions::ActionToggles;
+use actions::action_toggles;
 pub use glyph::glyph;
+pub use lost::sentence as lost_sentence;
 use row::Row;
-use shared::query::{Answer, EventFilter, EventRow, EventRows, Query};
+use shared::query::{Answer, EventFilter, EventRow, EventRows, ListRow, Query};
 use shared::units::Count;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
+use crate::hooks::part::part;
+use crate::hooks::use_effect_with;
 use crate::model::{Action, Selection, use_answer, use_ask, use_model};
-use crate::widgets::empty::Empty;
+use crate::widgets::empty::empty;
 use crate::widgets::virtual_list::use_virtual_list;
 
+/// What would fill an empty list.
+const NO_HISTORY: &str =
+    "The snapshot holds the allocator's state only. Record the history before the part to look at:";
 /// Rows are asked for in pages that start at a multiple of this, so that scrolling a little asks for nothing.
 const PAGE_ROWS: u32 = 64;
 /// Rows asked for beyond the visible ones, on each side.
@@ -28,20 +35,26 @@ fn page_around(first: u32, end: u32) -> (u32, u32) {
     (start, stop.saturating_sub(start))
 }
 
-/// The events tab.
-#[component]
-pub fn Events() -> Html {
+part!(
+    /// The events tab.
+    pub fn events = use_events
+);
+
+#[hook]
+fn use_events() -> Html {
     let model = use_model();
     let ask = use_ask();
     let cursor = model.view.cursor;
     let filter = EventFilter { actions: model.view.event_actions.clone(), terms: model.view.filter.clone() };
     let is_filtered = filter != EventFilter::default();
-    let events = model.device().map_or(0, |device| device.events);
+    let (events, lost) = model.device().map_or((0, 0), |device| (device.events, device.lost));
+    // A row is an event only where all are shown and none is missing in between.
+    let is_plain = !is_filtered && lost == 0;
 
     let located =
-        use_answer(is_filtered.then(|| Query::Events { filter: filter.clone(), first: 0, count: 0, locate: cursor }));
+        use_answer((!is_plain).then(|| Query::Events { filter: filter.clone(), first: 0, count: 0, locate: cursor }));
     let (rows, at) = match located.as_deref() {
-        _ if !is_filtered => (events, cursor.checked_sub(1)),
+        _ if is_plain => (events, cursor.checked_sub(1)),
         Some(Answer::Events(found)) => (found.total, found.located),
         _ => (0, None),
     };
@@ -58,21 +71,21 @@ pub fn Events() -> Html {
         let (model, page, filter) = (model.clone(), page.clone(), filter.clone());
         // Keys act on a row by its number; which event that is may have to be asked.
         Callback::from(move |row: u32| {
-            if let Some(event) = page.as_deref().and_then(|page| row_at(page, row)) {
-                stand_on(&model, event);
+            if let Some(row) = page.as_deref().and_then(|page| row_at(page, row)) {
+                stand_on(&model, row);
                 return;
             }
-            if !is_filtered {
+            if is_plain {
                 model.dispatch(Action::SetCursor(row.saturating_add(1)));
             }
             let (model, asked_at) = (model.clone(), model.now().view.cursor);
             let reply = Callback::from(move |answer| {
                 // A key that was pressed since then has gone further.
                 if let Answer::Events(EventRows { rows, .. }) = answer
-                    && let Some(event) = rows.first()
+                    && let Some(row) = rows.first()
                     && model.now().view.cursor == asked_at
                 {
-                    stand_on(&model, event);
+                    stand_on(&model, row);
                 }
             });
             ask(Query::Events { filter: filter.clone(), first: row, count: 1, locate: 0 }, reply);
@@ -88,14 +101,20 @@ pub fn Events() -> Html {
         });
     }
     let onkeydown = {
-        let (go, page_rows) = (go, list.page);
+        let (go, page, page_rows) = (go, page.clone(), list.page);
+        // A row of missing events is no step: the cursor stands before it already.
+        let below = move |at: u32| {
+            let next = at.saturating_add(1);
+            let is_lost = page.as_deref().and_then(|page| row_at(page, next)).is_some_and(|row| row.event().is_none());
+            next.saturating_add(is_lost.into())
+        };
         Callback::from(move |event: KeyboardEvent| {
             if event.ctrl_key() || event.alt_key() || event.meta_key() || rows == 0 {
                 return;
             }
             let last = rows - 1;
             let target = match event.key().as_str() {
-                "ArrowDown" => at.map_or(0, |at| at.saturating_add(1)),
+                "ArrowDown" => at.map_or(0, &below),
                 "ArrowUp" => at.unwrap_or(0).saturating_sub(1),
                 "PageDown" => at.unwrap_or(0).saturating_add(page_rows),
                 "PageUp" => at.unwrap_or(0).saturating_sub(page_rows),
@@ -111,7 +130,7 @@ pub fn Events() -> Html {
     // The same callback for good, so that rows that stay as they are aren't drawn again.
     let on_pick = {
         let model = model.clone();
-        use_callback((), move |event: EventRow, ()| stand_on(&model, &event))
+        use_callback((), move |row: ListRow, ()| stand_on(&model, &row))
     };
 
     let selected = match model.view.selection {
@@ -120,33 +139,38 @@ pub fn Events() -> Html {
     };
     let is_dark = model.is_dark();
     let has_times = model.device().is_some_and(|device| device.has_times);
-    let html_rows = list.visible.clone().map(|row| {
-        let event = page.as_deref().and_then(|page| row_at(page, row)).cloned();
-        let is_cursor = event.as_ref().map_or(at == Some(row) && !is_filtered, |e| e.index.saturating_add(1) == cursor);
-        let is_selected = selected.is_some() && event.as_ref().is_some_and(|e| e.allocation == selected);
+    let html_rows = list.visible.clone().map(|number| {
+        let shown = page.as_deref().and_then(|page| row_at(page, number)).cloned();
+        let event = shown.as_ref().and_then(ListRow::event);
+        let is_cursor = match &shown {
+            Some(row) => event.is_some() && row.position() == cursor,
+            None => at == Some(number) && is_plain,
+        };
+        let is_selected = selected.is_some() && event.is_some_and(|event| event.allocation == selected);
         html! {
-            <Row key={row} number={row} {event} {is_cursor} {is_selected} {has_times} {is_dark} on_pick={on_pick.clone()} />
+            <Row key={number} {number} {shown} {is_cursor} {is_selected} {has_times} {is_dark} on_pick={on_pick.clone()} />
         }
     });
 
     html! {
         <section class="events" data-testid="events">
             <div class="bar">
-                <ActionToggles />
+                { action_toggles() }
                 <span class="bar-note" data-testid="events-count">
                     if is_filtered {
                         { [&Count(rows.into()).to_string(), " of ", &Count(events.into()).to_string(), " events"].concat() }
                     } else {
                         { [&Count(events.into()).to_string(), " events"].concat() }
                     }
+                    if lost > 0 {
+                        <b class="bar-lost">{ [" · ", &Count(lost).to_string(), " lost"].concat() }</b>
+                    }
                 </span>
             </div>
             if events == 0 {
-                <Empty title="No events were recorded for this device."
-                    hint="The snapshot holds the allocator's state only. Record the history before the part to look at:"
-                    snippet={true} />
+                { empty("No events were recorded for this device.", NO_HISTORY, true) }
             } else if rows == 0 && located.is_some() {
-                <Empty title="No event passes the filter." hint="Take a filter away to see more." />
+                { empty("No event passes the filter.", "Take a filter away to see more.", false) }
             } else {
                 <div class="grid" role="grid" tabindex="0" aria-label="Events" aria-rowcount={(u64::from(rows) + 1).to_string()}
                     aria-activedescendant={at.map(|at| ["event-row-", &at.to_string()].concat())} {onkeydown}>
@@ -166,19 +190,24 @@ pub fn Events() -> Html {
     }
 }
 
-/// Moves the cursor to right after an event, and selects what it is about.
-fn stand_on(model: &crate::model::ModelHandle, event: &EventRow) {
-    model.dispatch(Action::SetCursor(event.index.saturating_add(1)));
+/// Moves the cursor to right after an event, and selects what it is about; to right before what is missing.
+fn stand_on(model: &crate::model::ModelHandle, row: &ListRow) {
+    model.dispatch(Action::SetCursor(row.position()));
+    model.dispatch(Action::Select(row.event().map_or(Selection::None, subject)));
+}
+
+/// What an event is about.
+fn subject(event: &EventRow) -> Selection {
     let is_segment = shared::event::Action::from_name(&event.action).is_some_and(shared::event::Action::is_segment);
     match event.allocation {
-        Some(id) => model.dispatch(Action::Select(Selection::Allocation(id))),
-        None if is_segment => model.dispatch(Action::Select(Selection::Segment(event.address))),
-        None => model.dispatch(Action::Select(Selection::None)),
+        Some(id) => Selection::Allocation(id),
+        None if is_segment => Selection::Segment(event.address),
+        None => Selection::None,
     }
 }
 
-/// The event of a row, where the answer holds it.
-fn row_at(answer: &Answer, row: u32) -> Option<&EventRow> {
+/// A row, where the answer holds it.
+fn row_at(answer: &Answer, row: u32) -> Option<&ListRow> {
     match answer {
         Answer::Events(page) => page.rows.get(row.checked_sub(page.first)? as usize),
         _ => None,

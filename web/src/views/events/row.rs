@@ -1,11 +1,12 @@
 //! One row of the event list.
 
 use shared::event::Action;
-use shared::query::EventRow;
+use shared::query::ListRow;
 use shared::units::{Address, Bytes, Count};
 use yew::prelude::*;
 
 use super::glyph::glyph;
+use super::lost::cells;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::palette;
 use crate::widgets::format::seconds;
@@ -15,8 +16,8 @@ use crate::widgets::format::seconds;
 pub struct RowProps {
     /// Its number in the list, from 0.
     pub number: u32,
-    /// The event; a placeholder is drawn until it is there.
-    pub event: Option<EventRow>,
+    /// What it shows; a placeholder is drawn until it is there.
+    pub shown: Option<ListRow>,
     /// Whether the cursor stands right after it.
     pub is_cursor: bool,
     /// Whether it is about the selected allocation.
@@ -25,8 +26,8 @@ pub struct RowProps {
     pub has_times: bool,
     /// Whether the theme is dark.
     pub is_dark: bool,
-    /// Called with the event when the row is clicked.
-    pub on_pick: Callback<EventRow>,
+    /// Called with what it shows when the row is clicked.
+    pub on_pick: Callback<ListRow>,
 }
 
 /// One row of the event list.
@@ -40,7 +41,7 @@ pub fn Row(props: &RowProps) -> Html {
     );
     let id = ["event-row-", &props.number.to_string()].concat();
     let index = (u64::from(props.number) + 2).to_string();
-    let Some(event) = &props.event else {
+    let Some(shown) = &props.shown else {
         return html! {
             <div {id} {class} role="row" aria-rowindex={index} aria-busy="true">
                 <span class="placeholder" /><span class="placeholder" /><span class="placeholder" />
@@ -48,8 +49,18 @@ pub fn Row(props: &RowProps) -> Html {
         };
     };
     let onclick = {
-        let (event, on_pick) = (event.clone(), props.on_pick.clone());
-        Callback::from(move |_| on_pick.emit(event.clone()))
+        let (shown, on_pick) = (shown.clone(), props.on_pick.clone());
+        Callback::from(move |_| on_pick.emit(shown.clone()))
+    };
+    let event = match shown {
+        ListRow::Event(event) => event,
+        ListRow::Lost(loss) => {
+            return html! {
+                <div {id} class="event-row is-lost" role="row" aria-rowindex={index} {onclick} data-testid="event-row">
+                    { cells(loss) }
+                </div>
+            };
+        }
     };
     let action = Action::from_name(&event.action);
     html! {

@@ -1,16 +1,22 @@
 //! The facts of the file: its format, its devices and what they hold, and the allocator's settings.
 
+use shared::query::Origin;
 use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
+use crate::hooks::part::part;
 use crate::model::{Action, use_model};
 use crate::views::events::glyph;
-use crate::widgets::bytes_text::BytesText;
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, wall_clock};
 
-/// The file and its devices.
-#[component]
-pub fn FileFacts() -> Html {
+part!(
+    /// The file and its devices.
+    pub fn file_facts = use_file_facts
+);
+
+#[hook]
+fn use_file_facts() -> Html {
     let model = use_model();
     let (Some(summary), Some(file)) = (model.summary(), model.file()) else { return html! {} };
     html! {
@@ -18,8 +24,9 @@ pub fn FileFacts() -> Html {
             <h2>{ "File" }</h2>
             <dl class="facts wide">
                 <div class="fact"><dt>{ "Name" }</dt><dd>{ file.name.clone() }</dd></div>
-                <div class="fact"><dt>{ "Size" }</dt><dd><BytesText bytes={file.size} /></dd></div>
+                <div class="fact"><dt>{ "Size" }</dt><dd>{ bytes_text(file.size) }</dd></div>
                 <div class="fact"><dt>{ "Format" }</dt><dd>{ summary.format.clone() }</dd></div>
+                { summary.origin.as_ref().map(origin).unwrap_or_default() }
             </dl>
             { for summary.devices.iter().enumerate().map(|(i, device)| {
                 let span = Micros(device.time.length().round() as i64).to_string();
@@ -38,8 +45,16 @@ pub fn FileFacts() -> Html {
                             }
                         </header>
                         <dl class="facts wide">
+                            if device.capacity > 0 || !device.model.is_empty() {
+                                <div class="fact"><dt>{ "Model" }</dt><dd>{ device.model.clone() }
+                                    if device.capacity > 0 { <span class="remark">{ bytes_text(device.capacity) }{ " in all" }</span> }</dd></div>
+                            }
                             <div class="fact"><dt>{ "Events" }</dt><dd>{ Count(device.events.into()).to_string() }
                                 if device.has_times { <span class="remark">{ [" over ", &span].concat() }</span> }</dd></div>
+                            if device.lost > 0 {
+                                <div class="fact" data-testid="fact-lost"><dt>{ "Lost" }</dt><dd><b>{ counted(device.lost, "event") }</b>
+                                    <span class="remark">{ [" in ", &counted(device.losses.into(), "place"), ", while recording"].concat() }</span></dd></div>
+                            }
                             if device.start_us != 0 {
                                 <div class="fact"><dt>{ "First event" }</dt><dd>{ wall_clock(device.start_us) }</dd></div>
                             }
@@ -50,9 +65,9 @@ pub fn FileFacts() -> Html {
                             </dd></div>
                             <div class="fact"><dt>{ "Allocations" }</dt><dd>{ Count(device.allocations.into()).to_string() }
                                 <span class="remark">{ ["from ", &counted(device.stacks.into(), "distinct stack")].concat() }</span></dd></div>
-                            <div class="fact"><dt>{ "Peak" }</dt><dd><BytesText bytes={device.peak.requested} /><span class="remark">{ "requested" }</span>
+                            <div class="fact"><dt>{ "Peak" }</dt><dd>{ bytes_text(device.peak.requested) }<span class="remark">{ "requested" }</span>
                                 <span class="remark">{ [&Bytes(device.peak_reserved).to_string(), " reserved at most"].concat() }</span></dd></div>
-                            <div class="fact"><dt>{ "At the end" }</dt><dd><BytesText bytes={device.end.requested} /><span class="remark">{ "requested" }</span>
+                            <div class="fact"><dt>{ "At the end" }</dt><dd>{ bytes_text(device.end.requested) }<span class="remark">{ "requested" }</span>
                                 <span class="remark">{ [&Bytes(device.end.reserved).to_string(), " reserved in ", &counted(device.end.segments.into(), "segment")].concat() }</span></dd></div>
                             <div class="fact"><dt>{ "Streams" }</dt><dd>{ joined(device.streams.iter()) }</dd></div>
                             if !device.pools.is_empty() {
@@ -66,28 +81,46 @@ pub fn FileFacts() -> Html {
     }
 }
 
+/// What a recording says of itself.
+fn origin(origin: &Origin) -> Html {
+    let began = if origin.started_us == 0 { String::new() } else { wall_clock(origin.started_us) };
+    let clock = if origin.clock.is_empty() { String::new() } else { [" by a ", &origin.clock, " clock"].concat() };
+    let decides =
+        if origin.torch.is_empty() { String::new() } else { ["as torch ", &origin.torch, " decides"].concat() };
+    let facts = [
+        ("Recording", &origin.name, ""),
+        ("Recorded by", &origin.program, ""),
+        ("Began", &began, clock.as_str()),
+        ("Host", &origin.host, ""),
+        ("Job", &origin.job, ""),
+        ("Allocator", &decides, ""),
+    ];
+    html! {
+        { for facts.into_iter().filter(|(_, value, _)| !value.is_empty()).map(|(name, value, more)| html! {
+            <div class="fact" data-testid="fact-origin"><dt>{ name }</dt><dd>{ value }<span class="remark">{ more }</span></dd></div>
+        }) }
+    }
+}
+
 fn joined(items: impl Iterator<Item = impl ToString>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Properties of [`SettingsTable`].
-#[derive(Properties, PartialEq)]
-pub struct SettingsTableProps {
-    /// Names and values as written.
-    pub settings: Vec<(String, String)>,
-}
-
-/// The allocator's settings.
-#[component]
-pub fn SettingsTable(props: &SettingsTableProps) -> Html {
+/// The allocator's settings, names and values as written; of a recording, or of a snapshot.
+pub fn settings_table(settings: &[(String, String)], is_recording: bool) -> Html {
+    let silence = if is_recording {
+        "The recording doesn't say."
+    } else {
+        "The file doesn't say: settings are written by torch 2.2 and later."
+    };
     html! {
         <section aria-label="Allocator settings" data-testid="settings">
             <h2>{ "Allocator settings" }</h2>
-            if props.settings.is_empty() {
-                <p class="quiet">{ "The file doesn't say: settings are written by torch 2.2 and later." }</p>
+            if settings.is_empty() {
+                <p class="quiet">{ silence }</p>
             } else {
                 <dl class="facts wide settings mono">
-                    { for props.settings.iter().map(|(name, value)| html! {
+                    { for settings.iter().map(|(name, value)| html! {
                         <div class="fact" key={name.clone()}><dt>{ name.clone() }</dt><dd>{ if value.is_empty() { "–" } else { value.as_str() } }</dd></div>
                     }) }
                 </dl>

@@ -3,16 +3,18 @@
 mod facts;
 mod sites;
 
-use facts::{FileFacts, SettingsTable};
+use facts::{file_facts, settings_table};
 use shared::finding::{Finding, FindingCode};
 use shared::order::sort_by_key;
 use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
-use sites::PeakSites;
+use sites::peak_sites;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
-use crate::model::{Action, use_model};
-use crate::widgets::empty::Empty;
+use crate::hooks::part::part;
+use crate::hooks::use_effect_with;
+use crate::model::{Action, ModelHandle, use_model};
+use crate::widgets::empty::empty;
 
 /// The question for the classes at a device's peak: one column over the whole trace.
 pub fn peak_classes(
@@ -90,18 +92,8 @@ pub fn ordered(findings: &[Finding]) -> Vec<Finding> {
     findings
 }
 
-/// Properties of [`FindingRow`].
-#[derive(Properties, PartialEq)]
-pub struct FindingRowProps {
-    /// The finding.
-    pub finding: Finding,
-}
-
 /// One finding: its weight, its sentence, and the way to where it can be seen.
-#[component]
-pub fn FindingRow(props: &FindingRowProps) -> Html {
-    let model = use_model();
-    let finding = &props.finding;
+pub fn finding_row(model: &ModelHandle, finding: &Finding) -> Html {
     let severity = Severity::of(finding.code);
     let device = finding.device.and_then(|number| {
         let summary = model.summary()?;
@@ -132,9 +124,13 @@ pub fn FindingRow(props: &FindingRowProps) -> Html {
     }
 }
 
-/// The findings tab.
-#[component]
-pub fn Findings() -> Html {
+part!(
+    /// The findings tab.
+    pub fn findings = use_findings
+);
+
+#[hook]
+fn use_findings() -> Html {
     let model = use_model();
     {
         // All of it is there with the summary: nothing is waited for.
@@ -151,17 +147,17 @@ pub fn Findings() -> Html {
                     <p class="quiet">{ "Nothing is wrong with this file: its history is whole, and trace and segments agree." }</p>
                 } else {
                     <ul class="findings">
-                        { for findings.into_iter().enumerate().map(|(i, finding)| html! { <FindingRow key={i} {finding} /> }) }
+                        { for findings.iter().map(|finding| finding_row(&model, finding)) }
                     </ul>
                 }
             </section>
             if summary.devices.is_empty() {
-                <Empty title="This file holds no device's memory, so there is nothing to draw."
-                    hint="It was written before anything was recorded, or cut short. To record one:" snippet={true} />
+                { empty("This file holds no device's memory, so there is nothing to draw.",
+                    "It was written before anything was recorded, or cut short. To record one:", true) }
             }
-            <PeakSites />
-            <FileFacts />
-            <SettingsTable settings={summary.settings.clone()} />
+            { peak_sites() }
+            { file_facts() }
+            { settings_table(&summary.settings, summary.origin.is_some()) }
         </div>
     }
 }

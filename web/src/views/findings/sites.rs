@@ -5,9 +5,10 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::peak_classes;
+use crate::hooks::part::part;
 use crate::model::{Action, Selection, use_answer, use_model};
 use crate::views::legend::ranked;
-use crate::widgets::bytes_text::BytesText;
+use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 use crate::widgets::format::share;
@@ -15,9 +16,13 @@ use crate::widgets::format::share;
 /// Rows of the list.
 const TOP: usize = 20;
 
-/// The list of the largest call sites.
-#[component]
-pub fn PeakSites() -> Html {
+part!(
+    /// The list of the largest call sites.
+    pub fn peak_sites = use_peak_sites
+);
+
+#[hook]
+fn use_peak_sites() -> Html {
     let model = use_model();
     let palette = use_palette();
     let query = model.device().map(|device| Query::Timeline(peak_classes(device, ColorBy::Site, Vec::new(), None)));
@@ -39,7 +44,7 @@ pub fn PeakSites() -> Html {
                 <button type="button" class="link" onclick={go} data-testid="findings-go-peak">
                     { ["event ", &Count(device.peak_position.into()).to_string()].concat() }
                 </button>
-                <span class="dim"><BytesText bytes={total} />{ " requested" }</span>
+                <span class="dim">{ bytes_text(total) }{ " requested" }</span>
             </header>
             <table class="rows">
                 <thead><tr><th class="cell-number">{ "bytes" }</th><th class="cell-number">{ "share" }</th><th>{ "call site" }</th></tr></thead>
@@ -73,7 +78,7 @@ fn row(key: u32, bytes: u64, total: u64, site: Html) -> Html {
     let bar = [&(bytes as f64 / total.max(1) as f64 * 100.0).to_string(), "%"].concat();
     html! {
         <tr {key}>
-            <td class="cell-number"><BytesText {bytes} /></td>
+            <td class="cell-number">{ bytes_text(bytes) }</td>
             <td class="cell-number tree-share">
                 <svg class="share-bar" aria-hidden="true"><rect width={bar} height="100%" /></svg>
                 <span>{ share(bytes, total) }</span>

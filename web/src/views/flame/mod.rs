@@ -7,24 +7,30 @@ mod tooltip;
 
 use std::rc::Rc;
 
-use canvas::FlameCanvas;
+use canvas::{FlameCanvasProps, flame_canvas};
 use layout::Tree;
 use shared::query::{Answer, Flame as FlameAnswer, FlameQuery, FrameText, Query};
 use shared::units::{Bytes, Count};
-use table::FlameTable;
+use table::{FlameTableProps, flame_table};
 use yew::prelude::*;
 
+use crate::hooks::part::part;
+use crate::hooks::use_state_eq;
 use crate::model::{Action, Selection, use_answer, use_model};
-use crate::widgets::chips::Toggle;
-use crate::widgets::empty::Empty;
+use crate::widgets::chips::toggle;
+use crate::widgets::empty::empty;
 use crate::widgets::format::{counted, share};
 
 /// The width that is asked for until the real one is known.
 const FIRST_WIDTH: f32 = 1000.0;
 
-/// The flame tab.
-#[component]
-pub fn Flame() -> Html {
+part!(
+    /// The flame tab.
+    pub fn flame = use_flame
+);
+
+#[hook]
+fn use_flame() -> Html {
     let model = use_model();
     let view = &model.view;
     let width = use_state_eq(|| FIRST_WIDTH);
@@ -72,26 +78,29 @@ pub fn Flame() -> Html {
     };
 
     let body = match answer.as_deref() {
-        Some(Answer::Flame(flame)) if flame.total == 0 => html! {
-            <Empty title="Nothing is live here."
-                hint={if view.filter.is_empty() { "Move the cursor to where memory is in use, or go to the peak." } else { "No live allocation passes the filter." }} />
-        },
+        Some(Answer::Flame(flame)) if flame.total == 0 => empty(
+            "Nothing is live here.",
+            if view.filter.is_empty() {
+                "Move the cursor to where memory is in use, or go to the peak."
+            } else {
+                "No live allocation passes the filter."
+            },
+            false,
+        ),
         Some(Answer::Flame(_)) => {
             let answer = answer.clone().unwrap_or_else(|| Rc::new(Answer::Position(None)));
             if *as_table {
-                html! { <FlameTable {answer} tree={tree.clone()} {on_pick} /> }
+                flame_table(FlameTableProps { answer, tree: tree.clone(), on_pick })
             } else {
-                html! { <FlameCanvas {answer} tree={tree.clone()} {marked} {on_pick} {on_width} /> }
+                flame_canvas(FlameCanvasProps { answer, tree: tree.clone(), marked, on_pick, on_width })
             }
         }
-        Some(Answer::Refused(reason)) => {
-            html! { <Empty title="No flame graph for this trace." hint={reason.clone()} /> }
-        }
+        Some(Answer::Refused(reason)) => empty("No flame graph for this trace.", reason.clone(), false),
         _ => html! {},
     };
     html! {
         <section class="flame" data-testid="flame">
-            <Bar as_table={*as_table} on_table={let as_table = as_table.clone(); Callback::from(move |on| as_table.set(on))} />
+            { bar(BarProps { as_table: *as_table, on_table: Callback::from(move |on| as_table.set(on)) }) }
             if let Some(Answer::Flame(flame)) = answer.as_deref() {
                 { heading(flame, state.as_deref(), view.filter.is_empty()) }
                 if !view.flame_zoom.is_empty() {
@@ -162,16 +171,20 @@ fn breadcrumbs(model: &crate::model::ModelHandle, flame: &FlameAnswer, tree: &Tr
     }
 }
 
-/// Properties of [`Bar`].
-#[derive(Properties, PartialEq)]
+/// What [`bar`] is given.
+#[derive(PartialEq)]
 struct BarProps {
     as_table: bool,
     on_table: Callback<bool>,
 }
 
-/// The buttons above the graph.
-#[component]
-fn Bar(props: &BarProps) -> Html {
+part!(
+    /// The buttons above the graph.
+    fn bar(BarProps) = use_bar
+);
+
+#[hook]
+fn use_bar(props: &BarProps) -> Html {
     let model = use_model();
     let (bottom_up, hide_internal) = (model.view.flame_bottom_up, model.view.hide_internal);
     let peak = model.device().map(|device| device.peak_position);
@@ -182,20 +195,20 @@ fn Bar(props: &BarProps) -> Html {
     html! {
         <div class="bar">
             <div class="segmented" role="group" aria-label="Direction">
-                <Toggle pressed={!bottom_up} on_click={send(Action::SetFlameBottomUp(false))} testid="flame-top-down"
-                    title="From where the program began down to who asked">{ "Top-down" }</Toggle>
-                <Toggle pressed={bottom_up} on_click={send(Action::SetFlameBottomUp(true))} testid="flame-bottom-up"
-                    title="From who asked up to where the program began">{ "Bottom-up" }</Toggle>
+                { toggle(!bottom_up, &send(Action::SetFlameBottomUp(false)), "flame-top-down",
+                    Some("From where the program began down to who asked"), html! { "Top-down" }) }
+                { toggle(bottom_up, &send(Action::SetFlameBottomUp(true)), "flame-bottom-up",
+                    Some("From who asked up to where the program began"), html! { "Bottom-up" }) }
             </div>
             <div class="segmented" role="group" aria-label="Form">
-                <Toggle pressed={!props.as_table} on_click={props.on_table.reform(|()| false)} testid="flame-as-graph">{ "Graph" }</Toggle>
-                <Toggle pressed={props.as_table} on_click={props.on_table.reform(|()| true)} testid="flame-as-table">{ "Table" }</Toggle>
+                { toggle(!props.as_table, &props.on_table.reform(|()| false), "flame-as-graph", None, html! { "Graph" }) }
+                { toggle(props.as_table, &props.on_table.reform(|()| true), "flame-as-table", None, html! { "Table" }) }
             </div>
-            <Toggle pressed={hide_internal} on_click={send(Action::SetHideInternal(!hide_internal))} testid="flame-hide-internal"
-                title="Leave out frames of the interpreter and the dispatcher">{ "Hide internal frames" }</Toggle>
+            { toggle(hide_internal, &send(Action::SetHideInternal(!hide_internal)), "flame-hide-internal",
+                    Some("Leave out frames of the interpreter and the dispatcher"), html! { "Hide internal frames" }) }
             if let Some(peak) = peak {
-                <Toggle pressed={peak == model.view.cursor} on_click={send(Action::SetCursor(peak))} testid="flame-peak"
-                    title="Move the cursor to where most bytes are requested">{ "At the peak" }</Toggle>
+                { toggle(peak == model.view.cursor, &send(Action::SetCursor(peak)), "flame-peak",
+                    Some("Move the cursor to where most bytes are requested"), html! { "At the peak" }) }
             }
         </div>
     }

@@ -10,6 +10,8 @@ use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::layout::Tree;
+use crate::hooks::part::part;
+use crate::hooks::use_state_eq;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 use crate::widgets::format::share;
@@ -53,8 +55,8 @@ pub fn visible_rows(boxes: &[FlameBox], tree: &Tree, toggled: &HashSet<u64>) -> 
     rows
 }
 
-/// Properties of [`FlameTable`].
-#[derive(Properties, PartialEq)]
+/// What [`flame_table`] is given.
+#[derive(PartialEq)]
 pub struct FlameTableProps {
     /// An [`Answer::Flame`].
     pub answer: Rc<Answer>,
@@ -64,10 +66,14 @@ pub struct FlameTableProps {
     pub on_pick: Callback<usize>,
 }
 
-/// The tree.
-#[component]
-pub fn FlameTable(props: &FlameTableProps) -> Html {
-    let toggled = use_state(HashSet::<u64>::new);
+part!(
+    /// The tree.
+    pub fn flame_table(FlameTableProps) = use_flame_table
+);
+
+#[hook]
+fn use_flame_table(props: &FlameTableProps) -> Html {
+    let toggled = use_state_eq(HashSet::<u64>::new);
     let palette = use_palette();
     let focused = use_state_eq(|| 0_u64);
     let boxes: &[FlameBox] = match &*props.answer {

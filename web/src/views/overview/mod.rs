@@ -15,15 +15,22 @@ use yew::prelude::*;
 use self::brush::{Drag, Grip, grip};
 use self::picture::{OverviewPicture, Scene, plot};
 use crate::browser::Listener;
+use crate::hooks::part::part;
+use crate::hooks::use_effect_with;
 use crate::model::{Action, ModelHandle, use_answer, use_ask, use_model};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::scale::Scale;
+use crate::views::losses;
 use crate::widgets::colors::use_palette;
 use crate::widgets::style::set_style;
 
-/// Reserved, active and allocated bytes over the whole run.
-#[component]
-pub fn Overview() -> Html {
+part!(
+    /// Reserved, active and allocated bytes over the whole run.
+    pub fn overview = use_overview
+);
+
+#[hook]
+fn use_overview() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(OverviewPicture::default);
@@ -110,6 +117,7 @@ impl Hand {
                 let window = self.drag.borrow_mut().as_mut().and_then(|drag| drag.to(x, at));
                 let held = self.drag.borrow().as_ref().map(Drag::grip);
                 self.look(held, held.unwrap_or_else(|| grip(x, now.view.window, at)));
+                self.name_gap(x, at);
                 self.model.set_pointer((held.is_none() && plot.x <= at && at <= plot.right()).then(|| x.value(at)));
                 if let Some(window) = window {
                     self.model.dispatch(Action::SetWindow(window));
@@ -139,6 +147,19 @@ impl Hand {
             }
         });
         (self.ask)(Query::PositionAt { axis, x }, reply);
+    }
+
+    /// Says what is missing at a pixel of the x axis, as the strip's title.
+    fn name_gap(&self, x: Scale, at: f64) {
+        let words = self.canvas.read(|picture| {
+            let Answer::Overview(overview) = picture.scene.as_ref()?.answer.as_ref() else { return None };
+            overview.losses.get(losses::at(&overview.losses, x, at)?).map(losses::sentence)
+        });
+        let Some(host) = self.canvas.host().cast::<HtmlElement>() else { return };
+        let words = words.unwrap_or_default();
+        if host.title() != words {
+            host.set_title(&words);
+        }
     }
 
     fn look(&self, held: Option<Grip>, over: Grip) {

@@ -12,6 +12,7 @@ use crate::render::pen::{Align, Area, Pen, Type};
 use crate::render::raster::{Pixels, Transform};
 use crate::render::scale::Scale;
 use crate::render::shape::{Shape, Style};
+use crate::views::losses;
 
 /// Room for the label of the height; the same as the timeline's.
 const GUTTER: f64 = 68.0;
@@ -137,6 +138,7 @@ fn over(pen: &mut dyn Pen, scene: &Scene, overview: &Overview, plot: Area, large
     pen.text("reserved", (plot.x - 8.0, plot.y + 18.0), Align::End, Type::Label, palette.text_dim.at(0.8));
     pen.horizontal(plot.bottom(), plot.x, plot.right(), false, palette.line.into());
     annotations(pen, overview, palette, x, plot);
+    losses::draw(pen, &overview.losses, x, plot, palette);
     brush(pen, scene, x, plot);
     for (at, _) in &overview.ooms {
         let at = x.pixel(*at);
@@ -198,6 +200,7 @@ mod tests {
             allocated: vec![4, 5, 6].into(),
             ooms: vec![(20.0, 20)],
             annotations: vec![(Window { start: 0.0, end: 10.0 }, "step".to_owned())],
+            losses: Vec::new(),
         }
     }
 

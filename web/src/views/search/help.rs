@@ -3,20 +3,9 @@
 use shared::query::SearchHelp;
 use yew::prelude::*;
 
-/// Properties of [`Help`].
-#[derive(Properties, PartialEq)]
-pub struct HelpProps {
-    /// Called with a form that was clicked.
-    pub on_example: Callback<String>,
-    /// Called to close.
-    pub on_close: Callback<()>,
-}
-
-/// The forms of a term.
-#[component]
-pub fn Help(props: &HelpProps) -> Html {
+/// The forms of a term; `on_example` is called with one that was clicked.
+pub fn help(on_example: &Callback<String>, on_close: Callback<()>) -> Html {
     let onkeydown = {
-        let on_close = props.on_close.clone();
         Callback::from(move |event: KeyboardEvent| {
             if event.key() == "Escape" {
                 event.stop_propagation();
@@ -29,7 +18,7 @@ pub fn Help(props: &HelpProps) -> Html {
             <table>
                 <tbody>
                     { for SearchHelp::FORMS.iter().map(|(form, meaning)| {
-                        let onclick = props.on_example.reform(move |_| (*form).to_owned());
+                        let onclick = on_example.reform(move |_| (*form).to_owned());
                         html! {
                             <tr key={*form}>
                                 <td><button type="button" class="term" {onclick}>{ *form }</button></td>

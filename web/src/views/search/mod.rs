@@ -3,7 +3,7 @@
 
 mod help;
 
-use help::Help;
+use help::help;
 use shared::query::term::Term;
 use shared::query::{Answer, Hit, Query, SearchResult};
 use shared::units::{Bytes, Count};
@@ -11,17 +11,23 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use crate::browser::Timeout;
+use crate::hooks::part::part;
+use crate::hooks::{use_effect_with, use_state_eq};
 use crate::model::{Action, Selection, use_answer, use_ask, use_model};
-use crate::widgets::chips::Chip;
+use crate::widgets::chips::chip;
 
 /// The id of the input, for the key that jumps to it.
 pub const SEARCH_INPUT_ID: &str = "search-input";
 /// How long typing rests before it is searched for, in milliseconds.
 const DEBOUNCE_MS: i32 = 120;
 
-/// The box, its result, and the buttons that go with it.
-#[component]
-pub fn SearchBox() -> Html {
+part!(
+    /// The box, its result, and the buttons that go with it.
+    pub fn search_box = use_search_box
+);
+
+#[hook]
+fn use_search_box() -> Html {
     let model = use_model();
     let ask = use_ask();
     let term = model.view.highlight.clone().filter(|term| !term.is_empty());
@@ -191,7 +197,7 @@ pub fn SearchBox() -> Html {
                     aria-expanded={is_helping.to_string()} title="What can be searched for" data-testid="search-help">{ "?" }</button>
             </div>
             if *is_helping {
-                <Help {on_example} on_close={close_help} />
+                { help(&on_example, close_help) }
             }
         </div>
     }
@@ -220,9 +226,13 @@ fn outcome(result: &SearchResult, number: Option<u32>) -> Html {
     }
 }
 
-/// The filters that are in force.
-#[component]
-pub fn FilterChips() -> Html {
+part!(
+    /// The filters that are in force.
+    pub fn filter_chips = use_filter_chips
+);
+
+#[hook]
+fn use_filter_chips() -> Html {
     let model = use_model();
     let filters = &model.view.filter;
     if filters.is_empty() {
@@ -238,7 +248,7 @@ pub fn FilterChips() -> Html {
             { for filters.iter().enumerate().map(|(i, text)| {
                 let model = model.clone();
                 let on_remove = Callback::from(move |()| model.dispatch(Action::RemoveFilter(i)));
-                html! { <Chip key={text.clone()} text={text.clone()} {on_remove} /> }
+                chip(text, &on_remove)
             }) }
             if filters.len() > 1 {
                 <button type="button" class="quiet-button" onclick={clear} data-testid="filter-clear">{ "Clear all" }</button>

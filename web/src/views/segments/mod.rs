@@ -12,9 +12,11 @@ use web_sys::{Event, HtmlElement, MouseEvent, WheelEvent};
 use yew::prelude::*;
 
 use self::picture::{Hover, MARGIN, Scene, SegmentsPicture};
-use self::tooltip::Tooltip;
-use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
+use self::tooltip::{TooltipProps, tooltip};
+use super::controls::{ColorMenuProps, choice, color_menu, place_tip, sends, use_first_picture};
 use crate::browser::Listener;
+use crate::hooks::part::part;
+use crate::hooks::{State, use_effect_with, use_state_eq};
 use crate::model::{Action, ModelHandle, Selection, use_answer, use_model};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::widgets::colors::use_palette;
@@ -31,16 +33,20 @@ fn around(scroll: f64, height: f64) -> Window {
     Window { start: ((first - 1.0) * step).max(0.0), end: (first + 4.0) * step }
 }
 
-/// All segments at the cursor with their blocks.
-#[component]
-pub fn Segments() -> Html {
+part!(
+    /// All segments at the cursor with their blocks.
+    pub fn segments = use_segments
+);
+
+#[hook]
+fn use_segments() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(SegmentsPicture::default);
     let by_state = use_state_eq(|| true);
     let scroll = use_state_eq(|| 0.0);
     let hovered = use_state_eq(|| None::<Hover>);
-    let (scroller, spacer, tooltip) = (use_node_ref(), use_node_ref(), use_node_ref());
+    let (scroller, spacer, tip) = (use_node_ref(), use_node_ref(), use_node_ref());
 
     let size = canvas.size();
     let room = (size.height - 2.0 * MARGIN).max(0.0);
@@ -90,7 +96,7 @@ pub fn Segments() -> Html {
         model: model.clone(),
         canvas: canvas.clone(),
         hovered: hovered.clone(),
-        tooltip: tooltip.clone(),
+        tooltip: tip.clone(),
         scroller: scroller.clone(),
         anchor,
     };
@@ -107,8 +113,8 @@ pub fn Segments() -> Html {
                     if is_empty {
                         <p class="canvas-empty">{ "Nothing is reserved at the cursor. Move it to where memory is in use." }</p>
                     }
-                    <div ref={tooltip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
-                        <Tooltip hover={*hovered} />
+                    <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
+                        { tooltip(TooltipProps { hover: *hovered }) }
                     </div>
                 </div>
                 <div ref={spacer} class="segments-spacer" />
@@ -117,7 +123,7 @@ pub fn Segments() -> Html {
     }
 }
 
-fn toolbar(model: &ModelHandle, by_state: &UseStateHandle<bool>, map: Option<&SegmentsAnswer>) -> Html {
+fn toolbar(model: &ModelHandle, by_state: &State<bool>, map: Option<&SegmentsAnswer>) -> Html {
     let layout = model.view.segment_layout;
     let paint = |state: bool| {
         let by_state = by_state.clone();
@@ -136,7 +142,7 @@ fn toolbar(model: &ModelHandle, by_state: &UseStateHandle<bool>, map: Option<&Se
                 { choice("paint-class", "Colours", "Colours are those of the timeline", !**by_state, paint(false)) }
             </div>
             if !**by_state {
-                <ColorMenu testid="segments-color" />
+                { color_menu(ColorMenuProps { testid: "segments-color" }) }
             } else {
                 { key() }
             }
@@ -208,7 +214,7 @@ fn use_scroll_height(scroller: &NodeRef, spacer: &NodeRef, more: f64, anchor: &R
 struct Hand {
     model: ModelHandle,
     canvas: Canvas<SegmentsPicture>,
-    hovered: UseStateHandle<Option<Hover>>,
+    hovered: State<Option<Hover>>,
     tooltip: NodeRef,
     scroller: NodeRef,
     anchor: Rc<std::cell::RefCell<Option<Anchor>>>,

@@ -1,7 +1,5 @@
 //! What fingers and wheels mean on the timeline: pure, from points and windows to windows.
 
-use std::collections::BTreeMap;
-
 use shared::query::Window;
 
 use crate::render::pen::Area;
@@ -103,7 +101,7 @@ enum Doing {
 #[derive(Debug)]
 pub struct Gesture {
     doing: Doing,
-    pointers: BTreeMap<i32, (f64, f64)>,
+    pointers: Vec<(i32, (f64, f64))>,
     /// Where it began, and what was in view then.
     origin: Option<((f64, f64), Frame)>,
     /// For two pointers: the coordinates of the axis under them, which stay under them.
@@ -113,7 +111,7 @@ pub struct Gesture {
 
 impl Default for Gesture {
     fn default() -> Self {
-        Self { doing: Doing::Nothing, pointers: BTreeMap::new(), origin: None, held: (0.0, 0.0), is_shift: false }
+        Self { doing: Doing::Nothing, pointers: Vec::new(), origin: None, held: (0.0, 0.0), is_shift: false }
     }
 }
 
@@ -125,7 +123,8 @@ impl Gesture {
 
     /// A pointer goes down.
     pub fn down(&mut self, id: i32, at: (f64, f64), is_shift: bool, frame: Frame) -> Option<Effect> {
-        self.pointers.insert(id, at);
+        self.pointers.retain(|pointer| pointer.0 != id);
+        self.pointers.push((id, at));
         self.is_shift = is_shift;
         if let [a, b] = self.points()[..] {
             self.doing = Doing::Pinch;
@@ -143,11 +142,11 @@ impl Gesture {
     /// A pointer moves while it is down. Panning goes by the window as it was when the drag began, so that no error adds
     /// up.
     pub fn moved(&mut self, id: i32, at: (f64, f64)) -> Vec<Effect> {
-        let Some(point) = self.pointers.get_mut(&id) else { return Vec::new() };
-        *point = at;
+        let Some(point) = self.pointers.iter_mut().find(|pointer| pointer.0 == id) else { return Vec::new() };
+        point.1 = at;
         let Some((from, frame)) = self.origin else { return Vec::new() };
         let (dx, dy) = (at.0 - from.0, at.1 - from.1);
-        if matches!(self.doing, Doing::Press) && dx.hypot(dy) >= CLICK_PIXELS {
+        if matches!(self.doing, Doing::Press) && dx * dx + dy * dy >= CLICK_PIXELS * CLICK_PIXELS {
             self.doing = if self.is_shift { Doing::Band } else { Doing::Pan };
         }
         match self.doing {
@@ -167,7 +166,8 @@ impl Gesture {
 
     /// A pointer goes up, or is taken away.
     pub fn up(&mut self, id: i32, is_cancelled: bool) -> Vec<Effect> {
-        let at = self.pointers.remove(&id);
+        let place = self.pointers.iter().position(|pointer| pointer.0 == id);
+        let at = place.map(|place| self.pointers.remove(place).1);
         if !self.pointers.is_empty() {
             // One finger of two is left: it does nothing until it is lifted, too.
             self.doing = Doing::Nothing;
@@ -198,7 +198,7 @@ impl Gesture {
     }
 
     fn points(&self) -> Vec<(f64, f64)> {
-        self.pointers.values().copied().collect()
+        self.pointers.iter().map(|pointer| pointer.1).collect()
     }
 
     fn pinch(&self, frame: Frame) -> Vec<Effect> {

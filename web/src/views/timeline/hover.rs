@@ -27,6 +27,8 @@ pub enum Thing {
     Free,
     /// An annotated span, in the strip above the shapes: an index into the marks'.
     Annotation(u32),
+    /// Events are missing there: an index into the marks'.
+    Loss(u32),
 }
 
 /// What is under the pointer.
@@ -87,8 +89,16 @@ fn thing(detail: Detail, quad: &Quad) -> Thing {
 impl Hover {
     /// An annotated span: it has no sums.
     pub fn annotation(i: usize) -> Self {
-        let thing = Thing::Annotation(i as u32);
-        Self { thing, bytes: 0, is_filtered: false, position: 0, requested: 0, active: 0, reserved: 0 }
+        Self::without_sums(Thing::Annotation(i as u32), 0)
+    }
+
+    /// A gap after a position: its sums are not known.
+    pub fn loss(i: usize, position: u32) -> Self {
+        Self::without_sums(Thing::Loss(i as u32), position)
+    }
+
+    fn without_sums(thing: Thing, position: u32) -> Self {
+        Self { thing, bytes: 0, is_filtered: false, position, requested: 0, active: 0, reserved: 0 }
     }
 }
 
@@ -104,7 +114,9 @@ impl Thing {
             Self::Sum(paint) => {
                 class_of(timeline, paint).and_then(|class| class.stack).map_or(Selection::None, Selection::Site)
             }
-            Self::Rest | Self::HeldBack | Self::Cached | Self::Free | Self::Annotation(_) => Selection::None,
+            Self::Rest | Self::HeldBack | Self::Cached | Self::Free | Self::Annotation(_) | Self::Loss(_) => {
+                Selection::None
+            }
         }
     }
 }

@@ -43,14 +43,19 @@ pub fn use_marks(model: &ModelHandle) -> Marks {
     };
     // Thousands of spans are taken over once per answer, not once per render.
     let taken = use_memo(overview.as_ref().map(Rc::as_ptr), |_| match overview.as_deref() {
-        Some(Answer::Overview(overview)) => (ooms(&overview.ooms, device), Rc::from(overview.annotations.as_slice())),
+        Some(Answer::Overview(overview)) => (
+            ooms(&overview.ooms, device),
+            Rc::from(overview.annotations.as_slice()),
+            Rc::from(overview.losses.as_slice()),
+        ),
         _ => Default::default(),
     });
-    let (ooms, annotations) = taken.as_ref().clone();
+    let (ooms, annotations, losses) = taken.as_ref().clone();
     Marks {
         cursor: coordinate(cursor),
         ooms,
         annotations,
+        losses,
         peak: coordinate(peak).zip(device.map(|device| device.peak.requested)),
         lifetime,
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use shared::query::{Axis, Window};
+use shared::query::{Axis, LossSpan, Window};
 use shared::units::Bytes;
 
 use super::gesture::Frame;
@@ -11,6 +11,7 @@ use crate::render::palette::Palette;
 use crate::render::pen::{Align, Area, Pen, Type, fit};
 use crate::render::scale::Scale;
 use crate::render::ticks;
+use crate::views::losses;
 
 /// Room for the labels of bytes.
 const GUTTER: f64 = 68.0;
@@ -42,6 +43,8 @@ pub struct Marks {
     pub ooms: Rc<[Oom]>,
     /// Annotated spans.
     pub annotations: Rc<[(Window, String)]>,
+    /// Where events are missing.
+    pub losses: Rc<[LossSpan]>,
     /// Coordinate of the largest requested total, and the bytes.
     pub peak: Option<(f64, u64)>,
     /// When the selected allocation lived.
@@ -62,13 +65,15 @@ pub fn plot(size: Size, has_annotations: bool) -> Area {
     }
 }
 
-/// Everything that is drawn under what is pointed at or selected: axes, annotations, flags, the peak.
+/// Everything that is drawn under what is pointed at or selected: axes, annotations, flags, the peak, gaps.
 pub fn below(pen: &mut dyn Pen, frame: &Frame, axis: Axis, marks: &Marks, palette: &Palette) {
     height_axis(pen, frame, palette);
+    losses::draw(pen, &marks.losses, frame.x(), frame.plot, palette);
     x_axis(pen, frame, axis, palette);
     annotations(pen, frame, &marks.annotations, palette);
     peak(pen, frame, marks.peak, palette);
     flags(pen, frame, &marks.ooms, palette);
+    losses::label(pen, &marks.losses, frame.x(), frame.plot, palette);
 }
 
 /// Everything that is drawn last: when the selected allocation lived, and the cursor.

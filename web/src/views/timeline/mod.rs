@@ -21,20 +21,27 @@ use yew::prelude::*;
 use self::gesture::{Frame, Gesture};
 use self::hand::{Hand, use_listeners};
 use self::hover::{Hover, Thing};
-pub use self::legend::PeakLegend;
+pub use self::legend::peak_legend;
 use self::marked::use_marks;
 use self::picture::{Scene, TimelinePicture};
 use self::question::{Lens, fitting_height, largest_in_view};
-use self::toolbar::Toolbar;
-use self::tooltip::{Tooltip, class_of};
+use self::toolbar::{ToolbarProps, toolbar};
+use self::tooltip::{TooltipProps, class_of, tooltip};
 use super::controls::use_first_picture;
+use super::losses;
+use crate::hooks::part::part;
+use crate::hooks::use_state_eq;
 use crate::model::{ModelHandle, use_answer, use_model};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::widgets::colors::use_palette;
 
-/// The stacked allocations over time.
-#[component]
-pub fn Timeline() -> Html {
+part!(
+    /// The stacked allocations over time.
+    pub fn timeline = use_timeline
+);
+
+#[hook]
+fn use_timeline() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(TimelinePicture::default);
@@ -43,7 +50,7 @@ pub fn Timeline() -> Html {
     let last_fit = use_mut_ref(|| None::<Window>);
     let hovered = use_state_eq(|| None::<Hover>);
     let fits_requested = use_state_eq(|| false);
-    let tooltip = use_node_ref();
+    let tip = use_node_ref();
 
     let view = &model.view;
     let marks = use_marks(&model);
@@ -106,7 +113,7 @@ pub fn Timeline() -> Html {
         model: model.clone(),
         canvas: canvas.clone(),
         hovered: hovered.clone(),
-        tooltip: tooltip.clone(),
+        tooltip: tip.clone(),
         gesture,
         pointer,
     };
@@ -117,8 +124,9 @@ pub fn Timeline() -> Html {
         _ => None,
     };
     let class = hovered.and_then(|hover| timeline.and_then(|timeline| class_of(timeline, hover.thing)));
-    let annotation = match hovered.map(|hover| hover.thing) {
+    let words = match hovered.map(|hover| hover.thing) {
         Some(Thing::Annotation(i)) => marks.annotations.get(i as usize).map(|(_, name)| name.clone()),
+        Some(Thing::Loss(i)) => marks.losses.get(i as usize).map(losses::sentence),
         _ => None,
     };
     let on_fit = {
@@ -132,9 +140,10 @@ pub fn Timeline() -> Html {
         Some(Answer::Refused(sentence)) => Some(sentence.clone()),
         _ => None,
     };
+    let note = timeline.map(toolbar::note).unwrap_or_default();
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
-            <Toolbar fits_requested={*fits_requested} {on_fit} note={timeline.map(toolbar::note).unwrap_or_default()} />
+            { toolbar(ToolbarProps { fits_requested: *fits_requested, on_fit, note }) }
             <div ref={canvas.host()} class="canvas-host" tabindex="0" role="img" aria-label="Memory over time, stacked"
                 aria-describedby="text-twin" data-testid="timeline-canvas">
                 { canvas.html() }
@@ -143,8 +152,8 @@ pub fn Timeline() -> Html {
                 } else if model.device().is_some_and(|device| device.events == 0) {
                     <p class="canvas-empty">{ "This device has no trace: history was not recorded. The segments at the end are there, under Segments." }</p>
                 }
-                <div ref={tooltip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
-                    <Tooltip hover={*hovered} {class} {annotation} />
+                <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
+                    { tooltip(TooltipProps { hover: *hovered, class, words }) }
                 </div>
             </div>
         </section>

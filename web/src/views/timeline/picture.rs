@@ -16,6 +16,7 @@ use crate::render::palette::Palette;
 use crate::render::pen::{Area, Pen};
 use crate::render::raster::{Pixels, Transform};
 use crate::render::shape::{Quad, Shape};
+use crate::views::losses;
 
 /// What the component says is to be seen.
 pub struct Scene {
@@ -86,6 +87,9 @@ impl Scene {
     pub fn at(&self, point: (f64, f64), ratio: f64) -> Option<Hover> {
         let timeline = self.timeline()?;
         let inside = point.0 >= self.frame.plot.x && point.0 < self.frame.plot.right();
+        if let Some(i) = losses::at(&self.marks.losses, self.frame.x(), point.0).filter(|_| inside) {
+            return self.marks.losses.get(i).map(|loss| Hover::loss(i, loss.position));
+        }
         let transform = self.transform(timeline, ratio);
         // The centre of the device pixel that the point is in.
         let centre = |v: f64| (v * ratio).floor() + 0.5;

@@ -6,6 +6,8 @@
 
 use shared::query::{Axis, ColorBy, TimelineQuery, Window};
 
+use crate::render::maths;
+
 /// What is in view, and on how many device pixels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lens {
@@ -84,7 +86,7 @@ impl Lens {
 /// The height to show for the largest value in view: a little more, in steps, so that it changes seldom.
 pub fn fitting_height(largest: u64) -> Window {
     let wanted = (largest as f64 * 1.04).max(4096.0);
-    let step = wanted.log2().floor().exp2() / 16.0;
+    let step = maths::power_of_two(wanted) / 16.0;
     Window { start: 0.0, end: (wanted / step).ceil() * step }
 }
 

@@ -4,11 +4,12 @@ use shared::query::{Axis, Detail, Timeline};
 use shared::units::Count;
 use yew::prelude::*;
 
+use crate::hooks::part::part;
 use crate::model::{Action, use_model};
-use crate::views::controls::{ColorMenu, choice, sends};
+use crate::views::controls::{ColorMenuProps, choice, color_menu, sends};
 
-/// Properties of [`Toolbar`].
-#[derive(Properties, PartialEq)]
+/// What [`toolbar`] is given.
+#[derive(PartialEq)]
 pub struct ToolbarProps {
     /// Whether the height is fitted to what was requested, not to what was reserved.
     pub fits_requested: bool,
@@ -18,9 +19,13 @@ pub struct ToolbarProps {
     pub note: String,
 }
 
-/// The row of controls.
-#[component]
-pub fn Toolbar(props: &ToolbarProps) -> Html {
+part!(
+    /// The row of controls.
+    pub fn toolbar(ToolbarProps) = use_toolbar
+);
+
+#[hook]
+fn use_toolbar(props: &ToolbarProps) -> Html {
     let model = use_model();
     let (axis, has_times) = (model.view.axis, model.device().is_some_and(|device| device.has_times));
     let is_whole = model.view.window == model.extent() && model.view.bytes.is_none();
@@ -34,7 +39,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
     let (reserved, requested) = (!props.fits_requested, props.fits_requested);
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Timeline">
-            <ColorMenu testid="timeline-color" />
+            { color_menu(ColorMenuProps { testid: "timeline-color" }) }
             <div class="choices" role="group" aria-label="The x axis counts">
                 if has_times {
                     { choice("axis-time", "Time", "The x axis counts time", axis == Axis::Time, sends(&model, || Action::SetAxis(Axis::Time))) }

@@ -5,21 +5,22 @@ use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::hover::{self, Hover, Thing};
+use crate::hooks::part::part;
 use crate::model::{use_answer, use_model};
 use crate::views::controls::site_line;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 use crate::widgets::format::{counted, seconds};
 
-/// Properties of [`Tooltip`].
-#[derive(Properties, PartialEq)]
+/// What [`tooltip`] is given.
+#[derive(PartialEq)]
 pub struct TooltipProps {
     /// What is under the pointer.
     pub hover: Option<Hover>,
     /// Its class, where it is one.
     pub class: Option<Class>,
-    /// The annotation's name, where it is one.
-    pub annotation: Option<String>,
+    /// What there is to say, where it is an annotation or a gap.
+    pub words: Option<String>,
 }
 
 /// The class of a thing, where an answer knows it.
@@ -31,9 +32,13 @@ pub fn class_of(timeline: &Timeline, thing: Thing) -> Option<Class> {
     }
 }
 
-/// The lines. They are laid out by the caller; this says only what is in them.
-#[component]
-pub fn Tooltip(props: &TooltipProps) -> Html {
+part!(
+    /// The lines. They are laid out by the caller; this says only what is in them.
+    pub fn tooltip(TooltipProps) = use_tooltip
+);
+
+#[hook]
+fn use_tooltip(props: &TooltipProps) -> Html {
     let id = match props.hover.map(|hover| hover.thing) {
         Some(Thing::Allocation(id)) => Some(id),
         _ => None,
@@ -43,8 +48,16 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
     let state = use_answer(props.hover.map(|hover| Query::State { position: hover.position }));
     let has_times = use_model().device().is_some_and(|device| device.has_times);
     let Some(hover) = props.hover else { return html! {} };
-    if matches!(hover.thing, Thing::Annotation(_)) {
-        return html! { <div class="canvas-tip-title">{ props.annotation.clone() }</div> };
+    if matches!(hover.thing, Thing::Annotation(_) | Thing::Loss(_)) {
+        return html! {
+            <>
+                <div class="canvas-tip-title">{ props.words.clone() }</div>
+                if matches!(hover.thing, Thing::Loss(_)) {
+                    <div class="dim">{ "What the allocator did here is not known, and what follows from it is not exact." }</div>
+                    <div class="canvas-tip-more">{ "after " }{ moment(hover.position, state.as_deref().filter(|_| has_times)) }</div>
+                }
+            </>
+        };
     }
     let found = id.and_then(|id| allocation(id, detail.as_deref()));
     let (title, paint) = title(hover.thing, props.class.as_ref(), found);
@@ -131,7 +144,7 @@ fn title(thing: Thing, class: Option<&Class>, found: Option<&AllocationDetail>) 
         Thing::Rest => ("lost to rounding".to_owned(), Some(Paint::ROUNDING)),
         Thing::Cached => ("cached: reserved, in no active block".to_owned(), Some(Paint::CACHED)),
         Thing::HeldBack => ("filtered out".to_owned(), None),
-        Thing::Free | Thing::Annotation(_) => ("not reserved".to_owned(), None),
+        Thing::Free | Thing::Annotation(_) | Thing::Loss(_) => ("not reserved".to_owned(), None),
     }
 }
 

@@ -7,24 +7,33 @@ use shared::analysis::folding::{short_name, telling_text};
 use shared::query::FrameText;
 use yew::prelude::*;
 
-use super::copy::CopyButton;
+use super::copy::{CopyButtonProps, copy_button};
 use super::format::counted;
+use crate::hooks::part::part;
+use crate::hooks::{use_effect_with, use_state_eq};
 
-/// Properties of [`StackList`].
-#[derive(Properties, PartialEq)]
-pub struct StackListProps {
-    /// What the stack is of, in sentence case: `Allocated by`.
-    pub title: AttrValue,
-    /// The frames, innermost first.
-    pub frames: Vec<FrameText>,
-    /// Said in place of the frames when there is none.
-    #[prop_or("No stack was recorded.".into())]
-    pub empty: AttrValue,
+/// Said of a stack that nobody recorded.
+pub const NO_STACK: &str = "No stack was recorded.";
+
+/// A titled stack. `title` says what it is of, in sentence case: `Allocated by`; `frames` are innermost first; `empty`
+/// stands in their place when there is none.
+pub fn stack_list(title: &'static str, frames: &[FrameText], empty: &'static str) -> Html {
+    titled(StackListProps { title, frames: frames.to_vec(), empty })
 }
 
-/// A titled stack.
-#[component]
-pub fn StackList(props: &StackListProps) -> Html {
+#[derive(PartialEq)]
+struct StackListProps {
+    title: &'static str,
+    frames: Vec<FrameText>,
+    empty: &'static str,
+}
+
+part!(
+    fn titled(StackListProps) = use_stack_list
+);
+
+#[hook]
+fn use_stack_list(props: &StackListProps) -> Html {
     // Runs that were unfolded, by the index of their first frame.
     let unfolded = use_state_eq(Vec::<usize>::new);
     {
@@ -64,13 +73,13 @@ pub fn StackList(props: &StackListProps) -> Html {
     html! {
         <section class="stack">
             <header class="section-head">
-                <h3>{ props.title.clone() }</h3>
+                <h3>{ props.title }</h3>
                 if !props.frames.is_empty() {
-                    <CopyButton text={plain_text(&props.frames)} label="Copy stack" />
+                    { copy_button(CopyButtonProps { text: plain_text(&props.frames).into(), label: "Copy stack" }) }
                 }
             </header>
             if props.frames.is_empty() {
-                <p class="quiet">{ props.empty.clone() }</p>
+                <p class="quiet">{ props.empty }</p>
             } else {
                 <ol class="frames">{ for rows }</ol>
             }

@@ -1,0 +1,74 @@
+//! Things by their number, made when they are first asked for.
+
+use rustc_hash::FxHashMap;
+
+use crate::order;
+
+/// See the module. For numbers that come from a file: none costs more than another, in whatever order they come.
+#[derive(Debug)]
+pub struct Numbered<T> {
+    places: FxHashMap<u64, u32>,
+    things: Vec<(i64, T)>,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self { places: FxHashMap::default(), things: Vec::new() }
+    }
+}
+
+impl<T> Numbered<T> {
+    /// The thing with a number, if there is one.
+    pub fn get(&self, number: i64) -> Option<&T> {
+        let place = self.places.get(&(number as u64))?;
+        self.things.get(*place as usize).map(|(_, thing)| thing)
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, number: i64) -> Option<&mut T> {
+        let place = self.places.get(&(number as u64))?;
+        self.things.get_mut(*place as usize).map(|(_, thing)| thing)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.things.is_empty()
+    }
+
+    /// All of them by number, and none is left.
+    pub fn take_sorted(&mut self) -> Vec<(i64, T)> {
+        self.places.clear();
+        let mut things = std::mem::take(&mut self.things);
+        order::sort_by_key(&mut things, |(number, _)| *number);
+        things
+    }
+}
+
+impl<T: Default> Numbered<T> {
+    /// The thing with a number; a new one where there was none.
+    pub fn entry(&mut self, number: i64) -> &mut T {
+        let end = self.things.len();
+        let place = *self.places.entry(number as u64).or_insert(end as u32) as usize;
+        if place == end {
+            self.things.push((number, T::default()));
+        }
+        &mut self.things[place].1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_come_by_number() {
+        let mut things: Numbered<u32> = Numbered::default();
+        for number in [3, -1, 3, i64::MAX, i64::MIN, -1] {
+            *things.entry(number) += 1;
+        }
+        assert_eq!((things.get(3), things.get(4)), (Some(&2), None));
+        *things.get_mut(3).unwrap() = 9;
+        assert_eq!(things.take_sorted(), [(i64::MIN, 1), (-1, 2), (3, 9), (i64::MAX, 1)]);
+        assert!(things.is_empty() && things.get(3).is_none());
+    }
+}

@@ -1,0 +1,41 @@
+//! A row of the event list that stands where events are missing.
+
+use shared::query::LossRow;
+use yew::prelude::*;
+
+use crate::widgets::format::counted;
+
+/// What the row says.
+pub fn sentence(events: u64, kinds: &str) -> String {
+    let lost = [&counted(events, "event"), " lost"].concat();
+    if kinds.is_empty() { lost } else { [&lost, ": ", kinds].concat() }
+}
+
+/// The mark of missing events: a line that is broken off.
+pub fn lost_glyph() -> Html {
+    html! {
+        <svg class="glyph act-lost" viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
+            <path d="M0 4.2H2.4L3.6 2 4.8 3.2 3.6 5.8H0ZM10 4.2H7.6L6.4 6.8 5.2 8 6.4 5.8H10Z" />
+        </svg>
+    }
+}
+
+/// The cells of the row.
+pub fn cells(loss: &LossRow) -> Html {
+    html! {
+        <span role="gridcell" class="cell-lost" data-testid="lost-row" title="The recorder could not keep them, or the file is damaged there. What follows from them is not exact.">
+            { lost_glyph() }<b>{ sentence(loss.events, &loss.kinds) }</b>
+        </span>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said() {
+        assert_eq!(sentence(1, ""), "1 event lost");
+        assert_eq!(sentence(1_200, "700 alloc, 500 oom"), "1,200 events lost: 700 alloc, 500 oom");
+    }
+}

@@ -1,0 +1,168 @@
+//! Where events are missing, drawn as what it is: a gap. Nothing is known of what the allocator did there, so nothing of
+//! the picture shows through.
+
+use shared::query::{LossSpan, Window};
+
+use super::events::lost_sentence;
+use crate::render::palette::Palette;
+use crate::render::pen::{Align, Area, Pen, Type};
+use crate::render::scale::Scale;
+use crate::widgets::format::counted;
+
+/// A gap is never thinner than this.
+const LEAST_WIDTH: f64 = 5.0;
+/// From one line of the hatch to the next, along the x axis.
+const HATCH: f64 = 7.0;
+/// How wide a line of the hatch is, along the x axis.
+const LINE: f64 = 1.8;
+
+/// Gaps that are drawn as one, because they touch on the screen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Band {
+    from: f64,
+    to: f64,
+    gaps: u64,
+    events: u64,
+}
+
+/// What of a gap's span is on the screen, widened so that it can be seen.
+fn pixels(span: Window, x: Scale) -> (f64, f64) {
+    let (from, to) = (x.pixel(span.start), x.pixel(span.end));
+    let spare = ((LEAST_WIDTH - (to - from)) / 2.0).max(0.0);
+    (from - spare, to + spare)
+}
+
+fn bands(losses: &[LossSpan], x: Scale, plot: Area) -> Vec<Band> {
+    let mut bands: Vec<Band> = Vec::new();
+    for loss in losses {
+        let (from, to) = pixels(loss.span, x);
+        if to <= plot.x || from >= plot.right() {
+            continue;
+        }
+        let (from, to) = (from.max(plot.x), to.min(plot.right()));
+        match bands.last_mut() {
+            Some(last) if from <= last.to + 1.0 => {
+                last.to = last.to.max(to);
+                last.gaps += 1;
+                last.events = last.events.saturating_add(loss.events);
+            }
+            _ => bands.push(Band { from, to, gaps: 1, events: loss.events }),
+        }
+    }
+    bands
+}
+
+/// Draws the gaps over the shapes of `plot`.
+pub fn draw(pen: &mut dyn Pen, losses: &[LossSpan], x: Scale, plot: Area, palette: &Palette) {
+    for band in bands(losses, x, plot) {
+        let area = Area { x: band.from, width: band.to - band.from, ..plot };
+        pen.fill(area, palette.background.into());
+        hatch(pen, area, palette);
+        pen.vertical(area.x, area.y, area.bottom(), palette.text_dim.into());
+        pen.vertical(area.right() - 1.0, area.y, area.bottom(), palette.text_dim.into());
+    }
+}
+
+/// Falling lines: those of cached memory rise.
+fn hatch(pen: &mut dyn Pen, area: Area, palette: &Palette) {
+    // Lines begin at the top edge or at the left one, and run down to the right at 45 degrees.
+    let mut start = area.x - area.height;
+    // At the same places whatever the area, so that they stay where they are in a pan.
+    start = (start / HATCH).floor() * HATCH;
+    while start < area.right() {
+        let (left, right) = (start.max(area.x), (start + area.height).min(area.right()));
+        if left < right {
+            let (top, bottom) = (area.y + (left - start), area.y + (right - start));
+            let far = (right + LINE).min(area.right());
+            pen.polygon(
+                &[(left, top), ((left + LINE).min(area.right()), top), (far, bottom), (right, bottom)],
+                palette.text_dim.at(0.55),
+            );
+        }
+        start += HATCH;
+    }
+}
+
+/// Says beside each gap how much is missing, where there is room for it.
+pub fn label(pen: &mut dyn Pen, losses: &[LossSpan], x: Scale, plot: Area, palette: &Palette) {
+    let bands = bands(losses, x, plot);
+    let middle = plot.bottom() - 14.0;
+    // Up to where something is written.
+    let mut written = plot.x;
+    for (i, band) in bands.iter().enumerate() {
+        let lost = [&counted(band.events, "event"), " lost"].concat();
+        let text = if band.gaps == 1 { lost } else { [&lost, " in ", &counted(band.gaps, "gap")].concat() };
+        let width = pen.text_width(&text, Type::Strong) + 8.0;
+        let next = bands.get(i + 1).map_or(plot.right(), |next| next.from);
+        let left = if width + 4.0 <= band.to - band.from {
+            band.from + (band.to - band.from - width) / 2.0
+        } else if band.to + 4.0 + width <= next {
+            band.to + 4.0
+        } else {
+            band.from - 4.0 - width
+        };
+        if left < written + 2.0 {
+            written = written.max(band.to);
+            continue;
+        }
+        written = (left + width).max(band.to);
+        pen.fill(Area { x: left, y: middle - 8.0, width, height: 16.0 }, palette.background.at(0.9));
+        pen.text(&text, (left + 4.0, middle), Align::Start, Type::Strong, palette.text.into());
+    }
+}
+
+/// The gap at a pixel of the x axis: its place among all.
+pub fn at(losses: &[LossSpan], x: Scale, pixel: f64) -> Option<usize> {
+    losses.iter().rposition(|loss| {
+        let (from, to) = pixels(loss.span, x);
+        from <= pixel && pixel < to
+    })
+}
+
+/// What a gap says when it is pointed at.
+pub fn sentence(loss: &LossSpan) -> String {
+    lost_sentence(loss.events, &loss.kinds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::pen::log::PenLog;
+
+    fn loss(start: f64, end: f64, events: u64) -> LossSpan {
+        LossSpan { span: Window { start, end }, position: start as u32, events, kinds: String::new() }
+    }
+
+    const PLOT: Area = Area { x: 100.0, y: 10.0, width: 1000.0, height: 50.0 };
+
+    fn scale() -> Scale {
+        Scale::new(Window { start: 0.0, end: 1000.0 }, PLOT.x, PLOT.right())
+    }
+
+    #[test]
+    fn a_gap_hides_what_lies_under_it_and_is_never_too_thin() {
+        let (mut log, palette) = (PenLog::default(), Palette::dark());
+        draw(&mut log, &[loss(200.0, 300.0, 9), loss(500.0, 500.0, 1), loss(-50.0, -20.0, 1)], scale(), PLOT, &palette);
+        let ground: Vec<&String> = log.0.iter().filter(|line| line.starts_with("fill")).collect();
+        let color = palette.background.css();
+        assert_eq!(ground, [&format!("fill 300,10 100x50 {color}"), &format!("fill 598,10 5x50 {color}")]);
+        assert!(log.0.iter().filter(|line| line.starts_with("polygon")).count() > 14, "{:#?}", log.0);
+    }
+
+    #[test]
+    fn gaps_that_touch_are_one_and_are_summed() {
+        let mut log = PenLog::default();
+        let losses = [loss(200.0, 201.0, 9), loss(203.0, 204.0, 1), loss(900.0, 901.0, 1_000)];
+        label(&mut log, &losses, scale(), PLOT, &Palette::light());
+        let texts: Vec<&str> = log.0.iter().filter_map(|line| line.strip_prefix("text ")).collect();
+        assert_eq!(texts, ["\"10 events lost in 2 gaps\" at 314,46 Start", "\"1,000 events lost\" at 1011,46 Start"]);
+    }
+
+    #[test]
+    fn a_gap_can_be_pointed_at() {
+        let losses = [loss(200.0, 300.0, 9), loss(500.0, 500.0, 1)];
+        for (pixel, want) in [(299.0, None), (350.0, Some(0)), (401.0, None), (598.0, Some(1)), (602.0, Some(1))] {
+            assert_eq!(at(&losses, scale(), pixel), want, "{pixel}");
+        }
+    }
+}
