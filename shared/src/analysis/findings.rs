@@ -72,6 +72,8 @@ fn inconsistent(trace: &DeviceTrace, mismatches: &Mismatches, is_cut: bool) -> O
     }
     let why = if is_cut {
         "The file is cut off"
+    } else if !trace.losses.is_empty() {
+        "Events were lost while recording"
     } else {
         "Entries are missing: recording paused, skipped some actions, or went on while the snapshot was taken"
     };

@@ -277,6 +277,7 @@ mod tests {
             protocol: Some(4),
             snapshot: crate::testing::snapshot(lines),
             findings: Vec::new(),
+            header: None,
         };
         FileReport::new("a.pickle".to_owned(), imported)
     }

@@ -6,6 +6,8 @@ use super::erased::Erased;
 
 /// Ends an effect.
 type End = Box<dyn FnOnce()>;
+/// Runs one, if what it depends on is what it was made for.
+type Run = Box<dyn FnOnce(&Erased) -> Option<End>>;
 
 /// Runs `effect` after the first drawing, and after each that changed `deps`; what it gives is run before the next, and
 /// when the view goes away. Yew's hook of this name, made once.
@@ -14,7 +16,7 @@ where
     T: PartialEq + 'static,
     D: TearDown,
 {
-    let run: Box<dyn FnOnce(&Erased) -> Option<End>> = Box::new(move |deps| {
+    let run: Run = Box::new(move |deps| {
         let end = effect(deps.get()?);
         Some(Box::new(move || end.tear_down()))
     });
@@ -22,7 +24,7 @@ where
 }
 
 /// The one effect that Yew knows.
-fn use_erased(deps: Erased, run: Box<dyn FnOnce(&Erased) -> Option<End>>) -> impl Hook<Output = ()> {
+fn use_erased(deps: Erased, run: Run) -> impl Hook<Output = ()> {
     yew::functional::use_effect_with(deps, move |deps: &Erased| {
         let end = run(deps);
         move || {

@@ -21,7 +21,7 @@ pub fn failed(model: &ModelHandle) -> Html {
                 <p class="failed-message" data-testid="error-message">{ message.clone() }</p>
                 <p class="failed-note">
                     { Bytes(file.size).to_string() }
-                    { ", read in this browser. What opens here: snapshots as pickle or JSON, plain, .gz or .zst." }
+                    { ", read in this browser. What opens here: recordings, and snapshots as pickle or JSON, plain, .gz or .zst." }
                 </p>
                 <p class="buttons">
                     <button type="button" class="button is-primary" onclick={|_| source::pick()} data-testid="open-another">{ "Open another file" }</button>

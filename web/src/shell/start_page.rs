@@ -26,7 +26,7 @@ pub fn start_page(model: &ModelHandle) -> Html {
                 }
                 <div class="drop-target" data-testid="drop-target">
                     { icon(Symbol::Open) }
-                    <p>{ "Drop a PyTorch memory snapshot anywhere on this page" }</p>
+                    <p>{ "Drop a PyTorch memory snapshot or a recording anywhere on this page" }</p>
                     <p class="buttons">
                         <button type="button" class="button is-primary" onclick={|_| source::pick()} data-testid="open-file">{ "Open file" }</button>
                         <button type="button" class="button" onclick={on_sample} data-testid="open-sample">{ "Open the sample" }</button>
