@@ -4,6 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use shared::replay::{Allocation, Mismatches, Replay};
+use shared::trace::Loss;
 use support::{Op, Piece, Run, ops, run};
 
 fn replay(run: &mut Run) -> Replay {
@@ -56,6 +57,18 @@ fn check(mut run: Run) {
     }
 }
 
+/// The run without some of its events, which its trace tells of. Its moments are true up to there.
+fn with_gap(mut run: Run, at: usize, missing: usize) -> Run {
+    let rest = run.trace.events.split_off(at.min(run.trace.events.len()));
+    let missing = missing.min(rest.len());
+    let position = run.trace.events.len() as u32;
+    rest.iter_from(missing).for_each(|event| run.trace.events.push(event));
+    if missing > 0 {
+        run.trace.losses.push(Loss { position, events: missing as u64, ..Loss::default() });
+    }
+    run
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -65,8 +78,33 @@ proptest! {
     }
 
     #[test]
-    fn changes_lead_from_each_state_to_the_next(ops in ops(120), lost in 0_usize..40) {
-        let mut run = run(&ops, lost);
+    fn up_to_where_entries_are_missing_the_state_is_exact(ops in ops(120), at in 0_usize..90, missing in 1_usize..40) {
+        let mut run = with_gap(run(&ops, 0), at, missing);
+        let Some(gap) = run.trace.losses.first().copied() else { return Ok(()) };
+        let replay = replay(&mut run);
+        prop_assert!(replay.allocations.begin.iter().is_sorted());
+        for position in 0..gap.position {
+            let active: Vec<_> = replay.active_at(position).into_iter().map(|n| replay.allocations.get(n).unwrap()).collect();
+            let mut got: Vec<_> =
+                active.iter().map(|a| (a.address.0, a.requested, a.is_allocated_at(position))).collect();
+            got.sort_unstable();
+            let truth = run.moments[position as usize].active();
+            let want: Vec<_> = truth.iter().map(|p| (p.address, p.requested, p.is_allocated)).collect();
+            prop_assert_eq!(got, want, "at {} of a gap at {}", position, gap.position);
+        }
+        // Every event is about the allocation that it names.
+        for (i, number) in replay.event_allocation.iter().enumerate() {
+            if let (Some(event), Some(a)) = (run.trace.events.get(i), replay.allocations.get(number)) {
+                prop_assert_eq!(event.address, a.address);
+            }
+        }
+    }
+
+    #[test]
+    fn changes_lead_from_each_state_to_the_next(
+        ops in ops(120), lost in 0_usize..40, at in 0_usize..90, missing in 0_usize..40,
+    ) {
+        let mut run = with_gap(run(&ops, lost), at, missing);
         let replay = replay(&mut run);
         let mut active = replay.active_at(0);
         let mut reserved = replay.totals_at_start().reserved as i64;
@@ -80,6 +118,8 @@ proptest! {
                     shared::replay::Change::Freed(_) => {}
                 }
             });
+            // Of what begins at one position the order is not promised.
+            active.sort_unstable();
             prop_assert_eq!(&active, &replay.active_at(position));
             prop_assert_eq!(reserved as u64, replay.state_at(position).totals.reserved);
         }

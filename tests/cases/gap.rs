@@ -152,6 +152,9 @@ fn check(bytes: &[u8]) -> Result<()> {
     let mut session = Session::build(imported, &mut |_| {});
     let device = session.summary().devices.first().context("no device")?.clone();
     assert!(device.losses >= 2 && device.lost > 100, "{} in {}", device.lost, device.losses);
+    // The trace begins before anything was made, so up to the first gap everything is known.
+    assert_eq!((device.start.requested, device.start.blocks), (0, 0));
+    assert!(device.peak.requested <= device.capacity, "{} of {}", device.peak.requested, device.capacity);
 
     for axis in [Axis::Time, Axis::Event] {
         let Answer::Overview(overview) = session.answer(0, &Query::Overview { axis, columns: 100 }) else {

@@ -79,7 +79,7 @@ pub(super) fn of_device(track: &Track, has_ended: bool) -> Option<Finding> {
     let after = if has_ended { "" } else { ", the end included" };
     let message = format!(
         "Device {}: {} were lost while recording{kinds}, in {}; the first after event {}. What follows from them is not \
-         exact{after}; what was made among them and freed later counts as there from the start.",
+         exact{after}.",
         track.trace.device,
         counted(lost, "event", "events"),
         counted(track.missing.len() as u64, "place", "places"),

@@ -152,7 +152,8 @@ impl Replay {
     /// Visits what changes on the way from position `from` to position `to`, in order, each with the position that it
     /// leads to. Costs a few nanoseconds an event.
     pub fn changes(&self, trace: &DeviceTrace, from: u32, to: u32, mut visit: impl FnMut(u32, Change)) {
-        let to = to.min(self.positions());
+        let last = self.positions();
+        let to = to.min(last);
         let events = &trace.events;
         let mut unrecorded = self.unrecorded.partition_point(|u| u.0 <= from);
         let mut segment = self.segments.changes.partition_point(|c| c.position <= from);
@@ -169,6 +170,10 @@ impl Replay {
             // A free that is missing came before the `alloc` that shows it.
             while let Some(&(_, number)) = self.unrecorded.get(unrecorded).filter(|u| u.0 == position) {
                 unrecorded += 1;
+                // Made by the last entry, and in no segment: it is never there.
+                if is(begins, number, position) && is(ends, number, position) {
+                    continue;
+                }
                 if is(ends, number, position) {
                     gone(number, position, &mut visit);
                 }
@@ -181,7 +186,9 @@ impl Replay {
             }
             match events.action.get(i).map_or(Action::Other, Action::from_code) {
                 Action::Alloc => {
-                    if let Some(number) = self.event_allocation.get(i) {
+                    if let Some(number) = self.event_allocation.get(i)
+                        && (position < last || !is(ends, number, position))
+                    {
                         visit(position, Change::Begin(number));
                     }
                 }

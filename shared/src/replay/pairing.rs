@@ -3,6 +3,9 @@
 //! Walking forward, a free without an `alloc` before it frees something that was live at the start; a block of the
 //! snapshot that no entry made was live all along. That gives the same start as undoing the trace from its end, and
 //! shows where entries are missing.
+//!
+//! Where a recording says that entries are missing, such an allocation is taken to be made there: at the last such place
+//! before it is seen. So the state up to the first is exact.
 
 use rustc_hash::FxHashMap;
 
@@ -29,8 +32,10 @@ const AT_START: u32 = 1 << 31;
 /// Set in [`Open::number`] when the allocation has ended.
 const CLOSED: u32 = u32::MAX;
 
-/// An allocation that was there at the start.
+/// An allocation that no entry made: it was there at the start, or was made where entries are missing.
 struct AtStart {
+    /// The position from which it counts.
+    begin: u32,
     address: u64,
     requested: u64,
     size: u64,
@@ -44,6 +49,8 @@ struct AtStart {
 struct Walk {
     /// By address: the number of what is live there, or [`CLOSED`].
     open: FxHashMap<u64, u32>,
+    /// Where entries are missing: by address the position at which what was there ended.
+    closed: FxHashMap<u64, u32>,
     at_start: Vec<AtStart>,
     /// For allocations made in the trace, by order.
     freed: Column<u32>,
@@ -89,9 +96,22 @@ impl Walk {
         (self.at_start.len() as u32 - 1) | AT_START
     }
 
+    /// What is live at an address, or [`CLOSED`]; nothing where none was seen since entry `behind`.
+    fn known(&self, address: u64, behind: usize) -> Option<u32> {
+        let number = self.open.get(&address).copied()?;
+        let is_old = behind > 0 && self.closed.get(&address).is_some_and(|&end| end as usize <= behind);
+        (number != CLOSED || !is_old).then_some(number)
+    }
+
     fn events(&mut self, trace: &DeviceTrace) {
         let events = &trace.events;
+        let mut losses = trace.losses.iter().map(|loss| loss.position as usize).peekable();
+        // The first entry behind the last place where some are missing.
+        let mut behind = 0;
         for i in 0..events.len() {
+            while let Some(position) = losses.next_if(|position| *position <= i) {
+                behind = position;
+            }
             let action = events.action.get(i).map_or(Action::Other, Action::from_code);
             let position = i as u32 + 1;
             let mut number = Replay::NONE;
@@ -112,16 +132,18 @@ impl Walk {
                 Action::FreeRequested | Action::FreeCompleted => {
                     let address = events.address.get(i).unwrap_or_default();
                     let is_end = action == Action::FreeCompleted;
-                    number = match self.open.get(&address) {
-                        Some(&number) => number,
+                    let begin = unseen(behind, i);
+                    number = match self.known(address, behind) {
+                        Some(number) => number,
                         None => self.push_at_start(AtStart {
+                            begin,
                             address,
                             requested: events.size.get(i).unwrap_or_default(),
                             size: 0,
                             tag: events.tag.get(i).unwrap_or_default(),
                             stack: events.stack.get(i).unwrap_or_default(),
-                            // Seen first when it completes: the request came before the first entry.
-                            freed: if is_end { 0 } else { Allocation::NEVER },
+                            // Seen first when it completes: the request came before the first entry, or is missing too.
+                            freed: if is_end { begin } else { Allocation::NEVER },
                             end: Allocation::NEVER,
                         }),
                     };
@@ -133,6 +155,9 @@ impl Walk {
                             number & AT_START == 0 && self.freed.get(number as usize) == Some(Allocation::NEVER);
                         self.set_end(number, position);
                         self.open.insert(address, CLOSED);
+                        if !trace.losses.is_empty() {
+                            self.closed.insert(address, position);
+                        }
                     } else {
                         self.set_freed(number, position);
                         self.open.insert(address, number);
@@ -143,7 +168,7 @@ impl Walk {
             self.event_allocation.push(number);
         }
         if self.skips_requests {
-            for a in self.at_start.iter_mut().filter(|a| a.freed == 0) {
+            for a in self.at_start.iter_mut().filter(|a| a.freed == a.begin) {
                 a.freed = a.end;
             }
         }
@@ -152,21 +177,24 @@ impl Walk {
     /// Holds what is still open against the snapshot's blocks.
     fn blocks(&mut self, trace: &DeviceTrace) {
         let end = trace.events.len() as u32;
+        let behind = trace.losses.last().map_or(0, |loss| loss.position as usize);
+        let begin = unseen(behind, trace.events.len());
         for block in trace.segments.iter().flat_map(|s| &s.blocks) {
             if block.state == BlockState::Inactive {
                 continue;
             }
             let is_pending = block.state == BlockState::Pending;
             let from_before = AtStart {
+                begin,
                 address: block.address.0,
                 requested: block.requested,
                 size: block.size,
                 tag: Replay::NONE,
                 stack: block.stack.0,
-                freed: if is_pending { 0 } else { Allocation::NEVER },
+                freed: if is_pending { begin } else { Allocation::NEVER },
                 end: Allocation::NEVER,
             };
-            match self.open.get(&block.address.0).copied() {
+            match self.known(block.address.0, behind) {
                 Some(CLOSED) => {
                     // Made and not freed after the last entry: trace and segments are not read at one instant.
                     self.late.push(AtStart { freed: if is_pending { end } else { Allocation::NEVER }, ..from_before });
@@ -208,6 +236,12 @@ impl Walk {
     }
 }
 
+/// From where an allocation counts that is first seen at entry `i`, when entries before entry `behind` are missing. What
+/// is missing came before that entry, whose own change is not to be mixed with it.
+fn unseen(behind: usize, i: usize) -> u32 {
+    if behind == 0 { 0 } else { (behind + 1).min(i) as u32 }
+}
+
 /// Pairs the entries of a trace. `tag_of` gives the tag of a block that no entry names, by its address.
 pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) -> Pairing {
     let mut walk = Walk::default();
@@ -230,24 +264,25 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         });
     };
 
-    // Those of the start by address; `renumbered[i]` is where the one seen as `i` comes.
+    // Those of the start by address, then those of each gap; `renumbered[i]` is where the one seen as `i` comes.
     let mut order: Vec<u32> = (0..walk.at_start.len() as u32).collect();
     sort_numbers_by_key(&mut order, |i| walk.at_start[i as usize].address);
+    if !trace.losses.is_empty() {
+        let mut by_begin: Vec<u32> = (0..order.len() as u32).collect();
+        sort_numbers_by_key(&mut by_begin, |n| walk.at_start[order[n as usize] as usize].begin.into());
+        order = by_begin.into_iter().map(|n| order[n as usize]).collect();
+    }
     let mut renumbered = vec![0_u32; order.len()];
-    for (number, &i) in order.iter().enumerate() {
-        renumbered[i as usize] = number as u32;
+    let first_made = order.partition_point(|&i| walk.at_start[i as usize].begin == 0);
+    let (of_start, of_gaps) = order.split_at(first_made);
+    for &i in of_start {
+        renumbered[i as usize] = allocations.len() as u32;
         push(&walk.at_start[i as usize], 0, &mut allocations);
     }
-    let first_made = order.len() as u32;
-    let renumber = |number: u32| {
-        if number == Replay::NONE {
-            number
-        } else if number & AT_START != 0 {
-            renumbered.get((number & !AT_START) as usize).copied().unwrap_or(Replay::NONE)
-        } else {
-            number + first_made
-        }
-    };
+    let mut of_gaps = of_gaps.iter().map(|&i| (i, &walk.at_start[i as usize])).peekable();
+    // How many of the trace were made before each of a gap.
+    let mut made_before: Vec<u32> = Vec::new();
+    let mut unrecorded: Vec<(u32, u32)> = Vec::new();
 
     let events = &trace.events;
     let mut made = 0_u32;
@@ -256,6 +291,13 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
             continue;
         }
         let Some(event) = events.get(i) else { continue };
+        // Numbers are in order of `begin`; what is missing comes before the entry behind it.
+        while let Some((seen, a)) = of_gaps.next_if(|(_, a)| a.begin as usize <= i + 1) {
+            made_before.push(made);
+            unrecorded.push((a.begin, allocations.len() as u32));
+            renumbered[seen as usize] = allocations.len() as u32;
+            push(a, a.begin, &mut allocations);
+        }
         let written = walk.written.get(&made).copied();
         allocations.push(Allocation {
             address: event.address,
@@ -271,7 +313,24 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         });
         made += 1;
     }
-    let mut unrecorded: Vec<(u32, u32)> = walk.unrecorded.iter().map(|&(p, n)| (p, renumber(n))).collect();
+    for (seen, a) in of_gaps {
+        made_before.push(made);
+        unrecorded.push((a.begin, allocations.len() as u32));
+        renumbered[seen as usize] = allocations.len() as u32;
+        push(a, a.begin, &mut allocations);
+    }
+    let renumber = |number: u32| {
+        if number == Replay::NONE {
+            number
+        } else if number & AT_START != 0 {
+            renumbered.get((number & !AT_START) as usize).copied().unwrap_or(Replay::NONE)
+        } else {
+            number + first_made as u32 + made_before.partition_point(|&before| before <= number) as u32
+        }
+    };
+    // What ends unrecorded comes before what begins so: a place may have been used again.
+    let ends: Vec<(u32, u32)> = walk.unrecorded.iter().map(|&(p, n)| (p, renumber(n))).collect();
+    unrecorded.splice(0..0, ends);
     for late in &walk.late {
         unrecorded.push((events.len() as u32, allocations.len() as u32));
         push(late, events.len() as u32, &mut allocations);
