@@ -155,7 +155,7 @@ mod tests {
         let losses = [loss(200.0, 201.0, 9), loss(203.0, 204.0, 1), loss(900.0, 901.0, 1_000)];
         label(&mut log, &losses, scale(), PLOT, &Palette::light());
         let texts: Vec<&str> = log.0.iter().filter_map(|line| line.strip_prefix("text ")).collect();
-        assert_eq!(texts, ["\"10 events lost in 2 gaps\" at 314,46 Start", "\"1,000 events lost\" at 1011,46 Start"]);
+        assert_eq!(texts, ["\"10 events lost in 2 gaps\" at 314,46 Start", "\"1,000 events lost\" at 888,46 Start"]);
     }
 
     #[test]
