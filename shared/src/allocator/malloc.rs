@@ -74,7 +74,6 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
 
     /// The steps after nothing cached fits, in PyTorch's order.
     fn more_memory(&mut self, params: &mut Params) -> Result<Option<u32>, AllocError> {
-        self.reject_hopeless(params)?;
         if self.collects_garbage() {
             self.collect_garbage(params.request.stack)?;
         }
@@ -97,12 +96,12 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     /// Refuses what does not fit beside what is reserved into the share of the device that the settings allow by now,
-    /// before anything is tried, where they ask for that. A limit in force stands in its place.
+    /// before the device is asked, where they ask for that. The limit in force came first, and may be another.
     fn reject_hopeless(&mut self, params: &Params) -> Result<(), AllocError> {
         let share = self.config.per_process_memory_fraction.unwrap_or(1.0);
         let allowed = (share * self.driver.total_memory() as f64) as u64;
         let is_hopeless = || self.reserved.saturating_add(params.segment_size) > allowed;
-        if self.config.throw_on_cudamalloc_oom && self.limit.is_none() && is_hopeless() {
+        if self.config.throw_on_cudamalloc_oom && is_hopeless() {
             self.stats.num_oom_rejections += 1;
             return Err(AllocError::Rejected(params.request.size));
         }
@@ -145,6 +144,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if self.limit.is_some_and(|limit| self.reserved + params.segment_size > limit) {
             return Ok(None);
         }
+        self.reject_hopeless(params)?;
         if params.expandable {
             let block = self.grow_expandable(params)?;
             if block.is_some() {

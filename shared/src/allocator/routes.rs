@@ -88,10 +88,10 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// Ends a route (`endAllocateToPool`).
     pub fn end_allocate_to_pool(&mut self, id: PoolId) -> Result<(), MisuseError> {
         let at = self.routes.iter().position(|route| route.pool == id).ok_or(MisuseError::NotRouted(id))?;
-        self.routes.remove(at);
         if self.profile.settles_deferred_at_capture_end && self.config.graph_capture_record_stream_reuse {
             self.settle_deferred_of(id);
         }
+        self.routes.remove(at);
         Ok(())
     }
 
@@ -169,10 +169,11 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// Caches the deferred blocks of one pool: what its capture recorded is done with them.
+    /// Caches the deferred blocks of one pool on streams of the capture: what it recorded is done with them.
     fn settle_deferred_of(&mut self, id: PoolId) {
         for (number, markers) in std::mem::take(&mut self.deferred) {
-            if self.pool_of(&self.blocks[number]).owner == id {
+            let shelf = &self.shelves[self.blocks[number].shelf];
+            if self.pools[shelf.pool].owner == id && self.is_capturing(shelf.stream) {
                 self.blocks[number].has_uses = false;
                 self.uses.remove(&number);
                 self.captured_uses.remove(&number);
