@@ -340,7 +340,7 @@ impl Program {
         if self.objects.holds_graph(graph.number) {
             return Ok(());
         }
-        if graph.is_captured {
+        if graph.is_captured || (graph.is_begun && self.allocator.profile().unfinished_graphs_release) {
             self.allocator.release_pool(PoolId(graph.number, 0))?;
         }
         for pool in &graph.pools {

@@ -59,8 +59,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     /// The first run of idle blocks, by address, that holds a request and has unmapped room (`find_expandable_block`);
-    /// a new range of addresses where there is none; `None` where that is too short. That no addresses are left is no lack of memory: it ends the
-    /// request.
+    /// a new range of addresses where there is none; `None` where that is too short. That no addresses are left is no
+    /// lack of memory: it ends the request.
     fn find_expandable(&mut self, params: &Params) -> Result<Option<u32>, DriverError> {
         let stream = params.request.stream;
         let key = stream.0 as u64;

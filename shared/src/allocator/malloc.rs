@@ -25,6 +25,16 @@ pub(super) struct Params {
     pub(super) expandable: bool,
 }
 
+/// What came of asking for new memory.
+#[derive(Clone, Copy, Debug)]
+enum Attempt {
+    /// A block, off its shelf.
+    Block(u32),
+    NoMemory,
+    /// The settings forbid to ask the device.
+    Rejected,
+}
+
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// Hands out `request.size` bytes. A request for no bytes gets the null address, and changes nothing.
     pub fn malloc(&mut self, request: Request) -> Result<Address, AllocError> {
@@ -74,39 +84,39 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
 
     /// The steps after nothing cached fits, in PyTorch's order.
     fn more_memory(&mut self, params: &mut Params) -> Result<Option<u32>, AllocError> {
-        self.reject_hopeless(params)?;
         if self.collects_garbage() {
             self.collect_garbage(params.request.stack)?;
         }
-        if let Some(block) = self.new_block(params, false)? {
-            return Ok(Some(block));
+        match self.new_block(params, false)? {
+            Attempt::Block(block) => return Ok(Some(block)),
+            // Only here it ends the request before anything is given back.
+            Attempt::Rejected => return Err(AllocError::Rejected(params.request.size)),
+            Attempt::NoMemory => {}
         }
         if let Some(block) = self.take_from_willing_pools(params) {
             return Ok(Some(block));
         }
-        if self.release_available(params)?
-            && let Some(block) = self.new_block(params, false)?
-        {
-            return Ok(Some(block));
+        let mut last = Attempt::NoMemory;
+        if self.release_available(params)? {
+            last = self.new_block(params, false)?;
         }
-        if self.is_open(params.request.stream) {
+        if !matches!(last, Attempt::Block(_)) && self.is_open(params.request.stream) {
             self.release_cached(PoolId::default(), params.request.stack)?;
-            return self.new_block(params, true);
+            last = self.new_block(params, true)?;
         }
-        Ok(None)
+        match last {
+            Attempt::Block(block) => Ok(Some(block)),
+            Attempt::NoMemory => Ok(None),
+            Attempt::Rejected => Err(AllocError::Rejected(params.request.size)),
+        }
     }
 
-    /// Refuses what does not fit beside what is reserved into the share of the device that the settings allow by now,
-    /// before anything is tried, where they ask for that. A limit in force stands in its place.
-    fn reject_hopeless(&mut self, params: &Params) -> Result<(), AllocError> {
+    /// Whether a request does not fit beside what is reserved into the share of the device that the settings allow by
+    /// now, and they ask for a rejection before the device is asked. The limit in force came first, and may be another.
+    fn is_rejected(&self, params: &Params) -> bool {
         let share = self.config.per_process_memory_fraction.unwrap_or(1.0);
-        let allowed = (share * self.driver.total_memory() as f64) as u64;
-        let is_hopeless = || self.reserved.saturating_add(params.segment_size) > allowed;
-        if self.config.throw_on_cudamalloc_oom && self.limit.is_none() && is_hopeless() {
-            self.stats.num_oom_rejections += 1;
-            return Err(AllocError::Rejected(params.request.size));
-        }
-        Ok(())
+        let allowed = || (share * self.driver.total_memory() as f64) as u64;
+        self.config.throw_on_cudamalloc_oom && self.reserved.saturating_add(params.segment_size) > allowed()
     }
 
     /// The best cached block for a request, off its shelf (`get_free_block`).
@@ -137,25 +147,27 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Some(found.block)
     }
 
-    /// A new block from the driver (`alloc_block`). `None`: there is no memory for it.
-    fn new_block(&mut self, params: &Params, is_retry: bool) -> Result<Option<u32>, AllocError> {
+    /// A new block from the driver (`alloc_block`).
+    fn new_block(&mut self, params: &Params, is_retry: bool) -> Result<Attempt, DriverError> {
         if is_retry {
             self.stats.num_alloc_retries += 1;
         }
         if self.limit.is_some_and(|limit| self.reserved + params.segment_size > limit) {
-            return Ok(None);
+            return Ok(Attempt::NoMemory);
+        }
+        if self.is_rejected(params) {
+            self.stats.num_oom_rejections += 1;
+            return Ok(Attempt::Rejected);
         }
         if params.expandable {
-            let block = self.grow_expandable(params)?;
-            if block.is_some() {
-                self.count_private_segment(params.pool);
-            }
-            return Ok(block);
+            let Some(block) = self.grow_expandable(params)? else { return Ok(Attempt::NoMemory) };
+            self.count_private_segment(params.pool);
+            return Ok(Attempt::Block(block));
         }
         let address = match self.driver.alloc(params.segment_size) {
             Ok(address) => address.0,
-            Err(DriverError::OutOfMemory) => return Ok(None),
-            Err(error) => return Err(error.into()),
+            Err(DriverError::OutOfMemory) => return Ok(Attempt::NoMemory),
+            Err(error) => return Err(error),
         };
         self.count_private_segment(params.pool);
         let shelf = self.shelf(params.pool, params.request.stream);
@@ -169,7 +181,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             self.stats.oversize_segments.increase(1);
         }
         self.record(Action::SegmentAlloc, address, params.segment_size, shelf, stack);
-        Ok(Some(block))
+        Ok(Attempt::Block(block))
     }
 
     fn count_private_segment(&mut self, pool: u32) {

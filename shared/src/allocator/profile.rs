@@ -82,6 +82,8 @@ pub struct Profile {
     /// Whether a page that can't be made counts as lack of memory, whatever the reason, once one was made with a handle
     /// that other machines understand. The devices that were compared make such handles.
     pub fabric_failures_are_lack_of_memory: bool,
+    /// Whether a graph gives its pool up when it goes before its capture ended.
+    pub unfinished_graphs_release: bool,
     /// Whether of several open routes the newest that takes a request wins, not the oldest.
     pub newest_route_wins: bool,
     /// Whether `MemPool` takes `use_on_oom` and `no_split`.
@@ -127,6 +129,7 @@ pub const TORCH_2_6: Profile = Profile {
     settles_deferred_at_capture_end: false,
     restores_stream_on_error: false,
     graphs_keep_pools: false,
+    unfinished_graphs_release: false,
     drops_short_ranges: false,
     fabric_failures_are_lack_of_memory: false,
     newest_route_wins: false,
@@ -169,6 +172,7 @@ pub const TORCH_2_11: Profile = Profile {
     settles_deferred_at_capture_end: false,
     restores_stream_on_error: false,
     graphs_keep_pools: false,
+    unfinished_graphs_release: false,
     drops_short_ranges: false,
     fabric_failures_are_lack_of_memory: true,
     newest_route_wins: true,
@@ -199,6 +203,7 @@ pub const TORCH_2_15: Profile = Profile {
     settles_deferred_at_capture_end: true,
     restores_stream_on_error: true,
     graphs_keep_pools: true,
+    unfinished_graphs_release: true,
     rounds_limit: true,
     graphs_keep_random_state: false,
     drops_short_ranges: true,

@@ -148,6 +148,10 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// whatever its count. A range of addresses without memory, as a failed request may leave, keeps only its shelf.
     fn forget_pool_if_empty(&mut self, id: PoolId) -> bool {
         let Some(private) = self.private.get(&id).filter(|private| private.segments == 0) else { return false };
+        // A caller that counts wrong may have released it while requests still go to it.
+        if self.routes.iter().any(|route| route.pool == id) {
+            return false;
+        }
         let halves = [private.small, private.large];
         let mut has_ranges = false;
         for (_, block) in self.blocks.iter().filter(|(_, block)| halves.contains(&self.shelves[block.shelf].pool)) {

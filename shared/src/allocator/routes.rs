@@ -32,7 +32,7 @@ impl fmt::Debug for Filter {
 /// A way to a private pool.
 #[derive(Debug)]
 pub(super) struct Route {
-    pool: PoolId,
+    pub(super) pool: PoolId,
     filter: Filter,
 }
 
@@ -169,10 +169,13 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// Caches the deferred blocks of one pool: what its capture recorded is done with them.
+    /// Caches the deferred blocks of one pool that only streams recorded within a capture use: it is done with them.
     fn settle_deferred_of(&mut self, id: PoolId) {
         for (number, markers) in std::mem::take(&mut self.deferred) {
-            if self.pool_of(&self.blocks[number]).owner == id {
+            let captured = self.captured_uses.get(&number);
+            let is_captured = |stream: &Stream| captured.is_some_and(|captured| captured.contains(stream));
+            let is_done = self.uses.get(&number).is_none_or(|uses| uses.values().all(is_captured));
+            if is_done && self.pool_of(&self.blocks[number]).owner == id {
                 self.blocks[number].has_uses = false;
                 self.uses.remove(&number);
                 self.captured_uses.remove(&number);
