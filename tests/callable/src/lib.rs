@@ -21,6 +21,7 @@ const FAILED: i32 = 1;
 /// The frames that an allocation is recorded with: as deep as a training script's.
 const FRAMES: usize = 20;
 
+#[allow(clippy::large_enum_variant)] // There is only one of it.
 enum Allocator {
     Silent(DeviceAllocator<SimDriver, ()>),
     Recorded { allocator: DeviceAllocator<SimDriver, RecorderSink>, handle: RecorderHandle, stack: StackId },
