@@ -190,6 +190,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
 
     /// Says within which `MemPool` the program is, and gives what was said before. Only releases before 2.8 ask.
     pub fn set_pool_context(&mut self, pool: Option<PoolId>) -> Option<PoolId> {
+        let is_gone = pool.is_some_and(|id| self.pool_use_count(id) == 0);
+        self.is_undefined |= self.profile.has_pool_contexts && is_gone;
         std::mem::replace(&mut self.pool_context, pool)
     }
 

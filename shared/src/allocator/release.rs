@@ -138,6 +138,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     ///   deletes the pool under the tensors in it, or fails an internal check halfway.
     /// - It gave a part of a segment back as if it were the whole: the retry before a failure takes any cached block
     ///   above `max_split_size_mb`, also one that was split before the setting changed.
+    /// - It went on asking a `MemPool` that was gone: in torch 2.6 contexts that end out of order leave one in force.
     /// - It took one block's streams for another's: which streams a capture recorded it keeps by the address of the
     ///   block's object, also when the object is gone and the next one lies in its place.
     pub fn is_undefined(&self) -> bool {

@@ -101,6 +101,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         private.use_count = private.use_count.saturating_sub(1);
         if private.use_count == 0 {
             self.freeable.entry(id, || ());
+            self.is_undefined |= self.profile.has_pool_contexts && self.pool_context == Some(id);
         }
         Ok(())
     }

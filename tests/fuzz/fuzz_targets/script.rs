@@ -1,0 +1,27 @@
+//! Any operations on the allocator, of any release, on a device of any size: its tables agree after each, and nothing
+//! is left when all is given back.
+#![no_main]
+
+#[path = "../../../shared/tests/allocator/ops.rs"]
+mod ops;
+#[path = "../../../shared/tests/allocator/world.rs"]
+mod world;
+
+use libfuzzer_sys::fuzz_target;
+use shared::allocator::Profile;
+
+use world::World;
+
+/// The tables are walked after each operation; more of them at once show nothing new.
+const OPERATIONS: usize = 512;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&[release, capacity], rest)) = data.split_first_chunk() else { return };
+    let profile = Profile::ALL[usize::from(release) % Profile::ALL.len()];
+    let mut world = World::new(profile, u64::from(capacity) << 21);
+    for op in ops::operations(rest).take(OPERATIONS) {
+        world.step(op);
+        world.check();
+    }
+    world.end();
+});
