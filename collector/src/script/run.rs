@@ -265,10 +265,12 @@ impl Program {
             && self.current == self.streams.capture
             && let Some(graph) = self.objects.capturing().cloned()
         {
-            self.allocator.create_pool(pool.id, PoolOptions::default());
-            let number = graph.number;
+            let (number, is_kept) = (graph.number, graph.pools.contains(&pool.id));
             self.objects.entered_in.insert(name.clone(), graph);
-            self.objects.graph_mut(number).for_each(|graph| graph.pools.push(pool.id));
+            if !is_kept {
+                self.allocator.create_pool(pool.id, PoolOptions::default());
+                self.objects.graph_mut(number).for_each(|graph| graph.pools.push(pool.id));
+            }
         }
         pool.outer = self.allocator.set_pool_context(Some(pool.id));
         self.objects.open_pools.insert(name.clone(), pool);

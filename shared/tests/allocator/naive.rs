@@ -34,7 +34,7 @@ impl Segment {
     }
 }
 
-pub struct Naive {
+pub(super) struct Naive {
     capacity: u64,
     by_age: bool,
     born: u64,
@@ -42,16 +42,16 @@ pub struct Naive {
 }
 
 impl Naive {
-    pub fn new(profile: &Profile, capacity: u64) -> Self {
+    pub(super) fn new(profile: &Profile, capacity: u64) -> Self {
         Self { capacity, by_age: profile.tie_break == TieBreak::SegmentAge, born: 0, segments: Vec::new() }
     }
 
-    pub fn reserved(&self) -> u64 {
+    pub(super) fn reserved(&self) -> u64 {
         self.segments.iter().map(Segment::size).sum()
     }
 
     /// The address of a new allocation; `None` where there is no memory.
-    pub fn malloc(&mut self, size: u64, stream: i64) -> Option<u64> {
+    pub(super) fn malloc(&mut self, size: u64, stream: i64) -> Option<u64> {
         let size = size.max(1).div_ceil(512) * 512;
         let is_small = size <= MIB;
         if self.best(size, stream, is_small).is_none() && !self.new_segment(size, stream, is_small) {
@@ -112,7 +112,7 @@ impl Naive {
         true
     }
 
-    pub fn free(&mut self, address: u64) {
+    pub(super) fn free(&mut self, address: u64) {
         for segment in &mut self.segments {
             let Some(mut at) = segment.blocks.iter().position(|block| block.address == address) else { continue };
             segment.blocks[at].is_free = true;
@@ -127,7 +127,7 @@ impl Naive {
         }
     }
 
-    pub fn empty_cache(&mut self) {
+    pub(super) fn empty_cache(&mut self) {
         self.segments.retain(|segment| segment.blocks.len() > 1 || !segment.blocks[0].is_free);
     }
 }

@@ -4,7 +4,7 @@ use shared::allocator::PoolOptions;
 
 /// One operation. `pick` chooses among what is there; streams, threads and ids are small numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Op {
+pub(super) enum Op {
     Malloc {
         size: u64,
         stream: i64,
@@ -105,7 +105,7 @@ const CONFIGS: [&str; 16] = [
 const WIDTH: usize = 4;
 
 /// The operations that bytes stand for.
-pub fn operations(bytes: &[u8]) -> impl Iterator<Item = Op> {
+pub(super) fn operations(bytes: &[u8]) -> impl Iterator<Item = Op> {
     bytes.as_chunks::<WIDTH>().0.iter().map(|&bytes| operation(bytes))
 }
 
@@ -145,7 +145,7 @@ fn operation([kind, a, b, c]: [u8; WIDTH]) -> Op {
 }
 
 /// Sizes around each threshold, and a few that nothing can hold.
-pub fn size(class: u8, value: u8) -> u64 {
+pub(super) fn size(class: u8, value: u8) -> u64 {
     const MIB: u64 = 1 << 20;
     let value = u64::from(value);
     match class % 16 {

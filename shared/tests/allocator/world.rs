@@ -17,8 +17,8 @@ use super::ops::Op;
 const NO_STACK: StackId = StackId(0);
 
 /// The allocator, and what its user holds.
-pub struct World {
-    pub allocator: DeviceAllocator<SimDriver, Vec<TraceEntry>>,
+pub(super) struct World {
+    pub(super) allocator: DeviceAllocator<SimDriver, Vec<TraceEntry>>,
     /// Live allocations: bytes and stream by address.
     live: BTreeMap<u64, (u64, Stream)>,
     /// What the trace says is reserved, and requested by blocks that are not cached.
@@ -27,14 +27,14 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(profile: &'static Profile, capacity: u64) -> Self {
+    pub(super) fn new(profile: &'static Profile, capacity: u64) -> Self {
         let driver = SimDriver::new(capacity, Placement::FirstFit);
         let allocator = DeviceAllocator::new(driver, Vec::new(), profile, AllocatorConfig::default());
         Self { allocator, live: BTreeMap::new(), reserved: 0, requested: 0 }
     }
 
     /// Does one operation. Its own result is looked at here, what it did to everything else in [`check`](Self::check).
-    pub fn step(&mut self, op: Op) {
+    pub(super) fn step(&mut self, op: Op) {
         match op {
             Op::Malloc { size, stream, thread } => self.malloc(size, Stream(stream), thread),
             Op::Free { pick } => self.free(pick, None),
@@ -50,7 +50,7 @@ impl World {
             Op::Release { stream } => self.allocator.driver_mut().release(Stream(stream)),
             Op::Synchronize => self.allocator.driver_mut().synchronize(),
             Op::CurrentStream { stream } => self.allocator.set_current_stream(Stream(stream)),
-            Op::EmptyCache => refused_in_capture(self.allocator.empty_cache(NO_STACK)),
+            Op::EmptyCache => refused_in_capture(&self.allocator.empty_cache(NO_STACK)),
             Op::Fraction { fraction } => {
                 let is_fraction = (0.0..=1.0).contains(&fraction);
                 assert_eq!(self.allocator.set_memory_fraction(fraction).is_ok(), is_fraction);
@@ -66,7 +66,7 @@ impl World {
                 assert!(set.is_ok() || !known);
             }
             Op::ReleasePool { id } => ignore(self.allocator.release_pool(PoolId(0, id + 1))),
-            Op::EmptyPool { id } => refused_in_capture(self.allocator.empty_pool_cache(PoolId(0, id + 1), NO_STACK)),
+            Op::EmptyPool { id } => refused_in_capture(&self.allocator.empty_pool_cache(PoolId(0, id + 1), NO_STACK)),
             Op::BeginPool { id, thread } => {
                 ignore(self.allocator.begin_allocate_to_pool(PoolId(0, id + 1), Filter::Thread(thread)));
             }
@@ -143,7 +143,7 @@ impl World {
     }
 
     /// What is always true: the allocator's tables agree, and so do the trace, the device, and what the user holds.
-    pub fn check(&mut self) {
+    pub(super) fn check(&mut self) {
         if let Err(fault) = self.allocator.check() {
             panic!("{fault}");
         }
@@ -166,7 +166,7 @@ impl World {
 
     /// Frees everything, waits, closes what is open, and gives the cache back: nothing may be left but pools that are
     /// still used.
-    pub fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         for address in std::mem::take(&mut self.live).into_keys() {
             self.allocator.free(Address(address), NO_STACK).unwrap();
         }
@@ -186,9 +186,11 @@ impl World {
 }
 
 /// Misuse that the operations may bring about, and that changes nothing.
-fn ignore(_: Result<(), MisuseError>) {}
+fn ignore(result: Result<(), MisuseError>) {
+    let _ = result;
+}
 
 /// Only torch 2.6 refuses, and only in a capture.
-fn refused_in_capture(result: Result<(), DriverError>) {
+fn refused_in_capture(result: &Result<(), DriverError>) {
     assert!(matches!(result, Ok(()) | Err(DriverError::Failed { call: "captures_underway.empty()", .. })));
 }
