@@ -5,7 +5,10 @@ use crate::frames::StackId;
 
 /// A piece of a segment, allocated, pending, cached or unmapped. Numbers link into the allocator's tables; [`NONE`] is
 /// no link.
+///
+/// One line of the cache: with many blocks live, what an operation costs is the lines that it touches.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Block {
     /// Where it starts.
     pub(super) address: u64,
@@ -35,8 +38,9 @@ pub(super) struct Block {
     pub(super) allocated: bool,
     /// Whether there is memory behind it.
     pub(super) mapped: bool,
-    /// The pool's count of searches when the block was last put on its shelf: what its age is counted from.
-    pub(super) gc_base: u64,
+    /// The pool's count of searches, modulo 2^32, when the block was last put on its shelf: what its age is counted
+    /// from.
+    pub(super) gc_base: u32,
 }
 
 impl Block {
@@ -77,5 +81,13 @@ impl Block {
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         !self.allocated && self.event_count == 0 && !self.has_uses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_block_is_a_cache_line() {
+        assert_eq!(size_of::<super::Block>(), 64);
     }
 }

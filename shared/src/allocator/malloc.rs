@@ -123,7 +123,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     #[inline]
     pub(super) fn free_block(&mut self, params: &Params) -> Option<u32> {
         if self.collects_garbage() {
-            self.pools[params.pool].searches += 1;
+            let pool = &mut self.pools[params.pool];
+            pool.searches = pool.searches.wrapping_add(1);
         }
         let shelf = self.pools[params.pool].shelf(params.request.stream)?;
         let (blocks, config, rounded) = (&self.blocks, &self.config, params.rounded);

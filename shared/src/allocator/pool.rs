@@ -28,7 +28,7 @@ pub(super) struct Pool {
     /// Ranges of expandable segments without memory: stream, address, block.
     pub(super) unmapped: BTreeSet<(u64, u64, u32)>,
     /// Searches so far while garbage is collected: the clock of the blocks' ages.
-    pub(super) searches: u64,
+    pub(super) searches: u32,
 }
 
 impl Pool {
