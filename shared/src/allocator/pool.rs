@@ -27,7 +27,7 @@ pub(super) struct Pool {
     pub(super) shelves: Vec<(u64, u32)>,
     /// Ranges of expandable segments without memory: stream, address, block.
     pub(super) unmapped: BTreeSet<(u64, u64, u32)>,
-    /// Searches so far while garbage is collected: the clock of the blocks' ages.
+    /// Searches so far while garbage is collected, modulo 2^32: the clock of the blocks' ages.
     pub(super) searches: u32,
 }
 

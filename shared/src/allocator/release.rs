@@ -27,7 +27,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
         let target = self.reserved - threshold;
         let searches = self.pools[LARGE].searches;
-        let age = |allocator: &Self, free: &Free| f64::from(searches.wrapping_sub(allocator.blocks[free.block].gc_base));
+        let age =
+            |allocator: &Self, free: &Free| f64::from(searches.wrapping_sub(allocator.blocks[free.block].gc_base));
         let unsplit = |allocator: &Self, free: &Free| !allocator.blocks[free.block].is_split();
         let candidates: Vec<Free> = self.shelved(LARGE).filter(|free| unsplit(self, free)).collect();
         let mut total_age: f64 = candidates.iter().map(|free| age(self, free)).sum();
