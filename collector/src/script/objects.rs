@@ -44,6 +44,9 @@ pub(super) struct Objects {
     pub(super) graphs: BTreeMap<Name, Graph>,
     /// The graph begun last: a local variable keeps it, with or without a name.
     pub(super) last_graph: Option<Graph>,
+    /// The graph that the capture stream is captured for, by number: a capture that fails to end is under way until the
+    /// next begins.
+    pub(super) captured_for: Option<u64>,
     /// Pools and graphs made so far: the next ones' ids.
     pub(super) pools_made: u64,
     pub(super) graphs_made: u64,
@@ -67,7 +70,8 @@ impl Objects {
 
     /// The graph whose capture is under way.
     pub(super) fn capturing(&self) -> Option<&Graph> {
-        self.graphs.values().chain(&self.last_graph).find(|graph| graph.is_begun && !graph.is_captured)
+        let number = self.captured_for?;
+        self.graphs.values().chain(&self.last_graph).find(|graph| graph.number == number)
     }
 
     /// Whether a graph is still named, the one begun last, or kept by a pool that was opened in its capture.

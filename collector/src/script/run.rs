@@ -318,6 +318,7 @@ impl Program {
         }
         self.objects.graphs_begun += 1;
         self.objects.graph_mut(number).for_each(|graph| graph.is_begun = true);
+        self.objects.captured_for = Some(number);
         let capture = self.streams.capture;
         let filter = Filter::Capture(Box::new(move |stream| stream == capture));
         Ok(self.allocator.begin_allocate_to_pool(PoolId(number, 0), filter)?)
@@ -333,6 +334,7 @@ impl Program {
         }
         self.allocator.end_allocate_to_pool(PoolId(graph.number, 0))?;
         self.objects.graph_mut(graph.number).for_each(|graph| graph.is_captured = true);
+        self.objects.captured_for = None;
         self.make_current(graph.outer);
         Ok(())
     }

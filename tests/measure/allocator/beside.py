@@ -2,10 +2,11 @@
 """What a pair of malloc and free costs in this allocator and in PyTorch's, side by side in one process.
 
     cargo build --release -p callable
-    beside.py --harness FOLDER [--library target/release/libcallable.so] [--rounds 9] SCRIPT.in.json[.gz]...
+    beside.py --harness FOLDER [--library target/release/libcallable.so] [--rounds 9] SCRIPT.in.json[.gz]... live:N...
 
 FOLDER is a harness as in tests/differential/README.md, with torch 2.11. The mallocs and frees of each script are called
-from one loop of compiled code, through C functions. Each round measures both allocators, one right after the other:
+from one loop of compiled code, through C functions. live:N is a script that holds N blocks of 0.5 to 64 KiB, and 300,000
+times frees any of them and makes another. Each round measures both allocators, one right after the other:
 noise of the machine hits them alike. Printed are the best of each, and the median of the rounds' ratios.
 """
 
@@ -15,6 +16,7 @@ import gzip
 import json
 import os
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
@@ -29,7 +31,19 @@ Malloc = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int64)
 Free = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
 
 
+def churn(live):
+    chance, held, ops, sizes = random.Random(7), list(range(live)), [], (512, 64 << 10)
+    ops += (["malloc", name, chance.randrange(*sizes), 0] for name in held)
+    for name in range(live, live + 300_000):
+        at = chance.randrange(live)
+        ops += [["free", held[at]], ["malloc", name, chance.randrange(*sizes), 0]]
+        held[at] = name
+    return {"config": "", "capacity_bytes": 80 << 30, "ops": ops}
+
+
 def load(path):
+    if path.startswith("live:"):
+        return churn(int(path[5:]))
     data = pathlib.Path(path).read_bytes()
     return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
 
@@ -125,7 +139,8 @@ def main():
             env = {**os.environ, "PYTORCH_ALLOC_CONF": script["config"], "PYTORCH_CUDA_ALLOC_CONF": script["config"]}
             env |= {"FAKECUDA_CAPACITY": str(script["capacity_bytes"]), "FAKECUDA_CONTEXT_BYTES": "0", "FAKECUDA_LOG": "0"}
             command = [harness / "run.sh", HERE / "beside.py", "--harness", harness, "--loop", loop]
-            command += ["--library", arguments.library.resolve(), "--rounds", str(arguments.rounds), os.path.abspath(path)]
+            command += ["--library", arguments.library.resolve(), "--rounds", str(arguments.rounds)]
+            command.append(path if path.startswith("live:") else os.path.abspath(path))
             done = subprocess.run(command, env=env, capture_output=True, text=True)
             if done.returncode:
                 sys.exit(f"{path}: {done.stderr.strip()[-800:]}")
