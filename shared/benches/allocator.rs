@@ -2,6 +2,9 @@
 //!
 //! Without a script, requests of random sizes with mostly the youngest freed, as in training. Then how the cost grows
 //! with the number of live blocks, and what a block takes.
+//!
+//! `-- live N PAIRS` does only that many pairs with N blocks live, to be counted by something else: what PAIRS more cost is
+//! the difference of two runs.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -40,6 +43,12 @@ impl TraceSink for Ring {
 }
 
 fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(at) = words.iter().position(|word| word == "live") {
+        let number = |offset: usize| words.get(at + offset).and_then(|word| word.parse().ok()).expect("live N PAIRS");
+        black_box(Churn::new(number(1)).lap(number(2)));
+        return;
+    }
     let file = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let is_given = file.is_some();
     let script = file.map_or_else(|| training(100_000, 600), |path| read(&path));
@@ -105,27 +114,47 @@ fn run<S: TraceSink>(script: &Script, sink: S) -> f64 {
 
 /// Frees and asks again, with `live` blocks held; nanoseconds per pair, and bytes per block.
 fn churn(live: usize) -> (f64, usize) {
-    let mut random = Random(7);
-    let mut allocator =
-        DeviceAllocator::new(SimDriver::new(1 << 40, Placement::FirstFit), (), &TORCH_2_11, AllocatorConfig::default());
-    let ask = |allocator: &mut DeviceAllocator<SimDriver, ()>, random: &mut Random| {
-        let request = Request { size: 512 + random.below(64 << 10), ..Request::default() };
-        allocator.malloc(request).expect("room enough")
-    };
-    let mut held: Vec<Address> = (0..live).map(|_| ask(&mut allocator, &mut random)).collect();
     let pairs = 1_000_000;
-    let mut lap = |allocator: &mut DeviceAllocator<SimDriver, ()>| {
+    let mut churn = Churn::new(live);
+    churn.lap(pairs);
+    let seconds = best(|| churn.lap(pairs));
+    (1e9 * seconds / pairs as f64, churn.allocator.overhead() / live)
+}
+
+/// An allocator with blocks of 0.5 to 64 KiB live.
+struct Churn {
+    random: Random,
+    allocator: DeviceAllocator<SimDriver, ()>,
+    held: Vec<Address>,
+}
+
+impl Churn {
+    fn new(live: usize) -> Self {
+        let driver = SimDriver::new(1 << 40, Placement::FirstFit);
+        let allocator = DeviceAllocator::new(driver, (), &TORCH_2_11, AllocatorConfig::default());
+        let mut churn = Self { random: Random(7), allocator, held: Vec::with_capacity(live) };
+        for _ in 0..live {
+            let block = churn.ask();
+            churn.held.push(block);
+        }
+        churn
+    }
+
+    fn ask(&mut self) -> Address {
+        let request = Request { size: 512 + self.random.below(64 << 10), ..Request::default() };
+        self.allocator.malloc(request).expect("room enough")
+    }
+
+    /// Seconds for so many pairs of a free and a malloc.
+    fn lap(&mut self, pairs: usize) -> f64 {
         let start = Instant::now();
         for _ in 0..pairs {
-            let at = random.below(live as u64) as usize;
-            let _ = allocator.free(held[at], StackId(0));
-            held[at] = ask(allocator, &mut random);
+            let at = self.random.below(self.held.len() as u64) as usize;
+            let _ = self.allocator.free(self.held[at], StackId(0));
+            self.held[at] = self.ask();
         }
-        start.elapsed().as_secs_f64() * 1e9 / f64::from(pairs)
-    };
-    lap(&mut allocator);
-    let ns = (0..3).map(|_| lap(&mut allocator)).fold(f64::INFINITY, f64::min);
-    (ns, allocator.overhead() / live)
+        start.elapsed().as_secs_f64()
+    }
 }
 
 /// xorshift: the same on every machine.
