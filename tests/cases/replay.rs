@@ -72,6 +72,35 @@ fn sizes_at_the_end_of_numbers_are_refused_as_pytorch_refuses_them() -> Result<(
 }
 
 #[test]
+fn a_release_that_acts_as_an_earlier_one_is_said_to() -> Result<()> {
+    let cases = [
+        ("2.6", "2.6", ""),
+        ("2.11.0+cu128", "2.11", ""),
+        ("2.7", "2.6", "decided as 2.6"),
+        ("9.1", "2.15", "as 2.15"),
+    ];
+    for (torch, want, told) in cases {
+        let output = replay(b"{\"ops\":[]}", &["--torch", torch])?;
+        let printed: Value = serde_json::from_slice(&output.stdout)?;
+        let errors = String::from_utf8(output.stderr)?;
+        assert_eq!(printed["torch"], want, "{torch}");
+        assert!(errors.contains(told) && errors.is_empty() == told.is_empty(), "{torch}: {errors}");
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_printed_is_an_error() -> Result<()> {
+    let mut command = Command::new(program::path()?);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full")?;
+    let output = command.args(["budget", "--layers", "2"]).stdout(full).stderr(Stdio::piped()).output()?;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr)?.contains("Writing to standard output failed"));
+    Ok(())
+}
+
+#[test]
 fn what_is_no_script_is_refused_in_one_line() -> Result<()> {
     let folder = empty_folder("replay")?;
     let gzip = folder.join("cut.json.gz");

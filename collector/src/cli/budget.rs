@@ -1,7 +1,6 @@
 //! `vramscope budget`: what a transformer needs of memory, by formula, and beside it by simulation.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -9,7 +8,7 @@ use serde::Serialize;
 use shared::budget::{Attention, Checkpointing, Model, Optimizer, Part, Plan, Precision};
 use shared::units::{Bytes, Count};
 
-use super::{refuse, setting};
+use super::{print, refuse, setting};
 use crate::workloads::{ClockedSim, Outcome, Setup, run_model};
 
 /// Memory of the simulated device when nothing is said: more than any has, so that nothing stands in the way.
@@ -134,8 +133,8 @@ struct Simulation {
     peak_allocated: u64,
     /// Taken from the device at most.
     peak_reserved: u64,
-    /// What the most in use, as requested, is of the plan's peak.
-    ratio: f64,
+    /// What the most in use, as requested, is of the plan's peak; none of a run that stopped early.
+    ratio: Option<f64>,
     /// The error that ended it.
     error: Option<String>,
 }
@@ -159,10 +158,7 @@ impl Budget {
                     true => serde_json::to_string_pretty(&printed).unwrap_or_default() + "\n",
                     false => text(&printed),
                 };
-                let mut out = io::stdout().lock();
-                // A reader who has seen enough is no error.
-                let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-                ExitCode::SUCCESS
+                print(|out| out.write_all(text.as_bytes()))
             }
             Err(sentence) => refuse(&sentence),
         }
@@ -241,7 +237,9 @@ impl Simulation {
     fn new(model: &Model, plan: &Plan, outcome: &Outcome) -> Self {
         let compared = |part: Part| {
             let (planned_bytes, simulated_bytes) = (plan.bytes(part), outcome.part(part));
-            let ratio = (planned_bytes > 0).then(|| simulated_bytes as f64 / planned_bytes as f64);
+            // Of a run that stopped halfway it would say nothing.
+            let is_told = planned_bytes > 0 && outcome.stop.is_none();
+            let ratio = is_told.then(|| simulated_bytes as f64 / planned_bytes as f64);
             Compared { part, planned_bytes, simulated_bytes, ratio }
         };
         // What is planned besides, and not trained with.
@@ -257,7 +255,7 @@ impl Simulation {
             peak_requested,
             peak_allocated: peak(outcome.stats.allocated_bytes),
             peak_reserved: peak(outcome.stats.reserved_bytes),
-            ratio: peak_requested as f64 / planned as f64,
+            ratio: outcome.stop.is_none().then(|| peak_requested as f64 / planned as f64),
             error: outcome.stop.as_ref().map(ToString::to_string),
         }
     }
@@ -291,15 +289,22 @@ fn plan_text(out: &mut String, plan: &Plan) -> std::fmt::Result {
 }
 
 fn simulation_text(out: &mut String, plan: &Plan, simulation: &Simulation) -> std::fmt::Result {
-    writeln!(out, "\nbeside {STEPS} simulated steps:     plan  simulation   ratio")?;
+    let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
+    match &simulation.error {
+        Some(error) => {
+            writeln!(out, "\nThe simulation stopped before the end of its {STEPS} steps: {error}")?;
+            writeln!(out, "at most until then:          plan  simulation")?;
+        }
+        None => writeln!(out, "\nbeside {STEPS} simulated steps:     plan  simulation   ratio")?,
+    }
     for part in &simulation.parts {
         let planned = if part.planned_bytes > 0 { Bytes(part.planned_bytes).to_string() } else { "-".to_owned() };
-        let ratio = part.ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}"));
-        writeln!(out, "  {:<24} {planned:>10} {:>11} {ratio:>7}", part.part.name(), Bytes(part.simulated_bytes))?;
+        let (name, simulated) = (part.part.name(), Bytes(part.simulated_bytes));
+        writeln!(out, "  {name:<24} {planned:>10} {simulated:>11} {:>7}", ratio(part.ratio))?;
     }
     let peak = Bytes(plan.peak_bytes.saturating_sub(plan.bytes(Part::KvCache)));
     let requested = Bytes(simulation.peak_requested);
-    writeln!(out, "  {:<24} {peak:>10} {requested:>11} {:>7.3}", "peak in use", simulation.ratio)?;
+    writeln!(out, "  {:<24} {peak:>10} {requested:>11} {:>7}", "peak in use", ratio(simulation.ratio))?;
     writeln!(out, "  {:<24} {:>10} {:>11}", "with rounding", "", Bytes(simulation.peak_allocated))?;
     writeln!(out, "  {:<24} {:>10} {:>11}", "reserved", "", Bytes(simulation.peak_reserved))?;
     if simulation.params != plan.params {
@@ -309,9 +314,6 @@ fn simulation_text(out: &mut String, plan: &Plan, simulation: &Simulation) -> st
             Count(simulation.params),
             Count(plan.params)
         )?;
-    }
-    if let Some(error) = &simulation.error {
-        writeln!(out, "The simulation stopped: {error}")?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ mod run;
 mod serve;
 mod setting;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -55,6 +56,20 @@ const UNUSABLE: u8 = 2;
 fn refuse(sentence: &str) -> ExitCode {
     eprintln!("{}", one_line(sentence));
     ExitCode::from(UNUSABLE)
+}
+
+/// Writes to standard output. A reader who has seen enough (`| head`) ends the program without a word; what can't be
+/// written otherwise is told, and the exit code is 1.
+fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> ExitCode {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match write(&mut out).and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => {
+            eprintln!("Writing to standard output failed: {}.", one_line(&error.to_string()));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Text without line breaks or other control characters, as a file's name may hold.

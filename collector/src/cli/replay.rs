@@ -1,14 +1,14 @@
 //! `vramscope replay`: an operation script on a simulated device, as a release of PyTorch would have run it.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use flate2::read::MultiGzDecoder;
 
-use super::{refuse, setting};
+use super::{print, refuse, setting};
 use crate::script::{Script, run};
 
 /// What `replay` is told.
@@ -38,13 +38,12 @@ impl Replay {
             .and_then(|script| run(script, profile).map_err(|error| error.to_string()));
         let output = match output {
             Ok(output) => output,
-            Err(sentence) => return refuse(&format!("{}: {sentence}.", self.script.display())),
+            Err(sentence) => return refuse(&format!("{}: {}.", self.script.display(), sentence.trim_end_matches('.'))),
         };
-        let mut out = io::BufWriter::new(io::stdout().lock());
-        let written = serde_json::to_writer(&mut out, &output).map_err(io::Error::from);
-        // A reader who has seen enough is no error.
-        let _ = written.and_then(|()| writeln!(out)).and_then(|()| out.flush());
-        ExitCode::SUCCESS
+        print(|out| {
+            serde_json::to_writer(&mut *out, &output)?;
+            writeln!(out)
+        })
     }
 }
 

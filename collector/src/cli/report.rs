@@ -1,7 +1,7 @@
 //! `vramscope report`: what snapshot files hold, printed.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use shared::import::{Imported, Importer};
 use shared::limits::ImportLimits;
 use shared::units::{Bytes, Count};
 
-use super::refuse;
+use super::{print, refuse};
 
 /// Bytes read at once: large enough that the reads cost nothing, small enough to stay in a cache.
 const CHUNK: usize = 4 << 20;
@@ -44,8 +44,8 @@ impl Report {
                 Ok(file) if self.json => files.push(file),
                 // As it comes: the next file may take long.
                 Ok(file) => {
-                    if !print(|out| writeln!(out, "{file}")) {
-                        return code;
+                    if print(|out| writeln!(out, "{file}")) != ExitCode::SUCCESS {
+                        return ExitCode::FAILURE;
                     }
                 }
                 Err(sentence) => {
@@ -54,10 +54,11 @@ impl Report {
             }
         }
         if self.json {
-            print(|out| {
+            let printed = print(|out| {
                 serde_json::to_writer_pretty(&mut *out, &Files { files })?;
                 writeln!(out)
             });
+            return if code == ExitCode::SUCCESS { printed } else { code };
         }
         code
     }
@@ -95,12 +96,6 @@ fn sentence(error: &io::Error) -> String {
         io::ErrorKind::IsADirectory => "This is a folder; name the files in it.".to_owned(),
         _ => format!("Reading failed: {error}."),
     }
-}
-
-/// Writes to standard output. Whether more is wanted: a reader who has seen enough (`| head`) is no error.
-fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> bool {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    write(&mut out).and_then(|()| out.flush()).is_ok()
 }
 
 /// How far a file is read: a line that rewrites itself, for a person at a terminal only.

@@ -1,6 +1,6 @@
 //! `vramscope run`: a workload on a simulated device or a real one, and the report of it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,8 +12,8 @@ use shared::export;
 use shared::format::EXTENSION;
 use shared::units::Count;
 
-use super::refuse;
 use super::setting::{self, Driver};
+use super::{print, refuse};
 use crate::driver::cuda::CudaDriver;
 use crate::recorder::RecorderStats;
 use crate::workloads::{Choices, ClockedSim, Device, Heading, Outcome, Recording, Report, Setup, Stop, Story, Watch};
@@ -66,7 +66,8 @@ impl Run {
     /// Runs the story, and reports it.
     pub(super) fn run(self) -> ExitCode {
         if self.list {
-            return print(&if self.json { list_for_programs() } else { list() });
+            let text = if self.json { list_for_programs() } else { list() };
+            return print(|out| out.write_all(text.as_bytes()));
         }
         match self.tell() {
             Ok((report, has_failed)) => {
@@ -74,7 +75,7 @@ impl Run {
                     true => serde_json::to_string_pretty(&report).unwrap_or_default() + "\n",
                     false => report.to_string(),
                 };
-                let code = print(&text);
+                let code = print(|out| out.write_all(text.as_bytes()));
                 if has_failed { ExitCode::FAILURE } else { code }
             }
             Err(sentence) => refuse(&sentence),
@@ -144,13 +145,6 @@ impl Run {
     }
 }
 
-/// Prints text; a reader who has seen enough (`| head`) is no error.
-fn print(text: &str) -> ExitCode {
-    let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    ExitCode::SUCCESS
-}
-
 /// All stories with what can be chosen about them, for people.
 fn list() -> String {
     let mut text = String::new();
@@ -191,8 +185,8 @@ struct Out<'a> {
 
 /// What is written, and when.
 enum Kind {
-    /// A snapshot for PyTorch's tools, written when the run has ended.
-    Pickle(File),
+    /// A snapshot for PyTorch's tools, written when the run has ended: beside its name, which it gets when it is whole.
+    Pickle(File, PathBuf),
     /// A recording, written while it runs.
     Recording,
 }
@@ -201,9 +195,12 @@ impl<'a> Out<'a> {
     fn create(path: &'a Path) -> Result<Self, String> {
         let name = path.display();
         let kind = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("pickle") => Kind::Pickle(
-                File::create(path).map_err(|error| format!("{name}: the file can't be written: {error}."))?,
-            ),
+            Some("pickle") => {
+                let part = path.with_extension("pickle.part");
+                let file =
+                    File::create(&part).map_err(|error| format!("{name}: the file can't be written: {error}."))?;
+                Kind::Pickle(file, part)
+            }
             Some(EXTENSION) => Kind::Recording,
             _ => return Err(format!("{name}: a trace is written as .pickle or .{EXTENSION}. Name the file so.")),
         };
@@ -214,14 +211,19 @@ impl<'a> Out<'a> {
     fn finish(&mut self, outcome: &Outcome) -> Result<(), String> {
         let name = self.path.display();
         match &mut self.kind {
-            Kind::Pickle(file) => {
+            Kind::Pickle(file, part) => {
                 let mut result = Ok(());
                 export::pickle(&outcome.snapshot, &mut |piece| {
                     if result.is_ok() {
                         result = file.write_all(piece);
                     }
                 });
-                result.map_err(|error| format!("{name}: writing failed: {error}."))
+                let result = result.and_then(|()| fs::rename(&*part, self.path));
+                result.map_err(|error| {
+                    // Nobody could use what there is of it; if it can't go, it stays.
+                    let _ = fs::remove_file(&*part);
+                    format!("{name}: writing failed: {error}.")
+                })
             }
             Kind::Recording => match &outcome.recorded {
                 Some(RecorderStats { failure: Some(failure), unwritten, .. }) => {

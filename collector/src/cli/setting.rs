@@ -54,12 +54,22 @@ pub(super) fn capacity(text: &str) -> Result<u64, String> {
     if (1..=MOST_CAPACITY).contains(&bytes) { Ok(bytes) } else { Err(wrong()) }
 }
 
-/// The release that the allocator decides as.
+/// The release that the allocator decides as. Where that is an earlier one than was named, standard error has a line of
+/// it.
 pub(super) fn profile(torch: &str) -> Result<&'static Profile, String> {
-    Profile::of(torch).ok_or_else(|| {
-        let known: Vec<&str> = Profile::ALL.iter().map(|profile| profile.torch).collect();
-        format!("--torch {torch:?} is no release that is known. Known are {}, and later ones.", known.join(", "))
-    })
+    let known: Vec<&str> = Profile::ALL.iter().map(|profile| profile.torch).collect();
+    let known = known.join(", ");
+    let Some(profile) = Profile::of(torch) else {
+        return Err(format!(
+            "--torch {torch:?} is no release that is known. Known are {known}; later ones act as these."
+        ));
+    };
+    let rest = torch.strip_prefix(profile.torch);
+    if !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '+', 'a'])) {
+        let name: String = torch.chars().filter(|c| !c.is_control()).collect();
+        eprintln!("torch {name} is decided as {}: known are {known}.", profile.torch);
+    }
+    Ok(profile)
 }
 
 /// The release and the settings of the allocator.

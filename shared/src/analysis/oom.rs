@@ -96,9 +96,16 @@ impl fmt::Display for OutOfMemory {
         write!(f, "; the driver had {free} free. ")?;
         match self.cause() {
             Cause::Full => write!(f, "Only {cached} reserved were unused beside {active} in use: the device was full."),
-            Cause::Fragmented => write!(
+            Cause::Fragmented if self.cached >= self.requested => write!(
                 f,
                 "{cached} reserved were unused, but the largest gap that could be used was {}: fragmented.",
+                Bytes(self.usable_gap)
+            ),
+            // Neither alone was enough.
+            Cause::Fragmented => write!(
+                f,
+                "{cached} reserved were unused, the largest gap that could be used {}. In one piece both would have been \
+                 enough, beside {active} in use: nearly full, and fragmented.",
                 Bytes(self.usable_gap)
             ),
             Cause::OutOfReach => write!(
@@ -148,6 +155,7 @@ mod tests {
         assert_eq!(taking(20, 4, 12, 0, 0, 0).0, Cause::Full);
         assert_eq!(taking(20, 4, 12, 8, 2, 2).0, Cause::Fragmented);
         assert_eq!(taking(20, 4, 2, 8, 2, 2).0, Cause::Fragmented);
+        assert!(taking(10, 10, 2, 8, 7, 7).1.ends_with("beside 100 B in use: nearly full, and fragmented."));
         assert_eq!(taking(20, 4, 20, 0, 0, 0).0, Cause::Limited);
         assert_eq!(
             taking(20 << 20, 4 << 20, 12 << 20, 0, 0, 0).1,

@@ -82,6 +82,8 @@ pub struct DeviceSummary {
     pub has_times: bool,
     /// Microseconds since the epoch of the first event.
     pub start_us: i64,
+    /// Microseconds from the first event to the last.
+    pub span_us: i64,
     /// The whole trace on the time axis.
     pub time: Window,
     /// The whole trace on the event axis.

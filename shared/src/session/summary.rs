@@ -21,6 +21,7 @@ pub(super) fn of_device(snapshot: &Snapshot, trace: &DeviceTrace, replay: &Repla
         allocations: replay.allocations.len() as u32,
         has_times: times.iter().any(|time| time != 0),
         start_us: times.get(0).unwrap_or(0),
+        span_us: replay.time_at(trace, events),
         time: lod::extent(trace, replay, Axis::Time),
         event: lod::extent(trace, replay, Axis::Event),
         start: replay.state_at(0).totals,

@@ -16,6 +16,7 @@ pub(crate) fn device(events: u32) -> DeviceSummary {
         allocations: events / 2,
         has_times: true,
         start_us: 0,
+        span_us: 0,
         time: Window { start: 0.0, end: 1e6 },
         event: Window { start: 0.0, end: f64::from(events) + 1.0 },
         start: Totals::default(),

@@ -11,6 +11,10 @@ use crate::widgets::format::counted;
 
 /// A gap is never thinner than this.
 const LEAST_WIDTH: f64 = 5.0;
+/// Labels that find no room beside each other stand in as many rows.
+const ROWS: usize = 4;
+/// From one row of labels to the next.
+const ROW: f64 = 19.0;
 /// From one line of the hatch to the next, along the x axis.
 const HATCH: f64 = 7.0;
 /// How wide a line of the hatch is, along the x axis.
@@ -87,8 +91,8 @@ fn hatch(pen: &mut dyn Pen, area: Area, palette: &Palette) {
 pub fn label(pen: &mut dyn Pen, losses: &[LossSpan], x: Scale, plot: Area, palette: &Palette) {
     let bands = bands(losses, x, plot);
     let middle = plot.bottom() - 14.0;
-    // Up to where something is written.
-    let mut written = plot.x;
+    // Up to where something is written, from the lowest row up.
+    let mut written = [plot.x; ROWS];
     for (i, band) in bands.iter().enumerate() {
         let lost = [&counted(band.events, "event"), " lost"].concat();
         let text = if band.gaps == 1 { lost } else { [&lost, " in ", &counted(band.gaps, "gap")].concat() };
@@ -101,11 +105,12 @@ pub fn label(pen: &mut dyn Pen, losses: &[LossSpan], x: Scale, plot: Area, palet
         } else {
             band.from - 4.0 - width
         };
-        if left < written + 2.0 {
-            written = written.max(band.to);
+        let Some(row) = written.iter().position(|written| *written + 2.0 <= left) else { continue };
+        let middle = middle - row as f64 * ROW;
+        if middle - 8.0 < plot.y {
             continue;
         }
-        written = (left + width).max(band.to);
+        written[row] = left + width;
         pen.fill(Area { x: left, y: middle - 8.0, width, height: 16.0 }, palette.background.at(0.9));
         pen.text(&text, (left + 4.0, middle), Align::Start, Type::Strong, palette.text.into());
     }

@@ -12,7 +12,7 @@ use super::report::Facts;
 pub enum CauseKind {
     /// Nothing went wrong.
     None,
-    /// Live tensors filled the device.
+    /// Live tensors filled the device, or nearly.
     Full,
     /// One call site held more and more, as much as the failed request at least.
     Leak,
@@ -81,20 +81,30 @@ fn of_failure(facts: &Facts<'_>, failed: OutOfMemory, gaps: u32) -> Cause {
         [failed.requested, failed.cached, failed.usable_gap, failed.active].map(Bytes);
     let capacity = Bytes(facts.capacity);
     let (kind, mut message) = match failed.cause() {
+        oom::Cause::Full if failed.requested > facts.capacity => (
+            CauseKind::Full,
+            format!("Too large: one request was for {requested}, and the whole device has {capacity}."),
+        ),
         oom::Cause::Full => (
             CauseKind::Full,
             format!("Full: live tensors held {active} of {capacity}, and {requested} more did not fit."),
         ),
         oom::Cause::Fragmented => {
-            let gaps = counted(gaps.into(), "gap");
-            let mut message = format!(
-                "Fragmented: {cached} were cached in {gaps}, the largest that could be used {usable}; the request was \
-                 {requested}."
-            );
+            let (gaps, free) = (counted(gaps.into(), "gap"), Bytes(failed.driver_free));
             if failed.active >= facts.capacity / 100 * NEARLY_FULL {
-                message += &format!(" The device was nearly full besides: live tensors held {active} of {capacity}.");
+                let message = format!(
+                    "Nearly full: live tensors held {active} of {capacity}. What was left, {cached} cached in {gaps} and \
+                     {free} that the driver had, would have held the request of {requested} in one piece; the largest \
+                     gap that could be used was {usable}."
+                );
+                (CauseKind::Full, message)
+            } else {
+                let message = format!(
+                    "Fragmented: {cached} were cached in {gaps}, the largest that could be used {usable}, and the driver \
+                     had {free} free; the request was {requested}."
+                );
+                (CauseKind::Fragmented, message)
             }
-            (CauseKind::Fragmented, message)
         }
         oom::Cause::OutOfReach => (
             CauseKind::OutOfReach,
@@ -126,7 +136,8 @@ fn of_failure(facts: &Facts<'_>, failed: OutOfMemory, gaps: u32) -> Cause {
 /// The sentence of the site that grows most.
 fn growth(facts: &Facts<'_>) -> Option<String> {
     let (line, growth) = facts.growth.as_ref()?;
-    Some(format!("{line} held {} early in the run and {} at its end.", Bytes(growth.from), Bytes(growth.to)))
+    let (from, to) = (Bytes(growth.from), Bytes(growth.to));
+    Some(format!("{line} held at least {from} in the third eighth of the run, and at least {to} in the last."))
 }
 
 pub(super) fn counted(count: u64, thing: &str) -> String {

@@ -25,10 +25,12 @@ pub(super) struct Growth {
 /// The site that grows most, up to a position; `None` if none does.
 ///
 /// A site grows when the least that it holds within each window is more than in the window before it. Activations
-/// come and go within a step, so their least use is nothing; weights stay as they are.
+/// come and go within a step, so their least use is nothing; weights stay as they are. While a program is being set up
+/// everything grows and hardly anything goes: a window in which less than half as much goes as comes tells nothing.
 pub(super) fn largest(trace: &DeviceTrace, replay: &Replay, end: u32, peak_bytes: u64) -> Option<Growth> {
     let mut live: Vec<u64> = Vec::new();
     let mut windows: Vec<Vec<u64>> = Vec::new();
+    let mut is_steady = true;
     let of = |id: u32| {
         let allocations = &replay.allocations;
         let stack = allocations.stack.get(id as usize).unwrap_or(0) as usize;
@@ -36,9 +38,11 @@ pub(super) fn largest(trace: &DeviceTrace, replay: &Replay, end: u32, peak_bytes
     };
     for window in 0..WINDOWS {
         let mut least = live.clone();
+        let (mut begun, mut ended) = (0_u64, 0_u64);
         let bound = |n: u32| (u64::from(end) * u64::from(n) / u64::from(WINDOWS)) as u32;
         replay.changes(trace, bound(window), bound(window + 1), |_, change| match change {
             Change::Begin(id) => {
+                begun += 1;
                 let (stack, bytes) = of(id);
                 if live.len() <= stack {
                     live.resize(stack + 1, 0);
@@ -46,6 +50,7 @@ pub(super) fn largest(trace: &DeviceTrace, replay: &Replay, end: u32, peak_bytes
                 live[stack] = live[stack].saturating_add(bytes);
             }
             Change::End(id) => {
+                ended += 1;
                 let (stack, bytes) = of(id);
                 if let Some(now) = live.get_mut(stack) {
                     *now = now.saturating_sub(bytes);
@@ -56,7 +61,11 @@ pub(super) fn largest(trace: &DeviceTrace, replay: &Replay, end: u32, peak_bytes
             }
             _ => {}
         });
+        is_steady &= windows.len() < SETTLED || ended * 2 >= begun;
         windows.push(least);
+    }
+    if !is_steady {
+        return None;
     }
     let at = |window: usize, stack: usize| windows.get(window).and_then(|w| w.get(stack)).copied().unwrap_or(0);
     let last = windows.len() - 1;

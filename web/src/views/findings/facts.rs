@@ -29,7 +29,7 @@ fn use_file_facts() -> Html {
                 { summary.origin.as_ref().map(origin).unwrap_or_default() }
             </dl>
             { for summary.devices.iter().enumerate().map(|(i, device)| {
-                let span = Micros(device.time.length().round() as i64).to_string();
+                let span = Micros(device.span_us).to_string();
                 let show = {
                     let model = model.clone();
                     Callback::from(move |_| model.dispatch(Action::SetDevice(i as u32)))
