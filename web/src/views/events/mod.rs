@@ -67,6 +67,9 @@ fn use_events() -> Html {
         locate: 0,
     }));
 
+    // Where the cursor's row is on the screen, no answer has to be waited for: the next key may come before it.
+    let at = page.as_deref().and_then(|page| row_of(page, cursor)).or(at);
+
     let go = {
         let (model, page, filter) = (model.clone(), page.clone(), filter.clone());
         // Keys act on a row by its number; which event that is may have to be asked.
@@ -212,6 +215,13 @@ fn row_at(answer: &Answer, row: u32) -> Option<&ListRow> {
         Answer::Events(page) => page.rows.get(row.checked_sub(page.first)? as usize),
         _ => None,
     }
+}
+
+/// The row of the event at a position, where it is among those of an answer.
+fn row_of(answer: &Answer, position: u32) -> Option<u32> {
+    let Answer::Events(page) = answer else { return None };
+    let i = page.rows.iter().position(|row| row.event().is_some() && row.position() == position)?;
+    Some(page.first + i as u32)
 }
 
 #[cfg(test)]
