@@ -34,3 +34,4 @@ pub mod session;
 mod testing;
 pub mod trace;
 pub mod units;
+pub mod wire;

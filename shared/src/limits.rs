@@ -139,3 +139,18 @@ pub const LINK_TERMS: usize = 64;
 /// Entries in the trace of one run of a workload: at 33 bytes each, 1.7 GB. The stories that ship make a hundredth of
 /// that.
 pub const RUN_EVENTS: usize = 50_000_000;
+
+/// Bounds on what travels.
+#[derive(Clone, Copy, Debug)]
+pub struct WireLimits {
+    /// Bytes of one frame's body: one chunk at its bound ([`ImportLimits::chunk_bytes`]), and what stands around it.
+    pub frame_bytes: usize,
+    /// Chunks are gathered into a batch up to so many bytes; a larger one travels alone.
+    pub batch_bytes: usize,
+}
+
+impl Default for WireLimits {
+    fn default() -> Self {
+        Self { frame_bytes: (16 << 20) + (64 << 10), batch_bytes: 1 << 20 }
+    }
+}

@@ -8,7 +8,7 @@ pub const MAGIC: [u8; 8] = *b"\x89VRS\r\n\x1a\n";
 /// The version that this build writes. A change that older readers can't step over raises it.
 pub const MAJOR: u16 = 1;
 /// Additions that older readers step over: names in maps, kinds of chunks.
-pub const MINOR: u16 = 0;
+pub const MINOR: u16 = 1;
 /// Bytes before the first chunk: [`MAGIC`], [`MAJOR`], [`MINOR`].
 pub const PRELUDE_BYTES: usize = 12;
 
@@ -41,11 +41,15 @@ pub enum Kind {
     Index = 8,
     /// Where the index is; the last chunk.
     Trailer = 9,
+    /// Sums of one device at moments.
+    Statistics = 10,
+    /// A batch of a live stream ends here; only in a server's store.
+    Batch = 11,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Header,
         Self::Symbols,
         Self::Events,
@@ -55,6 +59,8 @@ impl Kind {
         Self::End,
         Self::Index,
         Self::Trailer,
+        Self::Statistics,
+        Self::Batch,
     ];
 
     /// The kind with this number; `None` for one of a later version.
@@ -214,7 +220,7 @@ mod tests {
     #[test]
     fn kinds_are_numbered_for_good() {
         let codes: Vec<u8> = Kind::ALL.iter().map(|&kind| kind as u8).collect();
-        assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        assert_eq!((Kind::from_code(3), Kind::from_code(0), Kind::from_code(10)), (Some(Kind::Events), None, None));
+        assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+        assert_eq!((Kind::from_code(3), Kind::from_code(0), Kind::from_code(12)), (Some(Kind::Events), None, None));
     }
 }

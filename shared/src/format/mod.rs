@@ -24,7 +24,7 @@ pub use frames::{Chunk, Damage, Frames};
 pub use header::{Device, Header};
 pub use index::Entry;
 pub use recording::{Missing, Recording, Track};
-pub use records::{End, Gap};
+pub use records::{End, Gap, batch_mark, batch_seq};
 pub use writer::{TRAILER_BYTES, Writer, write};
 
 /// The ending of a recording's file name.

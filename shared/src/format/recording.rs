@@ -113,8 +113,9 @@ impl Recording {
             Some(Kind::Gap) => Gap::decode(chunk.payload).map(|gap| self.fold_gap(&gap)),
             Some(Kind::Segments) => segments::decode(chunk.payload).map(|part| self.fold_segments(part)),
             Some(Kind::End) => End::decode(chunk.payload).map(|end| self.end = Some(end)),
+            Some(Kind::Statistics) => self.fold_samples(chunk.payload),
             // Who reads everything has no use for them.
-            Some(Kind::Index | Kind::Trailer) => Ok(()),
+            Some(Kind::Index | Kind::Trailer | Kind::Batch) => Ok(()),
             None => {
                 self.unknown += 1;
                 Ok(())
@@ -166,6 +167,12 @@ impl Recording {
             mark.name = self.numbers.string(mark.name.0);
             self.track(device).trace.annotations.push(mark);
         }
+        Ok(())
+    }
+
+    fn fold_samples(&mut self, payload: &[u8]) -> Checked {
+        let (device, mut samples) = records::decode_samples(payload)?;
+        self.track(device).trace.samples.append(&mut samples);
         Ok(())
     }
 

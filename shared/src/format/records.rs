@@ -1,11 +1,11 @@
-//! The small chunks: marks, gaps, and the end.
+//! The small chunks: marks, statistics, gaps, the end of a batch, and the end.
 
 use super::message::{Message, Values};
 use super::varint::{Varints, fold, push};
 use crate::event::Action;
 use crate::frames::StrId;
 use crate::import::error::{Checked, damaged};
-use crate::trace::{Annotation, Stage};
+use crate::trace::{Annotation, Sample, Stage};
 
 /// Events of one device that were lost: those with numbers from `from` to before `to`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,6 +97,67 @@ pub(super) fn decode_marks(payload: &[u8]) -> Checked<(i64, Vec<Annotation>)> {
     Ok((device, marks))
 }
 
+/// Samples of one device, in the order in which they were taken.
+pub(super) fn encode_samples(device: i64, samples: &[Sample]) -> Vec<u8> {
+    let (mut column, mut last) = (Vec::new(), Sample::default());
+    for sample in samples {
+        push(&mut column, fold(sample.time_us.wrapping_sub(last.time_us)));
+        for (now, before) in sample.sums().into_iter().zip(last.sums()) {
+            push(&mut column, fold(now.wrapping_sub(before) as i64));
+        }
+        last = *sample;
+    }
+    let mut message = Message::map(2);
+    message.signed("device", device);
+    message.column("samples", &column);
+    message.into_bytes()
+}
+
+/// A device and its samples.
+pub(super) fn decode_samples(payload: &[u8]) -> Checked<(i64, Vec<Sample>)> {
+    let (mut device, mut column) = (0, Varints::new(&[]));
+    Values::new(payload).map(&mut |key, values| {
+        match key {
+            "device" => device = values.signed()?,
+            "samples" => column = Varints::new(values.column()?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let (mut samples, mut last) = (Vec::new(), Sample::default());
+    while !column.is_empty() {
+        let time_us = last.time_us.wrapping_add(column.signed()?);
+        let mut sums = last.sums();
+        for sum in &mut sums {
+            *sum = sum.wrapping_add(column.signed()? as u64);
+        }
+        let [allocated, active, reserved] = sums;
+        last = Sample { time_us, allocated, active, reserved };
+        samples.push(last);
+    }
+    Ok((device, samples))
+}
+
+/// The chunk that ends a batch in a server's store: what stands between it and the one before it is the batch with
+/// this number, whole.
+pub fn batch_mark(seq: u64) -> Vec<u8> {
+    let mut message = Message::map(1);
+    message.unsigned("seq", seq);
+    super::chunk::seal_stored(super::Kind::Batch as u8, &message.into_bytes())
+}
+
+/// The number of the batch that ends with this chunk; `None` for a payload that is none.
+pub fn batch_seq(payload: &[u8]) -> Option<u64> {
+    let mut seq = None;
+    let read = Values::new(payload).map(&mut |key, values| {
+        if key == "seq" {
+            seq = Some(values.unsigned()?);
+        }
+        Ok(key == "seq")
+    });
+    read.ok().and(seq)
+}
+
 /// What is said when a recording ends as it should.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct End {
@@ -129,5 +190,26 @@ impl End {
             Ok(true)
         })?;
         Ok(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_and_batch_marks_come_out_as_they_went_in() {
+        let sample = |time_us, allocated, active, reserved| Sample { time_us, allocated, active, reserved };
+        let samples = [sample(5, 1 << 40, 7, u64::MAX), sample(3, 0, u64::MAX, 2), sample(3, 0, 0, 0)];
+        for samples in [&samples[..], &samples[..1], &[]] {
+            assert_eq!(decode_samples(&encode_samples(-3, samples)).unwrap(), (-3, samples.to_vec()));
+        }
+        let whole = encode_samples(0, &samples);
+        assert!(decode_samples(&whole[..whole.len() - 1]).is_err());
+        for seq in [0, 1, u64::MAX] {
+            let sealed = batch_mark(seq);
+            assert_eq!(batch_seq(&sealed[super::super::ENVELOPE_BYTES..]), Some(seq));
+        }
+        assert_eq!(batch_seq(b""), None);
     }
 }

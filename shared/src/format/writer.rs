@@ -4,12 +4,12 @@ use super::chunk::{self, ENVELOPE_BYTES, Kind};
 use super::columns::EventColumns;
 use super::header::Header;
 use super::index::{self, Entry};
-use super::records::{End, Gap, encode_marks};
+use super::records::{End, Gap, encode_marks, encode_samples};
 use super::symbols::Written;
 use super::{events, segments, symbols};
 use crate::frames::Symbols;
 use crate::limits::{CHUNK_EVENTS, RECORDING_RATIO};
-use crate::trace::{Annotation, Segment, Snapshot, Tags};
+use crate::trace::{Annotation, Sample, Segment, Snapshot, Tags};
 
 /// Entries of an index. A longer file keeps every second chunk, then every fourth, and so on: enough to jump by.
 const INDEX_ENTRIES: usize = 1 << 14;
@@ -71,6 +71,15 @@ impl Writer {
         if let (Some(from_us), Some(to_us)) = (times().min(), times().max()) {
             let entry = Entry { device, from_us, to_us, ..Entry::default() };
             self.chunk(Kind::Marks, entry, &encode_marks(device, marks), out);
+        }
+    }
+
+    /// What a device's memory came to at moments.
+    pub fn statistics(&mut self, device: i64, samples: &[Sample], out: &mut Vec<u8>) {
+        let times = || samples.iter().map(|sample| sample.time_us);
+        if let (Some(from_us), Some(to_us)) = (times().min(), times().max()) {
+            let entry = Entry { device, from_us, to_us, ..Entry::default() };
+            self.chunk(Kind::Statistics, entry, &encode_samples(device, samples), out);
         }
     }
 
@@ -148,6 +157,7 @@ pub fn write(header: &Header, snapshot: &Snapshot) -> Vec<u8> {
         columns.clear();
         end.events += first;
         writer.marks(trace.device, &trace.annotations, &mut out);
+        writer.statistics(trace.device, &trace.samples, &mut out);
         writer.segments(trace.device, first, &trace.segments, &mut out);
     }
     writer.end(&end, &mut out);

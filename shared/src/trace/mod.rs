@@ -262,6 +262,28 @@ pub struct DeviceTrace {
     pub annotations: Vec<Annotation>,
     /// Where events are missing from the entries: by position, and no two at one.
     pub losses: Vec<Loss>,
+    /// What its memory came to at moments, as the allocator itself counts; in the order in which they were taken.
+    pub samples: Vec<Sample>,
+}
+
+/// What a device's memory came to at one moment, as the allocator's own statistics say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// When, in microseconds since the epoch.
+    pub time_us: i64,
+    /// Bytes in live tensors, rounding included (`allocated_bytes.all.current`).
+    pub allocated: u64,
+    /// The same with what waits for a stream (`active_bytes.all.current`).
+    pub active: u64,
+    /// Bytes taken from the driver (`reserved_bytes.all.current`).
+    pub reserved: u64,
+}
+
+impl Sample {
+    /// Allocated, active and reserved bytes, in this order.
+    pub fn sums(&self) -> [u64; 3] {
+        [self.allocated, self.active, self.reserved]
+    }
 }
 
 /// The allocator's settings as the file records them; what it does not say has PyTorch's default.

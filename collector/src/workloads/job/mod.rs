@@ -335,7 +335,7 @@ impl<D: Device> Job<D> {
         let settings = export::settings(self.allocator.config(), self.allocator.profile());
         let recorded = self.allocator.sink_mut().recording.take().map(|recording| recording.finish(&segments));
         let (events, tags) = self.allocator.sink_mut().take();
-        let trace = DeviceTrace { device: 0, events, segments, annotations: self.annotations, losses: Vec::new() };
+        let trace = DeviceTrace { events, segments, annotations: self.annotations, ..DeviceTrace::default() };
         let snapshot = Snapshot { devices: vec![trace], symbols: self.calls.symbols, tags, settings };
         let elapsed_us = self.now_us - BEGINNING_US;
         Ended { allocator: self.allocator, snapshot, parts: self.parts.all(), recorded, elapsed_us }

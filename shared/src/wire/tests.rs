@@ -1,0 +1,116 @@
+use super::*;
+use crate::wire::{Ack, Ask, Batch, Code, Gap, Goodbye, Hello, PROTOCOL, Refused, State, Status, Watch, Welcome};
+
+/// One of each kind, with every field filled: what the golden file of protocol 1 holds.
+fn all() -> Vec<Frame<'static>> {
+    let hello = Hello {
+        protocol: PROTOCOL,
+        session: "abcdefghijklmnopqrstuvwxyz".to_owned(),
+        key: "zyxwvutsrqponmlkjihgfedcba".to_owned(),
+        token: "open sesame".to_owned(),
+        mode: "every event".to_owned(),
+        header: vec![0x81, 0xa4, b'n', b'a', b'm', b'e', 0xa1, b'x'],
+    };
+    let status = Status {
+        state: State::Lost,
+        last: 9,
+        now_us: 1_700_000_000_000_000,
+        events: 1_234_567,
+        lost_events: 89,
+        behind_us: 400_000,
+    };
+    vec![
+        Frame::Hello(hello),
+        Frame::Batch(Batch { seq: 1, sent_us: 1_700_000_000_000_001, chunks: b"chunks" }),
+        Frame::Goodbye(Goodbye { seq: u64::MAX }),
+        Frame::Welcome(Welcome { protocol: PROTOCOL, next: 1 }),
+        Frame::Ack(Ack { seq: 300 }),
+        Frame::Refused(Refused { code: Code::Full, message: "The disk is full.".to_owned(), retry: true }),
+        Frame::Ask(Ask { what: "history".to_owned() }),
+        Frame::Watch(Watch { protocol: PROTOCOL, token: String::new(), after: 70_000 }),
+        Frame::Status(status),
+        Frame::Gap(Gap { from: 2, to: 5, reason: "kept no longer".to_owned() }),
+    ]
+}
+
+fn bytes(frames: &[Frame<'_>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    frames.iter().for_each(|frame| frame.encode(&mut out));
+    out
+}
+
+/// What a decoder makes of bytes in pieces of a size: each frame as bytes again, and the error.
+fn read(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<WireError>) {
+    let mut decoder = Decoder::new(&WireLimits::default());
+    let mut frames = Vec::new();
+    for piece in bytes.chunks(piece) {
+        if let Err(error) = decoder.push(piece, &mut |frame| frames.push(frame.to_bytes())) {
+            assert_eq!(decoder.push(b"", &mut |_| {}), Err(error.clone()), "an error stays");
+            return (frames, Some(error));
+        }
+    }
+    (frames, None)
+}
+
+#[test]
+fn frames_come_out_as_they_went_in_whatever_the_pieces() {
+    let want: Vec<Vec<u8>> = all().iter().map(Frame::to_bytes).collect();
+    for piece in [1, 2, 7, 8, 9, 64, 4096] {
+        assert_eq!(read(&bytes(&all()), piece), (want.clone(), None), "pieces of {piece}");
+    }
+}
+
+#[test]
+fn the_golden_stream_of_protocol_1_reads_and_is_what_is_written() {
+    let golden = include_bytes!("../../../tests/fixtures/wire_1.bin");
+    assert_eq!(bytes(&all()), golden);
+    assert_eq!(read(golden, 5).0.len(), all().len());
+}
+
+#[test]
+fn no_bit_may_change() {
+    let whole = bytes(&all());
+    for bit in 0..whole.len() * 8 {
+        let mut broken = whole.clone();
+        broken[bit / 8] ^= 1 << (bit % 8);
+        assert!(read(&broken, 4096).0.len() < all().len(), "{bit}");
+    }
+}
+
+#[test]
+fn what_is_no_frame_ends_the_stream_and_what_is_of_a_later_build_does_not() {
+    let frame = |body: &[u8]| {
+        let mut out = (body.len() as u32).to_le_bytes().to_vec();
+        out.extend(crc32fast::hash(body).to_le_bytes());
+        out.extend_from_slice(body);
+        out
+    };
+    let limit = WireLimits::default().frame_bytes;
+    let too_long = (limit as u32 + 1).to_le_bytes();
+    let ack = |rest: &[u8]| frame(&[&[0x92, 5], rest].concat());
+    let cases: [(&str, Vec<u8>, Result<usize, WireError>); 9] = [
+        ("a kind that is not known", frame(&[0x92, 77, 0x80]), Ok(1)),
+        ("a name that is not known", ack(&[0x82, 0xa1, b'x', 0x91, 0xc0, 0xa3, b's', b'e', b'q', 3]), Ok(1)),
+        ("a name that is missing", ack(&[0x80]), Ok(1)),
+        ("no body", frame(&[]), Err(WireError::Malformed)),
+        ("no pair", frame(&[0x91, 5]), Err(WireError::Malformed)),
+        ("a kind that is no small number", frame(&[0x92, 0xcc, 200, 0x80]), Err(WireError::Malformed)),
+        ("text for a number", ack(&[0x81, 0xa3, b's', b'e', b'q', 0xa1, b'3']), Err(WireError::Malformed)),
+        ("deep", ack(&[&[0x81, 0xa1, b'x'][..], &[0x91; 5000], &[0xc0]].concat()), Err(WireError::Malformed)),
+        (
+            "a length beyond the bound",
+            [&too_long[..], &[0; 4]].concat(),
+            Err(WireError::TooLong { found: limit as u64 + 1, limit }),
+        ),
+    ];
+    for (name, bytes, want) in cases {
+        let (frames, error) = read(&bytes, 4096);
+        assert_eq!(error.map_or(Ok(frames.len()), Err), want, "{name}");
+    }
+}
+
+#[test]
+fn a_code_of_a_later_build_is_read_as_one_that_is_known() {
+    let body = [&[0x92, 6, 0x81, 0xa4][..], b"code", &[0xa3], b"new"].concat();
+    assert_eq!(Frame::decode(&body), Some(Frame::Refused(Refused::default())));
+}
