@@ -29,6 +29,10 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let out = PathBuf::from(variable("OUT_DIR")?);
+    if std::env::var_os("CARGO_FEATURE_PROGRAM").is_none() {
+        // Nobody would serve it.
+        return Ok(());
+    }
     let dist = match std::env::var(PAGE_VARIABLE) {
         Ok(choice) if choice == "skip" => None,
         Ok(choice) if !choice.is_empty() => {

@@ -1,11 +1,16 @@
-//! The native side of Vramscope: the server that hands out the page, the command line, and the workloads that they show.
+//! The native side of Vramscope: what records in a training job, the server, the command line, and the workloads that
+//! they show.
 //!
 //! What is absent: no format, no replay and no analysis lives here. All of that is in `shared`, where the page runs
 //! the same code; this crate reads files, opens sockets and prints.
 
+#[cfg(feature = "program")]
 pub mod cli;
 pub mod driver;
 pub mod recorder;
+#[cfg(feature = "program")]
 pub mod script;
+#[cfg(feature = "program")]
 pub mod server;
+#[cfg(feature = "program")]
 pub mod workloads;
