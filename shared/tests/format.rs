@@ -12,7 +12,7 @@ use shared::frames::{Frame, StackId, Symbols};
 use shared::import::{Encoding, Imported};
 use shared::limits::ImportLimits;
 use shared::trace::{
-    Annotation, Block, BlockState, DeviceTrace, Event, Segment, Settings, Snapshot, Stage, Tag, TagId, Tags,
+    Annotation, Block, BlockState, DeviceTrace, Event, Sample, Segment, Settings, Snapshot, Stage, Tag, TagId, Tags,
 };
 use shared::units::{Address, PoolId, Stream};
 use support::{Held, Op, Piece, ops, run};
@@ -203,6 +203,10 @@ fn small() -> (Vec<u8>, Vec<usize>) {
     let mark = |stage, time| Annotation { name: filename, stage, time_us: START_US + time };
     writer.marks(1, &[mark(Stage::Start, 11), mark(Stage::End, 13), mark(Stage::Instant, 12)], &mut bytes);
     at(&bytes, &mut starts);
+    let sample =
+        |time, allocated| Sample { time_us: START_US + time, allocated, active: allocated + 512, reserved: 2 << 20 };
+    writer.statistics(1, &[sample(11, 1024), sample(25, 1 << 19)], &mut bytes);
+    at(&bytes, &mut starts);
     let mut by_action = [0; Action::ALL.len()];
     by_action[Action::Alloc as usize] = 3;
     by_action[Action::FreeCompleted as usize] = 1;
@@ -239,17 +243,24 @@ fn small() -> (Vec<u8>, Vec<usize>) {
 }
 
 #[test]
-fn what_was_written_when_the_version_was_made_is_still_written_and_read() {
+fn what_was_written_when_a_version_was_made_is_read_and_the_latest_still_written() {
+    let fixture = |name| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(name);
     let (bytes, _) = small();
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/recording_1_0.vramscope");
+    let path = fixture("recording_1_1.vramscope");
     if std::env::var_os("VRAMSCOPE_WRITE_GOLDEN").is_some() {
         std::fs::write(&path, &bytes).unwrap();
     }
     let golden = std::fs::read(&path).unwrap();
     // A change here is a change of the format: a new version gets a file of its own, and this one is read for good.
-    assert!(golden == bytes, "today's writer writes other bytes than version 1.0 did");
+    assert!(golden == bytes, "today's writer writes other bytes than version 1.1 did");
+    check_small(&golden, &[(11, 1024), (25, 1 << 19)]);
+    // Version 1.0 had no statistics.
+    check_small(&std::fs::read(fixture("recording_1_0.vramscope")).unwrap(), &[]);
+}
 
-    let got = import(&golden).unwrap();
+/// That a golden file holds what [`small`] writes, with these statistics: times, and allocated bytes.
+fn check_small(golden: &[u8], samples: &[(i64, u64)]) {
+    let got = import(golden).unwrap();
     assert_eq!(codes(&got), [FindingCode::EventsLost, FindingCode::UnknownAction]);
     assert_eq!(
         got.findings[0].message,
@@ -270,13 +281,15 @@ fn what_was_written_when_the_version_was_made_is_still_written_and_read() {
     assert_eq!(tag.pool, Some(PoolId(0, 1)));
     let stages: Vec<Stage> = second.annotations.iter().map(|a| a.stage).collect();
     assert_eq!(stages, [Stage::Start, Stage::End, Stage::Instant]);
+    let got_samples: Vec<_> = second.samples.iter().map(|s| (s.time_us - START_US, s.allocated)).collect();
+    assert_eq!((got_samples.as_slice(), first.samples.len()), (samples, 0));
     assert_eq!(first.segments, second.segments);
     let blocks = &first.segments[0].blocks;
     assert_eq!((blocks.len(), blocks[1].size, blocks[1].requested), (3, 1 << 19, (1 << 19) - 24));
     assert_eq!(got.snapshot.settings.max_split_size, Some(64 << 20));
 
     let mut decoder = format::Decoder::new(ImportLimits::default());
-    decoder.push(&golden).unwrap();
+    decoder.push(golden).unwrap();
     let header = decoder.recording().header.clone().unwrap();
     assert_eq!((header.host.as_str(), header.rank, header.devices.len()), ("node-7", Some(1), 2));
     assert_eq!(decoder.recording().end, Some(End { time_us: START_US + 40, events: 9, lost: 4 }));
