@@ -11,10 +11,22 @@ use crate::units::{Bytes, Count};
 /// The findings of one device. `start` is what the allocator held before the first entry; `known` is what the import
 /// has found.
 pub fn findings(trace: &DeviceTrace, tags: &Tags, replay: &Replay, start: &Totals, known: &[Finding]) -> Vec<Finding> {
+    findings_with(trace, tags, replay, start, &oom::positions(trace), known)
+}
+
+/// The same where it is known which requests failed: see [`oom::positions`].
+pub fn findings_with(
+    trace: &DeviceTrace,
+    tags: &Tags,
+    replay: &Replay,
+    start: &Totals,
+    ooms: &[(u32, u64)],
+    known: &[Finding],
+) -> Vec<Finding> {
     // Rewound from a trace that is cut off, the start is not the start.
     let is_cut = known.iter().any(|finding| finding.code == FindingCode::Truncated);
     let lost = if is_cut { None } else { lost_history(trace, start) };
-    let found = [lost, inconsistent(trace, &replay.mismatches, is_cut), out_of_memory(trace, tags, replay)];
+    let found = [lost, inconsistent(trace, &replay.mismatches, is_cut), out_of_memory(trace, tags, replay, ooms)];
     found.into_iter().flatten().map(|finding| finding.on_device(trace.device)).collect()
 }
 
@@ -86,8 +98,7 @@ fn inconsistent(trace: &DeviceTrace, mismatches: &Mismatches, is_cut: bool) -> O
 }
 
 /// The first request that failed, and why; how many there were.
-fn out_of_memory(trace: &DeviceTrace, tags: &Tags, replay: &Replay) -> Option<Finding> {
-    let ooms = oom::positions(trace);
+fn out_of_memory(trace: &DeviceTrace, tags: &Tags, replay: &Replay, ooms: &[(u32, u64)]) -> Option<Finding> {
     let (first, _) = *ooms.first()?;
     let cause = OutOfMemory::at(trace, tags, replay, first)?;
     let more = match ooms.len() - 1 {

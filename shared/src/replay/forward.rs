@@ -98,6 +98,11 @@ impl Forward {
         self.max_split = settings.max_split_size;
     }
 
+    /// Forgets all that is held. The settings stay.
+    pub(super) fn clear(&mut self) {
+        *self = Self { divisions: self.divisions, max_split: self.max_split, ..Self::default() };
+    }
+
     /// Takes in the next event; `stream` and `pool` are its tag's. Its stack may be numbered in any way: it is given back
     /// as it came.
     pub fn apply(&mut self, event: &Event, stream: Stream, pool: Option<PoolId>) {
@@ -295,7 +300,7 @@ impl Forward {
     pub fn bytes(&self) -> usize {
         // A slot of the table is a key, a block, and a byte of its own.
         self.live.capacity() * (size_of::<(u64, Live)>() + 1)
-            + self.ranges.as_slice().len() * size_of::<Range>()
+            + size_of_val(self.ranges.as_slice())
             + self.live.values().filter(|live| live.is_large).count() * size_of::<Placed>()
     }
 }

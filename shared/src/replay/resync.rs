@@ -10,7 +10,6 @@ use crate::units::Address;
 /// An allocation that a state tells of, and that no event made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
-    pub(crate) number: u32,
     pub(crate) address: Address,
     pub(crate) requested: u64,
     pub(crate) size: u64,
@@ -112,7 +111,7 @@ impl Differences {
             let Block { requested, size, stack, .. } = block;
             forward.open(address, Live { requested, size, stack, number, is_pending, is_large: false });
             let range = forward.ranges.find(address);
-            self.begun.push(Begun { number, address: block.address, requested, size, stack, is_pending, range });
+            self.begun.push(Begun { address: block.address, requested, size, stack, is_pending, range });
         }
     }
 }

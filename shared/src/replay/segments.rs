@@ -1,6 +1,7 @@
 //! What is reserved, at any position: the start is found by walking back from the snapshot's segments, then
 //! checkpoints are laid on the way forward.
 
+use super::allocations::Allocation;
 use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER};
 use crate::event::Action;
 use crate::frames::StackId;
@@ -76,6 +77,13 @@ impl Range {
     /// Whether it is a segment of a large pool that can't grow: a remainder may stay with its block there.
     pub(super) const fn is_native_large(&self) -> bool {
         !self.is_small && !self.is_expandable
+    }
+
+    /// What an allocation that lies in it has of [`super::Allocation`]'s flags.
+    pub(super) const fn flags(&self) -> u8 {
+        let small = if self.is_small { Allocation::FLAG_SMALL } else { 0 };
+        let expandable = if self.is_expandable { Allocation::FLAG_EXPANDABLE } else { 0 };
+        small | expandable
     }
 
     /// Whether two touching ranges are one: parts of an expandable segment of one pool and stream.
@@ -178,23 +186,36 @@ pub(super) struct SegmentHistory {
     pub(super) changes: Vec<SegmentChange>,
     /// The ranges before change `i * CHECKPOINT_CHANGES`.
     checkpoints: Vec<Ranges>,
+    /// The ranges after all changes.
+    now: Ranges,
 }
 
 impl SegmentHistory {
     pub(super) fn build(trace: &DeviceTrace, tags: &Tags) -> Self {
         let (start, changes) = rewind(trace, tags);
-        let mut history = Self { changes, checkpoints: Vec::new() };
-        let mut ranges = start;
-        for (i, change) in history.changes.iter().enumerate() {
-            if i.is_multiple_of(CHECKPOINT_CHANGES) {
-                history.checkpoints.push(ranges.clone());
-            }
-            change.apply(&mut ranges);
-        }
-        if history.changes.len().is_multiple_of(CHECKPOINT_CHANGES) {
-            history.checkpoints.push(ranges);
-        }
+        let mut history = Self::begin(start);
+        changes.into_iter().for_each(|change| history.push(change));
         history
+    }
+
+    /// Nothing happened yet.
+    pub(super) fn begin(start: Ranges) -> Self {
+        Self { changes: Vec::new(), checkpoints: vec![start.clone()], now: start }
+    }
+
+    /// One more change.
+    pub(super) fn push(&mut self, change: SegmentChange) {
+        change.apply(&mut self.now);
+        self.changes.push(change);
+        if self.changes.len().is_multiple_of(CHECKPOINT_CHANGES) {
+            self.checkpoints.push(self.now.clone());
+        }
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        let kept: usize = self.checkpoints.iter().map(|ranges| ranges.ranges.len()).sum();
+        self.changes.len() * size_of::<SegmentChange>() + kept * size_of::<Range>()
     }
 
     /// What is reserved at a position.

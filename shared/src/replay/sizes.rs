@@ -52,18 +52,6 @@ impl<'a> Sizes<'a> {
         new
     }
 
-    fn pool(&mut self, pool: PoolId) -> u8 {
-        let pools = &mut self.found.pools;
-        if let Some(i) = pools.iter().position(|&p| p == pool) {
-            return i as u8;
-        }
-        // More pools than a byte counts: the last one stands for the rest.
-        if pools.len() < usize::from(u8::MAX) {
-            pools.push(pool);
-        }
-        (pools.len() - 1) as u8
-    }
-
     fn segment(&mut self, change: &SegmentChange) {
         change.apply(&mut self.ranges);
         if change.range.is_native_large() {
@@ -87,12 +75,10 @@ impl<'a> Sizes<'a> {
         match self.ranges.find(address).map(|at| self.ranges.as_slice()[at]) {
             None => self.found.outside_segments += 1,
             Some(range) => {
-                let small = if range.is_small { Allocation::FLAG_SMALL } else { 0 };
-                let expandable = if range.is_expandable { Allocation::FLAG_EXPANDABLE } else { 0 };
-                let flags = allocations.flags.get(i).unwrap_or_default() | small | expandable;
+                let flags = allocations.flags.get(i).unwrap_or_default() | range.flags();
                 self.found.flags.set(i, flags);
                 if range.pool.is_private() {
-                    let pool = self.pool(range.pool);
+                    let pool = pool_number(&mut self.found.pools, range.pool);
                     self.found.pool.set(i, pool);
                 }
                 if range.is_native_large() {
@@ -113,6 +99,18 @@ impl<'a> Sizes<'a> {
         }
         self.found.size.set(i, size);
     }
+}
+
+/// The number of a pool among those that are known, a new one if need be.
+pub(super) fn pool_number(pools: &mut Vec<PoolId>, pool: PoolId) -> u8 {
+    if let Some(i) = pools.iter().position(|&p| p == pool) {
+        return i as u8;
+    }
+    // More pools than a byte counts: the last one stands for the rest.
+    if pools.len() < usize::from(u8::MAX) {
+        pools.push(pool);
+    }
+    (pools.len() - 1) as u8
 }
 
 /// Derives sizes, flags and pools of all allocations, in the order in which they were made.
