@@ -11,21 +11,22 @@ use crate::units::{Bytes, Count};
 /// The findings of one device. `start` is what the allocator held before the first entry; `known` is what the import
 /// has found.
 pub fn findings(trace: &DeviceTrace, tags: &Tags, replay: &Replay, start: &Totals, known: &[Finding]) -> Vec<Finding> {
-    findings_with(trace, tags, replay, start, &oom::positions(trace), known)
+    // Rewound from a trace that is cut off, the start is not the start.
+    let is_cut = known.iter().any(|finding| finding.code == FindingCode::Truncated);
+    findings_of(trace, tags, replay, (!is_cut).then_some(start), &oom::positions(trace), is_cut)
 }
 
-/// The same where it is known which requests failed: see [`oom::positions`].
-pub fn findings_with(
+/// The same where it is known which requests failed (see [`oom::positions`]) and whether the trace is cut off. Without a
+/// `start`, nothing is said of it.
+pub fn findings_of(
     trace: &DeviceTrace,
     tags: &Tags,
     replay: &Replay,
-    start: &Totals,
+    start: Option<&Totals>,
     ooms: &[(u32, u64)],
-    known: &[Finding],
+    is_cut: bool,
 ) -> Vec<Finding> {
-    // Rewound from a trace that is cut off, the start is not the start.
-    let is_cut = known.iter().any(|finding| finding.code == FindingCode::Truncated);
-    let lost = if is_cut { None } else { lost_history(trace, start) };
+    let lost = start.and_then(|start| lost_history(trace, start));
     let found = [lost, inconsistent(trace, &replay.mismatches, is_cut), out_of_memory(trace, tags, replay, ooms)];
     found.into_iter().flatten().map(|finding| finding.on_device(trace.device)).collect()
 }

@@ -12,14 +12,23 @@ use crate::frames::Symbols;
 use crate::import::error::Checked;
 use crate::limits::ImportLimits;
 use crate::numbered::Numbered;
-use crate::trace::{DeviceTrace, Loss, Segment, Tags};
+use crate::trace::{Annotation, DeviceTrace, Events, Loss, Segment, Tags};
 
 /// Segments of a device at a moment.
 #[derive(Debug, Default)]
-pub(super) struct Moment {
+pub(crate) struct Moment {
     /// How many events of the trace come before it.
-    pub(super) position: u32,
-    pub(super) segments: Vec<Segment>,
+    pub(crate) position: u32,
+    pub(crate) segments: Vec<Segment>,
+}
+
+/// What came of one device since it was last taken. Positions count from there.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) events: Events,
+    pub(crate) annotations: Vec<Annotation>,
+    pub(crate) losses: Vec<Loss>,
+    pub(crate) moments: Vec<Moment>,
 }
 
 /// Events that are missing from a trace.
@@ -41,6 +50,8 @@ pub struct Track {
     sequence: Sequence,
     /// The latest state that came whole.
     pub(super) moment: Option<Moment>,
+    /// All states that came whole, where they are kept, and have not been taken.
+    moments: Vec<Moment>,
     coming: Coming,
 }
 
@@ -60,6 +71,18 @@ impl Track {
             }
         }
         losses
+    }
+
+    /// Takes what came, so that it is not held twice.
+    pub(crate) fn take(&mut self) -> Batch {
+        let losses = self.losses();
+        self.missing.clear();
+        Batch {
+            events: std::mem::take(&mut self.trace.events),
+            annotations: std::mem::take(&mut self.trace.annotations),
+            losses,
+            moments: std::mem::take(&mut self.moments),
+        }
     }
 
     fn position(&self) -> u32 {
@@ -88,17 +111,19 @@ pub struct Recording {
     /// How it ended; `None` while (or when) it did not.
     pub end: Option<End>,
     numbers: Numbers,
+    /// Whether all states are kept, for who takes them with [`Track::take`].
+    pub(crate) keeps_moments: bool,
     /// Events of all devices.
-    pub(super) events: usize,
+    pub(crate) events: usize,
     /// Chunks whose contents are not what they should be.
-    pub(super) malformed: u64,
+    pub(crate) malformed: u64,
     /// Chunks of kinds that this build does not know.
-    pub(super) unknown: u64,
+    pub(crate) unknown: u64,
 }
 
 impl Recording {
     /// Takes a chunk in.
-    pub(super) fn fold(&mut self, chunk: Chunk<'_>, limits: &ImportLimits) {
+    pub(crate) fn fold(&mut self, chunk: Chunk<'_>, limits: &ImportLimits) {
         let folded = match Kind::from_code(chunk.kind) {
             Some(Kind::Header) => Header::decode(chunk.payload).map(|header| self.header = Some(header)),
             Some(Kind::Symbols) => self.numbers.decode(chunk.payload, &mut self.symbols, &mut self.tags, limits),
@@ -182,6 +207,11 @@ impl Recording {
             }
         }
         track.advance(device, at, None);
-        track.moment = Some(Moment { position: track.position(), segments });
+        let moment = Moment { position: track.position(), segments };
+        if self.keeps_moments {
+            track.moments.push(moment);
+        } else {
+            track.moment = Some(moment);
+        }
     }
 }

@@ -11,7 +11,7 @@ use super::forward::{Forward, Step};
 use super::resync::Begun;
 use super::segments::{Range, Ranges, SegmentChange, SegmentHistory};
 use super::sizes::pool_number;
-use super::{Mismatches, Replay, clock};
+use super::{Mismatches, Replay};
 use crate::trace::{Column, DeviceTrace, Event, Segment, Settings, Tag, Tags};
 use crate::units::PoolId;
 
@@ -53,17 +53,33 @@ impl Growth {
         replay.checkpoints = Checkpoints::build(&replay.allocations);
     }
 
+    /// The state that counts from the next event on, if there is one, which is forgotten.
+    pub(crate) fn take_written(&mut self) -> Option<Vec<Segment>> {
+        self.written.take()
+    }
+
+    /// Other settings, from now on.
+    pub(crate) fn set(&mut self, settings: &Settings) {
+        self.forward.set(settings);
+    }
+
     /// What is held now.
     pub fn forward(&self) -> &Forward {
         &self.forward
     }
 
-    /// Takes in the events that `trace` has beyond those of the replay. Gives the state that counted from one of them and
-    /// was not what was held, if there is one.
-    pub fn extend(&mut self, replay: &mut Replay, trace: &DeviceTrace, tags: &mut Tags) -> Option<(u32, Vec<Segment>)> {
+    /// Takes in the events that `trace` has beyond those of the replay, up to position `to`. Gives the state that counted
+    /// from the first of them, with the position before it, where it was not what was held.
+    pub fn extend(
+        &mut self,
+        replay: &mut Replay,
+        trace: &DeviceTrace,
+        tags: &mut Tags,
+        to: u32,
+    ) -> Option<(u32, Vec<Segment>)> {
         let first = replay.positions();
         let mut corrected = None;
-        for event in trace.events.iter_from(first as usize) {
+        for event in trace.events.iter_from(first as usize).take(to.saturating_sub(first) as usize) {
             let position = replay.positions() + 1;
             if let Some(segments) = self.written.take()
                 && self.correct(&segments, position, replay, tags)
@@ -75,7 +91,7 @@ impl Growth {
         }
         replay.mismatches = self.forward.mismatches();
         replay.checkpoints.extend(&replay.allocations);
-        extend_clock(&mut replay.clock, trace, first);
+        extend_clock(&mut replay.clock, trace, first, replay.event_allocation.len());
         corrected
     }
 
@@ -230,17 +246,18 @@ impl Replay {
     }
 }
 
-/// Takes in the times from entry `first` on.
-fn extend_clock(known: &mut Option<Column<i64>>, trace: &DeviceTrace, first: u32) {
+/// Takes in the times of the entries from `first` to before `to`.
+fn extend_clock(known: &mut Option<Column<i64>>, trace: &DeviceTrace, first: u32, to: usize) {
     let times = &trace.events.time_us;
     let before = (first as usize).saturating_sub(1);
-    if known.is_none() && !times.slices(before..times.len()).flatten().is_sorted() {
-        *known = clock(trace);
-    } else if let Some(known) = known {
-        let mut latest = known.len().checked_sub(1).and_then(|last| known.get(last)).unwrap_or(i64::MIN);
-        for &time in times.slices(known.len()..times.len()).flatten() {
-            latest = latest.max(time);
-            known.push(latest);
-        }
+    if known.is_none() && times.slices(before..to).flatten().is_sorted() {
+        return;
+    }
+    // Where times did not fall before, all of them are what they are as far as here.
+    let known = known.get_or_insert_with(|| times.slices(0..first as usize).flatten().copied().collect());
+    let mut latest = known.len().checked_sub(1).and_then(|last| known.get(last)).unwrap_or(i64::MIN);
+    for &time in times.slices(known.len()..to).flatten() {
+        latest = latest.max(time);
+        known.push(latest);
     }
 }
