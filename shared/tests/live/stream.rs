@@ -42,7 +42,7 @@ pub(crate) fn ops(most: usize, losses: bool) -> impl Strategy<Value = Vec<Op>> {
     ];
     let lose = if losses { 0_u8..6 } else { 0_u8..1 };
     let op = prop_oneof![
-        12 => (size, 0_i64..2, 0_u32..90).prop_map(|(size, stream, site)| Op::Malloc { size, stream, site }),
+        12 => (size, 0_i64..2, 0_u32..180).prop_map(|(size, stream, site)| Op::Malloc { size, stream, site }),
         8 => any::<usize>().prop_map(|pick| Op::Free { pick }),
         2 => any::<usize>().prop_map(|pick| Op::FreeLater { pick }),
         1 => Just(Op::Synchronize),
