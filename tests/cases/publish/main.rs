@@ -1,6 +1,7 @@
 //! The publisher: whatever a server or the network does, what was recorded arrives once and in order, or is counted;
 //! and whoever records never waits for it.
 
+mod program;
 mod scripted;
 
 use std::fs;
