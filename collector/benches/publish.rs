@@ -1,9 +1,10 @@
 //! What publishing costs, and what travels.
 //!
 //! `cargo bench -p vramscope --bench publish` prints nanoseconds an event for who allocates, beside those of a file and of
-//! no recording; the processor's time of all threads; bytes an event on the wire at a busy job's rate; and how many events
+//! no recording; the processor's time of all threads; how long an event takes to be acknowledged; bytes an event on the wire at a busy job's rate; and how many events
 //! a second a server gets that does nothing but acknowledge.
 
+use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -159,6 +160,32 @@ fn steady(entries: &[TraceEntry], to: To, rate: usize, with_stacks: bool) -> (f6
     (spent.as_nanos() as f64 / count, share, lost)
 }
 
+/// Milliseconds from an event to the server's word that it has it, in order: one for each step of a busy job.
+fn latency(entries: &[TraceEntry], address: SocketAddr, rate: usize) -> Vec<f64> {
+    let (output, handle) = publisher(address);
+    let (mut sink, recorder) = recorder(output, WhenFull::Count);
+    let (mut waiting, mut took) = (VecDeque::new(), Vec::new());
+    let start = Instant::now();
+    let (mut count, mut turn) = (0, 0);
+    for burst in entries.chunks(rate / 100) {
+        burst.iter().for_each(|&entry| sink.record(entry));
+        (count, turn) = (count + burst.len() as u64, turn + 1);
+        waiting.push_back((count, Instant::now()));
+        let due = start + Duration::from_millis(10) * turn;
+        while Instant::now() < due {
+            std::thread::sleep(Duration::from_micros(500));
+            let acked = handle.stats().events_acked;
+            while let Some((_, since)) = waiting.pop_front_if(|(last, _)| *last <= acked) {
+                took.push(since.elapsed().as_secs_f64() * 1e3);
+            }
+        }
+    }
+    recorder.finish(Vec::new());
+    handle.finish(Duration::from_secs(10));
+    took.sort_by(f64::total_cmp);
+    took
+}
+
 /// Records all as fast as it goes to a server, none lost; the seconds until everything was acknowledged.
 fn through(entries: &[TraceEntry], address: SocketAddr, with_stacks: bool) -> (f64, PublisherStats) {
     let (output, handle) = publisher(address);
@@ -188,6 +215,13 @@ fn main() -> std::io::Result<()> {
             );
         }
     }
+    let took = latency(&entries[..500_000], address, 50_000);
+    let at = |percent: usize| took.get(took.len() * percent / 100).copied().unwrap_or_default();
+    println!(
+        "50000 events/s, from event to acknowledgement: {:.0} ms at the median, {:.0} ms at the 99th percentile",
+        at(50),
+        at(99)
+    );
     for (name, with_stacks) in [("without stacks", false), ("with stacks", true)] {
         for rate in [10_000, 50_000] {
             bytes.store(0, Ordering::Relaxed);
