@@ -288,13 +288,17 @@ pub(super) fn described(event: &Event, tags: &Tags, ranges: &Ranges) -> Range {
 /// The same with the tag's stream and pool at hand.
 pub(super) fn described_as(event: &Event, (stream, pool): (Stream, Option<PoolId>), ranges: &Ranges) -> Range {
     let is_expandable = matches!(event.action, Action::SegmentMap | Action::SegmentUnmap);
-    let neighbour = || {
-        let at = |address: u64| ranges.find(address).map(|i| ranges.as_slice()[i]);
-        at(event.address.0.saturating_add(event.size))
-            .or_else(|| at(event.address.0.checked_sub(1)?))
-            .filter(|r| is_expandable && r.is_expandable && r.stream == stream)
+    let at = |address: u64| {
+        let kin = ranges.find(address).map(|i| ranges.as_slice()[i]);
+        kin.filter(|r| is_expandable && r.is_expandable && r.stream == stream && pool.is_none_or(|pool| r.pool == pool))
     };
-    let kin = neighbour();
+    // Two growing segments may touch. A small one grows by 2 MiB at a time, a large one mostly by more.
+    let behind = at(event.address.0.saturating_add(event.size));
+    let before = event.address.0.checked_sub(1).and_then(at);
+    let is_alike = |r: &Range| r.is_small == (event.size == SMALL_BUFFER);
+    let is_possible = |r: &Range| !r.is_small || event.action != Action::SegmentMap || event.size <= SMALL_BUFFER;
+    let kin = behind.filter(is_alike).or(before.filter(is_alike));
+    let kin = kin.or(behind.filter(is_possible)).or(before.filter(is_possible));
     Range {
         address: event.address,
         size: event.size,
