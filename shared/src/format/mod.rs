@@ -12,7 +12,9 @@ mod notes;
 mod recording;
 mod records;
 mod segments;
+mod sequence;
 mod symbols;
+mod tracker;
 mod varint;
 mod writer;
 
@@ -25,6 +27,7 @@ pub use header::{Device, Header};
 pub use index::Entry;
 pub use recording::{Missing, Recording, Track};
 pub use records::{End, Gap, batch_mark, batch_seq};
+pub use tracker::{Tracked, Tracker};
 pub use writer::{TRAILER_BYTES, Writer, write};
 
 /// The ending of a recording's file name.

@@ -5,7 +5,8 @@ use super::events::EventChunk;
 use super::frames::Chunk;
 use super::header::Header;
 use super::records::{self, End, Gap};
-use super::segments::{self, Part};
+use super::segments::{self, Coming, Part};
+use super::sequence::Sequence;
 use super::symbols::Numbers;
 use crate::frames::Symbols;
 use crate::import::error::Checked;
@@ -37,12 +38,10 @@ pub struct Track {
     pub trace: DeviceTrace,
     /// What is missing from the events, in order.
     pub missing: Vec<Missing>,
-    /// The sequence number of the next event; `None` before anything told one.
-    pub(super) next: Option<u64>,
+    sequence: Sequence,
     /// The latest state that came whole.
     pub(super) moment: Option<Moment>,
-    /// A state that is coming: its pieces so far, its sequence number, and the segments.
-    coming: Option<(u64, u64, Vec<Segment>)>,
+    coming: Coming,
 }
 
 impl Track {
@@ -69,14 +68,9 @@ impl Track {
 
     /// Everything before `seq` has come, or never will.
     fn advance(&mut self, device: i64, seq: u64, known: Option<&Gap>) {
-        let next = *self.next.get_or_insert(known.map_or(seq, |gap| gap.from));
-        if seq <= next {
-            return;
+        if let Some(gap) = self.sequence.advance(device, seq, known) {
+            self.missing.push(Missing { position: self.position(), gap });
         }
-        let by_action = known.filter(|gap| gap.from == next).map_or_else(Default::default, |gap| gap.by_action);
-        let gap = Gap { device, from: next, to: seq, by_action };
-        self.missing.push(Missing { position: self.position(), gap });
-        self.next = Some(seq);
     }
 }
 
@@ -136,8 +130,7 @@ impl Recording {
         let track = devices.entry(device);
         track.trace.device = device;
         track.advance(device, first, None);
-        // A chunk that is there twice, whole or in part, counts once.
-        let mut known = track.next.map_or(0, |next| next.saturating_sub(first));
+        let mut known = track.sequence.known_from(first);
         let mut tag = None;
         while let Some(mut event) = events.next()? {
             if known > 0 {
@@ -155,7 +148,7 @@ impl Recording {
             };
             event.stack = numbers.stack(event.stack.0);
             track.trace.events.push(event);
-            track.next = track.next.map(|next| next + 1);
+            track.sequence.count();
             self.events += 1;
         }
         Ok(())
@@ -184,33 +177,18 @@ impl Recording {
     }
 
     fn fold_segments(&mut self, part: Part) {
-        let Part { device, at, of, from, pieces } = part;
-        let track = self.devices.entry(device);
+        let device = part.device;
+        let Self { numbers, devices, .. } = self;
+        let track = devices.entry(device);
         track.trace.device = device;
-        if from == 0 {
-            track.coming = Some((0, at, Vec::new()));
-        }
-        // A part without those before it, or a state of a moment that has passed, is of no use.
-        let Some((done, _, segments)) = track.coming.as_mut().filter(|c| c.0 == from && c.1 == at) else { return };
-        if track.next.is_some_and(|next| at < next) {
-            return;
-        }
-        *done += pieces.len() as u64;
-        for mut piece in pieces {
-            piece.segment.stack = self.numbers.stack(piece.segment.stack.0);
-            for block in &mut piece.segment.blocks {
-                block.stack = self.numbers.stack(block.stack.0);
-            }
-            match segments.last_mut().filter(|_| piece.is_continued) {
-                Some(last) => last.blocks.append(&mut piece.segment.blocks),
-                None => segments.push(piece.segment),
+        let Some((at, mut segments)) = track.coming.take(part, track.sequence.next) else { return };
+        for segment in &mut segments {
+            segment.stack = numbers.stack(segment.stack.0);
+            for block in &mut segment.blocks {
+                block.stack = numbers.stack(block.stack.0);
             }
         }
-        if *done >= of {
-            let segments = std::mem::take(segments);
-            track.coming = None;
-            track.advance(device, at, None);
-            track.moment = Some(Moment { position: track.position(), segments });
-        }
+        track.advance(device, at, None);
+        track.moment = Some(Moment { position: track.position(), segments });
     }
 }

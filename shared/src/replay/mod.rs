@@ -10,8 +10,10 @@
 mod allocations;
 mod checkpoints;
 mod ending;
+mod forward;
+mod large;
 mod pairing;
-
+mod resync;
 mod segments;
 mod sizes;
 mod state;
@@ -19,6 +21,8 @@ mod state;
 pub use allocations::{Allocation, Allocations};
 use checkpoints::Checkpoints;
 pub use ending::end;
+pub(crate) use forward::Step;
+pub use forward::{Forward, Sums};
 pub use segments::Range;
 use segments::SegmentHistory;
 pub use state::{Gap, State};

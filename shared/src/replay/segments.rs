@@ -4,7 +4,7 @@
 use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER};
 use crate::event::Action;
 use crate::frames::StackId;
-use crate::trace::{DeviceTrace, Event, Segment, Tags};
+use crate::trace::{Block, DeviceTrace, Event, Segment, Tags};
 use crate::units::{Address, PoolId, Stream};
 
 /// A range taken from the driver: a native segment, or a contiguous mapped range of an expandable one.
@@ -41,6 +41,26 @@ impl Range {
             since: 0,
             stack: segment.stack,
         }
+    }
+
+    /// The range as a segment with some blocks.
+    pub(super) fn segment(&self, blocks: Vec<Block>) -> Segment {
+        Segment {
+            address: self.address,
+            size: self.size,
+            stream: self.stream,
+            is_small: self.is_small,
+            is_expandable: self.is_expandable,
+            pool: self.pool,
+            stack: self.stack,
+            blocks,
+        }
+    }
+
+    /// Whether another is the same in all but its history.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let what = |r: &Self| (r.address, r.size, r.stream, r.pool, r.is_small, r.is_expandable);
+        what(self) == what(other)
     }
 
     /// The first address after it.
@@ -85,11 +105,14 @@ impl Ranges {
         self.ranges[i].holds(address).then_some(i)
     }
 
-    /// Adds a range, joined with its neighbours where they are one.
-    pub(super) fn add(&mut self, range: Range) {
+    /// Adds a range, joined with its neighbours where they are one. Gives the size of the one that it replaces, which is
+    /// 0 but in a broken file.
+    pub(super) fn add(&mut self, range: Range) -> u64 {
         let i = self.ranges.partition_point(|r| r.address.0 < range.address.0);
-        if self.ranges.get(i).is_some_and(|r| r.address == range.address) {
-            self.ranges[i] = range;
+        let mut replaced = 0;
+        if let Some(there) = self.ranges.get_mut(i).filter(|r| r.address == range.address) {
+            replaced = there.size;
+            *there = range;
         } else {
             self.ranges.insert(i, range);
         }
@@ -102,6 +125,7 @@ impl Ranges {
             self.ranges[i - 1].size += next.size;
             self.ranges[i - 1].since = next.since;
         }
+        replaced
     }
 
     /// Takes `[address, address + size)` out and gives what it was part of.
@@ -235,19 +259,24 @@ fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
 /// The range that an entry took or gave back, as far as the entry and its neighbours tell.
 pub(super) fn described(event: &Event, tags: &Tags, ranges: &Ranges) -> Range {
     let tag = tags.get(event.tag);
+    described_as(event, (tag.stream, tag.pool), ranges)
+}
+
+/// The same with the tag's stream and pool at hand.
+pub(super) fn described_as(event: &Event, (stream, pool): (Stream, Option<PoolId>), ranges: &Ranges) -> Range {
     let is_expandable = matches!(event.action, Action::SegmentMap | Action::SegmentUnmap);
     let neighbour = || {
         let at = |address: u64| ranges.find(address).map(|i| ranges.as_slice()[i]);
         at(event.address.0.saturating_add(event.size))
             .or_else(|| at(event.address.0.checked_sub(1)?))
-            .filter(|r| is_expandable && r.is_expandable && r.stream == tag.stream)
+            .filter(|r| is_expandable && r.is_expandable && r.stream == stream)
     };
     let kin = neighbour();
     Range {
         address: event.address,
         size: event.size,
-        stream: tag.stream,
-        pool: tag.pool.or(kin.map(|k| k.pool)).unwrap_or_default(),
+        stream,
+        pool: pool.or(kin.map(|k| k.pool)).unwrap_or_default(),
         // Small pools take segments of exactly 2 MiB, large ones take more; an expandable large pool's pages are of
         // 20 MiB, a small one's of 2.
         is_small: match kin {

@@ -1,0 +1,4 @@
+//! Recordings that are read while they are made.
+
+mod stream;
+mod tracker;
