@@ -11,6 +11,7 @@ pub mod cli;
 pub mod driver;
 #[cfg(feature = "program")]
 pub mod ingest;
+pub mod publish;
 pub mod recorder;
 #[cfg(feature = "program")]
 pub mod script;
