@@ -10,6 +10,7 @@ pub mod fakecuda;
 pub mod http;
 pub mod peer;
 pub mod program;
+pub mod proxy;
 pub mod server;
 pub mod stream;
 

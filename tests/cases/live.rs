@@ -1,0 +1,229 @@
+//! A running job, end to end: the program as a job, the program as a server, and what goes wrong between them. However
+//! it goes, the server has what the job wrote beside it into a file, event for event.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use shared::format::Decoder;
+use shared::limits::ImportLimits;
+use shared::trace::{Event, Snapshot};
+use tests::proxy::{Network, Proxy};
+use tests::server::Server;
+use tests::{empty_folder, program};
+
+/// How long anything here may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A job that sends to a server and writes into a file.
+struct Job(Child);
+
+impl Job {
+    fn start(to: &str, out: &Path, steps: u32, rate: u32) -> Result<Self> {
+        let mut command = Command::new(program::path()?);
+        command.args(["run", "transformer", "--json", "--to", to, "--out"]).arg(out);
+        command.args(["--steps", &steps.to_string(), "--rate", &rate.to_string()]);
+        Ok(Self(command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().context("starting the job")?))
+    }
+
+    /// Waits for its end; its last line.
+    fn finish(self) -> Result<Value> {
+        let output = self.0.wait_with_output()?;
+        let text = String::from_utf8(output.stdout)?;
+        let last = text.lines().last().context("the job said nothing")?;
+        serde_json::from_str(last).with_context(|| format!("no JSON: {last}"))
+    }
+}
+
+/// Asks until there is an answer that will do.
+fn until<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    let begun = Instant::now();
+    loop {
+        // A server that is being restarted answers nothing.
+        if let Ok(Some(found)) = ask() {
+            return Ok(found);
+        }
+        if begun.elapsed() > PATIENCE {
+            bail!("{what}: not within {PATIENCE:?}");
+        }
+        sleep(Duration::from_millis(50));
+    }
+}
+
+fn json(server: &Server, path: &str) -> Result<Value> {
+    let response = server.get(path)?;
+    ensure!(response.status == 200, "{path}: {} {}", response.status, response.text());
+    Ok(serde_json::from_slice(&response.body)?)
+}
+
+/// The sessions that a server has.
+fn sessions(server: &Server) -> Result<Vec<Value>> {
+    Ok(json(server, "/api/v1/sessions")?["sessions"].as_array().cloned().unwrap_or_default())
+}
+
+fn session(server: &Server, id: &str) -> Result<Value> {
+    json(server, &format!("/api/v1/sessions/{id}"))
+}
+
+/// The trace that a server hands out.
+fn trace(server: &Server, id: &str) -> Result<Vec<u8>> {
+    let response = server.get(&format!("/api/v1/sessions/{id}/trace?format=vramscope"))?;
+    ensure!(response.status == 200, "the trace: {} {}", response.status, response.text());
+    Ok(response.body)
+}
+
+fn read(bytes: &[u8]) -> Result<Snapshot> {
+    let mut decoder = Decoder::new(ImportLimits::default());
+    decoder.push(bytes)?;
+    Ok(decoder.finish()?.0)
+}
+
+/// That two traces are equal in all that was recorded.
+fn check_equal(got: &[u8], want: &[u8]) -> Result<u64> {
+    let (got, want) = (read(got)?, read(want)?);
+    ensure!(got.symbols.stack_count() == want.symbols.stack_count(), "the stacks differ");
+    ensure!(got.devices.len() == want.devices.len(), "the devices differ");
+    let mut count = 0;
+    for (got, want) in got.devices.iter().zip(&want.devices) {
+        ensure!(got.losses.is_empty() && want.losses.is_empty(), "events are missing");
+        let events = |trace: &shared::trace::DeviceTrace| trace.events.iter().collect::<Vec<Event>>();
+        let (have, wanted) = (events(got), events(want));
+        ensure!(have.len() == wanted.len(), "{} events, and {} in the file", have.len(), wanted.len());
+        for (i, pair) in have.iter().zip(&wanted).enumerate() {
+            ensure!(pair.0 == pair.1, "event {i}: {:?}, and in the file {:?}", pair.0, pair.1);
+        }
+        ensure!(got.segments == want.segments, "the segments differ");
+        ensure!(got.annotations == want.annotations, "the marks differ");
+        count += have.len() as u64;
+    }
+    Ok(count)
+}
+
+/// Waits until a session is in a state; the session.
+fn in_state(server: &Server, id: &str, state: &str) -> Result<Value> {
+    until(&format!("{id} {state}"), || Ok(Some(session(server, id)?).filter(|found| found["state"] == state)))
+}
+
+/// That the job ended well and that the server has what its file has.
+fn check_whole(server: &Server, said: &Value, out: &Path) -> Result<()> {
+    let id = said["session"].as_str().context("no session was said")?;
+    let found = in_state(server, id, "ended")?;
+    let events = check_equal(&trace(server, id)?, &std::fs::read(out)?)?;
+    ensure!(events > 1_000, "too few events to show anything: {events}");
+    for (name, want) in [("events_sent", events), ("events_lost", 0)] {
+        ensure!(said[name] == want, "{name}: {} and not {want}", said[name]);
+    }
+    ensure!(found["events"] == events && found["lost"] == 0, "{found}");
+    Ok(())
+}
+
+#[test]
+fn a_job_is_seen_while_it_runs_and_its_trace_is_its_file() -> Result<()> {
+    let folder = empty_folder("live-whole")?;
+    let (server, out) = (Server::start()?, folder.join("whole.vramscope"));
+    let job = Job::start(&server.url(), &out, 40, 20_000)?;
+    let early = until("a live session", || {
+        Ok(sessions(&server)?.into_iter().find(|s| s["state"] == "live" && s["events"].as_u64() > Some(0)))
+    })?;
+    let id = early["id"].as_str().context("no id")?.to_owned();
+    let later = until("more events", || {
+        Ok(Some(session(&server, &id)?).filter(|s| s["events"].as_u64() > early["events"].as_u64()))
+    })?;
+    ensure!(later["devices"][0]["reserved"].as_u64() > Some(0), "{later}");
+    // Half a trace is a trace.
+    ensure!(read(&trace(&server, &id)?)?.devices.len() == 1, "the trace of a running job");
+    let said = job.finish()?;
+    ensure!(said["session"] == id.as_str(), "{said}");
+    check_whole(&server, &said, &out)
+}
+
+/// A server where another one was, with what that one had.
+fn again(folder: &Path, address: SocketAddr) -> Result<Server> {
+    Server::run(folder, &["--listen", &address.to_string()])
+}
+
+#[test]
+fn a_server_that_is_killed_ten_times_has_every_event_once_and_in_order() -> Result<()> {
+    let folder = empty_folder("live-killed")?;
+    let (data, out) = (folder.join("data"), folder.join("killed.vramscope"));
+    let mut server = Server::start_in(&data, &[])?;
+    let job = Job::start(&server.url(), &out, 400, 20_000)?;
+    until("a live session", || Ok(sessions(&server)?.pop()))?;
+    for round in 0..10_u64 {
+        sleep(Duration::from_millis(300 + 71 * round));
+        let address = server.address();
+        server.kill()?;
+        server = again(&data, address)?;
+    }
+    let said = job.finish()?;
+    check_whole(&server, &said, &out)
+}
+
+#[test]
+fn a_network_that_is_cut_costs_nothing() -> Result<()> {
+    let folder = empty_folder("live-cut")?;
+    let server = Server::start()?;
+    for (network, seconds) in [(Network::Silent, cut_seconds()), (Network::Closed, 3)] {
+        let out = folder.join(format!("{network:?}.vramscope"));
+        let proxy = Proxy::to(server.address())?;
+        let before = sessions(&server)?.len();
+        let job = Job::start(&format!("http://{}", proxy.address()), &out, 400, 20_000)?;
+        until("a live session", || Ok(Some(()).filter(|()| sessions(&server).is_ok_and(|all| all.len() > before))))?;
+        proxy.set(network);
+        sleep(Duration::from_secs(seconds));
+        proxy.set(Network::Up);
+        check_whole(&server, &job.finish()?, &out)?;
+    }
+    Ok(())
+}
+
+/// How long the network is cut: some seconds, or as `VRAMSCOPE_CUT_SECONDS` says.
+fn cut_seconds() -> u64 {
+    std::env::var("VRAMSCOPE_CUT_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
+}
+
+#[test]
+fn a_job_that_is_killed_is_lost_and_what_came_is_kept() -> Result<()> {
+    let folder = empty_folder("live-lost")?;
+    let server = Server::start()?;
+    let mut job = Job::start(&server.url(), &folder.join("lost.vramscope"), 100_000, 20_000)?;
+    let found = until("events", || Ok(sessions(&server)?.into_iter().find(|s| s["events"].as_u64() > Some(10_000))))?;
+    job.0.kill()?;
+    job.0.wait()?;
+    let id = found["id"].as_str().context("no id")?;
+    let found = in_state(&server, id, "lost")?;
+    let events: usize = read(&trace(&server, id)?)?.devices.iter().map(|device| device.events.len()).sum();
+    ensure!(found["events"] == events && events > 10_000, "{found}, and {events} in its trace");
+    Ok(())
+}
+
+#[test]
+fn two_jobs_of_one_name_are_two_sessions() -> Result<()> {
+    let folder = empty_folder("live-two")?;
+    let server = Server::start()?;
+    let outs = [folder.join("one.vramscope"), folder.join("two.vramscope")];
+    let jobs = outs.iter().map(|out| Job::start(&server.url(), out, 30, 20_000)).collect::<Result<Vec<_>>>()?;
+    for (job, out) in jobs.into_iter().zip(&outs) {
+        check_whole(&server, &job.finish()?, out)?;
+    }
+    let all = sessions(&server)?;
+    ensure!(all.len() == 2 && all[0]["name"] == all[1]["name"] && all[0]["id"] != all[1]["id"], "{all:?}");
+    Ok(())
+}
+
+#[test]
+fn a_server_that_comes_after_the_job_has_all_of_it() -> Result<()> {
+    let folder = empty_folder("live-late")?;
+    let (data, out) = (folder.join("data"), folder.join("late.vramscope"));
+    // Its port, for later.
+    let server = Server::start_in(&data, &[])?;
+    let (address, url) = (server.address(), server.url());
+    server.kill()?;
+    let job = Job::start(&url, &out, 400, 20_000)?;
+    sleep(Duration::from_secs(3));
+    check_whole(&again(&data, address)?, &job.finish()?, &out)
+}
