@@ -98,6 +98,19 @@ impl Session {
         }
     }
 
+    /// Waits until something is so of the publisher.
+    fn until(&self, what: &str, is_so: impl Fn(&PublisherStats) -> bool) -> PublisherStats {
+        let start = Instant::now();
+        loop {
+            let stats = self.publisher.stats();
+            if is_so(&stats) {
+                return stats;
+            }
+            assert!(start.elapsed() < LONG, "{what} never came: {stats:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn finish(self, time: Duration) -> (RecorderStats, PublisherStats) {
         (self.recorder.finish(Vec::new()), self.publisher.finish(time))
     }
@@ -237,7 +250,7 @@ fn while_the_server_is_away_the_rest_waits_in_memory_and_then_on_disk() -> Resul
         session.record(500);
         std::thread::sleep(Duration::from_millis(1));
     }
-    let away = session.publisher.stats();
+    let away = session.until("all events", |stats| stats.events == 51_000);
     assert!(away.spool_bytes > 100_000 && !away.is_connected, "{away:?}");
     assert!(away.memory_bytes < 20_000 && away.trouble.is_some(), "{away:?}");
     // Nobody finds the files, and they are gone with the process.
@@ -274,6 +287,10 @@ fn when_the_disk_is_full_too_what_is_lost_is_counted_and_stands_as_a_gap() -> Re
             std::thread::sleep(Duration::from_millis(2));
         }
         assert!(start.elapsed() < Duration::from_secs(10), "who records has waited");
+        let full = if has_disk { 70_000 } else { 20_000 };
+        session.until("no room", |stats| stats.memory_bytes + stats.spool_bytes >= full);
+        // The recorder's thread has its own time to find that out for all the rest.
+        std::thread::sleep(Duration::from_secs(1));
         let away = session.publisher.stats();
         assert!(away.spool_bytes + away.memory_bytes < 90_000, "{away:?}");
         assert_eq!(away.spool_failure.is_some(), !has_disk, "{away:?}");
@@ -369,7 +386,7 @@ fn a_server_that_never_comes_costs_what_was_given_to_the_end() -> Result<()> {
 }
 
 #[test]
-fn a_server_can_ask_and_an_idle_session_stays() -> Result<()> {
+fn a_server_can_ask_and_ping_and_an_idle_session_stays() -> Result<()> {
     let folder = empty_folder("asks")?;
     let file = folder.join("beside.vramscope");
     let server = Scripted::start([])?;
@@ -378,6 +395,7 @@ fn a_server_can_ask_and_an_idle_session_stays() -> Result<()> {
     let asks = session.publisher.asks().context("no questions")?;
     assert!(session.publisher.asks().is_none());
     assert_eq!(asks.recv_timeout(LONG)?.what, "history");
+    server.until("a pong", |store| store.pongs == [[7; 5]]);
     session.record(10);
     // Several times as long as a server may be silent.
     std::thread::sleep(Duration::from_millis(1_500));

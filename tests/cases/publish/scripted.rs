@@ -54,8 +54,10 @@ pub(crate) struct Store {
     pub(crate) hello: Option<shared::wire::Hello>,
     pub(crate) batches: Vec<Vec<u8>>,
     pub(crate) ended: Option<u64>,
-    /// Asked of each connection that is welcome.
+    /// Asked of the first connection that is welcome, with a ping behind it.
     pub(crate) ask: Option<String>,
+    /// What came back for pings.
+    pub(crate) pongs: Vec<Vec<u8>>,
     pub(crate) connections: usize,
     pub(crate) posts: usize,
     /// When each connection came.
@@ -220,7 +222,14 @@ fn connection(stream: TcpStream, store: &Mutex<Store>, stop: &Arc<AtomicBool>) -
     let mut decoder = Decoder::new(&WireLimits::default());
     let (mut stored, mut unanswered) = (0, 0);
     loop {
-        let Message::Binary(bytes) = socket.read()? else { continue };
+        let bytes = match socket.read()? {
+            Message::Binary(bytes) => bytes,
+            Message::Pong(bytes) => {
+                store.lock().unwrap().pongs.push(bytes.to_vec());
+                continue;
+            }
+            _ => continue,
+        };
         let mut answers = Vec::new();
         let mut is_end = false;
         decoder.push(&bytes, &mut |frame| {
@@ -252,6 +261,9 @@ fn connection(stream: TcpStream, store: &Mutex<Store>, stop: &Arc<AtomicBool>) -
             return Ok(());
         }
         answer(&mut socket, &answers, serve.torn_answer)?;
+        if answers.iter().any(|answer| matches!(answer, Frame::Ask(_))) {
+            socket.send(Message::Ping(vec![7; 5].into()))?;
+        }
         if is_end || serve.no_goodbye && store.lock().unwrap().ended.is_some() {
             // A refusal is read before the connection is gone.
             std::thread::sleep(Duration::from_millis(20));
