@@ -118,8 +118,8 @@ impl Default for RecorderLimits {
 /// Bounds on what a page holds of a job that it watches.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveLimits {
-    /// Events of all devices together, some 130 bytes each with all that is found of them: half a GiB. Beyond it the older
-    /// half is given up.
+    /// Events of all devices together, some 65 bytes each with all that is found of them: a quarter of a GiB. Beyond it
+    /// the older half is given up.
     pub events: usize,
     /// Marks of one device, 16 bytes each. Beyond it the older half is given up.
     pub marks: usize,

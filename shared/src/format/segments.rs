@@ -75,8 +75,9 @@ impl Coming {
     }
 }
 
-/// The payloads that hold a state. There is one at least.
-pub(super) fn encode(device: i64, at: u64, segments: &[Segment]) -> Vec<Vec<u8>> {
+/// The payloads that hold a state: the segments of `device` before the event with sequence number `at`. There is one at
+/// least. Stacks are numbers of the recording.
+pub fn encode_segments(device: i64, at: u64, segments: &[Segment]) -> Vec<Vec<u8>> {
     let pieces: Vec<(&Segment, usize)> = segments
         .iter()
         .flat_map(|segment| (0..segment.blocks.len().max(1)).step_by(PIECE_BLOCKS).map(move |first| (segment, first)))

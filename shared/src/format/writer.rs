@@ -92,7 +92,7 @@ impl Writer {
 
     /// All segments of a device, as they are before the event with sequence number `at`.
     pub fn segments(&mut self, device: i64, at: u64, segments: &[Segment], out: &mut Vec<u8>) {
-        for payload in segments::encode(device, at, segments) {
+        for payload in segments::encode_segments(device, at, segments) {
             self.chunk(Kind::Segments, Entry { device, first: at, ..Entry::default() }, &payload, out);
         }
     }

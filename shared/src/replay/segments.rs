@@ -288,17 +288,15 @@ pub(super) fn described(event: &Event, tags: &Tags, ranges: &Ranges) -> Range {
 /// The same with the tag's stream and pool at hand.
 pub(super) fn described_as(event: &Event, (stream, pool): (Stream, Option<PoolId>), ranges: &Ranges) -> Range {
     let is_expandable = matches!(event.action, Action::SegmentMap | Action::SegmentUnmap);
-    let at = |address: u64| {
-        let kin = ranges.find(address).map(|i| ranges.as_slice()[i]);
-        kin.filter(|r| is_expandable && r.is_expandable && r.stream == stream && pool.is_none_or(|pool| r.pool == pool))
+    // A small pool's segment grows by exactly 2 MiB, a large one's by more. How much is taken back says nothing.
+    let grows_small = (event.action == Action::SegmentMap).then_some(event.size == SMALL_BUFFER);
+    let kin = |address: u64| {
+        let range = ranges.find(address).map(|i| ranges.as_slice()[i]);
+        // Two growing segments may touch.
+        let is_kin = |r: &Range| r.stream == stream && grows_small.is_none_or(|is_small| r.is_small == is_small);
+        range.filter(|r| is_expandable && r.is_expandable && is_kin(r))
     };
-    // Two growing segments may touch. A small one grows by 2 MiB at a time, a large one mostly by more.
-    let behind = at(event.address.0.saturating_add(event.size));
-    let before = event.address.0.checked_sub(1).and_then(at);
-    let is_alike = |r: &Range| r.is_small == (event.size == SMALL_BUFFER);
-    let is_possible = |r: &Range| !r.is_small || event.action != Action::SegmentMap || event.size <= SMALL_BUFFER;
-    let kin = behind.filter(is_alike).or(before.filter(is_alike));
-    let kin = kin.or(behind.filter(is_possible)).or(before.filter(is_possible));
+    let kin = kin(event.address.0.saturating_add(event.size)).or_else(|| kin(event.address.0.checked_sub(1)?));
     Range {
         address: event.address,
         size: event.size,
@@ -306,10 +304,11 @@ pub(super) fn described_as(event: &Event, (stream, pool): (Stream, Option<PoolId
         pool: pool.or(kin.map(|k| k.pool)).unwrap_or_default(),
         // Small pools take segments of exactly 2 MiB, large ones take more; an expandable large pool's pages are of
         // 20 MiB, a small one's of 2.
-        is_small: match kin {
-            Some(kin) => kin.is_small,
-            None if is_expandable => !event.size.is_multiple_of(LARGE_BUFFER),
-            None => event.size == SMALL_BUFFER,
+        is_small: match (grows_small, kin) {
+            (Some(is_small), _) => is_small,
+            (None, Some(kin)) => kin.is_small,
+            (None, None) if is_expandable => !event.size.is_multiple_of(LARGE_BUFFER),
+            (None, None) => event.size == SMALL_BUFFER,
         },
         is_expandable,
         since: 0,
