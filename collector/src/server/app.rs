@@ -26,13 +26,7 @@ pub struct App {
 impl App {
     /// With these sessions, by these names.
     pub fn new(sessions: Sessions, hosts: Hosts) -> Self {
-        Self {
-            sessions: Arc::new(sessions),
-            hosts: Arc::new(hosts),
-            demo: Arc::default(),
-            address: None,
-            token: None,
-        }
+        Self { sessions: Arc::new(sessions), hosts: Arc::new(hosts), demo: Arc::default(), address: None, token: None }
     }
 
     /// Listens at an address, and has this token: its demo needs both.
