@@ -41,8 +41,13 @@ pub fn get(server: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<R
 /// Sends a request as it is, and reads to the end of the connection.
 pub fn send(server: SocketAddr, request: &str) -> Result<Response> {
     let mut stream = TcpStream::connect(server)?;
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     stream.write_all(request.as_bytes())?;
+    receive(stream)
+}
+
+/// Reads an answer, to the end of the connection.
+pub fn receive(mut stream: TcpStream) -> Result<Response> {
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
 

@@ -75,9 +75,18 @@ impl Peer {
 
     /// A viewer of a session that has said from where it wants it.
     pub fn viewer(server: SocketAddr, session: &str, after: u64) -> Result<Self> {
+        Self::watch(server, session, Watch { protocol: PROTOCOL, token: String::new(), after })
+    }
+
+    /// One that has shown a token.
+    pub fn viewer_with(server: SocketAddr, session: &str, token: &str) -> Result<Self> {
+        Self::watch(server, session, Watch { protocol: PROTOCOL, token: token.to_owned(), after: 0 })
+    }
+
+    fn watch(server: SocketAddr, session: &str, watch: Watch) -> Result<Self> {
         let connected = Self::connect(server, &format!("/api/v1/sessions/{session}/live"), &[])?;
         let mut peer = connected.map_err(|status| anyhow::anyhow!("refused with {status}"))?;
-        peer.say(&Frame::Watch(Watch { protocol: PROTOCOL, token: String::new(), after }))?;
+        peer.say(&Frame::Watch(watch))?;
         Ok(peer)
     }
 

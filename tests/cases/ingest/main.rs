@@ -1,6 +1,13 @@
 //! Sessions: how they come in, how they are kept, and how they are watched.
 
 mod basics;
+mod faults;
+mod hostile;
+mod inside;
+mod keeping;
+mod post;
+mod security;
+mod watching;
 
 use anyhow::Result;
 use serde_json::Value;

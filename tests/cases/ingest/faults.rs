@@ -1,0 +1,232 @@
+//! What a crash may cost: nothing that was acknowledged.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use shared::wire::{Code, Frame};
+use tests::peer::Peer;
+use tests::server::Server;
+use tests::stream::{Random, Stream};
+use tests::{empty_folder, program};
+
+use crate::{check_same, download, json};
+
+/// Sends batches until the server is gone; gives the last that was acknowledged.
+fn send_until_gone(peer: &mut Peer, stream: &Stream, from: u64) -> u64 {
+    let mut acked = 0;
+    for seq in from..=stream.last() {
+        if peer.batch(seq, stream.batch(seq)).is_err() {
+            break;
+        }
+    }
+    while let Ok(frame) = peer.frame() {
+        if let Frame::Ack(ack) = frame {
+            acked = ack.seq;
+        }
+    }
+    acked
+}
+
+#[test]
+fn killed_ten_times_every_batch_is_there_once_and_in_order() -> Result<()> {
+    let folder = empty_folder("killed")?;
+    let stream = Stream::new(10, 400, 1_000);
+    let (mut acked, mut random, mut wanted) = (0, Random::new(5), Vec::new());
+    for round in 0..10 {
+        let server = Server::start_in(&folder, &[])?;
+        let (mut peer, next) = Peer::hello(server.address(), &stream.hello)?;
+        assert!(next > acked, "round {round}: {acked} were acknowledged, and {next} is wanted");
+        wanted.push(next);
+        // In mid-stream, at another moment each time.
+        let after = Duration::from_millis(5 + random.below(60));
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(after);
+            server.kill()
+        });
+        acked = acked.max(send_until_gone(&mut peer, &stream, next));
+        killer.join().expect("the killer")?;
+    }
+    let server = Server::start_in(&folder, &[])?;
+    let (mut peer, next) = Peer::hello(server.address(), &stream.hello)?;
+    assert!(next > acked, "{acked} were acknowledged, and {next} is wanted");
+    for seq in next..=stream.last() {
+        peer.batch(seq, stream.batch(seq))?;
+    }
+    peer.goodbye(stream.last())?;
+    peer.acked(stream.last())?;
+    assert!(wanted.iter().any(|next| (2..stream.last()).contains(next)), "no kill was in mid-stream: {wanted:?}");
+    check_same("the download", &download(&server, stream.session())?, &stream.file);
+    let session = json(&server, &format!("/api/v1/sessions/{}", stream.session()))?;
+    assert_eq!((&session["events"], &session["lost"]), (&stream.events.into(), &0.into()));
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+/// The only segment of a session.
+fn segment(folder: &Path, stream: &Stream) -> PathBuf {
+    folder.join("sessions").join(stream.session()).join("00000001.vramscope")
+}
+
+#[test]
+fn a_torn_tail_is_cut_at_the_last_whole_batch_and_told() -> Result<()> {
+    let stream = Stream::new(11, 4, 200);
+    // Parts of the next batch, as a crash leaves them: all of its chunks but no mark, half a chunk, and zeros.
+    let whole = stream.batch(3).to_vec();
+    let tails = [whole.clone(), whole[..whole.len() / 2].to_vec(), whole[..7].to_vec(), vec![0; 5_000]];
+    for (i, tail) in tails.iter().enumerate() {
+        let folder = empty_folder(&format!("torn-{i}"))?;
+        let server = Server::start_in(&folder, &[])?;
+        let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
+        peer.batch(1, stream.batch(1))?;
+        peer.batch(2, stream.batch(2))?;
+        peer.acked(2)?;
+        server.kill()?;
+        OpenOptions::new().append(true).open(segment(&folder, &stream))?.write_all(tail)?;
+
+        let server = Server::start_in(&folder, &[])?;
+        let session = json(&server, &format!("/api/v1/sessions/{}", stream.session()))?;
+        assert_eq!((&session["state"], &session["events"]), (&"lost".into(), &400.into()), "tail {i}");
+        let notes = session["notes"].to_string();
+        assert!(notes.contains(&format!("last {} bytes were cut off", tail.len())), "tail {i}: {notes}");
+        let (mut peer, next) = Peer::hello(server.address(), &stream.hello)?;
+        assert_eq!(next, 3, "tail {i}");
+        for seq in 3..=4 {
+            peer.batch(seq, stream.batch(seq))?;
+        }
+        peer.goodbye(4)?;
+        peer.acked(4)?;
+        check_same("the download", &download(&server, stream.session())?, &stream.file);
+        fs::remove_dir_all(folder)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_full_store_refuses_tears_nothing_and_recovers() -> Result<()> {
+    let old = Stream::new(12, 3, 2_000);
+    let stream = Stream::new(13, 12, 8_000);
+    let size = (stream.file.len() as u64 * 2 / 3).to_string();
+    let folder = empty_folder("full")?;
+    let server = Server::start_in(&folder, &["--keep-bytes", &size])?;
+    let (mut peer, _) = Peer::hello(server.address(), &old.hello)?;
+    for seq in 1..=old.last() {
+        peer.batch(seq, old.batch(seq))?;
+    }
+    peer.goodbye(old.last())?;
+    peer.acked(old.last())?;
+
+    let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
+    for seq in 1..=stream.last() {
+        // Refused in between, maybe while this is on its way.
+        let _ = peer.batch(seq, stream.batch(seq));
+    }
+    assert_eq!(peer.refused()?, (Code::Full, true));
+    let left = server.get(&format!("/api/v1/sessions/{}", old.session()))?;
+    assert_eq!(left.status, 404, "what had ended made room");
+    assert!(server.get("/metrics")?.text().contains("vramscope_store_full 1"));
+    drop(peer);
+    let (_, next) = Peer::hello(server.address(), &stream.hello)?;
+    assert!(next > 1 && next <= stream.last(), "{next}");
+    server.kill()?;
+
+    // With room again, it goes on where it was.
+    let server = Server::start_in(&folder, &[])?;
+    assert_eq!(server.get("/api/v1/health/ready")?.status, 200);
+    let (mut peer, again) = Peer::hello(server.address(), &stream.hello)?;
+    assert_eq!(again, next);
+    for seq in next..=stream.last() {
+        peer.batch(seq, stream.batch(seq))?;
+    }
+    peer.goodbye(stream.last())?;
+    peer.acked(stream.last())?;
+    check_same("the download", &download(&server, stream.session())?, &stream.file);
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+/// Runs a command, and says whether it could.
+#[cfg(target_os = "linux")]
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    std::process::Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_is_really_full_is_no_different() -> Result<()> {
+    let folder = empty_folder("tmpfs")?;
+    let path = folder.to_str().context("a path")?;
+    if !succeeds("mount", &["-t", "tmpfs", "-o", "size=1m", "tmpfs", path]) {
+        eprintln!("skipped: mounting a small disk needs rights that this user has not");
+        return Ok(());
+    }
+    let result = fill(&folder);
+    assert!(succeeds("umount", &[path]), "the small disk stays mounted at {path}");
+    result
+}
+
+#[cfg(target_os = "linux")]
+fn fill(folder: &Path) -> Result<()> {
+    let stream = Stream::new(14, 30, 8_000);
+    let ballast = folder.join("ballast");
+    fs::write(&ballast, vec![1; 700_000])?;
+    let server = Server::start_in(folder, &[])?;
+    let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
+    for seq in 1..=stream.last() {
+        let _ = peer.batch(seq, stream.batch(seq));
+    }
+    assert_eq!(peer.refused()?, (Code::Full, true));
+    assert_eq!(server.get("/api/v1/health/ready")?.status, 503);
+    fs::remove_file(ballast)?;
+    assert_eq!(server.get("/api/v1/health/ready")?.status, 200);
+    let (mut peer, next) = Peer::hello(server.address(), &stream.hello)?;
+    assert!(next > 1, "{next}");
+    let last = (next + 2).min(stream.last());
+    for seq in next..=last {
+        peer.batch(seq, stream.batch(seq))?;
+    }
+    peer.acked(last)?;
+    let whole = download(&server, stream.session())?;
+    check_same("the download", &whole, &stream.file[..whole.len()]);
+    server.kill()
+}
+
+#[test]
+fn a_folder_is_for_one_server() -> Result<()> {
+    let folder = empty_folder("two")?;
+    let server = Server::start_in(&folder, &[])?;
+    let output = program::run(&["serve", "--listen", "127.0.0.1:0", "--data", folder.to_str().context("a path")?])?;
+    let line = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{line}");
+    assert!(line.contains("Another server uses the folder") && line.contains("--data"), "{line}");
+    drop(server);
+    Server::start_in(&folder, &[])?;
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_is_stopped_says_so_and_keeps_what_came() -> Result<()> {
+    let folder = empty_folder("stopped")?;
+    let stream = Stream::new(15, 3, 200);
+    let server = Server::start_in(&folder, &[])?;
+    let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
+    peer.batch(1, stream.batch(1))?;
+    peer.acked(1)?;
+    let mut viewer = Peer::viewer(server.address(), stream.session(), 0)?;
+    viewer.batches(1)?;
+    let begun = Instant::now();
+    let stopping = std::thread::spawn(move || server.stop());
+    assert_eq!(peer.refused()?, (Code::Restart, true));
+    assert_eq!(viewer.refused()?, (Code::Restart, true));
+    drop((peer, viewer));
+    let (seconds, is_well) = stopping.join().expect("the one that stops")?;
+    assert!(is_well && seconds < 5.0, "{seconds} s, {:?}", begun.elapsed());
+    let server = Server::start_in(&folder, &[])?;
+    assert_eq!(Peer::hello(server.address(), &stream.hello)?.1, 2);
+    fs::remove_dir_all(folder)?;
+    Ok(())
+}

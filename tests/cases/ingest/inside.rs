@@ -1,0 +1,56 @@
+//! A server in this process, with bounds that a test chooses.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Result;
+use shared::limits::ServerLimits;
+use vramscope::bus::LocalBus;
+use vramscope::ingest::{Keep, Sessions};
+use vramscope::server::{self, App, Hosts};
+use vramscope::store::{MemoryStore, TraceStore};
+
+/// Where it listens, and its sessions.
+pub(crate) struct Inside {
+    pub(crate) address: SocketAddr,
+    pub(crate) sessions: Arc<Sessions>,
+}
+
+impl Inside {
+    /// Starts one that keeps its sessions in memory, and runs as long as this process.
+    pub(crate) fn start(limits: ServerLimits, keep: Keep) -> Result<Self> {
+        Self::with(Arc::new(MemoryStore::new(keep.bytes)), limits, keep)
+    }
+
+    /// The same with a store.
+    pub(crate) fn with(store: Arc<dyn TraceStore>, limits: ServerLimits, keep: Keep) -> Result<Self> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let bus = Arc::new(LocalBus::new(limits.viewer_bytes));
+        let app = App::new(Sessions::open(store, bus, limits, keep, None)?, Hosts::new(address, &[]));
+        let sessions = Arc::clone(&app.sessions);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        std::thread::spawn(move || {
+            runtime.block_on(async {
+                if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
+                    server::run(listener, app).await;
+                }
+            });
+        });
+        Ok(Self { address, sessions })
+    }
+}
+
+/// Bounds of which a test reaches the end.
+pub(crate) fn small() -> ServerLimits {
+    ServerLimits {
+        segment_bytes: 40_000,
+        history_bytes: 100_000,
+        behind_bytes: 400_000,
+        viewer_bytes: 50_000,
+        hello_seconds: 1,
+        lost_seconds: 1,
+        ..ServerLimits::default()
+    }
+}

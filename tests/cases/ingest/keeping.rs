@@ -1,0 +1,140 @@
+//! What is kept, and for how long.
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+use tests::http;
+use tests::peer::Peer;
+use tests::stream::Stream;
+use vramscope::ingest::Keep;
+
+use crate::inside::{Inside, small};
+
+fn json(server: &Inside, path: &str) -> Result<Value> {
+    Ok(serde_json::from_slice(&http::get(server.address, path, &[])?.body)?)
+}
+
+fn send(server: &Inside, stream: &Stream, is_ended: bool) -> Result<Peer> {
+    let (mut peer, next) = Peer::hello(server.address, &stream.hello)?;
+    for seq in next..=stream.last() {
+        peer.batch(seq, stream.batch(seq))?;
+    }
+    if is_ended {
+        peer.goodbye(stream.last())?;
+    }
+    peer.acked(stream.last())?;
+    Ok(peer)
+}
+
+#[test]
+fn the_oldest_session_that_ended_goes_first_and_then_the_start_of_one_that_runs() -> Result<()> {
+    let streams: Vec<Stream> = (30..33).map(|seed| Stream::new(seed, 60, 500)).collect();
+    let size = streams[0].file.len() as u64;
+    let server = Inside::start(small(), Keep { bytes: size * 5 / 2, ..Keep::default() })?;
+    for stream in &streams[..2] {
+        send(&server, stream, true)?;
+    }
+    // One of two parts is what is left when the third comes; its first half is live, and longer than all room.
+    let long = Stream::new(34, 200, 500);
+    let (mut peer, _) = Peer::hello(server.address, &long.hello)?;
+    for seq in 1..long.last() {
+        peer.batch(seq, long.batch(seq))?;
+    }
+    peer.acked(long.last() - 1)?;
+    let listed = json(&server, "/api/v1/sessions")?;
+    let ids: Vec<&str> =
+        listed["sessions"].as_array().expect("a list").iter().filter_map(|s| s["id"].as_str()).collect();
+    assert_eq!(ids, [long.session()], "those that ended made room");
+    let session = &listed["sessions"][0];
+    ensure!(session["bytes"].as_u64() <= Some(size * 5 / 2), "{session}");
+    ensure!(session["kept_from_us"].as_i64() > session["started_us"].as_i64(), "{session}");
+    assert_eq!(session["events"], (long.last() - 1) * 500);
+    // What is kept is a recording by itself.
+    let file = http::get(server.address, &format!("/api/v1/sessions/{}/trace", long.session()), &[])?;
+    let mut decoder = shared::format::Decoder::new(shared::limits::ImportLimits::default());
+    decoder.push(&file.body)?;
+    let (snapshot, ..) = decoder.finish()?;
+    let count = snapshot.devices[0].events.len();
+    ensure!(count > 10_000 && count < 100_000, "{count} events");
+    // And who watches hears from where it is.
+    let mut viewer = Peer::viewer(server.address, long.session(), 1)?;
+    let (batches, gaps) = viewer.batches(long.last() - 1)?;
+    assert_eq!(gaps, [(2, batches[0].0)]);
+    Ok(())
+}
+
+#[test]
+fn what_is_too_old_goes() -> Result<()> {
+    let server = Inside::start(small(), Keep { micros: 1_500_000, ..Keep::default() })?;
+    let (ended, live) = (Stream::new(35, 2, 100), Stream::new(36, 60, 500));
+    send(&server, &ended, true)?;
+    let (mut peer, _) = Peer::hello(server.address, &live.hello)?;
+    for seq in 1..live.last() {
+        peer.batch(seq, live.batch(seq))?;
+    }
+    peer.acked(live.last() - 1)?;
+    server.sessions.sweep();
+    assert_eq!(server.sessions.all().len(), 2, "nothing is old yet");
+    std::thread::sleep(std::time::Duration::from_millis(1_700));
+    server.sessions.sweep();
+    assert!(server.sessions.get(ended.session()).is_none());
+    let session = json(&server, &format!("/api/v1/sessions/{}", live.session()))?;
+    ensure!(session["kept_from_us"].as_i64() > session["started_us"].as_i64(), "{session}");
+    Ok(())
+}
+
+#[test]
+fn a_session_is_deleted_only_when_its_job_has_ended() -> Result<()> {
+    let server = Inside::start(small(), Keep::default())?;
+    let stream = Stream::new(37, 2, 100);
+    let delete = || -> Result<u16> {
+        let request = format!(
+            "DELETE /api/v1/sessions/{} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            stream.session(),
+            server.address
+        );
+        Ok(http::send(server.address, &request)?.status)
+    };
+    assert_eq!(delete()?, 404);
+    let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
+    peer.batch(1, stream.batch(1))?;
+    peer.acked(1)?;
+    assert_eq!(delete()?, 409);
+    peer.batch(2, stream.batch(2))?;
+    peer.goodbye(2)?;
+    peer.acked(2)?;
+    peer.close();
+    assert_eq!((delete()?, delete()?), (204, 404));
+    assert_eq!(server.sessions.store().usage(), 0);
+    Ok(())
+}
+
+#[test]
+fn a_part_of_a_session_and_a_pickle_can_be_had() -> Result<()> {
+    let server = Inside::start(small(), Keep::default())?;
+    let stream = Stream::new(38, 100, 500);
+    send(&server, &stream, true)?;
+    let path = format!("/api/v1/sessions/{}/trace", stream.session());
+    let get = |query: &str| http::get(server.address, &format!("{path}{query}"), &[]);
+    let stats = json(&server, &format!("/api/v1/sessions/{}/stats", stream.session()))?;
+    let points = stats["devices"][0]["points"].as_array().expect("points").clone();
+    let middle = points[points.len() / 2][0].as_i64().expect("a time");
+    let part = get(&format!("?from_us={middle}"))?;
+    let mut decoder = shared::format::Decoder::new(shared::limits::ImportLimits::default());
+    decoder.push(&part.body)?;
+    let (snapshot, findings, header) = decoder.finish()?;
+    let count = snapshot.devices[0].events.len();
+    ensure!(count < 45_000 && count > 10_000 && findings.is_empty(), "{count}, {findings:?}");
+    assert_eq!(header.map(|header| header.host).as_deref(), Some("node-1"));
+    ensure!(snapshot.devices[0].events.iter().any(|event| event.time_us >= middle), "the end is missing");
+
+    let pickle = get("?format=pickle")?;
+    assert_eq!((pickle.status, &pickle.body[..2]), (200, &[0x80, 4][..]));
+    assert_eq!(pickle.header("content-disposition"), "attachment; filename=\"session-38.pickle\"");
+    let mut importer = shared::import::Importer::new(shared::limits::ImportLimits::default());
+    importer.push(&pickle.body)?;
+    assert_eq!(importer.finish()?.snapshot.devices[0].events.len() as u64, stream.events);
+    for (query, status) in [("?format=zip", 400), ("?from_us=x", 400), ("?to_us=5", 200), ("?format=vramscope", 200)] {
+        assert_eq!(get(query)?.status, status, "{query}");
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! Collectors that can't use sockets.
+
+use std::io::Write;
+use std::net::TcpStream;
+
+use anyhow::Result;
+use shared::limits::WireLimits;
+use shared::wire::{Ack, Batch, Code, Decoder, Frame, Goodbye, Refused, Welcome};
+use tests::stream::Stream;
+use vramscope::ingest::Keep;
+
+use crate::check_same;
+use crate::inside::{Inside, small};
+
+/// Posts frames; gives the status and what came back.
+fn post(server: &Inside, body: &[u8]) -> Result<(u16, Vec<String>)> {
+    let head = format!(
+        "POST /api/v1/ingest HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        server.address,
+        body.len()
+    );
+    let mut stream = TcpStream::connect(server.address)?;
+    stream.write_all(head.as_bytes())?;
+    // It may be refused before all of it was sent.
+    let _ = stream.write_all(body);
+    let response = tests::http::receive(stream)?;
+    let mut frames = Vec::new();
+    if response.status == 200 {
+        Decoder::new(&WireLimits::default()).push(&response.body, &mut |frame| frames.push(said(&frame)))?;
+    }
+    Ok((response.status, frames))
+}
+
+fn said(frame: &Frame<'_>) -> String {
+    match frame {
+        Frame::Welcome(Welcome { next, .. }) => format!("welcome {next}"),
+        Frame::Ack(Ack { seq }) => format!("ack {seq}"),
+        Frame::Ask(ask) => format!("ask {}", ask.what),
+        Frame::Refused(Refused { code, retry, .. }) => format!("refused {code:?} {retry}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn body(stream: &Stream, batches: impl IntoIterator<Item = u64>, goodbye: Option<u64>) -> Vec<u8> {
+    let mut body = Frame::Hello(stream.hello.clone()).to_bytes();
+    for seq in batches {
+        Frame::Batch(Batch { seq, sent_us: 1, chunks: stream.batch(seq) }).encode(&mut body);
+    }
+    if let Some(seq) = goodbye {
+        Frame::Goodbye(Goodbye { seq }).encode(&mut body);
+    }
+    body
+}
+
+#[test]
+fn a_session_comes_in_by_requests() -> Result<()> {
+    let server = Inside::start(small(), Keep::default())?;
+    let stream = Stream::new(40, 6, 200);
+    let session = |words: &[&str]| (200, words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+    assert_eq!(post(&server, &body(&stream, [], None))?, session(&["welcome 1"]));
+    assert_eq!(post(&server, &body(&stream, 1..=3, None))?, session(&["welcome 1", "ack 3"]));
+    server.sessions.get(stream.session()).expect("the session").ask("state");
+    assert_eq!(post(&server, &body(&stream, 2..=4, None))?, session(&["welcome 4", "ask state", "ack 4"]));
+    let refused = format!("refused {:?} true", Code::Order);
+    assert_eq!(post(&server, &body(&stream, [6], None))?, session(&["welcome 5", "ack 4", &refused]));
+    assert_eq!(post(&server, &body(&stream, 5..=6, Some(6)))?, session(&["welcome 5", "ack 6"]));
+    let file = tests::http::get(server.address, &format!("/api/v1/sessions/{}/trace", stream.session()), &[])?;
+    check_same("the download", &file.body, &stream.file);
+    Ok(())
+}
+
+#[test]
+fn a_body_that_is_none_is_refused_and_what_came_whole_before_it_is_kept() -> Result<()> {
+    let server = Inside::start(shared::limits::ServerLimits { body_bytes: 200_000, ..small() }, Keep::default())?;
+    let stream = Stream::new(41, 6, 200);
+    let malformed = format!("refused {:?} false", Code::Malformed);
+    assert_eq!(post(&server, b"")?, (200, vec![malformed.clone()]));
+    assert_eq!(post(&server, b"this is no frame at all")?, (200, vec![malformed.clone()]));
+    let mut broken = body(&stream, 1..=2, None);
+    broken.extend(Frame::Welcome(Welcome::default()).to_bytes());
+    assert_eq!(post(&server, &broken)?, (200, vec!["welcome 1".to_owned(), "ack 2".to_owned(), malformed]));
+    let long = [body(&stream, [], None), vec![0; 300_000]].concat();
+    assert!(matches!(post(&server, &long)?.0, 413 | 200));
+    assert_eq!(post(&server, &body(&stream, [], None))?.1, ["welcome 3"]);
+    Ok(())
+}
