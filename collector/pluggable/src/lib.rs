@@ -2,3 +2,5 @@
 //! without the server.
 //!
 //! Every function that C calls catches what panics: nothing unwinds into the caller.
+
+pub mod allocator;

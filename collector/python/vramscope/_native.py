@@ -1,0 +1,131 @@
+"""The C functions of the native library that concern the allocator."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from typing import Any, Dict, Optional
+
+_NAME = "libvramscope_pluggable.so"
+
+# What `_CUDAPluggableAllocator` takes addresses for, and the functions.
+_HOOKS = {
+    "set_init_fn": "vramscope_init",
+    "set_reset_fn": "vramscope_reset",
+    "set_memory_fraction_fn": "vramscope_memory_fraction",
+    "set_base_alloc_fn": "vramscope_base_alloc",
+    "set_record_stream_fn": "vramscope_record_stream",
+    "set_begin_allocate_to_pool": "vramscope_begin_allocate_to_pool",
+    "set_end_allocate_to_pool_fn": "vramscope_end_allocate_to_pool",
+    "set_release_pool": "vramscope_release_pool",
+}
+# Without it, memory that another stream still uses would be handed out again.
+_NEEDED_HOOK = "set_record_stream_fn"
+
+
+def find_library(path: Optional[str] = None) -> str:
+    """The path of the native library: the one given, that of ``VRAMSCOPE_LIBRARY``, or the one in this package."""
+    if path is None:
+        path = os.environ.get("VRAMSCOPE_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(__file__)), _NAME)
+    path = os.fspath(path)
+    if not os.path.isfile(path):
+        raise OSError(f"there is no native library at {path}: name one by `library` or in VRAMSCOPE_LIBRARY")
+    return os.path.abspath(path)
+
+
+class AllocatorLibrary:
+    """The functions, with Python's types. Those that fail raise ``RuntimeError`` with the library's text."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._library = ctypes.CDLL(path)
+        text, size = ctypes.c_char_p, ctypes.c_size_t
+        declared: Dict[str, Any] = {
+            "vramscope_start": (ctypes.c_int, [text, text, text, ctypes.c_uint64, text]),
+            "vramscope_set_settings": (ctypes.c_int, [text]),
+            "vramscope_set_history": (ctypes.c_int, [ctypes.c_uint64]),
+            "vramscope_stop_recording": (ctypes.c_int, []),
+            "vramscope_raises_out_of_memory": (ctypes.c_int, []),
+            "vramscope_allocator_error": (size, [ctypes.c_void_p, size]),
+            "vramscope_stats_json": (size, [ctypes.c_int, ctypes.c_void_p, size]),
+            "vramscope_reset_peak": (ctypes.c_int, [ctypes.c_int]),
+            "vramscope_reset_accumulated": (ctypes.c_int, [ctypes.c_int]),
+            "vramscope_fraction": (ctypes.c_double, [ctypes.c_int]),
+            "vramscope_snapshot": (ctypes.c_void_p, [ctypes.POINTER(size)]),
+            "vramscope_snapshot_free": (None, [ctypes.c_void_p, size]),
+        }
+        for name, (result, arguments) in declared.items():
+            function = getattr(self._library, name)
+            function.restype, function.argtypes = result, arguments
+
+    def start(self, torch: str, settings: str, context: str, history: int, out: Optional[str]) -> None:
+        """Makes the process's allocators."""
+        path = None if out is None else os.fsencode(out)
+        self._check(self._library.vramscope_start(torch.encode(), settings.encode(), context.encode(), history, path))
+
+    def set_hooks(self, allocator: Any) -> None:
+        """Gives PyTorch the functions that it may have, as far as its release knows them."""
+        if not hasattr(allocator, _NEEDED_HOOK):
+            raise RuntimeError("this PyTorch is too old for an allocator of another library: it has no record_stream")
+        for setter, name in _HOOKS.items():
+            if hasattr(allocator, setter):
+                getattr(allocator, setter)(ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value)
+
+    def set_settings(self, settings: str) -> None:
+        """Changes the settings of all devices."""
+        self._check(self._library.vramscope_set_settings(settings.encode()))
+
+    def set_history(self, max_entries: int) -> None:
+        """Begins a new history, or ends it with 0."""
+        self._check(self._library.vramscope_set_history(max_entries))
+
+    def stop_recording(self) -> None:
+        """Ends the recording."""
+        self._check(self._library.vramscope_stop_recording())
+
+    def raises_out_of_memory(self) -> bool:
+        """Whether out of memory is ``torch.OutOfMemoryError``."""
+        return bool(self._library.vramscope_raises_out_of_memory())
+
+    def stats(self, device: int) -> Dict[str, int]:
+        """The flat statistics of a device."""
+        stats: Dict[str, int] = json.loads(self._bytes(self._library.vramscope_stats_json, device) or b"{}")
+        return stats
+
+    def reset_peak(self, device: int) -> None:
+        """Peaks become what is now."""
+        self._check(self._library.vramscope_reset_peak(device))
+
+    def reset_accumulated(self, device: int) -> None:
+        """Sums begin again."""
+        self._check(self._library.vramscope_reset_accumulated(device))
+
+    def fraction(self, device: int) -> float:
+        """The share of a device's memory that this process may take."""
+        return float(self._library.vramscope_fraction(device))
+
+    def snapshot(self) -> bytes:
+        """The snapshot as a pickle."""
+        size = ctypes.c_size_t()
+        taken = self._library.vramscope_snapshot(ctypes.byref(size))
+        if not taken:
+            self._check(-1)
+        try:
+            return ctypes.string_at(taken, size.value)
+        finally:
+            self._library.vramscope_snapshot_free(taken, size)
+
+    def _bytes(self, function: Any, *arguments: Any) -> bytes:
+        room = 1 << 14
+        while True:
+            buffer = ctypes.create_string_buffer(room)
+            size = function(*arguments, buffer, room)
+            if size <= room:
+                return buffer.raw[:size]
+            room = size
+
+    def _check(self, outcome: int) -> None:
+        if outcome != 0:
+            text = self._bytes(self._library.vramscope_allocator_error)
+            raise RuntimeError(text.decode(errors="replace"))
