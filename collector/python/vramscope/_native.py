@@ -42,18 +42,18 @@ class AllocatorLibrary:
         self._library = ctypes.CDLL(path)
         text, size = ctypes.c_char_p, ctypes.c_size_t
         declared: Dict[str, Any] = {
-            "vramscope_start": (ctypes.c_int, [text, text, text, ctypes.c_uint64, text]),
-            "vramscope_set_settings": (ctypes.c_int, [text]),
-            "vramscope_set_history": (ctypes.c_int, [ctypes.c_uint64]),
-            "vramscope_stop_recording": (ctypes.c_int, []),
-            "vramscope_raises_out_of_memory": (ctypes.c_int, []),
+            "vramscope_allocator_start": (ctypes.c_int, [text, text, text, ctypes.c_uint64, text]),
+            "vramscope_allocator_set_settings": (ctypes.c_int, [text]),
+            "vramscope_allocator_set_history": (ctypes.c_int, [ctypes.c_uint64]),
+            "vramscope_allocator_stop_recording": (ctypes.c_int, []),
+            "vramscope_allocator_raises_out_of_memory": (ctypes.c_int, []),
             "vramscope_allocator_error": (size, [ctypes.c_void_p, size]),
-            "vramscope_stats_json": (size, [ctypes.c_int, ctypes.c_void_p, size]),
-            "vramscope_reset_peak": (ctypes.c_int, [ctypes.c_int]),
-            "vramscope_reset_accumulated": (ctypes.c_int, [ctypes.c_int]),
-            "vramscope_fraction": (ctypes.c_double, [ctypes.c_int]),
-            "vramscope_snapshot": (ctypes.c_void_p, [ctypes.POINTER(size)]),
-            "vramscope_snapshot_free": (None, [ctypes.c_void_p, size]),
+            "vramscope_allocator_stats_json": (size, [ctypes.c_int, ctypes.c_void_p, size]),
+            "vramscope_allocator_reset_peak": (ctypes.c_int, [ctypes.c_int]),
+            "vramscope_allocator_reset_accumulated": (ctypes.c_int, [ctypes.c_int]),
+            "vramscope_allocator_fraction": (ctypes.c_double, [ctypes.c_int]),
+            "vramscope_allocator_snapshot": (ctypes.c_void_p, [ctypes.POINTER(size)]),
+            "vramscope_allocator_snapshot_free": (None, [ctypes.c_void_p, size]),
         }
         for name, (result, arguments) in declared.items():
             function = getattr(self._library, name)
@@ -62,7 +62,7 @@ class AllocatorLibrary:
     def start(self, torch: str, settings: str, context: str, history: int, out: Optional[str]) -> None:
         """Makes the process's allocators."""
         path = None if out is None else os.fsencode(out)
-        self._check(self._library.vramscope_start(torch.encode(), settings.encode(), context.encode(), history, path))
+        self._check(self._library.vramscope_allocator_start(torch.encode(), settings.encode(), context.encode(), history, path))
 
     def set_hooks(self, allocator: Any) -> None:
         """Gives PyTorch the functions that it may have, as far as its release knows them."""
@@ -74,47 +74,47 @@ class AllocatorLibrary:
 
     def set_settings(self, settings: str) -> None:
         """Changes the settings of all devices."""
-        self._check(self._library.vramscope_set_settings(settings.encode()))
+        self._check(self._library.vramscope_allocator_set_settings(settings.encode()))
 
     def set_history(self, max_entries: int) -> None:
         """Begins a new history, or ends it with 0."""
-        self._check(self._library.vramscope_set_history(max_entries))
+        self._check(self._library.vramscope_allocator_set_history(max_entries))
 
     def stop_recording(self) -> None:
         """Ends the recording."""
-        self._check(self._library.vramscope_stop_recording())
+        self._check(self._library.vramscope_allocator_stop_recording())
 
     def raises_out_of_memory(self) -> bool:
         """Whether out of memory is ``torch.OutOfMemoryError``."""
-        return bool(self._library.vramscope_raises_out_of_memory())
+        return bool(self._library.vramscope_allocator_raises_out_of_memory())
 
     def stats(self, device: int) -> Dict[str, int]:
         """The flat statistics of a device."""
-        stats: Dict[str, int] = json.loads(self._bytes(self._library.vramscope_stats_json, device) or b"{}")
+        stats: Dict[str, int] = json.loads(self._bytes(self._library.vramscope_allocator_stats_json, device) or b"{}")
         return stats
 
     def reset_peak(self, device: int) -> None:
         """Peaks become what is now."""
-        self._check(self._library.vramscope_reset_peak(device))
+        self._check(self._library.vramscope_allocator_reset_peak(device))
 
     def reset_accumulated(self, device: int) -> None:
         """Sums begin again."""
-        self._check(self._library.vramscope_reset_accumulated(device))
+        self._check(self._library.vramscope_allocator_reset_accumulated(device))
 
     def fraction(self, device: int) -> float:
         """The share of a device's memory that this process may take."""
-        return float(self._library.vramscope_fraction(device))
+        return float(self._library.vramscope_allocator_fraction(device))
 
     def snapshot(self) -> bytes:
         """The snapshot as a pickle."""
         size = ctypes.c_size_t()
-        taken = self._library.vramscope_snapshot(ctypes.byref(size))
+        taken = self._library.vramscope_allocator_snapshot(ctypes.byref(size))
         if not taken:
             self._check(-1)
         try:
             return ctypes.string_at(taken, size.value)
         finally:
-            self._library.vramscope_snapshot_free(taken, size)
+            self._library.vramscope_allocator_snapshot_free(taken, size)
 
     def _bytes(self, function: Any, *arguments: Any) -> bytes:
         room = 1 << 14

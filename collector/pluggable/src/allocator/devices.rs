@@ -24,7 +24,7 @@ pub(super) struct Slot {
     pub(super) routes: AtomicU32,
 }
 
-/// All of it. There is one in the process, from `vramscope_start` on.
+/// All of it. There is one in the process, from `vramscope_allocator_start` on.
 pub(super) struct Allocators {
     pub(super) profile: &'static Profile,
     pub(super) level: Capture,

@@ -26,10 +26,11 @@ pub use hooks::{
 };
 pub use pools::{vramscope_begin_allocate_to_pool, vramscope_end_allocate_to_pool, vramscope_release_pool};
 pub use report::{
-    vramscope_fraction, vramscope_reset_accumulated, vramscope_reset_peak, vramscope_set_history, vramscope_snapshot,
-    vramscope_snapshot_free, vramscope_stats_json,
+    vramscope_allocator_fraction, vramscope_allocator_reset_accumulated, vramscope_allocator_reset_peak,
+    vramscope_allocator_set_history, vramscope_allocator_snapshot, vramscope_allocator_snapshot_free,
+    vramscope_allocator_stats_json,
 };
 pub use start::{
-    vramscope_allocator_error, vramscope_raises_out_of_memory, vramscope_set_settings, vramscope_start,
-    vramscope_stop_recording,
+    vramscope_allocator_error, vramscope_allocator_raises_out_of_memory, vramscope_allocator_set_settings,
+    vramscope_allocator_start, vramscope_allocator_stop_recording,
 };

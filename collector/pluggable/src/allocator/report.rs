@@ -19,7 +19,7 @@ use super::start::{attempt, copy_out};
 /// # Safety
 /// `buffer` has `room` bytes, or is null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vramscope_stats_json(device: c_int, buffer: *mut u8, room: usize) -> usize {
+pub unsafe extern "C" fn vramscope_allocator_stats_json(device: c_int, buffer: *mut u8, room: usize) -> usize {
     let json = catch_unwind(|| stats_json(device)).ok().flatten().unwrap_or_default();
     // SAFETY: as the caller promises.
     unsafe { copy_out(json.as_bytes(), buffer, room) }
@@ -42,7 +42,7 @@ fn stats_json(device: c_int) -> Option<String> {
 
 /// Peaks become what is now (`reset_peak_memory_stats`). 0, or -1 and an error.
 #[unsafe(no_mangle)]
-pub extern "C" fn vramscope_reset_peak(device: c_int) -> c_int {
+pub extern "C" fn vramscope_allocator_reset_peak(device: c_int) -> c_int {
     attempt(|| {
         let Some(slot) = Allocators::get().and_then(|all| all.opened_device(device)) else { return Ok(()) };
         slot.locked.with(|allocator| allocator.reset_peak_stats()).map_err(|fault| fault.to_string())
@@ -51,7 +51,7 @@ pub extern "C" fn vramscope_reset_peak(device: c_int) -> c_int {
 
 /// Sums and event counts begin again (`reset_accumulated_memory_stats`). 0, or -1 and an error.
 #[unsafe(no_mangle)]
-pub extern "C" fn vramscope_reset_accumulated(device: c_int) -> c_int {
+pub extern "C" fn vramscope_allocator_reset_accumulated(device: c_int) -> c_int {
     attempt(|| {
         let Some(slot) = Allocators::get().and_then(|all| all.opened_device(device)) else { return Ok(()) };
         slot.locked.with(|allocator| allocator.reset_accumulated_stats()).map_err(|fault| fault.to_string())
@@ -61,7 +61,7 @@ pub extern "C" fn vramscope_reset_accumulated(device: c_int) -> c_int {
 /// Begins a new history that snapshots show, of at most so many entries a device, or ends it with 0. 0, or -1 and an
 /// error.
 #[unsafe(no_mangle)]
-pub extern "C" fn vramscope_set_history(max_entries: u64) -> c_int {
+pub extern "C" fn vramscope_allocator_set_history(max_entries: u64) -> c_int {
     attempt(|| {
         let allocators = Allocators::get().ok_or("there is no allocator yet")?;
         let max_entries = usize::try_from(max_entries).unwrap_or(usize::MAX);
@@ -72,7 +72,7 @@ pub extern "C" fn vramscope_set_history(max_entries: u64) -> c_int {
 /// The share of a device's memory that this process may take (`get_per_process_memory_fraction`); 1 where that is not
 /// limited.
 #[unsafe(no_mangle)]
-pub extern "C" fn vramscope_fraction(device: c_int) -> f64 {
+pub extern "C" fn vramscope_allocator_fraction(device: c_int) -> f64 {
     let fraction = catch_unwind(|| {
         let slot = Allocators::get()?.opened_device(device)?;
         let share = slot.locked.with(|allocator| {
@@ -85,12 +85,12 @@ pub extern "C" fn vramscope_fraction(device: c_int) -> f64 {
 }
 
 /// The snapshot of all devices as `torch.cuda.memory._dump_snapshot` pickles it. Gives its bytes and writes their number
-/// to `size`; null and an error otherwise. To be given back by `vramscope_snapshot_free`.
+/// to `size`; null and an error otherwise. To be given back by `vramscope_allocator_snapshot_free`.
 ///
 /// # Safety
 /// `size` may be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vramscope_snapshot(size: *mut usize) -> *mut u8 {
+pub unsafe extern "C" fn vramscope_allocator_snapshot(size: *mut usize) -> *mut u8 {
     let mut bytes = Vec::new();
     let taken = attempt(|| {
         let allocators = Allocators::get().ok_or("there is no allocator yet")?;
@@ -114,14 +114,14 @@ pub unsafe extern "C" fn vramscope_snapshot(size: *mut usize) -> *mut u8 {
     Box::into_raw(bytes).cast::<u8>()
 }
 
-/// Gives the bytes of `vramscope_snapshot` back.
+/// Gives the bytes of `vramscope_allocator_snapshot` back.
 ///
 /// # Safety
 /// They are those, with their number, once.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vramscope_snapshot_free(bytes: *mut u8, size: usize) {
+pub unsafe extern "C" fn vramscope_allocator_snapshot_free(bytes: *mut u8, size: usize) {
     if !bytes.is_null() {
-        // SAFETY: made by `vramscope_snapshot` as a box of so many bytes.
+        // SAFETY: made by `vramscope_allocator_snapshot` as a box of so many bytes.
         drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(bytes, size)) });
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn attempt(work: impl FnOnce() -> Result<(), String>) -> c_int {
 /// # Safety
 /// The texts end in zero; `file` may be null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vramscope_start(
+pub unsafe extern "C" fn vramscope_allocator_start(
     torch: *const c_char,
     settings: *const c_char,
     context: *const c_char,
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn vramscope_start(
 /// # Safety
 /// The text ends in zero.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn vramscope_set_settings(settings: *const c_char) -> c_int {
+pub unsafe extern "C" fn vramscope_allocator_set_settings(settings: *const c_char) -> c_int {
     attempt(|| {
         // SAFETY: as the caller promises.
         let settings = unsafe { text(settings, "settings")? };
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn vramscope_set_settings(settings: *const c_char) -> c_in
 
 /// Ends the recording, if there is one. The allocator goes on.
 #[unsafe(no_mangle)]
-pub extern "C" fn vramscope_stop_recording() -> c_int {
+pub extern "C" fn vramscope_allocator_stop_recording() -> c_int {
     attempt(|| {
         let Some(allocators) = Allocators::get() else { return Ok(()) };
         let mut segments = Vec::new();
@@ -108,7 +108,7 @@ pub extern "C" fn vramscope_stop_recording() -> c_int {
 
 /// 1 where out of memory is raised as `torch.OutOfMemoryError`, 0 where it is a `RuntimeError`.
 #[unsafe(no_mangle)]
-pub extern "C" fn vramscope_raises_out_of_memory() -> c_int {
+pub extern "C" fn vramscope_allocator_raises_out_of_memory() -> c_int {
     catch_unwind(raise::is_exact).unwrap_or(false).into()
 }
 
