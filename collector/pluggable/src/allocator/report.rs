@@ -6,7 +6,7 @@ use std::panic::catch_unwind;
 use std::ptr;
 
 use serde_json::{Map, Value};
-use shared::allocator::Stats;
+use shared::allocator::{DeviceAllocator, Driver, Stats};
 use shared::export;
 use vramscope::allocator::{DeviceState, snapshot};
 
@@ -45,7 +45,7 @@ fn stats_json(device: c_int) -> Option<String> {
 pub extern "C" fn vramscope_allocator_reset_peak(device: c_int) -> c_int {
     attempt(|| {
         let Some(slot) = Allocators::get().and_then(|all| all.opened_device(device)) else { return Ok(()) };
-        slot.locked.with(|allocator| allocator.reset_peak_stats()).map_err(|fault| fault.to_string())
+        slot.locked.with(DeviceAllocator::reset_peak_stats).map_err(|fault| fault.to_string())
     })
 }
 
@@ -54,7 +54,7 @@ pub extern "C" fn vramscope_allocator_reset_peak(device: c_int) -> c_int {
 pub extern "C" fn vramscope_allocator_reset_accumulated(device: c_int) -> c_int {
     attempt(|| {
         let Some(slot) = Allocators::get().and_then(|all| all.opened_device(device)) else { return Ok(()) };
-        slot.locked.with(|allocator| allocator.reset_accumulated_stats()).map_err(|fault| fault.to_string())
+        slot.locked.with(DeviceAllocator::reset_accumulated_stats).map_err(|fault| fault.to_string())
     })
 }
 
@@ -76,7 +76,7 @@ pub extern "C" fn vramscope_allocator_fraction(device: c_int) -> f64 {
     let fraction = catch_unwind(|| {
         let slot = Allocators::get()?.opened_device(device)?;
         let share = slot.locked.with(|allocator| {
-            let total = shared::allocator::Driver::total_memory(allocator.driver());
+            let total = allocator.driver().total_memory();
             allocator.limit().map(|limit| limit as f64 / total as f64)
         });
         share.ok().flatten()
