@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use shared::event::Action;
 use shared::trace::{Annotation, Segment, Stage};
@@ -57,6 +58,7 @@ pub struct RecorderHandle {
     pub(super) marks: SyncSender<Mark>,
     pub(super) when_full: WhenFull,
     pub(super) marks_lost: AtomicU64,
+    pub(super) flushes: SyncSender<SyncSender<()>>,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) end: SyncSender<Vec<DeviceSegments>>,
     pub(super) thread: Option<JoinHandle<RecorderStats>>,
@@ -80,6 +82,15 @@ impl RecorderHandle {
         if !is_sent {
             self.marks_lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Has everything written that was recorded before this call, and waits for that, no longer than `timeout`. Whether
+    /// it was.
+    pub fn flush(&self, timeout: Duration) -> bool {
+        let (done, written) = mpsc::sync_channel(1);
+        let Some(thread) = self.thread.as_ref().filter(|_| self.flushes.try_send(done).is_ok()) else { return false };
+        thread.thread().unpark();
+        written.recv_timeout(timeout).is_ok()
     }
 
     /// Ends the recording: writes what was recorded before this call, the segments that are there now, and the index.

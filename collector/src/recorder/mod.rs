@@ -161,6 +161,8 @@ impl Recorder {
         let (stacks, names) = Stacks::new(limits);
         let (marks, marked) = mpsc::sync_channel(limits.queue_marks);
         let (end, ended) = mpsc::sync_channel(1);
+        // More than a few that wait at once are turned away.
+        let (flushes, wanted) = mpsc::sync_channel(4);
         let stop = Arc::new(AtomicBool::new(false));
         let (mut sinks, mut sources, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
         for device in &header.devices {
@@ -176,6 +178,7 @@ impl Recorder {
         let thread = Thread {
             sources,
             marks: marked,
+            flushes: wanted,
             stop: Arc::clone(&stop),
             clock: Arc::clone(&clock),
             interval: Duration::from_millis(limits.flush_millis),
@@ -189,6 +192,6 @@ impl Recorder {
         let marks_lost = AtomicU64::new(0);
         let stacks = Arc::new(stacks);
         let thread = Some(thread);
-        Ok((sinks, RecorderHandle { stacks, clock, marks, when_full, marks_lost, stop, end, thread }))
+        Ok((sinks, RecorderHandle { stacks, clock, marks, when_full, marks_lost, flushes, stop, end, thread }))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
 use rtrb::Consumer;
@@ -42,7 +42,7 @@ impl Source {
 
     /// Takes what is in the queue, at most as much as a chunk has room for. How much that was.
     fn drain(&mut self, pen: &mut Pen) -> usize {
-        let Self { device, queue, columns, next, told, tag, .. } = self;
+        let Self { device, queue, lane, columns, next, told, tag } = self;
         let count = queue.slots().min(CHUNK_EVENTS.saturating_sub(columns.len()).max(1));
         let Ok(chunk) = queue.read_chunk(count) else { return 0 };
         for item in chunk {
@@ -69,6 +69,12 @@ impl Source {
                         *sum += count;
                     }
                 }
+                Item::State => {
+                    pen.events(*device, next, columns);
+                    if let Some(segments) = lane.take_state() {
+                        pen.segments(*device, *next, &segments);
+                    }
+                }
             }
         }
         if columns.len() >= CHUNK_EVENTS {
@@ -92,6 +98,7 @@ impl Source {
 pub(super) struct Thread {
     pub(super) sources: Vec<Source>,
     pub(super) marks: Receiver<Mark>,
+    pub(super) flushes: Receiver<SyncSender<()>>,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) interval: Duration,
@@ -113,6 +120,7 @@ impl Thread {
                 self.flush();
                 flushed = Instant::now();
             }
+            self.answer_flushes();
             if taken == 0 {
                 std::thread::park_timeout(REST.min(self.interval));
             }
@@ -127,6 +135,21 @@ impl Thread {
         }
         self.pen.end(self.clock.now_us());
         self.pen.stats
+    }
+
+    /// Writes all that came before each one that wants it written, and tells them.
+    fn answer_flushes(&mut self) {
+        while let Ok(done) = self.flushes.try_recv() {
+            // What comes meanwhile is not waited for: at most what fits the queues was there before.
+            let mut room: usize = self.sources.iter().map(|source| source.queue.slots()).sum();
+            while room > 0 {
+                let taken: usize = self.sources.iter_mut().map(|source| source.drain(&mut self.pen)).sum();
+                room = if taken == 0 { 0 } else { room.saturating_sub(taken) };
+            }
+            self.flush();
+            // Who waited too long is gone.
+            let _ = done.try_send(());
+        }
     }
 
     /// Writes all that has come.
