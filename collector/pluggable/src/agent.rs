@@ -8,7 +8,7 @@ use serde_json::json;
 use shared::allocator::TraceEntry;
 use shared::event::Action;
 use shared::frames::{FrameId, StackId};
-use shared::trace::Stage;
+use shared::trace::{Sample, Stage};
 use shared::units::{PoolId, Stream};
 
 use crate::columns::{self, EventPointers, Lent, SegmentPointers};
@@ -201,12 +201,33 @@ pub unsafe extern "C" fn vramscope_mark(device: i64, name: *const c_char, stage:
     })
 }
 
+/// What a device's memory came to at a moment, in bytes; 0 is now.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_sample(device: i64, time_us: i64, allocated: u64, active: u64, reserved: u64) -> c_int {
+    guarded(FAILED, || {
+        let Some(job) = job::current() else { return FAILED };
+        let time_us = if time_us == 0 { job.now_us() } else { time_us };
+        let sample = Sample { time_us, allocated, active, reserved };
+        done(job.with_handle(|handle| handle.statistics(device, sample)).is_some())
+    })
+}
+
+/// What a page asked for since the last call: `history`, `state`, or nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_poll_ask() -> *const c_char {
+    guarded(c"".as_ptr(), || match job::current().and_then(|job| job.asked()) {
+        Some(ask) if ask.what == "history" => c"history".as_ptr(),
+        Some(ask) if ask.what == "state" => c"state".as_ptr(),
+        _ => c"".as_ptr(),
+    })
+}
+
 /// Waits until all that was handed in is written, at most so long.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_flush(timeout_ms: i64) -> c_int {
     guarded(FAILED, || {
         let Some(job) = job::current() else { return FAILED };
-        done(job.with_handle(|handle| handle.flush(millis(timeout_ms))) == Some(true))
+        done(job.flush(millis(timeout_ms)))
     })
 }
 
@@ -229,20 +250,27 @@ pub extern "C" fn vramscope_stats_json() -> *const c_char {
 }
 
 fn stats_json(stats: &job::JobStats) -> String {
-    match &stats.recorder {
-        None => json!({}),
-        Some(of) => json!({
-            "events": of.events,
-            "lost": of.lost,
-            "lost_by_action": of.lost_by_action,
-            "unwritten": of.unwritten,
-            "marks_lost": of.marks_lost,
-            "names_refused": of.names_refused,
-            "bytes": of.bytes,
-            "failure": of.failure,
-        }),
+    let mut json = json!({});
+    if let Some(of) = &stats.recorder {
+        json["events"] = of.events.into();
+        json["lost"] = of.lost.into();
+        json["lost_by_action"] = of.lost_by_action.to_vec().into();
+        json["unwritten"] = of.unwritten.into();
+        json["marks_lost"] = of.marks_lost.into();
+        json["samples_lost"] = of.samples_lost.into();
+        json["names_refused"] = of.names_refused.into();
+        json["bytes"] = of.bytes.into();
+        json["failure"] = of.failure.clone().into();
     }
-    .to_string()
+    if let Some(of) = &stats.publisher {
+        json["sent_events"] = of.events.into();
+        json["undelivered"] = of.undelivered().into();
+        json["is_connected"] = of.is_connected.into();
+        json["connections"] = of.connections.into();
+        json["refused"] = of.failure.clone().into();
+        json["trouble"] = of.trouble.clone().into();
+    }
+    json.to_string()
 }
 
 /// Says that this process is a forked child: nothing is recorded in it, and no lock is taken.

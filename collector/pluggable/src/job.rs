@@ -6,15 +6,19 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
+use std::time::{Duration, Instant};
 
 use shared::allocator::TraceEntry;
 use shared::event::Action;
+use shared::limits::PublishLimits;
 use shared::trace::Segment;
+use shared::wire::Ask;
+use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
 use vramscope::recorder::{
-    Capture, Clock, DeviceSegments, MonotonicClock, Recorder, RecorderHandle, RecorderSink, RecorderStats, Stacks,
+    Capture, Clock, DeviceSegments, FileOutput, MonotonicClock, Output, Recorder, RecorderHandle, RecorderSink,
+    RecorderStats, Stacks, Tee,
 };
 
 use crate::config::Config;
@@ -37,6 +41,46 @@ pub struct Job {
     handle: Mutex<Option<RecorderHandle>>,
     ends: Mutex<Vec<DeviceSegments>>,
     session: String,
+    asks: Mutex<Option<Receiver<Ask>>>,
+    link: Mutex<Option<Link>>,
+}
+
+/// Where the recording goes beside a file.
+#[derive(Default)]
+struct Link {
+    publisher: Option<PublisherHandle>,
+    /// Why the file beside it is not whole.
+    file_failure: Arc<OnceLock<String>>,
+}
+
+impl Link {
+    /// Opens what the configuration names: the output, what it is called, and what is kept of it.
+    fn open(config: &Config) -> Result<(Box<dyn Output>, String, Self), String> {
+        let place = config.out.clone().or_else(|| config.to.clone()).unwrap_or_default();
+        let file = match &config.out {
+            Some(out) => {
+                let failed = |error| format!("{out} can't be written: {error}. Name another file, or make room.");
+                Some(FileOutput::create(Path::new(out)).map_err(failed)?)
+            }
+            None => None,
+        };
+        let Some(to) = &config.to else {
+            let file = file.ok_or("nowhere to record to")?;
+            return Ok((Box::new(file), place, Self::default()));
+        };
+        let destination = Destination::parse(to).map_err(|error| error.to_string())?;
+        let destination = destination.token(config.token.clone()).mode(&config.mode);
+        let (output, publisher) =
+            Publisher::start(destination, PublishLimits::default()).map_err(|error| error.to_string())?;
+        let publisher = Some(publisher);
+        Ok(match file {
+            Some(file) => {
+                let (tee, file_failure) = Tee::new(file, output);
+                (Box::new(tee), place, Self { publisher, file_failure })
+            }
+            None => (Box::new(output), place, Self { publisher, file_failure: Arc::default() }),
+        })
+    }
 }
 
 /// What a recording came to, or has come to so far.
@@ -44,6 +88,8 @@ pub struct Job {
 pub struct JobStats {
     /// Of the recorder, when it has ended.
     pub recorder: Option<RecorderStats>,
+    /// Of the publisher, where there is one.
+    pub publisher: Option<PublisherStats>,
 }
 
 /// The recording, where there is one. Written when one starts and ends, else only read: readers never wait for each
@@ -104,10 +150,8 @@ impl Job {
             .clock(Arc::clone(&clock))
             .limits(config.limits())
             .start_state(std::mem::take(&mut *locked(&START)));
-        let Some(out) = &config.out else {
-            return Err("nowhere to record to: this build writes files only; give `out`".to_owned());
-        };
-        let (sinks, handle) = recorder.start_all(Path::new(out)).map_err(|error| error.to_string())?;
+        let (output, place, link) = Link::open(config)?;
+        let (sinks, handle) = recorder.start_to(output, &place).map_err(|error| error.to_string())?;
         let lane = |(device, sink): (i64, RecorderSink)| Lane {
             device,
             sink: Mutex::new(Some(sink)),
@@ -120,7 +164,9 @@ impl Job {
             clock,
             handle: Mutex::new(Some(handle)),
             ends: Mutex::default(),
-            session: String::new(),
+            session: link.publisher.as_ref().map(|publisher| publisher.session().to_owned()).unwrap_or_default(),
+            asks: Mutex::new(link.publisher.as_ref().and_then(PublisherHandle::asks)),
+            link: Mutex::new(Some(link)),
         })
     }
 
@@ -187,7 +233,9 @@ impl Job {
 
     /// What has come so far.
     pub fn stats(&self) -> JobStats {
-        JobStats { recorder: None }
+        let link = locked(&self.link);
+        let publisher = link.as_ref().and_then(|link| link.publisher.as_ref()).map(PublisherHandle::stats);
+        JobStats { recorder: None, publisher }
     }
 
     fn finish(&self, timeout: Duration) -> Option<JobStats> {
@@ -200,13 +248,47 @@ impl Job {
             *sink = None;
         }
         let handle = locked(&self.handle).take()?;
+        let link = locked(&self.link).take().unwrap_or_default();
         let ends = std::mem::take(&mut *locked(&self.ends));
+        let started = Instant::now();
         let (done, ended) = mpsc::sync_channel(1);
         // A file system that hangs must not hang the end of the job.
-        let ending = move || drop(done.send(handle.finish(ends)));
+        let ending = move || {
+            let mut recorder = handle.finish(ends);
+            let rest = timeout.saturating_sub(started.elapsed());
+            let publisher = link.publisher.map(|publisher| publisher.finish(rest));
+            recorder.failure = recorder.failure.take().or_else(|| link.file_failure.get().cloned());
+            // Who waited too long is gone.
+            let _ = done.send(JobStats { recorder: Some(recorder), publisher });
+        };
         std::thread::Builder::new().name("vramscope-end".to_owned()).spawn(ending).ok()?;
-        let recorder = ended.recv_timeout(timeout).ok()?;
-        Some(JobStats { recorder: Some(recorder) })
+        // The publisher takes a moment to notice that its time is over.
+        ended.recv_timeout(timeout + Duration::from_secs(2)).ok()
+    }
+
+    /// What a page asked for since the last call.
+    pub fn asked(&self) -> Option<Ask> {
+        locked(&self.asks).as_ref()?.try_recv().ok()
+    }
+
+    /// Waits until the server has all that was handed in, at most so long; at once without a server.
+    pub fn flush(&self, timeout: Duration) -> bool {
+        let end = Instant::now() + timeout;
+        if self.with_handle(|handle| handle.flush(timeout)) != Some(true) {
+            return false;
+        }
+        let Some(sent) = self.stats().publisher.map(|publisher| publisher.batches) else { return true };
+        loop {
+            let Some(publisher) = self.stats().publisher else { return false };
+            if publisher.batches_acked >= sent {
+                return true;
+            }
+            // A server that is away is not waited for: it gets what is kept when it is back.
+            if !publisher.is_connected || publisher.failure.is_some() || Instant::now() >= end {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 }
 

@@ -130,10 +130,12 @@ class Library:
                 ("frame", i64, [text, text, u32]),
                 ("stack", u32, [ctypes.c_void_p, ctypes.c_size_t]),
                 ("segments", ctypes.c_int, [ctypes.c_int, i64, ctypes.POINTER(_Segments)]),
+                ("sample", ctypes.c_int, [i64, i64, u64, u64, u64]),
                 ("mark", ctypes.c_int, [i64, text, ctypes.c_int]),
                 ("flush", ctypes.c_int, [i64]),
                 ("finish", text, [i64]),
                 ("stats_json", text, []),
+                ("poll_ask", text, []),
                 ("abandon_after_fork", None, []),
             ):
                 function = getattr(c, "vramscope_" + name)

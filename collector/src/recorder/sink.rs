@@ -86,18 +86,7 @@ impl RecorderSink {
         self.lose(action);
     }
 
-    #[cold]
-    fn lose(&mut self, action: Action) {
-        if let Some(count) = self.lost.get_mut(action as usize) {
-            *count = count.saturating_add(1);
-        }
-        self.is_losing = true;
-        self.lane.count_lost(action);
-    }
-}
-
-impl RecorderSink {
-    /// Takes an event that happened at `time_us`, microseconds since the epoch, rather than now.
+    /// Records an event of another time than now: microseconds since the epoch. For who hears of events later.
     #[inline]
     pub fn record_at(&mut self, mut entry: TraceEntry, time_us: i64) {
         if self.is_losing && !self.resume() {
@@ -106,7 +95,8 @@ impl RecorderSink {
         if !self.keeps_stacks {
             entry.stack = StackId(0);
         }
-        if let Err(PushError::Full(item)) = self.queue.push(Item::Event { entry, time_us }) {
+        let item = Item::Event { entry, time_us };
+        if let Err(PushError::Full(item)) = self.queue.push(item) {
             self.full(item, entry.action);
         }
     }
@@ -122,22 +112,27 @@ impl RecorderSink {
 
     /// Says what is reserved now, after the latest event. False where no room was left to say so.
     pub fn state(&mut self, segments: Vec<Segment>) -> bool {
-        if self.is_losing && !self.resume() {
-            return false;
-        }
-        if self.queue.is_full() {
+        if self.is_losing && !self.resume() || self.queue.is_full() {
             return false;
         }
         self.lane.put_state(segments);
         self.queue.push(Item::State).is_ok()
+    }
+
+    #[cold]
+    fn lose(&mut self, action: Action) {
+        if let Some(count) = self.lost.get_mut(action as usize) {
+            *count = count.saturating_add(1);
+        }
+        self.is_losing = true;
+        self.lane.count_lost(action);
     }
 }
 
 impl TraceSink for RecorderSink {
     #[inline]
     fn record(&mut self, entry: TraceEntry) {
-        let time_us = self.clock.now_us();
-        self.record_at(entry, time_us);
+        self.record_at(entry, self.clock.now_us());
     }
 }
 
