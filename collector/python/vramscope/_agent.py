@@ -11,8 +11,6 @@ import time
 
 from . import _config, _hook, _library, _state, _torch
 
-INTERVAL_SECONDS = 0.1
-"""How often statistics are taken and the mode is given its turn."""
 OOM_SECONDS = 2.0
 """How long an out-of-memory may be held up while its state is sent."""
 
@@ -116,7 +114,7 @@ class Agent:
         log(f"recording to {settings.get('out') or config.to}: {self.mode}" + (f" ({self.reason})" if self.reason else ""))
 
     def _choose(self, torch, settings):
-        from . import _build, _tracker
+        from . import _build, _polling, _tracker
 
         config = self.config
         if config.mode != "budget":
@@ -133,8 +131,6 @@ class Agent:
                 if config.mode == "events":
                     raise
                 self.reason = str(error)
-        from . import _polling
-
         mode = _polling.WithinBudget(
             torch, self._library, config.stacks, config.context, config.budget, config.history
         )

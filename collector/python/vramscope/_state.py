@@ -38,3 +38,50 @@ def by_device(segments, devices):
         if segment["device"] in found:
             found[segment["device"]].append(segment)
     return found
+
+
+def no_stack(frames):
+    """The number of the empty stack."""
+    return 0
+
+
+class Names:
+    """Numbers stacks, each distinct one once."""
+
+    MOST = 1 << 18
+    """Of frames and of stacks; beyond that they are looked up anew."""
+
+    def __init__(self, library):
+        self._library = library
+        self._frames, self._stacks = {}, {}
+        # By the list's identity: within a snapshot, entries with one stack share one list.
+        self._lists = {}
+
+    def next_snapshot(self):
+        """The lists that were shown are gone."""
+        self._lists = {}
+
+    def stack(self, frames):
+        """The number of a snapshot's list of frames."""
+        if not frames:
+            return 0
+        known = self._lists.get(id(frames))
+        if known is not None and known[0] is frames:
+            return known[1]
+        numbers = tuple(number for number in map(self._frame, frames) if number >= 0)
+        number = self._stacks.get(numbers)
+        if number is None:
+            if len(self._stacks) >= self.MOST:
+                self._stacks.clear()
+            number = self._stacks[numbers] = self._library.stack(numbers)
+        self._lists[id(frames)] = (frames, number)
+        return number
+
+    def _frame(self, frame):
+        name, filename, line = frame["name"], frame["filename"], frame["line"]
+        number = self._frames.get((name, filename, line))
+        if number is None:
+            if len(self._frames) >= self.MOST:
+                self._frames.clear()
+            number = self._frames[name, filename, line] = self._library.frame(name, filename, line)
+        return number

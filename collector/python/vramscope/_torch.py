@@ -39,9 +39,11 @@ def _leaves_traces_out(torch):
 
 def snapshot(torch, traces):
     """The whole snapshot; without traces where that is wanted and the version can leave them out."""
+    take = torch._C._cuda_memorySnapshot
     if not traces and _leaves_traces_out(torch):
-        return torch._C._cuda_memorySnapshot((0, 0, False))
-    return torch.cuda.memory._snapshot()
+        return take((0, 0, False))
+    # From 2.8 on it takes a pool, or None for all. PyTorch's own wrapper does no more, but imports a great deal.
+    return take(None) if version(torch) >= (2, 8) else take()
 
 
 def is_recording(torch):

@@ -12,7 +12,7 @@ import ctypes
 import threading
 import time
 
-from . import _library, _state, _torch
+from . import _library, _polling, _state, _torch
 
 RING = 1 << 17
 """Entries of one device that may wait for their stacks, 80 bytes each."""
@@ -69,6 +69,7 @@ class EveryEvent:
         self._torch, self._library, self._functions = torch, library, functions
         self._stacks, self._context, self._share = stacks, context, share
         self._is_history_ours = False
+        self._sampler = None
         self._thread = None
         self._stop = threading.Event()
 
@@ -91,6 +92,7 @@ class EveryEvent:
             for device, segments in _state.by_device(snapshot["segments"], numbers).items():
                 library.segments(_library.START, device, _state.columns(segments))
             library.start(config)
+            self._sampler = _polling.Sampler(torch, library, numbers)
         except BaseException:
             self._functions.stop()
             self._end_history()
@@ -136,7 +138,10 @@ class EveryEvent:
         return 1.0
 
     def turn(self):
-        """Events come by themselves."""
+        """Events come by themselves; the allocator's own sums stand beside them."""
+        self._sampler.take()
+        if self._library.poll_ask():
+            self.flush(0.5)
 
     stack_of = None
     """Segments at the end have no stacks of their own: those of the events that made them are known."""
