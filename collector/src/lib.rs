@@ -8,6 +8,7 @@ pub mod allocator;
 #[cfg(feature = "program")]
 pub mod cli;
 pub mod driver;
+pub mod publish;
 pub mod recorder;
 #[cfg(feature = "program")]
 pub mod script;
