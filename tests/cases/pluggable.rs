@@ -13,6 +13,7 @@ use shared::limits::ImportLimits;
 use shared::trace::Snapshot;
 use tests::fakecuda::{Control, FakeFolder, on_fake, test_name};
 use vramscope::driver::cuda::Device;
+use vramscope_pluggable::agent::{vramscope_error, vramscope_finish};
 use vramscope_pluggable::allocator::*;
 
 /// The first device's memory in most cases.
@@ -30,22 +31,20 @@ macro_rules! on_fake {
     )*};
 }
 
-fn start(settings: &str, history: u64, file: Option<&CStr>) -> Result<()> {
+fn start(settings: &str, history: u64, config: Option<&CStr>) -> Result<()> {
     let settings = CString::new(settings)?;
-    let file = file.map_or(ptr::null(), CStr::as_ptr);
+    let config = config.map_or(ptr::null(), CStr::as_ptr);
     // SAFETY: texts that end in zero.
     let started =
-        unsafe { vramscope_allocator_start(c"2.11.0".as_ptr(), settings.as_ptr(), c"all".as_ptr(), history, file) };
+        unsafe { vramscope_allocator_start(c"2.11.0".as_ptr(), settings.as_ptr(), c"all".as_ptr(), history, config) };
     ensure!(started == 0, "{}", error());
     vramscope_init(2);
     Ok(())
 }
 
 fn error() -> String {
-    let mut text = vec![0; 4096];
-    // SAFETY: the room that it has.
-    let size = unsafe { vramscope_allocator_error(text.as_mut_ptr(), text.len()) };
-    String::from_utf8_lossy(&text[..size]).into_owned()
+    // SAFETY: a text of this thread that ends in zero, read before the next call.
+    unsafe { CStr::from_ptr(vramscope_error()) }.to_string_lossy().into_owned()
 }
 
 fn malloc(size: usize, device: i32, stream: usize) -> usize {
@@ -146,11 +145,15 @@ on_fake! {
 
     a_recording_is_whole_when_it_was_stopped(CAPACITY, ("FAKECUDA_DEVICES", "2")) {
         let file = std::env::temp_dir().join(format!("vramscope-pluggable-{}.vramscope", std::process::id()));
-        start("", 0, Some(&CString::new(file.display().to_string())?))?;
+        let config = serde_json::json!({ "out": file.display().to_string(), "name": "a job" }).to_string();
+        start("", 0, Some(&CString::new(config)?))?;
         let kept = malloc(2 * MIB, 1, 0);
         (0..1000).for_each(|round| free(malloc(1000 + round, 1, 0), 1));
         ensure!(vramscope_allocator_stop_recording() == 0, "{}", error());
         free(kept, 1);
+        // SAFETY: a text of this thread that ends in zero.
+        let ended = unsafe { CStr::from_ptr(vramscope_finish(10_000)) }.to_string_lossy();
+        ensure!(ended.contains("\"events\":3003") && ended.contains("\"lost\":0"), "{ended}");
         let bytes = std::fs::read(&file)?;
         std::fs::remove_file(&file)?;
         let snapshot = read(&bytes)?;

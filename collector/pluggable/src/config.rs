@@ -75,8 +75,7 @@ const QUEUE_EVENTS: usize = 1 << 26;
 impl Config {
     /// Reads the text; the error is one line for a person.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let config: Self =
-            serde_json::from_str(text).map_err(|error| format!("the configuration is malformed: {error}"))?;
+        let config = Self::parse_part(text)?;
         if config.devices.is_empty() {
             return Err("nothing to record: the configuration names no device".to_owned());
         }
@@ -84,6 +83,11 @@ impl Config {
             return Err("nowhere to record to: give `out`, a file, or `to`, a server's address".to_owned());
         }
         Ok(config)
+    }
+
+    /// The same for a text that lacks what is known later: the devices, say.
+    pub fn parse_part(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|error| format!("the configuration is malformed: {error}"))
     }
 
     /// What the recording says of itself.
@@ -116,6 +120,19 @@ impl Config {
             limits.flush_millis = millis;
         }
         limits
+    }
+}
+
+impl From<&Settings> for SettingsConfig {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            conf: settings.conf.clone(),
+            max_split_size: settings.max_split_size.and_then(|size| i64::try_from(size).ok()),
+            expandable_segments: settings.expandable_segments,
+            garbage_collection_threshold: settings.garbage_collection_threshold,
+            roundup_power2_divisions: settings.roundup_power2_divisions.to_vec(),
+            as_written: settings.as_written.clone(),
+        }
     }
 }
 

@@ -175,6 +175,17 @@ impl Job {
         &self.stacks
     }
 
+    /// The same, to be kept: the numbers stay those of this recording when it has ended.
+    pub fn shared_stacks(&self) -> Arc<Stacks> {
+        Arc::clone(&self.stacks)
+    }
+
+    /// The end of a device's queue, for the allocator that is the device's only source of events and has a lock of its
+    /// own. `None` where it is not there (any more).
+    pub fn take_sink(&self, device: i64) -> Option<RecorderSink> {
+        locked(&self.lane(device)?.sink).take()
+    }
+
     /// Now, in microseconds since the epoch, by the recording's clock.
     pub fn now_us(&self) -> i64 {
         self.clock.now_us()

@@ -106,7 +106,7 @@ def collect():
 def stop_recording(seen):
     """Ends the recording where there is one."""
     if seen is not None:
-        seen.stop()
+        seen.detach()
 
 
 def is_refused(size):

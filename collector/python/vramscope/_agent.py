@@ -239,6 +239,24 @@ def attach(config):
     return agent
 
 
+def enter(source):
+    """Makes something else than an `Agent` what this process is recorded by: marks, the end and forks are told to it."""
+    global _current
+    with _lock:
+        if _current is not None and _current._pid == os.getpid() and _current.state in ("waiting", "running"):
+            raise RuntimeError(f"already attached: {_current!r}. Call its detach() first.")
+        _current = source
+    _register()
+
+
+def forget(source):
+    """Nothing more is told to it."""
+    global _current
+    with _lock:
+        if _current is source:
+            _current = None
+
+
 # ---- what Python and PyTorch call -----------------------------------------------------------------------------------
 
 _is_registered = False

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
 from typing import Any, Dict, Optional
 
-_NAME = "libvramscope_pluggable.so"
+from ._library import LibraryError
 
 # What `_CUDAPluggableAllocator` takes addresses for, and the functions.
 _HOOKS = {
@@ -24,18 +23,8 @@ _HOOKS = {
 _NEEDED_HOOK = "set_record_stream_fn"
 
 
-def find_library(path: Optional[str] = None) -> str:
-    """The path of the native library: the one given, that of ``VRAMSCOPE_LIBRARY``, or the one in this package."""
-    if path is None:
-        path = os.environ.get("VRAMSCOPE_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(__file__)), _NAME)
-    path = os.fspath(path)
-    if not os.path.isfile(path):
-        raise OSError(f"there is no native library at {path}: name one by `library` or in VRAMSCOPE_LIBRARY")
-    return os.path.abspath(path)
-
-
 class AllocatorLibrary:
-    """The functions, with Python's types. Those that fail raise ``RuntimeError`` with the library's text."""
+    """The functions, with Python's types. Those that fail raise `LibraryError` with the library's text."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -47,7 +36,7 @@ class AllocatorLibrary:
             "vramscope_allocator_set_history": (ctypes.c_int, [ctypes.c_uint64]),
             "vramscope_allocator_stop_recording": (ctypes.c_int, []),
             "vramscope_allocator_raises_out_of_memory": (ctypes.c_int, []),
-            "vramscope_allocator_error": (size, [ctypes.c_void_p, size]),
+            "vramscope_error": (text, []),
             "vramscope_allocator_stats_json": (size, [ctypes.c_int, ctypes.c_void_p, size]),
             "vramscope_allocator_reset_peak": (ctypes.c_int, [ctypes.c_int]),
             "vramscope_allocator_reset_accumulated": (ctypes.c_int, [ctypes.c_int]),
@@ -59,15 +48,16 @@ class AllocatorLibrary:
             function = getattr(self._library, name)
             function.restype, function.argtypes = result, arguments
 
-    def start(self, torch: str, settings: str, context: str, history: int, out: Optional[str]) -> None:
-        """Makes the process's allocators."""
-        path = None if out is None else os.fsencode(out)
-        self._check(self._library.vramscope_allocator_start(torch.encode(), settings.encode(), context.encode(), history, path))
+    def start(self, torch: str, settings: str, context: str, history: int, config: Optional[Dict[str, Any]]) -> None:
+        """Makes the process's allocators, with a recording as the config says, or none."""
+        texts = [text.encode() for text in (torch, settings, context)]
+        text = None if config is None else json.dumps(config).encode()
+        self._check(self._library.vramscope_allocator_start(*texts, history, text))
 
     def set_hooks(self, allocator: Any) -> None:
         """Gives PyTorch the functions that it may have, as far as its release knows them."""
         if not hasattr(allocator, _NEEDED_HOOK):
-            raise RuntimeError("this PyTorch is too old for an allocator of another library: it has no record_stream")
+            raise LibraryError("this PyTorch is too old for an allocator of another library: it has no record_stream")
         for setter, name in _HOOKS.items():
             if hasattr(allocator, setter):
                 getattr(allocator, setter)(ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value)
@@ -90,8 +80,14 @@ class AllocatorLibrary:
 
     def stats(self, device: int) -> Dict[str, int]:
         """The flat statistics of a device."""
-        stats: Dict[str, int] = json.loads(self._bytes(self._library.vramscope_allocator_stats_json, device) or b"{}")
-        return stats
+        room = 1 << 14
+        while True:
+            buffer = ctypes.create_string_buffer(room)
+            size = self._library.vramscope_allocator_stats_json(device, buffer, room)
+            if size <= room:
+                stats: Dict[str, int] = json.loads(buffer.raw[:size] or b"{}")
+                return stats
+            room = size
 
     def reset_peak(self, device: int) -> None:
         """Peaks become what is now."""
@@ -116,16 +112,6 @@ class AllocatorLibrary:
         finally:
             self._library.vramscope_allocator_snapshot_free(taken, size)
 
-    def _bytes(self, function: Any, *arguments: Any) -> bytes:
-        room = 1 << 14
-        while True:
-            buffer = ctypes.create_string_buffer(room)
-            size = function(*arguments, buffer, room)
-            if size <= room:
-                return buffer.raw[:size]
-            room = size
-
     def _check(self, outcome: int) -> None:
         if outcome != 0:
-            text = self._bytes(self._library.vramscope_allocator_error)
-            raise RuntimeError(text.decode(errors="replace"))
+            raise LibraryError((self._library.vramscope_error() or b"unknown").decode(errors="replace"))

@@ -6,7 +6,6 @@ use std::panic::catch_unwind;
 
 use shared::allocator::MisuseError;
 use shared::event::Action;
-use shared::format::Header;
 use shared::units::{Address, Stream};
 use vramscope::allocator::Refusal;
 
@@ -21,13 +20,7 @@ pub extern "C" fn vramscope_init(_device_count: c_int) {
     let begun = catch_unwind(|| {
         let Some(allocators) = Allocators::get() else { return Ok(()) };
         let settings = shared::export::settings(&allocators.config(), allocators.profile);
-        let header = Header {
-            program: format!("vramscope {}", env!("CARGO_PKG_VERSION")),
-            torch: allocators.profile.torch.to_owned(),
-            settings,
-            ..Header::default()
-        };
-        allocators.recording.begin(header, allocators.level)
+        allocators.recording.begin(allocators.profile.torch, &settings, allocators.level)
     });
     match begun {
         Ok(Ok(())) => {}

@@ -31,6 +31,6 @@ pub use report::{
     vramscope_allocator_stats_json,
 };
 pub use start::{
-    vramscope_allocator_error, vramscope_allocator_raises_out_of_memory, vramscope_allocator_set_settings,
-    vramscope_allocator_start, vramscope_allocator_stop_recording,
+    vramscope_allocator_raises_out_of_memory, vramscope_allocator_set_settings, vramscope_allocator_start,
+    vramscope_allocator_stop_recording,
 };

@@ -11,7 +11,8 @@ use shared::export;
 use vramscope::allocator::{DeviceState, snapshot};
 
 use super::devices::Allocators;
-use super::start::{attempt, copy_out};
+use super::start::copy_out;
+use crate::guard::{OK, told};
 
 /// `torch.cuda.memory_stats(device)` as a JSON object of its flat names. Gives its bytes, which may be more than `room`;
 /// 0 without an allocator.
@@ -43,7 +44,7 @@ fn stats_json(device: c_int) -> Option<String> {
 /// Peaks become what is now (`reset_peak_memory_stats`). 0, or -1 and an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_allocator_reset_peak(device: c_int) -> c_int {
-    attempt(|| {
+    told(|| {
         let Some(slot) = Allocators::get().and_then(|all| all.opened_device(device)) else { return Ok(()) };
         slot.locked.with(DeviceAllocator::reset_peak_stats).map_err(|fault| fault.to_string())
     })
@@ -52,7 +53,7 @@ pub extern "C" fn vramscope_allocator_reset_peak(device: c_int) -> c_int {
 /// Sums and event counts begin again (`reset_accumulated_memory_stats`). 0, or -1 and an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_allocator_reset_accumulated(device: c_int) -> c_int {
-    attempt(|| {
+    told(|| {
         let Some(slot) = Allocators::get().and_then(|all| all.opened_device(device)) else { return Ok(()) };
         slot.locked.with(DeviceAllocator::reset_accumulated_stats).map_err(|fault| fault.to_string())
     })
@@ -62,7 +63,7 @@ pub extern "C" fn vramscope_allocator_reset_accumulated(device: c_int) -> c_int 
 /// error.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_allocator_set_history(max_entries: u64) -> c_int {
-    attempt(|| {
+    told(|| {
         let allocators = Allocators::get().ok_or("there is no allocator yet")?;
         let max_entries = usize::try_from(max_entries).unwrap_or(usize::MAX);
         allocators.set_history(max_entries).map_err(|fault| fault.to_string())
@@ -92,7 +93,7 @@ pub extern "C" fn vramscope_allocator_fraction(device: c_int) -> f64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vramscope_allocator_snapshot(size: *mut usize) -> *mut u8 {
     let mut bytes = Vec::new();
-    let taken = attempt(|| {
+    let taken = told(|| {
         let allocators = Allocators::get().ok_or("there is no allocator yet")?;
         let mut states = Vec::new();
         for slot in allocators.opened() {
@@ -105,7 +106,7 @@ pub unsafe extern "C" fn vramscope_allocator_snapshot(size: *mut usize) -> *mut 
         export::pickle(&snapshot, &mut |piece| bytes.extend_from_slice(piece));
         Ok(())
     });
-    if taken != 0 {
+    if taken != OK {
         return ptr::null_mut();
     }
     let bytes = bytes.into_boxed_slice();
