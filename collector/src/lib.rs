@@ -4,6 +4,7 @@
 //! What is absent: no format, no replay and no analysis lives here. All of that is in `shared`, where the page runs
 //! the same code; this crate reads files, opens sockets and prints.
 
+pub mod allocator;
 #[cfg(feature = "program")]
 pub mod bus;
 #[cfg(feature = "program")]

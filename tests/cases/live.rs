@@ -151,7 +151,7 @@ fn a_server_that_is_killed_ten_times_has_every_event_once_and_in_order() -> Resu
     let folder = empty_folder("live-killed")?;
     let (data, out) = (folder.join("data"), folder.join("killed.vramscope"));
     let mut server = Server::start_in(&data, &[])?;
-    let job = Job::start(&server.url(), &out, 400, 20_000)?;
+    let job = Job::start(&server.url(), &out, 150, 20_000)?;
     until("a live session", || Ok(sessions(&server)?.pop()))?;
     for round in 0..10_u64 {
         sleep(Duration::from_millis(300 + 71 * round));
@@ -171,7 +171,7 @@ fn a_network_that_is_cut_costs_nothing() -> Result<()> {
         let out = folder.join(format!("{network:?}.vramscope"));
         let proxy = Proxy::to(server.address())?;
         let before = sessions(&server)?.len();
-        let job = Job::start(&format!("http://{}", proxy.address()), &out, 400, 20_000)?;
+        let job = Job::start(&format!("http://{}", proxy.address()), &out, 150, 20_000)?;
         until("a live session", || Ok(Some(()).filter(|()| sessions(&server).is_ok_and(|all| all.len() > before))))?;
         proxy.set(network);
         sleep(Duration::from_secs(seconds));
@@ -223,7 +223,7 @@ fn a_server_that_comes_after_the_job_has_all_of_it() -> Result<()> {
     let server = Server::start_in(&data, &[])?;
     let (address, url) = (server.address(), server.url());
     server.kill()?;
-    let job = Job::start(&url, &out, 400, 20_000)?;
+    let job = Job::start(&url, &out, 150, 20_000)?;
     sleep(Duration::from_secs(3));
     check_whole(&again(&data, address)?, &job.finish()?, &out)
 }

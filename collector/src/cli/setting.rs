@@ -3,6 +3,8 @@
 use clap::ValueEnum;
 use shared::allocator::{AllocatorConfig, Profile, parse};
 
+use crate::allocator::Release;
+
 /// The most memory that a simulated device can have: it has that many addresses.
 const MOST_CAPACITY: u64 = 1 << 40;
 
@@ -57,17 +59,10 @@ pub(super) fn capacity(text: &str) -> Result<u64, String> {
 /// The release that the allocator decides as. Where that is an earlier one than was named, standard error has a line of
 /// it.
 pub(super) fn profile(torch: &str) -> Result<&'static Profile, String> {
-    let known: Vec<&str> = Profile::ALL.iter().map(|profile| profile.torch).collect();
-    let known = known.join(", ");
-    let Some(profile) = Profile::of(torch) else {
-        return Err(format!(
-            "--torch {torch:?} is no release that is known. Known are {known}; later ones act as these."
-        ));
-    };
-    let rest = torch.strip_prefix(profile.torch);
-    if !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '+', 'a'])) {
+    let Release { profile, is_exact } = Release::of(torch).map_err(|error| format!("--{error}"))?;
+    if !is_exact {
         let name: String = torch.chars().filter(|c| !c.is_control()).collect();
-        eprintln!("torch {name} is decided as {}: known are {known}.", profile.torch);
+        eprintln!("torch {name} is decided as {}: known are {}.", profile.torch, Release::known());
     }
     Ok(profile)
 }

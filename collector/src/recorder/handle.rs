@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use shared::event::Action;
 use shared::trace::{Annotation, Sample, Segment, Stage};
@@ -59,6 +60,7 @@ pub struct RecorderHandle {
     pub(super) notes: SyncSender<(i64, Note)>,
     pub(super) when_full: WhenFull,
     pub(super) marks_lost: AtomicU64,
+    pub(super) flushes: SyncSender<SyncSender<()>>,
     pub(super) samples_lost: AtomicU64,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) end: SyncSender<Vec<DeviceSegments>>,
@@ -80,6 +82,15 @@ impl RecorderHandle {
         if !self.note(device, Note::Mark(annotation)) {
             self.marks_lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Has everything written that was recorded before this call, and waits for that, no longer than `timeout`. Whether
+    /// it was.
+    pub fn flush(&self, timeout: Duration) -> bool {
+        let (done, written) = mpsc::sync_channel(1);
+        let Some(thread) = self.thread.as_ref().filter(|_| self.flushes.try_send(done).is_ok()) else { return false };
+        thread.thread().unpark();
+        written.recv_timeout(timeout).is_ok()
     }
 
     /// Writes down what a device's memory came to at a moment, as its allocator counts. A sample that finds no room is

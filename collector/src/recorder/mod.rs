@@ -165,6 +165,8 @@ impl Recorder {
         let (stacks, names) = Stacks::new(limits);
         let (notes, noted) = mpsc::sync_channel(limits.queue_marks);
         let (end, ended) = mpsc::sync_channel(1);
+        // More than a few that wait at once are turned away.
+        let (flushes, wanted) = mpsc::sync_channel(4);
         let stop = Arc::new(AtomicBool::new(false));
         let (mut sinks, mut sources, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
         for device in &header.devices {
@@ -180,6 +182,7 @@ impl Recorder {
         let thread = Thread {
             sources,
             notes: noted,
+            flushes: wanted,
             stop: Arc::clone(&stop),
             clock: Arc::clone(&clock),
             interval: Duration::from_millis(limits.flush_millis),
@@ -198,6 +201,7 @@ impl Recorder {
             when_full,
             marks_lost: AtomicU64::new(0),
             samples_lost: AtomicU64::new(0),
+            flushes,
             stop,
             end,
             thread: Some(thread),

@@ -6,6 +6,7 @@ use rtrb::{Producer, PushError};
 use shared::allocator::{TraceEntry, TraceSink};
 use shared::event::Action;
 use shared::frames::StackId;
+use shared::trace::Segment;
 
 use super::clock::Clock;
 use super::lane::Lane;
@@ -20,6 +21,8 @@ pub(super) enum Item {
     Event { entry: TraceEntry, time_us: i64 },
     /// Events that did not find room, by action.
     Lost(Counts),
+    /// What is reserved at this place: the next state of the lane.
+    State,
 }
 
 /// What happens to an event that finds the queue full.
@@ -96,6 +99,24 @@ impl RecorderSink {
         if let Err(PushError::Full(item)) = self.queue.push(item) {
             self.full(item, entry.action);
         }
+    }
+
+    /// Says that `count` events were lost before they came here: their gap stands after the latest event.
+    pub fn lost(&mut self, action: Action, count: u32) {
+        if let Some(sum) = self.lost.get_mut(action as usize) {
+            *sum = sum.saturating_add(count);
+        }
+        self.is_losing = true;
+        self.lane.add_lost(action, count.into());
+    }
+
+    /// Says what is reserved now, after the latest event. False where no room was left to say so.
+    pub fn state(&mut self, segments: Vec<Segment>) -> bool {
+        if self.is_losing && !self.resume() || self.queue.is_full() {
+            return false;
+        }
+        self.lane.put_state(segments);
+        self.queue.push(Item::State).is_ok()
     }
 
     #[cold]

@@ -41,6 +41,29 @@ impl Stacks {
         (Self { table, limits, refused: AtomicU64::new(0) }, names)
     }
 
+    /// A table of its own, without a recording: what snapshots show of stacks is numbered by it.
+    pub fn detached(limits: RecorderLimits) -> Self {
+        // Nobody reads the new names; sending them fails at once and costs nothing.
+        Self::new(limits).0
+    }
+
+    /// A copy of all that is numbered, under the same numbers.
+    pub fn symbols(&self) -> Symbols {
+        let table = self.table();
+        let known = &table.symbols;
+        let mut copy = Symbols::default();
+        for id in 0..known.string_count() {
+            copy.intern(known.bytes(StrId(id as u32)));
+        }
+        for id in 0..known.frame_count() {
+            copy.intern_frame(known.frame(FrameId(id as u32)));
+        }
+        for id in 0..known.stack_count() {
+            copy.intern_stack(known.stack(StackId(id as u32)));
+        }
+        copy
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         // A thread that panicked in here left a table that is still right: each step of it is whole.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
@@ -156,6 +179,8 @@ mod tests {
         let lines = |id| mirror.stack(id).iter().map(|&frame| mirror.frame(frame).line).collect::<Vec<_>>();
         assert_eq!((lines(a), lines(b)), (vec![54, 9], vec![55, 9]));
         assert_eq!(mirror.text(mark), "epoch 3");
+        let copy = stacks.symbols();
+        assert_eq!((copy.text(mark), copy.stack(a)), (mirror.text(mark), mirror.stack(a)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
 use rtrb::Consumer;
@@ -55,7 +55,7 @@ impl Source {
             // What was refused comes before what is in the queue now.
             self.tell_refused(pen);
         }
-        let Self { device, queue, columns, next, told, refused, tag, .. } = self;
+        let Self { device, queue, lane, columns, next, told, refused, tag } = self;
         let Ok(chunk) = queue.read_chunk(count) else { return 0 };
         for item in chunk {
             match item {
@@ -87,6 +87,13 @@ impl Source {
                         pen.gap(*device, next, counts);
                     } else {
                         add(refused, counts);
+                    }
+                }
+                Item::State => {
+                    let segments = lane.take_state();
+                    if let Some(segments) = segments.filter(|_| has_room) {
+                        pen.events(*device, next, columns);
+                        pen.segments(*device, *next, &segments);
                     }
                 }
             }
@@ -126,6 +133,7 @@ fn add(sums: &mut Counts, counts: Counts) {
 pub(super) struct Thread {
     pub(super) sources: Vec<Source>,
     pub(super) notes: Receiver<(i64, Note)>,
+    pub(super) flushes: Receiver<SyncSender<()>>,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) interval: Duration,
@@ -155,6 +163,7 @@ impl Thread {
                 self.flush();
                 flushed = Instant::now();
             }
+            self.answer_flushes();
             if taken == 0 {
                 std::thread::park_timeout(REST.min(self.interval));
             }
@@ -169,6 +178,22 @@ impl Thread {
         }
         self.pen.end(self.clock.now_us());
         self.pen.stats
+    }
+
+    /// Writes all that came before each one that wants it written, and tells them.
+    fn answer_flushes(&mut self) {
+        while let Ok(done) = self.flushes.try_recv() {
+            // What comes meanwhile is not waited for: at most what the queues hold now was there before.
+            let mut before: usize = self.sources.iter().map(|source| source.queue.slots()).sum();
+            while before > 0 {
+                let drain = |source: &mut Source| source.drain(&mut self.pen, &mut self.room);
+                let taken: usize = self.sources.iter_mut().map(drain).sum();
+                before = if taken == 0 { 0 } else { before.saturating_sub(taken) };
+            }
+            self.flush();
+            // Who waited too long is gone.
+            let _ = done.try_send(());
+        }
     }
 
     /// Writes all that has come.

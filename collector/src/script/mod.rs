@@ -1,6 +1,5 @@
 #![doc = include_str!("SCRIPT.md")]
 
-mod message;
 mod objects;
 mod op;
 mod output;

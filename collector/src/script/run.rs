@@ -9,7 +9,8 @@ use shared::allocator::{
 use shared::frames::StackId;
 use shared::units::{Address, PoolId, Stream};
 
-use super::message::out_of_memory;
+use crate::allocator::out_of_memory;
+
 use super::objects::{Graph, MemPool, Objects};
 use super::op::{Name, Op, Script, ScriptError, Size};
 use super::output::{Output, entry, relative, state};
@@ -218,7 +219,7 @@ impl Program {
                 let AllocError::OutOfMemory(oom) = &error else { return Err(error.into()) };
                 let in_use = self.allocator.driver().used();
                 let is_expandable = self.allocator.config().expandable_segments;
-                let text = out_of_memory(oom, in_use, is_expandable, self.allocator.profile());
+                let text = out_of_memory(oom, 0, Some(in_use), is_expandable, self.allocator.profile());
                 return Err(Raised(format!("oom: {text}")));
             }
         };

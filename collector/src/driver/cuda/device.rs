@@ -17,6 +17,17 @@ use super::CudaError;
 use super::spans::Spans;
 use super::symbols::{self, Api, Failure};
 
+/// What is known of a device without a context on it, which would take hundreds of megabytes of its memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Its number, as CUDA counts.
+    pub ordinal: u32,
+    /// Its model, as `NVIDIA H100 80GB HBM3`.
+    pub name: String,
+    /// Its memory in bytes.
+    pub total_memory: u64,
+}
+
 /// A device that was opened. Usable from any thread; its context is current only while a call runs, so the process's
 /// own choice of device stays as it is.
 pub struct Device {
@@ -41,13 +52,7 @@ impl Device {
     /// # Errors
     /// Without a driver, with one that lacks a function, without that device, and where the driver itself refuses.
     pub fn open(ordinal: u32) -> Result<Arc<Self>, CudaError> {
-        let api = Api::get()?;
-        let mut count = 0;
-        // SAFETY: the only flags that the function knows are 0.
-        unsafe { api.cuInit(0) }?;
-        // SAFETY: the pointer is to a variable that outlives the call.
-        unsafe { api.cuDeviceGetCount(&mut count) }?;
-        let count = u32::try_from(count).unwrap_or(0);
+        let (api, count) = start()?;
         let index = c_int::try_from(ordinal).ok().filter(|_| ordinal < count);
         let index = index.ok_or(CudaError::NoDevice { ordinal, count })?;
         let (mut handle, mut bytes, mut context) = (0, 0, 0);
@@ -69,6 +74,25 @@ impl Device {
         }))
     }
 
+    /// All devices that CUDA may use, none of which is opened.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn list() -> Result<Vec<DeviceInfo>, CudaError> {
+        let (api, count) = start()?;
+        let mut devices = Vec::new();
+        for (ordinal, index) in (0..count).zip(0..) {
+            let (mut handle, mut bytes) = (0, 0);
+            // SAFETY: the pointers are to variables that outlive the calls; the device is one that the driver counted.
+            unsafe {
+                api.cuDeviceGet(&mut handle, index)?;
+                api.cuDeviceTotalMem(&mut bytes, handle)?;
+            }
+            devices.push(DeviceInfo { ordinal, name: name_of(api, handle)?, total_memory: bytes as u64 });
+        }
+        Ok(devices)
+    }
+
     /// Its number, as CUDA counts.
     pub fn ordinal(&self) -> u32 {
         self.ordinal
@@ -84,10 +108,7 @@ impl Device {
     /// # Errors
     /// Where the driver refuses.
     pub fn name(&self) -> Result<String, DriverError> {
-        let mut name = [0_u8; 256];
-        // SAFETY: the function writes at most as many bytes as it is told, the last of them 0.
-        unsafe { self.api.cuDeviceGetName(name.as_mut_ptr().cast::<c_char>(), 256, self.handle) }?;
-        Ok(CStr::from_bytes_until_nul(&name).map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned()))
+        Ok(name_of(self.api, self.handle)?)
     }
 
     /// Its UUID without a prefix: `3d2f5a10-....`. The one identity that the driver and NVML share.
@@ -207,6 +228,24 @@ impl Device {
     pub(super) fn streams_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<i64, u64>> {
         self.streams.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The driver's functions after its start, and the number of devices.
+fn start() -> Result<(&'static Api, u32), CudaError> {
+    let api = Api::get()?;
+    let mut count = 0;
+    // SAFETY: the only flags that the function knows are 0.
+    unsafe { api.cuInit(0) }?;
+    // SAFETY: the pointer is to a variable that outlives the call.
+    unsafe { api.cuDeviceGetCount(&mut count) }?;
+    Ok((api, u32::try_from(count).unwrap_or(0)))
+}
+
+fn name_of(api: &Api, handle: c_int) -> Result<String, Failure> {
+    let mut name = [0_u8; 256];
+    // SAFETY: the function writes at most as many bytes as it is told, the last of them 0.
+    unsafe { api.cuDeviceGetName(name.as_mut_ptr().cast::<c_char>(), 256, handle) }?;
+    Ok(CStr::from_bytes_until_nul(&name).map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned()))
 }
 
 impl fmt::Debug for Device {

@@ -21,7 +21,7 @@ mod spans;
 mod streams;
 mod symbols;
 
-pub use device::Device;
+pub use device::{Device, DeviceInfo};
 pub use driver::{CudaDriver, CudaEvent};
 pub use error::CudaError;
 pub use managed::{Advice, ManagedStatistics, Place, Source};

@@ -1,0 +1,280 @@
+//! The C functions by which the Python agent and its tracker hand in what PyTorch's allocator does. What each takes
+//! and gives stands in `include/vramscope.h`.
+
+use std::ffi::{c_char, c_int};
+use std::time::Duration;
+
+use serde_json::json;
+use shared::allocator::TraceEntry;
+use shared::event::Action;
+use shared::frames::{FrameId, StackId};
+use shared::trace::{Sample, Stage};
+use shared::units::{PoolId, Stream};
+
+use crate::columns::{self, EventPointers, Lent, SegmentPointers};
+use crate::config::Config;
+use crate::guard::{self, FAILED, OK, guarded, told};
+use crate::job;
+
+/// Whether a thing was done.
+fn done(is_done: bool) -> c_int {
+    if is_done { OK } else { FAILED }
+}
+
+fn millis(millis: i64) -> Duration {
+    Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+}
+
+/// Begins the recording of this process.
+///
+/// # Safety
+/// `config_json` is null or a text that ends in a zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vramscope_start(config_json: *const c_char) -> c_int {
+    told(|| {
+        // SAFETY: as the caller promises.
+        let text = unsafe { guard::text(config_json) }.ok_or("no configuration was given")?;
+        job::start(&Config::parse(&text)?)
+    })
+}
+
+/// Why the latest call of this thread failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_error() -> *const c_char {
+    guard::last_error()
+}
+
+/// The session's name at the server; empty without one.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_session() -> *const c_char {
+    guarded(c"".as_ptr(), || guard::answer(job::current().as_ref().map_or("", |job| job.session())))
+}
+
+/// The recording's clock, in microseconds since the epoch; 0 without a recording.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_now() -> i64 {
+    guarded(0, || job::with(job::Job::now_us).unwrap_or(0))
+}
+
+/// Hands in one event.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_event(
+    device: i64,
+    action: c_int,
+    address: u64,
+    size: u64,
+    stream: i64,
+    pool0: u64,
+    pool1: u64,
+    stack: u32,
+    time_us: i64,
+) -> c_int {
+    guarded(FAILED, || {
+        let action = Action::from_code(u8::try_from(action).unwrap_or(u8::MAX));
+        let (stream, pool, stack) = (Stream(stream), PoolId(pool0, pool1), StackId(stack));
+        let entry = TraceEntry { action, address, size, stream, pool, stack };
+        done(job::with(|job| job.event(device, entry, time_us)) == Some(true))
+    })
+}
+
+/// Says that events were lost before they came here.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_lost(device: i64, action: c_int, count: u32) -> c_int {
+    guarded(FAILED, || {
+        let action = Action::from_code(u8::try_from(action).unwrap_or(u8::MAX));
+        done(job::with(|job| job.lost(device, action, count)).is_some())
+    })
+}
+
+/// Hands in events in a row; how many were taken.
+///
+/// # Safety
+/// `columns` is null, or points to columns each of which is null or holds `count` values.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vramscope_events(device: i64, count: usize, columns: *const EventPointers) -> i64 {
+    guarded(-1, || {
+        // SAFETY: as the caller promises.
+        let Some(from) = (unsafe { columns.as_ref() }) else { return -1 };
+        // SAFETY: as the caller promises, each column holds `count` values.
+        let (action, address, size, stream) = unsafe {
+            (
+                Lent::new(from.action, count),
+                Lent::new(from.address, count),
+                Lent::new(from.size, count),
+                Lent::new(from.stream, count),
+            )
+        };
+        // SAFETY: as above.
+        let (pool0, pool1, stack, time_us) = unsafe {
+            (
+                Lent::new(from.pool0, count),
+                Lent::new(from.pool1, count),
+                Lent::new(from.stack, count),
+                Lent::new(from.time_us, count),
+            )
+        };
+        let Some(job) = job::current() else { return -1 };
+        let mut taken = 0;
+        for i in 0..count {
+            let entry = TraceEntry {
+                action: Action::from_code(action.at(i)),
+                address: address.at(i),
+                size: size.at(i),
+                stream: Stream(stream.at(i)),
+                pool: PoolId(pool0.at(i), pool1.at(i)),
+                stack: StackId(stack.at(i)),
+            };
+            taken += i64::from(job.event(device, entry, time_us.at(i)));
+        }
+        taken
+    })
+}
+
+/// The number of a frame; -1 when there is no room for more, or no recording.
+///
+/// # Safety
+/// Both texts are null or end in a zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vramscope_frame(name: *const c_char, filename: *const c_char, line: u32) -> i64 {
+    guarded(-1, || {
+        // SAFETY: as the caller promises.
+        let (name, filename) = unsafe { (guard::text(name), guard::text(filename)) };
+        let (Some(name), Some(filename), Some(job)) = (name, filename, job::current()) else { return -1 };
+        job.stacks().frame(&name, &filename, line).map_or(-1, |frame| frame.0.into())
+    })
+}
+
+/// The number of a stack; 0, the empty one, when there is no room for more.
+///
+/// # Safety
+/// `frames` is null or points to `count` numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vramscope_stack(frames: *const u32, count: usize) -> u32 {
+    guarded(0, || {
+        // SAFETY: as the caller promises.
+        let frames = unsafe { Lent::new(frames, count) };
+        let frames: Vec<FrameId> = (0..count).map(|i| FrameId(frames.at(i))).collect();
+        job::current().map_or(0, |job| job.stacks().stack(&frames).0)
+    })
+}
+
+/// Says what a device has reserved: before the recording (0), now (1), or at its end (2).
+///
+/// # Safety
+/// `columns` is null, or points to columns that are as long as their counts say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vramscope_segments(when: c_int, device: i64, columns: *const SegmentPointers) -> c_int {
+    told(|| {
+        // SAFETY: as the caller promises.
+        let columns = unsafe { columns.as_ref() }.ok_or("no columns were given")?;
+        // SAFETY: as the caller promises.
+        let segments = unsafe { columns::segments(columns) };
+        let job = || job::current().ok_or("nothing is recorded");
+        match when {
+            0 => job::set_start(device, segments),
+            1 => {
+                let taken = job()?.with_sink(device, |sink| sink.state(segments));
+                taken.filter(|&taken| taken).ok_or("the device's queue has no room, or it is not recorded")?;
+            }
+            2 => job()?.set_end(device, segments),
+            _ => return Err(format!("a state is of 0 (start), 1 (now) or 2 (end), not of {when}")),
+        }
+        Ok(())
+    })
+}
+
+/// Marks this moment: 0 the start of a span, 1 its end, 2 an instant.
+///
+/// # Safety
+/// `name` is null or ends in a zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vramscope_mark(device: i64, name: *const c_char, stage: c_int) -> c_int {
+    guarded(FAILED, || {
+        // SAFETY: as the caller promises.
+        let (Some(name), Some(job)) = (unsafe { guard::text(name) }, job::current()) else { return FAILED };
+        let stage = match stage {
+            0 => Stage::Start,
+            1 => Stage::End,
+            _ => Stage::Instant,
+        };
+        done(job.with_handle(|handle| handle.mark(device, &name, stage)).is_some())
+    })
+}
+
+/// What a device's memory came to at a moment, in bytes; 0 is now.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_sample(device: i64, time_us: i64, allocated: u64, active: u64, reserved: u64) -> c_int {
+    guarded(FAILED, || {
+        let Some(job) = job::current() else { return FAILED };
+        let time_us = if time_us == 0 { job.now_us() } else { time_us };
+        let sample = Sample { time_us, allocated, active, reserved };
+        done(job.with_handle(|handle| handle.statistics(device, sample)).is_some())
+    })
+}
+
+/// What a page asked for since the last call: `history`, `state`, or nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_poll_ask() -> *const c_char {
+    guarded(c"".as_ptr(), || match job::current().and_then(|job| job.asked()) {
+        Some(ask) if ask.what == "history" => c"history".as_ptr(),
+        Some(ask) if ask.what == "state" => c"state".as_ptr(),
+        _ => c"".as_ptr(),
+    })
+}
+
+/// Waits until all that was handed in is written, at most so long.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_flush(timeout_ms: i64) -> c_int {
+    guarded(FAILED, || {
+        let Some(job) = job::current() else { return FAILED };
+        done(job.flush(millis(timeout_ms)))
+    })
+}
+
+/// Ends the recording. The statistics as JSON; empty when there was none, or time was out.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_finish(timeout_ms: i64) -> *const c_char {
+    guarded(c"".as_ptr(), || match job::finish(millis(timeout_ms)) {
+        Some(stats) => guard::answer(&stats_json(&stats)),
+        None => c"".as_ptr(),
+    })
+}
+
+/// What has come so far, as JSON; empty without a recording.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_stats_json() -> *const c_char {
+    guarded(c"".as_ptr(), || match job::current() {
+        Some(job) => guard::answer(&stats_json(&job.stats())),
+        None => c"".as_ptr(),
+    })
+}
+
+fn stats_json(stats: &job::JobStats) -> String {
+    let mut json = json!({});
+    if let Some(of) = &stats.recorder {
+        json["events"] = of.events.into();
+        json["lost"] = of.lost.into();
+        json["lost_by_action"] = of.lost_by_action.to_vec().into();
+        json["unwritten"] = of.unwritten.into();
+        json["marks_lost"] = of.marks_lost.into();
+        json["samples_lost"] = of.samples_lost.into();
+        json["names_refused"] = of.names_refused.into();
+        json["bytes"] = of.bytes.into();
+        json["failure"] = of.failure.clone().into();
+    }
+    if let Some(of) = &stats.publisher {
+        json["sent_events"] = of.events.into();
+        json["undelivered"] = of.undelivered().into();
+        json["is_connected"] = of.is_connected.into();
+        json["connections"] = of.connections.into();
+        json["refused"] = of.failure.clone().into();
+        json["trouble"] = of.trouble.clone().into();
+    }
+    json.to_string()
+}
+
+/// Says that this process is a forked child: nothing is recorded in it, and no lock is taken.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_abandon_after_fork() {
+    guard::abandon();
+}

@@ -1,0 +1,128 @@
+//! What the Python package asks: statistics and snapshots, which PyTorch has no hook for.
+#![allow(unsafe_code)] // Python calls.
+
+use std::ffi::c_int;
+use std::panic::catch_unwind;
+use std::ptr;
+
+use serde_json::{Map, Value};
+use shared::allocator::{DeviceAllocator, Driver, Stats};
+use shared::export;
+use vramscope::allocator::{DeviceState, snapshot};
+
+use super::devices::Allocators;
+use super::start::copy_out;
+use crate::guard::{OK, told};
+
+/// `torch.cuda.memory_stats(device)` as a JSON object of its flat names. Gives its bytes, which may be more than `room`;
+/// 0 without an allocator.
+///
+/// # Safety
+/// `buffer` has `room` bytes, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vramscope_allocator_stats_json(device: c_int, buffer: *mut u8, room: usize) -> usize {
+    let json = catch_unwind(|| stats_json(device)).ok().flatten().unwrap_or_default();
+    // SAFETY: as the caller promises.
+    unsafe { copy_out(json.as_bytes(), buffer, room) }
+}
+
+fn stats_json(device: c_int) -> Option<String> {
+    let allocators = Allocators::get()?;
+    let entries = match allocators.opened_device(device) {
+        Some(slot) => slot.locked.with(|allocator| allocator.memory_stats()).ok()?,
+        // Nothing was asked of it so far: PyTorch's statistics begin with zeros too.
+        None => {
+            let max_split_size = allocators.config().max_split_size as i64;
+            let pools = allocators.profile.counts_rejections.then(Default::default);
+            Stats { max_split_size, ..Stats::default() }.entries(pools.as_ref())
+        }
+    };
+    let object: Map<String, Value> = entries.into_iter().map(|(name, value)| (name, value.into())).collect();
+    Some(Value::Object(object).to_string())
+}
+
+/// Peaks become what is now (`reset_peak_memory_stats`). 0, or -1 and an error.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_allocator_reset_peak(device: c_int) -> c_int {
+    told(|| {
+        let Some(slot) = Allocators::get().and_then(|all| all.opened_device(device)) else { return Ok(()) };
+        slot.locked.with(DeviceAllocator::reset_peak_stats).map_err(|fault| fault.to_string())
+    })
+}
+
+/// Sums and event counts begin again (`reset_accumulated_memory_stats`). 0, or -1 and an error.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_allocator_reset_accumulated(device: c_int) -> c_int {
+    told(|| {
+        let Some(slot) = Allocators::get().and_then(|all| all.opened_device(device)) else { return Ok(()) };
+        slot.locked.with(DeviceAllocator::reset_accumulated_stats).map_err(|fault| fault.to_string())
+    })
+}
+
+/// Begins a new history that snapshots show, of at most so many entries a device, or ends it with 0. 0, or -1 and an
+/// error.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_allocator_set_history(max_entries: u64) -> c_int {
+    told(|| {
+        let allocators = Allocators::get().ok_or("there is no allocator yet")?;
+        let max_entries = usize::try_from(max_entries).unwrap_or(usize::MAX);
+        allocators.set_history(max_entries).map_err(|fault| fault.to_string())
+    })
+}
+
+/// The share of a device's memory that this process may take (`get_per_process_memory_fraction`); 1 where that is not
+/// limited.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_allocator_fraction(device: c_int) -> f64 {
+    let fraction = catch_unwind(|| {
+        let slot = Allocators::get()?.opened_device(device)?;
+        let share = slot.locked.with(|allocator| {
+            let total = allocator.driver().total_memory();
+            allocator.limit().map(|limit| limit as f64 / total as f64)
+        });
+        share.ok().flatten()
+    });
+    fraction.ok().flatten().unwrap_or(1.0)
+}
+
+/// The snapshot of all devices as `torch.cuda.memory._dump_snapshot` pickles it. Gives its bytes and writes their number
+/// to `size`; null and an error otherwise. To be given back by `vramscope_allocator_snapshot_free`.
+///
+/// # Safety
+/// `size` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vramscope_allocator_snapshot(size: *mut usize) -> *mut u8 {
+    let mut bytes = Vec::new();
+    let taken = told(|| {
+        let allocators = Allocators::get().ok_or("there is no allocator yet")?;
+        let mut states = Vec::new();
+        for slot in allocators.opened() {
+            let state = slot.locked.with(|allocator| DeviceState::take(slot.locked.device(), allocator));
+            states.push(state.map_err(|fault| fault.to_string())?);
+        }
+        let settings = export::settings(&allocators.config(), allocators.profile);
+        let has_pools = allocators.profile.counts_rejections;
+        let snapshot = snapshot(states, allocators.stacks().symbols(), settings, has_pools);
+        export::pickle(&snapshot, &mut |piece| bytes.extend_from_slice(piece));
+        Ok(())
+    });
+    if taken != OK {
+        return ptr::null_mut();
+    }
+    let bytes = bytes.into_boxed_slice();
+    // SAFETY: the caller's to be written.
+    unsafe { *size = bytes.len() };
+    Box::into_raw(bytes).cast::<u8>()
+}
+
+/// Gives the bytes of `vramscope_allocator_snapshot` back.
+///
+/// # Safety
+/// They are those, with their number, once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vramscope_allocator_snapshot_free(bytes: *mut u8, size: usize) {
+    if !bytes.is_null() {
+        // SAFETY: made by `vramscope_allocator_snapshot` as a box of so many bytes.
+        drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(bytes, size)) });
+    }
+}

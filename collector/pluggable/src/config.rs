@@ -1,0 +1,180 @@
+//! What a recording is started with: the JSON text of `vramscope_start`.
+
+use serde::Deserialize;
+use shared::format::{Device, Header};
+use shared::limits::RecorderLimits;
+use shared::trace::Settings;
+
+/// Everything may be missing but the devices and one of `out` and `to`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The file that is written.
+    pub out: Option<String>,
+    /// The server that is sent to.
+    pub to: Option<String>,
+    /// What the server's owner gave out.
+    pub token: Option<String>,
+    /// What the recording is called.
+    pub name: String,
+    /// The job that it is part of.
+    pub job: String,
+    /// The machine.
+    pub host: String,
+    /// The process's number within the job.
+    pub rank: Option<u32>,
+    /// How events are had, for people: `every event`, `within a budget of 1 %`.
+    pub mode: String,
+    /// The release of PyTorch.
+    pub torch: String,
+    /// Whether events keep stacks.
+    pub stacks: bool,
+    /// The devices.
+    pub devices: Vec<DeviceConfig>,
+    /// The allocator's settings.
+    pub settings: SettingsConfig,
+    /// Events of one device on their way to the writer.
+    pub queue_events: Option<usize>,
+    /// Milliseconds after which what came is written.
+    pub flush_millis: Option<u64>,
+}
+
+/// A device.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DeviceConfig {
+    /// Its number.
+    pub number: i64,
+    /// Its model.
+    pub name: String,
+    /// Its memory in bytes.
+    pub capacity: u64,
+}
+
+/// The allocator's settings as a snapshot gives them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SettingsConfig {
+    /// The settings string.
+    pub conf: String,
+    /// Bytes; missing or negative is unlimited.
+    pub max_split_size: Option<i64>,
+    /// `expandable_segments`.
+    pub expandable_segments: bool,
+    /// `garbage_collection_threshold`.
+    pub garbage_collection_threshold: f64,
+    /// `roundup_power2_divisions`, from the smallest size on.
+    pub roundup_power2_divisions: Vec<u64>,
+    /// Every setting, name and value.
+    pub as_written: Vec<(String, String)>,
+}
+
+/// The most that a queue may hold: at 56 bytes each, 3.5 GiB.
+const QUEUE_EVENTS: usize = 1 << 26;
+
+impl Config {
+    /// Reads the text; the error is one line for a person.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let config = Self::parse_part(text)?;
+        if config.devices.is_empty() {
+            return Err("nothing to record: the configuration names no device".to_owned());
+        }
+        if config.out.is_none() && config.to.is_none() {
+            return Err("nowhere to record to: give `out`, a file, or `to`, a server's address".to_owned());
+        }
+        Ok(config)
+    }
+
+    /// The same for a text that lacks what is known later: the devices, say.
+    pub fn parse_part(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|error| format!("the configuration is malformed: {error}"))
+    }
+
+    /// What the recording says of itself.
+    pub fn header(&self) -> Header {
+        let device = |device: &DeviceConfig| Device {
+            number: device.number,
+            name: device.name.clone(),
+            capacity: device.capacity,
+        };
+        Header {
+            program: format!("vramscope {}", env!("CARGO_PKG_VERSION")),
+            name: self.name.clone(),
+            host: self.host.clone(),
+            job: self.job.clone(),
+            rank: self.rank,
+            torch: self.torch.clone(),
+            devices: self.devices.iter().map(device).collect(),
+            settings: self.settings.settings(),
+            ..Header::default()
+        }
+    }
+
+    /// The bounds of the recorder.
+    pub fn limits(&self) -> RecorderLimits {
+        let mut limits = RecorderLimits::default();
+        if let Some(events) = self.queue_events {
+            limits.queue_events = events.clamp(16, QUEUE_EVENTS);
+        }
+        if let Some(millis) = self.flush_millis {
+            limits.flush_millis = millis;
+        }
+        limits
+    }
+}
+
+impl From<&Settings> for SettingsConfig {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            conf: settings.conf.clone(),
+            max_split_size: settings.max_split_size.and_then(|size| i64::try_from(size).ok()),
+            expandable_segments: settings.expandable_segments,
+            garbage_collection_threshold: settings.garbage_collection_threshold,
+            roundup_power2_divisions: settings.roundup_power2_divisions.to_vec(),
+            as_written: settings.as_written.clone(),
+        }
+    }
+}
+
+impl SettingsConfig {
+    fn settings(&self) -> Settings {
+        let mut settings = Settings {
+            conf: self.conf.clone(),
+            max_split_size: self.max_split_size.and_then(|size| u64::try_from(size).ok()),
+            expandable_segments: self.expandable_segments,
+            garbage_collection_threshold: self.garbage_collection_threshold,
+            as_written: self.as_written.clone(),
+            ..Settings::default()
+        };
+        for (to, &from) in settings.roundup_power2_divisions.iter_mut().zip(&self.roundup_power2_divisions) {
+            *to = from;
+        }
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let device = r#""devices": [{"number": 1, "name": "H100", "capacity": 85899345920}]"#;
+        // Text; what its error has in it.
+        let cases = [
+            ("", "malformed"),
+            (r#"{"out": "a.vramscope"}"#, "no device"),
+            (&format!("{{{device}}}"), "nowhere to record to"),
+            (&format!(r#"{{{device}, "out": "a", "outt": 1}}"#), "outt"),
+        ];
+        for (text, want) in cases {
+            let error = Config::parse(text).unwrap_err();
+            assert!(error.contains(want), "{text}: {error}");
+        }
+        let config =
+            Config::parse(&format!(r#"{{{device}, "out": "a", "settings": {{"max_split_size": -1}}}}"#)).unwrap();
+        let header = config.header();
+        assert_eq!((header.devices[0].number, header.devices[0].capacity), (1, 80 << 30));
+        assert_eq!(header.settings.max_split_size, None);
+    }
+}

@@ -1,0 +1,110 @@
+"""Builds the wheel: the package, the library that cargo builds, and the file by which a variable attaches an agent.
+
+A build backend of its own, since all there is to do is to put files into an archive: nothing is needed to build but
+cargo, and nothing to install but the wheel.
+"""
+
+import base64
+import csv
+import hashlib
+import io
+import os
+import pathlib
+import shutil
+import subprocess
+import sysconfig
+import zipfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+NAME, VERSION = "vramscope", "0.1.0"
+LIBRARY = "libvramscope_pluggable.so"
+METADATA = f"""Metadata-Version: 2.1
+Name: {NAME}
+Version: {VERSION}
+Summary: Watch a training job's GPU memory live
+License: MIT OR Apache-2.0
+Requires-Python: >=3.9
+"""
+
+
+def _tag():
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    return f"py3-none-{platform}"
+
+
+def _library():
+    """The library: a built one that VRAMSCOPE_LIBRARY names, else what cargo makes."""
+    given = os.environ.get("VRAMSCOPE_LIBRARY")
+    if given:
+        return pathlib.Path(given)
+    subprocess.run([shutil.which("cargo") or "cargo", "build", "--release", "-p", "pluggable"], cwd=ROOT, check=True)
+    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "release" / LIBRARY
+
+
+def _stripped(path):
+    """The library's bytes without its debugging symbols, where there is a tool for that."""
+    strip = shutil.which("strip")
+    if strip is None:
+        return path.read_bytes()
+    made = subprocess.run([strip, "--strip-debug", "-o", "/dev/stdout", str(path)], capture_output=True, check=False)
+    return made.stdout if made.returncode == 0 and made.stdout else path.read_bytes()
+
+
+class _Wheel:
+    """An archive that knows what is in it."""
+
+    def __init__(self, path):
+        self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
+        self._rows = []
+
+    def add(self, name, data):
+        if isinstance(data, str):
+            data = data.encode()
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        self._rows.append((name, "sha256=" + digest, len(data)))
+        info = zipfile.ZipInfo(name, date_time=(2024, 1, 1, 0, 0, 0))
+        info.external_attr = (0o755 if name.endswith(".so") else 0o644) << 16
+        info.compress_type = zipfile.ZIP_DEFLATED
+        self._zip.writestr(info, data)
+
+    def close(self, record):
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows([*self._rows, (record, "", "")])
+        self._zip.writestr(record, out.getvalue())
+        self._zip.close()
+
+
+def _finish(wheel, tag):
+    info = f"{NAME}-{VERSION}.dist-info"
+    wheel.add(f"{info}/METADATA", METADATA)
+    wheel.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: false\nTag: {tag}\n")
+    wheel.close(f"{info}/RECORD")
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    tag = _tag()
+    name = f"{NAME}-{VERSION}-{tag}.whl"
+    wheel = _Wheel(pathlib.Path(wheel_directory) / name)
+    for path in sorted((HERE / NAME).iterdir()):
+        if path.suffix in (".py", ".cpp"):
+            wheel.add(f"{NAME}/{path.name}", path.read_bytes())
+    wheel.add(f"{NAME}/{LIBRARY}", _stripped(_library()))
+    wheel.add(f"{NAME}.pth", (HERE / f"{NAME}.pth").read_bytes())
+    _finish(wheel, tag)
+    return name
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    """Only where the sources are; the library is the one in cargo's folder."""
+    tag = _tag()
+    name = f"{NAME}-{VERSION}-{tag}.whl"
+    wheel = _Wheel(pathlib.Path(wheel_directory) / name)
+    wheel.add(f"_{NAME}_sources.pth", f"{HERE}\n")
+    wheel.add(f"{NAME}.pth", (HERE / f"{NAME}.pth").read_bytes())
+    _finish(wheel, tag)
+    return name
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    raise NotImplementedError("build the wheel in a checkout of the sources; there is no sdist")

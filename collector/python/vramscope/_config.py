@@ -1,0 +1,93 @@
+"""What an agent is told: arguments, and the environment's variables of the same names."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import urllib.parse
+
+DEFAULT_TO = "http://127.0.0.1:7070"
+MODES = ("auto", "events", "budget")
+STACKS = (None, "python", "all")
+CONTEXTS = ("state", "alloc", "all")
+VARIABLES = ("to", "out", "mode", "stacks", "context", "budget", "name", "job", "token")
+
+
+class ConfigError(ValueError):
+    """An argument that can't be."""
+
+
+class Config:
+    """Where to, what, and how much."""
+
+    def __init__(
+        self,
+        to=None,
+        out=None,
+        mode="auto",
+        stacks="python",
+        context="alloc",
+        budget=0.01,
+        name=None,
+        job=None,
+        token=None,
+        library=None,
+        stack_share=0.05,
+        history=10_000,
+        end_seconds=10.0,
+    ):
+        if to is None and out is None:
+            to = DEFAULT_TO
+        if to is not None and urllib.parse.urlsplit(str(to)).scheme not in ("http", "https", "ws", "wss"):
+            raise ConfigError(f"to={to!r}: a server's address begins with http://, as {DEFAULT_TO} does")
+        if mode not in MODES:
+            raise ConfigError(f"mode={mode!r}: there are {', '.join(MODES)}")
+        stacks = None if stacks in ("none", "") else stacks
+        if stacks not in STACKS:
+            raise ConfigError(f"stacks={stacks!r}: there are 'python', 'all' and None")
+        if context not in CONTEXTS:
+            raise ConfigError(f"context={context!r}: there are {', '.join(CONTEXTS)}")
+        self.budget = _share("budget", budget)
+        self.stack_share = _share("stack_share", stack_share)
+        self.to, self.mode, self.stacks, self.context = to, mode, stacks, context
+        self.out = None if out is None else os.path.abspath(os.fspath(out))
+        self.name, self.job, self.token, self.library = name, job, token, library
+        self.history, self.end_seconds = int(history), float(end_seconds)
+        if self.history < 100:
+            raise ConfigError(f"history={history}: fewer than 100 entries say nothing")
+
+    def place(self):
+        """Where the recording goes, for people."""
+        return " and ".join(str(place) for place in (self.to, self.out) if place is not None)
+
+
+def _share(name, value):
+    try:
+        value = float(value)
+    except (TypeError, ValueError):
+        value = 0.0
+    if not 0.0 < value <= 1.0:
+        raise ConfigError(f"{name} is a share of the time: more than 0, at most 1 (0.01 is one percent)")
+    return value
+
+
+def from_environment(environ=os.environ):
+    """The configuration that VRAMSCOPE_TO, VRAMSCOPE_OUT and others make; None when neither of these two is set."""
+    given = {name: environ.get("VRAMSCOPE_" + name.upper()) for name in VARIABLES}
+    given = {name: value for name, value in given.items() if value}
+    if not given.get("to") and not given.get("out"):
+        return None
+    if given.get("to") in ("1", "default"):
+        given["to"] = DEFAULT_TO
+    return Config(**given)
+
+
+def out_of_rank(out, rank, ranks, pid=None):
+    """A file for each process of a job: `{rank}` and `{pid}` are filled in, else the rank comes before the suffix."""
+    pid = os.getpid() if pid is None else pid
+    if "{rank}" in out or "{pid}" in out:
+        return out.replace("{rank}", str(0 if rank is None else rank)).replace("{pid}", str(pid))
+    if rank is None or ranks <= 1:
+        return out
+    path = pathlib.PurePath(out)
+    return str(path.with_name(f"{path.stem}.rank{rank}{path.suffix}"))

@@ -1,0 +1,212 @@
+"""Within a budget: without a compiler, what PyTorch's own functions tell within a share of the job's time.
+
+Statistics come at short intervals. The history comes in increments: PyTorch keeps its latest entries, a snapshot has
+them all, and those that were not there the last time are new. What was overwritten before it was read is missing; how
+much that is, by action, the allocator's statistics say, so each gap has its count.
+"""
+
+from __future__ import annotations
+
+import time
+
+from . import _budget, _library, _state, _torch
+
+STATS_SECONDS = 0.1
+
+
+class Sampler:
+    """Takes the statistics of every device."""
+
+    def __init__(self, torch, library, numbers):
+        self._torch, self._library, self._numbers = torch, library, numbers
+        self._told = {}
+
+    def take(self):
+        """{device: its statistics}; what has changed, or was not told for a second, is told."""
+        found, now = {}, time.monotonic()
+        for device in self._numbers:
+            stats = found[device] = _torch.stats(self._torch, device)
+            sums = _torch.sums(stats)
+            before, at = self._told.get(device, (None, 0.0))
+            if sums != before or now - at >= 1.0:
+                self._library.sample(device, 0, *sums)
+                self._told[device] = (sums, now)
+        return found
+
+
+class WithinBudget:
+    """The mode *within a budget*."""
+
+    def __init__(self, torch, library, stacks, context, budget, history):
+        self.name = f"within a budget of {100 * budget:g} %"
+        self._torch, self._library = torch, library
+        self._stacks, self._context, self._budget = stacks, context, budget
+        self._pace = _budget.Pace(budget, history)
+        self._share = _budget.Share(budget, time.perf_counter())
+        self._kept = self._pace.most
+        self._blocks = 0
+        self._is_history_ours = False
+        self._has_history = True
+        self._stats_seconds = STATS_SECONDS
+        self._read_at = time.perf_counter()
+        self._counted = 0
+        self._reads = 0
+        self._spent = 0.0
+
+    # ---- beginning and end --------------------------------------------------------------------------------------
+
+    def open(self, config):
+        """Takes the state and begins the recording."""
+        torch, library = self._torch, self._library
+        self._numbers = [device["number"] for device in config["devices"]]
+        self._names = _state.Names(library)
+        self.stack_of = self._names.stack if self._stacks else None
+        self._tails = {device: _budget.Tail() for device in self._numbers}
+        self._is_covered = dict.fromkeys(self._numbers, True)
+        self._sampler = Sampler(torch, library, self._numbers)
+        self._has_history = _torch.backend(torch) == "native"
+        segments = {device: [] for device in self._numbers}
+        if self._has_history:
+            self._is_history_ours = not _torch.is_recording(torch)
+            if self._is_history_ours:
+                self._record(self._pace.most)
+            snapshot = _torch.snapshot(torch, traces=True)
+            config["settings"] = _torch.settings(snapshot)
+            segments = _state.by_device(snapshot["segments"], self._numbers)
+            for device, entries in enumerate(snapshot["device_traces"]):
+                if device in self._tails:
+                    self._tails[device].remember(entries)
+        else:
+            self.name += ", statistics only"
+        for device in self._numbers:
+            library.segments(_library.START, device, _state.columns(segments[device]))
+        library.start(config)
+        stats = {device: _budget.counts(_torch.stats(torch, device)) for device in self._numbers}
+        self._ledgers = {device: _budget.Ledger(stats[device]) for device in self._numbers}
+
+    def stop(self, seconds):
+        """Reads the rest, and ends the history if it is ours."""
+        self._sampler.take()
+        is_ours, self._is_history_ours = self._is_history_ours, False
+        if self._has_history:
+            self._read()
+        if is_ours:
+            _torch.end_history(self._torch)
+
+    def _record(self, entries):
+        _torch.record_history(self._torch, entries, self._context if self._stacks else None, self._stacks or "python")
+        self._kept = entries
+
+    # ---- while it runs ------------------------------------------------------------------------------------------
+
+    def interval(self):
+        """Seconds until the next turn."""
+        return self._stats_seconds
+
+    def turn(self):
+        """Takes statistics; reads the history where time was saved for it, or somebody asked."""
+        spent = time.thread_time()
+        stats = self._sampler.take()
+        spent, now = time.thread_time() - spent, time.perf_counter()
+        self._spend(spent)
+        # At most a quarter of the share is for statistics.
+        self._stats_seconds = max(STATS_SECONDS, 4 * spent / self._budget)
+        if not self._has_history:
+            return
+        counts = {device: _budget.counts(of) for device, of in stats.items()}
+        total = sum(sum(of.values()) for of in counts.values())
+        waiting = sum(self._ledgers[device].waiting(counts[device]) for device in counts)
+        self._pace.came(max(0, total - self._counted) if self._counted else 0, self._stats_seconds)
+        self._counted = total
+        asked = self._library.poll_ask()
+        entries = self._kept * len(self._numbers)
+        if self._is_history_ours:
+            entries = min(entries, waiting + self._kept)
+        is_due = waiting > 0 and self._share.saved(now) >= self._pace.cost(entries, self._blocks)
+        if is_due or asked:
+            self._read(tells_state=asked == "state")
+
+    def flush(self, seconds):
+        """Reads what has happened."""
+        if self._has_history:
+            self._read()
+
+    def out_of_memory(self, seconds):
+        """Reads the whole history and the state, whatever it costs."""
+        self._sampler.take()
+        if self._has_history:
+            self._read(tells_state=True)
+
+    def _spend(self, seconds):
+        self._spent += seconds
+        self._share.spend(seconds, time.perf_counter())
+
+    def _read(self, tells_state=False):
+        began, torch = time.thread_time(), self._torch
+        # Before the snapshot: what happens between the two is seen, and not counted as lost.
+        counts = {device: _budget.counts(_torch.stats(torch, device)) for device in self._numbers}
+        snapshot = _torch.snapshot(torch, traces=True)
+        items, has_gap = 0, False
+        traces = snapshot["device_traces"]
+        for device in self._numbers:
+            entries = traces[device] if device < len(traces) else []
+            items += len(entries)
+            has_gap |= self._add(device, entries, counts[device])
+        self._blocks = sum(len(segment["blocks"]) for segment in snapshot["segments"])
+        if tells_state or has_gap:
+            for device, segments in _state.by_device(snapshot["segments"], self._numbers).items():
+                try:
+                    self._library.segments(_library.NOW, device, _state.columns(segments, self.stack_of))
+                except _library.LibraryError:
+                    pass  # The queue has no room; the end has a state as well.
+        self._names.next_snapshot()
+        self._reads += 1
+        del snapshot, traces
+        wanted = self._pace.keep(self._kept, self._blocks)
+        if self._is_history_ours and wanted != self._kept:
+            self._record(wanted)
+            for tail in self._tails.values():
+                tail.forget()
+        spent = time.thread_time() - began
+        self._pace.measured(spent, items + self._blocks)
+        self._spend(spent)
+        self._read_at = time.perf_counter()
+
+    def _add(self, device, entries, counts):
+        """Hands in a device's new entries. Whether some before them are missing."""
+        tail, ledger = self._tails[device], self._ledgers[device]
+        first = tail.first_new(entries, self._kept)
+        new = entries if first is None else entries[first:]
+        tail.remember(entries)
+        if self._is_covered[device] and first is not None:
+            # The state at the start was copied where PyTorch made this entry: what came before it is in the state.
+            at = next((i for i, entry in enumerate(new) if entry["action"] == "snapshot"), None)
+            if at is not None:
+                self._is_covered[device] = False
+                ledger = self._ledgers[device] = _budget.Ledger(self._counts_before(counts, new[at + 1 :]))
+                new, first = new[at + 1 :], 0
+        for entry in new:
+            ledger.seen(entry["action"])
+        has_gap = False
+        if first is None:
+            self._is_covered[device] = False
+            lost = ledger.lost(counts)
+            # Where nobody knows how many, there was one at least.
+            for action, count in ({"other": 1} if lost is None else lost).items():
+                self._library.lost(device, _library.CODES[action], count)
+                has_gap = True
+        columns = _budget.events(new, _library.Events(), self.stack_of or _state.no_stack)
+        self._library.events(device, columns)
+        return has_gap
+
+    @staticmethod
+    def _counts_before(counts, entries):
+        """What `counts` were before these entries."""
+        before = dict(counts)
+        for entry in entries:
+            if entry["action"] in before:
+                before[entry["action"]] -= 1
+        return before
+
+    def stats(self):
+        return {"reads": self._reads, "spent_seconds": round(self._spent, 6), "kept": self._kept}

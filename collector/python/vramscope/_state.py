@@ -1,0 +1,87 @@
+"""Segments of a snapshot, as the library takes them."""
+
+from __future__ import annotations
+
+from ._library import Segments
+
+_STATES = {"active_allocated": 0, "active_pending_free": 1, "active_awaiting_free": 1}
+
+
+def columns(segments, stack_of=None):
+    """`segments` of one device as columns; `stack_of` numbers a list of frames."""
+    to = Segments()
+    for segment in segments:
+        pool = segment.get("segment_pool_id", (0, 0))
+        to.address.append(segment["address"])
+        to.size.append(segment["total_size"])
+        to.stream.append(segment.get("stream", 0))
+        to.flags.append((segment.get("segment_type") == "small") + 2 * bool(segment.get("is_expandable")))
+        to.pool0.append(pool[0])
+        to.pool1.append(pool[1])
+        to.stack.append(stack_of(segment.get("frames")) if stack_of else 0)
+        to.blocks_each.append(len(segment["blocks"]))
+        address = segment["address"]
+        for block in segment["blocks"]:
+            to.block_address.append(block.get("address", address))
+            to.block_size.append(block["size"])
+            to.block_requested.append(block.get("requested_size", block["size"]))
+            to.block_state.append(_STATES.get(block["state"], 2))
+            to.block_stack.append(stack_of(block.get("frames")) if stack_of else 0)
+            address += block["size"]
+    return to
+
+
+def by_device(segments, devices):
+    """{device: its segments}, for each of `devices`."""
+    found = {device: [] for device in devices}
+    for segment in segments:
+        if segment["device"] in found:
+            found[segment["device"]].append(segment)
+    return found
+
+
+def no_stack(frames):
+    """The number of the empty stack."""
+    return 0
+
+
+class Names:
+    """Numbers stacks, each distinct one once."""
+
+    MOST = 1 << 18
+    """Of frames and of stacks; beyond that they are looked up anew."""
+
+    def __init__(self, library):
+        self._library = library
+        self._frames, self._stacks = {}, {}
+        # By the list's identity: within a snapshot, entries with one stack share one list.
+        self._lists = {}
+
+    def next_snapshot(self):
+        """The lists that were shown are gone."""
+        self._lists = {}
+
+    def stack(self, frames):
+        """The number of a snapshot's list of frames."""
+        if not frames:
+            return 0
+        known = self._lists.get(id(frames))
+        if known is not None and known[0] is frames:
+            return known[1]
+        numbers = tuple(number for number in map(self._frame, frames) if number >= 0)
+        number = self._stacks.get(numbers)
+        if number is None:
+            if len(self._stacks) >= self.MOST:
+                self._stacks.clear()
+            number = self._stacks[numbers] = self._library.stack(numbers)
+        self._lists[id(frames)] = (frames, number)
+        return number
+
+    def _frame(self, frame):
+        name, filename, line = frame["name"], frame["filename"], frame["line"]
+        number = self._frames.get((name, filename, line))
+        if number is None:
+            if len(self._frames) >= self.MOST:
+                self._frames.clear()
+            number = self._frames[name, filename, line] = self._library.frame(name, filename, line)
+        return number

@@ -1,0 +1,115 @@
+"""What the agent asks of PyTorch, the same for every version from 2.4 to 2.15. Imports torch only when asked to."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+
+
+def version(torch):
+    """(2, 11) of "2.11.0+cu130"."""
+    found = re.match(r"(\d+)\.(\d+)", torch.__version__)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def devices(torch):
+    """Every visible device."""
+    found = []
+    for number in range(torch.cuda.device_count()):
+        of = torch.cuda.get_device_properties(number)
+        found.append({"number": number, "name": of.name, "capacity": of.total_memory})
+    return found
+
+
+def stats(torch, device):
+    """The statistics as nested dicts: those of `memory_stats`, without the cost of flattening them."""
+    return torch._C._cuda_memoryStats(device)
+
+
+def sums(stats):
+    """Bytes (allocated, active, reserved) of statistics."""
+    return tuple(stats[name + "_bytes"]["all"]["current"] for name in ("allocated", "active", "reserved"))
+
+
+def _leaves_traces_out(torch):
+    return "include_traces" in inspect.signature(torch.cuda.memory.memory_snapshot).parameters
+
+
+def snapshot(torch, traces):
+    """The whole snapshot; without traces where that is wanted and the version can leave them out."""
+    take = torch._C._cuda_memorySnapshot
+    if not traces and _leaves_traces_out(torch):
+        return take((0, 0, False))
+    # From 2.8 on it takes a pool, or None for all. PyTorch's own wrapper does no more, but imports a great deal.
+    return take(None) if version(torch) >= (2, 8) else take()
+
+
+def is_recording(torch):
+    """Whether history is recorded already: then it is the user's."""
+    return bool(torch._C._cuda_isHistoryEnabled())
+
+
+def record_history(torch, entries, context, stacks):
+    """Records history anew: what the ring held is gone."""
+    memory = torch.cuda.memory
+    more = {}
+    if "clear_history" in inspect.signature(memory._record_memory_history_impl).parameters:
+        more["clear_history"] = True
+    elif is_recording(torch):
+        # Ending it clears the ring; other ways to change its size leave it in the wrong order.
+        memory._record_memory_history(enabled=None)
+    memory._record_memory_history(enabled="all", context=context, stacks=stacks, max_entries=entries, **more)
+
+
+def end_history(torch):
+    """Ends the recording of history."""
+    torch.cuda.memory._record_memory_history(enabled=None)
+
+
+def settings(snapshot):
+    """The allocator's settings as the library takes them."""
+    of = snapshot.get("allocator_settings", {})
+    divisions = of.get("roundup_power2_divisions", {})
+    by_size = [divisions.get(str(1 << power), 0) for power in range(16)]
+    return {
+        "conf": str(of.get("PYTORCH_CUDA_ALLOC_CONF", "")),
+        "max_split_size": of.get("max_split_size", -1),
+        "expandable_segments": bool(of.get("expandable_segments", False)),
+        "garbage_collection_threshold": float(of.get("garbage_collection_threshold", 0.0)),
+        "roundup_power2_divisions": [int(division) for division in by_size],
+        "as_written": [[name, str(value)] for name, value in of.items() if not isinstance(value, dict)],
+    }
+
+
+def backend(torch):
+    """`native`, `cudaMallocAsync` or `pluggable`."""
+    return torch.cuda.memory.get_allocator_backend()
+
+
+def identity(environ=os.environ, argv=None):
+    """What a launcher says of this process: (job, rank or None, number of ranks)."""
+
+    def number(*names):
+        for name in names:
+            if environ.get(name, "").isdigit():
+                return int(environ[name])
+        return None
+
+    rank = number("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
+    ranks = number("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS", "PMI_SIZE") or 1
+    job = environ.get("TORCHELASTIC_RUN_ID", "")
+    if job in ("", "none") and environ.get("SLURM_JOB_ID"):
+        job = "slurm " + environ["SLURM_JOB_ID"]
+    if job in ("", "none") and rank is not None and environ.get("MASTER_ADDR"):
+        job = environ["MASTER_ADDR"] + ":" + environ.get("MASTER_PORT", "")
+    if job in ("", "none"):
+        job = script(argv)
+    return job, rank, ranks
+
+
+def script(argv=None):
+    """What the program is called."""
+    argv = sys.argv if argv is None else argv
+    return os.path.basename(argv[0]) if argv and argv[0] else "python"

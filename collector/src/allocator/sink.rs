@@ -1,0 +1,89 @@
+//! Who hears of a device's events: a recording, and the history that snapshots show.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use shared::allocator::{TraceEntry, TraceSink};
+use shared::frames::StackId;
+
+use crate::recorder::{Clock, RecorderSink};
+
+/// The newest entries of a device, as `torch.cuda.memory._record_memory_history` keeps them.
+pub struct History {
+    entries: VecDeque<(TraceEntry, i64)>,
+    /// Entries that are kept; older ones go.
+    max_entries: usize,
+    keeps_stacks: bool,
+    clock: Arc<dyn Clock>,
+}
+
+impl History {
+    /// A history of at most `max_entries`, 56 bytes each, which take memory as they come.
+    pub fn new(max_entries: usize, keeps_stacks: bool, clock: Arc<dyn Clock>) -> Self {
+        Self { entries: VecDeque::new(), max_entries, keeps_stacks, clock }
+    }
+
+    /// The entries, oldest first, each with its time in microseconds since the epoch.
+    pub fn entries(&self) -> impl Iterator<Item = &(TraceEntry, i64)> {
+        self.entries.iter()
+    }
+
+    fn push(&mut self, mut entry: TraceEntry) {
+        if !self.keeps_stacks {
+            entry.stack = StackId(0);
+        }
+        while self.entries.len() >= self.max_entries.max(1) {
+            self.entries.pop_front();
+        }
+        self.entries.push_back((entry, self.clock.now_us()));
+    }
+}
+
+/// The sink of a device's allocator. Without listeners an event costs two tests.
+#[derive(Default)]
+pub struct EventSink {
+    /// The recording, while there is one.
+    pub recorder: Option<RecorderSink>,
+    /// The history, while it is kept.
+    pub history: Option<History>,
+}
+
+impl TraceSink for EventSink {
+    #[inline]
+    fn record(&mut self, entry: TraceEntry) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(entry);
+        }
+        if let Some(history) = &mut self.history {
+            history.push(entry);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::event::Action;
+    use shared::units::{PoolId, Stream};
+
+    use super::*;
+    use crate::recorder::ManualClock;
+
+    #[test]
+    fn a_history_keeps_the_newest() {
+        let mut sink = EventSink::default();
+        let entry = |size| TraceEntry {
+            action: Action::Alloc,
+            address: 512,
+            size,
+            stream: Stream(0),
+            pool: PoolId::default(),
+            stack: StackId(7),
+        };
+        sink.record(entry(1));
+        sink.history = Some(History::new(2, false, Arc::new(ManualClock::new(5))));
+        (2..=4).for_each(|size| sink.record(entry(size)));
+        let history = sink.history.unwrap();
+        let kept: Vec<_> = history.entries().map(|(entry, time)| (entry.size, entry.stack.0, *time)).collect();
+        assert_eq!(kept, [(3, 0, 5), (4, 0, 5)]);
+    }
+}

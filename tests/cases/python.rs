@@ -1,0 +1,50 @@
+//! The Python package in a real PyTorch, where there is one.
+//!
+//! `VRAMSCOPE_TORCH_PYTHON` names a Python (or a program that starts one) with torch that sees a GPU.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use tests::workspace;
+
+/// The Python, where one is named; else says that the test was skipped.
+fn torch_python(test: &str) -> Option<OsString> {
+    let python = std::env::var_os("VRAMSCOPE_TORCH_PYTHON").filter(|python| !python.is_empty());
+    if python.is_none() {
+        eprintln!("{test} skipped: VRAMSCOPE_TORCH_PYTHON names no Python with torch");
+    }
+    python
+}
+
+/// Something that Cargo builds beside this test.
+fn built(package: &str, file: &str) -> Result<PathBuf> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(workspace("")).args(["build", "--quiet", "--package", package]);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    ensure!(cargo.status().context("starting cargo")?.success(), "{package} did not build");
+    let test = std::env::current_exe()?;
+    let path = test.ancestors().nth(2).context("the tests run outside a target folder")?.join(file);
+    ensure!(path.is_file(), "nothing is at {}", path.display());
+    Ok(path)
+}
+
+#[test]
+fn pytorch_allocates_through_the_library() -> Result<()> {
+    let Some(python) = torch_python("pytorch_allocates_through_the_library") else { return Ok(()) };
+    let output = Command::new(python)
+        .current_dir(workspace("collector/python/tests"))
+        .args(["-m", "unittest", "-v", "test_allocator"])
+        .env("VRAMSCOPE_LIBRARY", built("pluggable", "libvramscope_pluggable.so")?)
+        .env("VRAMSCOPE_PROGRAM", built("vramscope", "vramscope")?)
+        .output()
+        .context("starting Python")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{said}");
+    // Skipped as a whole, it would have tested nothing.
+    ensure!(said.contains("test_a_training_loop_is_the_same") && !said.contains("no GPU that it sees"), "{said}");
+    Ok(())
+}
