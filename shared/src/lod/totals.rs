@@ -156,7 +156,7 @@ pub fn overview(
         .map(|(_, position)| (x(position), position))
         .collect();
     let annotations = annotations(trace, replay, axis, window, name_of);
-    Overview { reserved, active, allocated, ooms, annotations, losses: losses(trace, replay, axis, window) }
+    Overview { window, reserved, active, allocated, ooms, annotations, losses: losses(trace, replay, axis, window) }
 }
 
 /// Where events are missing: each from the event before to the one after, as far as the axis goes.

@@ -28,6 +28,8 @@ pub struct TimelineQuery {
 /// Totals by pixel column, each the largest in its column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overview {
+    /// What part of the axis the columns cover: all of it, as it was then.
+    pub window: Window,
     /// Reserved bytes.
     pub reserved: Packed<u64>,
     /// Active bytes.

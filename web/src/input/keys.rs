@@ -42,6 +42,10 @@ pub fn use_keys() {
                 }
                 return;
             }
+            // A button that has the focus is pressed by it.
+            if press.code == "Space" && has_button() {
+                return;
+            }
             let found = live_commands(&now)
                 .find_map(|command| command.chords.iter().find(|chord| chord.matches(&press)).map(|c| (command, c)));
             if let Some((command, chord)) = found {
@@ -68,6 +72,10 @@ fn typing() -> Option<Element> {
 
 fn is_typing() -> bool {
     typing().is_some()
+}
+
+fn has_button() -> bool {
+    document().active_element().is_some_and(|element| matches!(element.tag_name().as_str(), "BUTTON" | "A" | "SUMMARY"))
 }
 
 fn leave_input() {

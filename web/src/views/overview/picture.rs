@@ -106,8 +106,16 @@ impl Picture for OverviewPicture {
         let columns = overview.reserved.len().max(1) as f64;
         // A row is kept free for the line at the very top.
         let per_byte = -(device(plot.height) - 1.0) / (largest.max(1) as f64);
+        // At rest the columns are pixels. A session may have grown since it was asked: then they lie where they belong.
+        let (whole, asked) = (scene.extent, overview.window);
+        let per_unit = device(plot.width) / if whole.length() > 0.0 { whole.length() } else { 1.0 };
+        let x = if asked == whole || asked.length() <= 0.0 {
+            (device(plot.width) / columns, device(plot.x))
+        } else {
+            (asked.length() / columns * per_unit, device(plot.x) + (asked.start - whole.start) * per_unit)
+        };
         let transform = Transform {
-            x: ((device(plot.width) / columns) as f32, device(plot.x) as f32),
+            x: (x.0 as f32, x.1 as f32),
             y: (per_byte as f32, device(plot.bottom()) as f32),
         };
         let clip = Pixels {
@@ -195,6 +203,7 @@ mod tests {
 
     fn overview() -> Overview {
         Overview {
+            window: Window { start: 0.0, end: 30.0 },
             reserved: vec![8, 8, 10].into(),
             active: vec![4, 6, 6].into(),
             allocated: vec![4, 5, 6].into(),

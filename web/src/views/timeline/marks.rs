@@ -274,6 +274,7 @@ mod tests {
             bytes,
             fit: bytes,
             is_height_free: false,
+            is_following: false,
         }
     }
 
