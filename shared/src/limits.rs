@@ -111,6 +111,24 @@ impl Default for RecorderLimits {
     }
 }
 
+/// Bounds on what a page holds of a job that it watches.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveLimits {
+    /// Events of all devices together, some 130 bytes each with all that is found of them: half a GiB. Beyond it the older
+    /// half is given up.
+    pub events: usize,
+    /// Marks of one device, 16 bytes each. Beyond it the older half is given up.
+    pub marks: usize,
+    /// Those on chunks and names. Names are never given up, so these bound them.
+    pub import: ImportLimits,
+}
+
+impl Default for LiveLimits {
+    fn default() -> Self {
+        Self { events: 4_000_000, marks: 1 << 18, import: ImportLimits::default() }
+    }
+}
+
 /// Bounds on what one server holds for its clients.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLimits {

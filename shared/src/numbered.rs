@@ -30,6 +30,16 @@ impl<T> Numbered<T> {
         self.things.get_mut(*place as usize).map(|(_, thing)| thing)
     }
 
+    /// All of them, in the order in which they were made.
+    pub fn iter(&self) -> impl Iterator<Item = (i64, &T)> {
+        self.things.iter().map(|(number, thing)| (*number, thing))
+    }
+
+    /// The same, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (i64, &mut T)> {
+        self.things.iter_mut().map(|(number, thing)| (*number, thing))
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.things.is_empty()
@@ -68,6 +78,9 @@ mod tests {
         }
         assert_eq!((things.get(3), things.get(4)), (Some(&2), None));
         *things.get_mut(3).unwrap() = 9;
+        things.iter_mut().for_each(|(_, thing)| *thing += 1);
+        things.iter_mut().for_each(|(_, thing)| *thing -= 1);
+        assert_eq!(things.iter().nth(1), Some((-1, &2)));
         assert_eq!(things.take_sorted(), [(i64::MIN, 1), (-1, 2), (3, 9), (i64::MAX, 1)]);
         assert!(things.is_empty() && things.get(3).is_none());
     }

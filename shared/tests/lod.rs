@@ -230,7 +230,7 @@ fn an_overview_column_holds_the_largest_of_its_time() {
     let replay = Replay::build(&run.trace, &mut run.tags, &run.settings);
     let totals = RunningTotals::build(&run.trace, &replay);
     for axis in [Axis::Time, Axis::Event] {
-        let answer = overview(&run.trace, &replay, &totals, axis, 37, |_| String::new());
+        let answer = overview(&run.trace, &replay, &totals, axis, 37, &[], |_| String::new());
         let window = extent(&run.trace, &replay, axis);
         assert_eq!(spans(&run.trace, &replay, axis, window, 37).flatten().count(), 37);
         for (c, positions) in columns(&run, axis, window, 37).into_iter().enumerate() {

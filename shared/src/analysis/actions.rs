@@ -32,25 +32,54 @@ pub fn in_words(by_action: &[u64; Action::ALL.len()]) -> String {
 
 /// How many events of each action a device has: known actions in the order of their codes, then all others by name.
 pub fn count(trace: &DeviceTrace, snapshot: &Snapshot) -> Vec<(String, u32)> {
-    let mut known = [0u32; Action::ALL.len()];
-    // By tag; the last stands for tags that the file does not have.
-    let mut others = vec![0u32; snapshot.tags.len() + 1];
-    for (code, tag) in trace.events.action.iter().zip(trace.events.tag.iter()) {
-        match Action::from_code(code) {
-            Action::Other => {
-                if let Some(count) = others.get_mut((tag as usize).min(snapshot.tags.len())) {
-                    *count += 1;
+    let mut counts = Counts::default();
+    counts.extend(trace, &snapshot.tags);
+    counts.named(&snapshot.tags, &snapshot.symbols)
+}
+
+/// Events counted as they come.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    known: [u32; Action::ALL.len()],
+    /// By tag, those of actions that this build does not know.
+    others: Vec<u32>,
+    /// Those whose tag is not there.
+    untold: u32,
+    counted: usize,
+}
+
+impl Counts {
+    /// Counts the events that came since.
+    pub fn extend(&mut self, trace: &DeviceTrace, tags: &Tags) {
+        let events = &trace.events;
+        let range = self.counted..events.len();
+        for (i, code) in range.clone().zip(events.action.slices(range.clone()).flatten()) {
+            match Action::from_code(*code) {
+                Action::Other => {
+                    let tag = events.tag.get(i).unwrap_or_default() as usize;
+                    if self.others.len() < tags.len() {
+                        self.others.resize(tags.len(), 0);
+                    }
+                    *self.others.get_mut(tag).unwrap_or(&mut self.untold) += 1;
                 }
+                action => self.known[action as usize] += 1,
             }
-            action => known[action as usize] += 1,
         }
+        self.counted = range.end;
     }
-    // Several tags can hold the same name.
-    let mut named: Vec<(String, u32)> = Vec::new();
-    for (tag, count) in (0..).zip(others).filter(|(_, count)| *count > 0) {
-        named.push((snapshot.symbols.text(snapshot.tags.get(TagId(tag)).other_action).into_owned(), count));
+
+    /// The counts with their names.
+    pub fn named(&self, tags: &Tags, symbols: &Symbols) -> Vec<(String, u32)> {
+        // Several tags can hold the same name.
+        let mut named: Vec<(String, u32)> = Vec::new();
+        for (tag, count) in (0..).zip(&self.others).filter(|(_, count)| **count > 0) {
+            named.push((symbols.text(tags.get(TagId(tag)).other_action).into_owned(), *count));
+        }
+        if self.untold > 0 {
+            named.push((String::new(), self.untold));
+        }
+        order::merge(&mut named, |sum, count| *sum += count);
+        let known = Action::ALL.into_iter().zip(self.known).filter(|(_, count)| *count > 0);
+        known.map(|(action, count)| (action.name().to_owned(), count)).chain(named).collect()
     }
-    order::merge(&mut named, |sum, count| *sum += count);
-    let known = Action::ALL.into_iter().zip(known).filter(|(_, count)| *count > 0);
-    known.map(|(action, count)| (action.name().to_owned(), count)).chain(named).collect()
 }

@@ -13,8 +13,21 @@ use crate::units::{Bytes, Count};
 pub fn findings(trace: &DeviceTrace, tags: &Tags, replay: &Replay, start: &Totals, known: &[Finding]) -> Vec<Finding> {
     // Rewound from a trace that is cut off, the start is not the start.
     let is_cut = known.iter().any(|finding| finding.code == FindingCode::Truncated);
-    let lost = if is_cut { None } else { lost_history(trace, start) };
-    let found = [lost, inconsistent(trace, &replay.mismatches, is_cut), out_of_memory(trace, tags, replay)];
+    findings_of(trace, tags, replay, (!is_cut).then_some(start), &oom::positions(trace), is_cut)
+}
+
+/// The same where it is known which requests failed (see [`oom::positions`]) and whether the trace is cut off. Without a
+/// `start`, nothing is said of it.
+pub fn findings_of(
+    trace: &DeviceTrace,
+    tags: &Tags,
+    replay: &Replay,
+    start: Option<&Totals>,
+    ooms: &[(u32, u64)],
+    is_cut: bool,
+) -> Vec<Finding> {
+    let lost = start.and_then(|start| lost_history(trace, start));
+    let found = [lost, inconsistent(trace, &replay.mismatches, is_cut), out_of_memory(trace, tags, replay, ooms)];
     found.into_iter().flatten().map(|finding| finding.on_device(trace.device)).collect()
 }
 
@@ -86,8 +99,7 @@ fn inconsistent(trace: &DeviceTrace, mismatches: &Mismatches, is_cut: bool) -> O
 }
 
 /// The first request that failed, and why; how many there were.
-fn out_of_memory(trace: &DeviceTrace, tags: &Tags, replay: &Replay) -> Option<Finding> {
-    let ooms = oom::positions(trace);
+fn out_of_memory(trace: &DeviceTrace, tags: &Tags, replay: &Replay, ooms: &[(u32, u64)]) -> Option<Finding> {
     let (first, _) = *ooms.first()?;
     let cause = OutOfMemory::at(trace, tags, replay, first)?;
     let more = match ooms.len() - 1 {

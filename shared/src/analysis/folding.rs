@@ -167,7 +167,7 @@ impl Rank {
 }
 
 /// Which frame stands for a stack, for every stack of a file: each distinct frame is looked at once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Telling {
     ranks: Vec<Rank>,
 }
@@ -175,11 +175,18 @@ pub struct Telling {
 impl Telling {
     /// Looks at all frames.
     pub fn new(symbols: &Symbols) -> Self {
+        let mut new = Self::default();
+        new.extend(symbols);
+        new
+    }
+
+    /// Looks at the frames that came since.
+    pub fn extend(&mut self, symbols: &Symbols) {
         let rank = |i| {
             let frame = symbols.frame(FrameId(i));
             Rank::of(&symbols.text(frame.name), &symbols.text(frame.filename))
         };
-        Self { ranks: (0..symbols.frame_count() as u32).map(rank).collect() }
+        self.ranks.extend((self.ranks.len() as u32..symbols.frame_count() as u32).map(rank));
     }
 
     /// The innermost of the best frames of a stack: a line of the user's own, if there is one. `None` for the empty

@@ -104,6 +104,11 @@ impl Matches {
         }
     }
 
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
+        size_of_val(self.bits.as_slice())
+    }
+
     /// Whether an allocation is in the set.
     #[inline]
     pub fn contains(&self, id: u32) -> bool {

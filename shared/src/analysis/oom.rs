@@ -126,11 +126,14 @@ impl fmt::Display for OutOfMemory {
 
 /// Positions right after out-of-memory events, and the rounded bytes that could not be had.
 pub fn positions(trace: &DeviceTrace) -> Vec<(u32, u64)> {
-    (1..)
-        .zip(trace.events.action.iter().zip(trace.events.size.iter()))
-        .filter(|(_, (action, _))| *action == Action::Oom as u8)
-        .map(|(position, (_, size))| (position, size))
-        .collect()
+    positions_from(trace, 0).collect()
+}
+
+/// The same of the events from `start` on.
+pub fn positions_from(trace: &DeviceTrace, start: usize) -> impl Iterator<Item = (u32, u64)> {
+    let actions = trace.events.action.slices(start..trace.events.len()).flatten();
+    let failed = (start..).zip(actions).filter(|(_, action)| **action == Action::Oom as u8);
+    failed.filter_map(|(i, _)| Some((u32::try_from(i + 1).ok()?, trace.events.size.get(i)?)))
 }
 
 #[cfg(test)]

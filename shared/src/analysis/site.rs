@@ -26,38 +26,79 @@ pub struct Sites {
     /// By stack: an index into `lines`.
     line: Vec<u32>,
     lines: Vec<Line>,
+    telling: Telling,
+    /// Lines by their text.
+    numbers: FxHashMap<String, u32>,
+    /// Colours that were given out to lines of their own.
+    taken: [bool; Paint::SLOTS as usize],
+    given_out: usize,
 }
 
 #[derive(Debug)]
 struct Line {
     label: String,
     paint: Paint,
+    /// Whether its colour is its own for good.
+    is_settled: bool,
 }
 
 impl Sites {
     /// Names all stacks, and gives out colours by what all devices used.
     pub fn build<'a>(symbols: &Symbols, usages: impl Iterator<Item = &'a Usage>) -> Self {
         let mut sites = Self::default();
-        let telling = Telling::new(symbols);
-        let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
-        for stack in (0..symbols.stack_count() as u32).map(StackId) {
-            let text = label(symbols, &telling, stack);
-            let next = sites.lines.len() as u32;
+        sites.name(symbols);
+        let area = sites.area(usages);
+        sites.give_out_colors(&area);
+        sites
+    }
+
+    /// Names the stacks that came since, and gives colours to lines that hold something now and held nothing before. What
+    /// has a colour keeps it: among the new ones the largest choose first.
+    pub fn extend<'a>(&mut self, symbols: &Symbols, usages: impl Iterator<Item = &'a Usage>) {
+        self.name(symbols);
+        let area = self.area(usages);
+        let mut new: Vec<(&mut Line, f64)> =
+            (self.lines.iter_mut().zip(area)).filter(|(line, area)| *area > 0.0 && !line.is_settled).collect();
+        order::sort_by(&mut new, |(a, x), (b, y)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label)));
+        for (line, _) in new {
+            line.is_settled = true;
+            self.given_out += 1;
+            if self.given_out > self.taken.len() {
+                // All are given out: it shares the one that it asks for.
+                continue;
+            }
+            if let Some(slot) = free_slot(line.paint.0, &self.taken) {
+                self.taken[usize::from(slot)] = true;
+                line.paint = Paint::slot(slot);
+            }
+        }
+    }
+
+    /// Names the stacks that have no line yet.
+    fn name(&mut self, symbols: &Symbols) {
+        let Self { line, lines, telling, numbers, .. } = self;
+        telling.extend(symbols);
+        for stack in (line.len() as u32..symbols.stack_count() as u32).map(StackId) {
+            let text = label(symbols, telling, stack);
+            let next = lines.len() as u32;
             let number = *numbers.entry(text).or_insert_with_key(|text| {
                 let paint = if stack.0 == 0 { Paint::OTHER } else { Paint::slot(preferred_slot(text)) };
-                sites.lines.push(Line { label: text.clone(), paint });
+                lines.push(Line { label: text.clone(), paint, is_settled: false });
                 next
             });
-            sites.line.push(number);
+            line.push(number);
         }
-        let mut area = vec![0.0; sites.lines.len()];
+    }
+
+    /// By line, what it held for how long, on all devices.
+    fn area<'a>(&self, usages: impl Iterator<Item = &'a Usage>) -> Vec<f64> {
+        let mut area = vec![0.0; self.lines.len()];
         for (stack, site) in usages.flat_map(Usage::iter).filter(|(stack, _)| stack.0 != 0) {
-            if let Some(sum) = sites.line.get(stack.0 as usize).and_then(|&line| area.get_mut(line as usize)) {
+            if let Some(sum) = self.line.get(stack.0 as usize).and_then(|&line| area.get_mut(line as usize)) {
                 *sum += site.area;
             }
         }
-        sites.give_out_colors(&area);
-        sites
+        area
     }
 
     fn give_out_colors(&mut self, area: &[f64]) {
@@ -72,9 +113,7 @@ impl Sites {
                 taken.fill(false);
                 large.iter().for_each(|&slot| taken[usize::from(slot)] = true);
             }
-            let wanted = line.paint.0;
-            let mut free = (0..Paint::SLOTS).map(|i| (wanted + i) % Paint::SLOTS);
-            let Some(slot) = free.find(|&slot| !taken[usize::from(slot)]) else { continue };
+            let Some(slot) = free_slot(line.paint.0, &taken) else { continue };
             line.paint = Paint::slot(slot);
             if rank < taken.len() {
                 taken[usize::from(slot)] = true;
@@ -103,6 +142,12 @@ impl Sites {
     fn get(&self, stack: StackId) -> Option<&Line> {
         self.lines.get(*self.line.get(stack.0 as usize)? as usize)
     }
+}
+
+/// The first colour from the one that is wanted on that is not taken.
+fn free_slot(wanted: u16, taken: &[bool; Paint::SLOTS as usize]) -> Option<u16> {
+    let mut slots = (0..Paint::SLOTS).map(|i| (wanted + i) % Paint::SLOTS);
+    slots.find(|&slot| !taken[usize::from(slot)])
 }
 
 /// The line that stands for a stack.

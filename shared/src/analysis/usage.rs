@@ -1,7 +1,7 @@
 //! What each call site used over a whole trace, and the peak of them all, in one sweep.
 
 use crate::frames::StackId;
-use crate::replay::{Allocation, Change, Replay};
+use crate::replay::{Change, Replay};
 use crate::trace::DeviceTrace;
 
 /// What one call site's allocations came to.
@@ -34,27 +34,98 @@ pub struct Usage {
     pub peak_position: u32,
     /// The largest sum of reserved bytes over the trace.
     pub peak_reserved: u64,
+    /// The sums behind that, by stack number.
+    live: Vec<Live>,
+    /// Requested bytes active at [`Self::until`], and reserved bytes.
+    live_in_all: u64,
+    reserved: u64,
+    /// How far the trace was summed up; `None` before its start was.
+    until: Option<u32>,
+}
+
+/// What one call site holds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Live {
+    /// Requested bytes.
+    bytes: u64,
+    /// Those bytes, each times the position from which it is held.
+    since: u128,
+    /// Requested bytes that are not held any more, each times the positions that it was.
+    done: u128,
 }
 
 impl Usage {
     /// Sums up a trace.
     pub fn build(trace: &DeviceTrace, replay: &Replay) -> Self {
-        let mut sweep = Sweep { replay, usage: Self::default(), live: Vec::new(), live_in_all: 0 };
-        let mut reserved = replay.reserved_at_start();
-        let mut peak_reserved = reserved;
-        for (id, _) in (0..).zip(replay.allocations.begin.iter()).take_while(|(_, begin)| *begin == 0) {
-            sweep.begin(0, id);
+        let mut new = Self::default();
+        new.extend(trace, replay);
+        new
+    }
+
+    /// Takes in what the trace has beyond what was summed up before.
+    pub fn extend(&mut self, trace: &DeviceTrace, replay: &Replay) {
+        if self.until.is_none() {
+            self.reserved = replay.reserved_at_start();
+            self.peak_reserved = self.reserved;
+            for (id, _) in (0..).zip(replay.allocations.begin.iter()).take_while(|(_, begin)| *begin == 0) {
+                self.begin(replay, 0, id);
+            }
         }
-        replay.changes(trace, 0, u32::MAX, |position, change| match change {
-            Change::Begin(id) => sweep.begin(position, id),
-            Change::End(id) => sweep.end(id),
+        replay.changes(trace, self.until.unwrap_or(0), u32::MAX, |position, change| match change {
+            Change::Begin(id) => self.begin(replay, position, id),
+            Change::End(id) => self.end(replay, position, id),
             Change::Reserved(bytes) => {
-                reserved = reserved.saturating_add_signed(bytes);
-                peak_reserved = peak_reserved.max(reserved);
+                self.reserved = self.reserved.saturating_add_signed(bytes);
+                self.peak_reserved = self.peak_reserved.max(self.reserved);
             }
             Change::Freed(_) => {}
         });
-        Self { peak_reserved, ..sweep.usage }
+        let end = replay.positions();
+        self.until = Some(end);
+        // The last position is drawn as one more, so that what the last event makes counts too.
+        let behind = u128::from(end) + 1;
+        for (site, live) in self.sites.iter_mut().zip(&self.live) {
+            site.area = (live.done + (u128::from(live.bytes) * behind).saturating_sub(live.since)) as f64;
+        }
+    }
+
+    fn begin(&mut self, replay: &Replay, position: u32, id: u32) {
+        let (bytes, stack) = look_up(replay, id);
+        if self.live.len() <= stack {
+            self.live.resize(stack + 1, Live::default());
+            self.sites.resize(stack + 1, SiteUsage::default());
+        }
+        let (Some(live), Some(site)) = (self.live.get_mut(stack), self.sites.get_mut(stack)) else { return };
+        live.bytes = live.bytes.saturating_add(bytes);
+        live.since += u128::from(bytes) * u128::from(position);
+        self.live_in_all = self.live_in_all.saturating_add(bytes);
+        site.count += 1;
+        site.bytes = site.bytes.saturating_add(bytes);
+        site.end_bytes = site.end_bytes.saturating_add(bytes);
+        site.end_count += 1;
+        if live.bytes > site.peak_bytes {
+            (site.peak_bytes, site.peak_position) = (live.bytes, position);
+        }
+        if self.live_in_all > self.peak_bytes {
+            (self.peak_bytes, self.peak_position) = (self.live_in_all, position);
+        }
+    }
+
+    fn end(&mut self, replay: &Replay, position: u32, id: u32) {
+        let (bytes, stack) = look_up(replay, id);
+        self.live_in_all = self.live_in_all.saturating_sub(bytes);
+        let (Some(live), Some(site)) = (self.live.get_mut(stack), self.sites.get_mut(stack)) else { return };
+        let begin = replay.allocations.begin.get(id as usize).unwrap_or(position);
+        live.bytes = live.bytes.saturating_sub(bytes);
+        live.since = live.since.saturating_sub(u128::from(bytes) * u128::from(begin));
+        live.done += u128::from(bytes) * u128::from(position.saturating_sub(begin));
+        site.end_bytes = site.end_bytes.saturating_sub(bytes);
+        site.end_count = site.end_count.saturating_sub(1);
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub fn memory(&self) -> usize {
+        self.sites.capacity() * size_of::<SiteUsage>() + self.live.capacity() * size_of::<Live>()
     }
 
     /// What the allocations of a stack came to; nothing for a stack without any.
@@ -68,58 +139,10 @@ impl Usage {
     }
 }
 
-/// The running sums behind a [`Usage`].
-struct Sweep<'a> {
-    replay: &'a Replay,
-    usage: Usage,
-    /// Requested bytes active now, by stack.
-    live: Vec<u64>,
-    live_in_all: u64,
-}
-
-impl Sweep<'_> {
-    /// Requested bytes and stack of an allocation.
-    fn look_up(&self, id: u32) -> (u64, usize) {
-        let allocations = &self.replay.allocations;
-        let stack = allocations.stack.get(id as usize).unwrap_or(0);
-        (allocations.requested.get(id as usize).unwrap_or(0), stack as usize)
-    }
-
-    fn begin(&mut self, position: u32, id: u32) {
-        let (bytes, stack) = self.look_up(id);
-        if self.live.len() <= stack {
-            self.live.resize(stack + 1, 0);
-            self.usage.sites.resize(stack + 1, SiteUsage::default());
-        }
-        let usage = &mut self.usage;
-        let (Some(held), Some(site)) = (self.live.get_mut(stack), usage.sites.get_mut(stack)) else { return };
-        *held = held.saturating_add(bytes);
-        self.live_in_all = self.live_in_all.saturating_add(bytes);
-        site.count += 1;
-        site.bytes = site.bytes.saturating_add(bytes);
-        if *held > site.peak_bytes {
-            (site.peak_bytes, site.peak_position) = (*held, position);
-        }
-        if self.live_in_all > usage.peak_bytes {
-            (usage.peak_bytes, usage.peak_position) = (self.live_in_all, position);
-        }
-        let end = self.replay.allocations.end.get(id as usize).unwrap_or(Allocation::NEVER);
-        if end == Allocation::NEVER {
-            site.end_bytes = site.end_bytes.saturating_add(bytes);
-            site.end_count += 1;
-        }
-        // The last position is drawn as one more, so that what the last event makes counts too.
-        let until = end.min(self.replay.positions() + 1);
-        site.area += bytes as f64 * f64::from(until.saturating_sub(position));
-    }
-
-    fn end(&mut self, id: u32) {
-        let (bytes, stack) = self.look_up(id);
-        if let Some(held) = self.live.get_mut(stack) {
-            *held = held.saturating_sub(bytes);
-        }
-        self.live_in_all = self.live_in_all.saturating_sub(bytes);
-    }
+/// Requested bytes and stack of an allocation.
+fn look_up(replay: &Replay, id: u32) -> (u64, usize) {
+    let stack = replay.allocations.stack.get(id as usize).unwrap_or(0);
+    (replay.allocations.requested.get(id as usize).unwrap_or(0), stack as usize)
 }
 
 #[cfg(test)]

@@ -8,11 +8,13 @@ mod frames;
 mod header;
 mod index;
 mod message;
-mod notes;
+pub(crate) mod notes;
 mod recording;
 mod records;
 mod segments;
+mod sequence;
 mod symbols;
+mod tracker;
 mod varint;
 mod writer;
 
@@ -23,8 +25,10 @@ pub use events::encode_events;
 pub use frames::{Chunk, Damage, Frames};
 pub use header::{Device, Header};
 pub use index::Entry;
+pub(crate) use recording::Batch;
 pub use recording::{Missing, Recording, Track};
 pub use records::{End, Gap, batch_mark, batch_seq};
+pub use tracker::{Tracked, Tracker};
 pub use writer::{TRAILER_BYTES, Writer, write};
 
 /// The ending of a recording's file name.

@@ -6,7 +6,7 @@ use crate::analysis::actions::in_words;
 use crate::event::Action;
 use crate::finding::{Finding, FindingCode};
 use crate::import::unknown_actions;
-use crate::trace::Snapshot;
+use crate::trace::{Loss, Snapshot};
 use crate::units::{Bytes, Count};
 
 /// What is to be said of the file as a whole. `cut_at` is where its last whole chunk ends if more bytes follow.
@@ -28,6 +28,13 @@ pub(super) fn of_file(recording: &Recording, frames: &Frames, cut_at: Option<u64
             ),
         ));
     }
+    findings.extend(of_chunks(recording, frames));
+    findings
+}
+
+/// What is to be said of chunks that could not be read.
+pub(crate) fn of_chunks(recording: &Recording, frames: &Frames) -> Vec<Finding> {
+    let mut findings = Vec::new();
     let (damages, further) = frames.damages();
     let (count, bytes) = damages.iter().fold((further, 0_u64), |(n, sum), d| (n + 1, sum.saturating_add(d.bytes)));
     if let Some(first) = damages.first() {
@@ -66,11 +73,16 @@ pub(super) fn of_file(recording: &Recording, frames: &Frames, cut_at: Option<u64
 
 /// What is to be said of a device: events that are missing, and why.
 pub(super) fn of_device(track: &Track, has_ended: bool) -> Option<Finding> {
-    let first = track.missing.first()?;
-    let lost = track.missing.iter().fold(0_u64, |sum, m| sum.saturating_add(m.gap.to - m.gap.from));
+    of_losses(track.trace.device, &track.losses(), track.missing.len(), has_ended)
+}
+
+/// The same where it is known what is missing. Several places may be one, so `places` says how many there are.
+pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: bool) -> Option<Finding> {
+    let first = losses.first()?;
+    let lost = losses.iter().fold(0_u64, |sum, loss| sum.saturating_add(loss.events));
     let mut by_action = [0_u64; Action::ALL.len()];
-    for missing in &track.missing {
-        for (sum, count) in by_action.iter_mut().zip(missing.gap.by_action) {
+    for loss in losses {
+        for (sum, count) in by_action.iter_mut().zip(loss.by_action) {
             *sum = sum.saturating_add(count);
         }
     }
@@ -78,14 +90,13 @@ pub(super) fn of_device(track: &Track, has_ended: bool) -> Option<Finding> {
     let kinds = if kinds.is_empty() { kinds } else { format!(" ({kinds})") };
     let after = if has_ended { "" } else { ", the end included" };
     let message = format!(
-        "Device {}: {} were lost while recording{kinds}, in {}; the first after event {}. What follows from them is not \
-         exact{after}.",
-        track.trace.device,
+        "Device {device}: {} were lost while recording{kinds}, in {}; the first after event {}. What follows from them is \
+         not exact{after}.",
         counted(lost, "event", "events"),
-        counted(track.missing.len() as u64, "place", "places"),
+        counted(places as u64, "place", "places"),
         Count(first.position.into()),
     );
-    Some(Finding::new(FindingCode::EventsLost, message).on_device(track.trace.device).at(first.position))
+    Some(Finding::new(FindingCode::EventsLost, message).on_device(device).at(first.position))
 }
 
 /// What is to be said of the events themselves.

@@ -5,20 +5,30 @@ use super::events::EventChunk;
 use super::frames::Chunk;
 use super::header::Header;
 use super::records::{self, End, Gap};
-use super::segments::{self, Part};
+use super::segments::{self, Coming, Part};
+use super::sequence::Sequence;
 use super::symbols::Numbers;
 use crate::frames::Symbols;
 use crate::import::error::Checked;
 use crate::limits::ImportLimits;
 use crate::numbered::Numbered;
-use crate::trace::{DeviceTrace, Loss, Segment, Tags};
+use crate::trace::{Annotation, DeviceTrace, Events, Loss, Segment, Tags};
 
 /// Segments of a device at a moment.
 #[derive(Debug, Default)]
-pub(super) struct Moment {
+pub(crate) struct Moment {
     /// How many events of the trace come before it.
-    pub(super) position: u32,
-    pub(super) segments: Vec<Segment>,
+    pub(crate) position: u32,
+    pub(crate) segments: Vec<Segment>,
+}
+
+/// What came of one device since it was last taken. Positions count from there.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) events: Events,
+    pub(crate) annotations: Vec<Annotation>,
+    pub(crate) losses: Vec<Loss>,
+    pub(crate) moments: Vec<Moment>,
 }
 
 /// Events that are missing from a trace.
@@ -37,12 +47,12 @@ pub struct Track {
     pub trace: DeviceTrace,
     /// What is missing from the events, in order.
     pub missing: Vec<Missing>,
-    /// The sequence number of the next event; `None` before anything told one.
-    pub(super) next: Option<u64>,
+    sequence: Sequence,
     /// The latest state that came whole.
     pub(super) moment: Option<Moment>,
-    /// A state that is coming: its pieces so far, its sequence number, and the segments.
-    coming: Option<(u64, u64, Vec<Segment>)>,
+    /// All states that came whole, where they are kept, and have not been taken.
+    moments: Vec<Moment>,
+    coming: Coming,
 }
 
 impl Track {
@@ -63,20 +73,27 @@ impl Track {
         losses
     }
 
+    /// Takes what came, so that it is not held twice.
+    pub(crate) fn take(&mut self) -> Batch {
+        let losses = self.losses();
+        self.missing.clear();
+        Batch {
+            events: std::mem::take(&mut self.trace.events),
+            annotations: std::mem::take(&mut self.trace.annotations),
+            losses,
+            moments: std::mem::take(&mut self.moments),
+        }
+    }
+
     fn position(&self) -> u32 {
         self.trace.events.len() as u32
     }
 
     /// Everything before `seq` has come, or never will.
     fn advance(&mut self, device: i64, seq: u64, known: Option<&Gap>) {
-        let next = *self.next.get_or_insert(known.map_or(seq, |gap| gap.from));
-        if seq <= next {
-            return;
+        if let Some(gap) = self.sequence.advance(device, seq, known) {
+            self.missing.push(Missing { position: self.position(), gap });
         }
-        let by_action = known.filter(|gap| gap.from == next).map_or_else(Default::default, |gap| gap.by_action);
-        let gap = Gap { device, from: next, to: seq, by_action };
-        self.missing.push(Missing { position: self.position(), gap });
-        self.next = Some(seq);
     }
 }
 
@@ -94,17 +111,19 @@ pub struct Recording {
     /// How it ended; `None` while (or when) it did not.
     pub end: Option<End>,
     numbers: Numbers,
+    /// Whether all states are kept, for who takes them with [`Track::take`].
+    pub(crate) keeps_moments: bool,
     /// Events of all devices.
-    pub(super) events: usize,
+    pub(crate) events: usize,
     /// Chunks whose contents are not what they should be.
-    pub(super) malformed: u64,
+    pub(crate) malformed: u64,
     /// Chunks of kinds that this build does not know.
-    pub(super) unknown: u64,
+    pub(crate) unknown: u64,
 }
 
 impl Recording {
     /// Takes a chunk in.
-    pub(super) fn fold(&mut self, chunk: Chunk<'_>, limits: &ImportLimits) {
+    pub(crate) fn fold(&mut self, chunk: Chunk<'_>, limits: &ImportLimits) {
         let folded = match Kind::from_code(chunk.kind) {
             Some(Kind::Header) => Header::decode(chunk.payload).map(|header| self.header = Some(header)),
             Some(Kind::Symbols) => self.numbers.decode(chunk.payload, &mut self.symbols, &mut self.tags, limits),
@@ -136,8 +155,7 @@ impl Recording {
         let track = devices.entry(device);
         track.trace.device = device;
         track.advance(device, first, None);
-        // A chunk that is there twice, whole or in part, counts once.
-        let mut known = track.next.map_or(0, |next| next.saturating_sub(first));
+        let mut known = track.sequence.known_from(first);
         let mut tag = None;
         while let Some(mut event) = events.next()? {
             if known > 0 {
@@ -155,7 +173,7 @@ impl Recording {
             };
             event.stack = numbers.stack(event.stack.0);
             track.trace.events.push(event);
-            track.next = track.next.map(|next| next + 1);
+            track.sequence.count();
             self.events += 1;
         }
         Ok(())
@@ -184,33 +202,23 @@ impl Recording {
     }
 
     fn fold_segments(&mut self, part: Part) {
-        let Part { device, at, of, from, pieces } = part;
-        let track = self.devices.entry(device);
+        let device = part.device;
+        let Self { numbers, devices, .. } = self;
+        let track = devices.entry(device);
         track.trace.device = device;
-        if from == 0 {
-            track.coming = Some((0, at, Vec::new()));
-        }
-        // A part without those before it, or a state of a moment that has passed, is of no use.
-        let Some((done, _, segments)) = track.coming.as_mut().filter(|c| c.0 == from && c.1 == at) else { return };
-        if track.next.is_some_and(|next| at < next) {
-            return;
-        }
-        *done += pieces.len() as u64;
-        for mut piece in pieces {
-            piece.segment.stack = self.numbers.stack(piece.segment.stack.0);
-            for block in &mut piece.segment.blocks {
-                block.stack = self.numbers.stack(block.stack.0);
-            }
-            match segments.last_mut().filter(|_| piece.is_continued) {
-                Some(last) => last.blocks.append(&mut piece.segment.blocks),
-                None => segments.push(piece.segment),
+        let Some((at, mut segments)) = track.coming.take(part, track.sequence.next) else { return };
+        for segment in &mut segments {
+            segment.stack = numbers.stack(segment.stack.0);
+            for block in &mut segment.blocks {
+                block.stack = numbers.stack(block.stack.0);
             }
         }
-        if *done >= of {
-            let segments = std::mem::take(segments);
-            track.coming = None;
-            track.advance(device, at, None);
-            track.moment = Some(Moment { position: track.position(), segments });
+        track.advance(device, at, None);
+        let moment = Moment { position: track.position(), segments };
+        if self.keeps_moments {
+            track.moments.push(moment);
+        } else {
+            track.moment = Some(moment);
         }
     }
 }

@@ -41,6 +41,40 @@ pub(super) struct Piece {
     pub(super) segment: Segment,
 }
 
+/// A state that comes in parts.
+#[derive(Debug, Default)]
+pub(super) struct Coming {
+    /// How many pieces came, its sequence number, and the segments.
+    parts: Option<(u64, u64, Vec<Segment>)>,
+}
+
+impl Coming {
+    /// Takes the next part; gives the sequence number and the segments of a state that is whole with it. `next` is the
+    /// sequence number of the next event.
+    pub(super) fn take(&mut self, part: Part, next: Option<u64>) -> Option<(u64, Vec<Segment>)> {
+        let Part { at, of, from, pieces, .. } = part;
+        if from == 0 {
+            self.parts = Some((0, at, Vec::new()));
+        }
+        // A part without those before it, or a state of a moment that has passed, is of no use.
+        let (done, _, segments) = self.parts.as_mut().filter(|c| c.0 == from && c.1 == at)?;
+        if next.is_some_and(|next| at < next) {
+            return None;
+        }
+        *done += pieces.len() as u64;
+        for mut piece in pieces {
+            match segments.last_mut().filter(|_| piece.is_continued) {
+                Some(last) => last.blocks.append(&mut piece.segment.blocks),
+                None => segments.push(piece.segment),
+            }
+        }
+        if *done < of {
+            return None;
+        }
+        self.parts.take().map(|(_, _, segments)| (at, segments))
+    }
+}
+
 /// The payloads that hold a state. There is one at least.
 pub(super) fn encode(device: i64, at: u64, segments: &[Segment]) -> Vec<Vec<u8>> {
     let pieces: Vec<(&Segment, usize)> = segments

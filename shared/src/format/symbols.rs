@@ -221,16 +221,65 @@ impl Numbers {
     }
 
     fn decode_tag(&self, column: &mut Varints<'_>) -> Checked<Tag> {
-        let stream = Stream(column.signed()?);
-        let has_pool = column.next()? != 0;
-        let pool = PoolId(column.next()?, column.next()?);
+        let (stream, pool) = stream_and_pool(column)?;
         Ok(Tag {
             stream,
-            pool: has_pool.then_some(pool),
+            pool,
             compile_context: self.string(column.small()?),
             user_metadata: self.string(column.small()?),
             other_action: self.string(column.small()?),
         })
+    }
+}
+
+fn stream_and_pool(column: &mut Varints<'_>) -> Checked<(Stream, Option<PoolId>)> {
+    let stream = Stream(column.signed()?);
+    let has_pool = column.next()? != 0;
+    let pool = PoolId(column.next()?, column.next()?);
+    Ok((stream, has_pool.then_some(pool)))
+}
+
+/// Streams and pools of tags by their numbers, for who needs nothing else of what is named.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    places: Vec<(Stream, Option<PoolId>)>,
+    holes: usize,
+}
+
+impl Places {
+    /// Those of a tag; the default stream where its chunk is lost.
+    #[inline]
+    pub(super) fn get(&self, tag: TagId) -> (Stream, Option<PoolId>) {
+        self.places.get(tag.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Reads a chunk of symbols.
+    pub(super) fn decode(&mut self, payload: &[u8], limits: &ImportLimits) -> Checked {
+        let (mut from, mut tags) = (0, Varints::new(&[]));
+        Values::new(payload).map(&mut |key, values| {
+            match key {
+                "tags_from" => from = values.number()?,
+                "tags" => tags = Varints::new(values.column()?),
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        if !tags.is_empty() {
+            begin(&mut self.places, from, Default::default, &mut self.holes, limits)?;
+        }
+        while !tags.is_empty() {
+            self.places.push(stream_and_pool(&mut tags)?);
+            // The texts.
+            for _ in 0..3 {
+                tags.next()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.places.capacity() * size_of::<(Stream, Option<PoolId>)>()
     }
 }
 

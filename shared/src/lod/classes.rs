@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::BUCKET;
 use crate::analysis::matches::Matches;
 use crate::analysis::paint::Painter;
 use crate::analysis::usage::Usage;
@@ -24,16 +25,32 @@ pub struct Classes {
     pub of: Vec<u8>,
     /// The classes from the bottom of the stack up. With a highlight each comes twice: what matches, then what doesn't.
     pub classes: Vec<Class>,
+    kinds: Kinds,
+}
+
+/// What a class stands for, so that allocations that come later find theirs.
+#[derive(Debug, Default)]
+struct Kinds {
+    /// By call site: the number of a line's class, in stacking order. What has none belongs to the rest.
+    lines: FxHashMap<u32, u8>,
+    /// By anything else: the colours, in stacking order.
+    paints: Vec<u16>,
+    /// Whether each class comes twice.
+    is_split: bool,
+    /// At how many positions call sites were chosen.
+    chosen_at: u32,
+    /// What else labels depend on.
+    named: (usize, usize),
 }
 
 impl Classes {
     /// Sorts allocations into classes by what they are coloured by.
     pub fn build(painter: &Painter<'_>, usage: &Usage, filter: Option<&Matches>, highlight: Option<&Matches>) -> Self {
-        let (key_of, classes) = match painter.color_by {
+        let mut new = match painter.color_by {
             ColorBy::Site => by_site(painter, usage),
             _ => by_paint(painter),
         };
-        let mut new = Self { of: key_of, classes };
+        new.kinds.named = named(painter);
         if let Some(highlight) = highlight {
             new.split(highlight);
         }
@@ -47,22 +64,110 @@ impl Classes {
         new
     }
 
+    /// Sorts in the allocations that came since. Call sites that are new have a class of their own while there are some to
+    /// be had. Whether that can be done: where not, all must be sorted anew. `filter` and `highlight` must say of earlier
+    /// allocations what they said before.
+    pub fn extend(
+        &mut self,
+        painter: &Painter<'_>,
+        usage: &Usage,
+        filter: Option<&Matches>,
+        highlight: Option<&Matches>,
+    ) -> bool {
+        // How long something lived is known when it is gone.
+        if painter.color_by == ColorBy::Lifetime || named(painter) != self.kinds.named {
+            return false;
+        }
+        let is_site = painter.color_by == ColorBy::Site;
+        if is_site && self.is_outgrown(painter, usage) {
+            return false;
+        }
+        let allocations = &painter.replay.allocations;
+        for number in self.of.len() as u32..allocations.len() as u32 {
+            let Some(allocation) = allocations.get(number) else { break };
+            let class = if is_site {
+                Some(self.class_of_site(painter, allocation.stack))
+            } else {
+                let paint = painter.paint(&allocation).base().0;
+                self.kinds.paints.iter().position(|&known| known == paint).map(|class| class as u8)
+            };
+            let Some(mut class) = class else { return false };
+            if let Some(highlight) = highlight {
+                class = class.saturating_mul(2).saturating_add(u8::from(!highlight.contains(number)));
+            }
+            let is_shown = filter.is_none_or(|filter| filter.contains(number));
+            self.of.push(if is_shown { class } else { EXCLUDED });
+        }
+        true
+    }
+
+    /// The class of a call site; a new one where there is room for it.
+    fn class_of_site(&mut self, painter: &Painter<'_>, stack: StackId) -> u8 {
+        let line = painter.sites.line(stack);
+        if let Some(&class) = self.kinds.lines.get(&line) {
+            return class;
+        }
+        let count = self.kinds.lines.len();
+        if count < LARGEST_SITES {
+            self.kinds.lines.insert(line, count as u8);
+            self.add(site_class(painter, stack));
+        } else if self.classes.len() <= count * (1 + usize::from(self.kinds.is_split)) {
+            self.add(rest_class());
+        }
+        count as u8
+    }
+
+    fn add(&mut self, class: Class) {
+        let faint = self.kinds.is_split.then(|| faint(&class));
+        self.classes.push(class);
+        self.classes.extend(faint);
+    }
+
+    /// Whether other call sites should be told apart by now. That is looked at each time that the run has doubled.
+    fn is_outgrown(&mut self, painter: &Painter<'_>, usage: &Usage) -> bool {
+        let positions = painter.replay.positions();
+        if positions < self.kinds.chosen_at.saturating_mul(2).saturating_add(BUCKET) {
+            return false;
+        }
+        self.kinds.chosen_at = positions;
+        let (chosen, _) = largest_sites(painter, usage);
+        (0_u8..).zip(&chosen).any(|(class, (line, _))| self.kinds.lines.get(line) != Some(&class))
+    }
+
     /// Splits each class into what matches and what doesn't.
     fn split(&mut self, highlight: &Matches) {
         for (class, number) in self.of.iter_mut().zip(0..) {
             *class = class.saturating_mul(2).saturating_add(u8::from(!highlight.contains(number)));
         }
-        let split = |c: Class| {
-            let faint = Class { paint: c.paint.with(Paint::DIM), ..c.clone() };
-            [c, faint]
-        };
-        self.classes = std::mem::take(&mut self.classes).into_iter().flat_map(split).collect();
+        self.kinds.is_split = true;
+        for class in std::mem::take(&mut self.classes) {
+            self.add(class);
+        }
     }
 }
 
-/// One class for each of the largest call sites' lines, those that hold their memory longest at the bottom; then one
-/// for the rest.
-fn by_site(painter: &Painter<'_>, usage: &Usage) -> (Vec<u8>, Vec<Class>) {
+/// A class as it is drawn where it does not match.
+fn faint(class: &Class) -> Class {
+    Class { paint: class.paint.with(Paint::DIM), ..class.clone() }
+}
+
+fn site_class(painter: &Painter<'_>, stack: StackId) -> Class {
+    let (label, paint) = (painter.sites.label(stack).to_owned(), painter.sites.paint(stack));
+    Class { label, paint, stack: Some(stack.0), peak_bytes: 0 }
+}
+
+fn rest_class() -> Class {
+    Class { label: "other call sites".to_owned(), paint: Paint::OTHER, stack: None, peak_bytes: 0 }
+}
+
+/// How many streams and pools there are: labels name them.
+fn named(painter: &Painter<'_>) -> (usize, usize) {
+    (painter.streams.len(), painter.replay.pools.len())
+}
+
+/// The largest call sites' lines, each with the stack that stands for it, those that hold their memory longest first; and
+/// whether there are more.
+fn largest_sites(painter: &Painter<'_>, usage: &Usage) -> (Vec<(u32, StackId)>, bool) {
     #[derive(Default)]
     struct Line {
         area: f64,
@@ -89,32 +194,30 @@ fn by_site(painter: &Painter<'_>, usage: &Usage) -> (Vec<u8>, Vec<Class>) {
     ranked.truncate(LARGEST_SITES);
     let held = |l: &Line| if l.peak > 0.0 { l.area / run / l.peak } else { 0.0 };
     order::sort_by(&mut ranked, |(i, a), (j, b)| held(b).total_cmp(&held(a)).then(i.cmp(j)));
-    let number: FxHashMap<u32, u8> = ranked.iter().zip(0..).map(|((line, _), class)| (*line, class)).collect();
-    let rest = ranked.len() as u8;
-    let mut classes: Vec<Class> = ranked
-        .iter()
-        .map(|(_, line)| {
-            let stack = line.largest.1;
-            Class {
-                label: painter.sites.label(stack).to_owned(),
-                paint: painter.sites.paint(stack),
-                stack: Some(stack.0),
-                peak_bytes: 0,
-            }
-        })
-        .collect();
+    (ranked.into_iter().map(|(line, sums)| (line, sums.largest.1)).collect(), has_rest)
+}
+
+/// One class for each of the largest call sites' lines, those that hold their memory longest at the bottom; then one
+/// for the rest.
+fn by_site(painter: &Painter<'_>, usage: &Usage) -> Classes {
+    let (chosen, has_rest) = largest_sites(painter, usage);
+    let lines: FxHashMap<u32, u8> = chosen.iter().zip(0..).map(|((line, _), class)| (*line, class)).collect();
+    let rest = chosen.len() as u8;
+    let mut classes: Vec<Class> = chosen.iter().map(|(_, stack)| site_class(painter, *stack)).collect();
     if has_rest {
-        classes.push(Class { label: "other call sites".to_owned(), paint: Paint::OTHER, stack: None, peak_bytes: 0 });
+        classes.push(rest_class());
     }
-    let of_line = |stack: u32| number.get(&painter.sites.line(StackId(stack))).copied().unwrap_or(rest);
+    let of_line = |stack: u32| lines.get(&painter.sites.line(StackId(stack))).copied().unwrap_or(rest);
     let stacks = usage.iter().map(|(stack, _)| stack.0 as usize + 1).max().unwrap_or(0);
     let of_stack: Vec<u8> = (0..stacks as u32).map(of_line).collect();
     let of = painter.replay.allocations.stack.iter();
-    (of.map(|stack| of_stack.get(stack as usize).copied().unwrap_or(rest)).collect(), classes)
+    let of = of.map(|stack| of_stack.get(stack as usize).copied().unwrap_or(rest)).collect();
+    let kinds = Kinds { lines, chosen_at: painter.replay.positions(), ..Kinds::default() };
+    Classes { of, classes, kinds }
 }
 
 /// One class for each colour that occurs.
-fn by_paint(painter: &Painter<'_>) -> (Vec<u8>, Vec<Class>) {
+fn by_paint(painter: &Painter<'_>) -> Classes {
     let paints: Vec<u16> = painter.replay.allocations.iter().map(|a| painter.paint(&a).base().0).collect();
     let mut occurs = [false; 1 << 8];
     for &paint in &paints {
@@ -130,7 +233,7 @@ fn by_paint(painter: &Painter<'_>) -> (Vec<u8>, Vec<Class>) {
         .map(|&paint| Class { label: label(painter, Paint(paint)), paint: Paint(paint), stack: None, peak_bytes: 0 })
         .collect();
     let of = paints.iter().map(|&p| order.iter().position(|&o| o == p).unwrap_or(0) as u8).collect();
-    (of, classes)
+    Classes { of, classes, kinds: Kinds { paints: order, ..Kinds::default() } }
 }
 
 /// What a colour stands for.

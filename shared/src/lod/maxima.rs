@@ -20,12 +20,37 @@ pub(super) fn larger(a: Option<(u64, u32)>, b: Option<(u64, u32)>) -> Option<(u6
 impl Maxima {
     /// Builds the levels above the buckets' own.
     pub fn build(buckets: Vec<(u64, u32)>) -> Self {
-        let mut levels = vec![buckets];
-        while let Some(below) = levels.last().filter(|l| l.len() > 1) {
-            let above = below.chunks(FAN).filter_map(|c| c.iter().copied().map(Some).fold(None, larger)).collect();
-            levels.push(above);
+        let mut new = Self::default();
+        new.replace_from(0, &buckets);
+        new
+    }
+
+    /// Puts other buckets in the place of those from `from` on, of which there must be as many before.
+    pub fn replace_from(&mut self, mut from: usize, buckets: &[(u64, u32)]) {
+        if self.levels.is_empty() {
+            self.levels.push(Vec::new());
         }
-        Self { levels }
+        if let Some(own) = self.levels.first_mut() {
+            own.truncate(from);
+            own.extend_from_slice(buckets);
+        }
+        let mut level = 0;
+        while let Some(below) = self.levels.get(level).filter(|l| l.len() > 1) {
+            // What covers only buckets that stay, stays.
+            from /= FAN;
+            let changed = below.get(from * FAN..).unwrap_or(&[]).chunks(FAN);
+            let changed: Vec<(u64, u32)> =
+                changed.filter_map(|c| c.iter().copied().map(Some).fold(None, larger)).collect();
+            level += 1;
+            match self.levels.get_mut(level) {
+                Some(above) => {
+                    above.truncate(from);
+                    above.extend(changed);
+                }
+                None => self.levels.push(changed),
+            }
+        }
+        self.levels.truncate(level + 1);
     }
 
     /// The largest value in buckets `[from, to)` and its position, the earliest where several are equal.
@@ -61,6 +86,22 @@ mod tests {
             let (from, to) = (a.min(b), a.max(b));
             let want = buckets.iter().take(to).skip(from).copied().map(Some).fold(None, larger);
             prop_assert_eq!(Maxima::build(buckets).over(from, to), want);
+        }
+
+        #[test]
+        fn buckets_that_come_later_count_as_if_they_had_been_there(
+            values in proptest::collection::vec((0_u64..50, 1_usize..200), 0..12),
+        ) {
+            let mut grown = Maxima::default();
+            let mut all: Vec<(u64, u32)> = Vec::new();
+            for (value, count) in values {
+                // The last one there may have been half a bucket.
+                all.truncate(all.len().saturating_sub(1));
+                let from = all.len();
+                all.extend((0..count as u64).map(|i| (value * 31 % (i + 7), (from as u64 + i) as u32)));
+                grown.replace_from(from, &all[from..]);
+                prop_assert_eq!(&grown.levels, &Maxima::build(all.clone()).levels);
+            }
         }
     }
 }

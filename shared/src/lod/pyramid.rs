@@ -48,19 +48,36 @@ impl Live<'_> {
 impl Pyramid {
     /// One sweep over the trace.
     pub fn build(trace: &DeviceTrace, replay: &Replay, classes: &Classes) -> Self {
+        let mut new = Self::default();
+        new.extend(trace, replay, classes);
+        new
+    }
+
+    /// Takes in what the trace has beyond what was swept before. There may be more classes than before, all others being
+    /// what they were.
+    pub fn extend(&mut self, trace: &DeviceTrace, replay: &Replay, classes: &Classes) {
         let count = classes.classes.len().min(usize::from(EXCLUDED));
-        let mut live = Live { replay, of: &classes.of, sums: vec![0; count], total: 0 };
-        for number in 0..replay.allocations.made_by(0) {
-            live.apply(Change::Begin(number));
-        }
         let end = replay.positions();
+        self.widen(count);
+        let mut live = if self.buckets == 0 {
+            let mut live = Live { replay, of: &classes.of, sums: vec![0; count], total: 0 };
+            for number in 0..replay.allocations.made_by(0) {
+                live.apply(Change::Begin(number));
+            }
+            self.starts.extend_from_slice(&live.sums);
+            live
+        } else {
+            self.live_at(replay, classes, self.buckets as u32 - 1)
+        };
+        // The last bucket may have been half a one: it is walked again.
+        let first = self.buckets.saturating_sub(1);
         let buckets = bucket_of(end) as usize + 1;
-        let mut starts = Vec::with_capacity(buckets * count);
-        starts.extend_from_slice(&live.sums);
-        let mut maxima = Vec::with_capacity(buckets);
-        let mut best = (live.total, 0);
-        let mut at = 0;
-        replay.changes(trace, 0, end, |position, change| {
+        let starts = &mut self.starts;
+        starts.reserve((buckets - first) * count);
+        let mut maxima = Vec::with_capacity(buckets - first);
+        let mut at = first as u32 * BUCKET;
+        let mut best = (live.total, at);
+        replay.changes(trace, at, end, |position, change| {
             if position > at {
                 if live.total > best.0 {
                     best = (live.total, at);
@@ -83,15 +100,37 @@ impl Pyramid {
         if live.total > best.0 {
             best = (live.total, at);
         }
-        while maxima.len() < buckets {
+        while first + maxima.len() < buckets {
             maxima.push(best);
-            best = (live.total, maxima.len() as u32 * BUCKET);
-            if maxima.len() * count >= starts.len() {
+            best = (live.total, (first + maxima.len()) as u32 * BUCKET);
+            if (first + maxima.len()) * count >= starts.len() {
                 starts.extend_from_slice(&live.sums);
             }
         }
         starts.truncate(buckets * count);
-        Self { classes: count, starts, maxima: Maxima::build(maxima), buckets }
+        self.maxima.replace_from(first, &maxima);
+        self.buckets = buckets;
+    }
+
+    /// Makes room for more classes, which held nothing so far.
+    fn widen(&mut self, count: usize) {
+        if count > self.classes && self.classes > 0 {
+            let mut wider = Vec::with_capacity(self.buckets * count);
+            for sums in self.starts.chunks(self.classes) {
+                wider.extend_from_slice(sums);
+                wider.resize(wider.len() + count - sums.len(), 0);
+            }
+            self.starts = wider;
+        } else if self.classes == 0 {
+            self.starts = vec![0; self.buckets * count];
+        }
+        self.classes = count;
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub fn bytes(&self) -> usize {
+        // A bucket's largest value, and an eighth as many above.
+        self.starts.capacity() * size_of::<u64>() + self.buckets * size_of::<(u64, u32)>() * 8 / 7
     }
 
     /// The state at a bucket's first position.

@@ -3,7 +3,6 @@
 use super::maxima::{Maxima, larger};
 use super::{BUCKET, bucket_of, columns};
 use crate::analysis::actions::in_words;
-use crate::event::Action;
 use crate::order;
 use crate::query::{Axis, LossSpan, Overview, Packed, Window};
 use crate::replay::{Change, Replay};
@@ -22,6 +21,8 @@ pub struct RunningTotals {
     /// The sums at each bucket's first position.
     starts: Vec<Sums>,
     maxima: [Maxima; 3],
+    /// How far the trace was swept.
+    until: Option<u32>,
 }
 
 fn apply(sums: &mut Sums, replay: &Replay, change: Change) {
@@ -40,12 +41,29 @@ fn apply(sums: &mut Sums, replay: &Replay, change: Change) {
 impl RunningTotals {
     /// One sweep over the trace.
     pub fn build(trace: &DeviceTrace, replay: &Replay) -> Self {
-        let start = replay.totals_at_start();
-        let mut sums = [start.allocated, start.active, start.reserved];
-        let mut starts = vec![sums];
-        let mut best = sums.map(|v| (v, 0));
+        let mut new = Self::default();
+        new.extend(trace, replay);
+        new
+    }
+
+    /// Takes in what the trace has beyond what was swept before.
+    pub fn extend(&mut self, trace: &DeviceTrace, replay: &Replay) {
+        let end = replay.positions();
+        if self.until == Some(end) {
+            return;
+        }
+        self.until = Some(end);
+        if self.starts.is_empty() {
+            let start = replay.totals_at_start();
+            self.starts.push([start.allocated, start.active, start.reserved]);
+        }
+        // The last bucket may have been half a one: it is walked again.
+        let first = self.starts.len() - 1;
+        let starts = &mut self.starts;
+        let mut sums = starts.last().copied().unwrap_or_default();
+        let mut at = first as u32 * BUCKET;
+        let mut best = sums.map(|v| (v, at));
         let mut maxima: [Vec<(u64, u32)>; 3] = Default::default();
-        let mut at = 0;
         let mut settle = |sums: &Sums, at: u32, until: u32, best: &mut [(u64, u32); 3], starts: &mut Vec<Sums>| {
             for (best, &value) in best.iter_mut().zip(sums) {
                 if value > best.0 {
@@ -60,9 +78,9 @@ impl RunningTotals {
                 starts.push(*sums);
             }
         };
-        replay.changes(trace, 0, u32::MAX, |position, change| {
+        replay.changes(trace, at, u32::MAX, |position, change| {
             if position > at {
-                settle(&sums, at, position, &mut best, &mut starts);
+                settle(&sums, at, position, &mut best, starts);
                 at = position;
             }
             apply(&mut sums, replay, change);
@@ -74,10 +92,17 @@ impl RunningTotals {
                 best = sums.map(|v| (v, position));
             }
         });
-        let end = replay.positions();
-        settle(&sums, at, (bucket_of(end) + 1) * BUCKET, &mut best, &mut starts);
+        settle(&sums, at, (bucket_of(end) + 1) * BUCKET, &mut best, starts);
         starts.truncate(bucket_of(end) as usize + 1);
-        Self { starts, maxima: maxima.map(Maxima::build) }
+        for (known, found) in self.maxima.iter_mut().zip(&maxima) {
+            known.replace_from(first, found);
+        }
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub fn bytes(&self) -> usize {
+        // A bucket's largest values, and an eighth as many above.
+        self.starts.len() * (size_of::<Sums>() + 3 * size_of::<(u64, u32)>() * 8 / 7)
     }
 
     /// Allocated, active and reserved bytes at a position.
@@ -129,13 +154,15 @@ impl RunningTotals {
     }
 }
 
-/// Totals over the whole run in pixel columns, with out-of-memory events and annotations. `name_of` resolves strings.
+/// Totals over the whole run in pixel columns, with out-of-memory events and annotations. `ooms` are those of
+/// [`oom::positions`](crate::analysis::oom::positions), and `name_of` resolves strings.
 pub fn overview(
     trace: &DeviceTrace,
     replay: &Replay,
     totals: &RunningTotals,
     axis: Axis,
     columns: u32,
+    ooms: &[(u32, u64)],
     name_of: impl Fn(crate::frames::StrId) -> String,
 ) -> Overview {
     let window = columns::extent(trace, replay, axis);
@@ -147,14 +174,7 @@ pub fn overview(
         reserved.push(best[RESERVED].0);
     }
     let x = |position: u32| columns::coordinate(trace, replay, axis, position);
-    let ooms = trace
-        .events
-        .action
-        .iter()
-        .zip(1..)
-        .filter(|&(action, _)| action == Action::Oom as u8)
-        .map(|(_, position)| (x(position), position))
-        .collect();
+    let ooms = ooms.iter().map(|&(position, _)| (x(position), position)).collect();
     let annotations = annotations(trace, replay, axis, window, name_of);
     Overview { window, reserved, active, allocated, ooms, annotations, losses: losses(trace, replay, axis, window) }
 }

@@ -26,18 +26,23 @@ pub(super) struct Checkpoints {
 impl Checkpoints {
     pub(super) fn build(allocations: &Allocations) -> Self {
         let mut new = Self { checkpoints: vec![Checkpoint::default()] };
+        new.extend(allocations);
+        new
+    }
+
+    /// Lays checkpoints over the allocations that came since. What ends later does not matter to any that is laid.
+    pub(super) fn extend(&mut self, allocations: &Allocations) {
         let count = allocations.len() as u32;
-        while let Some(last) = new.checkpoints.last() {
+        while let Some(last) = self.checkpoints.last() {
             let wanted = SPACING.max(last.active.len() as u32);
             let next = last.next.saturating_add(wanted);
             if next >= count {
                 break;
             }
             let position = allocations.begin.get(next as usize - 1).unwrap_or_default();
-            let active = new.active_at(allocations, position);
-            new.checkpoints.push(Checkpoint { position, next: allocations.made_by(position), active });
+            let active = self.active_at(allocations, position);
+            self.checkpoints.push(Checkpoint { position, next: allocations.made_by(position), active });
         }
-        new
     }
 
     /// Numbers of the active allocations at a position, rising.

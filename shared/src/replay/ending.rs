@@ -67,20 +67,11 @@ fn forward(trace: &DeviceTrace, tags: &Tags, from: &[Segment], position: u32) ->
 fn segment(range: &Range, open: &[Block]) -> Segment {
     let first = open.partition_point(|block| block.address < range.address);
     let inside = open.get(first..).unwrap_or(&[]).iter().take_while(|block| block.address.0 < range.end());
-    Segment {
-        address: range.address,
-        size: range.size,
-        stream: range.stream,
-        is_small: range.is_small,
-        is_expandable: range.is_expandable,
-        pool: range.pool,
-        stack: range.stack,
-        blocks: inside.copied().collect(),
-    }
+    range.segment(inside.copied().collect())
 }
 
 /// Range `i` of a state as a segment that its blocks tile, free ones included.
-fn tiled(i: usize, range: &Range, state: &State, replay: &Replay) -> Segment {
+pub(super) fn tiled(i: usize, range: &Range, state: &State, replay: &Replay) -> Segment {
     let mut segment = segment(range, &[]);
     let blocks = &mut segment.blocks;
     for allocation in state.active_in(i).iter().filter_map(|&number| replay.allocations.get(number)) {

@@ -10,8 +10,11 @@
 mod allocations;
 mod checkpoints;
 mod ending;
+mod forward;
+mod growing;
+mod large;
 mod pairing;
-
+mod resync;
 mod segments;
 mod sizes;
 mod state;
@@ -19,6 +22,8 @@ mod state;
 pub use allocations::{Allocation, Allocations};
 use checkpoints::Checkpoints;
 pub use ending::end;
+pub use forward::{Forward, Sums};
+pub use growing::Growth;
 pub use segments::Range;
 use segments::SegmentHistory;
 pub use state::{Gap, State};
@@ -157,6 +162,8 @@ impl Replay {
         let events = &trace.events;
         let mut unrecorded = self.unrecorded.partition_point(|u| u.0 <= from);
         let mut segment = self.segments.changes.partition_point(|c| c.position <= from);
+        let place_of = |segment: usize| self.segments.changes.get(segment).map_or(u32::MAX, |c| c.position);
+        let mut next_segment = place_of(segment);
         let (begins, freed, ends) = (&self.allocations.begin, &self.allocations.freed, &self.allocations.end);
         let is = |column: &Column<u32>, number: u32, position: u32| column.get(number as usize) == Some(position);
         let gone = |number: u32, position: u32, visit: &mut dyn FnMut(u32, Change)| {
@@ -177,6 +184,10 @@ impl Replay {
                 if is(ends, number, position) {
                     gone(number, position, &mut visit);
                 }
+                // It may have been there before, and have been freed only.
+                if !is(begins, number, position) && is(freed, number, position) && !is(ends, number, position) {
+                    visit(position, Change::Freed(number));
+                }
                 if is(begins, number, position) {
                     visit(position, Change::Begin(number));
                     if is(freed, number, position) {
@@ -193,9 +204,11 @@ impl Replay {
                     }
                 }
                 Action::FreeRequested => {
+                    // What a state told of begins with the event behind it, which may free it.
                     if let Some(number) = self.event_allocation.get(i)
                         && is(freed, number, position)
                         && !is(ends, number, position)
+                        && !is(begins, number, position)
                     {
                         visit(position, Change::Freed(number));
                     }
@@ -203,17 +216,19 @@ impl Replay {
                 Action::FreeCompleted => {
                     if let Some(number) = self.event_allocation.get(i)
                         && is(ends, number, position)
+                        && !is(begins, number, position)
                     {
                         gone(number, position, &mut visit);
                     }
                 }
-                action if action.is_segment() => {
-                    while let Some(change) = self.segments.changes.get(segment).filter(|c| c.position == position) {
-                        segment += 1;
-                        visit(position, Change::Reserved(change.bytes()));
-                    }
-                }
                 _ => {}
+            }
+            while next_segment == position {
+                if let Some(change) = self.segments.changes.get(segment) {
+                    visit(position, Change::Reserved(change.bytes()));
+                }
+                segment += 1;
+                next_segment = place_of(segment);
             }
         }
     }

@@ -1,10 +1,11 @@
 //! What is reserved, at any position: the start is found by walking back from the snapshot's segments, then
 //! checkpoints are laid on the way forward.
 
+use super::allocations::Allocation;
 use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER};
 use crate::event::Action;
 use crate::frames::StackId;
-use crate::trace::{DeviceTrace, Event, Segment, Tags};
+use crate::trace::{Block, DeviceTrace, Event, Segment, Tags};
 use crate::units::{Address, PoolId, Stream};
 
 /// A range taken from the driver: a native segment, or a contiguous mapped range of an expandable one.
@@ -43,6 +44,26 @@ impl Range {
         }
     }
 
+    /// The range as a segment with some blocks.
+    pub(super) fn segment(&self, blocks: Vec<Block>) -> Segment {
+        Segment {
+            address: self.address,
+            size: self.size,
+            stream: self.stream,
+            is_small: self.is_small,
+            is_expandable: self.is_expandable,
+            pool: self.pool,
+            stack: self.stack,
+            blocks,
+        }
+    }
+
+    /// Whether another is the same in all but its history.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let what = |r: &Self| (r.address, r.size, r.stream, r.pool, r.is_small, r.is_expandable);
+        what(self) == what(other)
+    }
+
     /// The first address after it.
     pub const fn end(&self) -> u64 {
         self.address.0.saturating_add(self.size)
@@ -56,6 +77,13 @@ impl Range {
     /// Whether it is a segment of a large pool that can't grow: a remainder may stay with its block there.
     pub(super) const fn is_native_large(&self) -> bool {
         !self.is_small && !self.is_expandable
+    }
+
+    /// What an allocation that lies in it has of [`super::Allocation`]'s flags.
+    pub(super) const fn flags(&self) -> u8 {
+        let small = if self.is_small { Allocation::FLAG_SMALL } else { 0 };
+        let expandable = if self.is_expandable { Allocation::FLAG_EXPANDABLE } else { 0 };
+        small | expandable
     }
 
     /// Whether two touching ranges are one: parts of an expandable segment of one pool and stream.
@@ -85,11 +113,14 @@ impl Ranges {
         self.ranges[i].holds(address).then_some(i)
     }
 
-    /// Adds a range, joined with its neighbours where they are one.
-    pub(super) fn add(&mut self, range: Range) {
+    /// Adds a range, joined with its neighbours where they are one. Gives the size of the one that it replaces, which is
+    /// 0 but in a broken file.
+    pub(super) fn add(&mut self, range: Range) -> u64 {
         let i = self.ranges.partition_point(|r| r.address.0 < range.address.0);
-        if self.ranges.get(i).is_some_and(|r| r.address == range.address) {
-            self.ranges[i] = range;
+        let mut replaced = 0;
+        if let Some(there) = self.ranges.get_mut(i).filter(|r| r.address == range.address) {
+            replaced = there.size;
+            *there = range;
         } else {
             self.ranges.insert(i, range);
         }
@@ -102,6 +133,7 @@ impl Ranges {
             self.ranges[i - 1].size += next.size;
             self.ranges[i - 1].since = next.since;
         }
+        replaced
     }
 
     /// Takes `[address, address + size)` out and gives what it was part of.
@@ -154,23 +186,36 @@ pub(super) struct SegmentHistory {
     pub(super) changes: Vec<SegmentChange>,
     /// The ranges before change `i * CHECKPOINT_CHANGES`.
     checkpoints: Vec<Ranges>,
+    /// The ranges after all changes.
+    now: Ranges,
 }
 
 impl SegmentHistory {
     pub(super) fn build(trace: &DeviceTrace, tags: &Tags) -> Self {
         let (start, changes) = rewind(trace, tags);
-        let mut history = Self { changes, checkpoints: Vec::new() };
-        let mut ranges = start;
-        for (i, change) in history.changes.iter().enumerate() {
-            if i.is_multiple_of(CHECKPOINT_CHANGES) {
-                history.checkpoints.push(ranges.clone());
-            }
-            change.apply(&mut ranges);
-        }
-        if history.changes.len().is_multiple_of(CHECKPOINT_CHANGES) {
-            history.checkpoints.push(ranges);
-        }
+        let mut history = Self::begin(start);
+        changes.into_iter().for_each(|change| history.push(change));
         history
+    }
+
+    /// Nothing happened yet.
+    pub(super) fn begin(start: Ranges) -> Self {
+        Self { changes: Vec::new(), checkpoints: vec![start.clone()], now: start }
+    }
+
+    /// One more change.
+    pub(super) fn push(&mut self, change: SegmentChange) {
+        change.apply(&mut self.now);
+        self.changes.push(change);
+        if self.changes.len().is_multiple_of(CHECKPOINT_CHANGES) {
+            self.checkpoints.push(self.now.clone());
+        }
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        let kept: usize = self.checkpoints.iter().map(|ranges| ranges.ranges.len()).sum();
+        self.changes.len() * size_of::<SegmentChange>() + kept * size_of::<Range>()
     }
 
     /// What is reserved at a position.
@@ -235,19 +280,24 @@ fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
 /// The range that an entry took or gave back, as far as the entry and its neighbours tell.
 pub(super) fn described(event: &Event, tags: &Tags, ranges: &Ranges) -> Range {
     let tag = tags.get(event.tag);
+    described_as(event, (tag.stream, tag.pool), ranges)
+}
+
+/// The same with the tag's stream and pool at hand.
+pub(super) fn described_as(event: &Event, (stream, pool): (Stream, Option<PoolId>), ranges: &Ranges) -> Range {
     let is_expandable = matches!(event.action, Action::SegmentMap | Action::SegmentUnmap);
     let neighbour = || {
         let at = |address: u64| ranges.find(address).map(|i| ranges.as_slice()[i]);
         at(event.address.0.saturating_add(event.size))
             .or_else(|| at(event.address.0.checked_sub(1)?))
-            .filter(|r| is_expandable && r.is_expandable && r.stream == tag.stream)
+            .filter(|r| is_expandable && r.is_expandable && r.stream == stream)
     };
     let kin = neighbour();
     Range {
         address: event.address,
         size: event.size,
-        stream: tag.stream,
-        pool: tag.pool.or(kin.map(|k| k.pool)).unwrap_or_default(),
+        stream,
+        pool: pool.or(kin.map(|k| k.pool)).unwrap_or_default(),
         // Small pools take segments of exactly 2 MiB, large ones take more; an expandable large pool's pages are of
         // 20 MiB, a small one's of 2.
         is_small: match kin {

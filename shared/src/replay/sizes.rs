@@ -10,86 +10,12 @@
 //! the free one began. Where none ever is, no entry depends on it, and the rounded size stands.
 
 use super::allocations::{Allocation, Allocations};
-use super::segments::{Range, Ranges, SegmentChange};
+use super::large::{LargeBlocks, Placed};
+use super::segments::{Ranges, SegmentChange};
 use super::{Change, Replay};
 use crate::allocator::rounding::{LARGE_REMAINDER, round_size};
 use crate::trace::{Column, DeviceTrace, Settings};
 use crate::units::PoolId;
-
-/// The native large segments with the blocks in them, by address. They hold few blocks each: a large block is more
-/// than 1 MiB.
-#[derive(Default)]
-struct LargeBlocks {
-    starts: Vec<u64>,
-    segments: Vec<Blocks>,
-}
-
-struct Blocks {
-    end: u64,
-    /// By address.
-    blocks: Vec<Placed>,
-}
-
-#[derive(Clone, Copy)]
-struct Placed {
-    address: u64,
-    end: u64,
-    number: u32,
-}
-
-impl LargeBlocks {
-    fn find(&mut self, address: u64) -> Option<&mut Blocks> {
-        let i = self.starts.partition_point(|&s| s <= address).checked_sub(1)?;
-        self.segments.get_mut(i).filter(|s| address < s.end)
-    }
-
-    fn add(&mut self, range: &Range) {
-        let i = self.starts.partition_point(|&s| s < range.address.0);
-        let new = Blocks { end: range.end(), blocks: Vec::new() };
-        if self.starts.get(i) == Some(&range.address.0) {
-            self.segments[i] = new;
-        } else {
-            self.starts.insert(i, range.address.0);
-            self.segments.insert(i, new);
-        }
-    }
-
-    fn remove(&mut self, range: &Range) {
-        if let Ok(i) = self.starts.binary_search(&range.address.0) {
-            self.starts.remove(i);
-            self.segments.remove(i);
-        }
-    }
-
-    fn free(&mut self, address: u64) {
-        if let Some(segment) = self.find(address)
-            && let Ok(i) = segment.blocks.binary_search_by_key(&address, |b| b.address)
-        {
-            segment.blocks.remove(i);
-        }
-    }
-
-    /// Where the free room at `address` ends, or nothing outside all segments.
-    fn room_end(&mut self, address: u64) -> Option<u64> {
-        let segment = self.find(address)?;
-        let next = segment.blocks.partition_point(|b| b.address <= address);
-        Some(segment.blocks.get(next).map_or(segment.end, |b| b.address))
-    }
-
-    /// Puts a block in its place. The block before it is given too, with the bytes between them, where there is one.
-    fn put(&mut self, block: Placed) -> Option<(&mut Placed, u64)> {
-        let blocks = &mut self.find(block.address)?.blocks;
-        let i = blocks.partition_point(|b| b.address < block.address);
-        if blocks.get(i).is_some_and(|b| b.address == block.address) {
-            blocks[i] = block;
-        } else {
-            blocks.insert(i, block);
-        }
-        let before = blocks.get_mut(i.checked_sub(1)?)?;
-        let between = block.address.checked_sub(before.end)?;
-        Some((before, between))
-    }
-}
 
 /// What [`complete`] finds, by allocation.
 pub(super) struct Completed {
@@ -126,18 +52,6 @@ impl<'a> Sizes<'a> {
         new
     }
 
-    fn pool(&mut self, pool: PoolId) -> u8 {
-        let pools = &mut self.found.pools;
-        if let Some(i) = pools.iter().position(|&p| p == pool) {
-            return i as u8;
-        }
-        // More pools than a byte counts: the last one stands for the rest.
-        if pools.len() < usize::from(u8::MAX) {
-            pools.push(pool);
-        }
-        (pools.len() - 1) as u8
-    }
-
     fn segment(&mut self, change: &SegmentChange) {
         change.apply(&mut self.ranges);
         if change.range.is_native_large() {
@@ -161,17 +75,15 @@ impl<'a> Sizes<'a> {
         match self.ranges.find(address).map(|at| self.ranges.as_slice()[at]) {
             None => self.found.outside_segments += 1,
             Some(range) => {
-                let small = if range.is_small { Allocation::FLAG_SMALL } else { 0 };
-                let expandable = if range.is_expandable { Allocation::FLAG_EXPANDABLE } else { 0 };
-                let flags = allocations.flags.get(i).unwrap_or_default() | small | expandable;
+                let flags = allocations.flags.get(i).unwrap_or_default() | range.flags();
                 self.found.flags.set(i, flags);
                 if range.pool.is_private() {
-                    let pool = self.pool(range.pool);
+                    let pool = pool_number(&mut self.found.pools, range.pool);
                     self.found.pool.set(i, pool);
                 }
                 if range.is_native_large() {
                     if written.is_none() {
-                        size = self.large_size(address, rounded);
+                        size = self.large.size(address, rounded, self.settings.max_split_size);
                     }
                     let placed = Placed { address, end: address.saturating_add(size), number };
                     if let Some((before, between)) = self.large.put(placed)
@@ -187,13 +99,18 @@ impl<'a> Sizes<'a> {
         }
         self.found.size.set(i, size);
     }
+}
 
-    /// The size of a block of a native large segment: with the room behind it where that is no block of its own.
-    fn large_size(&mut self, address: u64, rounded: u64) -> u64 {
-        let Some(room) = self.large.room_end(address).and_then(|end| end.checked_sub(address)) else { return rounded };
-        let never_split = self.settings.max_split_size.is_some_and(|max| rounded >= max);
-        if room > rounded && (never_split || room - rounded <= LARGE_REMAINDER) { room } else { rounded }
+/// The number of a pool among those that are known, a new one if need be.
+pub(super) fn pool_number(pools: &mut Vec<PoolId>, pool: PoolId) -> u8 {
+    if let Some(i) = pools.iter().position(|&p| p == pool) {
+        return i as u8;
     }
+    // More pools than a byte counts: the last one stands for the rest.
+    if pools.len() < usize::from(u8::MAX) {
+        pools.push(pool);
+    }
+    (pools.len() - 1) as u8
 }
 
 /// Derives sizes, flags and pools of all allocations, in the order in which they were made.

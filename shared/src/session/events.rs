@@ -20,6 +20,15 @@ const ROWS: u32 = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct EventLists {
     kept: Vec<(EventFilter, Arc<Vec<u32>>)>,
+    /// The positions that they know.
+    until: u32,
+}
+
+impl EventLists {
+    /// Bytes of memory that they take, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.kept.iter().map(|(_, indices)| indices.len() * size_of::<u32>()).sum()
+    }
 }
 
 /// The indices of events that pass a filter, rising: see [`Rows`] for what is shown between them.
@@ -58,6 +67,10 @@ impl Caches {
     fn event_list(&mut self, context: Context<'_>, filter: &EventFilter) -> Result<List, String> {
         if filter.actions.is_empty() && filter.terms.is_empty() {
             return Ok(List::All(context.replay.positions()));
+        }
+        if self.lists.until != context.replay.positions() {
+            self.lists.until = context.replay.positions();
+            self.lists.kept.clear();
         }
         let kept = &mut self.lists.kept;
         if let Some(i) = kept.iter().position(|(known, _)| known == filter) {

@@ -8,6 +8,7 @@ mod context;
 mod details;
 mod events;
 mod flame;
+mod live;
 mod search;
 mod segments;
 mod state;
@@ -17,6 +18,7 @@ mod terms;
 mod timeline;
 
 pub use context::Context;
+pub use live::{Grown, LiveSession, Trimmed};
 pub use states::States;
 pub use terms::Terms;
 
@@ -55,6 +57,13 @@ pub struct Caches {
     pub states: States,
     lists: events::EventLists,
     drawings: timeline::Drawings,
+}
+
+impl Caches {
+    /// Bytes of memory that they take, about. States are counted out: there are a few.
+    fn bytes(&self) -> usize {
+        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes()
+    }
 }
 
 impl Session {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::context::Context;
 use crate::analysis::matches::Matches;
-use crate::query::term::Term;
+use crate::query::term::{End, Term};
 
 /// Terms kept for one device. A person has a handful of filters and one search; the rest are keystrokes on the way.
 /// Each takes one bit an allocation.
@@ -23,6 +23,13 @@ struct Evaluated {
 #[derive(Debug, Default)]
 pub struct Terms {
     kept: Vec<(String, Evaluated)>,
+    /// The positions that they know.
+    until: u32,
+}
+
+/// Whether a term says of an allocation for good what it says now, whatever happens later.
+pub(super) fn lasts(term: &str) -> bool {
+    !matches!(Term::parse(term), Ok(Term::Live(End::End)))
 }
 
 impl Terms {
@@ -56,7 +63,16 @@ impl Terms {
         Ok(all)
     }
 
+    /// Bytes of memory that they take, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.kept.iter().map(|(_, evaluated)| evaluated.matches.memory()).sum()
+    }
+
     fn evaluate(&mut self, context: Context<'_>, term: &str) -> Result<&mut Evaluated, String> {
+        if self.until != context.replay.positions() {
+            self.until = context.replay.positions();
+            self.kept.clear();
+        }
         let found = match self.kept.iter().position(|(text, _)| text == term) {
             Some(i) => self.kept.remove(i),
             None => {

@@ -1,6 +1,7 @@
 //! The allocator under operations in any order: its invariants after each, and a naive one's addresses.
 
 mod capture;
+mod forward;
 mod limits;
 mod misuse;
 mod naive;

@@ -6,7 +6,7 @@ use shared::wire::State;
 
 use super::state::Shared;
 use super::view::{Selection, View, clamp, extent};
-use crate::worker::message::{Connection, Grown, LiveStatus, Trim};
+use crate::worker::message::{Connection, Grown, Kept, LiveStatus, Trim};
 
 /// What is followed of a long session, where nobody chose anything else: microseconds on the axis of time.
 pub const FOLLOWED_US: f64 = 30e6;
@@ -165,11 +165,16 @@ pub fn shift(view: &mut View, trim: &Trim) {
     };
     view.window = moved(view.window, -by);
     view.cursor = view.cursor.saturating_sub(trim.events);
-    if let Selection::Allocation(id) = view.selection {
-        view.selection = id.checked_sub(trim.allocations).map_or(Selection::None, Selection::Allocation);
-    }
     // Its start or its end is looked up anew.
     view.wanted_axis = None;
+}
+
+/// The selection after numbers of allocations have changed: what is not known by its new one is let go.
+pub fn reselect(view: &mut View, kept: Option<Kept>) {
+    if let Selection::Allocation(id) = view.selection {
+        let new = kept.filter(|kept| kept.device == view.device && kept.was == id).and_then(|kept| kept.is);
+        view.selection = new.map_or(Selection::None, Selection::Allocation);
+    }
 }
 
 /// A window so much further right.

@@ -3,10 +3,10 @@
 use shared::query::Summary;
 
 use super::{entry, select_file};
-use crate::model::live::{Live, LiveOom, follow, kept, shift};
+use crate::model::live::{Live, LiveOom, follow, kept, reselect, shift};
 use crate::model::state::{FileEntry, FileKey, Model, Phase, Shared};
 use crate::model::view::{View, clamp, extent};
-use crate::worker::message::{Connection, Grown, LiveStatus, Stage, Trim};
+use crate::worker::message::{Connection, Grown, Kept, LiveStatus, Stage, Trim};
 
 /// The session that is shown.
 pub(super) fn live(model: &mut Model) -> Option<&mut Live> {
@@ -124,7 +124,7 @@ fn take(file: &mut FileEntry, view: &mut View, grown: Grown, link: Option<&share
         name.clone_from(&origin.name);
     }
     let is_news = live.is_news(&grown);
-    let Grown { summary, trims, oom } = grown;
+    let Grown { summary, trims, kept, oom } = grown;
     let is_first = !matches!(phase, Phase::Ready { .. });
     if is_first && live.is_open() && summary.devices.iter().all(|device| device.events == 0) {
         // Nothing to look at yet.
@@ -139,7 +139,7 @@ fn take(file: &mut FileEntry, view: &mut View, grown: Grown, link: Option<&share
     live.revision = live.revision.wrapping_add(1);
     if is_trimmed {
         live.epoch = live.epoch.wrapping_add(1);
-        let_go(live, view, &trims);
+        let_go(live, view, &trims, kept);
         live.trims = trims;
     }
     // While the picture stands still, what it shows must count as the worker does.
@@ -161,9 +161,12 @@ fn take(file: &mut FileEntry, view: &mut View, grown: Grown, link: Option<&share
     false
 }
 
-fn let_go(live: &mut Live, view: &mut View, trims: &[Trim]) {
+fn let_go(live: &mut Live, view: &mut View, trims: &[Trim], kept: Option<Kept>) {
     if let Some(trim) = trims.get(view.device as usize) {
         shift(view, trim);
+        if trim.events > 0 {
+            reselect(view, kept);
+        }
     }
     if let Some(oom) = live.oom {
         let by = trims.get(oom.device as usize).map_or(0, |trim| trim.events);

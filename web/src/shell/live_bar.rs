@@ -84,22 +84,18 @@ pub fn said(live: &Live) -> String {
 fn held(live: &Live, summary: &shared::query::Summary) -> String {
     let status = &live.status;
     let span = summary.devices.iter().map(|device| device.span_us).max().unwrap_or(0);
-    let of = [&Bytes(status.held_bytes).to_string(), " of ", &Bytes(status.limit_bytes).to_string()].concat();
+    let which = if status.dropped_events > 0 || status.missed.is_some() { "the last " } else { "all " };
     let events = counted(status.held_events, "event");
-    if status.dropped_events > 0 || status.missed.is_some() {
-        ["the last ", &events, " (", &span_text(span), "), ", &of].concat()
-    } else {
-        ["all ", &events, " (", &span_text(span), "), ", &of].concat()
-    }
+    [which, &events, " (", &span_text(span), "), ", &Bytes(status.held_bytes).to_string()].concat()
 }
 
 fn held_exactly(live: &Live) -> String {
     let status = &live.status;
     format!(
-        "This page holds {} in {}, and lets go of the oldest to stay below {}. The server keeps them longer.",
+        "This page holds {} in {}. Beyond {} it lets go of the older half; the server keeps them longer.",
         counted(status.held_events, "event"),
-        Bytes(status.held_bytes).exact(),
-        Bytes(status.limit_bytes),
+        Bytes(status.held_bytes),
+        counted(status.limit_events, "event"),
     )
 }
 

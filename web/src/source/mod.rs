@@ -14,7 +14,7 @@ pub use watch::{fetch_older, watch, watch_demo};
 use web_sys::File;
 use yew::Callback;
 
-use crate::model::{Action, FileKey, ModelHandle, Shared};
+use crate::model::{Action, FileKey, Model, ModelHandle, Selection, Shared};
 use crate::worker::message::FromWorker;
 
 /// Opens files, each in a worker of its own.
@@ -42,7 +42,7 @@ fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
         FromWorker::Grown(grown) => {
             // Taken in before the next one is asked for.
             model.dispatch(Action::SessionGrown { key, grown });
-            model.workers().taken(key);
+            model.workers().taken(key, selected(&model.now(), key));
         }
         FromWorker::Live(status) => model.dispatch(Action::SessionTold { key, status }),
         FromWorker::Failed { message } => {
@@ -52,6 +52,15 @@ fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
         }
         // Answers go straight to whoever asked.
         FromWorker::Answer { .. } => {}
+    }
+}
+
+/// The allocation that is selected in a session: the device's index, and its number.
+fn selected(model: &Model, key: FileKey) -> Option<(u32, u32)> {
+    let view = if model.current == Some(key) { &model.view } else { &model.entry(key)?.view };
+    match view.selection {
+        Selection::Allocation(id) => Some((view.device, id)),
+        _ => None,
     }
 }
 

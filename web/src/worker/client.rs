@@ -136,11 +136,12 @@ impl Workers {
         }
     }
 
-    /// Says that the last state of a session was taken in.
-    pub fn taken(&self, key: FileKey) {
+    /// Says that the last state of a session was taken in, and which allocation is selected: the device's index, and its
+    /// number.
+    pub fn taken(&self, key: FileKey, selected: Option<(u32, u32)>) {
         if let Some(connection) = self.0.open.borrow().get(&key) {
             // Lost only with the worker, and then nothing more is told.
-            let _ = send(&connection.worker, &ToWorker::Taken);
+            let _ = send(&connection.worker, &ToWorker::Taken { selected });
         }
     }
 

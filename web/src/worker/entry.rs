@@ -84,7 +84,7 @@ fn told(bytes: &[u8]) {
             warm::stop();
             spawn_local(fetch(url, token));
         }
-        Ok(ToWorker::Taken) => live::taken(),
+        Ok(ToWorker::Taken { selected }) => live::taken(selected),
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
     }
 }

@@ -39,7 +39,10 @@ pub enum ToWorker {
         token: String,
     },
     /// The last [`FromWorker::Grown`] was taken in: the next may be made.
-    Taken,
+    Taken {
+        /// The allocation that is selected now: the device's index, and its number.
+        selected: Option<(u32, u32)>,
+    },
 }
 
 /// How the connection to the server is.
@@ -89,8 +92,8 @@ pub struct LiveStatus {
     pub held_events: u64,
     /// Bytes of memory that it takes for them.
     pub held_bytes: u64,
-    /// The most that it may take.
-    pub limit_bytes: u64,
+    /// The most events that it may hold.
+    pub limit_events: u64,
     /// Events that came and were let go since, to stay below that.
     pub dropped_events: u64,
     /// Batches that the server did not send, and why; none usually.
@@ -104,8 +107,17 @@ pub struct Trim {
     pub events: u32,
     /// Times from the start are so much lower now, in microseconds.
     pub us: f64,
-    /// Numbers of allocations are so much lower now.
-    pub allocations: u32,
+}
+
+/// What became of the selected allocation when events were let go: numbers of allocations change with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The device: an index into the summary's devices.
+    pub device: u32,
+    /// Its number before.
+    pub was: u32,
+    /// Its number now; none where it went as well.
+    pub is: Option<u32>,
 }
 
 /// What became of a session since it was last told.
@@ -115,7 +127,9 @@ pub struct Grown {
     pub summary: Summary,
     /// What each device lost at its beginning; empty where none did.
     pub trims: Vec<Trim>,
-    /// The newest out-of-memory event among what came: the device's index, and the position right after it.
+    /// The selected allocation, where its device lost something.
+    pub kept: Option<Kept>,
+    /// The first out-of-memory event among what came: the device's index, and the position right after it.
     pub oom: Option<(u32, u32)>,
 }
 

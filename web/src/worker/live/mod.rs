@@ -14,6 +14,7 @@ mod socket;
 use std::cell::RefCell;
 
 use js_sys::{Date, Math};
+use shared::limits::LiveLimits;
 use shared::query::{Answer, Query};
 use shared::wire::State;
 
@@ -89,13 +90,14 @@ pub(super) fn start(url: String, token: String) {
 
 /// The answer to a question about the session; `None` while there is none, or nothing is watched.
 pub(super) fn answer(device: usize, query: &Query) -> Option<Answer> {
-    WATCHER.with_borrow_mut(|watcher| watcher.as_mut()?.session.answer(device, query))
+    WATCHER.with_borrow_mut(|watcher| Some(watcher.as_mut()?.session.answer(device, query)))
 }
 
-/// The page has taken in the last state.
-pub(super) fn taken() {
+/// The page has taken in the last state; an allocation is selected there.
+pub(super) fn taken(selected: Option<(u32, u32)>) {
     with(|watcher| {
         watcher.is_taken = true;
+        watcher.session.selected = selected;
         watcher.want_refresh();
     });
 }
@@ -142,8 +144,9 @@ impl Watcher {
         let (began, time_us) = (now(), clock_us());
         let was_caught_up = self.feed.is_caught_up();
         let Self { feed, session, offset, came_us, is_stale, .. } = self;
+        let mut unreadable = None;
         let result = feed.push(bytes, &mut |chunks, sent_us| {
-            session.push(chunks);
+            unreadable = unreadable.take().or(session.push(chunks).err());
             *is_stale = true;
             *came_us = Some(time_us);
             // What waited in the store says nothing about clocks.
@@ -152,6 +155,9 @@ impl Watcher {
             }
         });
         self.spent_ms += now() - began;
+        if let Some(error) = unreadable {
+            return self.refuse(error.to_string(), false);
+        }
         match result {
             Ok(()) => {
                 self.tries = 0;
@@ -161,12 +167,17 @@ impl Watcher {
                 }
             }
             Err(Fault::Refused { message, retry: false, wants_token }) => {
-                self.socket = None;
-                self.connection = Connection::Refused { message, wants_token };
-                self.tell();
+                self.refuse(message, wants_token);
             }
             Err(_) => self.lost(),
         }
+    }
+
+    /// Nothing more is to be had; what came stays.
+    fn refuse(&mut self, message: String, wants_token: bool) {
+        self.socket = None;
+        self.connection = Connection::Refused { message, wants_token };
+        self.tell();
     }
 
     /// All has come: nothing is waited for any more.
@@ -227,7 +238,6 @@ impl Watcher {
 
     fn tell(&self) {
         let (status, time_us) = (self.feed.status(), clock_us());
-        let (held_bytes, limit_bytes) = self.session.bytes();
         let behind = |newest: i64| time_us.saturating_sub(self.offset.us()).saturating_sub(newest).max(0);
         post(&FromWorker::Live(Box::new(LiveStatus {
             state: status.state,
@@ -240,8 +250,8 @@ impl Watcher {
             lost: status.lost_events,
             events_per_second: if status.state == State::Live { self.feed.events_per_second() } else { 0.0 },
             held_events: self.held_events,
-            held_bytes,
-            limit_bytes,
+            held_bytes: self.session.bytes(),
+            limit_events: LiveLimits::default().events as u64,
             dropped_events: self.dropped_events,
             missed: self.feed.missed().cloned(),
         })));

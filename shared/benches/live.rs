@@ -1,0 +1,161 @@
+//! What following a running job costs: `cargo bench -p shared --bench live`.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use shared::allocator::sim::{Placement, SimDriver};
+use shared::allocator::{AllocatorConfig, DeviceAllocator, Request, TORCH_2_11, TraceEntry};
+use shared::format::{EventColumns, Frames, Header, Tracker, Writer};
+use shared::frames::{Frame, StackId, Symbols};
+use shared::limits::{CHUNK_EVENTS, ImportLimits};
+use shared::replay::Forward;
+use shared::trace::{Event, Settings, Tag, Tags};
+use shared::units::{Address, Stream};
+
+/// Each measurement is the best of so many.
+const RUNS: usize = 5;
+/// Call sites of the program.
+const SITES: u64 = 200;
+
+/// A program that never ends: it frees one of its blocks and asks for another.
+struct Job {
+    allocator: DeviceAllocator<SimDriver, Vec<TraceEntry>>,
+    live: Vec<Address>,
+    seed: u64,
+    writer: Writer,
+    symbols: Symbols,
+    tags: Tags,
+    columns: EventColumns,
+    next: u64,
+    now_us: i64,
+    out: Vec<u8>,
+}
+
+impl Job {
+    fn new(live: usize) -> Self {
+        let driver = SimDriver::new(1 << 45, Placement::FirstFit);
+        let allocator = DeviceAllocator::new(driver, Vec::new(), &TORCH_2_11, AllocatorConfig::default());
+        let mut out = Vec::new();
+        let writer = Writer::new(&Header::default(), &mut out);
+        let mut symbols = Symbols::default();
+        for site in 0..SITES as u32 {
+            let (name, filename) =
+                (symbols.intern(format!("layer{site}").as_bytes()), symbols.intern(b"/home/me/model.py"));
+            let frame = symbols.intern_frame(Frame { name, filename, line: site + 1 });
+            symbols.intern_stack(&[frame]);
+        }
+        let mut new = Self {
+            allocator,
+            live: Vec::new(),
+            seed: 1,
+            writer,
+            symbols,
+            tags: Tags::default(),
+            columns: EventColumns::default(),
+            next: 0,
+            now_us: 0,
+            out,
+        };
+        for _ in 0..live {
+            new.malloc();
+        }
+        new
+    }
+
+    fn random(&mut self, below: u64) -> u64 {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.seed >> 33) % below
+    }
+
+    fn malloc(&mut self) {
+        let size = match self.random(10) {
+            0..7 => 1 + self.random(500_000),
+            7..9 => (1 << 20) + self.random(9 << 20),
+            _ => (10 << 20) + self.random(90 << 20),
+        };
+        let stack = StackId(1 + self.random(SITES) as u32);
+        let request = Request { size, stack, ..Request::default() };
+        self.live.extend(self.allocator.malloc(request));
+    }
+
+    fn churn(&mut self) {
+        let at = self.random(self.live.len() as u64) as usize;
+        let address = self.live.swap_remove(at);
+        self.allocator.free(address, StackId(0)).expect("it is live");
+        self.malloc();
+    }
+
+    /// The events so far, as they come in a recording.
+    fn events(&mut self) -> Vec<Event> {
+        let entries = std::mem::take(self.allocator.sink_mut());
+        let mut event = |entry: TraceEntry| {
+            self.now_us += 3;
+            Event {
+                action: entry.action,
+                address: Address(entry.address),
+                size: entry.size,
+                time_us: self.now_us,
+                tag: self.tags.intern(Tag { stream: entry.stream, pool: Some(entry.pool), ..Tag::default() }),
+                stack: entry.stack,
+            }
+        };
+        entries.into_iter().map(&mut event).collect()
+    }
+
+    /// Chunks with at least so many more events.
+    fn chunks(&mut self, events: usize) -> Vec<u8> {
+        let mut done = 0;
+        while done < events {
+            self.churn();
+            if self.allocator.sink_mut().len() < CHUNK_EVENTS.min(events - done) {
+                continue;
+            }
+            let gathered = self.events();
+            self.writer.symbols(&self.symbols, &self.tags, &mut self.out);
+            done += gathered.len();
+            gathered.into_iter().for_each(|event| self.columns.push(event));
+            self.writer.events(0, self.next, &self.columns, &mut self.out);
+            self.next += self.columns.len() as u64;
+            self.columns.clear();
+        }
+        std::mem::take(&mut self.out)
+    }
+}
+
+fn best(mut run: impl FnMut() -> f64) -> f64 {
+    (0..RUNS).map(|_| run()).fold(f64::INFINITY, f64::min)
+}
+
+fn main() {
+    println!("carried forward: ns an event");
+    for live in [100, 1_000, 10_000, 100_000] {
+        let mut job = Job::new(live);
+        let before = job.events();
+        (0..200_000).for_each(|_| job.churn());
+        let events = job.events();
+        let mut held = Forward::new(&Settings::default());
+        before.iter().for_each(|event| held.apply(event, Stream(0), None));
+        let ns = best(|| {
+            let mut forward = held.clone();
+            let start = Instant::now();
+            events.iter().for_each(|event| forward.apply(event, Stream(0), None));
+            black_box(forward.sums());
+            start.elapsed().as_secs_f64() * 1e9 / events.len() as f64
+        });
+        println!("  {live:9} live blocks {ns:7.1} ns");
+    }
+    println!("tracked from chunks: ns an event");
+    for live in [1_000, 10_000] {
+        let mut job = Job::new(live);
+        let bytes = job.chunks(1_000_000);
+        let ns = best(|| {
+            let mut tracker = Tracker::new(ImportLimits::default());
+            let start = Instant::now();
+            let mut frames = Frames::new(&ImportLimits::default());
+            frames.push(&bytes, &mut |chunk| tracker.fold_chunk(chunk)).expect("a recording");
+            black_box(tracker.bytes());
+            start.elapsed().as_secs_f64() * 1e9 / job.next as f64
+        });
+        println!("  {live:9} live blocks {ns:7.1} ns");
+    }
+}

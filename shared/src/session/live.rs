@@ -1,0 +1,389 @@
+//! A job that runs: a session that grows with what its recorder sends.
+//!
+//! ```text
+//! push: bytes ─► chunks ─► what came of each device      refresh: ─► replay, usage, call sites, summary ─► answers
+//! ```
+//! Chunks are taken in as they come, and nothing that is asked sees them before they are made answerable; that costs in
+//! proportion to what came, not to what is held. When more is held than [`LiveLimits`] allow, the older half of the events
+//! goes: the state at the cut becomes the start, and positions count from there.
+
+use super::summary::Known;
+use super::{Caches, Device, Session};
+use crate::analysis::findings::findings_of;
+use crate::analysis::usage::Usage;
+use crate::finding::Finding;
+use crate::format::{Batch, Frames, Header, MAGIC, PRELUDE_BYTES, Recording, notes, prelude};
+use crate::import::{Encoding, Format, ImportError};
+use crate::limits::LiveLimits;
+use crate::query::{Answer, Query, Summary};
+use crate::replay::Growth;
+use crate::trace::{Annotation, DeviceTrace, Loss, Segment, Snapshot, Stage, Tags};
+
+/// What a refresh brought.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grown {
+    /// Events that came, of all devices.
+    pub events: u64,
+    /// What was given up of each device, if anything was. All its positions are less by so many events, and all its
+    /// coordinates on the time axis by so many microseconds.
+    pub trimmed: Vec<Trimmed>,
+    /// Whether the recording has ended by now: nothing more will come.
+    pub has_ended: bool,
+    /// The first request that failed since the last refresh: the device, by its place in the summary, and the position
+    /// right after it.
+    pub oom: Option<(usize, u32)>,
+}
+
+/// Events that were given up at the front of a device's trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trimmed {
+    /// The device, by its place in the summary.
+    pub device: usize,
+    /// How many events.
+    pub events: u32,
+    /// Microseconds from the first event that was there to the first that still is.
+    pub span_us: i64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct LiveSession {
+    frames: Frames,
+    has_begun: bool,
+    stream: Stream,
+}
+
+/// All but the cutting into chunks.
+#[derive(Debug)]
+struct Stream {
+    limits: LiveLimits,
+    recording: Recording,
+    session: Session,
+    /// Beside the session's devices.
+    growing: Vec<Growing>,
+    /// What came since the last refresh.
+    grown: Grown,
+    has_news: bool,
+    /// Unpacked bytes so far.
+    plain: u64,
+}
+
+/// What one device is carried on from.
+#[derive(Debug)]
+struct Growing {
+    growth: Growth,
+    known: Known,
+    /// States that were not what was held, each with the position after which it counts.
+    corrected: Vec<(u32, Vec<Segment>)>,
+    /// Whether events were given up, so that the start is none.
+    is_trimmed: bool,
+    /// Places where events are missing.
+    places: usize,
+}
+
+impl LiveSession {
+    /// Nothing has come yet: a session without devices.
+    pub fn new(limits: LiveLimits) -> Self {
+        let format = Format { encoding: Encoding::Recording, compression: None }.to_string();
+        let mut recording = Recording::default();
+        recording.keeps_moments = true;
+        let stream = Stream {
+            session: Session::new(Snapshot::default(), format, Vec::new(), &mut |_| {}),
+            growing: Vec::new(),
+            grown: Grown::default(),
+            has_news: false,
+            plain: 0,
+            recording,
+            limits,
+        };
+        Self { frames: Frames::new(&limits.import), has_begun: false, stream }
+    }
+
+    /// Takes in the next bytes of a recording, in pieces of any size. The first bytes of its file may be left out, and may
+    /// come again wherever a piece begins with a chunk; so a stream goes on after its connection was lost. What is damaged
+    /// is stepped over and becomes a finding, and events that came before are left out. An error is a recording of a later
+    /// version, or one that unpacks to more than the limits allow; nothing can be read after it.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
+        let Some(&first) = bytes.first() else { return Ok(()) };
+        let Self { frames, has_begun, stream } = self;
+        let mut bytes = bytes;
+        if !*has_begun {
+            *has_begun = true;
+            if first != MAGIC[0] {
+                frames.push(&prelude(), &mut |_| {})?;
+            }
+        } else if frames.unfinished() == 0 && bytes.starts_with(&MAGIC) {
+            bytes = bytes.get(PRELUDE_BYTES..).unwrap_or(&[]);
+        }
+        let mut refused = None;
+        let pushed = frames.push(bytes, &mut |chunk| {
+            if refused.is_some() {
+                return;
+            }
+            stream.plain = stream.plain.saturating_add(chunk.payload.len() as u64);
+            let limits = &stream.limits.import;
+            let packed = chunk.byte.saturating_add(chunk.bytes);
+            if stream.plain > packed.saturating_mul(limits.recording_ratio).max(limits.ratio_grace_bytes) {
+                refused = Some(ImportError::Bomb { packed, plain: stream.plain });
+                return;
+            }
+            stream.has_news = true;
+            stream.lend_names();
+            stream.recording.fold(chunk, &stream.limits.import);
+            stream.lend_names();
+            // Whoever pushes a long recording at once holds no more of it than who refreshes on the way.
+            if stream.recording.events > stream.limits.events / 4 {
+                stream.grow();
+            }
+        });
+        refused.map_or(pushed, Err)
+    }
+
+    /// Makes what came since answerable, and says what it was; `None` where nothing came.
+    pub fn refresh(&mut self) -> Option<Grown> {
+        let stream = &mut self.stream;
+        if !std::mem::take(&mut stream.has_news) {
+            return None;
+        }
+        stream.grow();
+        stream.summarize(&self.frames);
+        let has_ended = stream.recording.end.is_some();
+        Some(Grown { has_ended, ..std::mem::take(&mut stream.grown) })
+    }
+
+    /// What is held, as of the last refresh. Devices stand in the order in which they were first heard of, so that each
+    /// keeps its place.
+    pub fn summary(&self) -> &Summary {
+        self.stream.session.summary()
+    }
+
+    /// The answer to a question about one device, by its place in the summary, as of the last refresh.
+    pub fn answer(&mut self, device: usize, query: &Query) -> Answer {
+        self.stream.session.answer(device, query)
+    }
+
+    /// The session as of the last refresh.
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.stream.session
+    }
+
+    /// Bytes of memory that all this takes, about.
+    pub fn bytes(&self) -> usize {
+        let Stream { session, growing, recording, .. } = &self.stream;
+        let names = &session.snapshot.symbols;
+        // A name costs about as much again where it is looked up.
+        let mut bytes = 2 * names.string_bytes() + 8 * names.stack_frames() + 24 * names.frame_count();
+        bytes += recording.events * EVENT_BYTES + self.frames.unfinished();
+        for (trace, (device, growing)) in session.snapshot.devices.iter().zip(session.devices.iter().zip(growing)) {
+            bytes += trace.events.len() * EVENT_BYTES + trace.annotations.len() * size_of::<Annotation>();
+            bytes += device.replay.bytes() + device.usage.memory() + device.caches.bytes();
+            bytes += growing.growth.forward().bytes();
+        }
+        bytes
+    }
+}
+
+/// See [`crate::trace::Events`].
+const EVENT_BYTES: usize = 33;
+
+impl Stream {
+    /// Hands the names from the session to the recording, which reads into them, or back.
+    fn lend_names(&mut self) {
+        std::mem::swap(&mut self.recording.symbols, &mut self.session.snapshot.symbols);
+        std::mem::swap(&mut self.recording.tags, &mut self.session.snapshot.tags);
+    }
+
+    /// Takes what came into the session.
+    fn grow(&mut self) {
+        let Self { recording, session, growing, grown, limits, .. } = self;
+        recording.events = 0;
+        let settings = recording.header.as_ref().map(|header| &header.settings);
+        if let Some(settings) = settings.filter(|settings| **settings != session.snapshot.settings) {
+            session.snapshot.settings = settings.clone();
+            growing.iter_mut().for_each(|growing| growing.growth.set(settings));
+        }
+        for (index, (number, track)) in recording.devices.iter_mut().enumerate() {
+            if index == session.devices.len() {
+                session.snapshot.devices.push(DeviceTrace { device: number, ..DeviceTrace::default() });
+                let (device, new) = Growing::begin(&session.snapshot);
+                session.devices.push(device);
+                growing.push(new);
+            }
+            let places = track.missing.len();
+            let batch = track.take();
+            grown.events += batch.events.len() as u64;
+            let Snapshot { devices, tags, .. } = &mut session.snapshot;
+            let parts = (devices.get_mut(index), session.devices.get_mut(index), growing.get_mut(index));
+            if let (Some(trace), Some(device), Some(growing)) = parts {
+                growing.places += places;
+                growing.take(batch, trace, device, tags);
+                let failed = growing.known.ooms.len();
+                growing.known.extend(tags, trace, &device.replay);
+                if grown.oom.is_none() {
+                    grown.oom = growing.known.ooms.get(failed).map(|&(position, _)| (index, position));
+                }
+                if trace.annotations.len() > limits.marks {
+                    trace.annotations.drain(..trace.annotations.len() - limits.marks / 2);
+                }
+            }
+        }
+        session.sites.extend(&session.snapshot.symbols, session.devices.iter().map(|device| &device.usage));
+        self.trim();
+    }
+
+    /// Gives up the older half of what there is too much of.
+    fn trim(&mut self) {
+        let Self { session, growing, grown, limits, .. } = self;
+        let all: usize = session.snapshot.devices.iter().map(|trace| trace.events.len()).sum();
+        if all <= limits.events {
+            return;
+        }
+        // Devices that have few events, together half of what is allowed at most, keep theirs.
+        let few = limits.events / (2 * session.devices.len()).max(1);
+        for index in 0..session.devices.len() {
+            let Some(growing) = growing.get_mut(index) else { continue };
+            let Some(trimmed) = growing.trim(index, few, session) else { continue };
+            grown.oom = match grown.oom {
+                Some((device, position)) if device == index => {
+                    position.checked_sub(trimmed.events).filter(|&position| position > 0).map(|at| (index, at))
+                }
+                other => other,
+            };
+            match grown.trimmed.iter_mut().find(|known| known.device == index) {
+                Some(known) => {
+                    known.events = known.events.saturating_add(trimmed.events);
+                    known.span_us = known.span_us.saturating_add(trimmed.span_us);
+                }
+                None => grown.trimmed.push(trimmed),
+            }
+        }
+    }
+
+    /// Says what is held now.
+    fn summarize(&mut self, frames: &Frames) {
+        let Self { session, growing, recording, .. } = self;
+        let mut found: Vec<Finding> = notes::of_chunks(recording, frames);
+        let mut summaries = Vec::new();
+        for ((trace, device), growing) in session.snapshot.devices.iter().zip(&session.devices).zip(growing) {
+            let Growing { known, places, is_trimmed, .. } = growing;
+            let summary = known.tell(&session.snapshot, trace, &device.replay, &device.usage);
+            found.extend(notes::of_losses(trace.device, &trace.losses, *places, recording.end.is_some()));
+            let start = (!*is_trimmed).then_some(&summary.start);
+            let tags = &session.snapshot.tags;
+            found.extend(findings_of(trace, tags, &device.replay, start, &summary.ooms, false));
+            summaries.push(summary);
+        }
+        let settings = session.snapshot.settings.as_written.clone();
+        let format = std::mem::take(&mut session.summary.format);
+        session.summary = Summary { format, findings: found, devices: summaries, settings, origin: None };
+        if let Some(header) = &recording.header {
+            session.summary.tell_origin(Header::clone(header));
+        }
+    }
+}
+
+impl Growing {
+    /// A device of which nothing is known.
+    fn begin(snapshot: &Snapshot) -> (Device, Self) {
+        let (growth, replay) = Growth::begin(&snapshot.settings);
+        let device = Device { replay, usage: Usage::default(), caches: Caches::default() };
+        let (known, corrected) = (Known::default(), Vec::new());
+        (device, Self { growth, known, corrected, is_trimmed: false, places: 0 })
+    }
+
+    /// Takes in what came of the device.
+    fn take(&mut self, batch: Batch, trace: &mut DeviceTrace, device: &mut Device, tags: &mut Tags) {
+        let from = trace.events.len() as u32;
+        batch.events.iter().for_each(|event| trace.events.push(event));
+        trace.annotations.extend(batch.annotations);
+        for loss in batch.losses {
+            add_loss(&mut trace.losses, Loss { position: loss.position.saturating_add(from), ..loss });
+        }
+        let states = batch.moments.into_iter().map(|moment| (moment.position.saturating_add(from), moment.segments));
+        self.carry_on(states, trace, device, tags);
+    }
+
+    /// Takes in the events that the replay does not know yet; `states` say what was held at some positions on the way.
+    fn carry_on(
+        &mut self,
+        states: impl IntoIterator<Item = (u32, Vec<Segment>)>,
+        trace: &DeviceTrace,
+        device: &mut Device,
+        tags: &mut Tags,
+    ) {
+        let end = trace.events.len() as u32;
+        for (position, segments) in states {
+            self.corrected.extend(self.growth.extend(&mut device.replay, trace, tags, position.min(end)));
+            if device.replay.positions() == 0 {
+                // The start is another than was thought.
+                (device.usage, device.caches) = (Usage::default(), Caches::default());
+                self.known = Known::default();
+            }
+            self.growth.believe(segments, &mut device.replay, tags);
+        }
+        self.corrected.extend(self.growth.extend(&mut device.replay, trace, tags, end));
+        device.usage.extend(trace, &device.replay);
+    }
+
+    /// Gives up the older half of a device's events where it has more than `few`; the state between the halves becomes the
+    /// start.
+    fn trim(&mut self, index: usize, few: usize, session: &mut Session) -> Option<Trimmed> {
+        let Session { snapshot, devices, .. } = session;
+        let (begun, mut new) = Self::begin(snapshot);
+        let trace = snapshot.devices.get_mut(index).filter(|trace| trace.events.len() > few)?;
+        let device = devices.get_mut(index)?;
+        let cut = trace.events.len() / 2;
+        let position = cut as u32;
+        let time = |i: usize| trace.events.time_us.get(i).unwrap_or_default();
+        let span_us = time(cut).saturating_sub(time(0));
+        let first_us = time(cut);
+        let start = device.replay.segments_at(position);
+        trace.events = trace.events.split_off(cut);
+        trace.losses.retain(|loss| loss.position > position);
+        trace.losses.iter_mut().for_each(|loss| loss.position -= position);
+        trim_marks(&mut trace.annotations, first_us);
+
+        let later = std::mem::take(&mut self.corrected).into_iter().filter(|(at, _)| *at >= position);
+        let states: Vec<(u32, Vec<Segment>)> = std::iter::once((0, start))
+            .chain(later.map(|(at, segments)| (at - position, segments)))
+            .chain(self.growth.take_written().map(|segments| (trace.events.len() as u32, segments)))
+            .collect();
+        *device = begun;
+        new.carry_on(states, trace, device, &mut snapshot.tags);
+        new.known.extend(&snapshot.tags, trace, &device.replay);
+        (new.is_trimmed, new.places) = (true, trace.losses.len());
+        *self = new;
+        Some(Trimmed { device: index, events: position, span_us })
+    }
+}
+
+/// Adds what is missing; gaps at one place are one.
+fn add_loss(losses: &mut Vec<Loss>, loss: Loss) {
+    match losses.last_mut().filter(|last| last.position == loss.position) {
+        Some(last) => {
+            last.events = last.events.saturating_add(loss.events);
+            for (sum, count) in last.by_action.iter_mut().zip(loss.by_action) {
+                *sum = sum.saturating_add(count);
+            }
+        }
+        None => losses.push(loss),
+    }
+}
+
+/// Gives up the marks before a time, but the starts of spans that were still open then.
+fn trim_marks(marks: &mut Vec<Annotation>, first_us: i64) {
+    let mut open: Vec<Annotation> = Vec::new();
+    for mark in marks.iter().filter(|mark| mark.time_us < first_us) {
+        match mark.stage {
+            Stage::Start => open.push(*mark),
+            Stage::End => {
+                if let Some(i) = open.iter().rposition(|other| other.name == mark.name) {
+                    open.remove(i);
+                }
+            }
+            Stage::Instant => {}
+        }
+    }
+    marks.retain(|mark| mark.time_us >= first_us);
+    marks.splice(0..0, open);
+}

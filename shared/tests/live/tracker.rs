@@ -1,0 +1,89 @@
+//! What a tracker keeps is what a decoder reads, and what the allocator holds.
+
+use proptest::prelude::*;
+use shared::format::{Decoder, Frames, Tracker};
+use shared::limits::ImportLimits;
+
+use crate::stream::{CONFS, Recorded, comparable, ops, record};
+
+fn track(bytes: &[u8]) -> Tracker {
+    let limits = ImportLimits::default();
+    let mut tracker = Tracker::new(limits);
+    Frames::new(&limits).push(bytes, &mut |chunk| tracker.fold_chunk(chunk)).unwrap();
+    tracker
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn a_tracker_knows_what_a_decoder_reads(
+        ops in ops(150, true),
+        devices in 1_usize..3,
+        conf in prop::sample::select(CONFS.to_vec()),
+        late in 0_usize..40,
+        has_end in any::<bool>(),
+    ) {
+        let Recorded { bytes, lost, events, .. } = record(&ops, devices, conf, late, has_end);
+        let tracker = track(&bytes);
+        let mut decoder = Decoder::new(ImportLimits::default());
+        decoder.push(&bytes).unwrap();
+        prop_assert_eq!(tracker.malformed, 0);
+        prop_assert_eq!(tracker.end, decoder.recording().end);
+        prop_assert_eq!(tracker.end.is_some(), has_end);
+        prop_assert_eq!(&tracker.header, &decoder.recording().header);
+        let mut lost_in_all = 0;
+        for (number, device) in tracker.devices.iter() {
+            let track = decoder.recording().devices.get(number).unwrap();
+            prop_assert_eq!(device.events, events[number as usize]);
+            prop_assert_eq!(device.events, track.trace.events.len() as u64);
+            prop_assert_eq!(device.lost, track.missing.iter().map(|m| m.gap.to - m.gap.from).sum::<u64>());
+            let times = || track.trace.events.time_us.iter();
+            prop_assert_eq!(device.span_us, times().min().zip(times().max()));
+            lost_in_all += device.lost;
+        }
+        prop_assert_eq!(lost_in_all, lost);
+    }
+
+    #[test]
+    fn a_tracker_holds_what_the_allocator_holds(
+        ops in ops(200, false),
+        devices in 1_usize..3,
+        conf in prop::sample::select(CONFS.to_vec()),
+        late in 0_usize..40,
+        has_end in any::<bool>(),
+    ) {
+        let Recorded { bytes, segments, .. } = record(&ops, devices, conf, late, has_end);
+        let tracker = track(&bytes);
+        for (number, device) in tracker.devices.iter() {
+            prop_assert_eq!(&comparable(device.now.segments()), &segments[number as usize]);
+            prop_assert_eq!((device.lost, device.now.mismatches().total()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn after_a_loss_the_next_state_is_the_truth(ops in ops(200, true), conf in prop::sample::select(CONFS.to_vec())) {
+        // The end writes the state.
+        let Recorded { bytes, segments, .. } = record(&ops, 1, conf, 0, true);
+        let tracker = track(&bytes);
+        prop_assert_eq!(&comparable(tracker.devices.get(0).unwrap().now.segments()), &segments[0]);
+    }
+
+    #[test]
+    fn chunks_in_any_order_break_nothing(ops in ops(100, true), order in prop::collection::vec(any::<prop::sample::Index>(), 0..40)) {
+        let Recorded { bytes, chunks, .. } = record(&ops, 2, "", 0, true);
+        let mut tracker = Tracker::new(ImportLimits::default());
+        let mut frames = Frames::new(&ImportLimits::default());
+        frames.push(&bytes[..12], &mut |_| {}).unwrap();
+        for index in order {
+            let at = index.index(chunks.len());
+            let end = chunks.get(at + 1).copied().unwrap_or(bytes.len());
+            frames.push(&bytes[chunks[at]..end], &mut |chunk| tracker.fold_chunk(chunk)).unwrap();
+        }
+        for (_, device) in tracker.devices.iter() {
+            let segments = device.now.segments();
+            prop_assert_eq!(segments.iter().map(|s| s.size).sum::<u64>(), device.now.sums().reserved);
+        }
+        prop_assert!(tracker.bytes() < 1 << 20);
+    }
+}
