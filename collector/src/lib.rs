@@ -7,6 +7,7 @@
 #[cfg(feature = "program")]
 pub mod cli;
 pub mod driver;
+pub mod publish;
 pub mod recorder;
 #[cfg(feature = "program")]
 pub mod script;

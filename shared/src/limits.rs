@@ -80,10 +80,13 @@ pub struct RecorderLimits {
     /// Events of one device on their way to the writer, 56 bytes each: at a million events a second, what comes in a
     /// tenth of a second.
     pub queue_events: usize,
-    /// Marks on their way.
+    /// Marks and samples of statistics on their way.
     pub queue_marks: usize,
     /// Milliseconds after which what came is written, however little: so much is lost when the job is killed.
     pub flush_millis: u64,
+    /// Milliseconds that a writer which would rather wait than lose waits for an output that has no room. After that it
+    /// loses, until there was room again.
+    pub room_millis: u64,
     /// Length of one text, in bytes; longer ones are cut.
     pub string_bytes: usize,
     /// Bytes of all distinct texts together.
@@ -102,6 +105,7 @@ impl Default for RecorderLimits {
             queue_events: 1 << 17,
             queue_marks: 1 << 12,
             flush_millis: 250,
+            room_millis: 60_000,
             string_bytes: 1 << 16,
             strings_total_bytes: 256 << 20,
             frames: 1 << 22,
@@ -126,6 +130,76 @@ pub struct LiveLimits {
 impl Default for LiveLimits {
     fn default() -> Self {
         Self { events: 4_000_000, marks: 1 << 18, import: ImportLimits::default() }
+    }
+}
+
+impl RecorderLimits {
+    /// For an output that somebody watches. An event waits 25 ms on average until it is written, a tenth of what it may
+    /// take to the page; at 50,000 events a second that makes chunks of 2,500, which still pack well.
+    pub fn live() -> Self {
+        Self { flush_millis: 50, ..Self::default() }
+    }
+}
+
+/// Bounds on what one publisher holds in the job that it speaks for, and on its patience.
+#[derive(Clone, Copy, Debug)]
+pub struct PublishLimits {
+    /// Bytes of batches in memory, acknowledged ones not counted. Some seconds of a busy job (at ten bytes an event three
+    /// million events), and little beside what a training job has.
+    pub memory_bytes: u64,
+    /// Bytes of batches in files, once memory is full: at 10,000 events a second some three hours without the server.
+    pub spool_bytes: u64,
+    /// Bytes of one such file; it goes when all of it was read.
+    pub spool_file_bytes: u64,
+    /// Bytes that are kept beyond the bounds above, of what makes the rest readable: names, marks, what was lost.
+    pub reserve_bytes: u64,
+    /// Chunks are gathered into a batch up to so many bytes ([`WireLimits::batch_bytes`]).
+    pub batch_bytes: usize,
+    /// Bytes of batches in one request where sockets can't pass; a larger batch goes alone.
+    pub post_bytes: usize,
+    /// Milliseconds between two such requests, so that a busy job doesn't make one of every 50 ms.
+    pub post_millis: u64,
+    /// Milliseconds after which a socket is tried again where one couldn't pass.
+    pub socket_millis: u64,
+    /// Milliseconds that a connection may take to come about.
+    pub connect_millis: u64,
+    /// Milliseconds without a word from a server that owes one, after which the connection is given up.
+    pub answer_millis: u64,
+    /// Milliseconds without traffic after which the server is asked whether it is there. Proxies close what is silent for
+    /// a minute.
+    pub idle_millis: u64,
+    /// Back-off between connections: at most so many milliseconds after the first failure, doubled with each further one,
+    pub backoff_millis: u64,
+    /// up to this. The time is drawn from 0 on, so that the ranks of a job don't come back all at once.
+    pub backoff_cap_millis: u64,
+    /// Questions of the server that nobody has taken yet; further ones are forgotten.
+    pub asks: usize,
+    /// Milliseconds that a publisher which is dropped, not finished, takes to deliver the rest.
+    pub drop_millis: u64,
+    /// Milliseconds that `run` takes at its end to deliver the rest.
+    pub finish_millis: u64,
+}
+
+impl Default for PublishLimits {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 32 << 20,
+            spool_bytes: 1 << 30,
+            spool_file_bytes: 16 << 20,
+            reserve_bytes: 8 << 20,
+            batch_bytes: 1 << 20,
+            post_bytes: 4 << 20,
+            post_millis: 100,
+            socket_millis: 60_000,
+            connect_millis: 10_000,
+            answer_millis: 15_000,
+            idle_millis: 10_000,
+            backoff_millis: 500,
+            backoff_cap_millis: 30_000,
+            asks: 64,
+            drop_millis: 500,
+            finish_millis: 10_000,
+        }
     }
 }
 
@@ -157,6 +231,9 @@ pub const LINK_TERMS: usize = 64;
 /// Entries in the trace of one run of a workload: at 33 bytes each, 1.7 GB. The stories that ship make a hundredth of
 /// that.
 pub const RUN_EVENTS: usize = 50_000_000;
+
+/// Entries that a run keeps for its report while it is published: it may go on for days, and its trace is at the server.
+pub const LIVE_RUN_EVENTS: usize = 2_000_000;
 
 /// Bounds on what travels.
 #[derive(Clone, Copy, Debug)]

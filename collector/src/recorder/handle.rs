@@ -6,7 +6,7 @@ use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 
 use shared::event::Action;
-use shared::trace::{Annotation, Segment, Stage};
+use shared::trace::{Annotation, Sample, Segment, Stage};
 
 use super::clock::Clock;
 use super::sink::WhenFull;
@@ -21,11 +21,11 @@ pub struct DeviceSegments {
     pub segments: Vec<Segment>,
 }
 
-/// A mark on its way to the writer.
+/// What a device's line of time has beside events, on its way to the writer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mark {
-    pub(super) device: i64,
-    pub(super) annotation: Annotation,
+pub(super) enum Note {
+    Mark(Annotation),
+    Sample(Sample),
 }
 
 /// What a recording came to.
@@ -33,7 +33,7 @@ pub(super) struct Mark {
 pub struct RecorderStats {
     /// Events that were written.
     pub events: u64,
-    /// Events that found the queue full.
+    /// Events that found the queue full, or the output without room.
     pub lost: u64,
     /// The same by [`Action`], by its code.
     pub lost_by_action: [u64; Action::ALL.len()],
@@ -41,6 +41,8 @@ pub struct RecorderStats {
     pub unwritten: u64,
     /// Marks that found their queue full.
     pub marks_lost: u64,
+    /// Samples of statistics that found it full.
+    pub samples_lost: u64,
     /// Stacks and texts that passed the bounds: their events are there, without them.
     pub names_refused: u64,
     /// Bytes that were written.
@@ -54,12 +56,15 @@ pub struct RecorderStats {
 pub struct RecorderHandle {
     pub(super) stacks: Arc<Stacks>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) marks: SyncSender<Mark>,
+    pub(super) notes: SyncSender<(i64, Note)>,
     pub(super) when_full: WhenFull,
     pub(super) marks_lost: AtomicU64,
+    pub(super) samples_lost: AtomicU64,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) end: SyncSender<Vec<DeviceSegments>>,
     pub(super) thread: Option<JoinHandle<RecorderStats>>,
+    /// The process that records: the child of a fork has this handle, and not the thread.
+    pub(super) process: u32,
 }
 
 impl RecorderHandle {
@@ -72,13 +77,23 @@ impl RecorderHandle {
     /// that finds no room is counted, or waits, as events do ([`WhenFull`]).
     pub fn mark(&self, device: i64, name: &str, stage: Stage) {
         let annotation = Annotation { name: self.stacks.text(name), stage, time_us: self.clock.now_us() };
-        let mark = Mark { device, annotation };
-        let is_sent = match self.when_full {
-            WhenFull::Count => self.marks.try_send(mark).is_ok(),
-            WhenFull::Wait => self.marks.send(mark).is_ok(),
-        };
-        if !is_sent {
+        if !self.note(device, Note::Mark(annotation)) {
             self.marks_lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes down what a device's memory came to at a moment, as its allocator counts. A sample that finds no room is
+    /// counted, or waits, as events do ([`WhenFull`]).
+    pub fn statistics(&self, device: i64, sample: Sample) {
+        if !self.note(device, Note::Sample(sample)) {
+            self.samples_lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn note(&self, device: i64, note: Note) -> bool {
+        match self.when_full {
+            WhenFull::Count => self.notes.try_send((device, note)).is_ok(),
+            WhenFull::Wait => self.notes.send((device, note)).is_ok(),
         }
     }
 
@@ -92,6 +107,10 @@ impl RecorderHandle {
 
     fn stop_and_join(&mut self) -> RecorderStats {
         let Some(thread) = self.thread.take() else { return RecorderStats::default() };
+        if self.process != std::process::id() {
+            // There is no such thread here; to wait for it would be to wait for ever.
+            return RecorderStats::default();
+        }
         self.stop.store(true, Ordering::Release);
         thread.thread().unpark();
         let mut stats = thread.join().unwrap_or_else(|_| RecorderStats {
@@ -99,6 +118,7 @@ impl RecorderHandle {
             ..RecorderStats::default()
         });
         stats.marks_lost = self.marks_lost.load(Ordering::Relaxed);
+        stats.samples_lost = self.samples_lost.load(Ordering::Relaxed);
         stats.names_refused = self.stacks.refused();
         stats
     }

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! allocator, under its device's lock        a thread of the recorder
-//! RecorderSink ──► bounded queue ─────────► chunks of columns ──► Output (a file)
+//! RecorderSink ──► bounded queue ─────────► chunks of columns ──► Output (a file, a server)
 //! Stacks ────────► new names ─────────────►
 //! RecorderHandle ► marks, the end ────────►
 //! ```
-//! A full queue costs events, never time: they are counted by kind, and a gap stands in the file where they were, with
-//! the sequence numbers that they would have had. The file is a [`shared::format`] recording at every moment.
+//! A full queue, or an output without room, costs events, never time: they are counted by kind, and a gap stands in the
+//! file where they were, with the sequence numbers that they would have had. The file is a [`shared::format`] recording at every moment.
 
 mod capture;
 mod clock;
@@ -15,8 +15,10 @@ mod handle;
 mod lane;
 mod output;
 mod pen;
+mod room;
 mod sink;
 mod stacks;
+mod tee;
 mod writer;
 
 use std::io;
@@ -32,11 +34,13 @@ pub use handle::{DeviceSegments, RecorderHandle, RecorderStats};
 use lane::Lane;
 pub use output::{FileOutput, Output};
 use pen::Pen;
+use room::Room;
 use rtrb::RingBuffer;
 use shared::format::{Header, Writer};
 use shared::limits::RecorderLimits;
 pub use sink::{RecorderSink, WhenFull};
 pub use stacks::Stacks;
+pub use tee::Tee;
 use writer::{Source, Thread};
 
 /// Why a recording can't begin.
@@ -159,7 +163,7 @@ impl Recorder {
     ) -> Result<(Vec<RecorderSink>, RecorderHandle), RecorderError> {
         let Self { header, capture, when_full, clock, limits, .. } = self;
         let (stacks, names) = Stacks::new(limits);
-        let (marks, marked) = mpsc::sync_channel(limits.queue_marks);
+        let (notes, noted) = mpsc::sync_channel(limits.queue_marks);
         let (end, ended) = mpsc::sync_channel(1);
         let stop = Arc::new(AtomicBool::new(false));
         let (mut sinks, mut sources, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
@@ -175,10 +179,11 @@ impl Recorder {
         pen.stats.bytes = written;
         let thread = Thread {
             sources,
-            marks: marked,
+            notes: noted,
             stop: Arc::clone(&stop),
             clock: Arc::clone(&clock),
             interval: Duration::from_millis(limits.flush_millis),
+            room: Room::new(when_full, Duration::from_millis(limits.room_millis)),
             pen,
         };
         let builder = std::thread::Builder::new().name("vramscope-recorder".to_owned());
@@ -186,9 +191,18 @@ impl Recorder {
         for lane in &lanes {
             lane.set_writer(thread.thread().clone());
         }
-        let marks_lost = AtomicU64::new(0);
-        let stacks = Arc::new(stacks);
-        let thread = Some(thread);
-        Ok((sinks, RecorderHandle { stacks, clock, marks, when_full, marks_lost, stop, end, thread }))
+        let handle = RecorderHandle {
+            stacks: Arc::new(stacks),
+            clock,
+            notes,
+            when_full,
+            marks_lost: AtomicU64::new(0),
+            samples_lost: AtomicU64::new(0),
+            stop,
+            end,
+            thread: Some(thread),
+            process: std::process::id(),
+        };
+        Ok((sinks, handle))
     }
 }

@@ -8,6 +8,17 @@ use std::path::Path;
 pub trait Output: Send + 'static {
     /// Adds bytes at the end: all of them, or, as far as that can be had, none.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Whether more events may come. Where not, the recorder counts them as lost; names, marks, what was lost, and the
+    /// end come in any case.
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    /// How many events the bytes hold that come next: for outputs that give account of them.
+    fn announce(&mut self, events: u64) {
+        let _ = events;
+    }
 }
 
 /// Everything is kept: for tests, and to record without a file.

@@ -5,10 +5,11 @@ use std::sync::mpsc::Receiver;
 use shared::event::Action;
 use shared::format::{End, EventColumns, Gap, Writer};
 use shared::frames::Symbols;
-use shared::trace::{Annotation, Segment, Tags};
+use shared::trace::{Annotation, Sample, Segment, Tags};
 
 use super::handle::RecorderStats;
 use super::output::Output;
+use super::room::Room;
 use super::stacks::Name;
 
 /// Counts by [`Action`].
@@ -81,6 +82,17 @@ impl Pen {
         self.writer.marks(device, marks, &mut self.bytes);
     }
 
+    /// Writes samples of a device.
+    pub(super) fn statistics(&mut self, device: i64, samples: &[Sample]) {
+        self.writer.statistics(device, samples, &mut self.bytes);
+    }
+
+    /// Whether the output takes events now.
+    pub(super) fn has_room(&self, room: &mut Room) -> bool {
+        // After a failure they are counted, not written.
+        self.stats.failure.is_some() || room.is_there(&*self.output)
+    }
+
     /// Writes what is reserved before event `at` of a device.
     pub(super) fn segments(&mut self, device: i64, at: u64, segments: &[Segment]) {
         self.write_names();
@@ -90,11 +102,11 @@ impl Pen {
     /// Hands what was made to the output. After a failure nothing more is handed out: the file can be read up to there,
     /// and what comes later is counted.
     pub(super) fn hand_out(&mut self) {
-        if self.stats.failure.is_none()
-            && !self.bytes.is_empty()
-            && let Err(error) = self.output.append(&self.bytes)
-        {
-            self.stats.failure = Some(error.to_string());
+        if self.stats.failure.is_none() && !self.bytes.is_empty() {
+            self.output.announce(self.pending);
+            if let Err(error) = self.output.append(&self.bytes) {
+                self.stats.failure = Some(error.to_string());
+            }
         }
         if self.stats.failure.is_none() {
             self.stats.bytes += self.bytes.len() as u64;

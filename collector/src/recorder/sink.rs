@@ -83,6 +83,21 @@ impl RecorderSink {
         self.lose(action);
     }
 
+    /// Records an event of another time than now: microseconds since the epoch. For who hears of events later.
+    #[inline]
+    pub fn record_at(&mut self, mut entry: TraceEntry, time_us: i64) {
+        if self.is_losing && !self.resume() {
+            return self.lose(entry.action);
+        }
+        if !self.keeps_stacks {
+            entry.stack = StackId(0);
+        }
+        let item = Item::Event { entry, time_us };
+        if let Err(PushError::Full(item)) = self.queue.push(item) {
+            self.full(item, entry.action);
+        }
+    }
+
     #[cold]
     fn lose(&mut self, action: Action) {
         if let Some(count) = self.lost.get_mut(action as usize) {
@@ -95,17 +110,8 @@ impl RecorderSink {
 
 impl TraceSink for RecorderSink {
     #[inline]
-    fn record(&mut self, mut entry: TraceEntry) {
-        if self.is_losing && !self.resume() {
-            return self.lose(entry.action);
-        }
-        if !self.keeps_stacks {
-            entry.stack = StackId(0);
-        }
-        let item = Item::Event { entry, time_us: self.clock.now_us() };
-        if let Err(PushError::Full(item)) = self.queue.push(item) {
-            self.full(item, entry.action);
-        }
+    fn record(&mut self, entry: TraceEntry) {
+        self.record_at(entry, self.clock.now_us());
     }
 }
 

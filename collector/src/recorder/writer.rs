@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use rtrb::Consumer;
 use shared::format::EventColumns;
 use shared::limits::CHUNK_EVENTS;
-use shared::trace::{Annotation, Event, Tag, TagId};
+use shared::trace::{Annotation, Event, Sample, Tag, TagId};
 use shared::units::{Address, PoolId, Stream};
 
 use super::clock::Clock;
-use super::handle::{DeviceSegments, Mark, RecorderStats};
+use super::handle::{DeviceSegments, Note, RecorderStats};
 use super::lane::Lane;
 use super::pen::{Counts, Pen};
+use super::room::Room;
 use super::sink::Item;
 
 /// How long the writer rests when nothing came: the queue holds far more than comes in that time.
@@ -28,8 +29,10 @@ pub(super) struct Source {
     columns: EventColumns,
     /// The sequence number of the next event that is written.
     next: u64,
-    /// What gaps were written of, by action.
+    /// What the queue's end lost and gaps were written of, by action.
     told: Counts,
+    /// Events that came while the output had no room, by action: told of by one gap, once there is room again.
+    refused: Counts,
     /// The tag of the latest event: most have that of the one before.
     tag: Option<(Stream, PoolId, TagId)>,
 }
@@ -37,16 +40,30 @@ pub(super) struct Source {
 impl Source {
     pub(super) fn new(device: i64, queue: Consumer<Item>, lane: Arc<Lane>) -> Self {
         let columns = EventColumns::default();
-        Self { device, queue, lane, columns, next: 0, told: Counts::default(), tag: None }
+        Self { device, queue, lane, columns, next: 0, told: Counts::default(), refused: Counts::default(), tag: None }
     }
 
     /// Takes what is in the queue, at most as much as a chunk has room for. How much that was.
-    fn drain(&mut self, pen: &mut Pen) -> usize {
-        let Self { device, queue, columns, next, told, tag, .. } = self;
-        let count = queue.slots().min(CHUNK_EVENTS.saturating_sub(columns.len()).max(1));
+    fn drain(&mut self, pen: &mut Pen, room: &mut Room) -> usize {
+        let count = self.queue.slots().min(CHUNK_EVENTS.saturating_sub(self.columns.len()).max(1));
+        if count == 0 {
+            return 0;
+        }
+        let has_room = pen.has_room(room);
+        if has_room {
+            // What was refused comes before what is in the queue now.
+            self.tell_refused(pen);
+        }
+        let Self { device, queue, columns, next, told, refused, tag, .. } = self;
         let Ok(chunk) = queue.read_chunk(count) else { return 0 };
         for item in chunk {
             match item {
+                Item::Event { entry, .. } if !has_room => {
+                    pen.events(*device, next, columns);
+                    if let Some(count) = refused.get_mut(entry.action as usize) {
+                        *count += 1;
+                    }
+                }
                 Item::Event { entry, time_us } => {
                     let tag = match *tag {
                         Some((stream, pool, known)) if (stream, pool) == (entry.stream, entry.pool) => known,
@@ -64,9 +81,11 @@ impl Source {
                 Item::Lost(counts) => {
                     let counts = counts.map(u64::from);
                     pen.events(*device, next, columns);
-                    pen.gap(*device, next, counts);
-                    for (sum, count) in told.iter_mut().zip(counts) {
-                        *sum += count;
+                    add(told, counts);
+                    if has_room {
+                        pen.gap(*device, next, counts);
+                    } else {
+                        add(refused, counts);
                     }
                 }
             }
@@ -78,24 +97,46 @@ impl Source {
         count
     }
 
+    /// Writes what was refused, as one gap.
+    fn tell_refused(&mut self, pen: &mut Pen) {
+        let counts = std::mem::take(&mut self.refused);
+        pen.gap(self.device, &mut self.next, counts);
+    }
+
     /// Writes what was lost since the last event that found room: no later one told of it.
     fn last_gap(&mut self, pen: &mut Pen) {
         let mut rest = self.lane.lost();
         for (count, told) in rest.iter_mut().zip(self.told) {
             *count = count.saturating_sub(told);
         }
+        // One gap with what the output had no room for: nothing lies between the two.
+        add(&mut rest, std::mem::take(&mut self.refused));
         pen.gap(self.device, &mut self.next, rest);
+    }
+}
+
+fn add(sums: &mut Counts, counts: Counts) {
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum += count;
     }
 }
 
 /// What the thread works with.
 pub(super) struct Thread {
     pub(super) sources: Vec<Source>,
-    pub(super) marks: Receiver<Mark>,
+    pub(super) notes: Receiver<(i64, Note)>,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) interval: Duration,
+    pub(super) room: Room,
     pub(super) pen: Pen,
+}
+
+/// What came of one device beside events.
+struct Notes {
+    device: i64,
+    marks: Vec<Annotation>,
+    samples: Vec<Sample>,
 }
 
 impl Thread {
@@ -105,7 +146,7 @@ impl Thread {
         loop {
             // Asked before the queues are emptied, so that all that was recorded before is in them.
             let is_last = self.stop.load(Ordering::Acquire);
-            let taken: usize = self.sources.iter_mut().map(|source| source.drain(&mut self.pen)).sum();
+            let taken: usize = self.sources.iter_mut().map(|source| source.drain(&mut self.pen, &mut self.room)).sum();
             if is_last && taken == 0 {
                 break;
             }
@@ -134,15 +175,20 @@ impl Thread {
         for source in &mut self.sources {
             self.pen.events(source.device, &mut source.next, &mut source.columns);
         }
-        let mut marks: Vec<(i64, Vec<Annotation>)> = Vec::new();
-        for Mark { device, annotation } in self.marks.try_iter() {
-            match marks.iter_mut().find(|(number, _)| *number == device) {
-                Some((_, list)) => list.push(annotation),
-                None => marks.push((device, vec![annotation])),
+        let mut notes: Vec<Notes> = Vec::new();
+        for (device, note) in self.notes.try_iter() {
+            let i = notes.iter().position(|notes| notes.device == device).unwrap_or_else(|| {
+                notes.push(Notes { device, marks: Vec::new(), samples: Vec::new() });
+                notes.len() - 1
+            });
+            match note {
+                Note::Mark(mark) => notes[i].marks.push(mark),
+                Note::Sample(sample) => notes[i].samples.push(sample),
             }
         }
-        for (device, list) in &marks {
-            self.pen.marks(*device, list);
+        for Notes { device, marks, samples } in &notes {
+            self.pen.marks(*device, marks);
+            self.pen.statistics(*device, samples);
         }
         self.pen.hand_out();
     }

@@ -146,6 +146,13 @@ fn check(bytes: &[u8; ENVELOPE_BYTES]) -> u16 {
     hasher.finalize() as u16
 }
 
+/// How many bytes the chunk takes that `bytes` begin with, as its envelope says; `None` where no whole envelope of one
+/// is. Its payload is not looked at: for who passes on what a [`super::Writer`] made.
+pub fn chunk_bytes(bytes: &[u8]) -> Option<usize> {
+    let envelope = Envelope::read(bytes.first_chunk()?)?;
+    (envelope.packed as usize).checked_add(ENVELOPE_BYTES)
+}
+
 /// The first bytes of a recording.
 pub fn prelude() -> [u8; PRELUDE_BYTES] {
     let mut bytes = [0; PRELUDE_BYTES];

@@ -18,7 +18,7 @@ mod tracker;
 mod varint;
 mod writer;
 
-pub use chunk::{ENVELOPE_BYTES, Kind, MAGIC, MAJOR, MINOR, PRELUDE_BYTES, prelude, seal};
+pub use chunk::{ENVELOPE_BYTES, Kind, MAGIC, MAJOR, MINOR, PRELUDE_BYTES, chunk_bytes, prelude, seal};
 pub use columns::EventColumns;
 pub use decoder::Decoder;
 pub use events::encode_events;

@@ -1,0 +1,194 @@
+use std::path::PathBuf;
+
+use shared::format::seal;
+
+use super::*;
+
+fn limits() -> PublishLimits {
+    PublishLimits {
+        memory_bytes: 2_000,
+        spool_bytes: 4_000,
+        spool_file_bytes: 700,
+        reserve_bytes: 1_500,
+        batch_bytes: 500,
+        ..PublishLimits::default()
+    }
+}
+
+fn queue(folder: PathBuf, limits: PublishLimits) -> Queue {
+    Queue::new(limits, Spool::new(folder, "queue", limits.spool_file_bytes))
+}
+
+fn folder(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("vramscope-queue-{name}-{}", std::process::id()))
+}
+
+/// A chunk with a number in it and so many bytes that don't pack.
+fn chunk(number: u32, bytes: usize) -> Vec<u8> {
+    let mut payload = number.to_le_bytes().to_vec();
+    let mut random = number | 1;
+    payload.extend((0..bytes).map(|_| {
+        random ^= random << 13;
+        random ^= random >> 17;
+        random ^= random << 5;
+        random as u8
+    }));
+    seal(200, &payload)
+}
+
+/// The numbers in a row of chunks.
+fn numbers(mut chunks: &[u8]) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut frames = shared::format::Frames::new(&shared::limits::ImportLimits::default());
+    frames.push(&shared::format::prelude(), &mut |_| {}).unwrap();
+    while let Some(length) = chunk_bytes(chunks) {
+        let visit = &mut |chunk: shared::format::Chunk<'_>| {
+            found.push(u32::from_le_bytes(*chunk.payload.first_chunk().unwrap()));
+        };
+        frames.push(&chunks[..length], visit).unwrap();
+        chunks = &chunks[length..];
+    }
+    assert!(chunks.is_empty());
+    found
+}
+
+#[test]
+fn batches_grow_until_they_are_sent_and_keep_their_bound() {
+    let limits = PublishLimits { memory_bytes: 1 << 20, ..limits() };
+    let mut queue = queue(folder("grow"), limits);
+    (0..3).for_each(|i| queue.push(&chunk(i, 1), 1));
+    let (number, batch) = queue.next().unwrap();
+    assert_eq!((number, numbers(&batch)), (1, vec![0, 1, 2]));
+    queue.push(&chunk(3, 1), 1);
+    let (number, batch) = queue.next().unwrap();
+    assert_eq!((number, numbers(&batch)), (2, vec![3]));
+    assert!(queue.next().is_none() && queue.is_sent() && !queue.is_empty());
+    queue.push(&[chunk(9, 4_000), chunk(4, 1)].concat(), 2);
+    let bytes: Vec<usize> = std::iter::from_fn(|| queue.next()).map(|(_, batch)| batch.len()).collect();
+    assert!(bytes.len() == 2 && bytes[0] > 4_000 && bytes[1] < 500, "one chunk is never cut: {bytes:?}");
+    assert!(queue.ack(2) && !queue.ack(2) && !queue.ack(1));
+    assert_eq!((queue.acked(), queue.last(), queue.events, queue.events_acked), (2, 4, 6, 4));
+    // Nobody has what was never sent.
+    queue.push(&chunk(5, 1), 1);
+    assert!(queue.ack(u64::MAX));
+    assert_eq!((queue.acked(), queue.events_acked, queue.is_empty()), (4, 6, false));
+}
+
+#[test]
+fn a_server_that_lost_what_it_had_or_takes_one_for_another_is_found_out() {
+    let mut queue = queue(folder("astray"), limits());
+    queue.push(&chunk(0, 1), 1);
+    assert_eq!(queue.welcome(2), Err(Astray::Ahead(2)));
+    assert_eq!(queue.welcome(1), Ok(false));
+    queue.next().unwrap();
+    assert_eq!(queue.welcome(2), Ok(true));
+    assert_eq!(queue.welcome(1), Err(Astray::Behind(1)));
+    assert_eq!(queue.welcome(0), Err(Astray::Behind(0)));
+    assert_eq!(queue.welcome(2), Ok(false));
+}
+
+/// A server and a network of chance on the other side: all that was taken comes out, once and in order, and what was
+/// not is what the counts say.
+#[test]
+fn whatever_happens_all_that_was_taken_comes_out_once_in_order() {
+    let folder = folder("model");
+    let (mut most_spooled, mut refusals) = (0, 0);
+    for seed in 1..400_u64 {
+        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut roll = move |sides: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % sides
+        };
+        let limits = limits();
+        let mut queue = queue(folder.clone(), limits);
+        let mut next = 0;
+        let mut taken = Vec::new();
+        // What the server has: batches by number.
+        let mut stored: Vec<Vec<u8>> = Vec::new();
+        let is_slow = roll(2) == 0;
+        for _ in 0..300 {
+            match roll(if is_slow { 12 } else { 8 }) {
+                0 | 1 | 8.. => {
+                    let count = roll(4) as u32;
+                    let new: Vec<u32> = (next..next + count).collect();
+                    next += count;
+                    let bytes = |i: &u32| 1 + (*i as usize * 37) % 300;
+                    // Numbers that differ, so that nothing packs to nothing.
+                    let chunks: Vec<u8> = new.iter().flat_map(|i| chunk(*i, bytes(i))).collect();
+                    let (before, spool) = queue.bytes();
+                    let fits = before + spool + chunks.len() as u64
+                        <= limits.memory_bytes + limits.spool_bytes + limits.reserve_bytes;
+                    queue.push(&chunks, u64::from(count));
+                    if fits {
+                        taken.extend(new);
+                    } else {
+                        refusals += 1;
+                        assert!(!queue.has_room(), "{:?}", queue.bytes());
+                    }
+                }
+                2..=4 => {
+                    if let Some((number, batch)) = queue.next() {
+                        // On its way it may be lost, with all that follows on this connection.
+                        match (number as usize).cmp(&(stored.len() + 1)) {
+                            std::cmp::Ordering::Equal => stored.push(batch.to_vec()),
+                            std::cmp::Ordering::Less => assert_eq!(stored[number as usize - 1], *batch),
+                            std::cmp::Ordering::Greater => panic!("{number} after {}", stored.len()),
+                        }
+                    }
+                }
+                5 | 6 => drop(queue.ack(roll(stored.len() as u64 + 1))),
+                _ => {
+                    queue.welcome(stored.len() as u64 + 1).unwrap();
+                }
+            }
+            let (memory, spool) = queue.bytes();
+            most_spooled = most_spooled.max(spool);
+            assert!(memory <= limits.memory_bytes + limits.reserve_bytes + 2 * 500, "{memory} in memory");
+            assert!(spool <= limits.spool_bytes + 500, "{spool} in files");
+        }
+        while !queue.is_empty() {
+            match queue.next() {
+                Some((number, batch)) if number as usize == stored.len() + 1 => stored.push(batch.to_vec()),
+                Some(_) => {}
+                None => drop(queue.ack(stored.len() as u64)),
+            }
+        }
+        let got: Vec<u32> = stored.iter().flat_map(|batch| numbers(batch)).collect();
+        assert_eq!(got, taken, "seed {seed}");
+        assert_eq!((queue.events, queue.events_acked), (next.into(), taken.len() as u64), "seed {seed}");
+        assert_eq!(queue.bytes(), (0, 0), "seed {seed}");
+    }
+    // The bounds were met, or nothing was shown.
+    assert!(most_spooled > 3_000 && refusals > 100, "{most_spooled} {refusals}");
+    std::fs::remove_dir(folder).unwrap();
+}
+
+#[test]
+fn without_a_disk_memory_is_all_there_is() {
+    let mut queue = queue(PathBuf::from("/dev/null/no"), limits());
+    let mut pushed = 0;
+    while queue.has_room() {
+        queue.push(&chunk(pushed, 40), 1);
+        pushed += 1;
+        assert!(pushed < 1_000);
+    }
+    assert!(queue.spool_failure.is_some());
+    assert!((2_000..2_600).contains(&queue.bytes().0), "{:?}", queue.bytes());
+    // Names and gaps still go, for a while; then what comes is counted and left out.
+    let kept = pushed;
+    while queue.bytes().0 < 3_400 {
+        queue.push(&chunk(pushed, 40), 0);
+        pushed += 1;
+    }
+    queue.push(&chunk(pushed, 1_000), 7);
+    let mut got = Vec::new();
+    while let Some((number, batch)) = queue.next() {
+        got.extend(numbers(&batch));
+        queue.ack(number);
+    }
+    assert!(got.into_iter().eq(0..pushed));
+    assert_eq!((queue.events - queue.events_acked, queue.events_acked), (7, u64::from(kept)));
+    assert!(queue.has_room());
+}
