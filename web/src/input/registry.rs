@@ -147,11 +147,14 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::model::testing::{added, after, read};
+    use crate::model::testing::{added, after, read, watched};
 
     /// Models between which every command is live somewhere.
     fn models() -> Vec<Model> {
         let mut models = vec![after([]), after([added(0, "a")])];
+        for action in [Action::Select(Selection::None), Action::TogglePause, Action::SetCursor(3)] {
+            models.push(after(watched(0, 100).into_iter().chain([action])));
+        }
         for tab in Tab::ALL {
             for layout in [SegmentLayout::ToScale, SegmentLayout::Packed] {
                 let mut model = after([

@@ -61,8 +61,10 @@ pub struct Live {
     pub epoch: u32,
     /// What was let go last, by device.
     pub trims: Vec<Trim>,
+    /// Whether the view is still the one that it opened with.
+    pub is_fresh: bool,
     /// Whether all that there was when it was opened has come.
-    has_caught_up: bool,
+    pub has_caught_up: bool,
 }
 
 impl Live {
@@ -80,6 +82,7 @@ impl Live {
             revision: 0,
             epoch: 0,
             trims: Vec::new(),
+            is_fresh: true,
             has_caught_up: false,
         }
     }
@@ -139,9 +142,8 @@ pub fn kept(before: &View, after: &View, device: &DeviceSummary, span: Span) -> 
     }
     let whole = extent(device, after.axis);
     if after.axis != before.axis {
-        // All of it is all of it on either axis; a length means something on its own axis only.
+        // A length means something on its own axis only.
         return Some(match span {
-            Span::Length(_) if after.window == whole => Span::Newest,
             Span::Length(_) => Span::Length(after.window.length()),
             other => other,
         });

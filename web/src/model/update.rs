@@ -6,6 +6,7 @@ use shared::query::{Axis, Summary, Window};
 mod sessions;
 
 use super::action::Action;
+use super::live::Span;
 use super::state::{FileEntry, FileKey, Model, Phase, Shared};
 use super::view::{Selection, Tab, View, clamp, extent};
 use crate::worker::message::Stage;
@@ -75,18 +76,27 @@ pub fn update(model: &Model, action: Action) -> Model {
     next
 }
 
-/// What a person does to the view; on a session that is followed, it goes on being followed or it doesn't.
+/// What a person does to the view; a session that is followed goes on being followed or it doesn't.
 fn by_hand(model: &mut Model, action: Action) {
-    let before = model.live().is_some_and(|live| live.is_following).then(|| model.view.clone());
-    // The newest event stays where it is.
-    let action = match (action, &before) {
-        (Action::Zoom { factor, .. }, Some(view)) => Action::Zoom { factor, at: Some(view.window.end) },
-        (action, _) => action,
+    let Some((is_following, span)) = model.live().map(|live| (live.is_following, live.span)) else {
+        return update_view(model, action);
     };
-    update_view(model, action);
-    if let Some(before) = before {
-        sessions::keep_or_stop(model, &before);
+    let before = model.view.clone();
+    match action {
+        // The newest event stays where it is.
+        Action::Zoom { factor, .. } if is_following => {
+            update_view(model, Action::Zoom { factor, at: Some(before.window.end) });
+        }
+        // What is newest on either axis needs not be looked up.
+        Action::SetAxis(axis) if is_following && !matches!(span, Span::Length(_)) => {
+            if axis == Axis::Event || model.device().is_some_and(|device| device.has_times) {
+                model.view.axis = axis;
+                model.view.wanted_axis = None;
+            }
+        }
+        other => update_view(model, other),
     }
+    sessions::keep_or_stop(model, &before);
 }
 
 /// What changes the view over the current file, and nothing else.

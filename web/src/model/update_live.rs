@@ -1,6 +1,6 @@
 //! What the actions of a session that is watched mean.
 
-use shared::query::Summary;
+use shared::query::{Axis, Summary};
 
 use super::{entry, select_file};
 use crate::model::live::{Live, LiveOom, follow, kept, reselect, shift};
@@ -70,33 +70,22 @@ fn link_to(model: &Model, key: FileKey) -> Option<Box<shared::link::Link>> {
     model.link.clone().filter(|link| link.session.as_ref() == Some(session))
 }
 
-/// The view that a session begins with.
+/// The view that a session begins with: its newest events over time; of one that has ended, what a file opens with.
 fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&shared::link::Link>) {
     if let Some(link) = link {
         *view = View::restore(link, summary);
         live.is_following &= link.window.is_none() && link.cursor.is_none();
-    } else if live.is_following && !has_been_touched(view) {
+    } else if live.is_fresh {
         let tab = view.tab;
         *view = View { tab, ..View::first(summary) };
     }
     live.is_following &= live.is_open();
     if live.is_following {
+        if live.is_fresh && link.is_none() && summary.devices.get(view.device as usize).is_some_and(|d| d.has_times) {
+            view.axis = Axis::Time;
+        }
         keep_up(live, view, summary);
     }
-}
-
-/// Whether a person chose something about the view that a new one would lose.
-fn has_been_touched(view: &View) -> bool {
-    let tab = view.tab;
-    let fresh = View {
-        device: view.device,
-        tab,
-        axis: view.axis,
-        window: view.window,
-        cursor: view.cursor,
-        ..View::default()
-    };
-    *view != fresh
 }
 
 fn keep_up(live: &Live, view: &mut View, summary: &Summary) {
@@ -154,6 +143,8 @@ fn take(file: &mut FileEntry, view: &mut View, grown: Grown, link: Option<&share
         ran_out(live, view, &summary, (device, position));
     } else if live.is_following {
         keep_up(live, view, &summary);
+    } else if live.is_fresh && !live.has_caught_up {
+        begin(live, view, &summary, link);
     } else if let Some(device) = summary.devices.get(view.device as usize) {
         view.window = clamp(view.window, extent(device, view.axis));
         view.cursor = view.cursor.min(device.events);
@@ -195,6 +186,10 @@ pub(super) fn keep_or_stop(model: &mut Model, before: &View) {
     let Some(device) = model.device().cloned() else { return };
     let view = model.view.clone();
     let Some(live) = live(model) else { return };
+    live.is_fresh &= View { tab: before.tab, ..view.clone() } == *before;
+    if !live.is_following {
+        return;
+    }
     match kept(before, &view, &device, live.span) {
         Some(span) => {
             live.span = span;
@@ -238,3 +233,7 @@ pub(super) fn jump_to_now(model: &mut Model) {
         follow(&mut model.view, &device, span);
     }
 }
+
+#[cfg(test)]
+#[path = "live_tests.rs"]
+mod tests;
