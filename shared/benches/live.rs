@@ -1,14 +1,16 @@
 //! What following a running job costs: `cargo bench -p shared --bench live`.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use shared::allocator::sim::{Placement, SimDriver};
 use shared::allocator::{AllocatorConfig, DeviceAllocator, Request, TORCH_2_11, TraceEntry};
 use shared::format::{EventColumns, Frames, Header, Tracker, Writer};
 use shared::frames::{Frame, StackId, Symbols};
-use shared::limits::{CHUNK_EVENTS, ImportLimits};
+use shared::limits::{CHUNK_EVENTS, ImportLimits, LiveLimits};
+use shared::query::{Axis, ColorBy, Query, TimelineQuery, Window};
 use shared::replay::Forward;
+use shared::session::LiveSession;
 use shared::trace::{Event, Settings, Tag, Tags};
 use shared::units::{Address, Stream};
 
@@ -158,4 +160,64 @@ fn main() {
         });
         println!("  {live:9} live blocks {ns:7.1} ns");
     }
+    println!("a session that grows by {NEW} events: ms to take them in, to refresh, and to ask");
+    for held in [100_000, 1_000_000, 2_000_000] {
+        grow(held);
+    }
+}
+
+/// Events of one refresh.
+const NEW: usize = 10_000;
+
+fn grow(held: usize) {
+    let mut job = Job::new(10_000);
+    let mut live = LiveSession::new(LiveLimits::default());
+    live.push(&job.chunks(held)).expect("a recording");
+    let start = Instant::now();
+    live.refresh();
+    let first = start.elapsed().as_secs_f64() * 1e3;
+    ask(&mut live);
+    // The same questions once more tell what drawing costs, whatever came.
+    let names = ["push", "refresh", "overview", "timeline", "and both again"];
+    let mut times: [Vec<f64>; 5] = Default::default();
+    for _ in 0..20 {
+        let bytes = job.chunks(NEW);
+        let start = Instant::now();
+        live.push(&bytes).expect("a recording");
+        let pushed = start.elapsed();
+        live.refresh();
+        let refreshed = start.elapsed();
+        let overview = ask(&mut live);
+        let asked = start.elapsed();
+        ask(&mut live);
+        let again = start.elapsed();
+        let parts = [pushed, refreshed - pushed, overview, asked - refreshed - overview, again - asked];
+        times.iter_mut().zip(parts).for_each(|(times, part)| times.push(part.as_secs_f64() * 1e3));
+    }
+    print!("  {held:9} events held ({first:.0} ms at first, {} MiB):", live.bytes() >> 20);
+    for (name, times) in names.iter().zip(&mut times) {
+        times.sort_by(f64::total_cmp);
+        print!("  {name} {:.2} (at worst {:.2})", times[times.len() / 2], times[times.len() - 1]);
+    }
+    println!();
+}
+
+/// What is drawn after each refresh; how long the first took.
+fn ask(live: &mut LiveSession) -> Duration {
+    let start = Instant::now();
+    let summary = &live.summary().devices[0];
+    let timeline = TimelineQuery {
+        axis: Axis::Time,
+        window: summary.time,
+        columns: 1600,
+        bytes: Window { start: 0.0, end: summary.peak_reserved as f64 },
+        rows: 800,
+        color_by: ColorBy::Site,
+        filter: Vec::new(),
+        highlight: None,
+    };
+    black_box(live.answer(0, &Query::Overview { axis: Axis::Time, columns: 1600 }));
+    let overview = start.elapsed();
+    black_box(live.answer(0, &Query::Timeline(timeline)));
+    overview
 }

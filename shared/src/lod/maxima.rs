@@ -19,9 +19,9 @@ pub(super) fn larger(a: Option<(u64, u32)>, b: Option<(u64, u32)>) -> Option<(u6
 
 impl Maxima {
     /// Builds the levels above the buckets' own.
-    pub fn build(buckets: Vec<(u64, u32)>) -> Self {
+    pub fn build(buckets: &[(u64, u32)]) -> Self {
         let mut new = Self::default();
-        new.replace_from(0, &buckets);
+        new.replace_from(0, buckets);
         new
     }
 
@@ -85,7 +85,7 @@ mod tests {
             let buckets: Vec<(u64, u32)> = values.iter().zip(0..).map(|(&v, i)| (v, i)).collect();
             let (from, to) = (a.min(b), a.max(b));
             let want = buckets.iter().take(to).skip(from).copied().map(Some).fold(None, larger);
-            prop_assert_eq!(Maxima::build(buckets).over(from, to), want);
+            prop_assert_eq!(Maxima::build(&buckets).over(from, to), want);
         }
 
         #[test]
@@ -100,7 +100,7 @@ mod tests {
                 let from = all.len();
                 all.extend((0..count as u64).map(|i| (value * 31 % (i + 7), (from as u64 + i) as u32)));
                 grown.replace_from(from, &all[from..]);
-                prop_assert_eq!(&grown.levels, &Maxima::build(all.clone()).levels);
+                prop_assert_eq!(&grown.levels, &Maxima::build(&all).levels);
             }
         }
     }

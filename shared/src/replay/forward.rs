@@ -52,7 +52,7 @@ pub(super) struct Live {
 }
 
 /// What an event did.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Nothing that is kept here.
     Nothing,
@@ -64,8 +64,9 @@ pub(crate) enum Step {
     Completed(u32),
     /// Something was freed that is not there.
     Unknown,
-    /// A range was taken from the driver.
-    Taken(Range),
+    /// A range was taken from the driver; and what of it was reserved already, so that the event
+    /// that gave it back is missing.
+    Taken { range: Range, before: Vec<Range> },
     /// A range was given back.
     GivenBack(Range),
 }
@@ -118,8 +119,9 @@ impl Forward {
             Action::FreeCompleted => self.complete_free(event.address.0),
             Action::SegmentAlloc | Action::SegmentMap if event.size > 0 => {
                 let range = described_as(event, (stream, pool), &self.ranges);
+                let before = self.make_room(&range);
                 self.take(range);
-                Step::Taken(range)
+                Step::Taken { range, before }
             }
             Action::SegmentFree | Action::SegmentUnmap => {
                 match self.give_back(event.address.0, event.size).filter(|range| range.size > 0) {
@@ -211,9 +213,23 @@ impl Forward {
         }
     }
 
+    /// Gives up what is reserved where a range is to be: that it was given back is missing.
+    fn make_room(&mut self, range: &Range) -> Vec<Range> {
+        let mut before = Vec::new();
+        while let Some(there) = self.ranges.first_in(range.address.0, range.end()) {
+            let start = there.address.0.max(range.address.0);
+            let Some(part) = self.give_back(start, range.end() - start).filter(|part| part.size > 0) else { break };
+            before.push(part);
+        }
+        if !before.is_empty() {
+            self.place_large();
+        }
+        before
+    }
+
     pub(super) fn take(&mut self, range: Range) {
-        let replaced = self.ranges.add(range);
-        self.sums.reserved = self.sums.reserved.saturating_sub(replaced).saturating_add(range.size);
+        self.ranges.add(range);
+        self.sums.reserved = self.sums.reserved.saturating_add(range.size);
         if range.is_native_large() {
             self.large.add(&range);
         }

@@ -132,7 +132,10 @@ impl Growth {
                 replay.end_at(number, position);
                 number
             }
-            Step::Taken(range) => {
+            Step::Taken { range, before } => {
+                for range in before {
+                    replay.segments.push(SegmentChange { position, range, is_taken: false });
+                }
                 replay.segments.push(SegmentChange { position, range, is_taken: true });
                 Replay::NONE
             }

@@ -113,14 +113,17 @@ impl Ranges {
         self.ranges[i].holds(address).then_some(i)
     }
 
-    /// Adds a range, joined with its neighbours where they are one. Gives the size of the one that it replaces, which is
-    /// 0 but in a broken file.
-    pub(super) fn add(&mut self, range: Range) -> u64 {
+    /// The first range of which a part lies in `[start, end)`.
+    pub(super) fn first_in(&self, start: u64, end: u64) -> Option<&Range> {
+        let i = self.ranges.partition_point(|r| r.end() <= start);
+        self.ranges.get(i).filter(|r| r.address.0 < end)
+    }
+
+    /// Adds a range, joined with its neighbours where they are one.
+    pub(super) fn add(&mut self, range: Range) {
         let i = self.ranges.partition_point(|r| r.address.0 < range.address.0);
-        let mut replaced = 0;
-        if let Some(there) = self.ranges.get_mut(i).filter(|r| r.address == range.address) {
-            replaced = there.size;
-            *there = range;
+        if self.ranges.get(i).is_some_and(|r| r.address == range.address) {
+            self.ranges[i] = range;
         } else {
             self.ranges.insert(i, range);
         }
@@ -133,7 +136,6 @@ impl Ranges {
             self.ranges[i - 1].size += next.size;
             self.ranges[i - 1].since = next.since;
         }
-        replaced
     }
 
     /// Takes `[address, address + size)` out and gives what it was part of.

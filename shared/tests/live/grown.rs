@@ -4,11 +4,13 @@ use proptest::prelude::*;
 use shared::import::{Imported, Importer};
 use shared::limits::{ImportLimits, LiveLimits};
 use shared::query::{
-    Answer, Axis, ColorBy, DeviceSummary, EventFilter, FlameQuery, Query, Timeline, TimelineQuery, Window,
+    Answer, Axis, ColorBy, DeviceSummary, EventFilter, FlameQuery, Query, Summary, Timeline, TimelineQuery, Totals,
+    Window,
 };
 use shared::session::{Grown, LiveSession, Session};
+use shared::trace::{Block, BlockState, Segment};
 
-use crate::stream::{CONFS, Recorded, comparable, ops, record};
+use crate::stream::{CONFS, Op, Recorded, ops, record};
 
 fn import(bytes: &[u8]) -> Imported {
     let mut importer = Importer::new(ImportLimits::default());
@@ -25,13 +27,13 @@ fn grow(bytes: &[u8], pieces: &[usize], limits: LiveLimits) -> (LiveSession, Vec
         let (now, later) = rest.split_at((*piece).min(rest.len()));
         rest = later;
         live.push(now).unwrap();
-        if i % 3 != 1 || rest.is_empty() {
+        if i % 4 == 0 || rest.is_empty() {
             grown.extend(live.refresh());
             assert!(live.refresh().is_none(), "nothing came");
             // What is asked on the way is what answers grow from.
             for device in 0..live.summary().devices.len() {
                 let queries = queries(&live.summary().devices[device]);
-                queries.iter().skip(i % 2).step_by(2).for_each(|query| drop(live.answer(device, query)));
+                queries.iter().skip(i / 4 % 5).step_by(5).for_each(|query| drop(live.answer(device, query)));
             }
         }
         if rest.is_empty() {
@@ -112,11 +114,11 @@ fn settled(answer: Answer) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn grown_in_pieces_equals_built_at_once(
-        ops in ops(220, false),
+        ops in ops(500, false),
         conf in prop::sample::select(CONFS.to_vec()),
         devices in 1_usize..3,
         has_end in any::<bool>(),
@@ -131,6 +133,9 @@ proptest! {
         prop_assert_eq!(grown.iter().map(|grown| grown.events).sum::<u64>(), events);
         prop_assert!(grown.iter().all(|grown| grown.trimmed.is_empty()));
         prop_assert_eq!(grown.last().is_some_and(|grown| grown.has_ended), has_end);
+        if has_end && devices == 1 {
+            prop_assert_eq!(&live.summary().findings, &built.summary().findings);
+        }
         prop_assert_eq!(&live.summary().origin, &built.summary().origin);
         for device in built.summary().devices.clone() {
             let place = live.summary().devices.iter().position(|other| other.device == device.device).unwrap();
@@ -153,13 +158,7 @@ proptest! {
         let Recorded { bytes, segments, .. } = record(&ops, 1, conf, late, false);
         let (mut live, _) = grow(&bytes, &pieces, LiveLimits::default());
         let summary = live.summary().devices[0].clone();
-        let reserved: u64 = segments[0].iter().map(|segment| segment.size).sum();
-        let active = |segment: &shared::trace::Segment| {
-            let blocks = segment.blocks.iter().filter(|b| b.state != shared::trace::BlockState::Inactive);
-            blocks.map(|block| block.size).sum::<u64>()
-        };
-        prop_assert_eq!(summary.end.reserved, reserved);
-        prop_assert_eq!(summary.end.active, segments[0].iter().map(active).sum::<u64>());
+        check_end(&summary.end, &segments[0]);
         // Held against what a file's reader finds from behind: what is reserved and requested is the same throughout.
         let mut built = Session::build(import(&bytes), &mut |_| {});
         for position in 0..=summary.events {
@@ -172,20 +171,110 @@ proptest! {
     }
 
     #[test]
-    fn after_a_loss_the_next_state_counts(
+    fn events_that_come_twice_count_once(
         ops in ops(220, true),
         conf in prop::sample::select(CONFS.to_vec()),
         pieces in prop::collection::vec(1_usize..3_000, 1..20),
     ) {
-        let Recorded { mut bytes, lost, .. } = record(&ops, 1, conf, 0, false);
-        // A state, and one event behind it that changes nothing.
-        let mut live = LiveSession::new(LiveLimits::default());
-        let (grown, _) = grow(&bytes, &pieces, LiveLimits::default());
-        prop_assert_eq!(grown.summary().devices.iter().map(|device| device.lost).sum::<u64>(), lost);
+        let Recorded { bytes, lost, .. } = record(&ops, 1, conf, 0, false);
+        let (mut live, _) = grow(&bytes, &pieces, LiveLimits::default());
+        let once = live.summary().clone();
+        prop_assert_eq!(once.devices.iter().map(|device| device.lost).sum::<u64>(), lost);
+        // The connection was lost, and everything is sent again.
         live.push(&bytes).unwrap();
         live.refresh();
-        let device = &live.summary().devices;
-        prop_assert_eq!(device, &grown.summary().devices);
-        bytes.clear();
+        let events = |summary: &Summary| summary.devices.iter().map(|d| (d.events, d.lost, d.end)).collect::<Vec<_>>();
+        prop_assert_eq!(events(live.summary()), events(&once));
     }
+
+    #[test]
+    fn after_a_loss_the_next_state_counts(
+        ops in ops(300, true),
+        more in ops(100, false),
+        conf in prop::sample::select(CONFS.to_vec()),
+        pieces in prop::collection::vec(1_usize..3_000, 1..20),
+    ) {
+        // What is lost is told by a state, and all is known again once one more event has come.
+        let mut all = ops;
+        all.push(Op::Flush { lose: 0, state: true });
+        all.extend(more);
+        all.push(Op::Malloc { size: 1_000, stream: 0, site: 3 });
+        let Recorded { bytes, segments, .. } = record(&all, 1, conf, 0, true);
+        let (mut live, _) = grow(&bytes, &pieces, LiveLimits::default());
+        let summary = live.summary().devices[0].clone();
+        check_end(&summary.end, &segments[0]);
+        // What was drawn on the way adds up to the same.
+        let Answer::Overview(overview) = live.answer(0, &Query::Overview { axis: Axis::Event, columns: summary.events + 1 })
+        else {
+            panic!("an overview")
+        };
+        prop_assert_eq!(overview.reserved[summary.events as usize], summary.end.reserved);
+        prop_assert_eq!(overview.active[summary.events as usize], summary.end.active);
+        prop_assert_eq!(overview.allocated[summary.events as usize], summary.end.allocated);
+    }
+
+    #[test]
+    fn chunks_in_any_order_break_nothing(
+        ops in ops(150, true),
+        order in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..60),
+        events in 1_usize..200,
+    ) {
+        let Recorded { bytes, chunks, .. } = record(&ops, 2, "", 0, true);
+        let mut live = LiveSession::new(LiveLimits { events, ..LiveLimits::default() });
+        for (index, refreshes) in order {
+            let at = index.index(chunks.len());
+            let end = chunks.get(at + 1).copied().unwrap_or(bytes.len());
+            live.push(&bytes[chunks[at]..end]).unwrap();
+            if refreshes {
+                live.refresh();
+                for device in 0..live.summary().devices.len() {
+                    let queries = queries(&live.summary().devices[device]);
+                    queries.iter().for_each(|query| drop(live.answer(device, query)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_a_long_job_is_its_tail(
+        ops in ops(700, false),
+        conf in prop::sample::select(CONFS.to_vec()),
+        devices in 1_usize..3,
+        late in 0_usize..30,
+        events in 40_usize..600,
+        pieces in prop::collection::vec(1_usize..3_000, 1..20),
+    ) {
+        let Recorded { bytes, segments, .. } = record(&ops, devices, conf, late, false);
+        let limits = LiveLimits { events, ..LiveLimits::default() };
+        let (mut tail, grown) = grow(&bytes, &pieces, limits);
+        let (mut whole, _) = grow(&bytes, &pieces, LiveLimits::default());
+        let held: u32 = tail.summary().devices.iter().map(|device| device.events).sum();
+        prop_assert!(held as usize <= events);
+        for device in 0..whole.summary().devices.len() {
+            let [kept, all] = [&tail, &whole].map(|live| live.summary().devices[device].clone());
+            let trimmed = || grown.iter().flat_map(|grown| &grown.trimmed).filter(|trimmed| trimmed.device == device);
+            let cut: u32 = trimmed().map(|trimmed| trimmed.events).sum();
+            prop_assert_eq!(kept.events + cut, all.events);
+            prop_assert_eq!(kept.start_us, all.start_us + trimmed().map(|trimmed| trimmed.span_us).sum::<i64>());
+            check_end(&kept.end, &segments[kept.device as usize]);
+            for position in 0..=kept.events {
+                let state = |live: &mut LiveSession, position| match live.answer(device, &Query::State { position }) {
+                    Answer::State(state) => state.totals,
+                    other => panic!("{other:?}"),
+                };
+                prop_assert_eq!(state(&mut tail, position), state(&mut whole, position + cut));
+            }
+            let ooms: Vec<(u32, u64)> = all.ooms.iter().filter(|oom| oom.0 > cut).map(|&(p, b)| (p - cut, b)).collect();
+            prop_assert_eq!(kept.ooms, ooms);
+        }
+    }
+}
+
+fn check_end(end: &Totals, truth: &[Segment]) {
+    let sum = |of: &dyn Fn(&Block) -> bool| {
+        truth.iter().flat_map(|segment| &segment.blocks).filter(|b| of(b)).map(|block| block.size).sum::<u64>()
+    };
+    assert_eq!(end.reserved, truth.iter().map(|segment| segment.size).sum::<u64>());
+    assert_eq!(end.active, sum(&|block| block.state != BlockState::Inactive));
+    assert_eq!(end.allocated, sum(&|block| block.state == BlockState::Allocated));
 }

@@ -42,7 +42,7 @@ pub(crate) fn ops(most: usize, losses: bool) -> impl Strategy<Value = Vec<Op>> {
     ];
     let lose = if losses { 0_u8..6 } else { 0_u8..1 };
     let op = prop_oneof![
-        12 => (size, 0_i64..2, 0_u32..90).prop_map(|(size, stream, site)| Op::Malloc { size, stream, site }),
+        12 => (size, 0_i64..2, 0_u32..180).prop_map(|(size, stream, site)| Op::Malloc { size, stream, site }),
         8 => any::<usize>().prop_map(|pick| Op::Free { pick }),
         2 => any::<usize>().prop_map(|pick| Op::FreeLater { pick }),
         1 => Just(Op::Synchronize),
@@ -156,7 +156,7 @@ impl Recorder {
 
     fn flush(&mut self, device: usize, lose: u8) {
         self.gather(device);
-        self.chunk(|writer, symbols, tags, out| writer.symbols(symbols, tags, out));
+        self.chunk(Writer::symbols);
         let mut waiting = std::mem::take(&mut self.sides[device].waiting);
         let first = self.sides[device].next;
         let kept = waiting.len() - usize::from(lose).min(waiting.len());
@@ -183,7 +183,7 @@ impl Recorder {
     }
 
     fn state(&mut self, device: usize) {
-        self.chunk(|writer, symbols, tags, out| writer.symbols(symbols, tags, out));
+        self.chunk(Writer::symbols);
         let segments = self.sides[device].allocator.segments();
         let at = self.sides[device].next;
         self.chunk(|writer, _, _, out| writer.segments(device as i64, at, &segments, out));
@@ -225,7 +225,7 @@ impl Recorder {
                 let name = self.symbols.intern(b"step");
                 let stage = [Stage::Start, Stage::End, Stage::Instant][number % 3];
                 let mark = Annotation { name, stage, time_us: self.now_us };
-                self.chunk(|writer, symbols, tags, out| writer.symbols(symbols, tags, out));
+                self.chunk(Writer::symbols);
                 self.chunk(|writer, _, _, out| writer.marks(device as i64, &[mark], out));
             }
             Op::Flush { lose, state } => {
