@@ -117,6 +117,16 @@ impl Live {
     }
 }
 
+/// Where a window of a length ends that shows the newest event: right behind it, with a hundredth to spare on the axis of
+/// time, so that the state that it led to can be seen. (The whole trace has a hundredth of all its time there.)
+fn now(device: &DeviceSummary, axis: Axis, length: f64) -> f64 {
+    let whole = extent(device, axis);
+    match axis {
+        Axis::Time => (device.span_us as f64 + length / 100.0).min(whole.end),
+        Axis::Event => whole.end,
+    }
+}
+
 /// Puts the view at the newest events.
 pub fn follow(view: &mut View, device: &DeviceSummary, span: Span) {
     let whole = extent(device, view.axis);
@@ -126,7 +136,8 @@ pub fn follow(view: &mut View, device: &DeviceSummary, span: Span) {
         (Span::Newest, Axis::Time) => FOLLOWED_US,
         (Span::Newest, Axis::Event) => FOLLOWED_EVENTS,
     };
-    view.window = clamp(Window { start: whole.end - length, end: whole.end }, whole);
+    let end = now(device, view.axis, length);
+    view.window = clamp(Window { start: end - length, end }, whole);
     view.cursor = device.events;
     view.follows_cursor = false;
 }
@@ -152,7 +163,7 @@ pub fn kept(before: &View, after: &View, device: &DeviceSummary, span: Span) -> 
         return Some(span);
     }
     // A thousandth of what is in view can't be seen.
-    if after.window.end < whole.end - after.window.length() / 1e3 {
+    if after.window.end < now(device, after.axis, after.window.length()) - after.window.length() / 1e3 {
         return None;
     }
     Some(if after.window == whole { Span::Whole } else { Span::Length(after.window.length()) })

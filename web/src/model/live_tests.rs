@@ -76,6 +76,18 @@ fn a_short_session_is_shown_whole_and_a_long_one_by_its_last_half_minute() {
 }
 
 #[test]
+fn the_newest_event_stands_at_the_edge_however_long_the_session() {
+    // As the worker has it: a hundredth of the whole session behind its last event.
+    let mut summary = holds(&[1_000_000]);
+    summary.devices[0].time = window(0.0, 1_010.0 * SEC);
+    let model = watched([grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: None })]);
+    assert_eq!(place(&model), (true, window(970.3 * SEC, 1_000.3 * SEC), 1_000_000));
+    let zoomed = update(&model, Action::Zoom { factor: 0.1, at: None });
+    assert_eq!(place(&zoomed), (true, window(997.03 * SEC, 1_000.03 * SEC), 1_000_000));
+    assert!(!update(&zoomed, Action::SetWindow(window(996.0 * SEC, 999.0 * SEC))).live().unwrap().is_following);
+}
+
+#[test]
 fn what_a_hand_does_to_it() {
     let at_30 = window(30.0 * SEC, 60.0 * SEC);
     let cases: [(&str, Action, bool, Window); 12] = [

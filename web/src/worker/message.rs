@@ -80,7 +80,7 @@ pub struct LiveStatus {
     pub is_caught_up: bool,
     /// How far the newest event here lies behind now, in microseconds; `None` while there is none.
     pub behind_us: Option<i64>,
-    /// Microseconds since a batch came.
+    /// Microseconds since an event came.
     pub quiet_us: i64,
     /// Events of the session in all, by the server's count.
     pub events: u64,

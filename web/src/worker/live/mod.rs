@@ -20,7 +20,7 @@ use shared::wire::State;
 
 use self::feed::{Fault, Feed};
 use self::growing::Growing;
-use self::pace::{ClockOffset, rest_ms, retry_seconds};
+use self::pace::{ClockOffset, lag_us, rest_ms, retry_seconds};
 use self::socket::{Event, Socket, Timer};
 use super::entry::{now, post};
 use super::message::{Connection, FromWorker, LiveStatus};
@@ -53,7 +53,11 @@ struct Watcher {
     offset: ClockOffset,
     /// When the newest event happened, by the collector's clock.
     newest_us: Option<i64>,
-    /// When the last batch came.
+    /// When the last batch of what is shown was sent, by the collector's clock.
+    sent_us: Option<i64>,
+    /// The same of what has come.
+    came_sent_us: Option<i64>,
+    /// When the last event came.
     came_us: Option<i64>,
     held_events: u64,
     dropped_events: u64,
@@ -77,6 +81,8 @@ pub(super) fn start(url: String, token: String) {
         is_stale: false,
         offset: ClockOffset::default(),
         newest_us: None,
+        sent_us: None,
+        came_sent_us: None,
         came_us: None,
         held_events: 0,
         dropped_events: 0,
@@ -143,12 +149,12 @@ impl Watcher {
     fn came(&mut self, bytes: &[u8]) {
         let (began, time_us) = (now(), clock_us());
         let was_caught_up = self.feed.is_caught_up();
-        let Self { feed, session, offset, came_us, is_stale, .. } = self;
+        let Self { feed, session, offset, came_sent_us, is_stale, .. } = self;
         let mut unreadable = None;
         let result = feed.push(bytes, &mut |chunks, sent_us| {
             unreadable = unreadable.take().or(session.push(chunks).err());
             *is_stale = true;
-            *came_us = Some(time_us);
+            *came_sent_us = Some(sent_us);
             // What waited in the store says nothing about clocks.
             if was_caught_up {
                 offset.see(sent_us, time_us);
@@ -224,7 +230,11 @@ impl Watcher {
         self.held_events = devices.iter().map(|device| u64::from(device.events)).sum();
         self.dropped_events += grown.trims.iter().map(|trim| u64::from(trim.events)).sum::<u64>();
         let newest = devices.iter().filter(|device| device.events > 0 && device.has_times);
-        self.newest_us = newest.map(|device| device.start_us.saturating_add(device.span_us)).max();
+        let newest_us = newest.map(|device| device.start_us.saturating_add(device.span_us)).max();
+        if newest_us != std::mem::replace(&mut self.newest_us, newest_us) {
+            self.came_us = Some(clock_us());
+        }
+        self.sent_us = self.came_sent_us;
         self.is_taken = false;
         self.tell();
         post(&FromWorker::Grown(Box::new(grown)));
@@ -238,13 +248,13 @@ impl Watcher {
 
     fn tell(&self) {
         let (status, time_us) = (self.feed.status(), clock_us());
-        let behind = |newest: i64| time_us.saturating_sub(self.offset.us()).saturating_sub(newest).max(0);
+        let behind = lag_us(time_us.saturating_sub(self.offset.us()), self.newest_us, self.sent_us);
         post(&FromWorker::Live(Box::new(LiveStatus {
             state: status.state,
             connection: self.connection.clone(),
             // What came is not here before it is put together.
             is_caught_up: self.feed.is_caught_up() && !self.is_stale,
-            behind_us: self.newest_us.map(behind),
+            behind_us: behind,
             quiet_us: self.came_us.map_or(0, |came| time_us.saturating_sub(came).max(0)),
             events: status.events,
             lost: status.lost_events,

@@ -46,6 +46,17 @@ impl ClockOffset {
     }
 }
 
+/// How far what is shown lies behind now, by the collector's clock: since its newest event, in microseconds. Where the
+/// job's time is not that of clocks (a simulated device has its own), since what is shown was sent.
+pub fn lag_us(now_us: i64, newest_us: Option<i64>, sent_us: Option<i64>) -> Option<i64> {
+    let (newest, sent) = (newest_us?, sent_us?);
+    let is_simulated = sent.saturating_sub(newest).saturating_abs() > SIMULATED_US;
+    Some(now_us.saturating_sub(if is_simulated { sent } else { newest }).max(0))
+}
+
+/// No event waits for so long before it is sent.
+const SIMULATED_US: i64 = 600_000_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +75,20 @@ mod tests {
         let least: Vec<u32> = (0..8).map(|tries| retry_seconds(tries, 0.0)).collect();
         assert_eq!(least, [1, 1, 2, 4, 8, 15, 15, 15]);
         assert_eq!(retry_seconds(u32::MAX, 7.0), 30);
+    }
+
+    #[test]
+    fn the_lag_is_that_of_the_newest_event() {
+        let (now, hour) = (10_000_000_000, 3_600_000_000);
+        for (newest, sent, want) in [
+            (None, None, None),
+            (Some(now - 400), Some(now - 300), Some(400)),
+            (Some(now + 5), Some(now), Some(0)),
+            (Some(now - hour), Some(now - 300), Some(300)),
+            (Some(now + hour), Some(now - 300), Some(300)),
+        ] {
+            assert_eq!(lag_us(now, newest, sent), want, "{newest:?} {sent:?}");
+        }
     }
 
     #[test]
