@@ -33,6 +33,9 @@ pub fn shifted(answer: &Answer, trim: &Trim, axis: Axis) -> Option<Answer> {
             }
             for loss in &mut overview.losses {
                 (loss.span, loss.position) = (to(loss.span), lower(loss.position));
+                for sample in &mut loss.samples {
+                    sample.x += by;
+                }
             }
             Answer::Overview(overview)
         }

@@ -101,7 +101,9 @@ impl Picture for OverviewPicture {
             painter.set_shapes(&self.shapes, self.revision);
         }
         let plot = plot(size);
-        let largest = overview.reserved.iter().chain(overview.active.iter()).copied().max().unwrap_or(0);
+        let sampled = overview.losses.iter().flat_map(|loss| &loss.samples).map(|sample| sample.reserved.max(sample.active));
+        let columns = overview.reserved.iter().chain(overview.active.iter()).copied();
+        let largest = columns.chain(sampled).max().unwrap_or(0);
         let device = |v: f64| (v * size.ratio).round();
         let columns = overview.reserved.len().max(1) as f64;
         // A row is kept free for the line at the very top.
@@ -146,7 +148,8 @@ fn over(pen: &mut dyn Pen, scene: &Scene, overview: &Overview, plot: Area, large
     pen.text("reserved", (plot.x - 8.0, plot.y + 18.0), Align::End, Type::Label, palette.text_dim.at(0.8));
     pen.horizontal(plot.bottom(), plot.x, plot.right(), false, palette.line.into());
     annotations(pen, overview, palette, x, plot);
-    losses::draw(pen, &overview.losses, x, plot, palette);
+    let y = Scale::new(Window { start: 0.0, end: largest.max(1) as f64 }, plot.bottom(), plot.y);
+    losses::draw(pen, &overview.losses, (x, y), plot, palette);
     brush(pen, scene, x, plot);
     for (at, _) in &overview.ooms {
         let at = x.pixel(*at);
