@@ -5,13 +5,19 @@
 //! the same code; this crate reads files, opens sockets and prints.
 
 #[cfg(feature = "program")]
+pub mod bus;
+#[cfg(feature = "program")]
 pub mod cli;
 pub mod driver;
+#[cfg(feature = "program")]
+pub mod ingest;
 pub mod publish;
 pub mod recorder;
 #[cfg(feature = "program")]
 pub mod script;
 #[cfg(feature = "program")]
 pub mod server;
+#[cfg(feature = "program")]
+pub mod store;
 #[cfg(feature = "program")]
 pub mod workloads;

@@ -207,7 +207,9 @@ impl Default for PublishLimits {
 /// Bounds on what one server holds for its clients.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLimits {
-    /// Connections at once; more wait in the kernel's queue. A browser opens six.
+    /// Connections at once that speak HTTP; a browser opens six. When all are taken, the one that has been idle for
+    /// longest makes room. With [`Self::live_sessions`] (a socket and a file each) and [`Self::viewers`] they stay below
+    /// the 1,024 files that a system lets a program open by default.
     pub connections: usize,
     /// Bytes of a request's line and headers together. A browser sends about one KiB.
     pub head_bytes: usize,
@@ -215,11 +217,78 @@ pub struct ServerLimits {
     pub head_seconds: u64,
     /// Seconds that open connections are given to end when the server is told to stop.
     pub drain_seconds: u64,
+    /// Sessions that are kept. Each takes some KiB of memory, whether it runs or not.
+    pub sessions: usize,
+    /// Sessions with a collector at once: the ranks of a large job on one server.
+    pub live_sessions: usize,
+    /// Viewers at once, each a socket.
+    pub viewers: usize,
+    /// Seconds within which a socket must have said who it is.
+    pub hello_seconds: u64,
+    /// Seconds between two pings of the server.
+    pub ping_seconds: u64,
+    /// Seconds without a byte from the other side, answers to pings included, after which a socket is closed; and that
+    /// one may take to accept what is sent.
+    pub idle_seconds: u64,
+    /// Seconds without a collector after which a session counts as lost.
+    pub lost_seconds: u64,
+    /// Bytes of a request's body: some batches of a collector that can't use sockets.
+    pub body_bytes: usize,
+    /// Seconds within which a body must have come.
+    pub body_seconds: u64,
+    /// Bytes of a collector's batches that wait to be written. A tenth of a second of the fastest.
+    pub queue_bytes: usize,
+    /// Bytes that are written before they are made durable: about what a disk writes in ten milliseconds.
+    pub sync_bytes: u64,
+    /// Milliseconds that what came waits for being made durable, while more comes.
+    pub sync_millis: u64,
+    /// Bytes after which another segment is begun: what is read at a restart, and the grain in which history is dropped.
+    /// A session whose names are large has larger ones, since each segment repeats them.
+    pub segment_bytes: u64,
+    /// Bytes of a session's names (strings, frames, stacks, tags), packed. As many as a recorder makes at its own bounds.
+    pub symbols_bytes: u64,
+    /// Bytes of memory for what a session's allocator holds now: some million blocks.
+    pub state_bytes: usize,
+    /// Batches on their way to one viewer, in bytes. One that is further behind reads from the store.
+    pub viewer_bytes: usize,
+    /// Bytes of history that a viewer gets who comes late: what a page holds with ease.
+    pub history_bytes: u64,
+    /// Bytes behind the newest batch from which a viewer is set forward instead of reading all of them.
+    pub behind_bytes: u64,
+    /// Bytes of a session that are made into a pickle at once; it takes about 20 times as much memory.
+    pub pickle_bytes: u64,
+    /// Seconds between two looks at what is kept for too long.
+    pub janitor_seconds: u64,
 }
 
 impl Default for ServerLimits {
     fn default() -> Self {
-        Self { connections: 256, head_bytes: 16 << 10, head_seconds: 30, drain_seconds: 2 }
+        Self {
+            connections: 256,
+            head_bytes: 16 << 10,
+            head_seconds: 30,
+            drain_seconds: 2,
+            sessions: 10_000,
+            live_sessions: 256,
+            viewers: 128,
+            hello_seconds: 10,
+            ping_seconds: 10,
+            idle_seconds: 30,
+            lost_seconds: 10,
+            body_bytes: 64 << 20,
+            body_seconds: 60,
+            queue_bytes: 32 << 20,
+            sync_bytes: 4 << 20,
+            sync_millis: 20,
+            segment_bytes: 16 << 20,
+            symbols_bytes: 256 << 20,
+            state_bytes: 512 << 20,
+            viewer_bytes: 4 << 20,
+            history_bytes: 48 << 20,
+            behind_bytes: 192 << 20,
+            pickle_bytes: 256 << 20,
+            janitor_seconds: 30,
+        }
     }
 }
 

@@ -54,5 +54,24 @@ pub fn send(server: SocketAddr, request: &str) -> Result<Response> {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    Ok(Response { status, headers, body: answer[end + 4..].to_vec() })
+    let mut response = Response { status, headers, body: answer[end + 4..].to_vec() };
+    if response.header("transfer-encoding") == "chunked" {
+        response.body = unchunked(&response.body)?;
+    }
+    Ok(response)
+}
+
+/// A body that came in pieces; an error where its end is missing.
+fn unchunked(mut bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let end = bytes.windows(2).position(|pair| pair == b"\r\n").context("a piece has no length")?;
+        let length = usize::from_str_radix(std::str::from_utf8(&bytes[..end])?, 16)?;
+        let piece = bytes.get(end + 2..end + 2 + length).context("a piece is cut short")?;
+        if length == 0 {
+            return Ok(body);
+        }
+        body.extend_from_slice(piece);
+        bytes = bytes.get(end + 4 + length..).context("the last piece is missing")?;
+    }
 }

@@ -1,4 +1,5 @@
-//! The harness: the built program, a server of it, a small HTTP client, a driver library without a GPU, and journeys
+//! The harness: the built program, a server of it, a small HTTP client, collectors and
+//! viewers that say what a test wants said, a driver library without a GPU, and journeys
 //! through a real browser.
 //!
 //! The cases themselves are in `cases/` (one boundary a file) and `journeys/` (one way through the page a file).
@@ -7,8 +8,10 @@ pub mod browser;
 #[cfg(target_os = "linux")]
 pub mod fakecuda;
 pub mod http;
+pub mod peer;
 pub mod program;
 pub mod server;
+pub mod stream;
 
 use std::path::{Path, PathBuf};
 

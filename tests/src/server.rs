@@ -2,7 +2,10 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
@@ -13,13 +16,41 @@ use crate::{http, program};
 pub struct Server {
     child: Child,
     address: SocketAddr,
+    /// Its folder, where nobody else cares for it.
+    folder: Option<PathBuf>,
 }
 
+/// Tells folders of one process apart.
+static FOLDERS: AtomicU32 = AtomicU32::new(0);
+
 impl Server {
-    /// Starts one, and waits until it answers.
+    /// Starts one with a folder of its own, and waits until it answers.
     pub fn start() -> Result<Self> {
+        Self::start_with(&[])
+    }
+
+    /// The same with further arguments.
+    pub fn start_with(arguments: &[&str]) -> Result<Self> {
+        let folder = crate::empty_folder(&format!("data-{}", FOLDERS.fetch_add(1, Ordering::Relaxed)))?;
+        let mut server = Self::start_in(&folder, arguments)?;
+        server.folder = Some(folder);
+        Ok(server)
+    }
+
+    /// Starts one with a folder that outlives it.
+    pub fn start_in(folder: &Path, arguments: &[&str]) -> Result<Self> {
+        let mut all = vec!["--listen", "127.0.0.1:0"];
+        all.extend(arguments);
+        Self::run(folder, &all)
+    }
+
+    /// Starts one with all arguments but the folder's.
+    pub fn run(folder: &Path, arguments: &[&str]) -> Result<Self> {
         let mut child = Command::new(program::path()?)
-            .args(["serve", "--listen", "127.0.0.1:0"])
+            .arg("serve")
+            .arg("--data")
+            .arg(folder)
+            .args(arguments)
             .stdout(Stdio::piped())
             .spawn()
             .context("starting the server")?;
@@ -28,7 +59,7 @@ impl Server {
         BufReader::new(stdout).read_line(&mut line)?;
         let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
         let address = address.and_then(|address| address.parse().ok());
-        let server = Self { address: address.with_context(|| format!("no address in {line:?}"))?, child };
+        let server = Self { address: address.with_context(|| format!("no address in {line:?}"))?, child, folder: None };
         ensure!(server.get("/healthz")?.status == 200, "the server is not well");
         Ok(server)
     }
@@ -36,6 +67,11 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// The address of its page.
@@ -47,6 +83,28 @@ impl Server {
     pub fn get(&self, path: &str) -> Result<http::Response> {
         http::get(self.address, path, &[])
     }
+
+    /// Kills it in mid-work, as `kill -9` does.
+    pub fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Tells it to stop; gives the seconds until it had, and whether it ended well.
+    #[cfg(unix)]
+    pub fn stop(mut self) -> Result<(f64, bool)> {
+        let begun = Instant::now();
+        let status = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status()?;
+        ensure!(status.success(), "no signal could be sent");
+        while begun.elapsed() < Duration::from_secs(30) {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok((begun.elapsed().as_secs_f64(), status.success()));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        anyhow::bail!("the server did not stop")
+    }
 }
 
 impl Drop for Server {
@@ -54,5 +112,8 @@ impl Drop for Server {
         // It may have ended by itself; there is nothing left to do then.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if let Some(folder) = &self.folder {
+            let _ = std::fs::remove_dir_all(folder);
+        }
     }
 }

@@ -1,21 +1,50 @@
-//! `vramscope serve`: the page, on this machine.
+//! `vramscope serve`: the page, and the sessions of running jobs.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
+use shared::limits::ServerLimits;
 use tokio::net::TcpListener;
 
-use crate::server;
+use super::setting;
+use crate::bus::LocalBus;
+use crate::ingest::{Keep, Sessions};
+use crate::server::{self, App, Hosts};
+use crate::store::DiskStore;
 
 /// What `serve` is told.
 #[derive(Args, Debug)]
 pub(super) struct Serve {
-    /// Where to listen; port 0 takes any free one
+    /// Where to listen; port 0 takes any free one. One that others reach needs a token
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
     listen: SocketAddr,
+    /// Where sessions are kept; by default vramscope in the user's folder for data
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Days that a session is kept
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    keep_days: u32,
+    /// How much is kept, such as 20GiB; the oldest goes first
+    #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = setting::capacity)]
+    keep_bytes: u64,
+    /// A file with the token that collectors and viewers must show; or the variable VRAMSCOPE_TOKEN
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// A further name that the server answers to; may be given several times
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
 }
+
+/// The variable that holds the token.
+const TOKEN: &str = "VRAMSCOPE_TOKEN";
+/// Characters of a token, at least: 64 bits even of one in hexadecimal digits.
+const TOKEN_CHARS: usize = 16;
+/// Threads for sockets. What waits for a disk has its own.
+const THREADS: usize = 2;
 
 impl Serve {
     /// Serves until Ctrl-C.
@@ -23,7 +52,7 @@ impl Serve {
         match self.serve() {
             Ok(()) => ExitCode::SUCCESS,
             Err(sentence) => {
-                eprintln!("{sentence}");
+                eprintln!("{}", super::one_line(&sentence));
                 ExitCode::FAILURE
             }
         }
@@ -31,29 +60,77 @@ impl Serve {
 
     fn serve(self) -> Result<(), String> {
         let address = self.listen;
+        let token = self.token()?;
         // Without a token, whoever reaches the port would see every trace that is shown there.
-        if !address.ip().is_loopback() {
+        if !address.ip().is_loopback() && token.is_none() {
             return Err(format!(
-                "Vramscope listens on this machine only for now, and {address} can be reached from others. \
-                 Use --listen 127.0.0.1:{}, and an SSH tunnel to see it from elsewhere.",
+                "{address} can be reached from other machines, so the server needs a token: --token-file FILE, or the \
+                 variable {TOKEN}, with {TOKEN_CHARS} characters or more. Or use --listen 127.0.0.1:{} for this machine \
+                 only, and an SSH tunnel to see it from elsewhere.",
                 address.port()
             ));
         }
-        let runtime = tokio::runtime::Builder::new_current_thread()
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
             .enable_all()
             .build()
             .map_err(|error| format!("The server could not start: {error}."))?;
-        runtime.block_on(async {
+        let served = runtime.block_on(async {
             let listener = TcpListener::bind(address).await.map_err(|error| refused(address, &error))?;
             let address = listener.local_addr().map_err(|error| refused(address, &error))?;
+            let sessions = self.sessions(token.as_deref())?;
             println!("Vramscope is at http://{address}/ (Ctrl-C stops it)");
             if !server::has_page() {
                 eprintln!("This build has no page: it was built with VRAMSCOPE_PAGE=skip.");
             }
-            server::run(listener).await;
+            server::run(listener, App::new(sessions, Hosts::new(address, &self.host))).await;
             Ok(())
-        })
+        });
+        // A download that nobody reads on must not keep the program.
+        runtime.shutdown_background();
+        served
     }
+
+    /// The sessions of the folder.
+    fn sessions(&self, token: Option<&str>) -> Result<Sessions, String> {
+        let folder = self.data.clone().unwrap_or_else(default_folder);
+        let limits = ServerLimits::default();
+        let store = Arc::new(DiskStore::open(&folder, self.keep_bytes)?);
+        let bus = Arc::new(LocalBus::new(limits.viewer_bytes));
+        Sessions::open(store, bus, limits, Keep::new(self.keep_days, self.keep_bytes), token)
+            .map_err(|error| format!("The sessions in {} can't be read: {error}.", folder.display()))
+    }
+
+    /// The token, where there is one.
+    fn token(&self) -> Result<Option<String>, String> {
+        let (token, place) = match &self.token_file {
+            Some(file) => (read_token(file)?, file.display().to_string()),
+            None => match std::env::var(TOKEN) {
+                Ok(token) if !token.is_empty() => (token, TOKEN.to_owned()),
+                _ => return Ok(None),
+            },
+        };
+        let token = token.trim();
+        if token.chars().count() < TOKEN_CHARS || token.chars().any(|c| !c.is_ascii_graphic()) {
+            return Err(format!(
+                "The token in {place} is not fit: it needs {TOKEN_CHARS} characters or more, letters, digits and signs."
+            ));
+        }
+        Ok(Some(token.to_owned()))
+    }
+}
+
+fn read_token(file: &Path) -> Result<String, String> {
+    std::fs::read_to_string(file).map_err(|error| format!("The token in {} can't be read: {error}.", file.display()))
+}
+
+/// Where sessions are kept when nobody says.
+fn default_folder() -> PathBuf {
+    let folder = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    // The standard wants an absolute path there, and anything else ignored.
+    let data = folder("XDG_DATA_HOME").filter(|path| path.is_absolute());
+    let data = data.or_else(|| folder("HOME").map(|home| home.join(".local/share")));
+    data.map_or_else(|| PathBuf::from("vramscope-data"), |data| data.join("vramscope"))
 }
 
 /// Why `address` could not be listened on, and what to do next.

@@ -1,49 +1,110 @@
-//! Which names this server answers to.
+//! Which names this server answers to, and whose pages may do more than read.
 //!
 //! A page elsewhere can point a name of its own at 127.0.0.1 and so reach this server as if it were its own origin
-//! (DNS rebinding). Such a request still carries that name, and is refused.
+//! (DNS rebinding). Such a request still carries that name, and is refused. A page elsewhere can also send requests here
+//! without reading the answers; a browser then says where it comes from, and what changes anything is refused.
 
-use axum::extract::Request;
-use axum::http::StatusCode;
-use axum::http::header::HOST;
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::{Request, State};
+use axum::http::header::{HOST, ORIGIN, UPGRADE};
 use axum::http::uri::Authority;
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-/// Passes on requests that name this machine itself.
-pub(super) async fn check(request: Request, next: Next) -> Response {
-    if is_ours(&request) {
+use super::App;
+use super::error::ApiError;
+
+/// The names that are ours, those of the machine itself aside.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    listen: IpAddr,
+    names: Vec<String>,
+}
+
+impl Hosts {
+    /// Those of a server that listens at an address, and further ones: names without a port, or addresses.
+    pub fn new(listen: SocketAddr, names: &[String]) -> Self {
+        Self { listen: listen.ip(), names: names.iter().map(|name| name.to_ascii_lowercase()).collect() }
+    }
+
+    /// Whether `host`, with or without a port, is one of ours.
+    fn has(&self, host: &str) -> bool {
+        let name = name_of(host);
+        if is_loopback(name) || self.names.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
+            return true;
+        }
+        // An address can't be pointed elsewhere, as a name can. Where the server listens at all of the machine's, any
+        // that leads here is one.
+        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        !self.listen.is_loopback()
+            && bare.parse::<IpAddr>().is_ok_and(|ip| self.listen.is_unspecified() || ip == self.listen)
+    }
+}
+
+/// Passes on requests that name this server.
+pub(super) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
+    if is_ours(&request, &app.hosts) {
         return next.run(request).await;
     }
-    let sentence = "This server answers only to localhost and 127.0.0.1.\n";
+    let sentence = "This server answers only to localhost, 127.0.0.1, and the names that it was given (--host).\n";
     (StatusCode::MISDIRECTED_REQUEST, sentence).into_response()
 }
 
+/// Passes on requests that change nothing, those of programs, and those of our own pages.
+pub(super) async fn check_origin(request: Request, next: Next) -> Response {
+    let changes = !matches!(*request.method(), Method::GET | Method::HEAD) || request.headers().contains_key(UPGRADE);
+    if changes && !is_own_page(&request) {
+        let sentence = "A page from elsewhere may not do this.";
+        return ApiError::new(StatusCode::FORBIDDEN, "origin", sentence).into_response();
+    }
+    next.run(request).await
+}
+
+/// A program sends no origin. A page's is ours where it is the very host and port that the request names.
+fn is_own_page(request: &Request) -> bool {
+    let headers = request.headers();
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    headers.get_all(ORIGIN).iter().all(|origin| {
+        let origin = origin.to_str().unwrap_or_default();
+        let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        rest.is_some_and(|authority| !host.is_empty() && authority.eq_ignore_ascii_case(host))
+    })
+}
+
 /// A request names its host in the header, or (as a proxy's does) in its target: each name given must be ours.
-fn is_ours(request: &Request) -> bool {
+fn is_ours(request: &Request, hosts: &Hosts) -> bool {
     let header = request.headers().get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
     let target = request.uri().authority().map(Authority::as_str);
     let mut names = header.chain(target).peekable();
-    names.peek().is_some() && names.all(is_loopback)
+    names.peek().is_some() && names.all(|name| hosts.has(name))
 }
 
-/// Whether `host`, with or without a port, names the machine itself.
-fn is_loopback(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
+/// A host without its port.
+fn name_of(host: &str) -> &str {
+    match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()) => name,
         _ => host,
-    };
+    }
+}
+
+/// Whether a name is the machine itself.
+fn is_loopback(name: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || name == "127.0.0.1" || name == "[::1]"
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
+
     use super::*;
 
     #[test]
     fn only_this_machines_names_pass() {
+        let local = Hosts::new("127.0.0.1:7070".parse().unwrap(), &[]);
         for host in ["localhost", "LOCALHOST:7070", "127.0.0.1", "127.0.0.1:80", "[::1]", "[::1]:7070"] {
-            assert!(is_loopback(host), "{host}");
+            assert!(local.has(host), "{host}");
         }
         for host in [
             "",
@@ -57,8 +118,49 @@ mod tests {
             "localhost:x",
             "user@localhost",
             "localhost:80:80",
+            "192.0.2.1",
         ] {
-            assert!(!is_loopback(host), "{host}");
+            assert!(!local.has(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_server_for_others_answers_to_its_address_and_the_names_it_was_given() {
+        let names = ["Box.example".to_owned()];
+        let one = Hosts::new("192.0.2.1:7070".parse().unwrap(), &names);
+        let any = Hosts::new("[::]:7070".parse().unwrap(), &names);
+        let cases = [
+            ("192.0.2.1:7070", true, true),
+            ("192.0.2.2", false, true),
+            ("[2001:db8::1]:7070", false, true),
+            ("box.example:7070", true, true),
+            ("other.example", false, false),
+            ("2001:db8::1", false, false),
+            ("localhost", true, true),
+        ];
+        for (host, by_one, by_any) in cases {
+            assert_eq!((one.has(host), any.has(host)), (by_one, by_any), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_ours_by_host_and_port() {
+        let cases: [(&str, &[&str], bool); 8] = [
+            ("127.0.0.1:7070", &[], true),
+            ("127.0.0.1:7070", &["http://127.0.0.1:7070"], true),
+            ("box.example", &["https://Box.example"], true),
+            ("127.0.0.1:7070", &["http://127.0.0.1:7071"], false),
+            ("127.0.0.1:7070", &["http://localhost:7070"], false),
+            ("127.0.0.1:7070", &["null"], false),
+            ("127.0.0.1:7070", &["http://127.0.0.1:7070", "http://evil.example"], false),
+            ("127.0.0.1:7070", &["http://127.0.0.1:7070.evil.example"], false),
+        ];
+        for (host, origins, is_own) in cases {
+            let mut request = axum::http::Request::builder().header(HOST, host);
+            for origin in origins {
+                request = request.header(ORIGIN, *origin);
+            }
+            assert_eq!(is_own_page(&request.body(Body::empty()).unwrap()), is_own, "{host} {origins:?}");
         }
     }
 }

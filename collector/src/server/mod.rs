@@ -1,24 +1,77 @@
-//! The server: the page's files, the sample trace, and nothing that could leave this machine.
+//! The server: the page's files, the sample trace, and the sessions of running jobs.
 //!
 //! Every answer passes [`host`] and [`headers`] first. A route gives a response, never an error: what goes wrong is
-//! said in the response's text.
+//! said in the response.
 
+mod app;
 mod assets;
+mod clock;
+mod collector;
 mod connections;
+mod error;
+mod guarded;
 mod headers;
+mod history;
 mod host;
+mod json;
+mod recording;
 mod router;
 mod routes;
+mod socket;
+mod stream;
+mod token;
+mod viewer;
 
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use app::App;
 pub use assets::has_page;
+pub use host::Hosts;
 pub use router::router;
 
-use shared::limits::ServerLimits;
 use tokio::net::TcpListener;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+use crate::ingest::Sessions;
 
 /// Serves on `listener` until Ctrl-C (or, on Unix, a request to terminate).
-pub async fn run(listener: TcpListener) {
-    connections::serve(listener, router(), ServerLimits::default(), stop_signal()).await;
+pub async fn run(listener: TcpListener, app: App) {
+    let janitor = tokio::spawn(sweep(Arc::clone(&app.sessions)));
+    let sessions = Arc::clone(&app.sessions);
+    let limits = *app.limits();
+    let stop = async {
+        stop_signal().await;
+        // Sockets are told, and end by themselves.
+        sessions.stop();
+    };
+    connections::serve(listener, router(app), limits, stop).await;
+    janitor.abort();
+    // What collectors sent is on its way to the disk.
+    let until = Instant::now() + Duration::from_secs(limits.drain_seconds);
+    while Instant::now() < until && is_busy(&sessions) {
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Whether a socket is open still, or a batch not stored.
+fn is_busy(sessions: &Sessions) -> bool {
+    let limits = sessions.limits();
+    sessions.collectors.available_permits() < limits.live_sessions
+        || sessions.viewers.available_permits() < limits.viewers
+        || sessions.all().iter().any(|session| session.is_connected())
+}
+
+/// Drops, from time to time, what is kept for too long.
+async fn sweep(sessions: Arc<Sessions>) {
+    let mut times = interval(Duration::from_secs(sessions.limits().janitor_seconds.max(1)));
+    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        times.tick().await;
+        let sessions = Arc::clone(&sessions);
+        // One that fails is tried again.
+        let _ = tokio::task::spawn_blocking(move || sessions.sweep()).await;
+    }
 }
 
 /// Resolves when the program is told to stop.

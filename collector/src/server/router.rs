@@ -2,21 +2,58 @@
 
 use axum::Router;
 use axum::http::{StatusCode, Uri};
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get, post};
 
-use super::{headers, host, routes};
+use super::{App, error::ApiError, headers, host, routes, token};
+
+/// The addresses of the API that want the token in the request.
+pub(super) fn guarded() -> Vec<(&'static str, MethodRouter<App>)> {
+    vec![
+        ("/api/v1/sessions", get(routes::list)),
+        ("/api/v1/sessions/{id}", get(routes::one).delete(routes::delete)),
+        ("/api/v1/sessions/{id}/stats", get(routes::stats)),
+        ("/api/v1/sessions/{id}/trace", get(routes::trace)),
+        ("/api/v1/sessions/{id}/ask", post(routes::ask)),
+        ("/metrics", get(routes::metrics)),
+    ]
+}
+
+/// Those that want none, or hear it in the first frame.
+pub(super) fn open() -> Vec<(&'static str, MethodRouter<App>)> {
+    vec![
+        ("/api/v1/", get(routes::docs)),
+        ("/api/v1/openapi.json", get(routes::openapi)),
+        ("/api/v1/health/live", get(routes::alive)),
+        ("/api/v1/health/ready", get(routes::ready)),
+        ("/api/v1/ingest", get(routes::ingest_socket).post(routes::ingest_post)),
+        ("/api/v1/sessions/{id}/live", get(routes::live)),
+    ]
+}
 
 /// The whole server as a service: [`super::run`] puts it on a socket, tests call it directly.
-pub fn router() -> Router {
-    Router::new()
+pub fn router(app: App) -> Router {
+    let add = |router: Router<App>, (path, route)| router.route(path, route);
+    let guarded =
+        guarded().into_iter().fold(Router::new(), add).route_layer(from_fn_with_state(app.clone(), token::check));
+    open()
+        .into_iter()
+        .fold(guarded, add)
+        .route("/api/{*rest}", axum::routing::any(nowhere))
         .route("/healthz", get(routes::health))
         .route("/sample.pickle", get(routes::sample))
         // `get` answers HEAD too, and any other method with 405 and the list of these two.
         .fallback_service(get(routes::page))
-        .layer(from_fn(host::check))
+        .layer(from_fn(host::check_origin))
+        .layer(from_fn_with_state(app.clone(), host::check))
         .layer(from_fn(headers::add))
+        .with_state(app)
+}
+
+/// The answer for an address of the API that leads nowhere.
+async fn nowhere() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "route", "Nothing is here. /api/v1/ lists what is.")
 }
 
 /// The answer for an address that leads nowhere.

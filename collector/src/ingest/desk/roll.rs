@@ -1,0 +1,90 @@
+//! From one segment to the next.
+
+use std::ops::Range;
+
+use shared::format::{Header, PRELUDE_BYTES, Writer, prelude};
+
+use super::Desk;
+use crate::ingest::IngestError;
+use crate::ingest::now_us;
+use crate::store::{SegmentInfo, SegmentWriter};
+
+/// Bytes that are copied at once.
+const COPY_BYTES: u64 = 1 << 20;
+
+impl Desk {
+    /// Sees to it that there is a segment with room.
+    pub(super) fn make_segment(&mut self) -> Result<(), IngestError> {
+        let Some(log) = &self.log else { return self.begin(1, 1, &[]) };
+        // What each segment repeats is to stay a small part of it. And what stands behind the end belongs beside it.
+        let limit = self.limits.segment_bytes.max(4 * self.symbol_bytes);
+        if log.length() < limit || self.has_end() {
+            return Ok(());
+        }
+        self.sync()?;
+        let state = self.state();
+        let number = self.record.segments.last().map_or(1, |segment| segment.number.saturating_add(1));
+        self.begin(number, self.last + 1, &state)
+    }
+
+    /// The chunks that hold the state of each device.
+    fn state(&self) -> Vec<u8> {
+        let mut state = Vec::new();
+        let mut writer = Writer::new(&Header::default(), &mut state);
+        state.clear();
+        for (number, tracked) in self.tracker.devices.iter() {
+            if let Some(next) = tracked.next() {
+                writer.segments(number, next, &tracked.now.segments(), &mut state);
+            }
+        }
+        state
+    }
+
+    fn begin(&mut self, number: u32, first: u64, state: &[u8]) -> Result<(), IngestError> {
+        let mut log = self.store.begin_segment(&self.record.id, number)?;
+        log.append(&prelude())?;
+        let mut header = 0..0;
+        let mut symbols = Vec::new();
+        if let Some(before) = self.record.segments.last().map(|segment| segment.number) {
+            header = self.copy(before, &[self.header.clone()], &mut *log)?;
+            let copied = self.copy(before, &self.symbols, &mut *log)?;
+            if !copied.is_empty() {
+                symbols.push(copied);
+            }
+            log.append(state)?;
+        }
+        log.sync()?;
+        let latest_us = self.latest_us();
+        let mut record = self.record.clone();
+        if let (Some(last), Some(log)) = (record.segments.last_mut(), &self.log) {
+            (last.bytes, last.to_us) = (log.length(), latest_us);
+        }
+        let from_us = if number == 1 { i64::MIN } else { latest_us };
+        let (head, begun_us) = (log.length(), now_us());
+        let bytes = if number == 1 { PRELUDE_BYTES as u64 } else { head };
+        record.segments.push(SegmentInfo { number, first, head, bytes, from_us, to_us: i64::MAX, begun_us });
+        record.totals = self.totals.clone();
+        // From here on the new one is the last.
+        self.save(record)?;
+        (self.log, self.header, self.symbols) = (Some(log), header, symbols);
+        Ok(())
+    }
+
+    /// Copies parts of a segment to the end of another; gives where they stand there.
+    fn copy(&self, from: u32, parts: &[Range<u64>], to: &mut dyn SegmentWriter) -> Result<Range<u64>, IngestError> {
+        let start = to.length();
+        for part in parts {
+            let mut at = part.start;
+            while at < part.end {
+                let bytes = self.store.read(&self.record.id, from, at, (part.end - at).min(COPY_BYTES) as usize)?;
+                if bytes.is_empty() {
+                    let what = format!("segment {from} ends before its names do");
+                    return Err(crate::store::StoreError::Damaged(what).into());
+                }
+                to.append(&bytes)?;
+                at += bytes.len() as u64;
+            }
+        }
+        Ok(start..to.length())
+    }
+}

@@ -1,0 +1,43 @@
+//! Secrets: kept as their hashes, and compared in a time that says nothing.
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// The hash of a token, or of a session's key. Both are made of chance and long, so a plain hash will do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Of the text itself.
+    pub fn of(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// From [`Self::as_str`].
+    pub fn from_hash(hash: &str) -> Self {
+        Self(hash.to_owned())
+    }
+
+    /// Hexadecimal digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a text is the secret.
+    pub fn is(&self, text: &str) -> bool {
+        self.0.as_bytes().ct_eq(Self::of(text).0.as_bytes()).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_secret_itself_passes() {
+        let secret = Secret::of("abc");
+        assert_eq!(secret.as_str(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert!(secret.is("abc") && Secret::from_hash(secret.as_str()).is("abc"));
+        assert!(!secret.is("") && !secret.is("abd") && !Secret::from_hash("").is("abc"));
+    }
+}

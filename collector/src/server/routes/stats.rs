@@ -1,0 +1,14 @@
+//! `/api/v1/sessions/{id}/stats`: what a session's memory came to, from its start to now, in few numbers.
+
+use axum::Json;
+use axum::extract::{Path, State};
+
+use super::find;
+use crate::server::App;
+use crate::server::error::ApiError;
+use crate::server::json::{self, StatsJson};
+
+/// See the module.
+pub(crate) async fn stats(State(app): State<App>, Path(id): Path<String>) -> Result<Json<StatsJson>, ApiError> {
+    Ok(Json(json::stats(&*find(&app, &id)?, app.limits())))
+}

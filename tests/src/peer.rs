@@ -1,0 +1,207 @@
+//! The other end of a server's sockets: a collector or viewer that says what a test wants said, in the order that it wants.
+
+use std::collections::VecDeque;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use shared::limits::WireLimits;
+use shared::wire::{Batch, Code, Decoder, Frame, Goodbye, Hello, PROTOCOL, Refused, Status, Watch, Welcome};
+use tungstenite::client::IntoClientRequest;
+use tungstenite::http::{HeaderName, HeaderValue};
+use tungstenite::protocol::WebSocketConfig;
+use tungstenite::{Error, HandshakeError, Message, WebSocket};
+
+/// A frame that came. The bytes of a batch are its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// A batch.
+    Batch {
+        /// Its number.
+        seq: u64,
+        /// Its chunks.
+        chunks: Vec<u8>,
+    },
+    /// Any other.
+    Frame(Frame<'static>),
+}
+
+/// A socket of a collector or a viewer.
+#[derive(Debug)]
+pub struct Peer {
+    socket: WebSocket<TcpStream>,
+    decoder: Decoder,
+    came: VecDeque<Came>,
+}
+
+/// Time that a server has to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Peer {
+    /// Connects to `path`; a server that upgrades nothing gives its status.
+    pub fn connect(server: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Result<Self, u16>> {
+        let mut request = format!("ws://{server}{path}").into_client_request()?;
+        for (name, value) in headers {
+            request.headers_mut().insert(HeaderName::from_bytes(name.as_bytes())?, HeaderValue::from_str(value)?);
+        }
+        let stream = TcpStream::connect(server)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
+        match tungstenite::client::client_with_config(request, stream, Some(config)) {
+            Ok((socket, _)) => {
+                Ok(Ok(Self { socket, decoder: Decoder::new(&WireLimits::default()), came: VecDeque::new() }))
+            }
+            Err(HandshakeError::Failure(Error::Http(response))) => Ok(Err(response.status().as_u16())),
+            Err(error) => bail!("no socket: {error}"),
+        }
+    }
+
+    /// A collector's socket, before its hello.
+    pub fn collector(server: SocketAddr) -> Result<Self> {
+        Self::connect(server, "/api/v1/ingest", &[])?.map_err(|status| anyhow::anyhow!("refused with {status}"))
+    }
+
+    /// A collector that has said hello; gives the batch that is wanted next.
+    pub fn hello(server: SocketAddr, hello: &Hello) -> Result<(Self, u64)> {
+        let mut peer = Self::collector(server)?;
+        peer.say(&Frame::Hello(hello.clone()))?;
+        match peer.frame()? {
+            Frame::Welcome(Welcome { protocol: PROTOCOL, next }) => Ok((peer, next)),
+            other => bail!("no welcome but {other:?}"),
+        }
+    }
+
+    /// A viewer of a session that has said from where it wants it.
+    pub fn viewer(server: SocketAddr, session: &str, after: u64) -> Result<Self> {
+        let connected = Self::connect(server, &format!("/api/v1/sessions/{session}/live"), &[])?;
+        let mut peer = connected.map_err(|status| anyhow::anyhow!("refused with {status}"))?;
+        peer.say(&Frame::Watch(Watch { protocol: PROTOCOL, token: String::new(), after }))?;
+        Ok(peer)
+    }
+
+    /// Sends a frame.
+    pub fn say(&mut self, frame: &Frame<'_>) -> Result<()> {
+        self.send(frame.to_bytes())
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(&mut self, bytes: Vec<u8>) -> Result<()> {
+        Ok(self.socket.send(Message::Binary(bytes.into()))?)
+    }
+
+    /// Sends a batch.
+    pub fn batch(&mut self, seq: u64, chunks: &[u8]) -> Result<()> {
+        self.say(&Frame::Batch(Batch { seq, sent_us: 7, chunks }))
+    }
+
+    /// Sends the end of a session.
+    pub fn goodbye(&mut self, seq: u64) -> Result<()> {
+        self.say(&Frame::Goodbye(Goodbye { seq }))
+    }
+
+    /// The next frame; an error where the socket ends before one.
+    pub fn came(&mut self) -> Result<Came> {
+        loop {
+            if let Some(came) = self.came.pop_front() {
+                return Ok(came);
+            }
+            let message = self.socket.read().context("the socket ended")?;
+            let Message::Binary(bytes) = message else { continue };
+            let came = &mut self.came;
+            self.decoder.push(&bytes, &mut |frame| came.push_back(own(frame)))?;
+        }
+    }
+
+    /// The next frame that is no batch.
+    pub fn frame(&mut self) -> Result<Frame<'static>> {
+        loop {
+            if let Came::Frame(frame) = self.came()? {
+                return Ok(frame);
+            }
+        }
+    }
+
+    /// Waits until everything up to a batch is acknowledged.
+    pub fn acked(&mut self, seq: u64) -> Result<()> {
+        loop {
+            match self.frame()? {
+                Frame::Ack(ack) if ack.seq >= seq => return Ok(()),
+                Frame::Ack(_) => {}
+                other => bail!("no ack but {other:?}"),
+            }
+        }
+    }
+
+    /// Waits for a refusal; gives its code and whether it may be tried again.
+    pub fn refused(&mut self) -> Result<(Code, bool)> {
+        loop {
+            match self.frame()? {
+                Frame::Refused(Refused { code, message, retry }) => {
+                    ensure!(!message.is_empty() && !message.contains('\n'), "no sentence: {message:?}");
+                    return Ok((code, retry));
+                }
+                Frame::Ack(_) | Frame::Status(_) => {}
+                other => bail!("not refused but {other:?}"),
+            }
+        }
+    }
+
+    /// Waits for a status that a test wants.
+    pub fn status(&mut self, is_wanted: impl Fn(&Status) -> bool) -> Result<Status> {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if let Frame::Status(status) = self.frame()?
+                && is_wanted(&status)
+            {
+                return Ok(status);
+            }
+        }
+        bail!("no such status came")
+    }
+
+    /// All batches up to one, in the order in which they come; and the gaps between, as `(from, to)`.
+    pub fn batches(&mut self, last: u64) -> Result<(Vec<(u64, Vec<u8>)>, Vec<(u64, u64)>)> {
+        let (mut batches, mut gaps) = (Vec::new(), Vec::new());
+        loop {
+            match self.came()? {
+                Came::Batch { seq, chunks } => {
+                    batches.push((seq, chunks));
+                    if seq >= last {
+                        return Ok((batches, gaps));
+                    }
+                }
+                Came::Frame(Frame::Gap(gap)) => gaps.push((gap.from, gap.to)),
+                Came::Frame(_) => {}
+            }
+        }
+    }
+
+    /// Closes it as one should.
+    pub fn close(mut self) {
+        let _ = self.socket.close(None);
+        while self.socket.read().is_ok() {}
+    }
+
+    /// The connection itself.
+    pub fn stream(&self) -> &TcpStream {
+        self.socket.get_ref()
+    }
+}
+
+fn own(frame: Frame<'_>) -> Came {
+    Came::Frame(match frame {
+        Frame::Batch(Batch { seq, chunks, .. }) => return Came::Batch { seq, chunks: chunks.to_vec() },
+        Frame::Hello(frame) => Frame::Hello(frame),
+        Frame::Goodbye(frame) => Frame::Goodbye(frame),
+        Frame::Welcome(frame) => Frame::Welcome(frame),
+        Frame::Ack(frame) => Frame::Ack(frame),
+        Frame::Refused(frame) => Frame::Refused(frame),
+        Frame::Ask(frame) => Frame::Ask(frame),
+        Frame::Watch(frame) => Frame::Watch(frame),
+        Frame::Status(frame) => Frame::Status(frame),
+        Frame::Gap(frame) => Frame::Gap(frame),
+        Frame::Unknown(kind) => Frame::Unknown(kind),
+    })
+}

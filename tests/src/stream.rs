@@ -1,0 +1,184 @@
+//! A session to send: plausible events, as a recorder writes them, cut into batches.
+
+use shared::event::Action;
+use shared::format::{Chunk, Device, End, EventColumns, Frames, Header, Writer, prelude};
+use shared::frames::{Frame, StackId, Symbols};
+use shared::limits::ImportLimits;
+use shared::trace::{Event, TagId, Tags};
+use shared::units::Address;
+use shared::wire::{Hello, PROTOCOL, SESSION_CHARS, session_id};
+
+/// A session that can be sent.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// What is said first.
+    pub hello: Hello,
+    /// The chunks of each batch; the first is number 1.
+    pub batches: Vec<Vec<u8>>,
+    /// All of it, as a file.
+    pub file: Vec<u8>,
+    /// Its events.
+    pub events: u64,
+}
+
+/// Numbers that look like chance and are the same each time.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// A row of its own for each seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// The next number below a bound.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound.max(1)
+    }
+}
+
+/// A session's name or key, another for each seed.
+pub fn name(seed: u64) -> String {
+    let mut random = Random::new(seed);
+    session_id([0; SESSION_CHARS].map(|_| random.below(256) as u8))
+}
+
+impl Stream {
+    /// So many batches of so many events each, with an end. `seed` tells sessions apart.
+    pub fn new(seed: u64, batches: usize, events: usize) -> Self {
+        Self::named(seed, &format!("session {seed}"), batches, events)
+    }
+
+    /// The same under a name.
+    pub fn named(seed: u64, job: &str, batches: usize, events: usize) -> Self {
+        let header = Header {
+            program: "tests".to_owned(),
+            name: job.to_owned(),
+            host: "node-1".to_owned(),
+            job: job.to_owned(),
+            rank: Some(0),
+            torch: "2.11".to_owned(),
+            clock: "simulated".to_owned(),
+            started_us: 1_700_000_000_000_000,
+            devices: vec![Device { number: 0, name: "Test GPU".to_owned(), capacity: 80 << 30 }],
+            ..Header::default()
+        };
+        let mut random = Random::new(seed);
+        let mut made = Made::new(header.started_us);
+        let mut file = Vec::new();
+        let mut writer = Writer::new(&header, &mut file);
+        writer.segments(0, 0, &[], &mut file);
+        let mut ends = Vec::new();
+        let (mut symbols, tags) = (Symbols::default(), Tags::default());
+        for batch in 0..batches {
+            let (function, source) = (format!("layer_{batch}"), "/home/me/model.py");
+            let (function, source) = (symbols.intern(function.as_bytes()), symbols.intern(source.as_bytes()));
+            let frame = symbols.intern_frame(Frame { name: function, filename: source, line: 1 + batch as u32 });
+            made.stack = symbols.intern_stack(&[frame]);
+            writer.symbols(&symbols, &tags, &mut file);
+            let first = (batch * events) as u64;
+            writer.events(0, first, &made.events(events, &mut random), &mut file);
+            ends.push(file.len());
+        }
+        let count = (batches * events) as u64;
+        writer.end(&End { time_us: made.time_us, events: count, lost: 0 }, &mut file);
+        if let Some(end) = ends.last_mut() {
+            *end = file.len();
+        }
+        let mut from = prelude().len();
+        let batches = ends
+            .into_iter()
+            .map(|to| {
+                let batch = file[from..to].to_vec();
+                from = to;
+                batch
+            })
+            .collect();
+        let hello = Hello {
+            protocol: PROTOCOL,
+            session: name(seed),
+            key: name(seed + 1_000_000),
+            token: String::new(),
+            mode: "every event".to_owned(),
+            header: first_payload(&file),
+        };
+        Self { hello, batches, file, events: count }
+    }
+
+    /// The session's name.
+    pub fn session(&self) -> &str {
+        &self.hello.session
+    }
+
+    /// The number of its last batch.
+    pub fn last(&self) -> u64 {
+        self.batches.len() as u64
+    }
+
+    /// The chunks of a batch.
+    pub fn batch(&self, seq: u64) -> &[u8] {
+        &self.batches[seq as usize - 1]
+    }
+}
+
+/// The payload of a file's first chunk.
+fn first_payload(file: &[u8]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    let mut frames = Frames::new(&ImportLimits::default());
+    let visit = &mut |chunk: Chunk<'_>| {
+        if payload.is_empty() {
+            payload = chunk.payload.to_vec();
+        }
+    };
+    frames.push(file, visit).expect("a recording");
+    payload
+}
+
+/// What an allocator that is in use does: blocks come and go, and what is freed is used again.
+#[derive(Debug)]
+struct Made {
+    live: Vec<(u64, u64)>,
+    time_us: i64,
+    stack: StackId,
+    begun: bool,
+}
+
+/// One segment holds everything.
+const SEGMENT: (u64, u64) = (0x7f00_0000_0000, 64 << 30);
+
+impl Made {
+    fn new(time_us: i64) -> Self {
+        Self { live: Vec::new(), time_us, stack: StackId(0), begun: false }
+    }
+
+    fn events(&mut self, count: usize, random: &mut Random) -> EventColumns {
+        let mut columns = EventColumns::default();
+        let stack = self.stack;
+        let push = |columns: &mut EventColumns, action, address, size, time_us| {
+            columns.push(Event { action, address: Address(address), size, time_us, tag: TagId(0), stack });
+        };
+        while columns.len() < count {
+            self.time_us += random.below(30) as i64;
+            if !self.begun {
+                self.begun = true;
+                push(&mut columns, Action::SegmentAlloc, SEGMENT.0, SEGMENT.1, self.time_us);
+            } else if self.live.len() < 500 || random.below(2) == 0 {
+                let size = 512 << random.below(12);
+                // Places of 2 MiB, so that nothing is in two blocks.
+                let address = SEGMENT.0 + (random.below(SEGMENT.1 >> 21) << 21);
+                if !self.live.iter().any(|(taken, _)| *taken == address) {
+                    self.live.push((address, size));
+                    push(&mut columns, Action::Alloc, address, size, self.time_us);
+                }
+            } else if columns.len() + 2 <= count {
+                let (address, size) = self.live.swap_remove(random.below(self.live.len() as u64) as usize);
+                push(&mut columns, Action::FreeRequested, address, size, self.time_us);
+                push(&mut columns, Action::FreeCompleted, address, size, self.time_us);
+            }
+        }
+        columns
+    }
+}
