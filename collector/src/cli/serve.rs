@@ -83,7 +83,8 @@ impl Serve {
             if !server::has_page() {
                 eprintln!("This build has no page: it was built with VRAMSCOPE_PAGE=skip.");
             }
-            server::run(listener, App::new(sessions, Hosts::new(address, &self.host))).await;
+            let app = App::new(sessions, Hosts::new(address, &self.host)).at(address, token.as_deref());
+            server::run(listener, app).await;
             Ok(())
         });
         // A download that nobody reads on must not keep the program.

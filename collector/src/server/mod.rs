@@ -8,6 +8,7 @@ mod assets;
 mod clock;
 mod collector;
 mod connections;
+mod demo;
 mod error;
 mod guarded;
 mod headers;
@@ -39,9 +40,10 @@ use crate::ingest::Sessions;
 pub async fn run(listener: TcpListener, app: App) {
     let janitor = tokio::spawn(sweep(Arc::clone(&app.sessions)));
     let sessions = Arc::clone(&app.sessions);
-    let limits = *app.limits();
+    let (limits, demo) = (*app.limits(), Arc::clone(&app.demo));
     let stop = async {
         stop_signal().await;
+        demo.stop();
         // Sockets are told, and end by themselves.
         sessions.stop();
     };

@@ -16,6 +16,7 @@ pub(super) fn guarded() -> Vec<(&'static str, MethodRouter<App>)> {
         ("/api/v1/sessions/{id}/stats", get(routes::stats)),
         ("/api/v1/sessions/{id}/trace", get(routes::trace)),
         ("/api/v1/sessions/{id}/ask", post(routes::ask)),
+        ("/api/v1/demo", post(routes::demo)),
         ("/metrics", get(routes::metrics)),
     ]
 }

@@ -328,7 +328,7 @@ fn post(mut stream: Again, store: &Mutex<Store>, serve: &Serve, refusal: Option<
     match refusal {
         Some(refused) => answers.push(Frame::Refused(refused)),
         None => {
-            Decoder::new(&WireLimits::default()).push(&body, &mut |frame| answers.extend(take(frame, &mut store)))?
+            Decoder::new(&WireLimits::default()).push(&body, &mut |frame| answers.extend(take(frame, &mut store)))?;
         }
     }
     drop(store);

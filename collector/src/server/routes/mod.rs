@@ -1,6 +1,7 @@
 //! One file a route.
 
 mod ask;
+mod demo;
 mod docs;
 mod health;
 mod ingest;
@@ -13,6 +14,7 @@ mod stats;
 mod trace;
 
 pub(super) use ask::ask;
+pub(super) use demo::demo;
 #[cfg(test)]
 pub(super) use docs::OPENAPI;
 pub(super) use docs::{docs, openapi};

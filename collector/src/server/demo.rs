@@ -1,0 +1,130 @@
+//! The demo: a training job of the built-in kind, published to this very server.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use shared::allocator::{AllocatorConfig, Driver, Profile};
+use shared::limits::PublishLimits;
+
+use crate::publish::{Destination, Publisher, PublisherHandle};
+use crate::workloads::{Choices, ClockedSim, Device, Pace, Recording, RecordingHeading, Setup, Story};
+
+/// What is run.
+const STORY: &str = "transformer";
+/// Events a second: enough to see it move, and little work.
+const RATE: u64 = 2_000;
+/// How long.
+const LENGTH: Duration = Duration::from_secs(600);
+/// Time that the server takes to hear of its own demo.
+const GREETING: Duration = Duration::from_secs(5);
+
+/// One demo at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Demo {
+    /// The session that runs, until its thread has ended.
+    running: Mutex<Option<Running>>,
+}
+
+#[derive(Debug)]
+struct Running {
+    session: String,
+    has_ended: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
+}
+
+/// What became of a wish for a demo.
+#[derive(Debug)]
+pub(crate) enum Started {
+    /// It runs: its session.
+    New(String),
+    /// One ran already: its session.
+    Running(String),
+}
+
+impl Demo {
+    /// Starts it, unless one runs. Waits for the server, so never call it where the server would wait for it.
+    pub(crate) fn start(&self, server: SocketAddr, token: Option<String>) -> Result<Started, String> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = running.as_ref().filter(|running| !running.has_ended.load(Ordering::Relaxed)) {
+            return Ok(Started::Running(running.session.clone()));
+        }
+        let (has_ended, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let session = begin(server, token, &has_ended, &stop)?;
+        *running = Some(Running { session: session.clone(), has_ended, stop });
+        Ok(Started::New(session))
+    }
+
+    /// Ends it.
+    pub(crate) fn stop(&self) {
+        if let Some(running) = &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
+            running.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Sets a flag when a thread ends, however it does.
+struct Ended(Arc<AtomicBool>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Starts the job's thread; gives its session when the server knows it.
+fn begin(
+    server: SocketAddr,
+    token: Option<String>,
+    has_ended: &Arc<AtomicBool>,
+    stop: &Arc<AtomicBool>,
+) -> Result<String, String> {
+    let story = Story::named(STORY).ok_or("the built-in job is missing")?;
+    let choices = Choices::read(story.params, &[]).map_err(|error| error.to_string())?;
+    let destination = Destination::parse(&format!("http://{server}")).map_err(|error| error.to_string())?;
+    let destination = destination.token(token).mode("simulated");
+    let (output, handle) =
+        Publisher::start(destination, PublishLimits::default()).map_err(|error| error.to_string())?;
+    let session = handle.session().to_owned();
+    let profile = Profile::ALL.last().copied().ok_or("no release of PyTorch is known")?;
+    let setup = Setup { capacity: story.capacity, seed: 1, profile, config: AllocatorConfig::default() };
+    let handle = Arc::new(handle);
+    let (pace, watched) = (Pace::new(RATE, Arc::clone(stop)), Arc::clone(&handle));
+    let (ended, enough) = (Ended(Arc::clone(has_ended)), Arc::clone(stop));
+    let run = move || {
+        let _ended = ended;
+        let device = ClockedSim::new(setup.capacity);
+        let heading = RecordingHeading {
+            name: "demo",
+            host: "this server".to_owned(),
+            device: (device.model(), device.total_memory()),
+            allocator: (&setup.config, setup.profile),
+        };
+        // It is published and nowhere else: there is nobody to tell of a failure but its session's viewers.
+        if let Ok(recording) = Recording::start(Box::new(output), "the demo", heading, Some(pace)) {
+            let begun = Instant::now();
+            let watch = Box::new(move |_: &str, _: usize| {
+                if begun.elapsed() > LENGTH {
+                    enough.store(true, Ordering::Relaxed);
+                }
+            });
+            let _ = crate::workloads::run(story, &choices, u64::MAX, &setup, device, Some(watch), Some(recording));
+        }
+        finish(handle);
+    };
+    let spawned = std::thread::Builder::new().name("vramscope-demo".to_owned()).spawn(run);
+    spawned.map_err(|error| format!("its thread can't be started: {error}"))?;
+    if watched.wait_connected(GREETING) {
+        return Ok(session);
+    }
+    stop.store(true, Ordering::Relaxed);
+    Err("this server does not hear it".to_owned())
+}
+
+/// Waits until everything arrived.
+fn finish(handle: Arc<PublisherHandle>) {
+    if let Some(handle) = Arc::into_inner(handle) {
+        handle.finish(GREETING);
+    }
+}
