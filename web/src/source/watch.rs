@@ -51,10 +51,14 @@ pub fn watch_demo(model: &ModelHandle) {
     spawn_local(async move {
         match server::post("demo").await {
             Ok(session) => watch(&model, &session.text("id")),
+            Err(server::Failure::Absent) => model.dispatch(Action::Notify(NO_DEMO.to_owned())),
             Err(failure) => model.dispatch(Action::Notify(failure.sentence())),
         }
     });
 }
+
+/// What is said where the page was not served by the program.
+const NO_DEMO: &str = "The host of this page runs no demo. Start one with: vramscope serve";
 
 /// Opens a span of a session as a file: what the server still has, and the page no longer holds. Microseconds since the
 /// epoch; `from_us` is the session's start where it is absent.
