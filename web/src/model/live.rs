@@ -92,6 +92,11 @@ impl Live {
         self.status.state != State::Ended && !matches!(self.status.connection, Connection::Refused { .. })
     }
 
+    /// Whether the job is seen in part only, by its own account, and may be asked for the rest.
+    pub fn sees_part(&self) -> bool {
+        self.mode.starts_with("within a budget")
+    }
+
     /// Whether there is something newer than what is in view.
     pub fn can_jump(&self) -> bool {
         self.is_paused || (self.is_open() && !self.is_following)

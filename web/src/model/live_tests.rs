@@ -46,7 +46,8 @@ fn opened() -> Action {
 
 /// A session of a minute that is followed on the axis of time, then some actions.
 fn watched(actions: impl IntoIterator<Item = Action>) -> Model {
-    let first = [opened(), told(State::Live, false), grows(60_000), told(State::Live, true), Action::SetAxis(Axis::Time)];
+    let first =
+        [opened(), told(State::Live, false), grows(60_000), told(State::Live, true), Action::SetAxis(Axis::Time)];
     after(first.into_iter().chain(actions))
 }
 
@@ -68,7 +69,9 @@ fn it_waits_for_the_first_event_and_then_follows() {
 
 #[test]
 fn a_short_session_is_shown_whole_and_a_long_one_by_its_last_half_minute() {
-    for (events, want) in [(1_000, window(0.0, SEC)), (30_000, window(0.0, 30.0 * SEC)), (90_000, window(60.0 * SEC, 90.0 * SEC))] {
+    for (events, want) in
+        [(1_000, window(0.0, SEC)), (30_000, window(0.0, 30.0 * SEC)), (90_000, window(60.0 * SEC, 90.0 * SEC))]
+    {
         assert_eq!(place(&watched([grows(events)])), (true, want, events));
     }
     let on_events = watched([Action::SetAxis(Axis::Event), grows(300_000)]);
@@ -91,7 +94,12 @@ fn the_newest_event_stands_at_the_edge_however_long_the_session() {
 fn what_a_hand_does_to_it() {
     let at_30 = window(30.0 * SEC, 60.0 * SEC);
     let cases: [(&str, Action, bool, Window); 12] = [
-        ("zooming in keeps now", Action::Zoom { factor: 0.5, at: Some(31.0 * SEC) }, true, window(46.0 * SEC, 61.0 * SEC)),
+        (
+            "zooming in keeps now",
+            Action::Zoom { factor: 0.5, at: Some(31.0 * SEC) },
+            true,
+            window(46.0 * SEC, 61.0 * SEC),
+        ),
         ("zooming out keeps now", Action::Zoom { factor: 1.5, at: None }, true, window(16.0 * SEC, 61.0 * SEC)),
         ("a pan into the past", Action::Pan(-0.1), false, window(27.0 * SEC, 57.0 * SEC)),
         ("a pan where there is nothing", Action::Pan(0.5), true, window(31.0 * SEC, 61.0 * SEC)),
@@ -114,7 +122,8 @@ fn what_a_hand_does_to_it() {
 
 #[test]
 fn what_is_looked_at_in_the_past_stays_where_it_is() {
-    let model = watched([Action::SetWindow(window(SEC, 2.0 * SEC)), Action::SetCursor(1_500), grows(70_000), grows(80_000)]);
+    let model =
+        watched([Action::SetWindow(window(SEC, 2.0 * SEC)), Action::SetCursor(1_500), grows(70_000), grows(80_000)]);
     assert_eq!(place(&model), (false, window(SEC, 2.0 * SEC), 1_500));
     let back = update(&model, Action::JumpToNow);
     assert_eq!(place(&back), (true, window(50.0 * SEC, 80.0 * SEC), 80_000));
@@ -148,7 +157,11 @@ fn what_is_in_view_stays_there_when_older_events_go() {
     assert_eq!(model.live().unwrap().epoch, 1);
     let gone = update(&model, let_go(30_000, 20_000, None));
     assert_eq!(place(&gone), (false, window(0.0, 10.0 * SEC), 0), "what went is not in view any more");
-    let on_events = watched([Action::SetAxis(Axis::Event), Action::SetWindow(window(40_000.0, 50_000.0)), let_go(35_000, 30_000, None)]);
+    let on_events = watched([
+        Action::SetAxis(Axis::Event),
+        Action::SetWindow(window(40_000.0, 50_000.0)),
+        let_go(35_000, 30_000, None),
+    ]);
     assert_eq!(on_events.view.window, window(10_000.0, 20_000.0));
     let following = watched([let_go(35_000, 30_000, None)]);
     assert_eq!(place(&following), (true, window(5.0 * SEC, 35.0 * SEC), 35_000));
@@ -211,7 +224,11 @@ fn running_out_of_memory_disturbs_nobody_who_looks_elsewhere() {
 fn a_session_that_ended_is_opened_like_a_file() {
     let model = after([opened(), told(State::Ended, false), grows(100), grows(1_000), told(State::Ended, true)]);
     assert!(!model.live().unwrap().is_following);
-    assert_eq!((model.view.cursor, model.view.window), (500, window(0.0, 1001.0)), "whole, with the cursor at the peak");
+    assert_eq!(
+        (model.view.cursor, model.view.window),
+        (500, window(0.0, 1001.0)),
+        "whole, with the cursor at the peak"
+    );
     assert!(!model.live().unwrap().can_jump());
 }
 
@@ -268,11 +285,24 @@ fn it_goes_by_its_name() {
 fn a_link_to_a_session_is_restored_when_all_has_come() {
     let link = |link: Link| Action::LinkRead(Box::new(Link { session: Some(SESSION.to_owned()), ..link }));
     let open = |wanted: Link| {
-        after([link(wanted), opened(), told(State::Live, false), grows(100), grows(60_000), told(State::Live, true), grows(60_100)])
+        after([
+            link(wanted),
+            opened(),
+            told(State::Live, false),
+            grows(100),
+            grows(60_000),
+            told(State::Live, true),
+            grows(60_100),
+        ])
     };
     let plain = open(Link { tab: Tab::Flame, ..Link::default() });
     assert_eq!((plain.view.tab, plain.view.cursor, plain.live().unwrap().is_following), (Tab::Flame, 60_100, true));
-    let placed = open(Link { cursor: Some(40_000), axis: Axis::Event, window: Some(window(39_000.0, 41_000.0)), ..Link::default() });
+    let placed = open(Link {
+        cursor: Some(40_000),
+        axis: Axis::Event,
+        window: Some(window(39_000.0, 41_000.0)),
+        ..Link::default()
+    });
     assert_eq!(place(&placed), (false, window(39_000.0, 41_000.0), 40_000));
     assert_eq!(placed.link, None);
     let other = after([link(Link::default()), added(1, "a"), read(1, &[50])]);

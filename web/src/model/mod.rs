@@ -6,11 +6,11 @@ mod answer;
 mod follow;
 mod handle;
 mod live;
+mod shifted;
 mod state;
 #[cfg(test)]
 pub(crate) mod testing;
 mod update;
-mod shifted;
 mod view;
 
 pub use action::Action;

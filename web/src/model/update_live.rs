@@ -25,7 +25,8 @@ pub(super) fn add(model: &mut Model, key: FileKey, session: String) {
 /// Works on a session's entry and on its view, which is the model's own while the session is shown.
 fn with_view<T>(model: &mut Model, key: FileKey, change: impl FnOnce(&mut FileEntry, &mut View) -> T) -> Option<T> {
     let is_current = model.current == Some(key);
-    let mut view = if is_current { std::mem::take(&mut model.view) } else { std::mem::take(&mut entry(model, key)?.view) };
+    let mut view =
+        if is_current { std::mem::take(&mut model.view) } else { std::mem::take(&mut entry(model, key)?.view) };
     let result = entry(model, key).map(|file| change(file, &mut view));
     if is_current {
         model.view = view;

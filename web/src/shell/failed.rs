@@ -5,9 +5,9 @@ use yew::prelude::*;
 
 use super::token_form::{TokenProps, token_form};
 use crate::model::{Action, FileEntry, Live, ModelHandle, Phase};
+use crate::source;
 use crate::views::controls::sends;
 use crate::worker::message::Connection;
-use crate::source;
 
 /// The reason, and the ways on.
 pub fn failed(model: &ModelHandle) -> Html {

@@ -7,6 +7,7 @@ use yew::prelude::*;
 
 use super::older::older_menu;
 use crate::model::{Action, Live, LiveOom, ModelHandle, Tab};
+use crate::source;
 use crate::views::controls::sends;
 use crate::widgets::format::{counted, span_text};
 use crate::widgets::icon::{Symbol, icon};
@@ -105,8 +106,15 @@ fn buttons(model: &ModelHandle, live: &Live) -> Html {
     } else {
         (Symbol::Pause, "Pause", "Let the picture stand still (Space): nothing is lost")
     };
+    let on_history = {
+        let model = model.clone();
+        Callback::from(move |_: MouseEvent| source::ask_history(&model))
+    };
     html! {
         <span class="live-buttons">
+            if live.sees_part() && live.status.state == State::Live {
+                <button type="button" class="toolbar-button live-button" title="Ask the job for all events that it knows of; reading them takes it a moment" onclick={on_history} data-testid="live-history">{ "Read the history" }</button>
+            }
             if live.is_paused || live.is_open() {
                 <button type="button" class="toolbar-button live-button" {title} onclick={sends(model, || Action::TogglePause)} data-testid="live-pause">
                     { icon(symbol) }{ word }

@@ -49,8 +49,9 @@ fn held_from(summary: &Summary) -> Option<i64> {
 fn spans(held_from: i64, started: Option<i64>) -> Vec<(Option<i64>, String)> {
     let before = started.map_or(i64::MAX, |started| held_from.saturating_sub(started));
     let shorter = SPANS.into_iter().filter(|span| *span < before);
-    let mut spans: Vec<_> =
-        shorter.map(|span| (Some(held_from.saturating_sub(span)), ["the ", &span_text(span), " before"].concat())).collect();
+    let mut spans: Vec<_> = shorter
+        .map(|span| (Some(held_from.saturating_sub(span)), ["the ", &span_text(span), " before"].concat()))
+        .collect();
     spans.push((None, "everything before".to_owned()));
     spans
 }

@@ -79,7 +79,11 @@ impl SessionInfo {
     }
 
     fn title(&self) -> String {
-        if self.name.is_empty() { ["session ", self.id.get(..8).unwrap_or_default()].concat() } else { self.name.clone() }
+        if self.name.is_empty() {
+            ["session ", self.id.get(..8).unwrap_or_default()].concat()
+        } else {
+            self.name.clone()
+        }
     }
 
     /// Where it runs, in a line.
@@ -211,7 +215,13 @@ fn device(device: &DeviceInfo) -> Html {
         0 => Bytes(device.reserved).to_string(),
         all => [&Bytes(device.reserved).to_string(), " of ", &Bytes(all).to_string()].concat(),
     };
-    let title = [device.name.as_str(), if device.name.is_empty() { "" } else { ": " }, &Bytes(device.allocated).to_string(), " allocated"].concat();
+    let title = [
+        device.name.as_str(),
+        if device.name.is_empty() { "" } else { ": " },
+        &Bytes(device.allocated).to_string(),
+        " allocated",
+    ]
+    .concat();
     html! {
         <span {title}>{ ["device ", &device.number.to_string(), ": "].concat() }<b>{ full }</b></span>
     }

@@ -69,7 +69,12 @@ mod tests {
 
     #[test]
     fn of_nothing_nothing_is_drawn() {
-        for points in [vec![], vec![vec![0.0, 1.0, 1.0, 1.0]], vec![vec![0.0; 4], vec![9.0; 3]], vec![vec![0.0; 4], vec![9.0, 0.0, 0.0, 0.0]]] {
+        for points in [
+            vec![],
+            vec![vec![0.0, 1.0, 1.0, 1.0]],
+            vec![vec![0.0; 4], vec![9.0; 3]],
+            vec![vec![0.0; 4], vec![9.0, 0.0, 0.0, 0.0]],
+        ] {
             assert_eq!(Sparkline::of(&points), None, "{points:?}");
         }
     }

@@ -10,7 +10,7 @@ mod watch;
 pub use drop::drop_zone;
 pub use picker::{file_picker, pick};
 pub use sample::open_sample;
-pub use watch::{fetch_older, watch, watch_demo};
+pub use watch::{ask_history, fetch_older, watch, watch_demo};
 use web_sys::File;
 use yew::Callback;
 

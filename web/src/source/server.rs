@@ -4,7 +4,7 @@
 use js_sys::{Array, JSON, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{Blob, Response};
+use web_sys::{Blob, Headers, RequestInit, Response};
 
 use crate::browser::{document, window};
 use crate::worker::api::{AWAY, refusal, request};
@@ -80,7 +80,10 @@ impl Json {
 
     /// The numbers of a list.
     pub fn numbers(&self) -> Vec<f64> {
-        self.0.dyn_ref::<Array>().map(|list| list.iter().filter_map(|value| value.as_f64()).collect()).unwrap_or_default()
+        self.0
+            .dyn_ref::<Array>()
+            .map(|list| list.iter().filter_map(|value| value.as_f64()).collect())
+            .unwrap_or_default()
     }
 }
 
@@ -100,7 +103,11 @@ pub fn socket_url(session: &str) -> String {
 }
 
 async fn send(method: &str, path: &str) -> Result<Response, Failure> {
-    let coming = window().fetch_with_str_and_init(&href(path), &request(method, &token()));
+    send_with(request(method, &token()), path).await
+}
+
+async fn send_with(request: RequestInit, path: &str) -> Result<Response, Failure> {
+    let coming = window().fetch_with_str_and_init(&href(path), &request);
     let away = |_| Failure::Other(AWAY.to_owned());
     let response: Response = JsFuture::from(coming).await.map_err(away)?.unchecked_into();
     Ok(response)
@@ -143,6 +150,21 @@ pub async fn post(path: &str) -> Result<Json, Failure> {
         return Err(failure(&response).await);
     }
     json(&response).await.ok_or(Failure::Absent)
+}
+
+/// Asks a session's job for all events that it knows of.
+pub async fn ask_history(session: &str) -> Result<(), Failure> {
+    let request = request("POST", &token());
+    // A header set of its own where no token made one.
+    let headers = Reflect::get(&request, &"headers".into()).ok().and_then(|headers| headers.dyn_into::<Headers>().ok());
+    if let Some(headers) = headers.or_else(|| Headers::new().ok()) {
+        // Neither name nor value is refused.
+        let _ = headers.set("Content-Type", "application/json");
+        request.set_headers(&headers);
+    }
+    request.set_body(&"{\"what\":\"history\"}".into());
+    let response = send_with(request, &["sessions/", session, "/ask"].concat()).await?;
+    if response.ok() { Ok(()) } else { Err(failure(&response).await) }
 }
 
 /// Has something deleted.

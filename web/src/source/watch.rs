@@ -60,11 +60,25 @@ pub fn watch_demo(model: &ModelHandle) {
 /// What is said where the page was not served by the program.
 const NO_DEMO: &str = "The host of this page runs no demo. Start one with: vramscope serve";
 
+/// Asks the job of the session that is shown for all events that it knows of.
+pub fn ask_history(model: &ModelHandle) {
+    let Some(session) = model.now().live().map(|live| live.session.clone()) else { return };
+    let model = model.clone();
+    spawn_local(async move {
+        let said = match server::ask_history(&session).await {
+            Ok(()) => "The job was asked for its whole history. It comes as soon as the job has read it.".to_owned(),
+            Err(failure) => failure.sentence(),
+        };
+        model.dispatch(Action::Notify(said));
+    });
+}
+
 /// Opens a span of a session as a file: what the server still has, and the page no longer holds. Microseconds since the
 /// epoch; `from_us` is the session's start where it is absent.
 pub fn fetch_older(model: &ModelHandle, session: &str, name: &str, from_us: Option<i64>, to_us: i64) {
     let from = from_us.map_or_else(String::new, |from| ["&from_us=", &from.to_string()].concat());
-    let url = server::href(&["sessions/", session, "/trace?format=vramscope", &from, "&to_us=", &to_us.to_string()].concat());
+    let url =
+        server::href(&["sessions/", session, "/trace?format=vramscope", &from, "&to_us=", &to_us.to_string()].concat());
     let key = model.workers().next_key();
     model.dispatch(Action::FileAdded { key, name: name.to_owned(), size: 0 });
     model.dispatch(Action::SelectFile(key));

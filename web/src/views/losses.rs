@@ -162,7 +162,13 @@ mod tests {
     use crate::render::pen::log::PenLog;
 
     fn loss(start: f64, end: f64, events: u64) -> LossSpan {
-        LossSpan { span: Window { start, end }, position: start as u32, events, kinds: String::new(), samples: Vec::new() }
+        LossSpan {
+            span: Window { start, end },
+            position: start as u32,
+            events,
+            kinds: String::new(),
+            samples: Vec::new(),
+        }
     }
 
     const PLOT: Area = Area { x: 100.0, y: 10.0, width: 1000.0, height: 50.0 };
@@ -174,7 +180,13 @@ mod tests {
     #[test]
     fn a_gap_hides_what_lies_under_it_and_is_never_too_thin() {
         let (mut log, palette) = (PenLog::default(), Palette::dark());
-        draw(&mut log, &[loss(200.0, 300.0, 9), loss(500.0, 500.0, 1), loss(-50.0, -20.0, 1)], (scale(), bytes()), PLOT, &palette);
+        draw(
+            &mut log,
+            &[loss(200.0, 300.0, 9), loss(500.0, 500.0, 1), loss(-50.0, -20.0, 1)],
+            (scale(), bytes()),
+            PLOT,
+            &palette,
+        );
         let ground: Vec<&String> = log.0.iter().filter(|line| line.starts_with("fill")).collect();
         let color = palette.background.css();
         assert_eq!(ground, [&format!("fill 300,10 100x50 {color}"), &format!("fill 598,10 5x50 {color}")]);

@@ -55,7 +55,9 @@ impl Symbol {
             Self::Pause => "M5.5 3.5v9M10.5 3.5v9",
             Self::Play => "M5 3l7.5 5L5 13Z",
             Self::ToEnd => "M3.5 3.5L9 8l-5.5 4.5ZM12 3.5v9",
-            Self::Live => "M8 5.5a2.5 2.5 0 1 0 0 5a2.5 2.5 0 0 0 0-5ZM3.8 3.8a6 6 0 0 0 0 8.4M12.2 3.8a6 6 0 0 1 0 8.4",
+            Self::Live => {
+                "M8 5.5a2.5 2.5 0 1 0 0 5a2.5 2.5 0 0 0 0-5ZM3.8 3.8a6 6 0 0 0 0 8.4M12.2 3.8a6 6 0 0 1 0 8.4"
+            }
             Self::Ended => "M4 4h8v8H4Z",
             Self::Lost => "M8 2.5l6 11H2ZM8 6.5v3.5M8 11.8v.2",
             Self::Flag => "M3.5 14.5V2M3.5 2.5h9L10 5.75L12.5 9h-9",

@@ -101,7 +101,8 @@ impl Picture for OverviewPicture {
             painter.set_shapes(&self.shapes, self.revision);
         }
         let plot = plot(size);
-        let sampled = overview.losses.iter().flat_map(|loss| &loss.samples).map(|sample| sample.reserved.max(sample.active));
+        let sampled =
+            overview.losses.iter().flat_map(|loss| &loss.samples).map(|sample| sample.reserved.max(sample.active));
         let columns = overview.reserved.iter().chain(overview.active.iter()).copied();
         let largest = columns.chain(sampled).max().unwrap_or(0);
         let device = |v: f64| (v * size.ratio).round();
@@ -116,10 +117,7 @@ impl Picture for OverviewPicture {
         } else {
             (asked.length() / columns * per_unit, device(plot.x) + (asked.start - whole.start) * per_unit)
         };
-        let transform = Transform {
-            x: (x.0 as f32, x.1 as f32),
-            y: (per_byte as f32, device(plot.bottom()) as f32),
-        };
+        let transform = Transform { x: (x.0 as f32, x.1 as f32), y: (per_byte as f32, device(plot.bottom()) as f32) };
         let clip = Pixels {
             x0: device(plot.x) as i32,
             y0: device(plot.y) as i32 - 1,
