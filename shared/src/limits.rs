@@ -121,7 +121,8 @@ pub struct LiveLimits {
     /// Events of all devices together, some 65 bytes each with all that is found of them: a quarter of a GiB. Beyond it
     /// the older half is given up.
     pub events: usize,
-    /// Marks of one device, 16 bytes each. Beyond it the older half is given up.
+    /// Marks of one device, 16 bytes each, and samples of its statistics, 32 bytes each. Beyond it the older half of either
+    /// is given up.
     pub marks: usize,
     /// Those on chunks and names. Names are never given up, so these bound them.
     pub import: ImportLimits,

@@ -2,16 +2,19 @@
 //!
 //! ```text
 //! #v=1&file=job.pickle&dev=0&tab=timeline&x=time&w=0,1500.5&cur=48113&sel=a123&f=%3E100MiB&q=attention&color=site
+//! #session=abcdefghijklmnopqrstuvwxyz
 //! ```
 //! The file itself is never in the link, only its name: whoever opens the link drops the same file again. Reading is
 //! forgiving, since a link must never hide the data: a part that is unknown or broken is left out, and a link of a
-//! later version yields its file's name and nothing else.
+//! later version yields its file's name and nothing else. A session of the server that the page comes from is named
+//! instead of a file, and is opened at once; what lets a person at it never stands in an address.
 
 use std::fmt::{self, Write as _};
 
 use crate::limits::{LINK_BYTES, LINK_TERMS};
 use crate::query::{Axis, ColorBy, SegmentLayout, Window};
 use crate::units::Address;
+use crate::wire::is_session;
 
 /// The version that [`Link`]'s `Display` writes.
 pub const VERSION: u32 = 1;
@@ -69,6 +72,8 @@ pub enum Selection {
 pub struct Link {
     /// The file's name, without a folder.
     pub file: Option<String>,
+    /// The session of the server that is watched, instead of a file.
+    pub session: Option<String>,
     /// The index of the device in the file.
     pub device: u32,
     /// The view.
@@ -139,6 +144,9 @@ impl fmt::Display for Link {
         if let Some(file) = &self.file {
             write!(f, "&file={}", Encoded(file))?;
         }
+        if let Some(session) = &self.session {
+            write!(f, "&session={}", Encoded(session))?;
+        }
         write!(f, "&dev={}&tab={}&x={}", self.device, self.tab.name(), name_of(&AXES, &self.axis))?;
         if let Some(w) = self.window {
             write!(f, "&w={},{}", w.start, w.end)?;
@@ -200,6 +208,8 @@ impl Link {
             }
         }
         match version {
+            // Short enough to be typed, and the same in every version.
+            None if link.session.is_some() => Parsed::Link(Box::new(Self { session: link.session, ..Self::default() })),
             None | Some(0) => Parsed::Nothing,
             Some(VERSION) => Parsed::Link(Box::new(link)),
             Some(_) => Parsed::Newer { file: link.file },
@@ -210,6 +220,7 @@ impl Link {
     fn take(&mut self, key: &str, value: String) {
         match key {
             "file" => self.file = Some(value),
+            "session" => self.session = Some(value).filter(|session| is_session(session)),
             "dev" => set(&mut self.device, value.parse().ok()),
             "tab" => set(&mut self.tab, Tab::ALL.into_iter().find(|tab| tab.name() == value)),
             "x" => set(&mut self.axis, by_name(&AXES, &value)),
@@ -332,6 +343,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_session_needs_nothing_else() {
+        let name = "abcdefghijklmnopqrstuvwxy7";
+        let want = Link { session: Some(name.to_owned()), ..Link::default() };
+        assert_eq!(Link::parse(&format!("#session={name}")), Parsed::Link(Box::new(want)));
+        for nothing in ["session=../etc/passwd", "session=", "session=ABCDEFGHIJKLMNOPQRSTUVWXYZ"] {
+            assert_eq!(Link::parse(nothing), Parsed::Nothing, "{nothing}");
+        }
+        assert_eq!(Link::parse("v=1&session=%2e%2e"), Parsed::Link(Box::default()));
+    }
+
     fn windows() -> impl Strategy<Value = Option<Window>> {
         (any::<f64>(), any::<f64>()).prop_map(|(a, b)| window(&format!("{a},{b}")))
     }
@@ -348,9 +370,16 @@ mod tests {
         let what = (prop::option::of(".{0,20}"), any::<u32>(), prop::sample::select(&Tab::ALL), windows(), windows());
         let how = (prop::sample::select(&AXES), prop::sample::select(&COLORS), prop::sample::select(&LAYOUTS));
         let rest = (prop::option::of(any::<u32>()), selection, terms(), prop::option::of("\\PC{1,12}"), terms());
-        (what, how, rest, any::<(bool, bool)>()).prop_map(
-            |((file, device, tab, window, bytes), how, (cursor, selection, filter, highlight, actions), flags)| Link {
+        (what, how, rest, any::<(bool, bool)>(), prop::option::of("[a-z2-7]{26}")).prop_map(
+            |(
+                (file, device, tab, window, bytes),
+                how,
+                (cursor, selection, filter, highlight, actions),
+                flags,
+                session,
+            )| Link {
                 file,
+                session,
                 device,
                 tab,
                 axis: how.0.0,

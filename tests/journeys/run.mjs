@@ -3,6 +3,7 @@
 //   VRAMSCOPE_URL=http://127.0.0.1:7070/ node run.mjs [NAME...]
 //
 // VRAMSCOPE_URL         where the page is served; `cargo test -p tests --test journeys -- --ignored` serves it by itself
+// VRAMSCOPE_PROGRAM     the built program, for journeys that start servers and jobs of their own; set by cargo likewise
 // VRAMSCOPE_CHROMIUM    the browser; without it, Chromium or Chrome from the PATH
 // VRAMSCOPE_SCREENSHOTS a folder for the pictures that journeys take; without it, none are kept
 //

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::workspace;
+use crate::{program, workspace};
 
 /// Runs all journeys against the page at `url`; their reports go to this process's own output.
 pub fn run_journeys(url: &str) -> Result<()> {
@@ -14,6 +14,8 @@ pub fn run_journeys(url: &str) -> Result<()> {
         .arg("run.mjs")
         .current_dir(folder)
         .env("VRAMSCOPE_URL", url)
+        // For journeys that start servers and jobs of their own.
+        .env("VRAMSCOPE_PROGRAM", program::path()?)
         .status()
         .context("starting node")?;
     ensure!(status.success(), "a journey failed");

@@ -14,7 +14,9 @@ const REST_MS: i32 = 250;
 pub fn read() -> Option<Action> {
     match Link::parse(&window().location().hash().unwrap_or_default()) {
         Parsed::Nothing => None,
-        Parsed::Link(link) => Some(link).filter(|link| link.file.is_some()).map(Action::LinkRead),
+        Parsed::Link(link) => {
+            Some(link).filter(|link| link.file.is_some() || link.session.is_some()).map(Action::LinkRead)
+        }
         Parsed::Newer { file } => {
             let name = file.map_or_else(|| "its file".to_owned(), |file| format!("“{file}”"));
             Some(Action::Notify(format!(
@@ -24,11 +26,32 @@ pub fn read() -> Option<Action> {
     }
 }
 
+/// The fragment for what is shown; nothing while the link that the page was opened with still waits.
+fn fragment(model: &Model) -> Option<String> {
+    let Some(file) = model.file() else {
+        // What was shown before is not what is shown now.
+        return (!model.files.is_empty()).then(String::new);
+    };
+    let mut link = model.view.link(&file.name, model.device());
+    if let Some(live) = &file.live {
+        link.file = None;
+        link.session = Some(live.session.clone());
+        if live.is_following {
+            // What is followed is followed by whoever opens the link, too.
+            link.window = None;
+            link.cursor = None;
+        }
+    }
+    let is_waiting = model.link.is_some() && (file.live.is_some() || file.summary().is_none());
+    (file.summary().is_some() && !is_waiting).then(|| format!("#{link}"))
+}
+
 /// Puts the view into the address bar. The browser's history stays as it is.
 pub fn write(model: &Model) {
-    // While nothing is shown, the link that the page was opened with still waits there.
-    let Some(file) = model.file().filter(|file| file.summary().is_some()) else { return };
-    let address = format!("#{}", model.view.link(&file.name, model.device()));
+    let Some(fragment) = fragment(model) else { return };
+    // An empty address would stand for the one that is there.
+    let path = window().location().pathname().unwrap_or_default();
+    let address = if fragment.is_empty() { path } else { fragment };
     if let Ok(history) = window().history() {
         // A browser that refuses (a page from a file, too many calls) loses the link and nothing else.
         let _ = history.replace_state_with_url(&wasm_bindgen::JsValue::NULL, "", Some(&address));
@@ -40,9 +63,11 @@ pub fn write(model: &Model) {
 pub fn use_address_bar() {
     let model = use_model();
     let timer = use_mut_ref(|| None::<Timeout>);
-    let deps = (model.current, model.shared_summary().cloned(), model.view.clone());
-    use_effect_with(deps, move |_| {
-        // A new timer replaces, and so calls off, the one before.
-        *timer.borrow_mut() = Some(Timeout::new(REST_MS, move || write(&model.now())));
+    // A session that is followed changes all the time, and its address doesn't.
+    use_effect_with(fragment(&model), move |fragment| {
+        if fragment.is_some() {
+            // A new timer replaces, and so calls off, the one before.
+            *timer.borrow_mut() = Some(Timeout::new(REST_MS, move || write(&model.now())));
+        }
     });
 }

@@ -48,6 +48,10 @@ fn App(props: &AppProps) -> Html {
             store.set_listener(Callback::from(move |()| redraw.force_update()));
             let handle = store.handle();
             handle.workers().warm_up();
+            let linked = handle.link.as_ref().and_then(|link| link.session.clone());
+            if let Some(session) = linked {
+                crate::source::watch(&handle, &session);
+            }
             crate::render::painter::Backend::preferred();
             let listener = theme::watch_system(move |is_dark| handle.dispatch(Action::SystemTheme { is_dark }));
             move || drop(listener)

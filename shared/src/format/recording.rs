@@ -12,7 +12,7 @@ use crate::frames::Symbols;
 use crate::import::error::Checked;
 use crate::limits::ImportLimits;
 use crate::numbered::Numbered;
-use crate::trace::{Annotation, DeviceTrace, Events, Loss, Segment, Tags};
+use crate::trace::{Annotation, DeviceTrace, Events, Loss, Sample, Segment, Tags};
 
 /// Segments of a device at a moment.
 #[derive(Debug, Default)]
@@ -27,6 +27,7 @@ pub(crate) struct Moment {
 pub(crate) struct Batch {
     pub(crate) events: Events,
     pub(crate) annotations: Vec<Annotation>,
+    pub(crate) samples: Vec<Sample>,
     pub(crate) losses: Vec<Loss>,
     pub(crate) moments: Vec<Moment>,
 }
@@ -80,6 +81,7 @@ impl Track {
         Batch {
             events: std::mem::take(&mut self.trace.events),
             annotations: std::mem::take(&mut self.trace.annotations),
+            samples: std::mem::take(&mut self.trace.samples),
             losses,
             moments: std::mem::take(&mut self.moments),
         }

@@ -4,9 +4,9 @@ use super::maxima::{Maxima, larger};
 use super::{BUCKET, bucket_of, columns};
 use crate::analysis::actions::in_words;
 use crate::order;
-use crate::query::{Axis, LossSpan, Overview, Packed, Window};
+use crate::query::{Axis, LossSpan, Overview, Packed, SampleAt, Window};
 use crate::replay::{Change, Replay};
-use crate::trace::{DeviceTrace, Loss, Stage};
+use crate::trace::{DeviceTrace, Loss, Sample, Stage};
 
 /// Allocated, active and reserved bytes, in this order.
 type Sums = [u64; 3];
@@ -176,7 +176,7 @@ pub fn overview(
     let x = |position: u32| columns::coordinate(trace, replay, axis, position);
     let ooms = ooms.iter().map(|&(position, _)| (x(position), position)).collect();
     let annotations = annotations(trace, replay, axis, window, name_of);
-    Overview { reserved, active, allocated, ooms, annotations, losses: losses(trace, replay, axis, window) }
+    Overview { window, reserved, active, allocated, ooms, annotations, losses: losses(trace, replay, axis, window) }
 }
 
 /// Where events are missing: each from the event before to the one after, as far as the axis goes.
@@ -188,9 +188,31 @@ fn losses(trace: &DeviceTrace, replay: &Replay, axis: Axis, extent: Window) -> V
         let after = if position < end { columns::coordinate(trace, replay, axis, position + 1) } else { extent.end };
         // Times may go back.
         let span = Window { start, end: after.max(start) };
-        LossSpan { span, position, events: loss.events, kinds: in_words(&loss.by_action) }
+        let samples = if axis == Axis::Time { samples(trace, span) } else { Vec::new() };
+        LossSpan { span, position, events: loss.events, kinds: in_words(&loss.by_action), samples }
     };
     trace.losses.iter().map(place).collect()
+}
+
+/// Most samples of one gap in an answer: more than can be told apart on a screen.
+const MOST_SAMPLES: usize = 512;
+
+/// What statistics say of a span of the time axis. Where there are more than can be seen, each stands for some, with the
+/// largest of their sums.
+fn samples(trace: &DeviceTrace, span: Window) -> Vec<SampleAt> {
+    let Some(first) = trace.events.time_us.get(0) else { return Vec::new() };
+    let x = |sample: &Sample| sample.time_us.saturating_sub(first) as f64;
+    // Samples come in the order of time; of a file in which they don't, some may be left out.
+    let from = trace.samples.partition_point(|sample| x(sample) < span.start);
+    let to = trace.samples.partition_point(|sample| x(sample) < span.end).max(from);
+    let inside = trace.samples.get(from..to).unwrap_or(&[]);
+    let together = inside.len().div_ceil(MOST_SAMPLES).max(1);
+    let largest = |some: &[Sample]| {
+        let sum = |of: fn(&Sample) -> u64| some.iter().map(of).max().unwrap_or(0);
+        let x = some.first().map_or(span.start, x);
+        SampleAt { x, allocated: sum(|s| s.allocated), active: sum(|s| s.active), reserved: sum(|s| s.reserved) }
+    };
+    inside.chunks(together).map(largest).collect()
 }
 
 /// Annotated spans: each end is paired with the newest open start of its name; what has no end lasts to the end.

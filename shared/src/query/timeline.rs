@@ -28,6 +28,8 @@ pub struct TimelineQuery {
 /// Totals by pixel column, each the largest in its column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overview {
+    /// What part of the axis the columns cover: all of it, as it was then.
+    pub window: Window,
     /// Reserved bytes.
     pub reserved: Packed<u64>,
     /// Active bytes.
@@ -43,7 +45,7 @@ pub struct Overview {
 }
 
 /// Events that are missing between two events. What the allocator did in between is not known, and what is shown of it
-/// is the state before.
+/// is the state before, or what statistics say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossSpan {
     /// From the event before to the one after.
@@ -54,6 +56,21 @@ pub struct LossSpan {
     pub events: u64,
     /// How many of each action, in words; empty where that was not counted.
     pub kinds: String,
+    /// What statistics say of the time in between, from left to right; on the axis of time only.
+    pub samples: Vec<SampleAt>,
+}
+
+/// What statistics say of a moment: true until the next one, as far as is known.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SampleAt {
+    /// Its coordinate.
+    pub x: f64,
+    /// Allocated bytes.
+    pub allocated: u64,
+    /// Active bytes.
+    pub active: u64,
+    /// Reserved bytes.
+    pub reserved: u64,
 }
 
 /// How fine a [`Timeline`] is.

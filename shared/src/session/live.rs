@@ -17,7 +17,7 @@ use crate::import::{Encoding, Format, ImportError};
 use crate::limits::LiveLimits;
 use crate::query::{Answer, Query, Summary};
 use crate::replay::Growth;
-use crate::trace::{Annotation, DeviceTrace, Loss, Segment, Snapshot, Stage, Tags};
+use crate::trace::{Annotation, DeviceTrace, Loss, Sample, Segment, Snapshot, Stage, Tags};
 
 /// What a refresh brought.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -176,6 +176,7 @@ impl LiveSession {
         bytes += recording.events * EVENT_BYTES + self.frames.unfinished();
         for (trace, (device, growing)) in session.snapshot.devices.iter().zip(session.devices.iter().zip(growing)) {
             bytes += trace.events.len() * EVENT_BYTES + trace.annotations.len() * size_of::<Annotation>();
+            bytes += trace.samples.len() * size_of::<Sample>();
             bytes += device.replay.bytes() + device.usage.memory() + device.caches.bytes();
             bytes += growing.growth.forward().bytes();
         }
@@ -224,6 +225,9 @@ impl Stream {
                 }
                 if trace.annotations.len() > limits.marks {
                     trace.annotations.drain(..trace.annotations.len() - limits.marks / 2);
+                }
+                if trace.samples.len() > limits.marks {
+                    trace.samples.drain(..trace.samples.len() - limits.marks / 2);
                 }
             }
         }
@@ -296,6 +300,7 @@ impl Growing {
         let from = trace.events.len() as u32;
         batch.events.iter().for_each(|event| trace.events.push(event));
         trace.annotations.extend(batch.annotations);
+        trace.samples.extend(batch.samples);
         for loss in batch.losses {
             add_loss(&mut trace.losses, Loss { position: loss.position.saturating_add(from), ..loss });
         }
@@ -342,6 +347,7 @@ impl Growing {
         trace.losses.retain(|loss| loss.position > position);
         trace.losses.iter_mut().for_each(|loss| loss.position -= position);
         trim_marks(&mut trace.annotations, first_us);
+        trace.samples.retain(|sample| sample.time_us >= first_us);
 
         let later = std::mem::take(&mut self.corrected).into_iter().filter(|(at, _)| *at >= position);
         let states: Vec<(u32, Vec<Segment>)> = std::iter::once((0, start))

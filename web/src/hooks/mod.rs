@@ -9,4 +9,4 @@ mod state;
 
 pub use effect::use_effect_with;
 pub use erased::Erased;
-pub use state::{State, use_state_eq};
+pub use state::{Setter, State, use_state_eq};

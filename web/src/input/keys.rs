@@ -1,5 +1,8 @@
 //! Listens to the keyboard for the whole page.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use wasm_bindgen::JsCast;
 use web_sys::{Element, KeyboardEvent};
 use yew::prelude::*;
@@ -15,6 +18,10 @@ use crate::model::use_model;
 pub fn use_keys() {
     let model = use_model();
     use_effect_with((), move |()| {
+        // Whether the focus is where the pointer has put it.
+        let is_pointed = Rc::new(Cell::new(false));
+        let pointed = Rc::clone(&is_pointed);
+        let pointer = Listener::new(&window(), "pointerdown", move |_| pointed.set(true));
         let listener = Listener::new(&window(), "keydown", move |event| {
             let Some(event) = event.dyn_ref::<KeyboardEvent>() else { return };
             // A list or a menu that has the focus has used the key already.
@@ -42,6 +49,11 @@ pub fn use_keys() {
                 }
                 return;
             }
+            // A button that has the focus is pressed by it.
+            is_pointed.set(is_pointed.get() && !MOVES_FOCUS.contains(&press.code.as_str()));
+            if press.code == "Space" && has_button(is_pointed.get()) {
+                return;
+            }
             let found = live_commands(&now)
                 .find_map(|command| command.chords.iter().find(|chord| chord.matches(&press)).map(|c| (command, c)));
             if let Some((command, chord)) = found {
@@ -51,7 +63,7 @@ pub fn use_keys() {
                 (command.run)(&model, is_faster);
             }
         });
-        move || drop(listener)
+        move || drop((listener, pointer))
     });
 }
 
@@ -68,6 +80,18 @@ fn typing() -> Option<Element> {
 
 fn is_typing() -> bool {
     typing().is_some()
+}
+
+/// Keys by which the focus goes elsewhere.
+const MOVES_FOCUS: [&str; 5] = ["Tab", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"];
+
+/// Whether a key is meant for the button or link that has the focus. One that was clicked a while ago is not meant. The
+/// pause button itself is, however it came by the focus: it would be pressed twice.
+fn has_button(is_pointed: bool) -> bool {
+    document().active_element().is_some_and(|element| {
+        let is_button = matches!(element.tag_name().as_str(), "BUTTON" | "A" | "SUMMARY");
+        is_button && (!is_pointed || element.matches(".live-bar *").unwrap_or(false))
+    })
 }
 
 fn leave_input() {

@@ -6,7 +6,7 @@ use shared::query::{Axis, ColorBy, SegmentLayout};
 use super::command::{Chord, Command, Group};
 use super::navigate as go;
 use crate::browser;
-use crate::model::{Action, Dialog, Model, ModelHandle, Selection};
+use crate::model::{Action, Dialog, Live, Model, ModelHandle, Selection};
 use crate::views::search::SEARCH_INPUT_ID;
 use crate::{source, theme};
 
@@ -34,6 +34,15 @@ fn can_move(model: &Model) -> bool {
 
 fn is_searching(model: &Model) -> bool {
     is_ready(model) && model.view.highlight.is_some()
+}
+
+/// More may come of the session that is shown, or is held back.
+fn is_live(model: &Model) -> bool {
+    is_ready(model) && model.live().is_some_and(|live| live.is_paused || live.is_open())
+}
+
+fn can_jump(model: &Model) -> bool {
+    is_ready(model) && model.live().is_some_and(Live::can_jump)
 }
 
 fn in_tab(model: &Model, tab: Tab) -> bool {
@@ -87,7 +96,9 @@ pub static COMMANDS: &[Command] = &[
     command(Cursor, "peak", "Go to the peak", &[Chord::code("KeyP")], has_events, |m, _| go::to_peak(m)),
     command(Cursor, "next-oom", "Go to the next out of memory", &[Chord::code("KeyO")], |m| m.device().is_some_and(|d| !d.ooms.is_empty()), |m, _| go::to_next_oom(m)),
     command(Cursor, "start", "Go to the start", &[Chord::code("Home")], has_events, |m, _| m.dispatch(Action::SetCursor(0))),
-    command(Cursor, "end", "Go to the end", &[Chord::code("End")], has_events, |m, _| m.dispatch(Action::SetCursor(u32::MAX))),
+    command(Cursor, "end", "Go to the end", &[Chord::code("End")], |m| has_events(m) && !is_live(m), |m, _| m.dispatch(Action::SetCursor(u32::MAX))),
+    command(Cursor, "now", "Jump to now, and follow", &[Chord::code("End")], can_jump, |m, _| m.dispatch(Action::JumpToNow)),
+    command(Cursor, "pause", "Pause or resume", &[Chord::code("Space")], is_live, |m, _| m.dispatch(Action::TogglePause)),
 
     command(Search, "search", "Search", &[Chord::char("/")], is_ready, |_, _| browser::focus(SEARCH_INPUT_ID)),
     command(Search, "next-hit", "Next hit", &[Chord::char("]")], is_searching, |m, _| go::to_hit(m, true)),
@@ -115,6 +126,9 @@ pub static COMMANDS: &[Command] = &[
 
     command(Page, "open", "Open a file…", &[], always, |_, _| source::pick()),
     command(Page, "sample", "Open the sample", &[], always, |m, _| source::open_sample(m)),
+    command(Page, "history", "Read the job's whole history", &[], |m| m.live().is_some_and(|l| l.sees_part() && l.is_open()), |m, _| source::ask_history(m)),
+    command(Page, "demo", "Watch the live demo", &[], |m| m.current.is_none(), |m, _| source::watch_demo(m)),
+    command(Page, "sessions", "Back to the sessions", &[], |m| m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
     command(Page, "close", "Close the file", &[], |m| m.current.is_some(), |m, _| source::close_current(m)),
     command(Page, "next-file", "Show the next file", &[Chord::code("KeyN")], |m| m.files.len() > 1, |m, _| go::to_next_file(m)),
     command(Page, "copy-link", "Copy the link to this view", &[Chord::code("KeyL")], is_ready, |m, _| go::copy_link(m)),
@@ -134,11 +148,16 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::model::testing::{added, after, read};
+    use crate::model::testing::{added, after, read, watched};
 
     /// Models between which every command is live somewhere.
     fn models() -> Vec<Model> {
         let mut models = vec![after([]), after([added(0, "a")])];
+        for action in [Action::Select(Selection::None), Action::TogglePause, Action::SetCursor(3)] {
+            let mode = "within a budget of 1 %".to_owned();
+            let named = Action::SessionNamed { key: crate::model::FileKey(0), name: String::new(), mode };
+            models.push(after(watched(0, 100).into_iter().chain([action, named])));
+        }
         for tab in Tab::ALL {
             for layout in [SegmentLayout::ToScale, SegmentLayout::Packed] {
                 let mut model = after([
@@ -185,6 +204,6 @@ mod tests {
     #[test]
     fn an_empty_page_offers_only_what_works_there() {
         let live: Vec<_> = live_commands(&after([])).map(|command| command.id).collect();
-        assert_eq!(live, ["open", "sample", "theme", "help", "palette", "step-out"]);
+        assert_eq!(live, ["open", "sample", "demo", "theme", "help", "palette", "step-out"]);
     }
 }

@@ -5,7 +5,7 @@ use shared::query::{Axis, ColorBy, SegmentLayout, Summary, Window};
 
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
 use super::view::{Selection, Tab};
-use crate::worker::message::Stage;
+use crate::worker::message::{Grown, LiveStatus, Stage};
 
 /// Something that happened, or that a person wants. [`super::update()`] says what it means.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +46,44 @@ pub enum Action {
         /// Why: plain sentences.
         message: String,
     },
+    /// A session is to be watched; its worker has been started. It becomes the current one.
+    SessionAdded {
+        /// Its key.
+        key: FileKey,
+        /// Its name on the server.
+        session: String,
+    },
+    /// The server has told what a session is called, and how its events are had.
+    SessionNamed {
+        /// Which.
+        key: FileKey,
+        /// For people.
+        name: String,
+        /// For people.
+        mode: String,
+    },
+    /// How a session is.
+    SessionTold {
+        /// Which.
+        key: FileKey,
+        /// How.
+        status: Box<LiveStatus>,
+    },
+    /// A session has grown.
+    SessionGrown {
+        /// Which.
+        key: FileKey,
+        /// By what.
+        grown: Box<Grown>,
+    },
+    /// Lets the picture of a session stand still, or go on from now.
+    TogglePause,
+    /// Shows the newest events, and keeps to them.
+    JumpToNow,
+    /// Takes away what is said of the out-of-memory event that stopped the following.
+    DismissOom,
+    /// Goes back to the start page; what is open stays open.
+    ShowStart,
     /// A file is to be forgotten (its worker has been ended).
     FileClosed(FileKey),
     /// Another file is to be shown.

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use shared::query::{Answer, Query};
 use yew::prelude::*;
 
-use super::{Action, FileKey, ModelHandle, Tab, use_model};
+use super::shifted::shifted;
+use super::{Action, FileKey, Model, ModelHandle, Tab, use_model};
 use crate::browser::after_next_frame;
 use crate::hooks::use_effect_with;
 use crate::worker::client::Workers;
@@ -14,15 +15,33 @@ use crate::worker::client::Workers;
 /// Whom a question is for: a file and a device of it.
 type Addressee = (FileKey, u32);
 
+/// What of a session that grows a question is about. A file stays at 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Age {
+    /// Which of its states.
+    revision: u32,
+    /// How often it let go of its oldest events: what a question counts from.
+    epoch: u32,
+}
+
+impl Age {
+    fn of(model: &Model) -> Self {
+        model.live().map_or_else(Self::default, |live| Self { revision: live.revision, epoch: live.epoch })
+    }
+}
+
+/// A question, for whom, and about what state.
+type Asked = (Addressee, Query, Age);
+
 /// What a hook remembers from one render to the next.
 #[derive(Default)]
 struct Desk {
     /// What was asked and has not been answered.
-    in_flight: Option<(Addressee, Query)>,
+    in_flight: Option<Asked>,
     /// What is to be asked next; an earlier one that was never sent is forgotten.
-    waiting: Option<(Addressee, Query)>,
+    waiting: Option<Asked>,
     /// The last answer, and to what.
-    answered: Option<(Addressee, Query, Rc<Answer>)>,
+    answered: Option<(Asked, Rc<Answer>)>,
     /// Goes up when the hook starts anew, so that late answers are told.
     generation: u32,
 }
@@ -32,19 +51,23 @@ struct Desk {
 /// While a newer question is out the last answer stays (each answer of a picture holds the question that it is to, so
 /// it is drawn where it belongs). At most one question of a hook is out at a time, and of those that pile up only the
 /// latest is asked. With another file or device everything starts anew. `None` asks nothing and yields nothing.
+///
+/// About a session that has grown the same question is asked again, and no sooner than it was answered: a worker that is
+/// slow is asked seldom. Where the session let go of its oldest events, the last answer is moved to where it now belongs.
 #[hook]
 pub fn use_answer(query: Option<Query>) -> Option<Rc<Answer>> {
     let model = use_model();
     let desk = use_mut_ref(Desk::default);
     let redraw = use_force_update();
     let to = model.shared_summary().and(model.current).map(|key| (key, model.view.device));
-    let question = to.zip(query);
+    let age = Age::of(&model);
+    let question: Option<Asked> = to.zip(query).map(|(to, query)| (to, query, age));
 
-    let shown = desk
-        .borrow()
-        .answered
-        .as_ref()
-        .and_then(|(from, _, answer)| question.as_ref().filter(|(to, _)| to == from).map(|_| Rc::clone(answer)));
+    desk.borrow_mut().catch_up(&model, age);
+    let shown =
+        desk.borrow().answered.as_ref().and_then(|((from, ..), answer)| {
+            question.as_ref().filter(|(to, ..)| to == from).map(|_| Rc::clone(answer))
+        });
     {
         let desk = Rc::clone(&desk);
         use_effect_with(question, move |question| {
@@ -59,6 +82,23 @@ pub fn use_answer(query: Option<Query>) -> Option<Rc<Answer>> {
     shown
 }
 
+impl Desk {
+    /// Moves the last answer to where it belongs since the session let go of its oldest events.
+    fn catch_up(&mut self, model: &Model, now: Age) {
+        let Some(((to, _, age), answer)) = &mut self.answered else { return };
+        if age.epoch == now.epoch || model.current != Some(to.0) {
+            return;
+        }
+        let trim = model.live().and_then(|live| live.trims.get(to.1 as usize));
+        if age.epoch.wrapping_add(1) == now.epoch
+            && let Some(moved) = trim.and_then(|trim| shifted(answer, trim, model.view.axis))
+        {
+            *answer = Rc::new(moved);
+        }
+        age.epoch = now.epoch;
+    }
+}
+
 /// What is needed to send the next question.
 #[derive(Clone)]
 struct Asker {
@@ -68,21 +108,22 @@ struct Asker {
 }
 
 impl Asker {
-    fn want(&self, question: Option<(Addressee, Query)>) {
+    fn want(&self, question: Option<Asked>) {
         {
             let mut desk = self.desk.borrow_mut();
-            let to = question.as_ref().map(|(to, _)| *to);
-            let is_elsewhere = desk.in_flight.as_ref().is_some_and(|(other, _)| Some(*other) != to);
+            let to = question.as_ref().map(|(to, ..)| *to);
+            let is_elsewhere = desk.in_flight.as_ref().is_some_and(|(other, ..)| Some(*other) != to);
             if is_elsewhere {
                 // The old worker may never answer: don't wait for it.
                 desk.in_flight = None;
                 desk.generation += 1;
             }
-            if desk.answered.as_ref().is_some_and(|(from, _, _)| Some(*from) != to) {
+            if desk.answered.as_ref().is_some_and(|((from, ..), _)| Some(*from) != to) {
                 desk.answered = None;
             }
-            let is_known = question.as_ref().is_some_and(|(_, query)| {
-                desk.in_flight.is_none() && desk.answered.as_ref().is_some_and(|(_, asked, _)| asked == query)
+            let is_known = question.as_ref().is_some_and(|(_, query, age)| {
+                desk.in_flight.is_none()
+                    && desk.answered.as_ref().is_some_and(|((_, asked, then), _)| asked == query && then == age)
             });
             desk.waiting = question.filter(|_| !is_known);
         }
@@ -95,8 +136,8 @@ impl Asker {
             if desk.in_flight.is_some() {
                 return;
             }
-            let Some((to, query)) = desk.waiting.take() else { return };
-            desk.in_flight = Some((to, query.clone()));
+            let Some((to, query, age)) = desk.waiting.take() else { return };
+            desk.in_flight = Some((to, query.clone(), age));
             (to, query, desk.generation)
         };
         let asker = self.clone();
@@ -110,8 +151,12 @@ impl Asker {
             if desk.generation != generation {
                 return;
             }
-            let Some((to, query)) = desk.in_flight.take() else { return };
-            desk.answered = Some((to, query, Rc::new(answer)));
+            let Some(asked) = desk.in_flight.take() else { return };
+            // Asked before the oldest events were let go, answered after: positions meant something else. The question
+            // is on its way again.
+            if asked.2.epoch == Age::of(&self.handle.now()).epoch {
+                desk.answered = Some((asked, Rc::new(answer)));
+            }
         }
         self.send();
         self.redraw.emit(());
@@ -122,7 +167,7 @@ impl Asker {
     fn picture(&self) {
         let model = self.handle.now();
         let desk = self.desk.borrow();
-        let answer = desk.answered.as_ref().map(|(_, _, answer)| answer.as_ref());
+        let answer = desk.answered.as_ref().map(|(_, answer)| answer.as_ref());
         let is_whole = matches!(
             (model.view.tab, answer),
             (Tab::Events, Some(Answer::Events(_))) | (Tab::Flame, Some(Answer::Flame(_) | Answer::Refused(_)))

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use shared::link::Link;
 use shared::query::{DeviceSummary, Summary, Window};
 
+use super::live::Live;
 use super::view::{self, View};
 use crate::worker::message::Stage;
 
@@ -83,17 +84,19 @@ pub enum Phase {
     },
 }
 
-/// A file that was dropped or picked.
+/// A file that was dropped or picked, or a session that is watched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileEntry {
     /// Its key.
     pub key: FileKey,
     /// Its name, without a folder.
     pub name: String,
-    /// Its size in bytes.
+    /// Its size in bytes; of a session, what it takes in memory.
     pub size: u64,
     /// How far it is.
     pub phase: Phase,
+    /// What only a session has.
+    pub live: Option<Box<Live>>,
     /// Its view, while another file is the current one.
     pub view: View,
 }
@@ -232,6 +235,11 @@ impl Model {
     /// A file by its key.
     pub fn entry(&self, key: FileKey) -> Option<&FileEntry> {
         self.files.iter().find(|file| file.key == key)
+    }
+
+    /// The session that is shown, if what is shown is one.
+    pub fn live(&self) -> Option<&Live> {
+        self.file()?.live.as_deref()
     }
 
     /// What the current file holds, once it has been read.

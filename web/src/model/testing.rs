@@ -4,6 +4,7 @@ use shared::query::{DeviceSummary, Summary, Totals, Window};
 
 use super::state::{FileKey, Model, Phase, Shared};
 use super::{Action, update};
+use crate::worker::message::Grown;
 
 /// A device with so many events, over a second.
 pub(crate) fn device(events: u32) -> DeviceSummary {
@@ -58,6 +59,16 @@ pub(crate) fn added(key: u32, name: &str) -> Action {
 /// A file has been read; its devices have so many events each.
 pub(crate) fn read(key: u32, events: &[u32]) -> Action {
     Action::FileLoaded { key: FileKey(key), summary: summary(events) }
+}
+
+/// A session is watched, and has grown to so many events.
+pub(crate) fn watched(key: u32, events: u32) -> [Action; 2] {
+    let key = FileKey(key);
+    let grown = Grown { summary: (*summary(&[events])).clone(), trims: Vec::new(), kept: None, oom: None };
+    [
+        Action::SessionAdded { key, session: "abcdefghijklmnopqrstuvwxyz".to_owned() },
+        Action::SessionGrown { key, grown: Box::new(grown) },
+    ]
 }
 
 /// Memory ran out on each device of a model's files.

@@ -2,7 +2,11 @@
 
 use shared::query::{Axis, Summary, Window};
 
+#[path = "update_live.rs"]
+mod sessions;
+
 use super::action::Action;
+use super::live::Span;
 use super::state::{FileEntry, FileKey, Model, Phase, Shared};
 use super::view::{Selection, Tab, View, clamp, extent};
 use crate::worker::message::Stage;
@@ -17,6 +21,8 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::FileAdded { key, name, size } => add(&mut next, key, name, size),
         Action::FileProgress { key, stage, done, total, bytes_per_second } => {
             if let Some(file) = entry(&mut next, key) {
+                // What is fetched may not tell its size before it is there.
+                file.size = file.size.max(if stage == Stage::Reading { total } else { 0 });
                 file.phase = Phase::Loading { stage, done, total, bytes_per_second };
             }
         }
@@ -27,20 +33,33 @@ pub fn update(model: &Model, action: Action) -> Model {
             }
         }
         Action::FileClosed(key) => close(&mut next, key),
+        Action::SessionAdded { key, session } => sessions::add(&mut next, key, session),
+        Action::SessionNamed { key, name, mode } => {
+            if let Some(file) = entry(&mut next, key)
+                && let Some(live) = &mut file.live
+            {
+                live.mode = mode;
+                if !name.is_empty() {
+                    file.name = name;
+                }
+            }
+        }
+        Action::SessionTold { key, status } => sessions::told(&mut next, key, *status),
+        Action::SessionGrown { key, grown } => sessions::grown(&mut next, key, *grown),
+        Action::TogglePause => sessions::toggle_pause(&mut next),
+        Action::JumpToNow => sessions::jump_to_now(&mut next),
+        Action::DismissOom => {
+            if let Some(live) = sessions::live(&mut next) {
+                live.oom = None;
+            }
+        }
+        Action::ShowStart => leave(&mut next),
         Action::SelectFile(key) => select_file(&mut next, key),
         Action::FirstPicture => {
             if let Some(key) = next.current
                 && let Some(FileEntry { phase: Phase::Ready { is_pictured, .. }, .. }) = entry(&mut next, key)
             {
                 *is_pictured = true;
-            }
-        }
-        Action::SetDevice(device) => {
-            if let Some(summary) = next.shared_summary().cloned()
-                && (device as usize) < summary.devices.len()
-            {
-                next.view.device = device;
-                next.view.reset_to_device(&summary);
             }
         }
         Action::SetTheme(theme) => next.theme = theme,
@@ -52,13 +71,45 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::DismissNotice => next.notice = None,
         Action::StepOut => step_out(&mut next),
         Action::LinkRead(link) => next.link = Some(link),
-        other => update_view(&mut next, other),
+        other => by_hand(&mut next, other),
     }
     next
 }
 
+/// What a person does to the view; a session that is followed goes on being followed or it doesn't.
+fn by_hand(model: &mut Model, action: Action) {
+    let Some((is_following, span)) = model.live().map(|live| (live.is_following, live.span)) else {
+        return update_view(model, action);
+    };
+    let before = model.view.clone();
+    match action {
+        // The newest event stays where it is.
+        Action::Zoom { factor, .. } if is_following => {
+            update_view(model, Action::Zoom { factor, at: Some(before.window.end) });
+        }
+        // What is newest on either axis needs not be looked up.
+        Action::SetAxis(axis) if is_following && !matches!(span, Span::Length(_)) => {
+            if axis == Axis::Event || model.device().is_some_and(|device| device.has_times) {
+                model.view.axis = axis;
+                model.view.wanted_axis = None;
+            }
+        }
+        other => update_view(model, other),
+    }
+    sessions::keep_or_stop(model, &before);
+}
+
 /// What changes the view over the current file, and nothing else.
 fn update_view(model: &mut Model, action: Action) {
+    if let Action::SetDevice(device) = action {
+        if let Some(summary) = model.shared_summary().cloned()
+            && (device as usize) < summary.devices.len()
+        {
+            model.view.device = device;
+            model.view.reset_to_device(&summary);
+        }
+        return;
+    }
     let whole = model.extent();
     let (events, has_times) = model.device().map_or((0, false), |device| (device.events, device.has_times));
     let view = &mut model.view;
@@ -147,7 +198,7 @@ fn entry(model: &mut Model, key: FileKey) -> Option<&mut FileEntry> {
 
 fn add(model: &mut Model, key: FileKey, name: String, size: u64) {
     let phase = Phase::Loading { stage: Stage::Reading, done: 0, total: size, bytes_per_second: 0.0 };
-    model.files.push(FileEntry { key, name, size, phase, view: View::default() });
+    model.files.push(FileEntry { key, name, size, phase, live: None, view: View::default() });
     // Of several that are dropped at once the first is shown, unless a later one is what a link waits for.
     let is_idle = model.file().is_none_or(|file| !matches!(file.phase, Phase::Loading { .. }));
     let is_linked = |file: &FileEntry| model.link.as_ref().is_some_and(|link| link.file.as_ref() == Some(&file.name));
@@ -183,14 +234,19 @@ fn select_file(model: &mut Model, key: FileKey) {
     if model.current == Some(key) || model.entry(key).is_none() {
         return;
     }
-    if let Some(old) = model.current {
-        let view = model.view.clone();
+    leave(model);
+    model.view = model.entry(key).map_or_else(View::default, |file| file.view.clone());
+    model.current = Some(key);
+}
+
+/// Shows no file; the current one keeps its view.
+fn leave(model: &mut Model) {
+    if let Some(old) = model.current.take() {
+        let view = std::mem::take(&mut model.view);
         if let Some(file) = entry(model, old) {
             file.view = view;
         }
     }
-    model.view = model.entry(key).map_or_else(View::default, |file| file.view.clone());
-    model.current = Some(key);
     model.dialog = None;
 }
 

@@ -164,6 +164,7 @@ impl View {
         let whole = device.map(|device| extent(device, self.axis));
         Link {
             file: Some(file.to_owned()),
+            session: None,
             device: self.device,
             tab: self.tab,
             axis: self.axis,

@@ -3,13 +3,19 @@
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use crate::model::{ModelHandle, Phase};
+use super::token_form::{TokenProps, token_form};
+use crate::model::{Action, FileEntry, Live, ModelHandle, Phase};
 use crate::source;
+use crate::views::controls::sends;
+use crate::worker::message::Connection;
 
 /// The reason, and the ways on.
 pub fn failed(model: &ModelHandle) -> Html {
     let Some(file) = model.file() else { return Html::default() };
     let Phase::Failed { message } = &file.phase else { return Html::default() };
+    if let Some(live) = &file.live {
+        return session_failed(model, file, live, message);
+    }
     let on_close = {
         let (model, key) = (model.clone(), file.key);
         Callback::from(move |_| source::close(&model, key))
@@ -26,6 +32,38 @@ pub fn failed(model: &ModelHandle) -> Html {
                 <p class="buttons">
                     <button type="button" class="button is-primary" onclick={|_| source::pick()} data-testid="open-another">{ "Open another file" }</button>
                     <button type="button" class="button" onclick={on_close} data-testid="close-failed">{ "Close" }</button>
+                </p>
+            </div>
+        </main>
+    }
+}
+
+/// A session that can't be watched.
+fn session_failed(model: &ModelHandle, file: &FileEntry, live: &Live, message: &str) -> Html {
+    let wants_token = matches!(live.status.connection, Connection::Refused { wants_token: true, .. });
+    let again = {
+        let (model, key, session) = (model.clone(), file.key, live.session.clone());
+        move || {
+            source::close(&model, key);
+            source::watch(&model, &session);
+        }
+    };
+    let on_token = {
+        let again = again.clone();
+        Callback::from(move |()| again())
+    };
+    let on_again = Callback::from(move |_: MouseEvent| again());
+    html! {
+        <main class="stage" data-testid="failed">
+            <div class="failed" role="alert">
+                <h1>{ "Can't watch " }<span class="file-name">{ file.name.clone() }</span></h1>
+                <p class="failed-message" data-testid="error-message">{ message.to_owned() }</p>
+                if wants_token {
+                    { token_form(TokenProps { is_wrong: !source::server::token().is_empty(), on_token }) }
+                }
+                <p class="buttons failed-buttons">
+                    <button type="button" class="button" onclick={on_again} data-testid="watch-again">{ "Try again" }</button>
+                    <button type="button" class="button" onclick={sends(model, || Action::ShowStart)} data-testid="back-to-sessions">{ "Back to the sessions" }</button>
                 </p>
             </div>
         </main>

@@ -5,8 +5,10 @@ use yew::prelude::*;
 
 use crate::model::{Action, FileEntry, ModelHandle, Phase};
 use crate::source;
+use crate::views::controls::sends;
 use crate::widgets::icon::{Symbol, icon};
 use crate::widgets::menu::{MenuProps, menu};
+use crate::worker::message::Stage;
 
 /// The menu.
 pub fn file_menu(model: &ModelHandle) -> Html {
@@ -24,6 +26,7 @@ pub fn file_menu(model: &ModelHandle) -> Html {
         children: html! { <>
             { for model.files.iter().map(|file| row(model, file)) }
             <hr />
+            <button type="button" class="menu-row" onclick={sends(model, || Action::ShowStart)} data-testid="menu-sessions">{ "Back to the sessions" }</button>
             <button type="button" class="menu-row" onclick={|_| source::pick()} data-testid="menu-open-file">{ "Open file…" }</button>
             <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open the sample" }</button>
         </> },
@@ -59,10 +62,14 @@ fn row(model: &ModelHandle, file: &FileEntry) -> Html {
 /// How far a file is, or how large.
 fn note(file: &FileEntry) -> String {
     match &file.phase {
+        Phase::Loading { stage: Stage::Waiting, .. } => "waiting".to_owned(),
         Phase::Loading { done, total, .. } => {
             format!("{} %", done.saturating_mul(100).checked_div(*total).unwrap_or(0))
         }
-        Phase::Ready { .. } => Bytes(file.size).to_string(),
+        Phase::Ready { .. } => match &file.live {
+            Some(live) => live.status.state.name().to_owned(),
+            None => Bytes(file.size).to_string(),
+        },
         Phase::Failed { .. } => "can't be read".to_owned(),
     }
 }

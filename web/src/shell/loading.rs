@@ -3,9 +3,9 @@
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use crate::model::{ModelHandle, Phase};
+use crate::model::{FileEntry, ModelHandle, Phase};
 use crate::source;
-use crate::worker::message::Stage;
+use crate::worker::message::{Connection, Stage};
 
 /// Progress and Cancel.
 pub fn loading(model: &ModelHandle) -> Html {
@@ -15,6 +15,9 @@ pub fn loading(model: &ModelHandle) -> Html {
         let (model, key) = (model.clone(), file.key);
         Callback::from(move |_| source::close(&model, key))
     };
+    if stage == Stage::Waiting {
+        return waiting(file, on_cancel);
+    }
     let share = if total == 0 { 0.0 } else { done as f64 / total as f64 };
     let (what, how_far, rate) = match stage {
         Stage::Reading => (
@@ -22,7 +25,7 @@ pub fn loading(model: &ModelHandle) -> Html {
             format!("{} of {}", Bytes(done), Bytes(total)),
             if bytes_per_second > 0.0 { format!("{:.0} MB/s", bytes_per_second / 1e6) } else { String::new() },
         ),
-        Stage::Indexing => ("Indexing", Bytes(file.size).to_string(), String::new()),
+        Stage::Indexing | Stage::Waiting => ("Indexing", Bytes(file.size).to_string(), String::new()),
     };
     html! {
         <main class="stage" data-testid="loading">
@@ -38,6 +41,25 @@ pub fn loading(model: &ModelHandle) -> Html {
                 <button type="button" class="button" onclick={on_cancel} data-testid="cancel">{ "Cancel" }</button>
             </div>
             <p class="visually-hidden" role="status">{ what }{ " " }{ file.name.clone() }</p>
+        </main>
+    }
+}
+
+/// A session of which nothing has come yet.
+fn waiting(file: &FileEntry, on_cancel: Callback<MouseEvent>) -> Html {
+    let said = match file.live.as_ref().map(|live| &live.status.connection) {
+        Some(Connection::Open) => "Connected. The job has sent no event yet.".to_owned(),
+        Some(Connection::Retrying { seconds }) => format!("The server doesn't answer; next try in {seconds} s."),
+        _ => "Connecting to the server.".to_owned(),
+    };
+    html! {
+        <main class="stage" data-testid="loading">
+            <div class="loading">
+                <h1>{ file.name.clone() }</h1>
+                <progress aria-label="Waiting" />
+                <p class="loading-wait" role="status" data-testid="loading-stage">{ said }</p>
+                <button type="button" class="button" onclick={on_cancel} data-testid="cancel">{ "Cancel" }</button>
+            </div>
         </main>
     }
 }

@@ -6,10 +6,17 @@ mod device_menu;
 mod failed;
 mod file_menu;
 mod header;
+mod live_bar;
 mod loading;
 mod notice;
+mod older;
+mod session_list;
+mod session_poll;
+mod session_row;
+mod sparkline;
 mod start_page;
 mod tabs;
+mod token_form;
 mod workbench;
 
 pub use failed::failed;

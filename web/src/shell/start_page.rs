@@ -1,7 +1,8 @@
-//! The page before any file is open: what this is, and how to get something to look at.
+//! The page before anything is open: what this is, which jobs can be watched, and how to get something to look at.
 
 use yew::prelude::*;
 
+use super::session_list::session_list;
 use crate::model::ModelHandle;
 use crate::source;
 use crate::widgets::copy::{CopyButtonProps, copy_button};
@@ -24,6 +25,7 @@ pub fn start_page(model: &ModelHandle) -> Html {
                         { "This link shows “" }<strong>{ name.clone() }</strong>{ "”: drop that file to see it." }
                     </p>
                 }
+                { session_list() }
                 <div class="drop-target" data-testid="drop-target">
                     { icon(Symbol::Open) }
                     <p>{ "Drop a PyTorch memory snapshot or a recording anywhere on this page" }</p>

@@ -3,6 +3,7 @@
 use yew::prelude::*;
 
 use super::details_pane::{DetailsPaneProps, details_pane};
+use super::live_bar::live_bar;
 use super::tabs::{PANEL_ID, tabs};
 use crate::browser::after_next_frame;
 use crate::hooks::{use_effect_with, use_state_eq};
@@ -47,6 +48,7 @@ pub fn Workbench() -> Html {
     };
     html! {
         <main class="workbench">
+            { live_bar(&model) }
             if model.device().is_some() {
                 <div class="overview-pane">{ overview() }</div>
             }

@@ -1,17 +1,20 @@
-//! Where files come in: dropped anywhere on the page, picked, or the sample. A file is handed to a worker of its own;
-//! nothing of it leaves the browser.
+//! Where files come in: dropped anywhere on the page, picked, or the sample; and sessions of the server that the page
+//! comes from. Each is handed to a worker of its own; nothing of a file leaves the browser.
 
 mod drop;
 mod picker;
 mod sample;
+pub mod server;
+mod watch;
 
 pub use drop::drop_zone;
 pub use picker::{file_picker, pick};
 pub use sample::open_sample;
+pub use watch::{ask_history, fetch_older, watch, watch_demo};
 use web_sys::File;
 use yew::Callback;
 
-use crate::model::{Action, FileKey, ModelHandle, Shared};
+use crate::model::{Action, FileKey, Model, ModelHandle, Selection, Shared};
 use crate::worker::message::FromWorker;
 
 /// Opens files, each in a worker of its own.
@@ -36,6 +39,12 @@ fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
             model.dispatch(Action::FileProgress { key, stage, done, total, bytes_per_second });
         }
         FromWorker::Loaded(summary) => model.dispatch(Action::FileLoaded { key, summary: Shared::new(*summary) }),
+        FromWorker::Grown(grown) => {
+            // Taken in before the next one is asked for.
+            model.dispatch(Action::SessionGrown { key, grown });
+            model.workers().taken(key, selected(&model.now(), key));
+        }
+        FromWorker::Live(status) => model.dispatch(Action::SessionTold { key, status }),
         FromWorker::Failed { message } => {
             // A worker that broke down still holds its memory.
             model.workers().close(key);
@@ -43,6 +52,15 @@ fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
         }
         // Answers go straight to whoever asked.
         FromWorker::Answer { .. } => {}
+    }
+}
+
+/// The allocation that is selected in a session: the device's index, and its number.
+fn selected(model: &Model, key: FileKey) -> Option<(u32, u32)> {
+    let view = if model.current == Some(key) { &model.view } else { &model.entry(key)?.view };
+    match view.selection {
+        Selection::Allocation(id) => Some((view.device, id)),
+        _ => None,
     }
 }
 

@@ -1,9 +1,10 @@
 //! Where events are missing, drawn as what it is: a gap. Nothing is known of what the allocator did there, so nothing of
-//! the picture shows through.
+//! the picture shows through. What statistics say of the time in between stands under the hatch.
 
-use shared::query::{LossSpan, Window};
+use shared::query::{LossSpan, Paint, Window};
 
 use super::events::lost_sentence;
+use crate::render::color::Rgb;
 use crate::render::palette::Palette;
 use crate::render::pen::{Align, Area, Pen, Type};
 use crate::render::scale::Scale;
@@ -56,14 +57,38 @@ fn bands(losses: &[LossSpan], x: Scale, plot: Area) -> Vec<Band> {
     bands
 }
 
-/// Draws the gaps over the shapes of `plot`.
-pub fn draw(pen: &mut dyn Pen, losses: &[LossSpan], x: Scale, plot: Area, palette: &Palette) {
+/// Draws the gaps over the shapes of `plot`; `y` is the scale of bytes.
+pub fn draw(pen: &mut dyn Pen, losses: &[LossSpan], (x, y): (Scale, Scale), plot: Area, palette: &Palette) {
     for band in bands(losses, x, plot) {
         let area = Area { x: band.from, width: band.to - band.from, ..plot };
         pen.fill(area, palette.background.into());
+        for loss in losses.iter().filter(|loss| !loss.samples.is_empty()) {
+            statistics(pen, loss, (x, y), area, palette);
+        }
         hatch(pen, area, palette);
         pen.vertical(area.x, area.y, area.bottom(), palette.text_dim.into());
         pen.vertical(area.right() - 1.0, area.y, area.bottom(), palette.text_dim.into());
+    }
+}
+
+/// What statistics say: each moment until the next.
+fn statistics(pen: &mut dyn Pen, loss: &LossSpan, (x, y): (Scale, Scale), band: Area, palette: &Palette) {
+    let height = |bytes: u64| y.pixel(bytes as f64).clamp(band.y, band.bottom());
+    let ends = loss.samples.iter().skip(1).map(|sample| sample.x).chain([loss.span.end]);
+    for (sample, end) in loss.samples.iter().zip(ends) {
+        let (left, right) = (x.pixel(sample.x).max(band.x), x.pixel(end).min(band.right()));
+        if right <= left {
+            continue;
+        }
+        let mut area = |from: u64, to: u64, color: Rgb| {
+            let (top, bottom) = (height(to), height(from));
+            if bottom > top {
+                pen.fill(Area { x: left, y: top, width: right - left, height: bottom - top }, color.at(0.6));
+            }
+        };
+        area(0, sample.allocated, palette.fill(Paint::ALLOCATED));
+        area(sample.allocated, sample.active, palette.fill(Paint::PENDING));
+        pen.horizontal(height(sample.reserved), left, right, false, palette.reserved.into());
     }
 }
 
@@ -131,11 +156,19 @@ pub fn sentence(loss: &LossSpan) -> String {
 
 #[cfg(test)]
 mod tests {
+    use shared::query::SampleAt;
+
     use super::*;
     use crate::render::pen::log::PenLog;
 
     fn loss(start: f64, end: f64, events: u64) -> LossSpan {
-        LossSpan { span: Window { start, end }, position: start as u32, events, kinds: String::new() }
+        LossSpan {
+            span: Window { start, end },
+            position: start as u32,
+            events,
+            kinds: String::new(),
+            samples: Vec::new(),
+        }
     }
 
     const PLOT: Area = Area { x: 100.0, y: 10.0, width: 1000.0, height: 50.0 };
@@ -147,11 +180,41 @@ mod tests {
     #[test]
     fn a_gap_hides_what_lies_under_it_and_is_never_too_thin() {
         let (mut log, palette) = (PenLog::default(), Palette::dark());
-        draw(&mut log, &[loss(200.0, 300.0, 9), loss(500.0, 500.0, 1), loss(-50.0, -20.0, 1)], scale(), PLOT, &palette);
+        draw(
+            &mut log,
+            &[loss(200.0, 300.0, 9), loss(500.0, 500.0, 1), loss(-50.0, -20.0, 1)],
+            (scale(), bytes()),
+            PLOT,
+            &palette,
+        );
         let ground: Vec<&String> = log.0.iter().filter(|line| line.starts_with("fill")).collect();
         let color = palette.background.css();
         assert_eq!(ground, [&format!("fill 300,10 100x50 {color}"), &format!("fill 598,10 5x50 {color}")]);
         assert!(log.0.iter().filter(|line| line.starts_with("polygon")).count() > 14, "{:#?}", log.0);
+    }
+
+    /// A pixel per byte.
+    fn bytes() -> Scale {
+        Scale::new(Window { start: 0.0, end: 50.0 }, PLOT.bottom(), PLOT.y)
+    }
+
+    #[test]
+    fn what_statistics_say_stands_in_the_gap() {
+        let (mut log, palette) = (PenLog::default(), Palette::dark());
+        let at = |x, allocated, active, reserved| SampleAt { x, allocated, active, reserved };
+        let samples = vec![at(220.0, 10, 15, 40), at(260.0, 20, 20, 90)];
+        let gap = LossSpan { samples, ..loss(200.0, 300.0, 9) };
+        draw(&mut log, &[gap], (scale(), bytes()), PLOT, &palette);
+        let found: Vec<&str> = log.0.iter().map(String::as_str).filter(|line| !line.starts_with("polygon")).collect();
+        let (allocated, pending) = (palette.fill(Paint::ALLOCATED), palette.fill(Paint::PENDING));
+        let want = [
+            format!("fill 320,50 40x10 {}", allocated.css()),
+            format!("fill 320,45 40x5 {}", pending.css()),
+            format!("horizontal 20 from 320 to 360 {}", palette.reserved.css()),
+            format!("fill 360,40 40x20 {}", allocated.css()),
+            format!("horizontal 10 from 360 to 400 {}", palette.reserved.css()),
+        ];
+        assert_eq!(found.get(1..6), Some(&want.each_ref().map(String::as_str)[..]), "{found:#?}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What fills the page, one file or folder a view. A view reads the model and sends actions; it never changes the
 //! model.
 
-mod controls;
+pub mod controls;
 pub mod details;
 pub mod events;
 pub mod findings;

@@ -13,6 +13,8 @@ use crate::widgets::format::counted;
 
 /// How long the window rests before it is spoken of, in milliseconds.
 const REST_MS: i32 = 500;
+/// A session that is followed never rests: it is spoken of once in so many milliseconds.
+const FOLLOWED_MS: i32 = 5_000;
 /// Rows of the table.
 const ROWS: usize = 12;
 
@@ -27,10 +29,21 @@ fn use_text_twin() -> Html {
     let rested = use_state_eq(|| (Axis::Time, Window::default(), 0_u32));
     let now = (model.view.axis, model.view.window, model.view.cursor);
     {
+        let rested_once = rested.1.length() > 0.0;
         let rested = rested.setter();
         let timer = use_mut_ref(|| None::<Timeout>);
-        use_effect_with(now, move |&now| {
-            *timer.borrow_mut() = Some(Timeout::new(REST_MS, move || rested.set(now)));
+        let is_due = use_mut_ref(|| false);
+        let is_following = model.live().is_some_and(|live| live.is_following);
+        use_effect_with((now, is_following), move |&(now, is_following)| {
+            if is_following && *is_due.borrow() {
+                return;
+            }
+            *is_due.borrow_mut() = is_following;
+            let rest = if is_following && rested_once { FOLLOWED_MS } else { REST_MS };
+            *timer.borrow_mut() = Some(Timeout::new(rest, move || {
+                *is_due.borrow_mut() = false;
+                rested.set(now);
+            }));
         });
     }
     let (axis, window, cursor) = *rested;

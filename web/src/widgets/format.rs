@@ -38,6 +38,23 @@ pub fn counted(count: u64, noun: &str) -> String {
     [count_text.as_str(), " ", noun, if count == 1 { "" } else { "s" }].concat()
 }
 
+/// A span of time as people say it: `0.4 s`, `38 s`, `3 min 12 s`, `2 h 5 min`, `3 days`.
+pub fn span_text(us: i64) -> String {
+    let us = us.max(0);
+    let (tenths, seconds) = (us / 100_000, us / 1_000_000);
+    let two = |a: i64, a_unit: &str, b: i64, b_unit: &str| match b {
+        0 => [&a.to_string(), a_unit].concat(),
+        b => [&a.to_string(), a_unit, " ", &b.to_string(), b_unit].concat(),
+    };
+    match seconds {
+        0..10 => [&(tenths / 10).to_string(), ".", &(tenths % 10).to_string(), " s"].concat(),
+        10..60 => [&seconds.to_string(), " s"].concat(),
+        60..3_600 => two(seconds / 60, " min", seconds % 60, " s"),
+        3_600..172_800 => two(seconds / 3_600, " h", seconds / 60 % 60, " min"),
+        _ => [&(seconds / 86_400).to_string(), " days"].concat(),
+    }
+}
+
 /// Microseconds since the epoch as a date and a time of day in UTC: `2024-05-01 09:30:00.000123 UTC`.
 pub fn wall_clock(us: i64) -> String {
     let (days, rest) = (us.div_euclid(86_400_000_000), us.rem_euclid(86_400_000_000));
@@ -88,6 +105,22 @@ mod tests {
         assert_eq!(wall_clock(1_714_555_800_000_123), "2024-05-01 09:30:00.000123 UTC");
         assert_eq!(wall_clock(-1), "1969-12-31 23:59:59.999999 UTC");
         assert_eq!(wall_clock(4_107_542_399_000_000), "2100-02-28 23:59:59.000000 UTC");
+    }
+
+    #[test]
+    fn spans_are_as_exact_as_they_are_short() {
+        for (us, text) in [
+            (-1, "0.0 s"),
+            (449_999, "0.4 s"),
+            (9_999_999, "9.9 s"),
+            (38_000_000, "38 s"),
+            (60_000_000, "1 min"),
+            (192_000_000, "3 min 12 s"),
+            (7_500_000_000, "2 h 5 min"),
+            (172_800_000_000, "2 days"),
+        ] {
+            assert_eq!(span_text(us), text);
+        }
     }
 
     #[test]

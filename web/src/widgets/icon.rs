@@ -19,6 +19,24 @@ pub enum Symbol {
     PaneRight,
     /// Opens a file.
     Open,
+    /// Lets the picture stand still.
+    Pause,
+    /// Goes on.
+    Play,
+    /// Goes to the newest events.
+    ToEnd,
+    /// Something runs.
+    Live,
+    /// Something ended as it should.
+    Ended,
+    /// Something is gone without a word.
+    Lost,
+    /// Memory ran out.
+    Flag,
+    /// Saves a file.
+    Download,
+    /// Deletes.
+    Delete,
 }
 
 impl Symbol {
@@ -34,6 +52,17 @@ impl Symbol {
             Self::ChevronDown => "M4 6.25l4 4l4-4",
             Self::Cross => "M4 4l8 8M12 4l-8 8",
             Self::PaneRight => "M2 3h12v10H2ZM10 3v10",
+            Self::Pause => "M5.5 3.5v9M10.5 3.5v9",
+            Self::Play => "M5 3l7.5 5L5 13Z",
+            Self::ToEnd => "M3.5 3.5L9 8l-5.5 4.5ZM12 3.5v9",
+            Self::Live => {
+                "M8 5.5a2.5 2.5 0 1 0 0 5a2.5 2.5 0 0 0 0-5ZM3.8 3.8a6 6 0 0 0 0 8.4M12.2 3.8a6 6 0 0 1 0 8.4"
+            }
+            Self::Ended => "M4 4h8v8H4Z",
+            Self::Lost => "M8 2.5l6 11H2ZM8 6.5v3.5M8 11.8v.2",
+            Self::Flag => "M3.5 14.5V2M3.5 2.5h9L10 5.75L12.5 9h-9",
+            Self::Download => "M8 2.5v8M4.75 7.5L8 10.75l3.25-3.25M2.5 13.5h11",
+            Self::Delete => "M3 4.5h10M6.5 4.5v-2h3v2M4.5 4.5l.5 9h6l.5-9",
             Self::Open => "M8 10.5V2.5M4.75 5.5L8 2.25l3.25 3.25M2.5 10.5v3h11v-3",
         }
     }

@@ -84,6 +84,20 @@ impl Workers {
 
     /// Starts a worker on a file. What it says other than answers goes to `report`.
     pub fn open(&self, key: FileKey, file: &File, report: Callback<FromWorker>) -> Result<(), String> {
+        self.begin(key, report, |worker| worker.post_message(file))
+    }
+
+    /// Starts a worker on what a first message names. What it says other than answers goes to `report`.
+    pub fn open_by(&self, key: FileKey, message: &ToWorker, report: Callback<FromWorker>) -> Result<(), String> {
+        self.begin(key, report, |worker| send(worker, message))
+    }
+
+    fn begin(
+        &self,
+        key: FileKey,
+        report: Callback<FromWorker>,
+        give: impl FnOnce(&Worker) -> Result<(), JsValue>,
+    ) -> Result<(), String> {
         let spare = self.0.spare.take().filter(|spare| !spare.has_failed.get());
         let worker = spare.map_or_else(start, |spare| Ok(spare.worker)).map_err(|_| failure::NO_WORKER.to_owned())?;
 
@@ -98,7 +112,7 @@ impl Workers {
         });
         worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
-        worker.post_message(file).map_err(|_| failure::NO_WORKER.to_owned())?;
+        give(&worker).map_err(|_| failure::NO_WORKER.to_owned())?;
         let connection = Connection { worker, pending: HashMap::new(), _on_message: on_message, _on_error: on_error };
         self.0.open.borrow_mut().insert(key, connection);
         Ok(())
@@ -117,10 +131,17 @@ impl Workers {
         self.0.next_question.set(id.wrapping_add(1));
         let mut open = self.0.open.borrow_mut();
         let Some(connection) = open.get_mut(&key) else { return };
-        let Ok(bytes) = encode(&ToWorker::Ask { id, device, query }) else { return };
-        let buffer = Uint8Array::from(bytes.as_slice()).buffer();
-        if connection.worker.post_message_with_transfer(&buffer, &Array::of1(&buffer)).is_ok() {
+        if send(&connection.worker, &ToWorker::Ask { id, device, query }).is_ok() {
             connection.pending.insert(id, reply);
+        }
+    }
+
+    /// Says that the last state of a session was taken in, and which allocation is selected: the device's index, and its
+    /// number.
+    pub fn taken(&self, key: FileKey, selected: Option<(u32, u32)>) {
+        if let Some(connection) = self.0.open.borrow().get(&key) {
+            // Lost only with the worker, and then nothing more is told.
+            let _ = send(&connection.worker, &ToWorker::Taken { selected });
         }
     }
 
@@ -142,6 +163,12 @@ impl Workers {
             Err(_) => report.emit(FromWorker::Failed { message: failure::GARBLED.to_owned() }),
         }
     }
+}
+
+fn send(worker: &Worker, message: &ToWorker) -> Result<(), JsValue> {
+    let bytes = encode(message).map_err(|error| JsValue::from_str(&error.to_string()))?;
+    let buffer = Uint8Array::from(bytes.as_slice()).buffer();
+    worker.post_message_with_transfer(&buffer, &Array::of1(&buffer))
 }
 
 fn start() -> Result<Worker, JsValue> {

@@ -1,4 +1,4 @@
-//! The worker's end: reads its one file, then answers questions about it until it is ended.
+//! The worker's end: reads its one file, or watches its one session, and answers questions about it until it is ended.
 
 use std::cell::RefCell;
 
@@ -10,10 +10,10 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
 
-use super::failure;
 use super::message::{FromWorker, Stage, ToWorker, decode, encode};
 use super::reader::Bytes;
 use super::warm;
+use super::{api, failure, live};
 
 /// Milliseconds between two reports of progress.
 const REPORT_EVERY_MS: f64 = 50.0;
@@ -26,7 +26,7 @@ thread_local! {
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
 }
 
-/// Waits for the file, then for questions.
+/// Waits for the file or the session, then for questions.
 pub fn start() {
     std::panic::set_hook(Box::new(|info| {
         web_sys::console::error_1(&info.to_string().into());
@@ -41,7 +41,7 @@ pub fn start() {
             // The only word that the page has for a worker: there is time.
             spawn_local(warm::run_in(scope()));
         } else if let Some(bytes) = data.dyn_ref::<ArrayBuffer>() {
-            answer(&Uint8Array::new(bytes).to_vec());
+            told(&Uint8Array::new(bytes).to_vec());
         }
     });
     scope().set_onmessage(Some(on_message.as_ref().unchecked_ref()));
@@ -49,37 +49,59 @@ pub fn start() {
     on_message.forget();
 }
 
-fn scope() -> DedicatedWorkerGlobalScope {
+pub(super) fn scope() -> DedicatedWorkerGlobalScope {
     js_sys::global().unchecked_into()
 }
 
 /// Milliseconds, from anywhere, but precisely.
-fn now() -> f64 {
+pub(super) fn now() -> f64 {
     scope().performance().map_or_else(js_sys::Date::now, |clock| clock.now())
 }
 
-fn post(message: &FromWorker) {
+pub(super) fn post(message: &FromWorker) {
     // Neither can fail: every message has a form in bytes, and its buffer is new.
     let Ok(bytes) = encode(message) else { return };
     let buffer = Uint8Array::from(bytes.as_slice()).buffer();
     let _ = scope().post_message_with_transfer(&buffer, &Array::of1(&buffer));
 }
 
-fn answer(bytes: &[u8]) {
+fn told(bytes: &[u8]) {
     match decode(bytes) {
-        Ok(ToWorker::Ask { id, device, query }) => SESSION.with_borrow_mut(|session| {
+        Ok(ToWorker::Ask { id, device, query }) => {
             // The page asks only what has told it what it holds.
-            if let Some(session) = session {
-                let answer = Box::new(session.answer(device as usize, &query));
-                post(&FromWorker::Answer { id, answer });
+            let answer = SESSION
+                .with_borrow_mut(|session| session.as_mut().map(|session| session.answer(device as usize, &query)))
+                .or_else(|| live::answer(device as usize, &query));
+            if let Some(answer) = answer {
+                post(&FromWorker::Answer { id, answer: Box::new(answer) });
             }
-        }),
+        }
+        Ok(ToWorker::Watch { url, token }) => {
+            warm::stop();
+            live::start(url, token);
+        }
+        Ok(ToWorker::Fetch { url, token }) => {
+            warm::stop();
+            spawn_local(fetch(url, token));
+        }
+        Ok(ToWorker::Taken { selected }) => live::taken(selected),
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
     }
 }
 
 async fn read(file: File) {
-    match import(file).await {
+    finish(import(Bytes::of(&file)).await);
+}
+
+async fn fetch(url: String, token: String) {
+    finish(match api::get(&url, &token).await {
+        Ok((stream, size)) => import(Bytes::of_stream(&stream, size)).await,
+        Err(message) => Err(message),
+    });
+}
+
+fn finish(imported: Result<Session, String>) {
+    match imported {
         Ok(session) => {
             let summary = Box::new(session.summary().clone());
             SESSION.set(Some(session));
@@ -101,12 +123,11 @@ fn grow_heap(file_bytes: u64) {
 }
 
 /// Reads and indexes a file. The error is a sentence.
-async fn import(file: File) -> Result<Session, String> {
-    let mut bytes = Bytes::of(&file);
+async fn import(mut bytes: Bytes) -> Result<Session, String> {
     let mut importer = Importer::new(ImportLimits::default());
     let mut buffer = Vec::new();
-    let (total, start) = (bytes.size(), now());
-    grow_heap(total);
+    let (size, start) = (bytes.size(), now());
+    grow_heap(size);
     let (mut done, mut reported) = (0, start);
     while bytes.next(&mut buffer).await.map_err(|error| failure::unreadable(&error))? {
         importer.push(&buffer).map_err(|error| error.to_string())?;
@@ -115,6 +136,7 @@ async fn import(file: File) -> Result<Session, String> {
         if time - reported >= REPORT_EVERY_MS {
             reported = time;
             let bytes_per_second = done as f64 / (time - start) * 1e3;
+            let total = size.max(done);
             post(&FromWorker::Progress { stage: Stage::Reading, done, total, bytes_per_second });
         }
     }

@@ -3,13 +3,14 @@
 //! Both ends are the same build, so the bytes need not describe themselves: Postcard writes values one after the other,
 //! and its code is a third of what MessagePack's would be, which counts in a page.
 //!
-//! The first message to a worker is the JavaScript `File` itself (passed by reference, not copied); everything else
-//! is one of these. A worker holds one file, so that Cancel and Close end it at once and a file that brings it down
-//! takes nothing else along.
+//! The first message to a worker is the JavaScript `File` itself (passed by reference, not copied), or where it is to be
+//! had; everything else is one of these. A worker holds one file or one session, so that Cancel and Close end it at once
+//! and a file that brings it down takes nothing else along.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use shared::query::{Answer, Query, Summary};
+use shared::wire::State;
 
 /// From the page to a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,11 +24,120 @@ pub enum ToWorker {
         /// The question.
         query: Query,
     },
+    /// Watch a session of a server, from its first event that is kept. The first message.
+    Watch {
+        /// The address of the socket.
+        url: String,
+        /// What the server's owner gave out; empty where none is needed.
+        token: String,
+    },
+    /// Fetch a file and read it. The first message.
+    Fetch {
+        /// Its address.
+        url: String,
+        /// As in [`ToWorker::Watch`].
+        token: String,
+    },
+    /// The last [`FromWorker::Grown`] was taken in: the next may be made.
+    Taken {
+        /// The allocation that is selected now: the device's index, and its number.
+        selected: Option<(u32, u32)>,
+    },
+}
+
+/// How the connection to the server is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub enum Connection {
+    /// It is being made.
+    #[default]
+    Connecting,
+    /// It stands.
+    Open,
+    /// It was lost and is made again in a while.
+    Retrying {
+        /// In so many seconds.
+        seconds: u32,
+    },
+    /// There is none, and none is wanted: all has come.
+    Done,
+    /// The server doesn't want it.
+    Refused {
+        /// Why: a sentence.
+        message: String,
+        /// Whether a token would help.
+        wants_token: bool,
+    },
+}
+
+/// How a session is that is watched.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LiveStatus {
+    /// Live, ended or lost, as the server last said.
+    pub state: State,
+    /// The connection.
+    pub connection: Connection,
+    /// Whether all has come that the server had when it was asked.
+    pub is_caught_up: bool,
+    /// How far the newest event here lies behind now, in microseconds; `None` while there is none.
+    pub behind_us: Option<i64>,
+    /// Microseconds since an event came.
+    pub quiet_us: i64,
+    /// Events of the session in all, by the server's count.
+    pub events: u64,
+    /// Events that were lost on the way out of the job.
+    pub lost: u64,
+    /// Events that came here in the last seconds, per second.
+    pub events_per_second: f64,
+    /// Events that this page holds.
+    pub held_events: u64,
+    /// Bytes of memory that it takes for them.
+    pub held_bytes: u64,
+    /// The most events that it may hold.
+    pub limit_events: u64,
+    /// Events that came and were let go since, to stay below that.
+    pub dropped_events: u64,
+    /// Batches that the server did not send, and why; none usually.
+    pub missed: Option<(u64, String)>,
+}
+
+/// What a session's device lost at its beginning, because only so much is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trim {
+    /// Positions are so much lower now.
+    pub events: u32,
+    /// Times from the start are so much lower now, in microseconds.
+    pub us: f64,
+}
+
+/// What became of the selected allocation when events were let go: numbers of allocations change with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The device: an index into the summary's devices.
+    pub device: u32,
+    /// Its number before.
+    pub was: u32,
+    /// Its number now; none where it went as well.
+    pub is: Option<u32>,
+}
+
+/// What became of a session since it was last told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Grown {
+    /// What it holds now.
+    pub summary: Summary,
+    /// What each device lost at its beginning; empty where none did.
+    pub trims: Vec<Trim>,
+    /// The selected allocation, where its device lost something.
+    pub kept: Option<Kept>,
+    /// The first out-of-memory event among what came: the device's index, and the position right after it.
+    pub oom: Option<(u32, u32)>,
 }
 
 /// What a worker is busy with before it can answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
+    /// Waits for the first events of a session.
+    Waiting,
     /// Reads and parses; counted in bytes of the file.
     Reading,
     /// Builds the index that questions are answered from; counted in thousandths.
@@ -50,6 +160,11 @@ pub enum FromWorker {
     },
     /// The file has been read; from here on questions are answered.
     Loaded(Box<Summary>),
+    /// A session that is watched has grown; questions are answered from the first of these on. No other follows before
+    /// [`ToWorker::Taken`].
+    Grown(Box<Grown>),
+    /// How the session is; sent some times a second, and before what it tells of has grown.
+    Live(Box<LiveStatus>),
     /// It can't be read, or the worker broke down; nothing follows.
     Failed {
         /// One or two plain sentences.

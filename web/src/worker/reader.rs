@@ -4,7 +4,7 @@ use js_sys::{Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
-    Blob, ReadableStreamByobReader, ReadableStreamDefaultReader, ReadableStreamGetReaderOptions,
+    Blob, ReadableStream, ReadableStreamByobReader, ReadableStreamDefaultReader, ReadableStreamGetReaderOptions,
     ReadableStreamReaderMode,
 };
 
@@ -27,22 +27,26 @@ enum Reader {
 }
 
 impl Bytes {
-    /// Begins to read.
+    /// Begins to read a file.
     pub fn of(file: &Blob) -> Self {
-        let stream = file.stream();
+        Self::of_stream(&file.stream(), file.size() as u64)
+    }
+
+    /// Begins to read a stream of so many bytes; of 0 where that is not known.
+    pub fn of_stream(stream: &ReadableStream, size: u64) -> Self {
         let options = ReadableStreamGetReaderOptions::new();
         options.set_mode(ReadableStreamReaderMode::Byob);
         // A browser without such readers throws, which the call's signature doesn't say.
         let fills = Reflect::get(&stream, &"getReader".into())
-            .and_then(|get| get.unchecked_into::<js_sys::Function>().call1(&stream, &options));
+            .and_then(|get| get.unchecked_into::<js_sys::Function>().call1(stream, &options));
         let reader = match fills {
             Ok(reader) => Reader::Fills(reader.unchecked_into(), Uint8Array::new_with_length(MOST_BYTES)),
             Err(_) => Reader::Takes(stream.get_reader().unchecked_into()),
         };
-        Self { size: file.size() as u64, reader }
+        Self { size, reader }
     }
 
-    /// The file's length.
+    /// The length; 0 where it is not known.
     pub fn size(&self) -> u64 {
         self.size
     }

@@ -124,6 +124,9 @@ pub fn finding_row(model: &ModelHandle, finding: &Finding) -> Html {
     }
 }
 
+const FILE_QUIET: &str = "Nothing is wrong with this file: its history is whole, and trace and segments agree.";
+const LIVE_QUIET: &str = "Nothing is wrong with this session so far: no event is missing, and no request has failed.";
+
 part!(
     /// The findings tab.
     pub fn findings = use_findings
@@ -144,7 +147,7 @@ fn use_findings() -> Html {
             <section aria-label="Findings">
                 <h2>{ "Findings" }</h2>
                 if findings.is_empty() {
-                    <p class="quiet">{ "Nothing is wrong with this file: its history is whole, and trace and segments agree." }</p>
+                    <p class="quiet">{ if model.live().is_some() { LIVE_QUIET } else { FILE_QUIET } }</p>
                 } else {
                     <ul class="findings">
                         { for findings.iter().map(|finding| finding_row(&model, finding)) }

@@ -101,15 +101,23 @@ impl Picture for OverviewPicture {
             painter.set_shapes(&self.shapes, self.revision);
         }
         let plot = plot(size);
-        let largest = overview.reserved.iter().chain(overview.active.iter()).copied().max().unwrap_or(0);
+        let sampled =
+            overview.losses.iter().flat_map(|loss| &loss.samples).map(|sample| sample.reserved.max(sample.active));
+        let columns = overview.reserved.iter().chain(overview.active.iter()).copied();
+        let largest = columns.chain(sampled).max().unwrap_or(0);
         let device = |v: f64| (v * size.ratio).round();
         let columns = overview.reserved.len().max(1) as f64;
         // A row is kept free for the line at the very top.
         let per_byte = -(device(plot.height) - 1.0) / (largest.max(1) as f64);
-        let transform = Transform {
-            x: ((device(plot.width) / columns) as f32, device(plot.x) as f32),
-            y: (per_byte as f32, device(plot.bottom()) as f32),
+        // At rest the columns are pixels. A session may have grown since it was asked: then they lie where they belong.
+        let (whole, asked) = (scene.extent, overview.window);
+        let per_unit = device(plot.width) / if whole.length() > 0.0 { whole.length() } else { 1.0 };
+        let x = if asked == whole || asked.length() <= 0.0 {
+            (device(plot.width) / columns, device(plot.x))
+        } else {
+            (asked.length() / columns * per_unit, device(plot.x) + (asked.start - whole.start) * per_unit)
         };
+        let transform = Transform { x: (x.0 as f32, x.1 as f32), y: (per_byte as f32, device(plot.bottom()) as f32) };
         let clip = Pixels {
             x0: device(plot.x) as i32,
             y0: device(plot.y) as i32 - 1,
@@ -138,7 +146,8 @@ fn over(pen: &mut dyn Pen, scene: &Scene, overview: &Overview, plot: Area, large
     pen.text("reserved", (plot.x - 8.0, plot.y + 18.0), Align::End, Type::Label, palette.text_dim.at(0.8));
     pen.horizontal(plot.bottom(), plot.x, plot.right(), false, palette.line.into());
     annotations(pen, overview, palette, x, plot);
-    losses::draw(pen, &overview.losses, x, plot, palette);
+    let y = Scale::new(Window { start: 0.0, end: largest.max(1) as f64 }, plot.bottom(), plot.y);
+    losses::draw(pen, &overview.losses, (x, y), plot, palette);
     brush(pen, scene, x, plot);
     for (at, _) in &overview.ooms {
         let at = x.pixel(*at);
@@ -195,6 +204,7 @@ mod tests {
 
     fn overview() -> Overview {
         Overview {
+            window: Window { start: 0.0, end: 30.0 },
             reserved: vec![8, 8, 10].into(),
             active: vec![4, 6, 6].into(),
             allocated: vec![4, 5, 6].into(),

@@ -23,6 +23,8 @@ pub struct Frame {
     pub fit: Window,
     /// Whether the height was zoomed: only then does a drag move it, too.
     pub is_height_free: bool,
+    /// Whether the end of the window is now, and is to stay so when it is zoomed.
+    pub is_following: bool,
 }
 
 impl Frame {
@@ -82,7 +84,8 @@ pub fn wheel(frame: &Frame, wheel: Wheel) -> Effect {
         let bytes = zoom(frame.bytes, factor, frame.y().value(wheel.at.1), frame.fit, 512.0);
         return Effect::Bytes((bytes.length() < frame.fit.length()).then_some(bytes));
     }
-    Effect::Window(zoom(frame.window, factor, frame.x().value(wheel.at.0), frame.extent, 0.0))
+    let pivot = if frame.is_following { frame.extent.end } else { frame.x().value(wheel.at.0) };
+    Effect::Window(zoom(frame.window, factor, pivot, frame.extent, 0.0))
 }
 
 /// What the pointers that are down are doing.
@@ -239,6 +242,7 @@ mod tests {
             bytes: w(0.0, 4000.0),
             fit: w(0.0, 4000.0),
             is_height_free: false,
+            is_following: false,
         }
     }
 

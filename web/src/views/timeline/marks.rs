@@ -68,7 +68,7 @@ pub fn plot(size: Size, has_annotations: bool) -> Area {
 /// Everything that is drawn under what is pointed at or selected: axes, annotations, flags, the peak, gaps.
 pub fn below(pen: &mut dyn Pen, frame: &Frame, axis: Axis, marks: &Marks, palette: &Palette) {
     height_axis(pen, frame, palette);
-    losses::draw(pen, &marks.losses, frame.x(), frame.plot, palette);
+    losses::draw(pen, &marks.losses, (frame.x(), frame.y()), frame.plot, palette);
     x_axis(pen, frame, axis, palette);
     annotations(pen, frame, &marks.annotations, palette);
     peak(pen, frame, marks.peak, palette);
@@ -274,6 +274,7 @@ mod tests {
             bytes,
             fit: bytes,
             is_height_free: false,
+            is_following: false,
         }
     }
 

@@ -24,7 +24,7 @@ use self::hover::{Hover, Thing};
 pub use self::legend::peak_legend;
 use self::marked::use_marks;
 use self::picture::{Scene, TimelinePicture};
-use self::question::{Lens, fitting_height, largest_in_view};
+use self::question::{Lens, fitting_height, largest_in_view, on_grid};
 use self::toolbar::{ToolbarProps, toolbar};
 use self::tooltip::{TooltipProps, class_of, tooltip};
 use super::controls::use_first_picture;
@@ -69,11 +69,15 @@ fn use_timeline() -> Html {
         fit
     };
     let bytes = view.bytes.unwrap_or(fit);
+    let columns = (plot.width * ratio).round() as u32;
+    let is_following = model.live().is_some_and(|live| live.is_following);
+    let moves_along = is_following && view.window != model.extent();
+    let window = if moves_along { on_grid(view.window, columns) } else { view.window };
     let lens = Lens {
         axis: view.axis,
-        window: view.window,
+        window,
         extent: model.extent(),
-        columns: (plot.width * ratio).round() as u32,
+        columns,
         bytes,
         rows: (plot.height * ratio).round() as u32,
         color_by: view.color_by,
@@ -93,8 +97,8 @@ fn use_timeline() -> Html {
         again.force_update();
     }
 
-    let frame =
-        Frame { plot, window: view.window, extent: model.extent(), bytes, fit, is_height_free: view.bytes.is_some() };
+    let is_height_free = view.bytes.is_some();
+    let frame = Frame { plot, window, extent: model.extent(), bytes, fit, is_height_free, is_following };
     canvas_scene(&canvas, &answer, || Scene {
         answer: answer.clone().unwrap_or_else(|| Rc::new(Answer::Position(None))),
         palette: Rc::clone(&palette),

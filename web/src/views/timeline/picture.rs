@@ -235,7 +235,15 @@ mod tests {
         Scene {
             answer: Rc::new(Answer::Timeline(answer())),
             palette: Rc::new(Palette::dark()),
-            frame: Frame { plot, window, extent: window, bytes, fit: bytes, is_height_free: false },
+            frame: Frame {
+                plot,
+                window,
+                extent: window,
+                bytes,
+                fit: bytes,
+                is_height_free: false,
+                is_following: false,
+            },
             axis: Axis::Event,
             marks: Marks::default(),
             selection: Selection::None,

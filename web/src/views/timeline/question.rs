@@ -83,6 +83,17 @@ impl Lens {
     }
 }
 
+/// A window that moves along with a session, on the grid of its own columns: what is drawn moves by whole pixels, and no
+/// column holds now these events, now those.
+pub fn on_grid(window: Window, columns: u32) -> Window {
+    let unit = window.length() / f64::from(columns.max(1));
+    if !(unit.is_finite() && unit > 0.0) {
+        return window;
+    }
+    let start = (window.start / unit).round() * unit;
+    Window { start, end: start + window.length() }
+}
+
 /// The height to show for the largest value in view: a little more, in steps, so that it changes seldom.
 pub fn fitting_height(largest: u64) -> Window {
     let wanted = (largest as f64 * 1.04).max(4096.0);
@@ -161,6 +172,20 @@ mod tests {
         let offset = (start - query.window.start) / unit;
         assert!((unit - (end - start) / 1000.0).abs() < 1e-9);
         assert!((offset - offset.round()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_moves_along_moves_by_whole_columns() {
+        let first = on_grid(Window { start: 1000.3, end: 2000.3 }, 1000);
+        assert_eq!((first.start, first.end), (1000.0, 2000.0));
+        let asked = lens(first.start, first.end).question(None).unwrap();
+        let later = on_grid(Window { start: 1017.9, end: 2017.9 }, 1000);
+        let again = lens(later.start, later.end).question(None).unwrap();
+        let unit = asked.window.length() / f64::from(asked.columns);
+        let offset = (again.window.start - asked.window.start) / unit;
+        assert!((offset - offset.round()).abs() < 1e-9, "{offset}");
+        let empty = Window { start: 5.0, end: 5.0 };
+        assert_eq!(on_grid(empty, 1000), empty);
     }
 
     #[test]

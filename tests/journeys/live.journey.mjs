@@ -1,0 +1,133 @@
+// A person watches a job while it runs: from the list of sessions to the file that is left of it.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openPage } from './page.mjs';
+import { startJob, startServer } from './program.mjs';
+import { address, addressSays, at, goTo, number, pointUntil, press, says, status, text, until } from './workbench.mjs';
+
+/** How many events the page shows by now. */
+const events = async (page) => (await status(page)).events ?? 0;
+
+const follows = (page) => at(page, 'live-bar').getAttribute('data-following').then((is) => is === 'true');
+
+/** Opens the one session of the list. */
+async function openSession(page) {
+  await at(page, 'session').first().waitFor();
+  await at(page, 'session-open').first().click();
+  await page.reach('ready');
+}
+
+test('a job is watched from its first event to its end, and what is left of it is a file', async (t) => {
+  const server = await startServer(t);
+  const page = await openPage(t);
+  await at(page, 'sessions').waitFor();
+  await page.screenshot('live-no-session');
+
+  const job = startJob(t, server.url, 'transformer', '--rate', '3000', '--steps', '4000');
+  const row = at(page, 'session');
+  await row.first().waitFor();
+  assert.equal(await row.getAttribute('data-state'), 'live');
+  await says(page, 'session-rate', /[1-9][\d,]* events\/s/);
+  await row.locator('.sparkline').waitFor();
+  await page.screenshot('live-sessions');
+  await openSession(page);
+
+  // It grows, and the cursor stays at its newest event.
+  const first = await until('the first events', () => events(page), (count) => count > 100);
+  await until('it grows', () => events(page), (count) => count > first + 2000);
+  await until('the cursor is at the newest event', () => status(page), (now) => now.position > now.events - 1000);
+  assert.match(await text(page, 'live-said'), /s behind/);
+  assert.ok((await address(page)).get('session'));
+  assert.equal((await address(page)).get('cur'), null, 'what is followed is followed by the link, too');
+  await page.screenshot('live-following');
+  for (const name of ['segments', 'flame', 'events', 'findings', 'timeline']) {
+    await goTo(page, name);
+    await page.tab.waitForTimeout(400);
+    assert.ok(await follows(page), name);
+    await page.screenshot(`live-${name}`);
+  }
+
+  // Paused, it stands still, and says what came since.
+  await press(page, 'Space');
+  const held = await events(page);
+  await until('more came since', async () => number(/[\d,]+/.exec(await text(page, 'live-since'))?.[0] ?? '0'), (count) => count > 1000);
+  assert.equal(await events(page), held);
+  await page.screenshot('live-paused');
+  await press(page, 'Space');
+  await until('all of it is there', () => events(page), (count) => count > held + 1000);
+
+  // Scrolled back it stays where it was put, though it grows on.
+  await press(page, 'w', 'w', 'w', 'Shift+a');
+  await until('it is not followed', () => follows(page), (is) => !is);
+  await pointUntil(page, 'timeline-canvas', [[0.4, 0.9], [0.5, 0.8], [0.6, 0.9], [0.3, 0.95], [0.7, 0.95]], /[KMG]iB/);
+  await page.tab.mouse.down();
+  await page.tab.mouse.up();
+  await at(page, 'details').waitFor();
+  const clicked = (await until('the cursor stands where it was clicked', () => status(page), (now) => now.position < now.events)).position;
+  const grown = await events(page);
+  await until('it grows on', () => events(page), (count) => count > grown + 1000);
+  assert.equal((await status(page)).position, clicked);
+  await page.screenshot('live-scrolled-back');
+
+  // And back to now.
+  await at(page, 'live-now').click();
+  await until('it is followed', () => follows(page));
+
+  job.child.kill('SIGINT');
+  const { session, events_sent: sent, events_lost: lost } = await job.ended;
+  await says(page, 'live-said', /job ended/);
+  assert.equal(lost, 0);
+  await until('every event came', () => events(page), (count) => count === sent);
+  await page.screenshot('live-ended');
+
+  // What the server hands out is the same.
+  await press(page, 'Control+k');
+  await at(page, 'palette-input').fill('back to the sessions');
+  await press(page, 'Enter');
+  await row.first().waitFor();
+  await until('it has ended', () => row.getAttribute('data-state'), (state) => state === 'ended');
+  assert.equal(await row.getAttribute('data-session'), session);
+  const [download] = await Promise.all([page.tab.waitForEvent('download'), at(page, 'session-download').click()]);
+  await page.load(await download.path());
+  await until('the file holds every event', () => events(page), (count) => count === sent);
+});
+
+test('a link opens its session, and a connection that is lost comes back', async (t) => {
+  const server = await startServer(t);
+  const page = await openPage(t);
+  const job = startJob(t, server.url, 'transformer', '--rate', '2000', '--steps', '4000');
+  await openSession(page);
+  const session = (await until('an address', () => address(page), (found) => found.get('session'))).get('session');
+  await page.open(`#session=${session}`);
+  await page.tab.reload();
+  await page.reach('ready');
+  await addressSays(page, 'session', session);
+  await until('it grows', () => events(page), (count) => count > 1000);
+
+  await server.stop();
+  await says(page, 'live-said', /connection lost, retrying in \d+ s/);
+  await page.screenshot('live-cut-off');
+  const held = await events(page);
+  await server.start();
+  await says(page, 'live-said', /s behind/);
+  await until('it grows on', () => events(page), (count) => count > held + 1000);
+  job.child.kill('SIGINT');
+  const { events_sent: sent } = await job.ended;
+  await until('every event came, once', () => events(page), (count) => count === sent);
+  // The browser says of each try that it failed.
+  page.complaints = page.complaints.filter((complaint) => !/ERR_CONNECTION_REFUSED|WebSocket|failed:/.test(complaint));
+});
+
+test('the demo is one click away', async (t) => {
+  await startServer(t);
+  for (const theme of ['light', 'dark']) {
+    const page = await openPage(t, { theme, width: 1024, height: 700 });
+    await page.tab.getByRole('button', { name: 'Watch the live demo' }).click();
+    await page.reach('ready');
+    const first = await until('its first events', () => events(page), (count) => count > 0);
+    await until('it grows', () => events(page), (count) => count > first);
+    await page.screenshot(`live-demo-${theme}`);
+    // There is one demo: whoever comes second watches the same, and the browser tells of the answer that says so.
+    page.complaints = page.complaints.filter((complaint) => !/409/.test(complaint));
+  }
+});

@@ -1,0 +1,72 @@
+// The program itself, for journeys that need more than the page: a server of their own, and jobs that send to it.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+/** Where the program is. */
+export function programPath() {
+  const path = process.env.VRAMSCOPE_PROGRAM;
+  assert.ok(path, 'VRAMSCOPE_PROGRAM must say where the built program is; see run.mjs');
+  return path;
+}
+
+/** A folder of its own for one test. */
+export function emptyFolder(t) {
+  const folder = mkdtempSync(join(tmpdir(), 'vramscope-journey-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/**
+ * Starts a server that keeps its sessions in `data`, and makes it the one whose page is opened. Ends with the test.
+ * `stop()` kills it, as a crash would; `start()` starts it again at the same address.
+ */
+export async function startServer(t, data = emptyFolder(t)) {
+  const server = { url: '', child: null };
+  server.start = async () => {
+    const listen = server.url ? new URL(server.url).host : '127.0.0.1:0';
+    const child = spawn(programPath(), ['serve', '--listen', listen, '--data', data], { stdio: ['ignore', 'pipe', 'inherit'] });
+    server.child = child;
+    const lines = createInterface({ input: child.stdout });
+    server.url = await new Promise((resolve, reject) => {
+      lines.on('line', (line) => {
+        const found = /http:\/\/[^/\s]+/.exec(line);
+        if (found) resolve(`${found[0]}/`);
+      });
+      child.once('exit', (code) => reject(new Error(`the server ended at once (${code})`)));
+    });
+  };
+  server.stop = async () => {
+    const ended = new Promise((resolve) => server.child.once('exit', resolve));
+    server.child.kill('SIGKILL');
+    await ended;
+  };
+  await server.start();
+  t.after(() => server.child.kill('SIGKILL'));
+  process.env.VRAMSCOPE_URL = server.url;
+  return server;
+}
+
+/** Starts a workload that sends its memory to a server. `ended` is its last line of JSON. Ends with the test. */
+export function startJob(t, url, ...args) {
+  const child = spawn(programPath(), ['run', ...args, '--to', url, '--json'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => child.kill('SIGKILL'));
+  let said = '';
+  child.stdout.on('data', (data) => { said += data; });
+  const ended = new Promise((resolve, reject) => {
+    child.once('exit', (code) => {
+      const line = said.trim().split('\n').at(-1) ?? '';
+      try {
+        resolve(JSON.parse(line));
+      } catch {
+        reject(new Error(`the job ended with ${code}, and said: ${said}`));
+      }
+    });
+  });
+  // Whoever waits for it is told; who doesn't need not be.
+  ended.catch(() => {});
+  return { child, ended };
+}

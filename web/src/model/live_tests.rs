@@ -1,0 +1,317 @@
+//! What a session that grows does to a model, case by case.
+
+use shared::link::Link;
+use shared::query::{Axis, DeviceSummary, Summary, Window};
+use shared::wire::State;
+
+use super::*;
+use crate::model::testing::{added, after, device, read, summary};
+use crate::model::{Action, Dialog, Selection, Tab, update};
+use crate::worker::message::{Connection, Grown, Kept, LiveStatus, Trim};
+
+const SESSION: &str = "abcdefghijklmnopqrstuvwxyz";
+const KEY: FileKey = FileKey(0);
+
+fn window(start: f64, end: f64) -> Window {
+    Window { start, end }
+}
+
+/// A device with so many events, one a millisecond.
+fn grown_device(events: u32) -> DeviceSummary {
+    DeviceSummary { time: window(0.0, f64::from(events) * 1e3), span_us: i64::from(events) * 1000, ..device(events) }
+}
+
+fn holds(events: &[u32]) -> Summary {
+    Summary { devices: events.iter().map(|events| grown_device(*events)).collect(), ..(*summary(&[])).clone() }
+}
+
+/// The session holds so many events by now.
+fn grows(events: u32) -> Action {
+    grows_by(Grown { summary: holds(&[events]), trims: Vec::new(), kept: None, oom: None })
+}
+
+fn grows_by(grown: Grown) -> Action {
+    Action::SessionGrown { key: KEY, grown: Box::new(grown) }
+}
+
+fn told(state: State, is_caught_up: bool) -> Action {
+    let connection = if state == State::Ended { Connection::Done } else { Connection::Open };
+    let status = LiveStatus { state, connection, is_caught_up, ..LiveStatus::default() };
+    Action::SessionTold { key: KEY, status: Box::new(status) }
+}
+
+fn opened() -> Action {
+    Action::SessionAdded { key: KEY, session: SESSION.to_owned() }
+}
+
+/// A session of a minute that is followed on the axis of time, then some actions.
+fn watched(actions: impl IntoIterator<Item = Action>) -> Model {
+    let first =
+        [opened(), told(State::Live, false), grows(60_000), told(State::Live, true), Action::SetAxis(Axis::Time)];
+    after(first.into_iter().chain(actions))
+}
+
+/// What of a model the following is about.
+fn place(model: &Model) -> (bool, Window, u32) {
+    (model.live().unwrap().is_following, model.view.window, model.view.cursor)
+}
+
+const SEC: f64 = 1e6;
+
+#[test]
+fn it_waits_for_the_first_event_and_then_follows() {
+    let model = after([opened(), told(State::Live, true), grows(0)]);
+    assert!(matches!(model.file().unwrap().phase, Phase::Loading { stage: Stage::Waiting, .. }));
+    let model = update(&model, grows(10));
+    assert_eq!((model.view.tab, model.view.cursor), (Tab::Timeline, 10));
+    assert!(model.live().unwrap().is_following);
+}
+
+#[test]
+fn a_short_session_is_shown_whole_and_a_long_one_by_its_last_half_minute() {
+    for (events, want) in
+        [(1_000, window(0.0, SEC)), (30_000, window(0.0, 30.0 * SEC)), (90_000, window(60.0 * SEC, 90.0 * SEC))]
+    {
+        assert_eq!(place(&watched([grows(events)])), (true, want, events));
+    }
+    let on_events = watched([Action::SetAxis(Axis::Event), grows(300_000)]);
+    assert_eq!(place(&on_events), (true, window(200_001.0, 300_001.0), 300_000));
+}
+
+#[test]
+fn the_newest_event_stands_at_the_edge_however_long_the_session() {
+    // As the worker has it: a hundredth of the whole session behind its last event.
+    let mut summary = holds(&[1_000_000]);
+    summary.devices[0].time = window(0.0, 1_010.0 * SEC);
+    let model = watched([grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: None })]);
+    assert_eq!(place(&model), (true, window(970.3 * SEC, 1_000.3 * SEC), 1_000_000));
+    let zoomed = update(&model, Action::Zoom { factor: 0.1, at: None });
+    assert_eq!(place(&zoomed), (true, window(997.03 * SEC, 1_000.03 * SEC), 1_000_000));
+    assert!(!update(&zoomed, Action::SetWindow(window(996.0 * SEC, 999.0 * SEC))).live().unwrap().is_following);
+}
+
+#[test]
+fn what_a_hand_does_to_it() {
+    let at_30 = window(30.0 * SEC, 60.0 * SEC);
+    let cases: [(&str, Action, bool, Window); 12] = [
+        (
+            "zooming in keeps now",
+            Action::Zoom { factor: 0.5, at: Some(31.0 * SEC) },
+            true,
+            window(46.0 * SEC, 61.0 * SEC),
+        ),
+        ("zooming out keeps now", Action::Zoom { factor: 1.5, at: None }, true, window(16.0 * SEC, 61.0 * SEC)),
+        ("a pan into the past", Action::Pan(-0.1), false, window(27.0 * SEC, 57.0 * SEC)),
+        ("a pan where there is nothing", Action::Pan(0.5), true, window(31.0 * SEC, 61.0 * SEC)),
+        ("a window in the past", Action::SetWindow(window(1.0, 100.0)), false, window(1.0, 100.0)),
+        ("a window up to now", Action::SetWindow(window(59.0 * SEC, 60.0 * SEC)), true, window(60.0 * SEC, 61.0 * SEC)),
+        ("all of it", Action::FitAll, true, window(0.0, 61.0 * SEC)),
+        ("a click", Action::SetCursor(40_000), false, at_30),
+        ("a step back", Action::MoveCursor(-1), false, at_30),
+        ("a step at the end", Action::SetCursor(u32::MAX), true, window(31.0 * SEC, 61.0 * SEC)),
+        ("another view", Action::SetTab(Tab::Segments), true, window(31.0 * SEC, 61.0 * SEC)),
+        ("a selection", Action::Select(Selection::Site(1)), true, window(31.0 * SEC, 61.0 * SEC)),
+    ];
+    for (name, action, is_following, want) in cases {
+        let model = watched([action, grows(61_000)]);
+        let found = place(&model);
+        assert_eq!((found.0, found.1), (is_following, want), "{name}");
+        assert_eq!(found.2 == 61_000, is_following, "{name}: the cursor is at the end where it is followed");
+    }
+}
+
+#[test]
+fn what_is_looked_at_in_the_past_stays_where_it_is() {
+    let model =
+        watched([Action::SetWindow(window(SEC, 2.0 * SEC)), Action::SetCursor(1_500), grows(70_000), grows(80_000)]);
+    assert_eq!(place(&model), (false, window(SEC, 2.0 * SEC), 1_500));
+    let back = update(&model, Action::JumpToNow);
+    assert_eq!(place(&back), (true, window(50.0 * SEC, 80.0 * SEC), 80_000));
+}
+
+#[test]
+fn a_picture_that_is_paused_stands_still_and_loses_nothing() {
+    let paused = watched([Action::TogglePause, grows(70_000), grows(75_000)]);
+    let live = paused.live().unwrap();
+    assert!(live.is_paused && !live.is_following);
+    assert_eq!(paused.device().unwrap().events, 60_000);
+    assert_eq!(live.held_back_events(paused.shared_summary().unwrap()), 15_000);
+    assert_eq!(live.revision, watched([]).live().unwrap().revision, "nothing is asked anew");
+    let moved = update(&paused, Action::Pan(-0.5));
+    assert_eq!(moved.view.window, window(15.0 * SEC, 45.0 * SEC));
+    let resumed = update(&moved, Action::TogglePause);
+    assert_eq!(place(&resumed), (true, window(45.0 * SEC, 75.0 * SEC), 75_000));
+    assert!(!resumed.live().unwrap().is_paused && resumed.live().unwrap().held_back.is_none());
+}
+
+fn let_go(events: u32, by: u32, kept: Option<Kept>) -> Action {
+    let trim = Trim { events: by, us: f64::from(by) * 1e3 };
+    grows_by(Grown { summary: holds(&[events]), trims: vec![trim], kept, oom: None })
+}
+
+#[test]
+fn what_is_in_view_stays_there_when_older_events_go() {
+    let scrolled = [Action::SetWindow(window(40.0 * SEC, 50.0 * SEC)), Action::SetCursor(45_000)];
+    let model = watched(scrolled.into_iter().chain([let_go(35_000, 30_000, None)]));
+    assert_eq!(place(&model), (false, window(10.0 * SEC, 20.0 * SEC), 15_000));
+    assert_eq!(model.live().unwrap().epoch, 1);
+    let gone = update(&model, let_go(30_000, 20_000, None));
+    assert_eq!(place(&gone), (false, window(0.0, 10.0 * SEC), 0), "what went is not in view any more");
+    let on_events = watched([
+        Action::SetAxis(Axis::Event),
+        Action::SetWindow(window(40_000.0, 50_000.0)),
+        let_go(35_000, 30_000, None),
+    ]);
+    assert_eq!(on_events.view.window, window(10_000.0, 20_000.0));
+    let following = watched([let_go(35_000, 30_000, None)]);
+    assert_eq!(place(&following), (true, window(5.0 * SEC, 35.0 * SEC), 35_000));
+}
+
+#[test]
+fn a_picture_that_is_paused_moves_along_when_older_events_go() {
+    let paused = watched([Action::TogglePause, grows(70_000), let_go(50_000, 30_000, None)]);
+    assert_eq!(place(&paused), (false, window(0.0, 30.0 * SEC), 30_000));
+    assert!(paused.live().unwrap().is_paused && paused.live().unwrap().held_back.is_none());
+}
+
+#[test]
+fn the_selection_is_kept_by_its_new_number() {
+    let select = || Action::Select(Selection::Allocation(500));
+    let kept = |is| Some(Kept { device: 0, was: 500, is });
+    for (kept, want) in [
+        (kept(Some(20)), Selection::Allocation(20)),
+        (kept(None), Selection::None),
+        (None, Selection::None),
+        (Some(Kept { device: 0, was: 499, is: Some(19) }), Selection::None),
+        (Some(Kept { device: 1, was: 500, is: Some(20) }), Selection::None),
+    ] {
+        assert_eq!(watched([select(), let_go(35_000, 30_000, kept)]).view.selection, want, "{kept:?}");
+    }
+    assert_eq!(watched([select(), grows(70_000)]).view.selection, Selection::Allocation(500));
+    let site = watched([Action::Select(Selection::Site(4)), let_go(35_000, 30_000, None)]);
+    assert_eq!(site.view.selection, Selection::Site(4));
+}
+
+fn runs_out(events: u32, position: u32) -> Action {
+    let mut summary = holds(&[events]);
+    summary.devices[0].ooms = vec![(position, 1 << 31)];
+    grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: Some((0, position)) })
+}
+
+#[test]
+fn running_out_of_memory_stops_the_following_at_that_moment() {
+    let model = watched([runs_out(61_000, 60_900)]);
+    let live = model.live().unwrap();
+    assert_eq!(live.oom, Some(LiveOom { device: 0, position: 60_900, bytes: 1 << 31 }));
+    assert_eq!(place(&model), (false, window(31.0 * SEC, 61.0 * SEC), 60_900));
+    assert!(model.view.follows_cursor, "its moment is looked up");
+    let later = update(&model, let_go(31_000, 40_000, None));
+    assert_eq!(later.live().unwrap().oom.map(|oom| oom.position), Some(20_900));
+    assert_eq!(update(&later, Action::DismissOom).live().unwrap().oom, None);
+    let back = update(&later, Action::JumpToNow);
+    assert_eq!((back.live().unwrap().oom, back.live().unwrap().is_following), (None, true));
+}
+
+#[test]
+fn running_out_of_memory_disturbs_nobody_who_looks_elsewhere() {
+    let scrolled = watched([Action::SetCursor(5), runs_out(61_000, 60_900)]);
+    assert_eq!((scrolled.view.cursor, scrolled.live().unwrap().oom), (5, None));
+    let late = after([opened(), told(State::Live, false), grows(100), runs_out(61_000, 60_900)]);
+    assert!(late.live().unwrap().is_following, "it happened before it was opened");
+}
+
+#[test]
+fn a_session_that_ended_is_opened_like_a_file() {
+    let model = after([opened(), told(State::Ended, false), grows(100), grows(1_000), told(State::Ended, true)]);
+    assert!(!model.live().unwrap().is_following);
+    assert_eq!(
+        (model.view.cursor, model.view.window),
+        (500, window(0.0, 1001.0)),
+        "whole, with the cursor at the peak"
+    );
+    assert!(!model.live().unwrap().can_jump());
+}
+
+#[test]
+fn when_the_job_ends_the_picture_stays() {
+    let model = watched([grows(61_000), told(State::Ended, true)]);
+    assert_eq!(place(&model), (false, window(31.0 * SEC, 61.0 * SEC), 61_000));
+    let paused = watched([Action::TogglePause, grows(61_000), told(State::Ended, true)]);
+    assert!(paused.live().unwrap().is_paused && paused.live().unwrap().can_jump());
+    let resumed = update(&paused, Action::TogglePause);
+    assert_eq!(place(&resumed), (false, window(31.0 * SEC, 61.0 * SEC), 61_000));
+    assert!(!resumed.live().unwrap().is_paused);
+    assert_eq!(update(&resumed, Action::TogglePause), resumed, "there is nothing to pause");
+}
+
+#[test]
+fn a_session_that_is_refused_can_be_read_no_further() {
+    let refused = |message: &str| {
+        let connection = Connection::Refused { message: message.to_owned(), wants_token: true };
+        let status = LiveStatus { connection, ..LiveStatus::default() };
+        Action::SessionTold { key: KEY, status: Box::new(status) }
+    };
+    let model = after([opened(), refused("No.")]);
+    assert_eq!(model.file().unwrap().phase, Phase::Failed { message: "No.".to_owned() });
+    let model = watched([refused("The disk is full.")]);
+    assert!(model.shared_summary().is_some() && !model.live().unwrap().is_open(), "what came stays");
+}
+
+#[test]
+fn it_grows_while_something_else_is_shown() {
+    let model = watched([added(1, "b"), Action::SelectFile(FileKey(1)), grows(70_000), let_go(50_000, 30_000, None)]);
+    assert_eq!(model.current, Some(FileKey(1)));
+    let back = update(&model, Action::SelectFile(KEY));
+    assert_eq!(place(&back), (true, window(20.0 * SEC, 50.0 * SEC), 50_000));
+    let start = update(&back, Action::ShowStart);
+    assert_eq!((start.current, start.files.len(), start.dialog), (None, 2, None));
+    assert_eq!(place(&update(&start, Action::SelectFile(KEY))), place(&back));
+    assert_eq!(update(&watched([Action::OpenDialog(Dialog::Help)]), Action::ShowStart).dialog, None);
+}
+
+#[test]
+fn it_goes_by_its_name() {
+    let named = |name: &str| Action::SessionNamed { key: KEY, name: name.to_owned(), mode: "every event".to_owned() };
+    assert_eq!(watched([]).file().unwrap().name, "session abcdefgh");
+    let model = watched([named("pretrain")]);
+    assert_eq!((model.file().unwrap().name.as_str(), model.live().unwrap().mode.as_str()), ("pretrain", "every event"));
+    assert_eq!(watched([named("")]).file().unwrap().name, "session abcdefgh");
+    let origin = Some(shared::query::Origin { name: "told".to_owned(), ..Default::default() });
+    let grown = Grown { summary: Summary { origin, ..holds(&[5]) }, trims: Vec::new(), kept: None, oom: None };
+    assert_eq!(after([opened(), grows_by(grown)]).file().unwrap().name, "told");
+}
+
+#[test]
+fn a_link_to_a_session_is_restored_when_all_has_come() {
+    let link = |link: Link| Action::LinkRead(Box::new(Link { session: Some(SESSION.to_owned()), ..link }));
+    let open = |wanted: Link| {
+        after([
+            link(wanted),
+            opened(),
+            told(State::Live, false),
+            grows(100),
+            grows(60_000),
+            told(State::Live, true),
+            grows(60_100),
+        ])
+    };
+    let plain = open(Link { tab: Tab::Flame, ..Link::default() });
+    assert_eq!((plain.view.tab, plain.view.cursor, plain.live().unwrap().is_following), (Tab::Flame, 60_100, true));
+    let placed = open(Link {
+        cursor: Some(40_000),
+        axis: Axis::Event,
+        window: Some(window(39_000.0, 41_000.0)),
+        ..Link::default()
+    });
+    assert_eq!(place(&placed), (false, window(39_000.0, 41_000.0), 40_000));
+    assert_eq!(placed.link, None);
+    let other = after([link(Link::default()), added(1, "a"), read(1, &[50])]);
+    assert_eq!(other.link, None);
+}
+
+#[test]
+fn a_device_is_followed_as_another_was() {
+    let both = |a, b| grows_by(Grown { summary: holds(&[a, b]), trims: Vec::new(), kept: None, oom: None });
+    let model = watched([both(60_000, 50_000), Action::SetDevice(1), both(60_000, 51_000)]);
+    assert_eq!(place(&model), (true, window(21.0 * SEC, 51.0 * SEC), 51_000));
+}

@@ -1,0 +1,240 @@
+//! What the actions of a session that is watched mean.
+
+use shared::query::{Axis, Summary};
+
+use super::{entry, select_file};
+use crate::model::live::{Live, LiveOom, follow, kept, reselect, shift};
+use crate::model::state::{FileEntry, FileKey, Model, Phase, Shared};
+use crate::model::view::{View, clamp, extent};
+use crate::worker::message::{Connection, Grown, Kept, LiveStatus, Stage, Trim};
+
+/// The session that is shown.
+pub(super) fn live(model: &mut Model) -> Option<&mut Live> {
+    let key = model.current?;
+    entry(model, key)?.live.as_deref_mut()
+}
+
+pub(super) fn add(model: &mut Model, key: FileKey, session: String) {
+    let phase = Phase::Loading { stage: Stage::Waiting, done: 0, total: 0, bytes_per_second: 0.0 };
+    let name = ["session ", session.get(..8).unwrap_or_default()].concat();
+    let live = Some(Box::new(Live::new(session)));
+    model.files.push(FileEntry { key, name, size: 0, phase, live, view: View::default() });
+    select_file(model, key);
+}
+
+/// Works on a session's entry and on its view, which is the model's own while the session is shown.
+fn with_view<T>(model: &mut Model, key: FileKey, change: impl FnOnce(&mut FileEntry, &mut View) -> T) -> Option<T> {
+    let is_current = model.current == Some(key);
+    let mut view =
+        if is_current { std::mem::take(&mut model.view) } else { std::mem::take(&mut entry(model, key)?.view) };
+    let result = entry(model, key).map(|file| change(file, &mut view));
+    if is_current {
+        model.view = view;
+    } else if let Some(file) = entry(model, key) {
+        file.view = view;
+    }
+    result
+}
+
+pub(super) fn told(model: &mut Model, key: FileKey, status: LiveStatus) {
+    let link = link_to(model, key);
+    let has_begun = with_view(model, key, |file, view| {
+        let summary = file.summary().cloned();
+        let Some(live) = file.live.as_deref_mut() else { return false };
+        let has_come = live.tell(status);
+        file.size = live.status.held_bytes;
+        if let Connection::Refused { message, .. } = &live.status.connection
+            && summary.is_none()
+        {
+            file.phase = Phase::Failed { message: message.clone() };
+            return false;
+        }
+        // All that there was has come: what is followed is the newest of it; of a session that has ended, all.
+        if let Some(summary) = summary {
+            if has_come {
+                begin(live, view, &summary, link.as_deref());
+            } else if live.is_following && !live.is_open() {
+                live.is_following = false;
+            }
+            return has_come;
+        }
+        false
+    });
+    if has_begun == Some(true) && link.is_some() {
+        model.link = None;
+    }
+}
+
+/// The link that waits for a session.
+fn link_to(model: &Model, key: FileKey) -> Option<Box<shared::link::Link>> {
+    let session = &model.entry(key)?.live.as_ref()?.session;
+    model.link.clone().filter(|link| link.session.as_ref() == Some(session))
+}
+
+/// The view that a session begins with: its newest events over time; of one that has ended, what a file opens with.
+fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&shared::link::Link>) {
+    if let Some(link) = link {
+        *view = View::restore(link, summary);
+        live.is_following &= link.window.is_none() && link.cursor.is_none();
+    } else if live.is_fresh {
+        let tab = view.tab;
+        *view = View { tab, ..View::first(summary) };
+    }
+    live.is_following &= live.is_open();
+    if live.is_following {
+        if live.is_fresh && link.is_none() && summary.devices.get(view.device as usize).is_some_and(|d| d.has_times) {
+            view.axis = Axis::Time;
+        }
+        keep_up(live, view, summary);
+    }
+}
+
+fn keep_up(live: &Live, view: &mut View, summary: &Summary) {
+    if let Some(device) = summary.devices.get(view.device as usize) {
+        follow(view, device, live.span);
+    }
+}
+
+pub(super) fn grown(model: &mut Model, key: FileKey, grown: Grown) {
+    let link = link_to(model, key);
+    let is_linked = link.is_some();
+    let has_begun = with_view(model, key, |file, view| take(file, view, grown, link.as_deref()));
+    if is_linked && has_begun == Some(true) {
+        model.link = None;
+    }
+}
+
+/// Takes in what a session has become. True when its view has just been made from all that there was.
+fn take(file: &mut FileEntry, view: &mut View, grown: Grown, link: Option<&shared::link::Link>) -> bool {
+    let FileEntry { phase, live: Some(live), name, .. } = file else { return false };
+    if let Some(origin) = &grown.summary.origin
+        && name.starts_with("session ")
+        && !origin.name.is_empty()
+    {
+        name.clone_from(&origin.name);
+    }
+    let is_news = live.is_news(&grown);
+    let Grown { summary, trims, kept, oom } = grown;
+    let is_first = !matches!(phase, Phase::Ready { .. });
+    if is_first && live.is_open() && summary.devices.iter().all(|device| device.events == 0) {
+        // Nothing to look at yet.
+        return false;
+    }
+    let summary = Shared::new(summary);
+    let is_trimmed = trims.iter().any(|trim| *trim != Trim::default());
+    if live.is_paused && !is_trimmed && !is_first {
+        live.held_back = Some(summary);
+        return false;
+    }
+    live.revision = live.revision.wrapping_add(1);
+    if is_trimmed {
+        live.epoch = live.epoch.wrapping_add(1);
+        let_go(live, view, &trims, kept);
+        live.trims = trims;
+    }
+    // While the picture stands still, what it shows must count as the worker does.
+    live.held_back = None;
+    let is_pictured = matches!(phase, Phase::Ready { is_pictured: true, .. });
+    *phase = Phase::Ready { summary: summary.clone(), is_pictured };
+    if is_first {
+        begin(live, view, &summary, link);
+        return live.status.is_caught_up;
+    }
+    if is_news && let Some((device, position)) = oom {
+        ran_out(live, view, &summary, (device, position));
+    } else if live.is_following {
+        keep_up(live, view, &summary);
+    } else if live.is_fresh && !live.has_caught_up {
+        begin(live, view, &summary, link);
+    } else if let Some(device) = summary.devices.get(view.device as usize) {
+        view.window = clamp(view.window, extent(device, view.axis));
+        view.cursor = view.cursor.min(device.events);
+    }
+    false
+}
+
+fn let_go(live: &mut Live, view: &mut View, trims: &[Trim], kept: Option<Kept>) {
+    if let Some(trim) = trims.get(view.device as usize) {
+        shift(view, trim);
+        if trim.events > 0 {
+            reselect(view, kept);
+        }
+    }
+    if let Some(oom) = live.oom {
+        let by = trims.get(oom.device as usize).map_or(0, |trim| trim.events);
+        live.oom = oom.position.checked_sub(by).map(|position| LiveOom { position, ..oom });
+    }
+}
+
+/// Memory ran out: the picture stays at that moment.
+fn ran_out(live: &mut Live, view: &mut View, summary: &Summary, (device, position): (u32, u32)) {
+    let Some(found) = summary.devices.get(device as usize) else { return };
+    if view.device != device {
+        view.device = device;
+        view.reset_to_device(summary);
+    }
+    follow(view, found, live.span);
+    let bytes = found.ooms.iter().find(|oom| oom.0 == position).map_or(0, |oom| oom.1);
+    live.oom = Some(LiveOom { device, position, bytes });
+    live.is_following = false;
+    // The window is brought there as soon as it is known when that was.
+    view.cursor = position;
+    view.follows_cursor = true;
+}
+
+/// After a person's hand on the view: is it still followed, and at what length?
+pub(super) fn keep_or_stop(model: &mut Model, before: &View) {
+    let Some(device) = model.device().cloned() else { return };
+    let view = model.view.clone();
+    let Some(live) = live(model) else { return };
+    live.is_fresh &= View { tab: before.tab, ..view.clone() } == *before;
+    if !live.is_following {
+        return;
+    }
+    match kept(before, &view, &device, live.span) {
+        Some(span) => {
+            live.span = span;
+            if view.window != before.window || view.axis != before.axis || view.device != before.device {
+                follow(&mut model.view, &device, span);
+            }
+        }
+        None => live.is_following = false,
+    }
+}
+
+pub(super) fn toggle_pause(model: &mut Model) {
+    match live(model) {
+        Some(live) if live.is_paused => jump_to_now(model),
+        Some(live) if live.is_open() => {
+            live.is_paused = true;
+            live.is_following = false;
+        }
+        _ => {}
+    }
+}
+
+pub(super) fn jump_to_now(model: &mut Model) {
+    let Some(live) = live(model) else { return };
+    if !live.can_jump() {
+        return;
+    }
+    live.is_paused = false;
+    live.is_following = live.is_open();
+    live.oom = None;
+    let span = live.span;
+    if let Some(newer) = live.held_back.take() {
+        live.revision = live.revision.wrapping_add(1);
+        if let Some(key) = model.current
+            && let Some(FileEntry { phase: Phase::Ready { summary, .. }, .. }) = entry(model, key)
+        {
+            *summary = newer;
+        }
+    }
+    if let Some(device) = model.device().cloned() {
+        follow(&mut model.view, &device, span);
+    }
+}
+
+#[cfg(test)]
+#[path = "live_tests.rs"]
+mod tests;

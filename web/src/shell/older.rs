@@ -1,0 +1,72 @@
+//! What of a session is no longer held here, to be opened from the server.
+
+use shared::query::Summary;
+use yew::prelude::*;
+
+use crate::model::ModelHandle;
+use crate::source;
+use crate::widgets::format::span_text;
+use crate::widgets::menu::{MenuProps, menu};
+
+/// Spans that are offered, in microseconds before what is held.
+const SPANS: [i64; 3] = [60_000_000, 600_000_000, 3_600_000_000];
+
+/// The menu; nothing while all is held.
+pub fn older_menu(model: &ModelHandle) -> Html {
+    let (Some(live), Some(summary)) = (model.live(), model.summary()) else { return Html::default() };
+    let is_whole = live.status.dropped_events == 0;
+    let Some(held_from) = held_from(&summary).filter(|_| !is_whole) else { return Html::default() };
+    let started = summary.origin.as_ref().map(|origin| origin.started_us).filter(|us| *us > 0 && *us < held_from);
+    let name = model.file().map(|file| file.name.clone()).unwrap_or_default();
+    let rows = spans(held_from, started).into_iter().map(|(from, words)| {
+        let (model, session) = (model.clone(), live.session.clone());
+        let file = [&name, ", ", &words, ".vramscope"].concat();
+        let onclick = Callback::from(move |_| source::fetch_older(&model, &session, &file, from, held_from));
+        html! {
+            <button type="button" class="menu-row" {onclick} data-testid="older-row">
+                <span class="menu-label">{ words }</span>
+            </button>
+        }
+    });
+    menu(MenuProps {
+        label: html! { <span class="menu-label">{ "older" }</span> },
+        name: "Open older events from the server".into(),
+        test_id: "older-menu".into(),
+        children: html! { <>
+            <p class="menu-heading">{ "Open from the server, as a file beside this" }</p>
+            { for rows }
+        </> },
+    })
+}
+
+/// When the first event that is held happened, in microseconds since the epoch.
+fn held_from(summary: &Summary) -> Option<i64> {
+    let known = summary.devices.iter().filter(|device| device.events > 0 && device.start_us > 0);
+    known.map(|device| device.start_us).min()
+}
+
+/// From when each span that is offered goes, and what it is called. The last goes back to the start.
+fn spans(held_from: i64, started: Option<i64>) -> Vec<(Option<i64>, String)> {
+    let before = started.map_or(i64::MAX, |started| held_from.saturating_sub(started));
+    let shorter = SPANS.into_iter().filter(|span| *span < before);
+    let mut spans: Vec<_> = shorter
+        .map(|span| (Some(held_from.saturating_sub(span)), ["the ", &span_text(span), " before"].concat()))
+        .collect();
+    spans.push((None, "everything before".to_owned()));
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_span_goes_back_further_than_the_session() {
+        let minute = 60_000_000;
+        let words = |started| spans(100 * minute, started).into_iter().map(|(_, words)| words).collect::<Vec<_>>();
+        assert_eq!(words(Some(98 * minute)), ["the 1 min before", "everything before"]);
+        assert_eq!(words(Some(99 * minute + 1)), ["everything before"]);
+        assert_eq!(words(None).len(), 4);
+        assert_eq!(spans(100 * minute, None).first().map(|span| span.0), Some(Some(99 * minute)));
+    }
+}

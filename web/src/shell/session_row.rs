@@ -1,0 +1,244 @@
+//! One session of the list: what it is, how it is, and what can be done with it.
+
+use shared::units::{Bytes, Count};
+use yew::prelude::*;
+
+use super::sparkline::Sparkline;
+use crate::source::server::{self, Json};
+use crate::widgets::format::{counted, span_text};
+use crate::widgets::icon::{Symbol, icon};
+
+/// What the server says of a session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionInfo {
+    /// Its name on the server.
+    pub id: String,
+    /// What it is called.
+    pub name: String,
+    job: String,
+    state: String,
+    host: String,
+    rank: Option<u32>,
+    devices: Vec<DeviceInfo>,
+    started_us: i64,
+    last_us: i64,
+    events: u64,
+    lost: u64,
+    events_per_second: f64,
+    ooms: u64,
+    notes: Vec<String>,
+    /// Its memory over time, once it has been asked for.
+    pub spark: Option<Sparkline>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct DeviceInfo {
+    number: i64,
+    name: String,
+    capacity: u64,
+    reserved: u64,
+    allocated: u64,
+}
+
+impl SessionInfo {
+    /// From the server's answer. What it leaves out is empty.
+    pub fn of(json: &Json) -> Self {
+        let count = |json: &Json, key| json.number(key).unwrap_or(0.0);
+        Self {
+            id: json.text("id"),
+            name: json.text("name"),
+            job: json.text("job"),
+            state: json.text("state"),
+            host: json.text("host"),
+            rank: json.number("rank").map(|rank| rank as u32),
+            devices: json
+                .list("devices")
+                .iter()
+                .map(|device| DeviceInfo {
+                    number: count(device, "number") as i64,
+                    name: device.text("name"),
+                    capacity: count(device, "capacity") as u64,
+                    reserved: count(device, "reserved") as u64,
+                    allocated: count(device, "allocated") as u64,
+                })
+                .collect(),
+            started_us: count(json, "started_us") as i64,
+            last_us: count(json, "last_us") as i64,
+            events: count(json, "events") as u64,
+            lost: count(json, "lost") as u64,
+            events_per_second: count(json, "events_per_second"),
+            ooms: count(json, "oom") as u64,
+            notes: json.texts("notes"),
+            spark: None,
+        }
+    }
+
+    /// Whether its job runs.
+    pub fn is_live(&self) -> bool {
+        self.state == "live"
+    }
+
+    fn title(&self) -> String {
+        if self.name.is_empty() {
+            ["session ", self.id.get(..8).unwrap_or_default()].concat()
+        } else {
+            self.name.clone()
+        }
+    }
+
+    /// Where it runs, in a line.
+    fn place(&self) -> String {
+        let mut parts = Vec::new();
+        if self.job != self.name {
+            parts.push(self.job.clone());
+        }
+        parts.push(self.host.clone());
+        if let Some(rank) = self.rank {
+            parts.push(["rank ", &rank.to_string()].concat());
+        }
+        parts.retain(|part| !part.is_empty());
+        parts.join(" · ")
+    }
+}
+
+/// The id of a session's row in the page.
+pub fn row_id(session: &str) -> String {
+    ["session-", session].concat()
+}
+
+/// What happens to a row.
+#[derive(Clone, PartialEq)]
+pub struct RowProps {
+    /// The session.
+    pub session: SessionInfo,
+    /// Now, in microseconds since the epoch.
+    pub now_us: i64,
+    /// Whether it is asked whether to delete it.
+    pub is_confirming: bool,
+    /// Opens it.
+    pub on_open: Callback<String>,
+    /// Asks whether to delete it; an empty name takes the question back.
+    pub on_ask: Callback<String>,
+    /// Deletes it.
+    pub on_delete: Callback<String>,
+    /// Saves its trace, where a link alone can't.
+    pub on_download: Option<Callback<String>>,
+}
+
+/// The row.
+pub fn session_row(props: &RowProps) -> Html {
+    let session = &props.session;
+    let with_id = |callback: &Callback<String>| {
+        let (callback, id) = (callback.clone(), session.id.clone());
+        Callback::from(move |_: MouseEvent| callback.emit(id.clone()))
+    };
+    let title = session.title();
+    html! {
+        <li key={session.id.clone()} id={row_id(&session.id)} class={classes!("session", (!session.is_live()).then_some("is-over"))} data-testid="session" data-session={session.id.clone()} data-state={session.state.clone()}>
+            { state(session) }
+            <div class="session-name">
+                <button type="button" class="session-open" onclick={with_id(&props.on_open)} data-testid="session-open">{ &title }</button>
+                <span class="session-place">{ session.place() }</span>
+            </div>
+            <div class="session-devices">{ for session.devices.iter().take(3).map(device) }
+                if session.devices.len() > 3 {
+                    <span>{ ["and ", &(session.devices.len() - 3).to_string(), " more"].concat() }</span>
+                }
+            </div>
+            <div class="session-spark" title={session.spark.as_ref().map(|spark| ["reserved (line), active and allocated (areas); highest ", &Bytes(spark.peak as u64).to_string()].concat())}>
+                if let Some(spark) = &session.spark { { spark.html() } }
+            </div>
+            <div class="session-numbers">
+                <span>{ when(session, props.now_us) }</span>
+                <span data-testid="session-rate">{ rate(session) }</span>
+            </div>
+            <div class="session-marks">
+                if session.ooms > 0 {
+                    <span class="session-bad">{ icon(Symbol::Flag) }{ "out of memory" }</span>
+                }
+                if session.lost > 0 {
+                    <span class="session-bad" data-testid="session-lost">{ [&counted(session.lost, "event"), " lost"].concat() }</span>
+                }
+                { for session.notes.iter().take(2).map(|note| html! { <span class="session-note" title={note.clone()}>{ note.clone() }</span> }) }
+            </div>
+            if props.is_confirming {
+                <div class="session-acts is-asking" role="alert">
+                    <span>{ "Delete it and its trace?" }</span>
+                    <button type="button" class="button is-danger" onclick={with_id(&props.on_delete)} data-testid="session-delete-yes">{ "Delete" }</button>
+                    <button type="button" class="button" onclick={props.on_ask.reform(|_| String::new())} data-testid="session-delete-no">{ "Keep" }</button>
+                </div>
+            } else {
+                <div class="session-acts">
+                    { download(props, &title) }
+                    if !session.is_live() {
+                        <button type="button" class="icon-button" aria-label={["Delete ", &title].concat()} title="Delete" onclick={with_id(&props.on_ask)} data-testid="session-delete">{ icon(Symbol::Delete) }</button>
+                    }
+                </div>
+            }
+        </li>
+    }
+}
+
+fn download(props: &RowProps, title: &str) -> Html {
+    let id = &props.session.id;
+    let label = ["Download the trace of ", title].concat();
+    match &props.on_download {
+        None => html! {
+            <a class="icon-button" href={server::href(&trace_path(id))} download="" aria-label={label} title="Download the trace" data-testid="session-download">{ icon(Symbol::Download) }</a>
+        },
+        Some(on_download) => {
+            let (on_download, id) = (on_download.clone(), id.clone());
+            let onclick = Callback::from(move |_| on_download.emit(id.clone()));
+            html! {
+                <button type="button" class="icon-button" {onclick} aria-label={label} title="Download the trace" data-testid="session-download">{ icon(Symbol::Download) }</button>
+            }
+        }
+    }
+}
+
+/// Where a session's trace is, among what the server hands out.
+pub fn trace_path(session: &str) -> String {
+    ["sessions/", session, "/trace?format=vramscope"].concat()
+}
+
+fn state(session: &SessionInfo) -> Html {
+    let (symbol, word, class) = match session.state.as_str() {
+        "live" => (Symbol::Live, "live", "is-live"),
+        "lost" => (Symbol::Lost, "lost", "is-lost"),
+        _ => (Symbol::Ended, "ended", "is-ended"),
+    };
+    html! { <span class={classes!("live-state", class)}>{ icon(symbol) }{ word }</span> }
+}
+
+fn device(device: &DeviceInfo) -> Html {
+    let full = match device.capacity {
+        0 => Bytes(device.reserved).to_string(),
+        all => [&Bytes(device.reserved).to_string(), " of ", &Bytes(all).to_string()].concat(),
+    };
+    let title = [
+        device.name.as_str(),
+        if device.name.is_empty() { "" } else { ": " },
+        &Bytes(device.allocated).to_string(),
+        " allocated",
+    ]
+    .concat();
+    html! {
+        <span {title}>{ ["device ", &device.number.to_string(), ": "].concat() }<b>{ full }</b></span>
+    }
+}
+
+fn when(session: &SessionInfo, now_us: i64) -> String {
+    if session.is_live() {
+        ["for ", &span_text(now_us.saturating_sub(session.started_us))].concat()
+    } else {
+        [&span_text(now_us.saturating_sub(session.last_us)), " ago"].concat()
+    }
+}
+
+fn rate(session: &SessionInfo) -> String {
+    if session.is_live() {
+        [&Count(session.events_per_second.round() as u64).to_string(), " events/s"].concat()
+    } else {
+        counted(session.events, "event")
+    }
+}

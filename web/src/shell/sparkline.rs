@@ -1,0 +1,81 @@
+//! A session's memory in a few square millimetres: reserved as a line, active and allocated as areas below it.
+
+use yew::prelude::*;
+
+/// The drawing's size in its own units.
+const WIDTH: f64 = 160.0;
+const HEIGHT: f64 = 28.0;
+
+/// A drawing, as paths.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sparkline {
+    reserved: String,
+    active: String,
+    allocated: String,
+    /// The largest reserved total, in bytes.
+    pub peak: f64,
+}
+
+impl Sparkline {
+    /// From points: time, allocated, active and reserved bytes. Nothing from fewer than two moments.
+    pub fn of(points: &[Vec<f64>]) -> Option<Self> {
+        let points: Vec<[f64; 4]> = points.iter().filter_map(|p| p.as_slice().try_into().ok()).collect();
+        let (first, last) = (points.first()?[0], points.last()?[0]);
+        let peak = points.iter().map(|p| p[3].max(p[2])).fold(0.0, f64::max);
+        if last <= first || peak <= 0.0 {
+            return None;
+        }
+        let x = |p: &[f64; 4]| (p[0] - first) / (last - first) * WIDTH;
+        let y = |value: f64| HEIGHT - value / peak * (HEIGHT - 1.0);
+        let steps = |value: fn(&[f64; 4]) -> f64| {
+            let mut path = String::new();
+            let mut before = None;
+            for p in &points {
+                let (at, height) = (x(p), y(value(p)));
+                match before.replace(height) {
+                    None => path += &format!("M{at:.1} {height:.1}"),
+                    Some(_) => path += &format!("H{at:.1}V{height:.1}"),
+                }
+            }
+            path
+        };
+        let area = |value: fn(&[f64; 4]) -> f64| format!("{}V{HEIGHT}H0Z", steps(value));
+        Some(Self { reserved: steps(|p| p[3]), active: area(|p| p[2]), allocated: area(|p| p[1]), peak })
+    }
+
+    /// The drawing; what it shows is said beside it in words.
+    pub fn html(&self) -> Html {
+        html! {
+            <svg class="sparkline" viewBox={format!("0 0 {WIDTH} {HEIGHT}")} preserveAspectRatio="none" aria-hidden="true" focusable="false">
+                <path class="spark-active" d={self.active.clone()} />
+                <path class="spark-allocated" d={self.allocated.clone()} />
+                <path class="spark-reserved" d={self.reserved.clone()} />
+            </svg>
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_drawn_in_steps_up_to_its_peak() {
+        let spark = Sparkline::of(&[vec![0.0, 1.0, 2.0, 4.0], vec![10.0, 2.0, 2.0, 4.0]]).unwrap();
+        assert_eq!(spark.reserved, "M0.0 1.0H160.0V1.0");
+        assert_eq!(spark.allocated, "M0.0 21.2H160.0V14.5V28H0Z");
+        assert_eq!(spark.peak, 4.0);
+    }
+
+    #[test]
+    fn of_nothing_nothing_is_drawn() {
+        for points in [
+            vec![],
+            vec![vec![0.0, 1.0, 1.0, 1.0]],
+            vec![vec![0.0; 4], vec![9.0; 3]],
+            vec![vec![0.0; 4], vec![9.0, 0.0, 0.0, 0.0]],
+        ] {
+            assert_eq!(Sparkline::of(&points), None, "{points:?}");
+        }
+    }
+}

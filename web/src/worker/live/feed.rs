@@ -1,0 +1,264 @@
+//! What a server says of a session: frames in, chunks of the trace out, each once and in order, whatever becomes of the
+//! connection in between.
+
+use std::collections::VecDeque;
+
+use shared::limits::WireLimits;
+use shared::wire::{Batch, Code, Decoder, Frame, Gap, PROTOCOL, Refused, State, Status, Watch};
+
+/// Reports of the server that the rate of events is taken from: some seconds.
+const REPORTS: usize = 4;
+
+/// Why a connection is of no more use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// What comes is no stream of frames, or leaves something out: a new connection goes on from what is here.
+    Broken,
+    /// The server says no.
+    Refused {
+        /// Why: a sentence.
+        message: String,
+        /// Whether the same may be tried later.
+        retry: bool,
+        /// Whether a token would help.
+        wants_token: bool,
+    },
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Feed {
+    decoder: Decoder,
+    /// The last batch that came.
+    after: u64,
+    /// The last batch that the server had when it was first asked; `None` before it told.
+    target: Option<u64>,
+    status: Status,
+    /// The server's clock and its count of events, of the last reports.
+    reports: VecDeque<(i64, u64)>,
+    missed: Option<(u64, String)>,
+    fault: Option<Fault>,
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self {
+            decoder: Decoder::new(&WireLimits::default()),
+            after: 0,
+            target: None,
+            status: Status::default(),
+            reports: VecDeque::new(),
+            missed: None,
+            fault: None,
+        }
+    }
+}
+
+impl Feed {
+    /// Begins a connection; gives what is to be sent first.
+    pub fn begin(&mut self, token: &str) -> Vec<u8> {
+        self.decoder = Decoder::new(&WireLimits::default());
+        self.fault = None;
+        Frame::Watch(Watch { protocol: PROTOCOL, token: token.to_owned(), after: self.after }).to_bytes()
+    }
+
+    /// Reads what came; `take` gets the chunks of each batch that is new, and when it was sent by the collector's clock.
+    pub fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(&[u8], i64)) -> Result<(), Fault> {
+        let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new(&WireLimits::default()));
+        let read = decoder.push(bytes, &mut |frame| {
+            // After a fault nothing is believed any more.
+            if self.fault.is_none() {
+                self.fault = self.hear(frame, take).err();
+            }
+        });
+        self.decoder = decoder;
+        match self.fault.clone() {
+            Some(fault) => Err(fault),
+            None => read.map_err(|_| Fault::Broken),
+        }
+    }
+
+    fn hear(&mut self, frame: Frame<'_>, take: &mut dyn FnMut(&[u8], i64)) -> Result<(), Fault> {
+        match frame {
+            Frame::Batch(Batch { seq, sent_us, chunks }) => {
+                let next = self.after.saturating_add(1);
+                if seq > next {
+                    return Err(Fault::Broken);
+                }
+                // What came twice counts once.
+                if seq == next {
+                    self.after = seq;
+                    take(chunks, sent_us);
+                }
+            }
+            Frame::Gap(Gap { to, reason, .. }) => {
+                let last = to.saturating_sub(1);
+                if last > self.after {
+                    let before = self.missed.take().map_or(0, |(count, _)| count);
+                    self.missed = Some((before + (last - self.after), reason));
+                    self.after = last;
+                }
+            }
+            Frame::Status(status) => {
+                self.target.get_or_insert(status.last);
+                self.status = status;
+                self.reports.push_back((status.now_us, status.events));
+                if self.reports.len() > REPORTS {
+                    self.reports.pop_front();
+                }
+            }
+            Frame::Refused(Refused { code, message, retry }) => {
+                return Err(Fault::Refused { message, retry, wants_token: code == Code::Token });
+            }
+            // Of a later build, or not for a viewer.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// How the session is, as the server last said.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Batches that will not come, and why.
+    pub fn missed(&self) -> Option<&(u64, String)> {
+        self.missed.as_ref()
+    }
+
+    /// Whether all has come that the server had when it was first asked.
+    pub fn is_caught_up(&self) -> bool {
+        self.target.is_some_and(|target| self.after >= target)
+    }
+
+    /// Whether all has come that ever will.
+    pub fn is_done(&self) -> bool {
+        self.target.is_some() && self.status.state == State::Ended && self.after >= self.status.last
+    }
+
+    /// Events per second by the server's own count; 0 unless the session is live.
+    pub fn events_per_second(&self) -> f64 {
+        let (Some(first), Some(last)) = (self.reports.front(), self.reports.back()) else { return 0.0 };
+        let seconds = last.0.saturating_sub(first.0) as f64 / 1e6;
+        if self.status.state != State::Live || seconds <= 0.0 {
+            return 0.0;
+        }
+        last.1.saturating_sub(first.1) as f64 / seconds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(seq: u64, chunks: &'static [u8]) -> Frame<'static> {
+        Frame::Batch(Batch { seq, sent_us: 0, chunks })
+    }
+
+    fn status(state: State, last: u64, now_us: i64, events: u64) -> Frame<'static> {
+        Frame::Status(Status { state, last, now_us, events, ..Status::default() })
+    }
+
+    fn gap(from: u64, to: u64) -> Frame<'static> {
+        Frame::Gap(Gap { from, to, reason: "kept no longer".to_owned() })
+    }
+
+    fn bytes(frames: &[Frame<'_>]) -> Vec<u8> {
+        let mut out = Vec::new();
+        frames.iter().for_each(|frame| frame.encode(&mut out));
+        out
+    }
+
+    /// What a feed makes of frames: the chunks, and how it ended.
+    fn hear(feed: &mut Feed, frames: &[Frame<'_>]) -> (String, Result<(), Fault>) {
+        let mut taken = String::new();
+        let result = feed.push(&bytes(frames), &mut |chunks, _| taken += std::str::from_utf8(chunks).unwrap());
+        (taken, result)
+    }
+
+    /// From which batch a feed goes on.
+    fn asks_after(feed: &mut Feed) -> u64 {
+        let hello = feed.begin("secret");
+        let mut after = None;
+        Decoder::new(&WireLimits::default())
+            .push(&hello, &mut |frame| {
+                let Frame::Watch(watch) = frame else { panic!("{frame:?}") };
+                assert_eq!((watch.protocol, watch.token.as_str()), (PROTOCOL, "secret"));
+                after = Some(watch.after);
+            })
+            .unwrap();
+        after.unwrap()
+    }
+
+    #[test]
+    fn each_batch_counts_once_and_in_order() {
+        let cases: [(&[Frame<'_>], &str, Result<(), Fault>, u64); 5] = [
+            (&[batch(1, b"a"), batch(2, b"b")], "ab", Ok(()), 2),
+            (&[batch(1, b"a"), batch(1, b"a"), batch(2, b"b")], "ab", Ok(()), 2),
+            (&[batch(1, b"a"), batch(3, b"c"), batch(2, b"b")], "a", Err(Fault::Broken), 1),
+            (&[batch(1, b"a"), gap(2, 5), batch(5, b"e")], "ae", Ok(()), 5),
+            (&[gap(1, 7), batch(7, b"g"), batch(4, b"d")], "g", Ok(()), 7),
+        ];
+        for (frames, taken, result, after) in cases {
+            let mut feed = Feed::default();
+            assert_eq!(hear(&mut feed, frames), (taken.to_owned(), result), "{frames:?}");
+            assert_eq!(asks_after(&mut feed), after, "{frames:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_connection_goes_on_where_the_last_one_broke() {
+        let mut feed = Feed::default();
+        assert_eq!(asks_after(&mut feed), 0);
+        let whole = bytes(&[batch(1, b"a"), batch(2, b"b")]);
+        let mut taken = Vec::new();
+        feed.push(&whole[..whole.len() - 1], &mut |chunks, _| taken.extend_from_slice(chunks)).unwrap();
+        assert_eq!(asks_after(&mut feed), 1);
+        feed.push(&bytes(&[batch(2, b"b")]), &mut |chunks, _| taken.extend_from_slice(chunks)).unwrap();
+        assert_eq!(taken, b"ab");
+        assert_eq!(feed.push(b"\xff\xff\xff\xff\0\0\0\0", &mut |_, _| {}), Err(Fault::Broken));
+        assert_eq!(asks_after(&mut feed), 2, "and that is how it goes on");
+        assert_eq!(hear(&mut feed, &[batch(3, b"c")]), ("c".to_owned(), Ok(())));
+    }
+
+    #[test]
+    fn what_is_refused_is_said() {
+        let refused = |code, retry| Frame::Refused(Refused { code, message: "No.".to_owned(), retry });
+        let fault = |retry, wants_token| Err(Fault::Refused { message: "No.".to_owned(), retry, wants_token });
+        for (frame, want) in [
+            (refused(Code::Token, false), fault(false, true)),
+            (refused(Code::Session, false), fault(false, false)),
+            (refused(Code::Busy, true), fault(true, false)),
+        ] {
+            assert_eq!(hear(&mut Feed::default(), &[frame]).1, want);
+        }
+    }
+
+    #[test]
+    fn it_knows_when_it_has_caught_up_and_when_all_is_there() {
+        let mut feed = Feed::default();
+        assert!(!feed.is_caught_up());
+        hear(&mut feed, &[status(State::Live, 2, 0, 0), batch(1, b"a")]).1.unwrap();
+        assert!(!feed.is_caught_up());
+        hear(&mut feed, &[batch(2, b"b")]).1.unwrap();
+        assert!(feed.is_caught_up() && !feed.is_done());
+        hear(&mut feed, &[status(State::Ended, 3, 0, 0)]).1.unwrap();
+        assert!(feed.is_caught_up() && !feed.is_done());
+        hear(&mut feed, &[batch(3, b"c")]).1.unwrap();
+        assert!(feed.is_done());
+        assert_eq!(feed.missed(), None);
+        hear(&mut feed, &[gap(4, 6), gap(6, 7)]).1.unwrap();
+        assert_eq!(feed.missed(), Some(&(3, "kept no longer".to_owned())));
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_last_seconds() {
+        let mut feed = Feed::default();
+        for (second, events) in [(0, 0), (1, 9_000), (2, 10_000), (3, 11_000), (4, 12_000)] {
+            hear(&mut feed, &[status(State::Live, 0, second * 1_000_000, events)]).1.unwrap();
+        }
+        assert_eq!(feed.events_per_second(), 1_000.0);
+        hear(&mut feed, &[status(State::Ended, 0, 5_000_000, 12_000)]).1.unwrap();
+        assert_eq!(feed.events_per_second(), 0.0);
+    }
+}

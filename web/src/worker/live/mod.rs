@@ -1,0 +1,269 @@
+//! Watching a session: the worker's own socket to the server, and what it brings put together and told to the page.
+//!
+//! ```text
+//! socket ─► feed (frames, each batch once) ─► growing session ─► page: how it is, what it holds
+//! ```
+//! The page is told of a new state only when it has taken in the last one, and the worker's time is divided between what
+//! comes and what is asked: neither side can fall behind further and further.
+
+mod feed;
+mod growing;
+mod pace;
+mod socket;
+
+use std::cell::RefCell;
+
+use js_sys::{Date, Math};
+use shared::limits::LiveLimits;
+use shared::query::{Answer, Query};
+use shared::wire::State;
+
+use self::feed::{Fault, Feed};
+use self::growing::Growing;
+use self::pace::{ClockOffset, lag_us, rest_ms, retry_seconds};
+use self::socket::{Event, Socket, Timer};
+use super::entry::{now, post};
+use super::message::{Connection, FromWorker, LiveStatus};
+
+/// Milliseconds between two reports of how the session is while nothing comes.
+const REPORT_EVERY_MS: i32 = 500;
+
+thread_local! {
+    static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
+}
+
+/// What watches a session.
+struct Watcher {
+    url: String,
+    token: String,
+    feed: Feed,
+    session: Growing,
+    socket: Option<Socket>,
+    connection: Connection,
+    tries: u32,
+    retry: Option<Timer>,
+    refresh: Option<Timer>,
+    report: Option<Timer>,
+    /// Milliseconds that went into what came since the last state was told.
+    spent_ms: f64,
+    /// Whether the page has taken in the last state.
+    is_taken: bool,
+    /// Whether something came that is not in the last state.
+    is_stale: bool,
+    offset: ClockOffset,
+    /// When the newest event happened, by the collector's clock.
+    newest_us: Option<i64>,
+    /// When the last batch of what is shown was sent, by the collector's clock.
+    sent_us: Option<i64>,
+    /// The same of what has come.
+    came_sent_us: Option<i64>,
+    /// When the last event came.
+    came_us: Option<i64>,
+    held_events: u64,
+    dropped_events: u64,
+}
+
+/// Begins to watch.
+pub(super) fn start(url: String, token: String) {
+    let watcher = Watcher {
+        url,
+        token,
+        feed: Feed::default(),
+        session: Growing::default(),
+        socket: None,
+        connection: Connection::Connecting,
+        tries: 0,
+        retry: None,
+        refresh: None,
+        report: None,
+        spent_ms: 0.0,
+        is_taken: true,
+        is_stale: false,
+        offset: ClockOffset::default(),
+        newest_us: None,
+        sent_us: None,
+        came_sent_us: None,
+        came_us: None,
+        held_events: 0,
+        dropped_events: 0,
+    };
+    WATCHER.set(Some(watcher));
+    with(|watcher| {
+        watcher.connect();
+        watcher.report();
+    });
+}
+
+/// The answer to a question about the session; `None` while there is none, or nothing is watched.
+pub(super) fn answer(device: usize, query: &Query) -> Option<Answer> {
+    WATCHER.with_borrow_mut(|watcher| Some(watcher.as_mut()?.session.answer(device, query)))
+}
+
+/// The page has taken in the last state; an allocation is selected there.
+pub(super) fn taken(selected: Option<(u32, u32)>) {
+    with(|watcher| {
+        watcher.is_taken = true;
+        watcher.session.selected = selected;
+        watcher.want_refresh();
+    });
+}
+
+fn with(act: impl FnOnce(&mut Watcher)) {
+    WATCHER.with_borrow_mut(|watcher| {
+        if let Some(watcher) = watcher {
+            act(watcher);
+        }
+    });
+}
+
+/// This browser's clock, in microseconds since the epoch.
+fn clock_us() -> i64 {
+    (Date::now() * 1e3) as i64
+}
+
+impl Watcher {
+    fn connect(&mut self) {
+        self.retry = None;
+        self.connection = Connection::Connecting;
+        self.socket = Socket::open(&self.url, |event| with(|watcher| watcher.heard(event)));
+        if self.socket.is_none() {
+            self.lost();
+        }
+    }
+
+    fn heard(&mut self, event: Event) {
+        match event {
+            Event::Opened => {
+                let hello = self.feed.begin(&self.token);
+                self.connection = Connection::Open;
+                if let Some(socket) = &self.socket {
+                    socket.send(&hello);
+                }
+                self.tell();
+            }
+            Event::Came(bytes) => self.came(&bytes),
+            Event::Closed => self.lost(),
+        }
+    }
+
+    fn came(&mut self, bytes: &[u8]) {
+        let (began, time_us) = (now(), clock_us());
+        let was_caught_up = self.feed.is_caught_up();
+        let Self { feed, session, offset, came_sent_us, is_stale, .. } = self;
+        let mut unreadable = None;
+        let result = feed.push(bytes, &mut |chunks, sent_us| {
+            unreadable = unreadable.take().or(session.push(chunks).err());
+            *is_stale = true;
+            *came_sent_us = Some(sent_us);
+            // What waited in the store says nothing about clocks.
+            if was_caught_up {
+                offset.see(sent_us, time_us);
+            }
+        });
+        self.spent_ms += now() - began;
+        if let Some(error) = unreadable {
+            return self.refuse(error.to_string(), false);
+        }
+        match result {
+            Ok(()) => {
+                self.tries = 0;
+                self.want_refresh();
+                if self.feed.is_done() {
+                    self.end();
+                }
+            }
+            Err(Fault::Refused { message, retry: false, wants_token }) => {
+                self.refuse(message, wants_token);
+            }
+            Err(_) => self.lost(),
+        }
+    }
+
+    /// Nothing more is to be had; what came stays.
+    fn refuse(&mut self, message: String, wants_token: bool) {
+        self.socket = None;
+        self.connection = Connection::Refused { message, wants_token };
+        self.tell();
+    }
+
+    /// All has come: nothing is waited for any more.
+    fn end(&mut self) {
+        self.socket = None;
+        self.connection = Connection::Done;
+        self.tell();
+    }
+
+    fn lost(&mut self) {
+        self.socket = None;
+        if self.feed.is_done() {
+            return self.end();
+        }
+        let seconds = retry_seconds(self.tries, Math::random());
+        self.tries = self.tries.saturating_add(1);
+        self.wait(seconds);
+    }
+
+    /// Counts down to the next try.
+    fn wait(&mut self, seconds: u32) {
+        self.connection = Connection::Retrying { seconds };
+        self.tell();
+        self.retry = Timer::new(1_000, move || {
+            with(|watcher| if seconds > 1 { watcher.wait(seconds - 1) } else { watcher.connect() });
+        });
+    }
+
+    /// Puts together what came as soon as it is its turn, and the page has taken in what was told before.
+    fn want_refresh(&mut self) {
+        if self.is_stale && self.is_taken && self.refresh.is_none() {
+            self.refresh = Timer::new(rest_ms(self.spent_ms) as i32, || with(Self::refresh));
+        }
+    }
+
+    fn refresh(&mut self) {
+        self.refresh = None;
+        self.is_stale = false;
+        let began = now();
+        let grown = self.session.refresh();
+        self.spent_ms = now() - began;
+        let Some(grown) = grown else { return };
+        let devices = &grown.summary.devices;
+        self.held_events = devices.iter().map(|device| u64::from(device.events)).sum();
+        self.dropped_events += grown.trims.iter().map(|trim| u64::from(trim.events)).sum::<u64>();
+        let newest = devices.iter().filter(|device| device.events > 0 && device.has_times);
+        let newest_us = newest.map(|device| device.start_us.saturating_add(device.span_us)).max();
+        if newest_us != std::mem::replace(&mut self.newest_us, newest_us) {
+            self.came_us = Some(clock_us());
+        }
+        self.sent_us = self.came_sent_us;
+        self.is_taken = false;
+        self.tell();
+        post(&FromWorker::Grown(Box::new(grown)));
+    }
+
+    /// Tells how the session is, now and again.
+    fn report(&mut self) {
+        self.tell();
+        self.report = Timer::new(REPORT_EVERY_MS, || with(Self::report));
+    }
+
+    fn tell(&self) {
+        let (status, time_us) = (self.feed.status(), clock_us());
+        let behind = lag_us(time_us.saturating_sub(self.offset.us()), self.newest_us, self.sent_us);
+        post(&FromWorker::Live(Box::new(LiveStatus {
+            state: status.state,
+            connection: self.connection.clone(),
+            // What came is not here before it is put together.
+            is_caught_up: self.feed.is_caught_up() && !self.is_stale,
+            behind_us: behind,
+            quiet_us: self.came_us.map_or(0, |came| time_us.saturating_sub(came).max(0)),
+            events: status.events,
+            lost: status.lost_events,
+            events_per_second: if status.state == State::Live { self.feed.events_per_second() } else { 0.0 },
+            held_events: self.held_events,
+            held_bytes: self.session.bytes(),
+            limit_events: LiveLimits::default().events as u64,
+            dropped_events: self.dropped_events,
+            missed: self.feed.missed().cloned(),
+        })));
+    }
+}
