@@ -256,11 +256,12 @@ impl Session {
         Ok(bytes)
     }
 
-    /// Removes it from the store; refused while a collector is connected.
+    /// Removes it from the store; refused while a collector is connected that may add to it.
     pub(super) fn remove(&self, store: &dyn TraceStore) -> Result<(), IngestError> {
         let mut held = lock(&self.desk);
+        let has_ended = self.look(|view| view.record.ended_us.is_some());
         let mut presence = lock(&self.presence);
-        if presence.connections > 0 {
+        if presence.connections > 0 && !has_ended {
             return Err(IngestError::Busy("the session is live"));
         }
         match store.remove(&self.id) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use shared::format::{Decoder, Kind, prelude, seal};
-use shared::limits::{ImportLimits, ServerLimits};
+use shared::limits::{ImportLimits, ServerLimits, WireLimits};
 use shared::wire::{Hello, PROTOCOL, is_session};
 use tokio::sync::{Semaphore, watch};
 
@@ -15,6 +15,8 @@ use super::{Counters, IngestError, Keep, Secret, Session, now_us};
 use crate::bus::LiveBus;
 use crate::store::{Record, StoreError, StoreResult, TraceStore};
 
+/// Bytes that are written to see whether any can be.
+const PROBE_BYTES: usize = 4_096;
 /// Bytes of a text in a hello that are kept.
 const TEXT: usize = 200;
 
@@ -162,7 +164,9 @@ impl Sessions {
 
     /// Whether the store can be written, now. Waits for the disk.
     pub fn check_store(&self) -> StoreResult {
-        let probed = self.store.probe();
+        // One that refused a batch is well again when a batch has room.
+        let bytes = if self.is_full() { WireLimits::default().batch_bytes } else { PROBE_BYTES };
+        let probed = self.store.probe(bytes);
         self.is_full.store(probed.is_err(), Ordering::Relaxed);
         probed
     }

@@ -23,7 +23,7 @@ fn names(store: &dyn TraceStore) {
         assert!(matches!(store.remove(name), Err(StoreError::Missing)), "{name}");
     }
     assert!(store.sessions().unwrap().is_empty());
-    store.probe().unwrap();
+    store.probe(4_096).unwrap();
 }
 
 fn records(store: &dyn TraceStore) {
@@ -77,9 +77,9 @@ fn quota(store: &dyn TraceStore) {
     assert!(matches!(segment.append(&[2; 11]), Err(StoreError::Full)));
     assert_eq!((segment.length(), store.usage(), store.read(SESSION, 1, 0, 999).unwrap().len()), (90, 90, 90));
     segment.append(&[2; 10]).unwrap();
-    assert!(matches!(store.probe(), Err(StoreError::Full)));
+    assert!(matches!(store.probe(1), Err(StoreError::Full)));
     drop(segment);
     store.remove(SESSION).unwrap();
     assert_eq!(store.usage(), 0);
-    store.probe().unwrap();
+    store.probe(100).unwrap();
 }

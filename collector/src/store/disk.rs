@@ -210,14 +210,14 @@ impl TraceStore for DiskStore {
         self.room.used.load(Ordering::Relaxed)
     }
 
-    fn probe(&self) -> StoreResult {
-        if self.usage() >= self.room.quota {
+    fn probe(&self, bytes: usize) -> StoreResult {
+        if self.usage().saturating_add(bytes as u64) > self.room.quota {
             return Err(StoreError::Full);
         }
         let path = self.sessions.join("probe");
         remove_file(&path)?;
         let mut file = options().write(true).create_new(true).open(&path)?;
-        let written = file.write_all(&[0; 4096]).and_then(|()| file.sync_data());
+        let written = file.write_all(&vec![0; bytes]).and_then(|()| file.sync_data());
         remove_file(&path)?;
         Ok(written?)
     }

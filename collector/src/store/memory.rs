@@ -124,9 +124,9 @@ impl TraceStore for MemoryStore {
         self.lock().used
     }
 
-    fn probe(&self) -> StoreResult {
+    fn probe(&self, bytes: usize) -> StoreResult {
         let held = self.lock();
-        if held.used < held.quota { Ok(()) } else { Err(StoreError::Full) }
+        if held.used.saturating_add(bytes as u64) <= held.quota { Ok(()) } else { Err(StoreError::Full) }
     }
 }
 

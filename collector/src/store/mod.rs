@@ -79,8 +79,8 @@ pub trait TraceStore: Send + Sync + fmt::Debug {
     fn remove(&self, session: &str) -> StoreResult;
     /// Bytes of all segments.
     fn usage(&self) -> u64;
-    /// Whether anything can be written.
-    fn probe(&self) -> StoreResult;
+    /// Whether so many bytes can be written.
+    fn probe(&self, bytes: usize) -> StoreResult;
 }
 
 /// Adds to one segment. Only one may be open for each.

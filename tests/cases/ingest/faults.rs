@@ -158,7 +158,7 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
 fn a_disk_that_is_really_full_is_no_different() -> Result<()> {
     let folder = empty_folder("tmpfs")?;
     let path = folder.to_str().context("a path")?;
-    if !succeeds("mount", &["-t", "tmpfs", "-o", "size=1m", "tmpfs", path]) {
+    if !succeeds("mount", &["-t", "tmpfs", "-o", "size=4m", "tmpfs", path]) {
         eprintln!("skipped: mounting a small disk needs rights that this user has not");
         return Ok(());
     }
@@ -169,9 +169,9 @@ fn a_disk_that_is_really_full_is_no_different() -> Result<()> {
 
 #[cfg(target_os = "linux")]
 fn fill(folder: &Path) -> Result<()> {
-    let stream = Stream::new(14, 30, 8_000);
+    let stream = Stream::new(14, 40, 8_000);
     let ballast = folder.join("ballast");
-    fs::write(&ballast, vec![1; 700_000])?;
+    fs::write(&ballast, vec![1; 3_300_000])?;
     let server = Server::start_in(folder, &[])?;
     let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
     for seq in 1..=stream.last() {

@@ -72,7 +72,8 @@ fn state(file: &[u8]) -> Result<BTreeMap<u64, (u64, u64, String)>> {
 
 #[test]
 fn who_comes_back_goes_on_where_it_was() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let limits = shared::limits::ServerLimits { behind_bytes: 4 << 20, ..small() };
+    let server = Inside::start(limits, Keep::default())?;
     let stream = Stream::new(21, 200, 500);
     let _peer = sent(&server, &stream)?;
     for after in [1, 57, 199, 200] {
@@ -86,6 +87,18 @@ fn who_comes_back_goes_on_where_it_was() -> Result<()> {
         let want: Vec<_> = (after + 1..=200).map(|seq| (seq, stream.batch(seq).to_vec())).collect();
         assert!(batches == want && gaps.is_empty(), "after {after}: {} batches, {gaps:?}", batches.len());
     }
+    Ok(())
+}
+
+#[test]
+fn who_is_very_far_behind_is_set_forward_and_told() -> Result<()> {
+    let server = Inside::start(small(), Keep::default())?;
+    let stream = Stream::new(26, 200, 500);
+    let _peer = sent(&server, &stream)?;
+    let mut viewer = Peer::viewer(server.address, stream.session(), 1)?;
+    let (batches, gaps) = viewer.batches(200)?;
+    assert_eq!(gaps, [(2, batches[0].0)]);
+    ensure!(batches[0].0 > 100, "{}", batches[0].0);
     Ok(())
 }
 
