@@ -1,4 +1,4 @@
-//! The Python package in a real PyTorch, where there is one.
+//! The Python package: what any Python can test, and in a real PyTorch, where there is one.
 //!
 //! `VRAMSCOPE_TORCH_PYTHON` names a Python (or a program that starts one) with torch that sees a GPU.
 
@@ -46,5 +46,24 @@ fn pytorch_allocates_through_the_library() -> Result<()> {
     ensure!(output.status.success(), "{said}");
     // Skipped as a whole, it would have tested nothing.
     ensure!(said.contains("test_a_training_loop_is_the_same") && !said.contains("no GPU that it sees"), "{said}");
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn stacks_are_gathered_in_any_python() -> Result<()> {
+    let folder = tests::fakecuda::FakeFolder::new("stacks_are_gathered_in_any_python")?;
+    let mut command = Command::new("python3");
+    folder.serve(&mut command);
+    let output = command
+        .arg(workspace("collector/python/tests/test_allocator_stacks.py"))
+        .env("VRAMSCOPE_LIBRARY", built("pluggable", "libvramscope_pluggable.so")?)
+        .output();
+    let Ok(output) = output else {
+        eprintln!("stacks_are_gathered_in_any_python skipped: there is no python3");
+        return Ok(());
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success() && said.contains("Ran 1 test") && !said.contains("skipped"), "{said}");
     Ok(())
 }

@@ -89,8 +89,8 @@ struct Inside;
 impl Inside {
     #[inline]
     fn enter() -> Option<Self> {
-        // No destructor, so it is there as long as the thread is.
-        (!IS_INSIDE.replace(true)).then_some(Self)
+        // A value that is made marks the end when it goes, so none is made for a call from within.
+        if IS_INSIDE.replace(true) { None } else { Some(Self) }
     }
 }
 

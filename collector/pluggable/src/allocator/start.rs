@@ -35,7 +35,8 @@ pub unsafe extern "C" fn vramscope_allocator_start(
             unsafe { [text(torch), text(settings), text(context), text(config_json)] };
         let release = Release::of_running(&torch.unwrap_or_default()).map_err(|error| error.to_string())?;
         let settings = settings.unwrap_or_default();
-        let settings = AllocatorConfig::from_conf(&settings, release.profile).map_err(|error| error.to_string())?;
+        let settings = AllocatorConfig::from_conf(&settings, release.profile)
+            .map_err(|error| format!("the settings {settings:?} are none: {error}"))?;
         let context = context.unwrap_or_default();
         let level = Capture::from_name(&context)
             .ok_or_else(|| format!("context {context:?} is none of \"none\", \"state\", \"alloc\" and \"all\""))?;
@@ -62,7 +63,7 @@ pub unsafe extern "C" fn vramscope_allocator_set_settings(settings: *const c_cha
                 slot.locked.with(|allocator| allocator.set_config(&settings)).map_err(|fault| fault.to_string())?;
             outcome = outcome.and(set);
         }
-        outcome.map_err(|error| error.to_string())
+        outcome.map_err(|error| format!("the settings {settings:?} are none: {error}"))
     })
 }
 
