@@ -67,6 +67,8 @@ class WithinBudget:
         self._has_history = _torch.backend(torch) == "native"
         segments = {device: [] for device in self._numbers}
         if self._has_history:
+            if self._stacks:
+                _torch.prepare_symbols()
             self._is_history_ours = not _torch.is_recording(torch)
             if self._is_history_ours:
                 self._record(self._pace.most)

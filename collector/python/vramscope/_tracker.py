@@ -38,7 +38,7 @@ class _Functions:
             (without, "direct", None, []),
             (without, "stop", None, []),
             (without, "drain", i64, [i64]),
-            (held, "resolve", i64, []),
+            (held, "resolve", i64, [ctypes.c_int]),
             (without, "skip", None, []),
             (without, "backlog", i64, []),
             (without, "stacks_dropped", ctypes.c_uint64, []),
@@ -77,6 +77,8 @@ class EveryEvent:
         """Attaches the tracker, takes the state, and begins the recording."""
         torch, library = self._torch, self._library
         numbers = [device["number"] for device in config["devices"]]
+        if self._stacks == "all":
+            _torch.prepare_symbols()
         if self._stacks and not _torch.is_recording(torch):
             # Entries have their stacks only while history is recorded; one entry is the least it can be made to keep.
             _torch.record_history(torch, 1, self._context, self._stacks)
@@ -113,7 +115,7 @@ class EveryEvent:
                 continue
             now = time.perf_counter()
             if spent <= self._share * (now - since) + 0.05:
-                functions.resolve()
+                functions.resolve(_torch.symbols_are_ready())
                 spent += time.perf_counter() - now
             elif functions.backlog() > 500:
                 functions.skip()
@@ -131,7 +133,7 @@ class EveryEvent:
             if time.perf_counter() > until:
                 self._functions.skip()
             else:
-                self._functions.resolve()
+                self._functions.resolve(_torch.symbols_are_ready())
 
     def interval(self):
         """Seconds until the next turn."""
