@@ -124,7 +124,9 @@ class WithinBudget:
         entries = self._kept * len(self._numbers)
         if self._is_history_ours:
             entries = min(entries, waiting + self._kept)
-        is_due = waiting > 0 and self._share.saved(now) >= self._pace.cost(entries, self._blocks)
+        # Where one read costs more than can be saved, it is made on credit, and paid back before the next.
+        price = min(self._pace.cost(entries, self._blocks), 0.9 * self._share.most)
+        is_due = waiting > 0 and self._share.saved(now) >= price
         if is_due or asked:
             self._read(tells_state=asked == "state")
 

@@ -42,7 +42,7 @@ class _Functions:
             (without, "skip", None, []),
             (without, "backlog", i64, []),
             (without, "stacks_dropped", ctypes.c_uint64, []),
-            (held, "forget", None, []),
+            (held, "forget", i64, []),
         ):
             function = getattr(of, "vs_" + name)
             function.restype, function.argtypes = result, arguments
@@ -115,7 +115,8 @@ class EveryEvent:
                 continue
             now = time.perf_counter()
             if spent <= self._share * (now - since) + 0.05:
-                functions.resolve(_torch.symbols_are_ready())
+                if functions.resolve(_torch.symbols_are_ready()) < 0:
+                    time.sleep(0.001)
                 spent += time.perf_counter() - now
             elif functions.backlog() > 500:
                 functions.skip()
@@ -132,8 +133,8 @@ class EveryEvent:
         while self._functions.drain(0):
             if time.perf_counter() > until:
                 self._functions.skip()
-            else:
-                self._functions.resolve(_torch.symbols_are_ready())
+            elif self._functions.resolve(_torch.symbols_are_ready()) < 0:
+                time.sleep(0.001)
 
     def interval(self):
         """Seconds until the next turn."""
@@ -158,7 +159,9 @@ class EveryEvent:
         if self._thread is not None:
             self._thread.join(seconds)
             self.flush(seconds)
-        self._functions.forget()
+        until = time.perf_counter() + seconds
+        while self._functions.forget() < 0 and time.perf_counter() < until:
+            time.sleep(0.001)
         self._end_history()
 
     def _end_history(self):

@@ -326,7 +326,8 @@ struct Same {
   }
 };
 
-// Held by who reads rings. Whoever holds it never takes the GIL, so one who has the GIL may wait for it.
+// Held by who reads rings. Whoever has the GIL doesn't wait for it: what Python does meanwhile may let go of the GIL,
+// and two would wait for each other.
 std::mutex reader;
 std::unordered_map<Context, uint32_t, Hash, Same> stacks;
 std::unordered_map<Context, bool, Hash, Same> unknown;
@@ -513,11 +514,13 @@ int64_t vs_drain(int64_t wait_us) {
   }
 }
 
-// Gives numbers to some of the stacks that wait. How many still do. Called with the GIL.
+// Gives numbers to some of the stacks that wait. How many still do; -1 when another thread is at it: it may be waiting
+// for the GIL, so it is not waited for. Called with the GIL.
 // `is_ready`: PyTorch's own way is used, which knows C++, TorchScript and the lines behind compiled code, but imports
 // modules of PyTorch's where they were not. To import them in a thread of ours could make an import of the job's fail.
 int64_t vs_resolve(int is_ready) {
-  std::lock_guard<std::mutex> lock(reader);
+  std::unique_lock<std::mutex> lock(reader, std::try_to_lock);
+  if (!lock) return -1;
   if (stacks.size() >= kStacksKept) stacks.clear();
   std::vector<Context> batch;
   size_t done = 0;
@@ -573,9 +576,11 @@ uint64_t vs_stacks_dropped() {
   return sum;
 }
 
-// Tells what was lost last, and gives back what was kept. Called with the GIL, after vs_stop and the last vs_drain.
-void vs_forget() {
-  std::lock_guard<std::mutex> lock(reader);
+// Tells what was lost last, and gives back what was kept; -1 as above. Called with the GIL, after vs_stop and the last
+// vs_drain.
+int64_t vs_forget() {
+  std::unique_lock<std::mutex> lock(reader, std::try_to_lock);
+  if (!lock) return -1;
   for (auto& device : devices) {
     for (int lost = 0; lost < kActions; ++lost) {
       uint32_t count = device->lost[lost].exchange(0, std::memory_order_relaxed);
@@ -584,6 +589,7 @@ void vs_forget() {
   }
   stacks.clear();
   unknown.clear();
+  return 0;
 }
 
 }  // extern "C"
