@@ -95,6 +95,7 @@ class EveryEvent:
                 library.segments(_library.START, device, _state.columns(segments))
             library.start(config)
             self._sampler = _polling.Sampler(torch, library, numbers)
+            self._sampler.take()
         except BaseException:
             self._functions.stop()
             self._end_history()
@@ -154,6 +155,7 @@ class EveryEvent:
 
     def stop(self, seconds):
         """Lets go of the allocator, and hands on what was kept."""
+        self._sampler.take()
         self._functions.stop()
         self._stop.set()
         if self._thread is not None:

@@ -510,7 +510,7 @@ int64_t vs_drain(int64_t wait_us) {
       if (handed > 0 && (wait_us == 0 || std::chrono::steady_clock::now() < until)) continue;
     }
     if (std::chrono::steady_clock::now() >= until) return 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 

@@ -19,7 +19,7 @@ use super::room::Room;
 use super::sink::Item;
 
 /// How long the writer rests when nothing came: the queue holds far more than comes in that time.
-const REST: Duration = Duration::from_millis(2);
+const REST: Duration = Duration::from_millis(10);
 
 /// A device, as the writer sees it.
 pub(super) struct Source {
