@@ -150,9 +150,11 @@ pub struct PublishLimits {
     /// Milliseconds without traffic after which the server is asked whether it is there. Proxies close what is silent for
     /// a minute.
     pub idle_millis: u64,
-    /// Back-off between connections: at most so many milliseconds after the first failure, doubled with each further one,
+    /// The most milliseconds to the next connection after a first failure; doubled with each further one. The time is
+    /// drawn from 0 on, so that the ranks of a job don't come back all at once.
     pub backoff_millis: u64,
-    /// up to this. The time is drawn from 0 on, so that the ranks of a job don't come back all at once.
+    /// The most milliseconds to the next connection after any number of failures: a server that comes back is seen within
+    /// half a minute.
     pub backoff_cap_millis: u64,
     /// Questions of the server that nobody has taken yet; further ones are forgotten.
     pub asks: usize,

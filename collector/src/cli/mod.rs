@@ -1,6 +1,7 @@
 //! The command line: what is typed, and what becomes of it.
 
 mod budget;
+mod live;
 mod replay;
 mod report;
 mod run;

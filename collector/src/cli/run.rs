@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -12,11 +13,14 @@ use shared::export;
 use shared::format::EXTENSION;
 use shared::units::Count;
 
+use super::live::{self, Delivery, Live, To};
 use super::setting::{self, Driver};
-use super::{print, refuse};
+use super::{one_line, print, refuse};
 use crate::driver::cuda::CudaDriver;
-use crate::recorder::RecorderStats;
-use crate::workloads::{Choices, ClockedSim, Device, Heading, Outcome, Recording, Report, Setup, Stop, Story, Watch};
+use crate::publish::PublisherHandle;
+use crate::recorder::{FileOutput, Output, RecorderStats, Tee};
+use crate::workloads::{Choices, ClockedSim, Device, Heading, Outcome, Recording, RecordingHeading, Report, Setup};
+use crate::workloads::{Stop, Story, Watch};
 
 /// The time between two looks at how far a run is.
 const LOOK: Duration = Duration::from_millis(100);
@@ -57,7 +61,12 @@ pub(super) struct Run {
     /// Write the trace: FILE.pickle for PyTorch's tools and the page, FILE.vramscope for the page
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Print JSON for programs
+    /// What the recording is called; by default as the story
+    #[arg(long = "name", value_name = "NAME", id = "title")]
+    title: Option<String>,
+    #[command(flatten)]
+    to: To,
+    /// Print JSON for programs; with --to, one more line follows: {"session", "events_sent", "events_lost"}
     #[arg(long)]
     json: bool,
 }
@@ -70,20 +79,24 @@ impl Run {
             return print(|out| out.write_all(text.as_bytes()));
         }
         match self.tell() {
-            Ok((report, has_failed)) => {
-                let text = match self.json {
+            Ok(Told { report, has_failed, delivery }) => {
+                let mut text = match self.json {
                     true => serde_json::to_string_pretty(&report).unwrap_or_default() + "\n",
                     false => report.to_string(),
                 };
+                if let (true, Some(delivery)) = (self.json, &delivery) {
+                    text += &delivery.line();
+                }
                 let code = print(|out| out.write_all(text.as_bytes()));
-                if has_failed { ExitCode::FAILURE } else { code }
+                let is_missing = delivery.is_some_and(|delivery| !delivery.is_whole);
+                if has_failed || is_missing { ExitCode::FAILURE } else { code }
             }
             Err(sentence) => refuse(&sentence),
         }
     }
 
-    /// Runs the story. The report, and whether the device failed.
-    fn tell(&self) -> Result<(Report, bool), String> {
+    /// Runs the story.
+    fn tell(&self) -> Result<Told, String> {
         let name = self.name.as_deref().unwrap_or_default();
         let Some(story) = Story::named(name) else {
             let known: Vec<&str> = Story::ALL.iter().map(|story| story.name).collect();
@@ -98,7 +111,7 @@ impl Run {
         };
         let (profile, config) = setting::allocator(&self.torch, &self.conf)?;
         let setup = Setup { capacity, seed: self.seed, profile, config };
-        let outcome = match self.driver {
+        let (outcome, delivery) = match self.driver {
             Driver::Sim => self.tell_on(ClockedSim::new(capacity), story, &choices, steps, &setup)?,
             Driver::Cuda => {
                 let device = CudaDriver::open(self.device).map_err(|error| format!("--driver cuda: {error}."))?;
@@ -115,7 +128,7 @@ impl Run {
             conf: self.conf.clone(),
             seed: self.seed,
         };
-        Ok((Report::new(heading, outcome), has_failed))
+        Ok(Told { report: Report::new(heading, outcome), has_failed, delivery })
     }
 
     /// Runs the story on a device, with its trace to where it is wanted.
@@ -126,23 +139,67 @@ impl Run {
         choices: &Choices,
         steps: u64,
         setup: &Setup,
-    ) -> Result<Outcome, String> {
+    ) -> Result<(Outcome, Option<Delivery>), String> {
+        if let Some(path) =
+            self.out.as_ref().filter(|path| self.to.is_wanted() && path.extension() != Some(EXTENSION.as_ref()))
+        {
+            return Err(format!("{}: what is published is written as .{EXTENSION}. Name the file so.", path.display()));
+        }
+        let live = self.to.start(if self.driver == Driver::Sim { "simulated" } else { "every event" })?;
         let mut out = self.out.as_deref().map(Out::create).transpose()?;
-        let recording = match &out {
-            Some(Out { path, kind: Kind::Recording }) => {
-                let device = (device.model(), device.total_memory());
-                let recording = Recording::start(path, story.name, device, (&setup.config, setup.profile));
-                Some(recording.map_err(|error| error.to_string())?)
+        let file = match &out {
+            Some(Out { path, kind: Kind::Recording, .. }) => {
+                let failed =
+                    |error| format!("{} can't be written: {error}. Name another file, or make room.", path.display());
+                Some(FileOutput::create(path).map_err(failed)?)
             }
             _ => None,
         };
-        let outcome = crate::workloads::run(story, choices, steps, setup, device, progress(), recording);
+        let (output, live): (Option<Box<dyn Output>>, _) = match (file, live) {
+            (Some(file), Some((published, live))) => {
+                let (tee, failure) = Tee::new(file, published);
+                if let Some(out) = &mut out {
+                    out.failure = failure;
+                }
+                (Some(Box::new(tee)), Some(live))
+            }
+            (None, Some((published, live))) => (Some(Box::new(published)), Some(live)),
+            (Some(file), None) => (Some(Box::new(file)), None),
+            (None, None) => (None, None),
+        };
+        let recording = output.map(|output| {
+            let heading = RecordingHeading {
+                name: self.title.as_deref().unwrap_or(story.name),
+                // What is not published is the same on every machine.
+                host: live.as_ref().map(|_| live::host()).unwrap_or_default(),
+                device: (device.model(), device.total_memory()),
+                allocator: (&setup.config, setup.profile),
+            };
+            let path = self.out.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+            Recording::start(output, &path, heading, live.as_ref().map(Live::pace)).map_err(|error| error.to_string())
+        });
+        let recording = recording.transpose()?;
+        if let Some(live) = &live {
+            live.greet();
+        }
+        let watch = watch(live.as_ref().map(|live| Arc::clone(&live.handle)));
+        let outcome = crate::workloads::run(story, choices, steps, setup, device, watch, recording);
         clear_progress();
+        let delivery = live.map(|live| live.finish(outcome.recorded.as_ref()));
         if let Some(out) = &mut out {
             out.finish(&outcome)?;
         }
-        Ok(outcome)
+        Ok((outcome, delivery))
     }
+}
+
+/// What is to be told of a run.
+struct Told {
+    report: Report,
+    /// The device failed.
+    has_failed: bool,
+    /// What has arrived, of a run that was published.
+    delivery: Option<Delivery>,
 }
 
 /// All stories with what can be chosen about them, for people.
@@ -181,6 +238,8 @@ fn list_for_programs() -> String {
 struct Out<'a> {
     path: &'a Path,
     kind: Kind,
+    /// Why the file is not whole, where something else went on without it.
+    failure: Arc<OnceLock<String>>,
 }
 
 /// What is written, and when.
@@ -204,7 +263,7 @@ impl<'a> Out<'a> {
             Some(EXTENSION) => Kind::Recording,
             _ => return Err(format!("{name}: a trace is written as .pickle or .{EXTENSION}. Name the file so.")),
         };
-        Ok(Self { path, kind })
+        Ok(Self { path, kind, failure: Arc::default() })
     }
 
     /// Writes what is left to write, and tells what could not be.
@@ -225,6 +284,9 @@ impl<'a> Out<'a> {
                     format!("{name}: writing failed: {error}.")
                 })
             }
+            Kind::Recording if let Some(failure) = self.failure.get() => {
+                Err(format!("{name}: writing failed: {failure}. The file can be read up to there."))
+            }
             Kind::Recording => match &outcome.recorded {
                 Some(RecorderStats { failure: Some(failure), unwritten, .. }) => {
                     let lost = Count(*unwritten);
@@ -238,15 +300,25 @@ impl<'a> Out<'a> {
     }
 }
 
-/// Shows how far a run is: a line that rewrites itself, for a person at a terminal only.
-fn progress() -> Option<Watch> {
-    if !io::stderr().is_terminal() {
+/// Shows how far a run is: a line that rewrites itself, for a person at a terminal only. And says once, as soon as it is
+/// known, that a server takes nothing.
+fn watch(mut publisher: Option<Arc<PublisherHandle>>) -> Option<Watch> {
+    let is_shown = io::stderr().is_terminal();
+    if !is_shown && publisher.is_none() {
         return None;
     }
     let mut last = Instant::now();
     Some(Box::new(move |span, events| {
-        if last.elapsed() >= LOOK {
-            last = Instant::now();
+        if last.elapsed() < LOOK {
+            return;
+        }
+        last = Instant::now();
+        if let Some(failure) = publisher.as_ref().and_then(|publisher| publisher.failure()) {
+            clear_progress();
+            eprintln!("Nothing is published any more: {}", one_line(&failure));
+            publisher = None;
+        }
+        if is_shown {
             eprint!("\r\x1b[K{span}, {} events", Count(events as u64));
         }
     }))

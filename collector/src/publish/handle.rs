@@ -131,3 +131,45 @@ impl Drop for PublisherHandle {
         self.end(self.drop_time);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use shared::limits::PublishLimits;
+
+    use super::super::queue::Queue;
+    use super::super::spool::Spool;
+    use super::*;
+    use crate::publish::PublisherOutput;
+    use crate::recorder::Output;
+
+    /// As it is in the child of a fork: another process, a lock that nobody will ever let go of, and no thread.
+    #[test]
+    fn in_the_child_of_a_fork_nothing_is_done_and_nothing_waits() {
+        let limits = PublishLimits::default();
+        let (asked, asks) = mpsc::sync_channel(1);
+        let mut shared = Shared::new(Queue::new(limits, Spool::new("/dev/null".into(), "fork", 1)), asked);
+        shared.process = std::process::id() + 1;
+        let shared = Arc::new(shared);
+        let held = shared.lock();
+        let handle = || PublisherHandle {
+            shared: Arc::clone(&shared),
+            session: "a".repeat(26),
+            asks: Mutex::new(None),
+            // One that never ends by itself.
+            thread: Some(std::thread::spawn(std::thread::park)),
+            drop_time: Duration::from_secs(60),
+        };
+        let start = Instant::now();
+        let one = handle();
+        assert_eq!((one.stats(), one.failure(), one.asks().is_none()), (PublisherStats::default(), None, true));
+        assert!(!one.wait_connected(Duration::from_secs(60)));
+        assert_eq!(one.finish(Duration::from_secs(60)), PublisherStats::default());
+        drop(handle());
+        let mut output = PublisherOutput { shared: Arc::clone(&shared), is_first: true, events: 0 };
+        assert!(output.append(b"anything").is_ok() && output.has_room());
+        assert!(start.elapsed() < Duration::from_secs(5));
+        drop((held, asks));
+    }
+}

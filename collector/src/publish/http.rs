@@ -101,7 +101,8 @@ mod tests {
     #[test]
     fn answers_are_read_as_servers_and_proxies_write_them() {
         let ok = |status, body: &str| Ok(Some(Answer { status, body: body.as_bytes().to_vec() }));
-        let cases: [(&str, bool, Result<Option<Answer>, &str>); 12] = [
+        type Read = Result<Option<Answer>, &'static str>;
+        let cases: [(&str, bool, Read); 12] = [
             ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", false, ok(200, "abc")),
             ("HTTP/1.1 200 OK\r\ncontent-length:3\r\n\r\nabcd", false, ok(200, "abc")),
             ("HTTP/1.0 200 OK\r\n\r\nabc", true, ok(200, "abc")),

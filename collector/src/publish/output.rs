@@ -34,8 +34,8 @@ impl Output for PublisherOutput {
         if let Some(header) = header {
             state.header = header;
         }
-        if state.failure.is_some() {
-            // Counted, and wanted by nobody.
+        if state.failure.is_some() || state.is_done {
+            // Counted, and sent by nobody any more.
             state.queue.events += events;
         } else {
             state.queue.push(chunks, events);

@@ -76,12 +76,12 @@ impl Queue {
 
     /// Whether events may come. What makes the rest readable may in any case.
     pub(super) fn has_room(&self) -> bool {
-        let PublishLimits { memory_bytes, spool_bytes, batch_bytes, .. } = self.limits;
-        // The batch that still grows is in memory in any case.
-        self.memory < memory_bytes
-            || self.memory <= memory_bytes + batch_bytes as u64
-                && self.spool_failure.is_none()
-                && self.spool.bytes() < spool_bytes
+        let PublishLimits { memory_bytes, spool_bytes, .. } = self.limits;
+        // Of both together: a batch that still grows, or that was sent, is in memory beyond that bound.
+        match self.spool_failure {
+            None => self.memory + self.spool.bytes() < memory_bytes + spool_bytes,
+            Some(_) => self.memory < memory_bytes,
+        }
     }
 
     /// Takes whole chunks with so many events in them. Without any room at all they are left out, and so are their

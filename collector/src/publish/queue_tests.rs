@@ -166,6 +166,22 @@ fn whatever_happens_all_that_was_taken_comes_out_once_in_order() {
 }
 
 #[test]
+fn batches_that_cannot_go_to_disk_leave_those_after_them_room() {
+    let mut queue = queue(folder("large"), limits());
+    // Sent and never acknowledged, and far larger than a batch should be.
+    queue.push(&chunk(0, 1_900), 1);
+    queue.next().unwrap();
+    for i in 1..=8 {
+        assert!(queue.has_room(), "{i}: {:?}", queue.bytes());
+        queue.push(&chunk(i, 450), 1);
+    }
+    let (memory, spool) = queue.bytes();
+    assert!(memory < 3_500 && spool > 2_000, "{memory} {spool}");
+    queue.clear();
+    std::fs::remove_dir(folder("large")).unwrap();
+}
+
+#[test]
 fn without_a_disk_memory_is_all_there_is() {
     let mut queue = queue(PathBuf::from("/dev/null/no"), limits());
     let mut pushed = 0;

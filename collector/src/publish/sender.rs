@@ -66,6 +66,9 @@ impl Sender {
             if std::mem::take(&mut state.link.is_fruitful) {
                 self.backoff.reset();
             }
+            if !matches!(outcome, Outcome::Again) {
+                state.link.is_welcome = false;
+            }
             match outcome {
                 Outcome::Ended => return,
                 Outcome::Refused(Refused { code: Code::Ended, .. }) if is_goodbye => {

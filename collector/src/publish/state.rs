@@ -15,7 +15,7 @@ pub(super) struct Shared {
     state: Mutex<State>,
     changed: Condvar,
     /// The process that it works in: after a fork, the child has the memory and none of the threads.
-    process: u32,
+    pub(super) process: u32,
 }
 
 /// All that is known.

@@ -14,7 +14,7 @@ mod stories;
 mod story;
 mod transformer;
 
-pub use job::{ClockedSim, Device, PartUse, Recording, Stop, Watch};
+pub use job::{ClockedSim, Device, Pace, PartUse, Recording, RecordingHeading, Stop, Watch};
 pub use outcome::{Cause, CauseKind, Fragmentation, Heading, Level, Outcome, Report, run, run_model};
 pub use params::{ChoiceError, Choices, Param, Values};
 pub use story::{Setup, Story};

@@ -206,6 +206,8 @@ mod tests {
             let sealed = seal(200, payload);
             assert!(sealed.len() <= ENVELOPE_BYTES + payload.len());
             assert_eq!(open(&sealed).as_deref(), Some(payload));
+            assert_eq!(chunk_bytes(&[&sealed[..], b"next"].concat()), Some(sealed.len()));
+            assert_eq!(chunk_bytes(&sealed[1..]).or(chunk_bytes(&sealed[..ENVELOPE_BYTES - 1])), None);
             for bit in 0..sealed.len() * 8 {
                 let mut broken = sealed.clone();
                 broken[bit / 8] ^= 1 << (bit % 8);

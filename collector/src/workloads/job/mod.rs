@@ -7,6 +7,7 @@
 mod call;
 mod device;
 mod die;
+mod pace;
 mod parts;
 mod recording;
 mod stop;
@@ -14,8 +15,9 @@ mod tape;
 
 pub(super) use call::{Call, Site, at};
 pub use device::{ClockedSim, Device};
+pub use pace::Pace;
 pub use parts::PartUse;
-pub use recording::Recording;
+pub use recording::{Heading as RecordingHeading, Recording};
 pub use stop::Stop;
 
 use rustc_hash::FxHashSet;
@@ -23,6 +25,7 @@ use shared::allocator::{DeviceAllocator, Filter, PoolOptions, Request};
 use shared::budget::Part;
 use shared::export;
 use shared::frames::StackId;
+use shared::replay;
 use shared::trace::{Annotation, DeviceTrace, Snapshot, Stage};
 use shared::units::{Address, PoolId, Stream};
 
@@ -78,6 +81,8 @@ pub(super) struct Ended<D: Device> {
     pub(super) allocator: DeviceAllocator<D, Tape>,
     /// Everything that happened, with what is held at the end.
     pub(super) snapshot: Snapshot,
+    /// How many events there were: more than the snapshot has, where not all were kept.
+    pub(super) events: u64,
     /// What each part of the program held.
     pub(super) parts: Vec<PartUse>,
     /// What was recorded beside, where something was.
@@ -130,7 +135,11 @@ impl<D: Device> Job<D> {
         // Roughly what the kernel before it takes, at the rate of the device's memory: the host runs no further ahead.
         let kernel = 8 + self.die.roll(30) + bytes / BYTES_PER_US;
         self.wait(kernel as i64);
-        if self.allocator.sink_mut().is_full() {
+        let sink = self.allocator.sink_mut();
+        if sink.recording.as_mut().is_some_and(|recording| !recording.wait()) {
+            return Err(Stop::Interrupted);
+        }
+        if sink.is_too_long() {
             return Err(Stop::TooLong);
         }
         let stack = self.stack(site);
@@ -262,7 +271,7 @@ impl<D: Device> Job<D> {
     /// Runs `body` under a name that the trace keeps (`record_function`); it ends there as well when it fails.
     pub(in crate::workloads) fn span<T>(&mut self, name: &str, body: impl FnOnce(&mut Self) -> T) -> T {
         if let Some(watch) = &mut self.watch {
-            watch(name, self.allocator.sink_mut().events.len());
+            watch(name, self.allocator.sink_mut().count());
         }
         self.annotate(name, Stage::Start);
         let result = body(self);
@@ -273,6 +282,10 @@ impl<D: Device> Job<D> {
     fn annotate(&mut self, name: &str, stage: Stage) {
         if let Some(recording) = &self.allocator.sink_mut().recording {
             recording.mark(name, stage);
+        }
+        // They belong to the events that are kept.
+        if self.allocator.sink_mut().is_cut() {
+            return;
         }
         let name = self.calls.symbols.intern(name.as_bytes());
         self.annotations.push(Annotation { name, stage, time_us: self.now_us });
@@ -334,10 +347,23 @@ impl<D: Device> Job<D> {
         let segments = self.allocator.segments();
         let settings = export::settings(self.allocator.config(), self.allocator.profile());
         let recorded = self.allocator.sink_mut().recording.take().map(|recording| recording.finish(&segments));
-        let (events, tags) = self.allocator.sink_mut().take();
-        let trace = DeviceTrace { events, segments, annotations: self.annotations, ..DeviceTrace::default() };
+        let sink = self.allocator.sink_mut();
+        let (count, is_cut) = (sink.count(), sink.is_cut());
+        let (events, mut tags) = sink.take();
+        let mut trace = DeviceTrace { events, segments, annotations: self.annotations, ..DeviceTrace::default() };
+        if is_cut {
+            // What is held at the end of the run is not what was at the end of these events.
+            replay::end(&mut trace, &mut tags, &settings, &[], 0);
+        }
         let snapshot = Snapshot { devices: vec![trace], symbols: self.calls.symbols, tags, settings };
         let elapsed_us = self.now_us - BEGINNING_US;
-        Ended { allocator: self.allocator, snapshot, parts: self.parts.all(), recorded, elapsed_us }
+        Ended {
+            allocator: self.allocator,
+            snapshot,
+            events: count as u64,
+            parts: self.parts.all(),
+            recorded,
+            elapsed_us,
+        }
     }
 }

@@ -1,55 +1,93 @@
-//! A recording of a run, written while it runs: of one that is killed halfway, the first half is there.
+//! A recording of a run, written or sent while it runs: of one that is killed halfway, the first half is there.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use shared::allocator::{AllocatorConfig, Profile, TraceEntry, TraceSink};
 use shared::export;
 use shared::format::{Device as Recorded, Header};
 use shared::frames::{FrameId, StackId, Symbols};
+use shared::limits::RecorderLimits;
 use shared::trace::{Segment, Stage};
 
 use super::BEGINNING_US;
-use crate::recorder::{DeviceSegments, ManualClock, Recorder, RecorderError, RecorderHandle, RecorderSink};
-use crate::recorder::{RecorderStats, WhenFull};
+use super::pace::Pace;
+use crate::recorder::{Clock, DeviceSegments, ManualClock, MonotonicClock, Output, Recorder, RecorderError};
+use crate::recorder::{RecorderHandle, RecorderSink, RecorderStats, WhenFull};
 
 /// The number that the only device has.
 const DEVICE: i64 = 0;
 
-/// A recorder beside a job, on the job's clock and with the job's stacks.
+/// A recorder beside a job, with the job's stacks.
 pub struct Recording {
     sink: RecorderSink,
     handle: RecorderHandle,
-    clock: Arc<ManualClock>,
+    /// The job's clock, where that is the recording's.
+    clock: Option<Arc<ManualClock>>,
+    /// How fast events come, where somebody watches.
+    pace: Option<Pace>,
     /// The recorder's number of each of the job's stacks.
     stacks: Vec<StackId>,
 }
 
+/// What is said of a recording at its beginning.
+pub struct Heading<'a> {
+    /// What it is called.
+    pub name: &'a str,
+    /// The machine, where that matters.
+    pub host: String,
+    /// The device's model and its bytes.
+    pub device: (String, u64),
+    /// The allocator's settings.
+    pub allocator: (&'a AllocatorConfig, &'a Profile),
+}
+
 impl Recording {
-    /// Begins to write a file: the run called `name`, on a device of this model and size.
+    /// Begins to record to `output`, which `path` names in errors. With a pace it is for somebody who watches: its times
+    /// are those of the machine's clock. Without one they are the job's own, the same each time.
     pub fn start(
-        path: &Path,
-        name: &str,
-        (model, capacity): (String, u64),
-        (config, profile): (&AllocatorConfig, &Profile),
+        output: Box<dyn Output>,
+        path: &str,
+        heading: Heading<'_>,
+        pace: Option<Pace>,
     ) -> Result<Self, RecorderError> {
+        let Heading { name, host, device: (model, capacity), allocator: (config, profile) } = heading;
         let header = Header {
             program: concat!("vramscope ", env!("CARGO_PKG_VERSION")).to_owned(),
             name: name.to_owned(),
+            host,
             torch: profile.torch.to_owned(),
             devices: vec![Recorded { number: DEVICE, name: model, capacity }],
             settings: export::settings(config, profile),
             ..Header::default()
         };
-        let clock = Arc::new(ManualClock::new(BEGINNING_US));
-        let recorder = Recorder::new(header).clock(Arc::clone(&clock) as _).when_full(WhenFull::Wait);
-        let (sink, handle) = recorder.start(path)?;
+        let (clock, own, limits) = match pace {
+            Some(_) => (Arc::new(MonotonicClock::new()) as Arc<dyn Clock>, None, RecorderLimits::live()),
+            None => {
+                let own = Arc::new(ManualClock::new(BEGINNING_US));
+                (Arc::clone(&own) as _, Some(own), RecorderLimits::default())
+            }
+        };
+        let recorder = Recorder::new(header).clock(clock).limits(limits).when_full(WhenFull::Wait);
+        let (sinks, handle) = recorder.start_to(output, path)?;
+        let sink = sinks.into_iter().next().ok_or(RecorderError::NoDevice)?;
         // The empty stack has the same number everywhere.
-        Ok(Self { sink, handle, clock, stacks: vec![StackId(0)] })
+        Ok(Self { sink, handle, clock: own, pace, stacks: vec![StackId(0)] })
     }
 
     pub(super) fn set_now(&self, now_us: i64) {
-        self.clock.set(now_us);
+        if let Some(clock) = &self.clock {
+            clock.set(now_us);
+        }
+    }
+
+    /// Whether somebody watches, for as long as it takes.
+    pub(super) fn is_live(&self) -> bool {
+        self.pace.is_some()
+    }
+
+    /// Waits until the next events are due. False when there are to be none any more.
+    pub(super) fn wait(&mut self) -> bool {
+        self.pace.as_mut().is_none_or(Pace::wait)
     }
 
     /// Learns the stacks that are new since it was asked last. They come before the events that have them.
@@ -73,6 +111,9 @@ impl Recording {
     pub(super) fn record(&mut self, mut entry: TraceEntry) {
         entry.stack = self.stack(entry.stack);
         self.sink.record(entry);
+        if let Some(pace) = &mut self.pace {
+            pace.count();
+        }
     }
 
     pub(super) fn mark(&self, name: &str, stage: Stage) {

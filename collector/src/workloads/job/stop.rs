@@ -24,6 +24,9 @@ pub enum Stop {
         shared::units::Count(limits::RUN_EVENTS as u64)
     )]
     TooLong,
+    /// Whoever runs it has seen enough.
+    #[error("the run was interrupted")]
+    Interrupted,
 }
 
 impl From<AllocError> for Stop {

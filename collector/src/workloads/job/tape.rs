@@ -12,7 +12,9 @@ use super::recording::Recording;
 pub(in crate::workloads) struct Tape {
     /// The time that entries get.
     now_us: i64,
-    pub(super) events: Events,
+    events: Events,
+    /// Entries that were not kept.
+    left_out: usize,
     /// Where they go beside.
     pub(super) recording: Option<Recording>,
     tags: Tags,
@@ -25,7 +27,15 @@ pub(in crate::workloads) struct Tape {
 impl Tape {
     pub(super) fn new(symbols: &mut Symbols, now_us: i64) -> Self {
         let compile_context = symbols.intern(b"N/A");
-        Self { now_us, events: Events::default(), recording: None, tags: Tags::default(), compile_context, last: None }
+        Self {
+            now_us,
+            events: Events::default(),
+            left_out: 0,
+            recording: None,
+            tags: Tags::default(),
+            compile_context,
+            last: None,
+        }
     }
 
     /// Sets the clock.
@@ -36,9 +46,23 @@ impl Tape {
         }
     }
 
-    /// Whether no more may be recorded.
-    pub(super) fn is_full(&self) -> bool {
-        self.events.len() >= limits::RUN_EVENTS
+    /// How many entries there were.
+    pub(super) fn count(&self) -> usize {
+        self.events.len() + self.left_out
+    }
+
+    /// Whether not all of them are kept.
+    pub(super) fn is_cut(&self) -> bool {
+        self.left_out > 0
+    }
+
+    /// Whether no more may come. A run that is watched may go on: it keeps its first entries only.
+    pub(super) fn is_too_long(&self) -> bool {
+        !self.is_live() && self.events.len() >= limits::RUN_EVENTS
+    }
+
+    fn is_live(&self) -> bool {
+        self.recording.as_ref().is_some_and(Recording::is_live)
     }
 
     /// The entries and their tags.
@@ -65,6 +89,10 @@ impl TraceSink for Tape {
     fn record(&mut self, entry: TraceEntry) {
         if let Some(recording) = &mut self.recording {
             recording.record(entry);
+        }
+        if self.left_out > 0 || self.events.len() >= limits::LIVE_RUN_EVENTS && self.is_live() {
+            self.left_out += 1;
+            return;
         }
         let TraceEntry { action, address, size, stream, pool, stack } = entry;
         let tag = self.tag(stream, pool);

@@ -24,6 +24,8 @@ use crate::recorder::RecorderStats;
 pub struct Outcome {
     /// Everything that happened, with what was held at the end.
     pub snapshot: Snapshot,
+    /// How many events there were: more than the snapshot has, where not all were kept.
+    pub events: u64,
     /// The allocator's counters.
     pub stats: Stats,
     /// All of `torch.cuda.memory_stats()`.
@@ -73,7 +75,7 @@ pub fn run_model<D: Device>(model: &Model, steps: u64, setup: &Setup, device: D)
 }
 
 fn finish<D: Device>(job: Job<D>, stop: Option<Stop>, notes: Vec<String>) -> Outcome {
-    let Ended { mut allocator, snapshot, parts, recorded, elapsed_us } = job.end();
+    let Ended { mut allocator, snapshot, events, parts, recorded, elapsed_us } = job.end();
     let stats = allocator.stats();
     let reserved = stats.reserved_bytes.all.current.max(0) as u64;
     // A device that no longer answers has failed the run before; there is nothing to add.
@@ -82,6 +84,7 @@ fn finish<D: Device>(job: Job<D>, stop: Option<Stop>, notes: Vec<String>) -> Out
         stats,
         memory_stats: allocator.memory_stats(),
         snapshot,
+        events,
         parts,
         recorded,
         outside,

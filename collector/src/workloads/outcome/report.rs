@@ -14,6 +14,7 @@ use shared::import::{Encoding, Format, Imported};
 use shared::query::Totals;
 use shared::replay::Replay;
 use shared::trace::DeviceTrace;
+use shared::units::Count;
 
 use super::cause::{self, Cause, CauseKind};
 use super::growth::{self, Growth};
@@ -75,7 +76,7 @@ pub struct Report {
     pub seed: u64,
     /// Microseconds of the program's own clock.
     pub elapsed_us: i64,
-    /// Entries in its trace.
+    /// Events of the run.
     pub events: u64,
     /// The error that ended it, in PyTorch's words.
     pub error: Option<String>,
@@ -159,8 +160,26 @@ fn within(failed: OutOfMemory, capacity: u64) -> OutOfMemory {
 impl Report {
     /// Reports a run. Its trace is used up: write it before.
     pub fn new(heading: Heading, outcome: Outcome) -> Self {
-        let Outcome { mut snapshot, stats, memory_stats, parts, recorded: _, outside, elapsed_us, stop, notes } =
-            outcome;
+        let Outcome {
+            mut snapshot,
+            events,
+            stats,
+            memory_stats,
+            parts,
+            recorded: _,
+            outside,
+            elapsed_us,
+            stop,
+            mut notes,
+        } = outcome;
+        let kept: u64 = snapshot.devices.iter().map(|trace| trace.events.len() as u64).sum();
+        if kept < events {
+            notes.push(format!(
+                "What is said of its trace is said of the first {} of {} events; the counters are those of the whole run.",
+                Count(kept),
+                Count(events)
+            ));
+        }
         let empty = DeviceTrace::default();
         let (totals, cause) = {
             let traces = std::mem::take(&mut snapshot.devices);
@@ -184,13 +203,12 @@ impl Report {
                 .map(|growth| (label(&snapshot.symbols, &telling, growth.stack), growth));
             let facts = Facts { stats: &stats, capacity: heading.capacity, failed, growth };
             let cause = match &stop {
-                Some(Stop::OutOfMemory(_)) | None => cause::cause(&facts),
+                Some(Stop::OutOfMemory(_) | Stop::Interrupted) | None => cause::cause(&facts),
                 Some(other) => Cause { kind: CauseKind::Driver, message: format!("{other}.") },
             };
             snapshot.devices = traces;
             (totals, cause)
         };
-        let events = snapshot.devices.iter().map(|trace| trace.events.len() as u64).sum();
         let format = Format { encoding: Encoding::Pickle, compression: None };
         let imported = Imported { format, protocol: None, snapshot, findings: Vec::new(), header: None };
         Self {

@@ -1,0 +1,242 @@
+//! What publishing costs, and what travels.
+//!
+//! `cargo bench -p vramscope --bench publish` prints nanoseconds an event for who allocates, beside those of a file and of
+//! no recording; the processor's time of all threads; how long an event takes to be acknowledged; bytes an event on the wire at a busy job's rate; and how many events
+//! a second a server gets that does nothing but acknowledge.
+
+use std::collections::VecDeque;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use shared::allocator::{TraceEntry, TraceSink};
+use shared::event::Action;
+use shared::format::{Device, Header};
+use shared::frames::StackId;
+use shared::limits::{PublishLimits, RecorderLimits, WireLimits};
+use shared::units::{PoolId, Stream};
+use shared::wire::{Ack, Decoder, Frame, PROTOCOL, Welcome};
+use tungstenite::Message;
+use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
+use vramscope::recorder::{FileOutput, Output, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull};
+
+/// Takes everything, keeps nothing; counts bytes.
+fn server(bytes: Arc<AtomicU64>) -> std::io::Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let bytes = Arc::clone(&bytes);
+            std::thread::spawn(move || serve(stream, &bytes));
+        }
+    });
+    Ok(address)
+}
+
+fn serve(stream: TcpStream, bytes: &AtomicU64) {
+    let Ok(mut socket) = tungstenite::accept(stream) else { return };
+    let mut decoder = Decoder::new(&WireLimits::default());
+    while let Ok(message) = socket.read() {
+        let Message::Binary(piece) = message else { continue };
+        bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        let mut answer = None;
+        let read = decoder.push(&piece, &mut |frame| match frame {
+            Frame::Hello(_) => answer = Some(Frame::Welcome(Welcome { protocol: PROTOCOL, next: 1 })),
+            Frame::Batch(batch) => answer = Some(Frame::Ack(Ack { seq: batch.seq })),
+            Frame::Goodbye(goodbye) => answer = Some(Frame::Ack(Ack { seq: goodbye.seq })),
+            _ => {}
+        });
+        let sent = answer.map_or(Ok(()), |answer| socket.send(Message::binary(answer.to_bytes())));
+        if read.is_err() || sent.is_err() {
+            return;
+        }
+    }
+}
+
+/// Events of a training step, with sizes and addresses as an allocator gives them out: what is freed is used again.
+fn entries(count: usize) -> Vec<TraceEntry> {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = move |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    let entry = |action, (address, size, stack)| TraceEntry {
+        action,
+        address,
+        size,
+        stream: Stream(0),
+        pool: PoolId(0, 0),
+        stack: StackId(stack),
+    };
+    let mut live: Vec<(u64, u64, u32)> = Vec::new();
+    let mut entries = Vec::with_capacity(count + 2);
+    while entries.len() < count {
+        if live.len() < 1_000 || next(2) == 0 {
+            let size = 1 << next(26);
+            let place = (0x7f00_0000_0000 + next(1 << 36) / 512 * 512, size + next(size), 1 + next(2_000) as u32);
+            live.push(place);
+            entries.push(entry(Action::Alloc, place));
+        } else {
+            let place = live.swap_remove(next(live.len() as u64) as usize);
+            entries.push(entry(Action::FreeRequested, place));
+            entries.push(entry(Action::FreeCompleted, place));
+        }
+    }
+    entries
+}
+
+fn recorder(output: Box<dyn Output>, when_full: WhenFull) -> (RecorderSink, RecorderHandle) {
+    let header = Header { devices: vec![Device { number: 0, ..Device::default() }], ..Header::default() };
+    let recorder = Recorder::new(header).when_full(when_full).limits(RecorderLimits::live());
+    let (mut sinks, handle) = recorder.start_to(output, "bench").expect("a recorder");
+    let sink = sinks.pop().expect("a sink");
+    for line in 0..2_000 {
+        let frames: Vec<(String, u32)> = (0..20).map(|depth| (format!("layer_{depth}"), line + depth)).collect();
+        let frames: Vec<_> = frames.iter().map(|(name, line)| (name.as_str(), "/home/me/model.py", *line)).collect();
+        handle.stacks().intern(&frames);
+    }
+    (sink, handle)
+}
+
+fn publisher(address: SocketAddr) -> (Box<dyn Output>, PublisherHandle) {
+    let destination = Destination::parse(&format!("http://{address}")).expect("an address");
+    let (output, handle) = Publisher::start(destination, PublishLimits::default()).expect("a publisher");
+    (Box::new(output), handle)
+}
+
+/// Seconds of the processor that this process has used, all threads together; 0 where the system doesn't say.
+fn processor() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which may hold anything: user and system time are the 12th and 13th, in hundredths.
+    let mut fields = text.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11);
+    let mut next = || fields.next().and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
+    (next() + next()) / 100.0
+}
+
+/// Where a recording goes.
+#[derive(Clone, Copy)]
+enum To {
+    Nowhere,
+    File,
+    Server(SocketAddr),
+}
+
+/// Records at a rate for some seconds: nanoseconds of one event for who allocates, the share of one processor that all
+/// threads took, and what was lost.
+fn steady(entries: &[TraceEntry], to: To, rate: usize, with_stacks: bool) -> (f64, f64, u64) {
+    let path = std::env::temp_dir().join(format!("vramscope-bench-{}.vramscope", std::process::id()));
+    let (output, handle): (Option<Box<dyn Output>>, _) = match to {
+        To::Nowhere => (None, None),
+        To::File => (Some(Box::new(FileOutput::create(&path).expect("a file"))), None),
+        To::Server(address) => {
+            let (output, handle) = publisher(address);
+            (Some(output), Some(handle))
+        }
+    };
+    let mut recording = output.map(|output| recorder(output, WhenFull::Count));
+    let (mut spent, start, used) = (Duration::ZERO, Instant::now(), processor());
+    // A step of the job: a hundredth of a second's events at once, as fast as they come.
+    for (turn, burst) in entries.chunks(rate / 100).enumerate() {
+        let began = Instant::now();
+        for &entry in burst {
+            let stack = if with_stacks { entry.stack } else { StackId(0) };
+            let entry = std::hint::black_box(TraceEntry { stack, ..entry });
+            if let Some((sink, _)) = &mut recording {
+                sink.record(entry);
+            }
+        }
+        spent += began.elapsed();
+        let due = start + Duration::from_millis(10) * (turn as u32 + 1);
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+    }
+    let (share, count) = ((processor() - used) / start.elapsed().as_secs_f64(), entries.len() as f64);
+    let stats = recording.map_or_else(RecorderStats::default, |(_, recorder)| recorder.finish(Vec::new()));
+    let lost = stats.lost + handle.map_or(0, |handle| handle.finish(Duration::from_secs(10)).undelivered());
+    // There is one only if it was the file's turn.
+    let _ = std::fs::remove_file(path);
+    (spent.as_nanos() as f64 / count, share, lost)
+}
+
+/// Milliseconds from an event to the server's word that it has it, in order: one for each step of a busy job.
+fn latency(entries: &[TraceEntry], address: SocketAddr, rate: usize) -> Vec<f64> {
+    let (output, handle) = publisher(address);
+    let (mut sink, recorder) = recorder(output, WhenFull::Count);
+    let (mut waiting, mut took) = (VecDeque::new(), Vec::new());
+    let start = Instant::now();
+    let (mut count, mut turn) = (0, 0);
+    for burst in entries.chunks(rate / 100) {
+        burst.iter().for_each(|&entry| sink.record(entry));
+        (count, turn) = (count + burst.len() as u64, turn + 1);
+        waiting.push_back((count, Instant::now()));
+        let due = start + Duration::from_millis(10) * turn;
+        while Instant::now() < due {
+            std::thread::sleep(Duration::from_micros(500));
+            let acked = handle.stats().events_acked;
+            while let Some((_, since)) = waiting.pop_front_if(|(last, _)| *last <= acked) {
+                took.push(since.elapsed().as_secs_f64() * 1e3);
+            }
+        }
+    }
+    recorder.finish(Vec::new());
+    handle.finish(Duration::from_secs(10));
+    took.sort_by(f64::total_cmp);
+    took
+}
+
+/// Records all as fast as it goes to a server, none lost; the seconds until everything was acknowledged.
+fn through(entries: &[TraceEntry], address: SocketAddr, with_stacks: bool) -> (f64, PublisherStats) {
+    let (output, handle) = publisher(address);
+    let (mut sink, recorder) = recorder(output, WhenFull::Wait);
+    let start = Instant::now();
+    for &entry in entries {
+        sink.record(TraceEntry { stack: if with_stacks { entry.stack } else { StackId(0) }, ..entry });
+    }
+    assert_eq!(recorder.finish(Vec::new()).lost, 0);
+    let stats = handle.finish(Duration::from_secs(60));
+    assert_eq!((stats.undelivered(), stats.is_ended), (0, true));
+    (start.elapsed().as_secs_f64(), stats)
+}
+
+fn main() -> std::io::Result<()> {
+    let entries = entries(5_000_000);
+    let bytes = Arc::new(AtomicU64::new(0));
+    let address = server(Arc::clone(&bytes))?;
+    for rate in [10_000, 50_000, 500_000] {
+        let events = &entries[..rate * 4];
+        for (name, to) in [("off", To::Nowhere), ("to a file", To::File), ("published", To::Server(address))] {
+            let (ns, share, lost) = steady(events, to, rate, true);
+            // The server is in this process, and its time in the share.
+            println!(
+                "{rate} events/s, {name}: {ns:.1} ns an event, {:.2} % of a processor, {lost} lost",
+                share * 100.0
+            );
+        }
+    }
+    let took = latency(&entries[..500_000], address, 50_000);
+    let at = |percent: usize| took.get(took.len() * percent / 100).copied().unwrap_or_default();
+    println!(
+        "50000 events/s, from event to acknowledgement: {:.0} ms at the median, {:.0} ms at the 99th percentile",
+        at(50),
+        at(99)
+    );
+    for (name, with_stacks) in [("without stacks", false), ("with stacks", true)] {
+        for rate in [10_000, 50_000] {
+            bytes.store(0, Ordering::Relaxed);
+            steady(&entries[..rate * 4], To::Server(address), rate, with_stacks);
+            let each = bytes.load(Ordering::Relaxed) as f64 / (rate * 4) as f64;
+            println!("{name}, {rate} events/s: {each:.2} bytes an event on the wire, 2,000 stacks' names included");
+        }
+        let (seconds, stats) = through(&entries, address, with_stacks);
+        let count = entries.len() as f64;
+        println!(
+            "{name}, as fast as it goes: {:.2} M events/s, {:.2} bytes an event, {} batches",
+            count / seconds / 1e6,
+            stats.bytes as f64 / count,
+            stats.batches
+        );
+    }
+    Ok(())
+}
