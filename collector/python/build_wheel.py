@@ -13,6 +13,7 @@ import pathlib
 import shutil
 import subprocess
 import sysconfig
+import tempfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -47,8 +48,10 @@ def _stripped(path):
     strip = shutil.which("strip")
     if strip is None:
         return path.read_bytes()
-    made = subprocess.run([strip, "--strip-debug", "-o", "/dev/stdout", str(path)], capture_output=True, check=False)
-    return made.stdout if made.returncode == 0 and made.stdout else path.read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        made = pathlib.Path(folder) / LIBRARY
+        done = subprocess.run([strip, "--strip-unneeded", "-o", str(made), str(path)], check=False)
+        return made.read_bytes() if done.returncode == 0 else path.read_bytes()
 
 
 class _Wheel:

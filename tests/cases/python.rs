@@ -1,6 +1,7 @@
-//! The Python package: what any Python can test, and in a real PyTorch, where there is one.
+//! The Python package: what any Python can test, and what needs real PyTorch jobs.
 //!
-//! `VRAMSCOPE_TORCH_PYTHON` names a Python (or a program that starts one) with torch that sees a GPU.
+//! `VRAMSCOPE_TORCH_PYTHON` names a Python (or a program that starts one) that has torch, and a GPU or something that looks
+//! like one; where it names none, those tests say skipped.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,6 +31,18 @@ fn built(package: &str, file: &str) -> Result<PathBuf> {
     let path = test.ancestors().nth(2).context("the tests run outside a target folder")?.join(file);
     ensure!(path.is_file(), "nothing is at {}", path.display());
     Ok(path)
+}
+
+/// An example of the library's package.
+fn built_example(name: &str) -> Result<PathBuf> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(workspace("")).args(["build", "--quiet", "--package", "pluggable", "--example", name]);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    ensure!(cargo.status().context("starting cargo")?.success(), "{name} did not build");
+    let test = std::env::current_exe()?;
+    Ok(test.ancestors().nth(2).context("the tests run outside a target folder")?.join("examples").join(name))
 }
 
 #[test]
@@ -65,5 +78,18 @@ fn stacks_are_gathered_in_any_python() -> Result<()> {
     };
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success() && said.contains("Ran 1 test") && !said.contains("skipped"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn the_package_passes_its_tests() -> Result<()> {
+    let mut python = Command::new("python3");
+    python.current_dir(workspace("collector/python/tests")).args(["-m", "unittest", "discover", "-p", "test_*.py"]);
+    if torch_python("the jobs of the_package_passes_its_tests").is_some() {
+        python.env("VRAMSCOPE_LIBRARY", built("pluggable", "libvramscope_pluggable.so")?);
+        python.env("VRAMSCOPE_TO_PICKLE", built_example("recording_to_pickle")?);
+    }
+    let output = python.output().context("running python3")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(())
 }

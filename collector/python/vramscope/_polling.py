@@ -12,6 +12,8 @@ import time
 from . import _budget, _library, _state, _torch
 
 STATS_SECONDS = 0.1
+GATHER_SECONDS = 1.5e-6
+"""What PyTorch takes to gather stacks, for each event on average. It is the job's time as well as ours is."""
 
 
 class Sampler:
@@ -47,6 +49,7 @@ class WithinBudget:
         self._blocks = 0
         self._is_history_ours = False
         self._has_history = True
+        self._has_stacks = stacks is not None
         self._stats_seconds = STATS_SECONDS
         self._read_at = time.perf_counter()
         self._counted = 0
@@ -67,6 +70,8 @@ class WithinBudget:
         self._has_history = _torch.backend(torch) == "native"
         segments = {device: [] for device in self._numbers}
         if self._has_history:
+            if self._stacks:
+                _torch.prepare_symbols()
             self._is_history_ours = not _torch.is_recording(torch)
             if self._is_history_ours:
                 self._record(self._pace.most)
@@ -94,7 +99,8 @@ class WithinBudget:
             _torch.end_history(self._torch)
 
     def _record(self, entries):
-        _torch.record_history(self._torch, entries, self._context if self._stacks else None, self._stacks or "python")
+        context = self._context if self._has_stacks else None
+        _torch.record_history(self._torch, entries, context, self._stacks or "python")
         self._kept = entries
 
     # ---- while it runs ------------------------------------------------------------------------------------------
@@ -118,11 +124,17 @@ class WithinBudget:
         waiting = sum(self._ledgers[device].waiting(counts[device]) for device in counts)
         self._pace.came(max(0, total - self._counted) if self._counted else 0, self._stats_seconds)
         self._counted = total
+        if self._has_stacks and self._is_history_ours:
+            self._share.share = max(0.25 * self._budget, self._budget - self._pace.rate * GATHER_SECONDS)
+        else:
+            self._share.share = self._budget
         asked = self._library.poll_ask()
         entries = self._kept * len(self._numbers)
         if self._is_history_ours:
             entries = min(entries, waiting + self._kept)
-        is_due = waiting > 0 and self._share.saved(now) >= self._pace.cost(entries, self._blocks)
+        # Where one read costs more than can be saved, it is made on credit, and paid back before the next.
+        price = min(self._pace.cost(entries, self._blocks), 0.9 * self._share.most)
+        is_due = waiting > 0 and self._share.saved(now) >= price
         if is_due or asked:
             self._read(tells_state=asked == "state")
 
@@ -136,6 +148,12 @@ class WithinBudget:
         self._sampler.take()
         if self._has_history:
             self._read(tells_state=True)
+
+    def _can_have_stacks(self):
+        """Whether gathering stacks leaves half of the budget for reading."""
+        gathering = self._pace.rate * GATHER_SECONDS
+        # Where it was too much, it must become a good deal less.
+        return self._stacks is not None and gathering <= self._budget * (0.5 if self._has_stacks else 0.25)
 
     def _spend(self, seconds):
         self._spent += seconds
@@ -162,8 +180,9 @@ class WithinBudget:
         self._names.next_snapshot()
         self._reads += 1
         del snapshot, traces
-        wanted = self._pace.keep(self._kept, self._blocks)
-        if self._is_history_ours and wanted != self._kept:
+        wanted, has_stacks = self._pace.keep(self._kept, self._blocks), self._can_have_stacks()
+        if self._is_history_ours and (wanted != self._kept or has_stacks != self._has_stacks):
+            self._has_stacks = has_stacks
             self._record(wanted)
             for tail in self._tails.values():
                 tail.forget()
@@ -209,4 +228,4 @@ class WithinBudget:
         return before
 
     def stats(self):
-        return {"reads": self._reads, "spent_seconds": round(self._spent, 6), "kept": self._kept}
+        return {"reads": self._reads, "spent_seconds": round(self._spent, 6), "kept": self._kept, "has_stacks": self._has_stacks}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import re
@@ -66,6 +67,29 @@ def record_history(torch, entries, context, stacks):
 def end_history(torch):
     """Ends the recording of history."""
     torch.cuda.memory._record_memory_history(enabled=None)
+
+
+_SYMBOLS = "torch._inductor.codecache"
+_is_prepared = False
+
+
+def prepare_symbols():
+    """Imports what PyTorch imports when it names the frames of a stack, some seconds the first time. In the job's own
+    thread: two threads that import PyTorch's modules in different orders make one of the imports fail."""
+    global _is_prepared
+    if _is_prepared:
+        return
+    try:
+        importlib.import_module(_SYMBOLS)
+    except Exception:  # PyTorch goes without it then, and so do we.
+        pass
+    _is_prepared = True
+
+
+def symbols_are_ready():
+    """Whether PyTorch can name frames without importing anything."""
+    module = sys.modules.get(_SYMBOLS)
+    return _is_prepared or (module is not None and not getattr(module.__spec__, "_initializing", False))
 
 
 def settings(snapshot):

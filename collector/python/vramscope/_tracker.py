@@ -38,11 +38,11 @@ class _Functions:
             (without, "direct", None, []),
             (without, "stop", None, []),
             (without, "drain", i64, [i64]),
-            (held, "resolve", i64, []),
+            (held, "resolve", i64, [ctypes.c_int]),
             (without, "skip", None, []),
             (without, "backlog", i64, []),
             (without, "stacks_dropped", ctypes.c_uint64, []),
-            (held, "forget", None, []),
+            (held, "forget", i64, []),
         ):
             function = getattr(of, "vs_" + name)
             function.restype, function.argtypes = result, arguments
@@ -77,6 +77,8 @@ class EveryEvent:
         """Attaches the tracker, takes the state, and begins the recording."""
         torch, library = self._torch, self._library
         numbers = [device["number"] for device in config["devices"]]
+        if self._stacks == "all":
+            _torch.prepare_symbols()
         if self._stacks and not _torch.is_recording(torch):
             # Entries have their stacks only while history is recorded; one entry is the least it can be made to keep.
             _torch.record_history(torch, 1, self._context, self._stacks)
@@ -93,6 +95,7 @@ class EveryEvent:
                 library.segments(_library.START, device, _state.columns(segments))
             library.start(config)
             self._sampler = _polling.Sampler(torch, library, numbers)
+            self._sampler.take()
         except BaseException:
             self._functions.stop()
             self._end_history()
@@ -113,7 +116,8 @@ class EveryEvent:
                 continue
             now = time.perf_counter()
             if spent <= self._share * (now - since) + 0.05:
-                functions.resolve()
+                if functions.resolve(_torch.symbols_are_ready()) < 0:
+                    time.sleep(0.001)
                 spent += time.perf_counter() - now
             elif functions.backlog() > 500:
                 functions.skip()
@@ -130,8 +134,8 @@ class EveryEvent:
         while self._functions.drain(0):
             if time.perf_counter() > until:
                 self._functions.skip()
-            else:
-                self._functions.resolve()
+            elif self._functions.resolve(_torch.symbols_are_ready()) < 0:
+                time.sleep(0.001)
 
     def interval(self):
         """Seconds until the next turn."""
@@ -151,12 +155,15 @@ class EveryEvent:
 
     def stop(self, seconds):
         """Lets go of the allocator, and hands on what was kept."""
+        self._sampler.take()
         self._functions.stop()
         self._stop.set()
         if self._thread is not None:
             self._thread.join(seconds)
             self.flush(seconds)
-        self._functions.forget()
+        until = time.perf_counter() + seconds
+        while self._functions.forget() < 0 and time.perf_counter() < until:
+            time.sleep(0.001)
         self._end_history()
 
     def _end_history(self):

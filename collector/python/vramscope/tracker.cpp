@@ -25,6 +25,15 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <torch/csrc/profiler/combined_traceback.h>
 
+// Of Python's stable interface, so that its headers are not needed. Called with the GIL only.
+extern "C" {
+int PyCode_Addr2Line(void* code, int offset);
+void* PyObject_GetAttrString(void* of, const char* name);
+const char* PyUnicode_AsUTF8(void* text);
+void Py_DecRef(void* object);
+void PyErr_Clear();
+}
+
 namespace {
 
 using c10::cuda::CUDACachingAllocator::TraceEntry;
@@ -136,6 +145,7 @@ struct Device {
   std::atomic<size_t> tail{0};  // where the next item is read
   std::atomic<size_t> contexts{0};
   std::atomic<uint64_t> stacks_dropped{0};
+  std::atomic_flag is_written = ATOMIC_FLAG_INIT;
   // Of the writer, until nobody writes any more.
   std::atomic<uint32_t> lost[kActions] = {};
   bool is_losing = false;
@@ -175,6 +185,15 @@ void hand_on(const Device& device, const Item& item, uint32_t stack) {
 
 void into_ring(Device& device, const TraceEntry& entry) {
   int action = action_of(entry);
+  if (device.is_written.test_and_set(std::memory_order_acquire)) {
+    // Another thread writes for this device, against the rules. Its entry stays, this one is lost.
+    device.lost[action].fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  struct Done {
+    Device& device;
+    ~Done() { device.is_written.clear(std::memory_order_release); }
+  } done{device};
   // Once something was lost, an eighth of the ring must be free again: else every other event would be a gap.
   bool has_room = device.has_room(device.is_losing ? device.ring.size() / 8 + kActions + 1 : 1);
   if (!has_room) {
@@ -222,8 +241,18 @@ void hand_rest(Device& device) {
   }
 }
 
+// The device whose lock is held.
+size_t device_of(const TraceEntry& entry) {
+  if (entry.action_ != TraceEntry::SNAPSHOT) return static_cast<size_t>(entry.device_);
+  // A snapshot's entry names device 0 whatever device it is of. But one thread makes them, of all devices in order.
+  thread_local size_t next = 0;
+  size_t number = next;
+  next = next + 1 < devices.size() ? next + 1 : 0;
+  return number;
+}
+
 void on_entry(const TraceEntry& entry) {
-  auto number = static_cast<size_t>(entry.device_);
+  size_t number = device_of(entry);
   if (number >= devices.size()) return;
   Device& device = *devices[number];
   switch (device.state.load(std::memory_order_acquire)) {
@@ -297,7 +326,8 @@ struct Same {
   }
 };
 
-// Held by who reads rings. Whoever holds it never takes the GIL, so one who has the GIL may wait for it.
+// Held by who reads rings. Whoever has the GIL doesn't wait for it: what Python does meanwhile may let go of the GIL,
+// and two would wait for each other.
 std::mutex reader;
 std::unordered_map<Context, uint32_t, Hash, Same> stacks;
 std::unordered_map<Context, bool, Hash, Same> unknown;
@@ -333,6 +363,29 @@ size_t drain_device(Device& device) {
   }
   device.pending.erase(device.pending.begin(), device.pending.begin() + static_cast<std::ptrdiff_t>(handed));
   return handed;
+}
+
+// A text of a code object.
+std::string text_of(void* code, const char* name) {
+  void* text = PyObject_GetAttrString(code, name);
+  const char* utf8 = text == nullptr ? nullptr : PyUnicode_AsUTF8(text);
+  std::string copy = utf8 == nullptr ? "" : utf8;
+  if (utf8 == nullptr) PyErr_Clear();
+  if (text != nullptr) Py_DecRef(text);
+  return copy;
+}
+
+// Python's frames alone, as PyTorch names them.
+void resolve_python(const Context& context) {
+  std::vector<uint32_t> numbers;
+  for (auto& frame : traceback_of(context)->*member(PythonFrames())) {
+    int line = PyCode_Addr2Line(frame.code, frame.lasti);
+    std::string name = text_of(frame.code, "co_name"), file = text_of(frame.code, "co_filename");
+    int64_t number = library.frame(name.c_str(), file.c_str(), line < 0 ? 0 : static_cast<uint32_t>(line));
+    if (number >= 0) numbers.push_back(static_cast<uint32_t>(number));
+  }
+  stacks.emplace(context, library.stack(numbers.data(), numbers.size()));
+  ++stacks_resolved;
 }
 
 void resolve_batch(const std::vector<Context>& batch) {
@@ -457,26 +510,34 @@ int64_t vs_drain(int64_t wait_us) {
       if (handed > 0 && (wait_us == 0 || std::chrono::steady_clock::now() < until)) continue;
     }
     if (std::chrono::steady_clock::now() >= until) return 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 
-// Gives numbers to some of the stacks that wait. How many still do. Called with the GIL.
-int64_t vs_resolve() {
-  std::lock_guard<std::mutex> lock(reader);
+// Gives numbers to some of the stacks that wait. How many still do; -1 when another thread is at it: it may be waiting
+// for the GIL, so it is not waited for. Called with the GIL.
+// `is_ready`: PyTorch's own way is used, which knows C++, TorchScript and the lines behind compiled code, but imports
+// modules of PyTorch's where they were not. To import them in a thread of ours could make an import of the job's fail.
+int64_t vs_resolve(int is_ready) {
+  std::unique_lock<std::mutex> lock(reader, std::try_to_lock);
+  if (!lock) return -1;
   if (stacks.size() >= kStacksKept) stacks.clear();
   std::vector<Context> batch;
+  size_t done = 0;
   while (!unknown.empty() && batch.size() < kBatch) {
     Context context = unknown.begin()->first;
     unknown.erase(unknown.begin());
     if (traceback_of(context) == nullptr) {
       stacks.emplace(context, 0);
+    } else if (!is_ready) {
+      resolve_python(context);
+      if (++done == kBatch) break;
     } else {
       batch.push_back(std::move(context));
     }
   }
   try {
-    resolve_batch(batch);
+    if (!batch.empty()) resolve_batch(batch);
   } catch (const std::exception& reason) {
     failed(reason.what());
     for (auto& context : batch) stacks.emplace(context, 0);
@@ -515,9 +576,11 @@ uint64_t vs_stacks_dropped() {
   return sum;
 }
 
-// Tells what was lost last, and gives back what was kept. Called with the GIL, after vs_stop and the last vs_drain.
-void vs_forget() {
-  std::lock_guard<std::mutex> lock(reader);
+// Tells what was lost last, and gives back what was kept; -1 as above. Called with the GIL, after vs_stop and the last
+// vs_drain.
+int64_t vs_forget() {
+  std::unique_lock<std::mutex> lock(reader, std::try_to_lock);
+  if (!lock) return -1;
   for (auto& device : devices) {
     for (int lost = 0; lost < kActions; ++lost) {
       uint32_t count = device->lost[lost].exchange(0, std::memory_order_relaxed);
@@ -526,6 +589,7 @@ void vs_forget() {
   }
   stacks.clear();
   unknown.clear();
+  return 0;
 }
 
 }  // extern "C"

@@ -1,0 +1,223 @@
+"""Small jobs that use a GPU, each in a process of its own: `job.py NAME FOLDER [options as JSON]`. The last line that
+they print is JSON."""
+
+import json
+import os
+import pickle
+import sys
+import threading
+import time
+
+OPTIONS = {}
+FOLDER = ""
+
+
+def out():
+    return os.path.join(FOLDER, "out.vramscope")
+
+
+def agent_options():
+    return {name: OPTIONS[name] for name in ("mode", "stacks", "context", "budget", "history") if name in OPTIONS}
+
+
+def model(torch, device):
+    layers = [torch.nn.Linear(256, 256) for _ in range(4)]
+    return torch.nn.Sequential(*layers).to(device)
+
+
+def train(torch, device, steps):
+    """Real work of PyTorch's: several threads (autograd has its own) and streams, frees that wait for a stream."""
+    net = model(torch, device)
+    optimizer = torch.optim.Adam(net.parameters())
+    side = torch.cuda.Stream(device)
+    for step in range(steps):
+        x = torch.randn(64 + step % 5, 256, device=device)
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=step % 2 == 0)
+        with torch.cuda.stream(side):
+            y = torch.empty(3 << 20, device=device)
+        y.record_stream(torch.cuda.current_stream(device))
+        del y
+        if step % 7 == 6:
+            torch.cuda.empty_cache()
+    return net
+
+
+def dump(torch):
+    snapshot = torch.cuda.memory._snapshot()
+    with open(os.path.join(FOLDER, "torch.pickle"), "wb") as file:
+        pickle.dump(snapshot, file)
+
+
+def watched():
+    """Trains while PyTorch keeps a history of its own, for comparison."""
+    import torch
+
+    import vramscope
+
+    agent = vramscope.attach(out=out(), **agent_options())
+    torch.cuda.init()
+    assert agent.state == "running", agent.reason
+    if OPTIONS.get("history_of_torch", True):
+        stacks, context = OPTIONS.get("stacks"), OPTIONS.get("context", "alloc")
+        torch.cuda.memory._record_memory_history(
+            max_entries=1_000_000, stacks=stacks or "python", context=context if stacks else None
+        )
+    kept = []
+    for device in range(torch.cuda.device_count()):
+        vramscope.step()
+        with vramscope.span("training"):
+            kept.append(train(torch, f"cuda:{device}", OPTIONS.get("steps", 20)))
+    try:
+        torch.empty(1 << 42, device="cuda")
+    except torch.cuda.OutOfMemoryError:
+        pass
+    dump(torch)
+    result = agent.detach()
+    return {"mode": agent.mode, "reason": agent.reason, "devices": torch.cuda.device_count(), **result}
+
+
+def late():
+    """What was allocated before the agent came is its state at the start, though other threads go on allocating."""
+    import torch
+
+    import vramscope
+
+    before = train(torch, "cuda", 5)
+    stop = threading.Event()
+
+    def churn():
+        kept = []
+        while not stop.is_set():
+            kept.append(torch.empty(1 << 18, device="cuda"))
+            if len(kept) > 20:
+                kept.clear()
+
+    threads = [threading.Thread(target=churn) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    with vramscope.attach(out=out(), **agent_options()) as agent:
+        time.sleep(OPTIONS.get("seconds", 0.3))
+        stop.set()
+        for thread in threads:
+            thread.join()
+    del before
+    return {"mode": agent.mode, **agent.result}
+
+
+def oom():
+    """An out-of-memory that nobody catches."""
+    import torch
+
+    import vramscope
+
+    vramscope.attach(out=out(), **agent_options())
+    kept = [torch.empty(1 << 20, device="cuda") for _ in range(10)]
+    try:
+        torch.empty(1 << 42, device="cuda")
+    except torch.cuda.OutOfMemoryError as error:
+        # What there is of the file now: the rest of the job may never come.
+        with open(out(), "rb") as file, open(os.path.join(FOLDER, "at_oom.vramscope"), "wb") as copy:
+            copy.write(file.read())
+        return {"error": type(error).__name__, "kept": len(kept)}
+    return {}
+
+
+def forks():
+    """Children of forks, and workers of a DataLoader, record nothing and hang nowhere."""
+    import torch
+
+    import vramscope
+
+    agent = vramscope.attach(out=out(), **agent_options())
+    torch.empty(1 << 20, device="cuda")
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        vramscope.mark("in the child")
+        os.write(write, repr(vramscope.detach()).encode())
+        os._exit(0)
+    data = torch.utils.data.DataLoader(list(range(40)), batch_size=4, num_workers=2, multiprocessing_context="fork")
+    items = sum(len(batch) for batch in data)
+    os.waitpid(child, 0)
+    torch.empty(1 << 20, device="cuda")
+    said = os.read(read, 100).decode()
+    return {"items": items, "child": said, **agent.detach()}
+
+
+def away():
+    """A server that is not there."""
+    import torch
+
+    import vramscope
+
+    started = time.monotonic()
+    agent = vramscope.attach(to="http://127.0.0.1:9", out=out(), end_seconds=1.0, **agent_options())
+    train(torch, "cuda", 10)
+    trained = time.monotonic() - started
+    result = agent.detach()
+    return {"trained": trained, "seconds": time.monotonic() - started, **result}
+
+
+def again():
+    """Attached twice is an error; detached and attached again is not."""
+    import torch
+
+    import vramscope
+
+    first = vramscope.attach(out=out(), **agent_options())
+    torch.empty(1 << 20, device="cuda")
+    try:
+        vramscope.attach(out=out())
+        error = None
+    except RuntimeError as reason:
+        error = str(reason)
+    one = first.detach()
+    torch.empty(1 << 20, device="cuda")
+    second = vramscope.attach(out=os.path.join(FOLDER, "second.vramscope"), **agent_options())
+    kept = torch.empty(1 << 25, device="cuda")
+    two = second.detach()
+    return {"error": error, "first": one, "second": two, "kept": kept.numel(), "twice": first.detach() == one}
+
+
+def plain():
+    """A program that knows nothing of an agent."""
+    import torch
+
+    kept = [torch.empty(1 << 20, device="cuda") for _ in range(10)]
+    vramscope = sys.modules.get("vramscope._agent")
+    return {"agent": repr(vramscope and vramscope.current()), "kept": len(kept)}
+
+
+def unused():
+    """A program that imports torch, and no more."""
+    import torch
+
+    return {"is_initialized": torch.cuda.is_initialized()}
+
+
+def interrupted():
+    """The person at the terminal presses Ctrl-C."""
+    import signal
+
+    import torch
+
+    import vramscope
+
+    vramscope.attach(out=out(), **agent_options())
+    torch.empty(1 << 20, device="cuda")
+    print(json.dumps({"will": "be interrupted"}), flush=True)
+    signal.raise_signal(signal.SIGINT)
+
+
+def main():
+    global FOLDER
+    FOLDER = sys.argv[2]
+    OPTIONS.update(json.loads(sys.argv[3]) if len(sys.argv) > 3 else {})
+    print(json.dumps(globals()[sys.argv[1]]()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

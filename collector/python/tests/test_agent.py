@@ -1,0 +1,204 @@
+"""The agent in real jobs: what it records is what PyTorch says, and the job never suffers."""
+
+import json
+import os
+import pathlib
+import tempfile
+import unittest
+
+import torch_jobs
+from torch_jobs import entry, frames, needs_torch, read, rewind, run
+
+
+@needs_torch
+class AgentTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="vramscope-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def compare(self, **options):
+        """Every entry that PyTorch kept, and no other, in its order."""
+        result = run("watched", self.folder, mode="events", **options)
+        self.assertEqual((result["mode"], result["lost"], result["stacks_dropped"]), ("every event", 0, 0))
+        recorded, about = read(self.folder / "out.vramscope")
+        torch = _pickle(self.folder / "torch.pickle")
+        self.assertEqual(len(about["devices"]), result["devices"])
+        self.assertEqual(about["findings"], [])
+        seen = set()
+        for device in range(result["devices"]):
+            theirs, ours = torch["device_traces"][device], recorded["device_traces"][device]
+            # Where stacks are kept, the agent's own snapshot left its entry: the state at the start is of that moment.
+            theirs = theirs[theirs[0]["action"] == "snapshot" :]
+            self.assertGreater(len(theirs), 200)
+            # Only the entry of the snapshot itself came after it was taken.
+            self.assertLessEqual(len(ours) - len(theirs), 2)
+            self.assertEqual([entry(of) for of in ours[: len(theirs)]], [entry(of) for of in theirs])
+            if options.get("stacks"):
+                self.assertEqual([frames(of) for of in ours[: len(theirs)]], [frames(of) for of in theirs])
+                self.assertTrue(any(frame[0] == "train" for of in theirs for frame in frames(of)))
+            seen |= {of["action"] for of in ours}
+            self.assertEqual(rewind(recorded, device), {})
+            self.assertEqual(about["devices"][device]["marks"], 3 * result["devices"])
+            last = about["devices"][device]["samples"][-1]
+            self.assertLessEqual(last[1], last[2])
+            self.assertLessEqual(last[2], last[3])
+        wanted = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "oom", "snapshot"}
+        self.assertLessEqual(wanted, seen)
+
+    def test_every_event_equals_the_trace_of_pytorch(self):
+        self.compare(stacks=None)
+
+    def test_stacks_of_allocations_equal_those_of_pytorch(self):
+        self.compare(stacks="python", context="alloc")
+
+    def test_stacks_of_every_event_equal_those_of_pytorch(self):
+        self.compare(stacks="python", context="all")
+
+    def test_stacks_with_cpp_equal_those_of_pytorch(self):
+        self.compare(stacks="all", context="all", steps=8)
+
+    def test_what_was_there_before_is_the_state_at_the_start_and_nothing_counts_twice(self):
+        for stacks in (None, "python"):
+            with self.subTest(stacks=stacks):
+                result = run("late", self.folder, mode="events", stacks=stacks)
+                recorded, _ = read(self.folder / "out.vramscope")
+                self.assertEqual(result["lost"], 0)
+                self.assertGreater(result["events"], 1000)
+                held = rewind(recorded)
+                # The parameters at least were there.
+                self.assertGreaterEqual(len(held), 8)
+
+    def test_within_a_budget_nothing_is_lost_where_little_happens(self):
+        result = run("watched", self.folder, mode="budget", stacks="python", history_of_torch=False, steps=10)
+        self.assertTrue(result["mode"].startswith("within a budget of 1 %"))
+        recorded, about = read(self.folder / "out.vramscope")
+        torch = _pickle(self.folder / "torch.pickle")
+        for device in range(result["devices"]):
+            ours, theirs = recorded["device_traces"][device], torch["device_traces"][device]
+            self.assertEqual(about["devices"][device]["losses"], [])
+            # What PyTorch still had at the end is the end of ours: it may have begun anew with fewer entries.
+            tail = [entry(of) for of in theirs if of["action"] != "snapshot"]
+            found = [entry(of) for of in ours if of["action"] != "snapshot"]
+            self.assertGreater(len(found), 200)
+            self.assertEqual(found[len(found) - len(tail) :], tail)
+            self.assertEqual(rewind(recorded, device), {})
+        self.assertTrue(any(frame[0] == "train" for of in recorded["device_traces"][0] for frame in frames(of)))
+
+    def test_within_a_budget_what_is_lost_is_counted_by_action(self):
+        options = dict(mode="budget", stacks=None, history_of_torch=False, steps=60, history=300)
+        result = run("watched", self.folder, **options)
+        recorded, about = read(self.folder / "out.vramscope")
+        for device in range(result["devices"]):
+            losses = about["devices"][device]["losses"]
+            self.assertGreater(sum(loss[1] for loss in losses), 0)
+            # An allocation is freed at most once: what was seen and what was lost make up the blocks at the end.
+            sums = [sum(loss[2][action] for loss in losses) for action in range(12)]
+            for of in recorded["device_traces"][device]:
+                for action, name in enumerate(("alloc", "free_requested", "free_completed")):
+                    sums[action] += of["action"] == name
+            blocks = [b for s in recorded["segments"] if s["device"] == device for b in s["blocks"]]
+            live = sum(block["state"] == "active_allocated" for block in blocks)
+            self.assertEqual(sums[0] - sums[1], live)
+
+    def test_an_out_of_memory_is_written_before_the_error_reaches_the_job(self):
+        for mode in ("events", "budget"):
+            for stacks in (None, "python"):
+                with self.subTest(mode=mode, stacks=stacks):
+                    result = run("oom", self.folder, mode=mode, stacks=stacks)
+                    self.assertEqual(result, {"error": "OutOfMemoryError", "kept": 10})
+                    recorded, _ = read(self.folder / "at_oom.vramscope")
+                    actions = [of["action"] for of in recorded["device_traces"][0]]
+                    self.assertEqual((actions.count("alloc"), actions.count("oom")), (10, 1))
+
+    def test_children_of_a_fork_record_nothing(self):
+        for mode in ("events", "budget"):
+            with self.subTest(mode=mode):
+                result = run("forks", self.folder, mode=mode)
+                self.assertEqual((result["items"], result["child"], result["failure"]), (40, "None", None))
+                _, about = read(self.folder / "out.vramscope")
+                self.assertEqual([device["marks"] for device in about["devices"]], [0] * len(about["devices"]))
+
+    def test_a_server_that_is_away_costs_nothing_but_a_moment_at_the_end(self):
+        result = run("away", self.folder, mode="events")
+        self.assertLess(result["seconds"] - result["trained"], 4.0)
+        self.assertFalse(result["is_connected"])
+        self.assertEqual((result["lost"], result["failure"]), (0, None))
+        self.assertGreater(result["undelivered"], 100)
+        read(self.folder / "out.vramscope")
+
+    def test_attached_twice_is_an_error_and_after_detaching_it_is_not(self):
+        for mode in ("events", "budget"):
+            with self.subTest(mode=mode):
+                result = run("again", self.folder, mode=mode)
+                self.assertIn("already attached", result["error"])
+                self.assertTrue(result["twice"])
+                recorded, _ = read(self.folder / "second.vramscope")
+                sizes = [of["size"] for of in recorded["device_traces"][0] if of["action"] == "alloc"]
+                self.assertEqual(sizes, [4 << 25])
+
+    def test_a_program_is_watched_from_outside(self):
+        out = str(self.folder / "outside.vramscope")
+        script = [str(torch_jobs.HERE / "job.py"), "plain", str(self.folder)]
+        done = torch_jobs.start(["-m", "vramscope", "run", "--out", out, "--name", "from outside", *script])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        recorded, about = read(out)
+        self.assertEqual(sum(of["action"] == "alloc" for of in recorded["device_traces"][0]), 10)
+        self.assertEqual(about["header"]["name"], "from outside")
+        self.assertEqual(about["header"]["job"], "job.py")
+
+    def test_a_variable_alone_is_enough(self):
+        # What the installed .pth file does.
+        line = (torch_jobs.HERE.parent / "vramscope.pth").read_text()
+        script = str(torch_jobs.HERE / "job.py")
+        code = f"import sys, runpy\n{line}\nsys.argv = [{script!r}, 'plain', {str(self.folder)!r}]\n"
+        code += f"sys.path[0] = {str(torch_jobs.HERE)!r}\nrunpy.run_path({script!r}, run_name='__main__')"
+        out = str(self.folder / "variable.vramscope")
+        done = torch_jobs.start(["-c", code], VRAMSCOPE_OUT=out, RANK="3", WORLD_SIZE="4", TORCHELASTIC_RUN_ID="night")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        recorded, about = read(self.folder / "variable.rank3.vramscope")
+        self.assertEqual(sum(of["action"] == "alloc" for of in recorded["device_traces"][0]), 10)
+        self.assertEqual((about["header"]["job"], about["header"]["rank"]), ("night", 3))
+
+    def test_a_program_without_a_gpu_in_use_is_left_alone(self):
+        out = self.folder / "unused.vramscope"
+        script = [str(torch_jobs.HERE / "job.py"), "unused", str(self.folder)]
+        done = torch_jobs.start(["-m", "vramscope", "run", "--out", str(out), *script])
+        self.assertEqual((done.returncode, json.loads(done.stdout)), (0, {"is_initialized": False}))
+        self.assertFalse(out.exists())
+
+    def test_an_interrupted_job_leaves_a_whole_recording(self):
+        done = torch_jobs.start([str(torch_jobs.HERE / "job.py"), "interrupted", str(self.folder)])
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("KeyboardInterrupt", done.stderr)
+        _, about = read(self.folder / "out.vramscope")
+        self.assertEqual(about["findings"], [])
+
+    def test_without_a_compiler_the_budget_is_kept_and_the_reason_said(self):
+        nothing = self.folder / "bin"
+        nothing.mkdir()
+        for name in ("c++", "g++", "clang++"):
+            (nothing / name).write_text("#!/bin/sh\necho 'error: none here' >&2\nexit 1\n")
+            (nothing / name).chmod(0o755)
+        options = json.dumps({"history_of_torch": False})
+        done = torch_jobs.start(
+            [str(torch_jobs.HERE / "job.py"), "watched", str(self.folder), options],
+            PATH=f"{nothing}:{os.environ['PATH']}",
+            CXX="",
+            VRAMSCOPE_CACHE=str(self.folder / "cache"),
+        )
+        self.assertEqual(done.returncode, 0, done.stderr[-2000:])
+        result = json.loads(done.stdout.strip().splitlines()[-1])
+        self.assertTrue(result["mode"].startswith("within a budget"))
+        self.assertIn("none here", result["reason"])
+
+
+def _pickle(path):
+    import pickle
+
+    with open(path, "rb") as file:
+        return pickle.load(file)
+
+
+if __name__ == "__main__":
+    unittest.main()

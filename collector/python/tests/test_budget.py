@@ -1,0 +1,126 @@
+"""What the mode within a budget reckons with, without torch."""
+
+import pathlib
+import random
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from vramscope import _budget
+
+
+def make(i, action="alloc"):
+    # Many entries share times and addresses, as they do in life.
+    return {"action": action, "addr": 512 * (i % 7), "size": 512, "stream": 0, "time_us": i // 5}
+
+
+class TailTest(unittest.TestCase):
+    def test_what_is_new_is_found_after_what_is_known(self):
+        entries = [make(i) for i in range(100)]
+        # Known up to; read from, to; how many may be kept; where the first new one is.
+        cases = [
+            (0, 0, 10, 50, 0),
+            (0, 0, 50, 50, None),
+            (10, 0, 30, 50, 10),
+            (10, 5, 30, 25, 5),
+            (10, 9, 34, 25, 1),
+            (10, 10, 35, 25, None),
+            (30, 5, 30, 25, 25),
+        ]
+        for known, start, end, kept, want in cases:
+            with self.subTest(known=known, start=start, end=end):
+                tail = _budget.Tail()
+                tail.remember(entries[:known])
+                self.assertEqual(tail.first_new(entries[start:end], kept), want)
+
+    def test_a_ring_is_read_without_losing_or_doubling_against_a_model(self):
+        for seed in range(50):
+            chance = random.Random(seed)
+            kept, entries, seen, tail = 40, [], [], _budget.Tail()
+            for _ in range(60):
+                entries += [make(len(entries) + i, chance.choice(("alloc", "oom"))) for i in range(chance.randrange(0, 39))]
+                ring = entries[-kept:]
+                first = tail.first_new(ring, kept)
+                self.assertIsNotNone(first, seed)
+                seen += ring[first:]
+                tail.remember(ring)
+            self.assertEqual(seen, entries)
+
+
+class LedgerTest(unittest.TestCase):
+    def counts(self, **more):
+        return {**dict.fromkeys(_budget.COUNTED, 0), **more}
+
+    def test_what_was_not_seen_is_missing_once(self):
+        ledger = _budget.Ledger(self.counts(alloc=5))
+        for _ in range(3):
+            ledger.seen("alloc")
+        ledger.seen("snapshot")
+        self.assertEqual(ledger.waiting(self.counts(alloc=10, oom=1)), 3)
+        self.assertEqual(ledger.lost(self.counts(alloc=10, oom=1)), {"alloc": 2, "oom": 1})
+        self.assertEqual(ledger.lost(self.counts(alloc=10, oom=1)), {})
+        # One that was seen after the counts were taken is no debt.
+        ledger.seen("alloc")
+        self.assertEqual(ledger.lost(self.counts(alloc=10, oom=1)), {})
+        self.assertEqual(ledger.lost(self.counts(alloc=11, oom=1)), {})
+
+    def test_after_a_reset_of_the_statistics_nobody_knows(self):
+        ledger = _budget.Ledger(self.counts(alloc=50))
+        self.assertIsNone(ledger.lost(self.counts(alloc=3)))
+        self.assertEqual(ledger.lost(self.counts(alloc=4)), {"alloc": 1})
+
+    def test_counts_are_those_of_the_statistics(self):
+        def of(allocated, freed):
+            return {"all": {"allocated": allocated, "freed": freed}}
+
+        stats = {"allocation": of(10, 8), "active": of(10, 7), "segment": of(3, 1)}
+        stats.update(num_device_alloc=5, num_device_free=1, num_ooms=2)
+        want = self.counts(alloc=10, free_requested=8, free_completed=7, segment_alloc=3, segment_free=1)
+        want.update(segment_map=2, oom=2)
+        self.assertEqual(_budget.counts(stats), want)
+
+
+class ShareTest(unittest.TestCase):
+    def test_no_more_is_spent_than_the_share(self):
+        share, now, spent = _budget.Share(0.01, 0.0), 0.0, 0.0
+        chance = random.Random(1)
+        while now < 1000:
+            now += chance.random()
+            cost = chance.random() / 20
+            if share.saved(now) >= cost:
+                share.spend(cost, now)
+                spent += cost
+        self.assertLess(spent, 0.01 * now)
+        self.assertGreater(spent, 0.005 * now)
+
+    def test_long_rest_saves_no_fortune(self):
+        share = _budget.Share(0.01, 0.0, most_seconds=0.25)
+        self.assertEqual(share.saved(1e6), 0.25)
+
+
+class PaceTest(unittest.TestCase):
+    def test_few_are_kept_where_few_come_and_the_most_where_too_many_come(self):
+        # Events a second; how many are to be kept, at 10 µs each and one percent.
+        for rate, want in ((0, 256), (100, 256), (400, 256), (2_000, 10_000), (100_000, 10_000)):
+            with self.subTest(rate=rate):
+                pace = _budget.Pace(0.01, 10_000)
+                pace.rate = rate
+                self.assertEqual(pace.keep(want, 0), want)
+                kept = pace.keep(10_000, 0)
+                seconds = max(pace.SECONDS, pace.cost(kept, 0) / pace.share)
+                if want < 10_000:
+                    self.assertGreaterEqual(kept, rate * seconds)
+
+    def test_the_cost_is_learned(self):
+        pace = _budget.Pace(0.01, 10_000)
+        for _ in range(20):
+            pace.measured(0.030, 1000)
+        self.assertAlmostEqual(pace.cost(500, 500), 0.030, places=4)
+        for _ in range(50):
+            pace.came(1000, 0.1)
+        self.assertAlmostEqual(pace.rate, 10_000, delta=100)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,140 @@
+"""What an agent is told, without torch."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from vramscope import _build, _config, _library, _state, _torch
+
+
+class ConfigTest(unittest.TestCase):
+    def test_what_can_not_be_is_refused_in_one_line(self):
+        cases = [
+            ({"to": "127.0.0.1:7070"}, "http://"),
+            ({"mode": "all"}, "budget"),
+            ({"stacks": "c++"}, "python"),
+            ({"context": "none"}, "alloc"),
+            ({"budget": 0}, "share"),
+            ({"budget": "much"}, "share"),
+            ({"history": 3}, "fewer"),
+        ]
+        for options, word in cases:
+            with self.subTest(options=options), self.assertRaises(_config.ConfigError) as caught:
+                _config.Config(**options)
+            self.assertIn(word, str(caught.exception))
+            self.assertNotIn("\n", str(caught.exception))
+
+    def test_the_environment_says_the_same_as_arguments(self):
+        self.assertIsNone(_config.from_environment({"VRAMSCOPE_MODE": "budget"}))
+        config = _config.from_environment({"VRAMSCOPE_TO": "1", "VRAMSCOPE_STACKS": "none", "VRAMSCOPE_BUDGET": "0.02"})
+        self.assertEqual((config.to, config.out, config.stacks), (_config.DEFAULT_TO, None, None))
+        self.assertEqual((config.budget, config.mode), (0.02, "auto"))
+        self.assertEqual(_config.Config(out="a").to, None)
+
+    def test_every_process_of_a_job_has_a_file_of_its_own(self):
+        cases = [
+            (("run.vramscope", None, 1), "run.vramscope"),
+            (("run.vramscope", 0, 1), "run.vramscope"),
+            (("/a.b/run.vramscope", 3, 8), "/a.b/run.rank3.vramscope"),
+            (("run-{rank}-{pid}.vramscope", 3, 8), "run-3-77.vramscope"),
+        ]
+        for arguments, want in cases:
+            self.assertEqual(_config.out_of_rank(*arguments, pid=77), want)
+
+    def test_launchers_are_known(self):
+        cases = [
+            ({}, ("train.py", None, 1)),
+            ({"RANK": "2", "WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "abc"}, ("abc", 2, 4)),
+            (
+                {"RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "n1", "MASTER_PORT": "9"},
+                ("n1:9", 0, 2),
+            ),
+            ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_JOB_ID": "5"}, ("slurm 5", 1, 2)),
+        ]
+        for environ, want in cases:
+            self.assertEqual(_torch.identity(environ, ["/x/train.py"]), want)
+
+
+class LibraryTest(unittest.TestCase):
+    def test_it_is_looked_for_in_order(self):
+        package = pathlib.Path("/site/vramscope")
+        self.assertEqual(_library.candidates("a.so", {"VRAMSCOPE_LIBRARY": "b.so"}), [pathlib.Path("a.so")])
+        self.assertEqual(_library.candidates(None, {"VRAMSCOPE_LIBRARY": "b.so"}), [pathlib.Path("b.so")])
+        self.assertEqual(_library.candidates(None, {}, package), [package / _library.NAME])
+        with self.assertRaisesRegex(_library.LibraryError, "cargo build"):
+            _library.find("/nowhere/lib.so")
+
+    def test_segments_become_columns(self):
+        block = {"address": 0x1000, "size": 512, "requested_size": 100, "state": "active_allocated"}
+        free = {"address": 0x1200, "size": 512, "requested_size": 0, "state": "inactive"}
+        segment = {"device": 1, "address": 0x1000, "total_size": 1024, "stream": -3, "segment_type": "small"}
+        segment.update(segment_pool_id=(0, 2), is_expandable=True, blocks=[block, free])
+        found = _state.by_device([segment], [0, 1])
+        columns = _state.columns(found[1])
+        self.assertEqual((found[0], list(columns.flags), list(columns.stream)), ([], [3], [-3]))
+        self.assertEqual((list(columns.pool1), list(columns.blocks_each)), ([2], [2]))
+        self.assertEqual((list(columns.block_state), list(columns.block_requested)), ([0, 2], [100, 0]))
+
+
+class PackageTest(unittest.TestCase):
+    def test_importing_does_nothing(self):
+        code = "import sys, threading, vramscope; vramscope.mark('a'); vramscope.step(); vramscope.detach()\n"
+        code += "print('torch' in sys.modules, threading.active_count())"
+        found = subprocess.run(
+            [sys.executable, "-c", code], cwd=HERE.parent, capture_output=True, text=True, check=True
+        ).stdout
+        self.assertEqual(found, "False 1\n")
+
+    def test_the_variable_alone_loads_no_more_than_a_hook(self):
+        line = (HERE.parent / "vramscope.pth").read_text()
+        self.assertEqual(line.count("\n"), 1)
+        self.assertTrue(line.startswith("import "))
+        for variables, want in (({}, "[]"), ({"VRAMSCOPE_TO": "1"}, "['vramscope', 'vramscope._hook']")):
+            code = f"import sys\n{line}\nprint([name for name in sorted(sys.modules) if 'vramscope' in name])"
+            found = subprocess.run(
+                [sys.executable, "-c", code],
+                cwd=HERE.parent,
+                env={**{k: v for k, v in os.environ.items() if not k.startswith("VRAMSCOPE_")}, **variables},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.strip()
+            self.assertEqual(found, want)
+
+    def test_torch_cuda_is_waited_for_and_found_as_ever(self):
+        with tempfile.TemporaryDirectory() as folder:
+            package = pathlib.Path(folder) / "torch" / "cuda"
+            package.mkdir(parents=True)
+            (package.parent / "__init__.py").write_text("")
+            (package / "__init__.py").write_text("def is_initialized(): return True\ndef _lazy_call(f): f()\n")
+            code = "import sys; sys.path.insert(0, sys.argv[1])\nfrom vramscope import _hook\n"
+            code += "_hook.when_torch_cuda_is_there(lambda m: print('there', m.__name__, m.is_initialized()))\n"
+            code += "import torch; print('torch'); import torch.cuda\n"
+            code += "print(type(torch.cuda.__loader__).__name__, any('Finder' == type(f).__name__ for f in sys.meta_path))"
+            found = subprocess.run(
+                [sys.executable, "-c", code, folder], cwd=HERE.parent, capture_output=True, text=True, check=True
+            ).stdout.split("\n")
+            self.assertEqual(found[:3], ["torch", "there torch.cuda True", "SourceFileLoader False"])
+
+    def test_a_failed_build_is_kept_and_said(self):
+        torch = mock.Mock(__version__="9.9.9+x", __file__="/nowhere/torch/__init__.py")
+        torch._C._GLIBCXX_USE_CXX11_ABI = True
+        with tempfile.TemporaryDirectory() as folder:
+            with mock.patch.dict(os.environ, {"VRAMSCOPE_CACHE": folder, "CUDA_HOME": ""}), mock.patch.object(
+                _build, "compiler", return_value=None
+            ) as compiler:
+                for _ in range(2):
+                    with self.assertRaisesRegex(_build.BuildError, "no C\\+\\+ compiler"):
+                        _build.build(torch)
+                self.assertEqual(compiler.call_count, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,97 @@
+"""Runs the jobs of `job.py` with a Python that has torch, and reads what they recorded.
+
+VRAMSCOPE_TORCH_PYTHON names that Python; it may be a command of several words. VRAMSCOPE_TO_PICKLE is the program
+`recording_to_pickle`.
+"""
+
+import json
+import os
+import pathlib
+import pickle
+import shlex
+import subprocess
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent.parent
+
+
+def python():
+    return shlex.split(os.environ.get("VRAMSCOPE_TORCH_PYTHON", ""))
+
+
+def converter():
+    given = os.environ.get("VRAMSCOPE_TO_PICKLE")
+    places = [pathlib.Path(given)] if given else []
+    places += [ROOT / "target" / profile / "examples" / "recording_to_pickle" for profile in ("debug", "release")]
+    return next((place for place in places if place.is_file()), None)
+
+
+needs_torch = unittest.skipUnless(
+    python() and converter(), "set VRAMSCOPE_TORCH_PYTHON to a Python with torch, and build recording_to_pickle"
+)
+
+
+def environment(**more):
+    found = {name: value for name, value in os.environ.items() if name not in ("VRAMSCOPE_TO", "VRAMSCOPE_OUT")}
+    found["PYTHONPATH"] = str(HERE.parent)
+    found.setdefault("FAKECUDA_DEVICES", "2")
+    found.setdefault("VRAMSCOPE_QUIET", "1")
+    found.update(more)
+    return found
+
+
+def start(arguments, **more):
+    """Runs Python to its end."""
+    return subprocess.run(
+        python() + arguments, env=environment(**more), capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def run(name, folder, **options):
+    """Runs a job to its end; what it printed as JSON."""
+    done = start([str(HERE / "job.py"), name, str(folder), json.dumps(options)])
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def read(recording):
+    """(what a recording holds in PyTorch's form, what has no place in that)."""
+    to = pathlib.Path(str(recording) + ".pickle")
+    done = subprocess.run([str(converter()), str(recording), str(to)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with open(to, "rb") as file:
+        return pickle.load(file), json.loads(done.stdout)
+
+
+def entry(of):
+    """What of an entry is compared."""
+    address = of.get("addr", of.get("device_free"))
+    return of["action"], address, of["size"], of["stream"]
+
+
+def frames(of):
+    return [(frame["name"], frame["filename"], frame["line"]) for frame in of.get("frames", ())]
+
+
+def rewind(snapshot, device=0):
+    """Goes back from the end's blocks to the start; what is held there. Raises where an event doesn't fit: one that is
+    missing, or there twice."""
+    live = {}
+    for segment in snapshot["segments"]:
+        if segment["device"] == device:
+            for block in segment["blocks"]:
+                if block["state"] != "inactive":
+                    live[block["address"]] = block["state"]
+    for at, event in reversed(list(enumerate(snapshot["device_traces"][device]))):
+        address = event.get("addr")
+        if event["action"] == "alloc":
+            assert address in live, (at, event)
+            del live[address]
+        elif event["action"] == "free_completed":
+            assert address not in live, (at, event)
+            live[address] = "active_pending_free"
+        elif event["action"] == "free_requested":
+            assert live.get(address) == "active_pending_free", (at, event)
+            live[address] = "active_allocated"
+    return live
