@@ -20,7 +20,6 @@ const ALLOWED: [&str; 19] = [
     "num-traits",
     "regex-lite",
     "rmp",
-    "rmp-serde",
     "rustc-hash",
     "ruzstd",
     "serde",

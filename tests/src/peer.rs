@@ -26,6 +26,9 @@ pub enum Came {
     Frame(Frame<'static>),
 }
 
+/// Batches: the number and the chunks of each.
+pub type Numbered = Vec<(u64, Vec<u8>)>;
+
 /// A socket of a collector or a viewer.
 #[derive(Debug)]
 pub struct Peer {
@@ -171,7 +174,7 @@ impl Peer {
     }
 
     /// All batches up to one, in the order in which they come; and the gaps between, as `(from, to)`.
-    pub fn batches(&mut self, last: u64) -> Result<(Vec<(u64, Vec<u8>)>, Vec<(u64, u64)>)> {
+    pub fn batches(&mut self, last: u64) -> Result<(Numbered, Vec<(u64, u64)>)> {
         let (mut batches, mut gaps) = (Vec::new(), Vec::new());
         loop {
             match self.came()? {

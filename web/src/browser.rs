@@ -108,3 +108,22 @@ pub fn after_next_frame(call: impl FnOnce() + 'static) {
         call();
     });
 }
+
+/// Milliseconds, from anywhere, but precisely.
+pub fn clock_ms() -> f64 {
+    window().performance().map_or_else(js_sys::Date::now, |clock| clock.now())
+}
+
+/// Calls after so many milliseconds; at once where there are none.
+pub fn rest_then(milliseconds: i32, call: impl FnOnce() + 'static) {
+    if milliseconds <= 0 {
+        return call();
+    }
+    spawn_local(async move {
+        let rest = js_sys::Promise::new(&mut |resolve, _| {
+            let _ = window().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, milliseconds);
+        });
+        let _ = JsFuture::from(rest).await;
+        call();
+    });
+}

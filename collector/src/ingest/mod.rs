@@ -18,8 +18,6 @@ mod key;
 mod pipe;
 mod session;
 mod sessions;
-#[cfg(test)]
-mod tests;
 mod view;
 
 pub use clock::now_us;

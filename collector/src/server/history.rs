@@ -127,7 +127,7 @@ impl History {
     fn cut_batches(&mut self) -> StoreResult<Vec<Stored>> {
         let mut stored = Vec::new();
         loop {
-            let piece = self.cut.next();
+            let piece = self.cut.piece();
             let piece = piece.map_err(|_| StoreError::Damaged(format!("segment {} holds no chunks", self.number)))?;
             let Some(piece) = piece else { return Ok(stored) };
             self.byte += piece.bytes.len() as u64;

@@ -48,7 +48,7 @@ impl Recording {
                 }
                 at += bytes.len() as u64;
                 cut.push(&bytes);
-                while let Some(piece) = cut.next().map_err(|_| Broken)? {
+                while let Some(piece) = cut.piece().map_err(|_| Broken)? {
                     page.add(piece);
                 }
                 send(std::mem::take(&mut page.bytes))?;

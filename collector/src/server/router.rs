@@ -61,3 +61,41 @@ async fn nowhere() -> ApiError {
 pub(super) fn not_found(uri: &Uri) -> Response {
     (StatusCode::NOT_FOUND, format!("Nothing is at {}. The page is at /.\n", uri.path())).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use axum::body::Body;
+    use axum::http::{Method, Request};
+    use shared::limits::ServerLimits;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::bus::LocalBus;
+    use crate::ingest::{Keep, Sessions};
+    use crate::server::Hosts;
+    use crate::store::MemoryStore;
+
+    #[tokio::test]
+    async fn the_description_has_every_route_and_no_other() {
+        let limits = ServerLimits::default();
+        let store = Arc::new(MemoryStore::new(1 << 20));
+        let sessions = Sessions::open(store, Arc::new(LocalBus::new(1)), limits, Keep::default(), None).unwrap();
+        let router = router(App::new(sessions, Hosts::new("127.0.0.1:7070".parse().unwrap(), &[])));
+        let api: serde_json::Value = serde_json::from_str(routes::OPENAPI).unwrap();
+        let described = api["paths"].as_object().unwrap();
+        let paths: BTreeSet<&str> = guarded().iter().chain(&open()).map(|(path, _)| *path).collect();
+        assert_eq!(described.keys().map(String::as_str).collect::<BTreeSet<_>>(), paths);
+        for (path, methods) in described {
+            for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+                let request =
+                    Request::builder().method(&method).uri(path.replace("{id}", "x")).header("host", "localhost");
+                let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+                let is_described = methods.get(method.as_str().to_lowercase()).is_some();
+                assert_eq!(response.status() != StatusCode::METHOD_NOT_ALLOWED, is_described, "{method} {path}");
+            }
+        }
+    }
+}

@@ -61,7 +61,7 @@ impl Cut {
     }
 
     /// The next whole chunk; `None` until more bytes come.
-    pub fn next(&mut self) -> Result<Option<Piece<'_>>, NoChunk> {
+    pub fn piece(&mut self) -> Result<Option<Piece<'_>>, NoChunk> {
         let rest = self.held.get(self.done..).unwrap_or(&[]);
         let Some(&[a, b, c, d, kind, _, _, _, e, f, g, h]) = rest.first_chunk::<12>() else { return Ok(None) };
         if [a, b, c, d] != MARKER {
@@ -93,7 +93,7 @@ mod tests {
             let (mut cut, mut got, mut batches) = (Cut::new(0), Vec::new(), Vec::new());
             for piece in bytes.chunks(size) {
                 cut.push(piece);
-                while let Some(piece) = cut.next().unwrap() {
+                while let Some(piece) = cut.piece().unwrap() {
                     got.push(piece.bytes.to_vec());
                     batches.extend(piece.batch());
                 }
@@ -102,6 +102,6 @@ mod tests {
         }
         let mut cut = Cut::new(9);
         cut.push(b"this is no chunk");
-        assert_eq!(cut.next(), Err(NoChunk));
+        assert_eq!(cut.piece(), Err(NoChunk));
     }
 }

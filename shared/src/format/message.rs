@@ -11,74 +11,74 @@ use crate::import::error::{Checked, damaged};
 
 /// Writes one map.
 #[derive(Default)]
-pub(super) struct Message {
+pub(crate) struct Message {
     bytes: ByteBuf,
 }
 
 // Writing to a growing buffer can't fail: its error type has no value, and every result is dropped as such.
 impl Message {
     /// A map that will get `entries` entries.
-    pub(super) fn map(entries: u32) -> Self {
+    pub(crate) fn map(entries: u32) -> Self {
         let mut new = Self::default();
         new.begin_map(entries);
         new
     }
 
-    pub(super) fn begin_map(&mut self, entries: u32) {
+    pub(crate) fn begin_map(&mut self, entries: u32) {
         let _ = encode::write_map_len(&mut self.bytes, entries);
     }
 
-    pub(super) fn begin_array(&mut self, items: usize) {
+    pub(crate) fn begin_array(&mut self, items: usize) {
         let _ = encode::write_array_len(&mut self.bytes, u32::try_from(items).unwrap_or(u32::MAX));
     }
 
-    pub(super) fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         let _ = encode::write_str(&mut self.bytes, text);
     }
 
-    pub(super) fn number(&mut self, number: u64) {
+    pub(crate) fn number(&mut self, number: u64) {
         let _ = encode::write_uint(&mut self.bytes, number);
     }
 
-    pub(super) fn float(&mut self, number: f64) {
+    pub(crate) fn float(&mut self, number: f64) {
         let _ = encode::write_f64(&mut self.bytes, number);
     }
 
-    pub(super) fn key(&mut self, key: &str) -> &mut Self {
+    pub(crate) fn key(&mut self, key: &str) -> &mut Self {
         self.text(key);
         self
     }
 
-    pub(super) fn unsigned(&mut self, key: &str, number: u64) {
+    pub(crate) fn unsigned(&mut self, key: &str, number: u64) {
         self.key(key).number(number);
     }
 
-    pub(super) fn signed(&mut self, key: &str, number: i64) {
+    pub(crate) fn signed(&mut self, key: &str, number: i64) {
         self.text(key);
         let _ = encode::write_sint(&mut self.bytes, number);
     }
 
-    pub(super) fn string(&mut self, key: &str, text: &str) {
+    pub(crate) fn string(&mut self, key: &str, text: &str) {
         self.key(key).text(text);
     }
 
-    pub(super) fn flag(&mut self, key: &str, value: bool) {
+    pub(crate) fn flag(&mut self, key: &str, value: bool) {
         self.text(key);
         let _ = encode::write_bool(&mut self.bytes, value);
     }
 
     /// A number that takes nine bytes whatever its value.
-    pub(super) fn wide(&mut self, key: &str, number: u64) {
+    pub(crate) fn wide(&mut self, key: &str, number: u64) {
         self.text(key);
         let _ = encode::write_u64(&mut self.bytes, number);
     }
 
-    pub(super) fn column(&mut self, key: &str, bytes: &[u8]) {
+    pub(crate) fn column(&mut self, key: &str, bytes: &[u8]) {
         self.text(key);
         let _ = encode::write_bin(&mut self.bytes, bytes);
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes.into_vec()
     }
 }
@@ -86,12 +86,12 @@ impl Message {
 /// Reads values one after the other from a chunk. Its functions are called, not copied to where they are used: the
 /// page that carries them is to stay small.
 #[derive(Clone, Copy)]
-pub(super) struct Values<'a> {
+pub(crate) struct Values<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Values<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
@@ -110,7 +110,7 @@ impl<'a> Values<'a> {
     }
 
     /// Reads a map; `visit` takes the value of each key that it knows and says whether it did.
-    pub(super) fn map(&mut self, visit: &mut dyn FnMut(&'a str, &mut Self) -> Checked<bool>) -> Checked {
+    pub(crate) fn map(&mut self, visit: &mut dyn FnMut(&'a str, &mut Self) -> Checked<bool>) -> Checked {
         for _ in 0..self.with(decode::read_map_len)? {
             let key = self.str()?;
             if !visit(key, self)? {
@@ -121,49 +121,49 @@ impl<'a> Values<'a> {
     }
 
     /// The number of items that follow.
-    pub(super) fn array(&mut self) -> Checked<u32> {
+    pub(crate) fn array(&mut self) -> Checked<u32> {
         self.with(decode::read_array_len)
     }
 
     #[inline(never)]
-    pub(super) fn str(&mut self) -> Checked<&'a str> {
+    pub(crate) fn str(&mut self) -> Checked<&'a str> {
         let length = self.with(decode::read_str_len)?;
         std::str::from_utf8(self.take(length)?).map_err(|_| damaged("a text is not UTF-8"))
     }
 
     #[inline(never)]
-    pub(super) fn string(&mut self) -> Checked<String> {
+    pub(crate) fn string(&mut self) -> Checked<String> {
         self.str().map(str::to_owned)
     }
 
     #[inline(never)]
-    pub(super) fn column(&mut self) -> Checked<&'a [u8]> {
+    pub(crate) fn column(&mut self) -> Checked<&'a [u8]> {
         let length = self.with(decode::read_bin_len)?;
         self.take(length)
     }
 
     #[inline(never)]
-    pub(super) fn unsigned(&mut self) -> Checked<u64> {
+    pub(crate) fn unsigned(&mut self) -> Checked<u64> {
         self.with(decode::read_int)
     }
 
     #[inline(never)]
-    pub(super) fn signed(&mut self) -> Checked<i64> {
+    pub(crate) fn signed(&mut self) -> Checked<i64> {
         self.with(decode::read_int)
     }
 
     #[inline(never)]
-    pub(super) fn number(&mut self) -> Checked<u32> {
+    pub(crate) fn number(&mut self) -> Checked<u32> {
         u32::try_from(self.unsigned()?).map_err(|_| damaged("a number is too large for its place"))
     }
 
     #[inline(never)]
-    pub(super) fn float(&mut self) -> Checked<f64> {
+    pub(crate) fn float(&mut self) -> Checked<f64> {
         self.with(decode::read_f64)
     }
 
     #[inline(never)]
-    pub(super) fn flag(&mut self) -> Checked<bool> {
+    pub(crate) fn flag(&mut self) -> Checked<bool> {
         self.with(decode::read_bool)
     }
 

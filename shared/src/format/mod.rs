@@ -7,7 +7,7 @@ mod events;
 mod frames;
 mod header;
 mod index;
-mod message;
+pub(crate) mod message;
 pub(crate) mod notes;
 mod recording;
 mod records;

@@ -1,5 +1,6 @@
 #![doc = include_str!("WIRE.md")]
 
+mod body;
 mod decoder;
 mod frame;
 mod id;

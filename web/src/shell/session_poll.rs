@@ -9,7 +9,7 @@ use web_sys::VisibilityState;
 
 use super::session_row::{SessionInfo, row_id};
 use super::sparkline::Sparkline;
-use crate::browser::{Timeout, document, window};
+use crate::browser::{Timeout, clock_ms, document, window};
 use crate::hooks::Setter;
 use crate::source::server::{self, Failure};
 
@@ -84,7 +84,7 @@ impl Poll {
 
 fn turn(inner: Rc<Inner>) {
     if document().visibility_state() == VisibilityState::Hidden {
-        return later(inner);
+        return later(&inner);
     }
     spawn_local(async move {
         let listing = match server::get("sessions").await {
@@ -112,21 +112,17 @@ fn turn(inner: Rc<Inner>) {
         }
         // A page without such a server is not asked about again: it is a folder, or a static host.
         if *inner.last.borrow() != Listing::Absent {
-            later(inner);
+            later(&inner);
         }
     });
 }
 
-fn later(inner: Rc<Inner>) {
+fn later(inner: &Rc<Inner>) {
     if !inner.is_over.get() {
-        let next = Rc::clone(&inner);
+        let next = Rc::clone(inner);
         let timer = Timeout::new(EVERY_MS, move || turn(next));
         *inner.timer.borrow_mut() = Some(timer);
     }
-}
-
-fn clock_ms() -> f64 {
-    window().performance().map_or_else(js_sys::Date::now, |clock| clock.now())
 }
 
 /// The drawing of the device that reserved most.

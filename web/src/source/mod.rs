@@ -14,6 +14,7 @@ pub use watch::{ask_history, fetch_older, watch, watch_demo};
 use web_sys::File;
 use yew::Callback;
 
+use crate::browser::{after_next_frame, clock_ms, rest_then};
 use crate::model::{Action, FileKey, Model, ModelHandle, Selection, Shared};
 use crate::worker::message::FromWorker;
 
@@ -32,6 +33,11 @@ pub fn open(model: &ModelHandle, files: impl IntoIterator<Item = File>) {
     }
 }
 
+/// Milliseconds that a new state of a session may take to the screen before the page is given a rest.
+const SMOOTH_MS: f64 = 60.0;
+/// The longest rest, in milliseconds.
+const MOST_REST_MS: f64 = 500.0;
+
 /// What a worker's message means to the model.
 fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
     match message {
@@ -40,9 +46,15 @@ fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
         }
         FromWorker::Loaded(summary) => model.dispatch(Action::FileLoaded { key, summary: Shared::new(*summary) }),
         FromWorker::Grown(grown) => {
-            // Taken in before the next one is asked for.
+            let began = clock_ms();
             model.dispatch(Action::SessionGrown { key, grown });
-            model.workers().taken(key, selected(&model.now(), key));
+            // The next one is asked for when this one is on the screen: a page that draws slowly is told seldom, and one
+            // that is hidden isn't told at all.
+            let model = model.clone();
+            after_next_frame(move || {
+                let rest = (clock_ms() - began - SMOOTH_MS).clamp(0.0, MOST_REST_MS);
+                rest_then(rest as i32, move || model.workers().taken(key, selected(&model.now(), key)));
+            });
         }
         FromWorker::Live(status) => model.dispatch(Action::SessionTold { key, status }),
         FromWorker::Failed { message } => {

@@ -37,7 +37,7 @@ impl Bytes {
         let options = ReadableStreamGetReaderOptions::new();
         options.set_mode(ReadableStreamReaderMode::Byob);
         // A browser without such readers throws, which the call's signature doesn't say.
-        let fills = Reflect::get(&stream, &"getReader".into())
+        let fills = Reflect::get(stream, &"getReader".into())
             .and_then(|get| get.unchecked_into::<js_sys::Function>().call1(stream, &options));
         let reader = match fills {
             Ok(reader) => Reader::Fills(reader.unchecked_into(), Uint8Array::new_with_length(MOST_BYTES)),

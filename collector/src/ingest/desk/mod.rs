@@ -7,8 +7,6 @@
 mod fold;
 mod open;
 mod roll;
-#[cfg(test)]
-mod tests;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -46,7 +46,7 @@ impl Desk {
         let mut header = 0..0;
         let mut symbols = Vec::new();
         if let Some(before) = self.record.segments.last().map(|segment| segment.number) {
-            header = self.copy(before, &[self.header.clone()], &mut *log)?;
+            header = self.copy(before, std::slice::from_ref(&self.header), &mut *log)?;
             let copied = self.copy(before, &self.symbols, &mut *log)?;
             if !copied.is_empty() {
                 symbols.push(copied);

@@ -192,16 +192,16 @@ mod tests {
 
     #[test]
     fn each_batch_counts_once_and_in_order() {
-        let cases: [(&[Frame<'_>], &str, Result<(), Fault>, u64); 5] = [
-            (&[batch(1, b"a"), batch(2, b"b")], "ab", Ok(()), 2),
-            (&[batch(1, b"a"), batch(1, b"a"), batch(2, b"b")], "ab", Ok(()), 2),
-            (&[batch(1, b"a"), batch(3, b"c"), batch(2, b"b")], "a", Err(Fault::Broken), 1),
-            (&[batch(1, b"a"), gap(2, 5), batch(5, b"e")], "ae", Ok(()), 5),
-            (&[gap(1, 7), batch(7, b"g"), batch(4, b"d")], "g", Ok(()), 7),
+        let cases = [
+            (vec![batch(1, b"a"), batch(2, b"b")], "ab", Ok(()), 2),
+            (vec![batch(1, b"a"), batch(1, b"a"), batch(2, b"b")], "ab", Ok(()), 2),
+            (vec![batch(1, b"a"), batch(3, b"c"), batch(2, b"b")], "a", Err(Fault::Broken), 1),
+            (vec![batch(1, b"a"), gap(2, 5), batch(5, b"e")], "ae", Ok(()), 5),
+            (vec![gap(1, 7), batch(7, b"g"), batch(4, b"d")], "g", Ok(()), 7),
         ];
         for (frames, taken, result, after) in cases {
             let mut feed = Feed::default();
-            assert_eq!(hear(&mut feed, frames), (taken.to_owned(), result), "{frames:?}");
+            assert_eq!(hear(&mut feed, &frames), (taken.to_owned(), result), "{frames:?}");
             assert_eq!(asks_after(&mut feed), after, "{frames:?}");
         }
     }

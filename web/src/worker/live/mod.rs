@@ -50,6 +50,8 @@ struct Watcher {
     is_taken: bool,
     /// Whether something came that is not in the last state.
     is_stale: bool,
+    /// Whether all is here that the server had at first.
+    has_caught_up: bool,
     offset: ClockOffset,
     /// When the newest event happened, by the collector's clock.
     newest_us: Option<i64>,
@@ -79,6 +81,7 @@ pub(super) fn start(url: String, token: String) {
         spent_ms: 0.0,
         is_taken: true,
         is_stale: false,
+        has_caught_up: false,
         offset: ClockOffset::default(),
         newest_us: None,
         sent_us: None,
@@ -168,6 +171,8 @@ impl Watcher {
             Ok(()) => {
                 self.tries = 0;
                 self.want_refresh();
+                // Of a session without a batch nothing has to be put together.
+                self.has_caught_up |= self.feed.is_caught_up() && !self.is_stale;
                 if self.feed.is_done() {
                     self.end();
                 }
@@ -225,6 +230,8 @@ impl Watcher {
         let began = now();
         let grown = self.session.refresh();
         self.spent_ms = now() - began;
+        // What came is not here before it is put together.
+        self.has_caught_up |= self.feed.is_caught_up();
         let Some(grown) = grown else { return };
         let devices = &grown.summary.devices;
         self.held_events = devices.iter().map(|device| u64::from(device.events)).sum();
@@ -252,8 +259,7 @@ impl Watcher {
         post(&FromWorker::Live(Box::new(LiveStatus {
             state: status.state,
             connection: self.connection.clone(),
-            // What came is not here before it is put together.
-            is_caught_up: self.feed.is_caught_up() && !self.is_stale,
+            is_caught_up: self.has_caught_up,
             behind_us: behind,
             quiet_us: self.came_us.map_or(0, |came| time_us.saturating_sub(came).max(0)),
             events: status.events,

@@ -1,0 +1,245 @@
+//! How many events a second a server takes, stored durably and watched.
+//!
+//! `cargo bench -p vramscope --bench ingest` starts a server as a process of its own, sends it streams that were encoded
+//! before, from one collector and from eight, with one viewer that reads, and prints events a second (until the last is
+//! acknowledged), bytes an event, and the server's largest memory. A folder as argument is where the server stores.
+
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use shared::event::Action;
+use shared::format::{Device, EventColumns, Header, PRELUDE_BYTES, Writer};
+use shared::frames::StackId;
+use shared::limits::{CHUNK_EVENTS, ServerLimits, WireLimits};
+use shared::trace::{Event, TagId};
+use shared::units::Address;
+use shared::wire::{Ack, Batch, Decoder, Frame, Hello, PROTOCOL, SESSION_CHARS, Watch, session_id};
+use tungstenite::{Message, WebSocket};
+use vramscope::bus::LocalBus;
+use vramscope::ingest::{Keep, Sessions};
+use vramscope::server::{self, App, Hosts};
+use vramscope::store::DiskStore;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Set in the process that is the server; names its folder.
+const SERVER: &str = "VRAMSCOPE_BENCH_SERVER";
+/// Chunks of the stream that is sent.
+const CHUNKS: u64 = 300;
+/// Bytes on their way from one collector, at most: what a publisher keeps in memory.
+const AHEAD: u64 = 64;
+
+/// Events of a training job, 16,384 a chunk: every chunk is a batch.
+fn batches() -> Vec<Vec<u8>> {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = move |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    let header = Header { devices: vec![Device { number: 0, ..Device::default() }], ..Header::default() };
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&header, &mut bytes);
+    let mut batches = Vec::new();
+    let (mut live, mut time_us): (Vec<(u64, u64)>, i64) = (Vec::new(), 1_700_000_000_000_000);
+    for chunk in 0..CHUNKS {
+        let mut columns = EventColumns::default();
+        while columns.len() < CHUNK_EVENTS {
+            time_us += next(3) as i64;
+            let mut push = |action, (address, size)| {
+                columns.push(Event {
+                    action,
+                    address: Address(address),
+                    size,
+                    time_us,
+                    tag: TagId(0),
+                    stack: StackId(0),
+                });
+            };
+            if live.len() < 2_000 || next(3) == 0 {
+                // What was freed last is used again, as a caching allocator does.
+                let place = (0x7f00_0000_0000 + (next(4_000) << 21), 512 << next(12));
+                live.push(place);
+                push(Action::Alloc, place);
+            } else {
+                let place = live.swap_remove(next(live.len() as u64) as usize);
+                push(Action::FreeRequested, place);
+                push(Action::FreeCompleted, place);
+            }
+        }
+        writer.events(0, chunk * CHUNK_EVENTS as u64, &columns, &mut bytes);
+        let begin = if chunk == 0 { PRELUDE_BYTES } else { 0 };
+        batches.push(bytes.split_off(begin));
+        bytes.clear();
+    }
+    batches
+}
+
+fn serve(folder: &str) -> Result<(), Failure> {
+    let limits = ServerLimits::default();
+    let keep = Keep::default();
+    let store = Arc::new(DiskStore::open(folder.as_ref(), keep.bytes)?);
+    let sessions = Sessions::open(store, Arc::new(LocalBus::new(limits.viewer_bytes)), limits, keep, None)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        println!("{address}");
+        server::run(listener, App::new(sessions, Hosts::new(address, &[]))).await;
+        Ok(())
+    })
+}
+
+struct Peer {
+    socket: WebSocket<TcpStream>,
+    decoder: Decoder,
+}
+
+impl Peer {
+    fn new(server: SocketAddr, path: &str, first: &Frame<'_>) -> Result<Self, Failure> {
+        let stream = TcpStream::connect(server)?;
+        stream.set_nodelay(true)?;
+        let (socket, _) = tungstenite::client(format!("ws://{server}{path}"), stream)?;
+        let mut new = Self { socket, decoder: Decoder::new(&WireLimits::default()) };
+        new.socket.send(Message::Binary(first.to_bytes().into()))?;
+        Ok(new)
+    }
+
+    fn read(&mut self, visit: &mut dyn FnMut(Frame<'_>)) -> Result<(), Failure> {
+        if let Message::Binary(bytes) = self.socket.read()? {
+            self.decoder.push(&bytes, visit)?;
+        }
+        Ok(())
+    }
+}
+
+fn name(seed: u8) -> String {
+    session_id(std::array::from_fn::<u8, SESSION_CHARS, _>(|i| seed.wrapping_mul(31).wrapping_add(i as u8)))
+}
+
+/// Sends all batches; returns when the last is acknowledged.
+fn collect(server: SocketAddr, seed: u8, frames: &[Vec<u8>]) -> Result<(), Failure> {
+    let hello = Hello { protocol: PROTOCOL, session: name(seed), key: name(seed + 100), ..Hello::default() };
+    let mut peer = Peer::new(server, "/api/v1/ingest", &Frame::Hello(hello))?;
+    let (mut acked, mut sent) = (0, 0);
+    while acked < frames.len() as u64 {
+        while sent < frames.len() as u64 && sent < acked + AHEAD {
+            peer.socket.send(Message::Binary(frames[sent as usize].clone().into()))?;
+            sent += 1;
+        }
+        let mut refused = None;
+        peer.read(&mut |frame| match frame {
+            Frame::Ack(Ack { seq }) => acked = seq,
+            Frame::Refused(frame) => refused = Some(frame.message),
+            _ => {}
+        })?;
+        if let Some(message) = refused {
+            return Err(message.into());
+        }
+    }
+    Ok(())
+}
+
+/// Reads a session to its last batch; gives the batches that came.
+fn watch(server: SocketAddr, seed: u8, last: u64) -> Result<u64, Failure> {
+    let path = format!("/api/v1/sessions/{}/live", name(seed));
+    let watch = || Frame::Watch(Watch { protocol: PROTOCOL, ..Watch::default() });
+    let mut peer = loop {
+        match Peer::new(server, &path, &watch()) {
+            Ok(peer) => break peer,
+            // Until the collector has said hello there is nothing to watch.
+            Err(_) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let (mut came, mut newest) = (0, 0);
+    while newest < last {
+        peer.read(&mut |frame| {
+            if let Frame::Batch(Batch { seq, .. }) = frame {
+                (came, newest) = (came + 1, seq);
+            }
+        })?;
+    }
+    Ok(came)
+}
+
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has nothing that anyone wants.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The largest memory that a process has had, in MiB, and its seconds of processor time; where the system tells.
+fn used(pid: u32) -> (f64, f64) {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let peak =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")).and_then(|rest| rest.split_whitespace().next());
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let times = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    let ticks: f64 = times.filter_map(|time| time.parse::<f64>().ok()).sum();
+    (peak.and_then(|kib| kib.parse::<f64>().ok()).unwrap_or_default() / 1024.0, ticks / 100.0)
+}
+
+fn measure(collectors: u8, chunks: &[Vec<u8>], folder: &std::path::Path) -> Result<(), Failure> {
+    // No more in all from eight than from one.
+    let chunks = &chunks[..chunks.len() / usize::from(collectors.div_ceil(2))];
+    let frame =
+        |(i, chunks): (usize, &Vec<u8>)| Frame::Batch(Batch { seq: i as u64 + 1, sent_us: 0, chunks }).to_bytes();
+    let frames: Arc<Vec<Vec<u8>>> = Arc::new(chunks.iter().enumerate().map(frame).collect());
+    let _ = std::fs::remove_dir_all(folder);
+    let mut child = Command::new(std::env::current_exe()?).env(SERVER, folder).stdout(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+    let server = Server(child);
+    let address: SocketAddr = line.trim().parse()?;
+
+    let begun = Instant::now();
+    let last = frames.len() as u64;
+    let viewer = std::thread::spawn(move || watch(address, 0, last));
+    let threads: Vec<_> = (0..collectors)
+        .map(|seed| {
+            let frames = Arc::clone(&frames);
+            std::thread::spawn(move || collect(address, seed, &frames))
+        })
+        .collect();
+    for thread in threads {
+        thread.join().map_err(|_| "a collector failed")??;
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let watched = viewer.join().map_err(|_| "the viewer failed")??;
+    let (peak, processor) = used(server.0.id());
+    drop(server);
+    std::fs::remove_dir_all(folder)?;
+    let events = (frames.len() * CHUNK_EVENTS * usize::from(collectors)) as f64;
+    let bytes: usize = frames.iter().map(Vec::len).sum::<usize>() * usize::from(collectors);
+    println!(
+        "{collectors} collector{}: {:.2} M events/s stored ({:.1} M in {seconds:.2} s), {:.1} bytes an event; \
+         the server took {processor:.2} s of processor time, {peak:.0} MiB; the viewer got {watched} of {last} batches",
+        if collectors == 1 { "" } else { "s" },
+        events / seconds / 1e6,
+        events / 1e6,
+        bytes as f64 / events,
+    );
+    Ok(())
+}
+
+fn main() -> Result<(), Failure> {
+    if let Ok(folder) = std::env::var(SERVER) {
+        return serve(&folder);
+    }
+    let given = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let folder =
+        given.map_or_else(std::env::temp_dir, Into::into).join(format!("vramscope-ingest-{}", std::process::id()));
+    let chunks = batches();
+    for collectors in [1, 8, 1, 8] {
+        measure(collectors, &chunks, &folder)?;
+    }
+    Ok(())
+}

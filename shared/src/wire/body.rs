@@ -1,0 +1,200 @@
+//! Frames to bytes and back, by hand: written for every type of frame by a macro, this was a tenth of the page's module.
+
+use super::frame::{
+    Ack, Ask, Batch, Code, Frame, Gap, Goodbye, HEAD_BYTES, Hello, Refused, State, Status, Watch, Welcome,
+};
+use crate::format::message::{Message, Values};
+use crate::import::error::{Checked, damaged};
+
+/// The first byte of a body: a MessagePack array of two.
+const PAIR: u8 = 0x92;
+
+const CODES: [(Code, &str); 10] = [
+    (Code::Protocol, "protocol"),
+    (Code::Token, "token"),
+    (Code::Key, "key"),
+    (Code::Session, "session"),
+    (Code::Ended, "ended"),
+    (Code::Order, "order"),
+    (Code::Full, "full"),
+    (Code::Busy, "busy"),
+    (Code::Restart, "restart"),
+    (Code::Malformed, "malformed"),
+];
+
+const STATES: [State; 3] = [State::Live, State::Ended, State::Lost];
+
+impl<'a> Frame<'a> {
+    /// Appends the frame to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let (kind, map) = self.body();
+        let map = map.into_bytes();
+        // Writers keep far below 4 GiB: readers refuse more than `WireLimits::frame_bytes`.
+        let length = u32::try_from(map.len() + 2).unwrap_or(u32::MAX);
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&[PAIR, kind]);
+        sum.update(&map);
+        out.reserve(HEAD_BYTES + 2 + map.len());
+        out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(&sum.finalize().to_le_bytes());
+        out.extend_from_slice(&[PAIR, kind]);
+        out.extend_from_slice(&map);
+    }
+
+    /// The frame alone.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.encode(&mut out);
+        out
+    }
+
+    /// The kind, and the map.
+    fn body(&self) -> (u8, Message) {
+        let mut map;
+        let kind = match self {
+            Self::Hello(Hello { protocol, session, key, token, mode, header }) => {
+                map = Message::map(6);
+                map.unsigned("protocol", (*protocol).into());
+                map.string("session", session);
+                map.string("key", key);
+                map.string("token", token);
+                map.string("mode", mode);
+                map.column("header", header);
+                1
+            }
+            Self::Batch(Batch { seq, sent_us, chunks }) => {
+                map = Message::map(3);
+                map.unsigned("seq", *seq);
+                map.signed("sent_us", *sent_us);
+                map.column("chunks", chunks);
+                2
+            }
+            Self::Goodbye(Goodbye { seq }) => {
+                map = Message::map(1);
+                map.unsigned("seq", *seq);
+                3
+            }
+            Self::Welcome(Welcome { protocol, next }) => {
+                map = Message::map(2);
+                map.unsigned("protocol", (*protocol).into());
+                map.unsigned("next", *next);
+                4
+            }
+            Self::Ack(Ack { seq }) => {
+                map = Message::map(1);
+                map.unsigned("seq", *seq);
+                5
+            }
+            Self::Refused(Refused { code, message, retry }) => {
+                let name = CODES.iter().find(|(known, _)| known == code).map_or("malformed", |(_, name)| name);
+                map = Message::map(3);
+                map.string("code", name);
+                map.string("message", message);
+                map.flag("retry", *retry);
+                6
+            }
+            Self::Ask(Ask { what }) => {
+                map = Message::map(1);
+                map.string("what", what);
+                7
+            }
+            Self::Watch(Watch { protocol, token, after }) => {
+                map = Message::map(3);
+                map.unsigned("protocol", (*protocol).into());
+                map.string("token", token);
+                map.unsigned("after", *after);
+                8
+            }
+            Self::Status(Status { state, last, now_us, events, lost_events, behind_us }) => {
+                map = Message::map(6);
+                map.string("state", state.name());
+                map.unsigned("last", *last);
+                map.signed("now_us", *now_us);
+                map.unsigned("events", *events);
+                map.unsigned("lost_events", *lost_events);
+                map.signed("behind_us", *behind_us);
+                9
+            }
+            Self::Gap(Gap { from, to, reason }) => {
+                map = Message::map(3);
+                map.unsigned("from", *from);
+                map.unsigned("to", *to);
+                map.string("reason", reason);
+                10
+            }
+            Self::Unknown(kind) => {
+                map = Message::map(0);
+                *kind & 0x7f
+            }
+        };
+        (kind, map)
+    }
+
+    /// The frame that a body holds; `None` for what is none.
+    pub(super) fn decode(body: &'a [u8]) -> Option<Self> {
+        // Kinds are below 128: a MessagePack number of one byte.
+        let [PAIR, kind @ 0..=0x7f, rest @ ..] = body else { return None };
+        let mut frame = match kind {
+            1 => Self::Hello(Hello::default()),
+            2 => Self::Batch(Batch::default()),
+            3 => Self::Goodbye(Goodbye::default()),
+            4 => Self::Welcome(Welcome::default()),
+            5 => Self::Ack(Ack::default()),
+            6 => Self::Refused(Refused::default()),
+            7 => Self::Ask(Ask::default()),
+            8 => Self::Watch(Watch::default()),
+            9 => Self::Status(Status::default()),
+            10 => Self::Gap(Gap::default()),
+            kind => return Some(Self::Unknown(*kind)),
+        };
+        Values::new(rest).map(&mut |key, values| frame.take(key, values)).ok()?;
+        Some(frame)
+    }
+
+    /// Takes the value of a name. False for a name that isn't known: nothing is read then.
+    fn take(&mut self, key: &str, values: &mut Values<'a>) -> Checked<bool> {
+        match (self, key) {
+            (Self::Hello(Hello { protocol, .. }), "protocol") => *protocol = values.number()?,
+            (Self::Hello(Hello { session, .. }), "session") => *session = values.string()?,
+            (Self::Hello(Hello { key, .. }), "key") => *key = values.string()?,
+            (Self::Hello(Hello { token, .. }) | Self::Watch(Watch { token, .. }), "token") => {
+                *token = values.string()?
+            }
+            (Self::Hello(Hello { mode, .. }), "mode") => *mode = values.string()?,
+            (Self::Hello(Hello { header, .. }), "header") => *header = values.column()?.to_vec(),
+            (Self::Batch(Batch { seq, .. }) | Self::Goodbye(Goodbye { seq }) | Self::Ack(Ack { seq }), "seq") => {
+                *seq = values.unsigned()?
+            }
+            (Self::Batch(Batch { sent_us, .. }), "sent_us") => *sent_us = values.signed()?,
+            (Self::Batch(Batch { chunks, .. }), "chunks") => *chunks = values.column()?,
+            (Self::Welcome(Welcome { protocol, .. }) | Self::Watch(Watch { protocol, .. }), "protocol") => {
+                *protocol = values.number()?;
+            }
+            (Self::Welcome(Welcome { next, .. }), "next") => *next = values.unsigned()?,
+            (Self::Refused(Refused { code, .. }), "code") => {
+                let name = values.str()?;
+                *code = CODES.iter().find(|(_, known)| *known == name).map_or(Code::Malformed, |(code, _)| *code);
+            }
+            (Self::Refused(Refused { message, .. }), "message") => *message = values.string()?,
+            (Self::Refused(Refused { retry, .. }), "retry") => *retry = values.flag()?,
+            (Self::Ask(Ask { what }), "what") => *what = values.string()?,
+            (Self::Watch(Watch { after, .. }), "after") => *after = values.unsigned()?,
+            (Self::Status(Status { state, .. }), "state") => {
+                let name = values.str()?;
+                // A state of a later protocol can't be taken for one of this.
+                let known = STATES.into_iter().find(|known| known.name() == name);
+                *state = known.ok_or_else(|| damaged("a state is not known"))?;
+            }
+            (Self::Status(Status { last, .. }), "last") => *last = values.unsigned()?,
+            (Self::Status(Status { now_us, .. }), "now_us") => *now_us = values.signed()?,
+            (Self::Status(Status { events, .. }), "events") => *events = values.unsigned()?,
+            (Self::Status(Status { lost_events, .. }), "lost_events") => *lost_events = values.unsigned()?,
+            (Self::Status(Status { behind_us, .. }), "behind_us") => *behind_us = values.signed()?,
+            (Self::Gap(Gap { from, .. }), "from") => *from = values.unsigned()?,
+            (Self::Gap(Gap { to, .. }), "to") => *to = values.unsigned()?,
+            (Self::Gap(Gap { reason, .. }), "reason") => *reason = values.string()?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
