@@ -15,6 +15,8 @@ mod trace;
 
 pub(super) use ask::ask;
 pub(super) use demo::demo;
+#[cfg(test)]
+pub(super) use docs::OPENAPI;
 pub(super) use docs::{docs, openapi};
 pub(super) use health::{health, live as alive, ready};
 pub(super) use ingest::{post as ingest_post, socket as ingest_socket};
