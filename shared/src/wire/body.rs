@@ -158,12 +158,12 @@ impl<'a> Frame<'a> {
             (Self::Hello(Hello { session, .. }), "session") => *session = values.string()?,
             (Self::Hello(Hello { key, .. }), "key") => *key = values.string()?,
             (Self::Hello(Hello { token, .. }) | Self::Watch(Watch { token, .. }), "token") => {
-                *token = values.string()?
+                *token = values.string()?;
             }
             (Self::Hello(Hello { mode, .. }), "mode") => *mode = values.string()?,
             (Self::Hello(Hello { header, .. }), "header") => *header = values.column()?.to_vec(),
             (Self::Batch(Batch { seq, .. }) | Self::Goodbye(Goodbye { seq }) | Self::Ack(Ack { seq }), "seq") => {
-                *seq = values.unsigned()?
+                *seq = values.unsigned()?;
             }
             (Self::Batch(Batch { sent_us, .. }), "sent_us") => *sent_us = values.signed()?,
             (Self::Batch(Batch { chunks, .. }), "chunks") => *chunks = values.column()?,
