@@ -1,0 +1,74 @@
+//! Running jobs: any bytes, and any contents of chunks that are whole, through the session that grows and the tracker
+//! that a server keeps. Answers or a sentence.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use shared::format::{Frames, Header, Tracker, Writer, seal};
+use shared::limits::{ImportLimits, LiveLimits};
+use shared::query::{Axis, Query};
+use shared::session::LiveSession;
+
+/// Low bounds, so that the fuzzer finds the way to each.
+fn limits() -> LiveLimits {
+    let import = ImportLimits {
+        items: 1 << 14,
+        string_bytes: 1 << 10,
+        strings_total_bytes: 1 << 16,
+        stack_frames: 64,
+        stacks_total_frames: 1 << 12,
+        chunk_bytes: 1 << 16,
+        lost_symbols: 1 << 10,
+        ..ImportLimits::default()
+    };
+    LiveLimits { events: 64, marks: 16, import }
+}
+
+/// Chunks of these contents: a kind, a length, and so many bytes, over and over.
+fn sealed(mut rest: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Writer::new(&Header::default(), &mut bytes);
+    while let [kind, low, high, after @ ..] = rest {
+        let length = usize::from(u16::from_le_bytes([*low, *high])).min(after.len());
+        let (payload, more) = after.split_at(length);
+        bytes.extend(seal(*kind % 12, payload));
+        rest = more;
+    }
+    bytes
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&choice, rest)) = data.split_first() else { return };
+    let bytes = if choice % 4 == 0 { rest.to_vec() } else { sealed(rest) };
+
+    let mut live = LiveSession::new(limits());
+    for piece in bytes.chunks(1 + usize::from(choice) * 8) {
+        if live.push(piece).is_err() {
+            break;
+        }
+        let Some(grown) = live.refresh() else { continue };
+        let devices = live.summary().devices.len();
+        assert!(grown.oom.is_none_or(|(device, _)| device < devices));
+        for device in 0..devices.min(3) {
+            let end = live.summary().devices[device].events;
+            for query in [
+                Query::State { position: end },
+                Query::State { position: end / 2 },
+                Query::Overview { axis: Axis::Time, columns: 16 },
+                Query::Overview { axis: Axis::Event, columns: 16 },
+                Query::Allocation { id: 0 },
+            ] {
+                live.answer(device, &query);
+            }
+        }
+    }
+
+    let mut tracker = Tracker::new(limits().import);
+    let mut frames = Frames::new(&limits().import);
+    if frames.push(&bytes, &mut |chunk| tracker.fold_chunk(chunk)).is_ok() {
+        for (_, device) in tracker.devices.iter() {
+            let sums = device.now.sums();
+            let reserved = device.now.segments().iter().fold(0_u64, |sum, segment| sum.saturating_add(segment.size));
+            assert_eq!(sums.reserved, reserved);
+        }
+    }
+});
