@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 
-from ._allocator import use_allocator
-
 __version__ = "0.1.0"
 __all__ = ["attach", "detach", "mark", "span", "step", "use_allocator"]
 
@@ -38,6 +36,18 @@ def attach(to=None, out=None, **options):
     from . import _agent, _config
 
     return _agent.attach(_config.Config(to=to, out=out, **options))
+
+
+def use_allocator(to=None, out=None, **options):
+    """Lets PyTorch take all CUDA memory from Vramscope's allocator; gives the `Allocator`. Before CUDA is used.
+
+    `to` is a server to send every event to, `out` a file to write it to; either, both or none. Further: `settings` (as in
+    ``PYTORCH_CUDA_ALLOC_CONF``), `context` (``all``, ``alloc``, ``state`` or ``none``: for which events the Python stack is
+    kept), `history` (the newest events that snapshots show), `name`, `job`, `token`, `library`.
+    """
+    from . import _allocator
+
+    return _allocator.use_allocator(to, out, **options)
 
 
 def detach():

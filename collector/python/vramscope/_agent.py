@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import socket
 import sys
 import threading
 import time
@@ -83,26 +82,15 @@ class Agent:
         import torch
 
         config = self.config
-        job, rank, ranks = _torch.identity()
         self._devices = _torch.devices(torch)
         if not self._devices:
             raise RuntimeError("no GPU is visible")
-        name = config.name or _torch.script()
-        if config.name is None and rank is not None and ranks > 1:
-            name += f", rank {rank}"
         settings = {
-            "to": config.to,
-            "token": config.token,
-            "name": name,
-            "job": config.job or job,
-            "host": socket.gethostname(),
-            "rank": rank,
+            **_torch.recording(config),
             "torch": "%d.%d" % _torch.version(torch),
             "stacks": config.stacks is not None,
             "devices": self._devices,
         }
-        if config.out is not None:
-            settings["out"] = _config.out_of_rank(config.out, rank, ranks)
         with self._turn:
             self._mode = self._choose(torch, settings)
             self.mode = self._mode.name

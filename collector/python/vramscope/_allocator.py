@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import socket
 from typing import Any, Dict, Optional
 
 from . import _agent, _config, _library, _torch
@@ -145,7 +144,7 @@ def use_allocator(
         # The names in PyTorch's order: the newer goes first.
         names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
         settings = next((os.environ[name] for name in names if os.environ.get(name)), "")
-    recording = _recording(config) if is_recorded else None
+    recording = {**_torch.recording(config), "mode": _MODE} if is_recorded else None
     allocator = Allocator(native, library, recording, config.end_seconds)
     if is_recorded:
         _agent.enter(allocator)
@@ -161,23 +160,3 @@ def use_allocator(
     allocator._functions.replace(torch._C)
     _in_use = allocator
     return allocator
-
-
-def _recording(config: Any) -> Dict[str, Any]:
-    """What the library is told of the recording; devices and settings it knows itself."""
-    job, rank, ranks = _torch.identity()
-    name = config.name or _torch.script()
-    if config.name is None and rank is not None and ranks > 1:
-        name += f", rank {rank}"
-    recording = {
-        "to": config.to,
-        "token": config.token,
-        "name": name,
-        "job": config.job or job,
-        "host": socket.gethostname(),
-        "rank": rank,
-        "mode": _MODE,
-    }
-    if config.out is not None:
-        recording["out"] = _config.out_of_rank(config.out, rank, ranks)
-    return recording

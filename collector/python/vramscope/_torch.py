@@ -6,7 +6,10 @@ import importlib
 import inspect
 import os
 import re
+import socket
 import sys
+
+from . import _config
 
 
 def version(torch):
@@ -131,6 +134,25 @@ def identity(environ=os.environ, argv=None):
     if job in ("", "none"):
         job = script(argv)
     return job, rank, ranks
+
+
+def recording(config):
+    """What the library is told of this process and of where its recording goes."""
+    job, rank, ranks = identity()
+    name = config.name or script()
+    if config.name is None and rank is not None and ranks > 1:
+        name += f", rank {rank}"
+    told = {
+        "to": config.to,
+        "token": config.token,
+        "name": name,
+        "job": config.job or job,
+        "host": socket.gethostname(),
+        "rank": rank,
+    }
+    if config.out is not None:
+        told["out"] = _config.out_of_rank(config.out, rank, ranks)
+    return told
 
 
 def script(argv=None):
