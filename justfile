@@ -26,6 +26,7 @@ e2e:
 # Measure: the core natively, then this page and, given its folder, PyTorch's
 bench peer="" *files:
     cargo bench --package shared
+    cargo bench --package vramscope
     cargo build --release
     node tests/measure/pages.mjs {{ if peer == "" { "" } else { "--peer " + peer } }} {{ files }}
 
@@ -46,3 +47,22 @@ differential harness minutes="10" torch="2.11":
 beside harness *scripts:
     VRAMSCOPE_PAGE=skip cargo build --release --package callable
     tests/measure/allocator/beside.py --harness {{ harness }} {{ scripts }}
+
+# The Python package with its library, as a wheel in dist/
+wheel:
+    python3 -m pip wheel --no-deps --wheel-dir dist ./collector/python
+
+# The Python package's tests with real PyTorch jobs; PYTHON is a command that runs a Python with torch
+torch-test python:
+    VRAMSCOPE_PAGE=skip VRAMSCOPE_TORCH_PYTHON="{{ python }}" cargo test --package tests --test python -- --nocapture
+
+# What the agent and the allocator cost in a job, beside the same job alone
+torch-bench python:
+    VRAMSCOPE_PAGE=skip cargo build --release --package pluggable
+    tests/measure/agent.py "{{ python }}"
+    VRAMSCOPE_LIBRARY=target/release/libvramscope_pluggable.so {{ python }} tests/measure/pluggable.py
+
+# The page while it watches a job: how late, how smooth, how much memory
+live-bench *arguments:
+    cargo build --release
+    node tests/measure/live.mjs {{ arguments }}
