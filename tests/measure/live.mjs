@@ -5,7 +5,8 @@
 // For each rate (10,000, 50,000 and 100,000 events a second) a server, a job (`vramscope run transformer`) and a browser of
 // its own that draws without a graphics card; the session is opened and followed, and after `--warm` seconds (8) what
 // happens in `--seconds` (30) is told; with `--every` also each part of that time, for a long run. The program must have
-// been built: cargo build --release, or VRAMSCOPE_PROGRAM says where it is.
+// been built: cargo build --release, or VRAMSCOPE_PROGRAM says where it is. On a machine that does other things too,
+// `chrt -r 1 node tests/measure/live.mjs` measures this alone.
 //
 // events/s        that came to the server: a busy machine may not make as many as it should
 // lag             from an event in the job until it is on the screen: the median, and the 99th percentile of the events. The
@@ -16,6 +17,7 @@
 // frame           the work of drawing one picture, 95th percentile
 // late frames     share of animation frames that came 25 ms or more after the one before
 // ui, worker      share of a core that the UI thread and the session's worker took
+// pictures/s      timelines that showed something newer
 // page, server    memory of the page's renderer process and of the server, at the end
 // held            what the page says that it holds
 import { spawn } from 'node:child_process';
@@ -94,21 +96,17 @@ const session = async (url) => {
   return (all.sessions ?? all)[0];
 };
 
-/** What stands still while something is measured, so that two readings can be compared. */
+/** What only goes up, read now. */
 async function reading(url, page) {
   const { events } = await session(url);
   return { at: performance.now(), events, threads: threadSeconds(page) };
 }
 
-/** Shares of a core that threads took between two readings. */
-function shares(before, after) {
-  const seconds = (after.at - before.at) / 1000;
-  const spent = (is) => {
-    let sum = 0;
-    for (const [tid, { name, seconds }] of after.threads) if (is(name, tid)) sum += seconds - (before.threads.get(tid)?.seconds ?? 0);
-    return sum / seconds;
-  };
-  return { worker: spent((name) => name.startsWith('DedicatedWorker')), main: (pid) => spent((_, tid) => tid === String(pid)) };
+/** Share of a core that some threads took between two readings. */
+function share(before, after, is) {
+  const spent = [...after.threads].filter(([tid, { name }]) => is(tid, name));
+  const seconds = spent.reduce((sum, [tid, { seconds }]) => sum + seconds - (before.threads.get(tid)?.seconds ?? 0), 0);
+  return seconds / ((after.at - before.at) / 1000);
 }
 
 /** All of one rate; `told` gets each part. */
@@ -140,7 +138,8 @@ async function measure(rate, told) {
       const [seen, after] = [await tab.evaluate(() => take()), await reading(url, page)];
       for (const name of Object.keys(whole)) seen[name].forEach((one) => whole[name].push(one));
       const text = (name) => tab.getByTestId(name).textContent();
-      const end = { page, held: await text('live-held'), said: await text('live-said'), pageBytes: residentBytes(page), serverBytes: residentBytes(server.child.pid) };
+      const memory = { pageBytes: residentBytes(page), serverBytes: residentBytes(server.child.pid) };
+      const end = { page, held: await text('live-held'), said: await text('live-said'), ...memory };
       if (options.every) told(summary(seen, before, after, end));
       if (done + parts >= all) return summary(whole, begun, after, end);
       before = after;
@@ -156,7 +155,6 @@ async function measure(rate, told) {
 /** What is told of a time. */
 function summary(seen, before, after, end) {
   const lag = lagsOf(seen.frames);
-  const share = shares(before, after);
   const still = seen.frames.slice(1).map(([shown], i) => (shown - seen.frames[i][0]) / 1000);
   return {
     rate: (after.events - before.events) / ((after.at - before.at) / 1000),
@@ -167,8 +165,8 @@ function summary(seen, before, after, end) {
     task: seen.tasks.reduce((most, task) => Math.max(most, task), 0),
     work: percentile(seen.work, 0.95),
     late: seen.gaps.filter((gap) => gap >= LATE_MS).length / Math.max(seen.gaps.length, 1),
-    ui: share.main(end.page),
-    worker: share.worker,
+    ui: share(before, after, (tid) => tid === String(end.page)),
+    worker: share(before, after, (_, name) => name.startsWith('DedicatedWorker')),
     ...end,
   };
 }

@@ -9,6 +9,26 @@ use crate::format::Batch;
 use crate::replay::Growth;
 use crate::trace::{Annotation, DeviceTrace, Loss, Segment, Settings, Snapshot, Stage, Tags};
 
+/// How many events all devices have, and how many they may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fill {
+    pub(super) all: usize,
+    pub(super) limit: usize,
+    pub(super) devices: usize,
+}
+
+impl Fill {
+    /// Where a device with so many events is cut, so that half of what may be held is kept once the bound is reached.
+    /// Devices that have few events, together half of what is allowed at most, keep theirs.
+    fn cut(self, events: usize) -> Option<u32> {
+        let half = self.limit.div_ceil(2) as u64;
+        let cut = events as u64 * half / (self.all.min(self.limit) as u64).max(1);
+        let cut = cut.min(events.saturating_sub(1) as u64);
+        let is_few = events <= self.limit / (2 * self.devices).max(1);
+        u32::try_from(cut).ok().filter(|_| !is_few)
+    }
+}
+
 /// What one device is carried on from.
 #[derive(Debug)]
 pub(super) struct Growing {
@@ -76,32 +96,33 @@ impl Growing {
         }
     }
 
-    /// Makes what is to be kept when there are too many events, `slice` of them at a time. Of a device that has at most `few`
-    /// events all will be kept.
-    pub(super) fn prepare(&mut self, index: usize, few: usize, session: &mut Session, slice: usize) {
-        let events = session.snapshot.devices.get(index).map_or(0, |trace| trace.events.len());
-        if self.successor.is_none() && events > few {
-            // A third of it is a quarter of what may be held; another quarter comes until it is needed.
-            self.begin_successor(index, (events - events / 3) as u32, session);
-        }
+    /// Makes what is to be kept when there are too many events, `slice` of them at a time. Of a device that has few all will
+    /// be kept.
+    pub(super) fn prepare(&mut self, index: usize, fill: Fill, session: &mut Session, slice: usize) {
+        self.begin_successor(index, fill, session);
         if let Some(mut successor) = self.successor.take() {
             successor.carry_on(slice, index, self, &mut session.snapshot);
             self.successor = Some(successor);
         }
     }
 
-    fn begin_successor(&mut self, index: usize, cut: u32, session: &mut Session) {
-        let Session { snapshot, devices, .. } = session;
-        self.successor = devices.get(index).map(|device| Box::new(Successor::begin(cut, device, snapshot)));
+    /// Gives up what was prepared: nothing more comes.
+    pub(super) fn settle(&mut self) {
+        self.successor = None;
     }
 
-    /// Gives up the older half, about, of a device's events where it has more than `few`; the state at the cut becomes the
-    /// start.
-    pub(super) fn trim(&mut self, index: usize, few: usize, session: &mut Session) -> Option<Trimmed> {
-        let events = session.snapshot.devices.get(index).map(|trace| trace.events.len()).filter(|&len| len > few)?;
-        if self.successor.is_none() {
-            self.begin_successor(index, (events / 2) as u32, session);
+    fn begin_successor(&mut self, index: usize, fill: Fill, session: &mut Session) {
+        let Session { snapshot, devices, .. } = session;
+        let cut = snapshot.devices.get(index).and_then(|trace| fill.cut(trace.events.len()));
+        if let (None, Some(cut), Some(device)) = (&self.successor, cut, devices.get(index)) {
+            self.successor = Some(Box::new(Successor::begin(cut, device, snapshot)));
         }
+    }
+
+    /// Gives up the older half, about, of a device's events where it has more than few; the state at the cut becomes the
+    /// start.
+    pub(super) fn trim(&mut self, index: usize, fill: Fill, session: &mut Session) -> Option<Trimmed> {
+        self.begin_successor(index, fill, session);
         let mut successor = self.successor.take()?;
         successor.carry_on(usize::MAX, index, self, &mut session.snapshot);
         let Session { snapshot, devices, .. } = session;

@@ -9,7 +9,7 @@
 //! a little at each refresh, so that none of them takes long.
 
 use super::Session;
-use super::growing::Growing;
+use super::growing::{Fill, Growing};
 use crate::analysis::findings::findings_of;
 use crate::finding::Finding;
 use crate::format::{Frames, Header, MAGIC, PRELUDE_BYTES, Recording, notes, prelude};
@@ -231,19 +231,20 @@ impl Stream {
 
     /// Gives up the older half of what there is too much of. What is to take its place is begun well before.
     fn trim(&mut self, came: &[usize]) {
-        let Self { session, growing, grown, limits, .. } = self;
+        let Self { session, growing, grown, limits, recording, .. } = self;
         let all: usize = session.snapshot.devices.iter().map(|trace| trace.events.len()).sum();
-        // Devices that have few events, together half of what is allowed at most, keep theirs.
-        let few = limits.events / (2 * session.devices.len()).max(1);
+        let fill = Fill { all, limit: limits.events, devices: session.devices.len() };
         for (index, growing) in growing.iter_mut().enumerate() {
-            if all > limits.events / 4 * 3 {
-                let slice = came.get(index).map_or(0, |came| came.saturating_mul(HASTE));
-                growing.prepare(index, few, session, slice.max(limits.events / LEAST_SHARE));
-            }
             if all <= limits.events {
+                if recording.end.is_some() {
+                    growing.settle();
+                } else if all > limits.events / 4 * 3 {
+                    let slice = came.get(index).map_or(0, |came| came.saturating_mul(HASTE));
+                    growing.prepare(index, fill, session, slice.max(limits.events / LEAST_SHARE));
+                }
                 continue;
             }
-            let Some(trimmed) = growing.trim(index, few, session) else { continue };
+            let Some(trimmed) = growing.trim(index, fill, session) else { continue };
             grown.oom = match grown.oom {
                 Some((device, position)) if device == index => {
                     position.checked_sub(trimmed.events).filter(|&position| position > 0).map(|at| (index, at))

@@ -27,9 +27,9 @@ impl Successor {
     /// Begins at a position of a device, with the state there.
     pub(super) fn begin(cut: u32, old: &Device, snapshot: &mut Snapshot) -> Self {
         let (mut device, mut growing) = Growing::begin(snapshot);
-        let mut trace = DeviceTrace::default();
+        let trace = DeviceTrace::default();
         let start = old.replay.segments_at(cut);
-        growing.carry_on([(0, start)], &mut trace, &mut device, &mut snapshot.tags);
+        growing.carry_on([(0, start)], &trace, &mut device, &mut snapshot.tags);
         Self { cut, trace, device, growing, corrected: 0 }
     }
 
@@ -55,7 +55,7 @@ impl Successor {
         let cut = self.cut;
         let states = later.filter(|(at, _)| *at >= cut).map(|(at, segments)| (at - cut, segments.clone()));
         let states: Vec<(u32, Vec<Segment>)> = states.collect();
-        self.growing.carry_on(states, &mut self.trace, &mut self.device, tags);
+        self.growing.carry_on(states, &self.trace, &mut self.device, tags);
         self.growing.known.extend(tags, &self.trace, &self.device.replay);
     }
 
