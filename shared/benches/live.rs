@@ -164,6 +164,7 @@ fn main() {
     for held in [100_000, 1_000_000, 2_000_000] {
         grow(held);
     }
+    trim();
 }
 
 /// Events of one refresh.
@@ -200,6 +201,40 @@ fn grow(held: usize) {
         print!("  {name} {:.2} (at worst {:.2})", times[times.len() / 2], times[times.len() - 1]);
     }
     println!();
+}
+
+/// The refreshes of a session at its bound: those on the way, and the one at which the older half goes, with what is drawn
+/// after it.
+fn trim() {
+    let limits = LiveLimits::default();
+    let mut job = Job::new(10_000);
+    let mut live = LiveSession::new(limits);
+    live.push(&job.chunks(limits.events / 2)).expect("a recording");
+    live.refresh();
+    ask(&mut live);
+    let (mut usual, mut worst, mut most) = (Vec::new(), 0.0_f64, 0);
+    for _ in 0..limits.events * 3 / 2 / NEW {
+        let bytes = job.chunks(NEW);
+        let start = Instant::now();
+        live.push(&bytes).expect("a recording");
+        let is_trimmed = live.refresh().is_some_and(|grown| !grown.trimmed.is_empty());
+        if is_trimmed {
+            ask(&mut live);
+        }
+        let ms = start.elapsed().as_secs_f64() * 1e3;
+        if is_trimmed {
+            worst = worst.max(ms);
+        } else {
+            usual.push(ms);
+        }
+        most = most.max(live.bytes());
+    }
+    usual.sort_by(f64::total_cmp);
+    let (median, last) = (usual[usual.len() / 2], usual[usual.len() - 1]);
+    let (bound, mib) = (limits.events, most >> 20);
+    println!(
+        "at the bound of {bound} events ({mib} MiB at most): {NEW} events taken in and refreshed in {median:.2} ms (at worst {last:.2}); letting go of the older half, and drawing anew, {worst:.0} ms"
+    );
 }
 
 /// What is drawn after each refresh; how long the first took.

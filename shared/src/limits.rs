@@ -119,7 +119,7 @@ impl Default for RecorderLimits {
 #[derive(Clone, Copy, Debug)]
 pub struct LiveLimits {
     /// Events of all devices together, some 65 bytes each with all that is found of them: a quarter of a GiB. Beyond it
-    /// the older half is given up.
+    /// the older half is given up; the other one is held twice until then, from three quarters of the bound on.
     pub events: usize,
     /// Marks of one device, 16 bytes each, and samples of its statistics, 32 bytes each. Beyond it the older half of either
     /// is given up.

@@ -1,5 +1,8 @@
 //! The largest value over any run of buckets, and where it is.
 
+use super::BUCKET;
+use super::columns::Span;
+
 /// How many nodes of a level one of the next level covers.
 const FAN: usize = 8;
 
@@ -51,6 +54,18 @@ impl Maxima {
             }
         }
         self.levels.truncate(level + 1);
+    }
+
+    /// Takes in what a bucket at an end of a span adds to the largest value known, where the bucket's own largest tells:
+    /// it lies in the span, or it is not more than what is known (and no earlier, where they are equal). False where the
+    /// bucket has to be walked.
+    pub(super) fn settle(&self, bucket: u32, span: Span, best: &mut Option<(u64, u32)>) -> bool {
+        let Some(&own) = self.levels.first().and_then(|buckets| buckets.get(bucket as usize)) else { return false };
+        if span.first <= own.1 && own.1 <= span.last {
+            *best = larger(*best, Some(own));
+            return true;
+        }
+        best.is_some_and(|best| own.0 < best.0 || (own.0 == best.0 && best.1 < bucket * BUCKET))
     }
 
     /// The largest value in buckets `[from, to)` and its position, the earliest where several are equal.

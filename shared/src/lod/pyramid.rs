@@ -142,38 +142,61 @@ impl Pyramid {
 
     /// The largest total over the positions of a span and the earliest position that has it.
     pub fn peak(&self, trace: &DeviceTrace, replay: &Replay, classes: &Classes, span: Span) -> (u64, u32) {
-        let mut best = None;
-        let mut walk = |bucket: u32| {
-            let mut live = self.live_at(replay, classes, bucket);
-            let mut at = bucket * BUCKET;
-            let to = span.last.min(at + BUCKET - 1);
-            replay.changes(trace, at, to, |position, change| {
-                if position > at {
-                    if position > span.first {
-                        best = larger(best, Some((live.total, at.max(span.first))));
-                    }
-                    at = position;
-                }
-                live.apply(change);
-            });
-            if to >= span.first {
-                best = larger(best, Some((live.total, at.max(span.first))));
-            }
-        };
         let (first, last) = (bucket_of(span.first), bucket_of(span.last));
-        walk(first);
-        if last > first {
-            walk(last);
-            best = larger(best, self.maxima.over(first as usize + 1, (last as usize).min(self.buckets)));
+        let mut best = self.maxima.over(first as usize + 1, (last as usize).min(self.buckets));
+        for bucket in [first, last].into_iter().take(if last > first { 2 } else { 1 }) {
+            if !self.maxima.settle(bucket, span, &mut best) {
+                best = larger(best, self.walked(trace, replay, classes, bucket, span));
+            }
         }
         best.unwrap_or_default()
     }
 
+    /// The largest total over the positions of a span in one bucket, event by event.
+    fn walked(
+        &self,
+        trace: &DeviceTrace,
+        replay: &Replay,
+        classes: &Classes,
+        bucket: u32,
+        span: Span,
+    ) -> Option<(u64, u32)> {
+        let mut best = None;
+        let mut live = self.live_at(replay, classes, bucket);
+        let mut at = bucket * BUCKET;
+        let to = span.last.min(at + BUCKET - 1);
+        replay.changes(trace, at, to, |position, change| {
+            if position > at {
+                if position > span.first {
+                    best = larger(best, Some((live.total, at.max(span.first))));
+                }
+                at = position;
+            }
+            live.apply(change);
+        });
+        if to >= span.first { larger(best, Some((live.total, at.max(span.first)))) } else { best }
+    }
+
     /// Requested bytes by class at a position.
     pub fn composition(&self, trace: &DeviceTrace, replay: &Replay, classes: &Classes, position: u32) -> Vec<u64> {
+        self.composition_and(trace, replay, classes, position, |_| {})
+    }
+
+    /// The same, with the changes in its bucket on the way there for whoever sums up something else.
+    pub(super) fn composition_and(
+        &self,
+        trace: &DeviceTrace,
+        replay: &Replay,
+        classes: &Classes,
+        position: u32,
+        mut visit: impl FnMut(Change),
+    ) -> Vec<u64> {
         let bucket = bucket_of(position);
         let mut live = self.live_at(replay, classes, bucket);
-        replay.changes(trace, bucket * BUCKET, position, |_, change| live.apply(change));
+        replay.changes(trace, bucket * BUCKET, position, |_, change| {
+            live.apply(change);
+            visit(change);
+        });
         live.sums
     }
 }

@@ -46,25 +46,21 @@ pub fn timeline(scene: Scene<'_>, query: &TimelineQuery) -> Timeline {
     let spans: Vec<Option<Span>> = columns::spans(trace, replay, query.axis, query.window, columns).collect();
     let peaks: Vec<Option<(u64, u32)>> =
         spans.iter().map(|span| span.map(|span| pyramid.peak(trace, replay, classes, span))).collect();
-    let (mut active, mut reserved) = (Packed::default(), Packed::default());
-    for (span, peak) in spans.iter().zip(&peaks) {
-        let (Some(span), Some((top, position))) = (span, peak) else {
-            active.push(0);
-            reserved.push(0);
-            continue;
-        };
-        active.push(totals.at(trace, replay, *position).1.max(*top));
-        reserved.push(totals.largest(trace, replay, *span)[2].0);
-    }
     let seen = spans.iter().flatten().fold(None, |seen: Option<Span>, span| {
         Some(seen.map_or(*span, |s| Span { first: s.first.min(span.first), last: s.last.max(span.last) }))
     });
     let in_window = seen.map_or(0, |s| s.last - s.first);
+    let mut active = Packed::default();
     let (detail, quads) = if in_window <= SHAPES_POSITIONS {
+        for peak in &peaks {
+            active.push(peak.map_or(0, |(top, position)| totals.at(trace, replay, position).1.max(top)));
+        }
         (Detail::Allocations, allocations(scene, query, &peaks))
     } else {
-        (Detail::Classes, bands(scene, query, &peaks))
+        (Detail::Classes, bands(scene, query, &peaks, &mut active))
     };
+    let reserved = spans.iter().map(|span| span.map_or(0, |span| totals.largest_reserved(replay, span).0));
+    let reserved: Vec<u64> = reserved.collect();
     let count = seen.map_or(0, |s| {
         let begun = replay.allocations.made_by(s.first)..replay.allocations.made_by(s.last);
         let passes = |&n: &u32| classes.of.get(n as usize).is_some_and(|&class| class != EXCLUDED);
@@ -78,9 +74,16 @@ pub fn timeline(scene: Scene<'_>, query: &TimelineQuery) -> Timeline {
         top: peaks.iter().map(|p| p.map_or(0, |p| p.0)).collect::<Vec<_>>().into(),
         position: peaks.iter().map(|p| p.map_or(0, |p| p.1)).collect::<Vec<_>>().into(),
         active,
-        reserved,
+        reserved: reserved.into(),
         allocations: count,
+        newest_us: seen.and_then(|s| newest_us(trace, s.last)),
     }
+}
+
+/// When the event happened that led to a position; `None` at the start, and of traces without times.
+fn newest_us(trace: &DeviceTrace, position: u32) -> Option<i64> {
+    let last = position.checked_sub(1)?;
+    trace.events.time_us.get(last as usize).filter(|time| *time != 0)
 }
 
 /// The classes with their bytes at the peak of the run.
@@ -99,13 +102,17 @@ fn heights(query: &TimelineQuery) -> (u64, u64, u64) {
     (query.bytes.start.max(0.0) as u64, query.bytes.end.max(0.0).ceil() as u64, least as u64)
 }
 
-/// Each column as a stack of classes.
-fn bands(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>]) -> Quads {
+/// Each column as a stack of classes; its active bytes go to `active`, since one walk finds both.
+fn bands(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>], active: &mut Packed<u64>) -> Quads {
+    let Scene { trace, replay, classes, totals, pyramid, .. } = scene;
     let (from, to, least) = heights(query);
     let mut strips = Strips::new(query.bytes.start);
     for peak in peaks {
-        if let Some((_, position)) = peak {
-            let sums = scene.pyramid.composition(scene.trace, scene.replay, scene.classes, *position);
+        if let Some((top, position)) = *peak {
+            let mut all = totals.before(position);
+            let each = |change| all.apply(replay, change);
+            let sums = pyramid.composition_and(trace, replay, classes, position, each);
+            active.push(all.active().max(top));
             let mut bottom = 0_u64;
             // Classes too low to see, waiting to be drawn as one.
             let mut small: Option<u64> = None;
@@ -115,7 +122,7 @@ fn bands(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>]) 
                     if let Some(small) = small.take() {
                         strips.push_within(small, bottom, from, to, Paint::OTHER, Quads::NONE);
                     }
-                    let paint = scene.classes.classes.get(i).map_or(Paint::OTHER, |c| c.paint);
+                    let paint = classes.classes.get(i).map_or(Paint::OTHER, |c| c.paint);
                     strips.push_within(bottom, top, from, to, paint, i as u32);
                 } else if bytes > 0 {
                     small = small.or(Some(bottom));
@@ -125,6 +132,8 @@ fn bands(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>]) 
             if let Some(small) = small {
                 strips.push_within(small, bottom, from, to, Paint::OTHER, Quads::NONE);
             }
+        } else {
+            active.push(0);
         }
         strips.next_column();
     }

@@ -1,7 +1,8 @@
 //! Reserved, active and allocated bytes at any position, and the largest of each over any run.
 
+use super::columns::{self, Span};
 use super::maxima::{Maxima, larger};
-use super::{BUCKET, bucket_of, columns};
+use super::{BUCKET, bucket_of};
 use crate::analysis::actions::in_words;
 use crate::order;
 use crate::query::{Axis, LossSpan, Overview, Packed, SampleAt, Window};
@@ -35,6 +36,19 @@ fn apply(sums: &mut Sums, replay: &Replay, change: Change) {
         Change::Freed(n) => sums[ALLOCATED] = sums[ALLOCATED].saturating_sub(size(n)),
         Change::End(n) => sums[ACTIVE] = sums[ACTIVE].saturating_sub(size(n)),
         Change::Reserved(bytes) => sums[RESERVED] = sums[RESERVED].saturating_add_signed(bytes),
+    }
+}
+
+/// The sums somewhere, to be carried on.
+pub(super) struct RunningSums(Sums);
+
+impl RunningSums {
+    pub(super) fn apply(&mut self, replay: &Replay, change: Change) {
+        apply(&mut self.0, replay, change);
+    }
+
+    pub(super) fn active(&self) -> u64 {
+        self.0[ACTIVE]
     }
 }
 
@@ -113,39 +127,71 @@ impl RunningTotals {
         (sums[ALLOCATED], sums[ACTIVE], sums[RESERVED])
     }
 
+    /// The sums at the first position of a position's bucket.
+    pub(super) fn before(&self, position: u32) -> RunningSums {
+        RunningSums(self.starts.get(bucket_of(position) as usize).copied().unwrap_or_default())
+    }
+
     /// The largest of each sum over the positions of a span, allocated, active and reserved, each with its position.
-    pub fn largest(&self, trace: &DeviceTrace, replay: &Replay, span: columns::Span) -> [(u64, u32); 3] {
-        let mut best: [Option<(u64, u32)>; 3] = [None; 3];
+    pub fn largest(&self, trace: &DeviceTrace, replay: &Replay, span: Span) -> [(u64, u32); 3] {
         let (first, last) = (bucket_of(span.first), bucket_of(span.last));
-        // The buckets at the ends are walked; those between are looked up.
-        let walk = |bucket: u32, best: &mut [Option<(u64, u32)>; 3]| {
-            let mut sums = self.starts.get(bucket as usize).copied().unwrap_or_default();
+        let between = |sum: usize| self.maxima[sum].over(first as usize + 1, last as usize);
+        let mut best = [between(ALLOCATED), between(ACTIVE), None];
+        for bucket in [first, last].into_iter().take(if last > first { 2 } else { 1 }) {
+            let is_settled = |sum: usize, best: &mut [Option<(u64, u32)>; 3]| {
+                best.get_mut(sum).is_none_or(|best| self.maxima[sum].settle(bucket, span, best))
+            };
+            // Both are looked at: what a bucket tells of one is not walked for the other.
+            let (is_allocated, is_active) = (is_settled(ALLOCATED, &mut best), is_settled(ACTIVE, &mut best));
+            if !(is_allocated && is_active) {
+                self.walk(trace, replay, bucket, span, &mut best);
+            }
+        }
+        best[RESERVED] = Some(self.largest_reserved(replay, span));
+        best.map(Option::unwrap_or_default)
+    }
+
+    /// The largest allocated and active bytes over the positions of a span in one bucket, event by event.
+    fn walk(&self, trace: &DeviceTrace, replay: &Replay, bucket: u32, span: Span, best: &mut [Option<(u64, u32)>; 3]) {
+        let mut sums = self.starts.get(bucket as usize).copied().unwrap_or_default();
+        let mut at = bucket * BUCKET;
+        let to = span.last.min(at + BUCKET - 1);
+        let consider = |sums: &Sums, at: u32, until: u32, best: &mut [Option<(u64, u32)>; 3]| {
+            if until > span.first {
+                for (best, &value) in best.iter_mut().zip(sums).take(RESERVED) {
+                    *best = larger(*best, Some((value, at.max(span.first))));
+                }
+            }
+        };
+        replay.changes(trace, at, to, |position, change| {
+            if position > at {
+                consider(&sums, at, position, best);
+                at = position;
+            }
+            apply(&mut sums, replay, change);
+        });
+        consider(&sums, at, to + 1, best);
+    }
+
+    /// The largest reserved total over the positions of a span, and its position. It changes seldom: only what changes it
+    /// is walked.
+    pub(super) fn largest_reserved(&self, replay: &Replay, span: Span) -> (u64, u32) {
+        let (first, last) = (bucket_of(span.first), bucket_of(span.last));
+        let mut best = self.maxima[RESERVED].over(first as usize + 1, last as usize);
+        for bucket in [first, last].into_iter().take(if last > first { 2 } else { 1 }) {
+            let mut reserved = self.starts.get(bucket as usize).map_or(0, |sums| sums[RESERVED]);
             let mut at = bucket * BUCKET;
             let to = span.last.min(at + BUCKET - 1);
-            let consider = |sums: &Sums, at: u32, until: u32, best: &mut [Option<(u64, u32)>; 3]| {
-                if until > span.first {
-                    for (best, &value) in best.iter_mut().zip(sums) {
-                        *best = larger(*best, Some((value, at.max(span.first))));
-                    }
+            for (position, bytes) in replay.reserved_changes(at, to) {
+                if position > at && position > span.first {
+                    best = larger(best, Some((reserved, at.max(span.first))));
                 }
-            };
-            replay.changes(trace, at, to, |position, change| {
-                if position > at {
-                    consider(&sums, at, position, best);
-                    at = position;
-                }
-                apply(&mut sums, replay, change);
-            });
-            consider(&sums, at, to + 1, best);
-        };
-        walk(first, &mut best);
-        if last > first {
-            for (best, maxima) in best.iter_mut().zip(&self.maxima) {
-                *best = larger(*best, maxima.over(first as usize + 1, last as usize));
+                at = position;
+                reserved = reserved.saturating_add_signed(bytes);
             }
-            walk(last, &mut best);
+            best = larger(best, Some((reserved, at.max(span.first))));
         }
-        best.map(Option::unwrap_or_default)
+        best.unwrap_or_default()
     }
 
     /// The largest reserved total of the run, and its position.

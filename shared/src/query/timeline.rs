@@ -117,4 +117,7 @@ pub struct Timeline {
     pub reserved: Packed<u64>,
     /// Number of allocations in the window that the filter lets through.
     pub allocations: u32,
+    /// When the last event in the window happened, in microseconds since the epoch; `None` where it shows no event, or
+    /// events have no times.
+    pub newest_us: Option<i64>,
 }

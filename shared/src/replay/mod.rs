@@ -233,6 +233,15 @@ impl Replay {
         }
     }
 
+    /// By how much reserved bytes change on the way from position `from` to position `to`, in order, each with the position
+    /// that it leads to: of [`Self::changes`] those of [`Change::Reserved`], found without looking at any event.
+    pub fn reserved_changes(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, i64)> + '_ {
+        let (to, changes) = (to.min(self.positions()), &self.segments.changes);
+        let first = changes.partition_point(|change| change.position <= from);
+        let changes = changes.get(first..).unwrap_or(&[]).iter().take_while(move |change| change.position <= to);
+        changes.map(|change| (change.position, change.bytes()))
+    }
+
     /// The time of the state at a position, in microseconds since the first event; never falling.
     pub fn time_at(&self, trace: &DeviceTrace, position: u32) -> i64 {
         let Some(start) = trace.events.time_us.get(0) else { return 0 };

@@ -5,19 +5,18 @@
 //! ```
 //! Chunks are taken in as they come, and nothing that is asked sees them before they are made answerable; that costs in
 //! proportion to what came, not to what is held. When more is held than [`LiveLimits`] allow, the older half of the events
-//! goes: the state at the cut becomes the start, and positions count from there.
+//! goes: the state at the cut becomes the start, and positions count from there. What is kept then is put together before,
+//! a little at each refresh, so that none of them takes long.
 
-use super::summary::Known;
-use super::{Caches, Device, Session};
+use super::Session;
+use super::growing::{Fill, Growing};
 use crate::analysis::findings::findings_of;
-use crate::analysis::usage::Usage;
 use crate::finding::Finding;
-use crate::format::{Batch, Frames, Header, MAGIC, PRELUDE_BYTES, Recording, notes, prelude};
+use crate::format::{Frames, Header, MAGIC, PRELUDE_BYTES, Recording, notes, prelude};
 use crate::import::{Encoding, Format, ImportError};
 use crate::limits::LiveLimits;
 use crate::query::{Answer, Query, Summary};
-use crate::replay::Growth;
-use crate::trace::{Annotation, DeviceTrace, Loss, Sample, Segment, Snapshot, Stage, Tags};
+use crate::trace::{Annotation, DeviceTrace, Sample, Snapshot};
 
 /// What a refresh brought.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,19 +65,6 @@ struct Stream {
     has_news: bool,
     /// Unpacked bytes so far.
     plain: u64,
-}
-
-/// What one device is carried on from.
-#[derive(Debug)]
-struct Growing {
-    growth: Growth,
-    known: Known,
-    /// States that were not what was held, each with the position after which it counts.
-    corrected: Vec<(u32, Vec<Segment>)>,
-    /// Whether events were given up, so that the start is none.
-    is_trimmed: bool,
-    /// Places where events are missing.
-    places: usize,
 }
 
 impl LiveSession {
@@ -178,14 +164,20 @@ impl LiveSession {
             bytes += trace.events.len() * EVENT_BYTES + trace.annotations.len() * size_of::<Annotation>();
             bytes += trace.samples.len() * size_of::<Sample>();
             bytes += device.replay.bytes() + device.usage.memory() + device.caches.bytes();
-            bytes += growing.growth.forward().bytes();
+            bytes += growing.bytes();
         }
         bytes
     }
 }
 
+/// Events that are put together of what will be kept for each event that comes, at most: there are twice as many, so it is
+/// done when half of them have come.
+const HASTE: usize = 4;
+/// And at least at each refresh, as a share of all that may be held: some milliseconds.
+const LEAST_SHARE: usize = 256;
+
 /// See [`crate::trace::Events`].
-const EVENT_BYTES: usize = 33;
+pub(super) const EVENT_BYTES: usize = 33;
 
 impl Stream {
     /// Hands the names from the session to the recording, which reads into them, or back.
@@ -201,8 +193,9 @@ impl Stream {
         let settings = recording.header.as_ref().map(|header| &header.settings);
         if let Some(settings) = settings.filter(|settings| **settings != session.snapshot.settings) {
             session.snapshot.settings = settings.clone();
-            growing.iter_mut().for_each(|growing| growing.growth.set(settings));
+            growing.iter_mut().for_each(|growing| growing.set(settings));
         }
+        let mut came = Vec::new();
         for (index, (number, track)) in recording.devices.iter_mut().enumerate() {
             if index == session.devices.len() {
                 session.snapshot.devices.push(DeviceTrace { device: number, ..DeviceTrace::default() });
@@ -213,6 +206,7 @@ impl Stream {
             let places = track.missing.len();
             let batch = track.take();
             grown.events += batch.events.len() as u64;
+            came.push(batch.events.len());
             let Snapshot { devices, tags, .. } = &mut session.snapshot;
             let parts = (devices.get_mut(index), session.devices.get_mut(index), growing.get_mut(index));
             if let (Some(trace), Some(device), Some(growing)) = parts {
@@ -232,21 +226,25 @@ impl Stream {
             }
         }
         session.sites.extend(&session.snapshot.symbols, session.devices.iter().map(|device| &device.usage));
-        self.trim();
+        self.trim(&came);
     }
 
-    /// Gives up the older half of what there is too much of.
-    fn trim(&mut self) {
-        let Self { session, growing, grown, limits, .. } = self;
+    /// Gives up the older half of what there is too much of. What is to take its place is begun well before.
+    fn trim(&mut self, came: &[usize]) {
+        let Self { session, growing, grown, limits, recording, .. } = self;
         let all: usize = session.snapshot.devices.iter().map(|trace| trace.events.len()).sum();
-        if all <= limits.events {
-            return;
-        }
-        // Devices that have few events, together half of what is allowed at most, keep theirs.
-        let few = limits.events / (2 * session.devices.len()).max(1);
-        for index in 0..session.devices.len() {
-            let Some(growing) = growing.get_mut(index) else { continue };
-            let Some(trimmed) = growing.trim(index, few, session) else { continue };
+        let fill = Fill { all, limit: limits.events, devices: session.devices.len() };
+        for (index, growing) in growing.iter_mut().enumerate() {
+            if all <= limits.events {
+                if recording.end.is_some() {
+                    growing.settle();
+                } else if all > limits.events / 4 * 3 {
+                    let slice = came.get(index).map_or(0, |came| came.saturating_mul(HASTE));
+                    growing.prepare(index, fill, session, slice.max(limits.events / LEAST_SHARE));
+                }
+                continue;
+            }
+            let Some(trimmed) = growing.trim(index, fill, session) else { continue };
             grown.oom = match grown.oom {
                 Some((device, position)) if device == index => {
                     position.checked_sub(trimmed.events).filter(|&position| position > 0).map(|at| (index, at))
@@ -284,112 +282,4 @@ impl Stream {
             session.summary.tell_origin(Header::clone(header));
         }
     }
-}
-
-impl Growing {
-    /// A device of which nothing is known.
-    fn begin(snapshot: &Snapshot) -> (Device, Self) {
-        let (growth, replay) = Growth::begin(&snapshot.settings);
-        let device = Device { replay, usage: Usage::default(), caches: Caches::default() };
-        let (known, corrected) = (Known::default(), Vec::new());
-        (device, Self { growth, known, corrected, is_trimmed: false, places: 0 })
-    }
-
-    /// Takes in what came of the device.
-    fn take(&mut self, batch: Batch, trace: &mut DeviceTrace, device: &mut Device, tags: &mut Tags) {
-        let from = trace.events.len() as u32;
-        batch.events.iter().for_each(|event| trace.events.push(event));
-        trace.annotations.extend(batch.annotations);
-        trace.samples.extend(batch.samples);
-        for loss in batch.losses {
-            add_loss(&mut trace.losses, Loss { position: loss.position.saturating_add(from), ..loss });
-        }
-        let states = batch.moments.into_iter().map(|moment| (moment.position.saturating_add(from), moment.segments));
-        self.carry_on(states, trace, device, tags);
-    }
-
-    /// Takes in the events that the replay does not know yet; `states` say what was held at some positions on the way.
-    fn carry_on(
-        &mut self,
-        states: impl IntoIterator<Item = (u32, Vec<Segment>)>,
-        trace: &DeviceTrace,
-        device: &mut Device,
-        tags: &mut Tags,
-    ) {
-        let end = trace.events.len() as u32;
-        for (position, segments) in states {
-            self.corrected.extend(self.growth.extend(&mut device.replay, trace, tags, position.min(end)));
-            if device.replay.positions() == 0 {
-                // The start is another than was thought.
-                (device.usage, device.caches) = (Usage::default(), Caches::default());
-                self.known = Known::default();
-            }
-            self.growth.believe(segments, &mut device.replay, tags);
-        }
-        self.corrected.extend(self.growth.extend(&mut device.replay, trace, tags, end));
-        device.usage.extend(trace, &device.replay);
-    }
-
-    /// Gives up the older half of a device's events where it has more than `few`; the state between the halves becomes the
-    /// start.
-    fn trim(&mut self, index: usize, few: usize, session: &mut Session) -> Option<Trimmed> {
-        let Session { snapshot, devices, .. } = session;
-        let (begun, mut new) = Self::begin(snapshot);
-        let trace = snapshot.devices.get_mut(index).filter(|trace| trace.events.len() > few)?;
-        let device = devices.get_mut(index)?;
-        let cut = trace.events.len() / 2;
-        let position = cut as u32;
-        let time = |i: usize| trace.events.time_us.get(i).unwrap_or_default();
-        let span_us = time(cut).saturating_sub(time(0));
-        let first_us = time(cut);
-        let start = device.replay.segments_at(position);
-        trace.events = trace.events.split_off(cut);
-        trace.losses.retain(|loss| loss.position > position);
-        trace.losses.iter_mut().for_each(|loss| loss.position -= position);
-        trim_marks(&mut trace.annotations, first_us);
-        trace.samples.retain(|sample| sample.time_us >= first_us);
-
-        let later = std::mem::take(&mut self.corrected).into_iter().filter(|(at, _)| *at >= position);
-        let states: Vec<(u32, Vec<Segment>)> = std::iter::once((0, start))
-            .chain(later.map(|(at, segments)| (at - position, segments)))
-            .chain(self.growth.take_written().map(|segments| (trace.events.len() as u32, segments)))
-            .collect();
-        *device = begun;
-        new.carry_on(states, trace, device, &mut snapshot.tags);
-        new.known.extend(&snapshot.tags, trace, &device.replay);
-        (new.is_trimmed, new.places) = (true, trace.losses.len());
-        *self = new;
-        Some(Trimmed { device: index, events: position, span_us })
-    }
-}
-
-/// Adds what is missing; gaps at one place are one.
-fn add_loss(losses: &mut Vec<Loss>, loss: Loss) {
-    match losses.last_mut().filter(|last| last.position == loss.position) {
-        Some(last) => {
-            last.events = last.events.saturating_add(loss.events);
-            for (sum, count) in last.by_action.iter_mut().zip(loss.by_action) {
-                *sum = sum.saturating_add(count);
-            }
-        }
-        None => losses.push(loss),
-    }
-}
-
-/// Gives up the marks before a time, but the starts of spans that were still open then.
-fn trim_marks(marks: &mut Vec<Annotation>, first_us: i64) {
-    let mut open: Vec<Annotation> = Vec::new();
-    for mark in marks.iter().filter(|mark| mark.time_us < first_us) {
-        match mark.stage {
-            Stage::Start => open.push(*mark),
-            Stage::End => {
-                if let Some(i) = open.iter().rposition(|other| other.name == mark.name) {
-                    open.remove(i);
-                }
-            }
-            Stage::Instant => {}
-        }
-    }
-    marks.retain(|mark| mark.time_us >= first_us);
-    marks.splice(0..0, open);
 }

@@ -1,7 +1,8 @@
 //! A picture on the page: a canvas for shapes, one over it for lines and words, and a frame whenever something changed.
 //!
 //! Pictures are drawn outside of the components' rendering: moving the pointer or dragging redraws at most once a
-//! frame, whatever happens in between. Each frame's work is measured as `frame` in the browser's user timing.
+//! frame, whatever happens in between. Each frame's work is measured as `frame` in the browser's user timing, and the newest
+//! event that is drawn by now stands beside the picture as `data-newest-us`: how late it is can be told from outside.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -48,6 +49,11 @@ impl Size {
 pub trait Picture: 'static {
     /// Draws itself. Both surfaces are empty, and of the given size. False when the painter can't go on.
     fn draw(&mut self, painter: &mut dyn Painter, pen: &mut dyn Pen, size: Size) -> bool;
+
+    /// When the newest event that it shows happened, in microseconds since the epoch, where that means anything.
+    fn newest_us(&self) -> Option<i64> {
+        None
+    }
 }
 
 struct Inner<P> {
@@ -61,6 +67,8 @@ struct Inner<P> {
     frame: RefCell<Option<Closure<dyn FnMut()>>>,
     /// The frame that was asked for and has not come yet.
     due: Cell<Option<i32>>,
+    /// As it stands on the page.
+    newest_us: Cell<Option<i64>>,
     replace: RefCell<Callback<Backend>>,
 }
 
@@ -172,11 +180,22 @@ impl<P: Picture> Canvas<P> {
             self.0.backend.set(Backend::Cpu);
             self.0.replace.borrow().emit(Backend::Cpu);
         }
+        self.tell_newest();
         if let Some(clock) = &clock {
             let _ = clock.measure_with_start_mark("frame", "frame-start");
             // Whoever observes has it already; kept, the list would grow for as long as the page is open.
             clock.clear_marks_with_mark_name("frame-start");
             clock.clear_measures_with_measure_name("frame");
+        }
+    }
+
+    fn tell_newest(&self) {
+        let newest = self.0.picture.borrow().newest_us();
+        if newest != self.0.newest_us.replace(newest)
+            && let (Some(host), Some(newest)) = (self.0.host.cast::<HtmlElement>(), newest)
+        {
+            // Names of attributes that are wrong are refused; this one is not.
+            let _ = host.set_attribute("data-newest-us", &newest.to_string());
         }
     }
 
@@ -219,6 +238,7 @@ pub fn use_canvas<P: Picture>(make: impl FnOnce() -> P) -> Canvas<P> {
             tools: RefCell::new(None),
             frame: RefCell::new(None),
             due: Cell::new(None),
+            newest_us: Cell::new(None),
             replace: RefCell::new(Callback::noop()),
         }))
     });

@@ -122,6 +122,7 @@ pub(super) mod tests {
             active: vec![3, 6, 6, 3].into(),
             reserved: vec![8, 8, 9, 9].into(),
             allocations: 2,
+            newest_us: Some(1_700_000_000_000_000),
         }
     }
 

@@ -158,6 +158,10 @@ impl Picture for TimelinePicture {
         }
         true
     }
+
+    fn newest_us(&self) -> Option<i64> {
+        self.scene.as_ref()?.timeline()?.newest_us
+    }
 }
 
 const NOTHING: Transform = Transform { x: (1.0, 0.0), y: (1.0, 0.0) };

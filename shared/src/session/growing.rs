@@ -1,0 +1,183 @@
+//! One device of a session that grows: what it is carried on from.
+
+use super::live::Trimmed;
+use super::successor::Successor;
+use super::summary::Known;
+use super::{Caches, Device, Session};
+use crate::analysis::usage::Usage;
+use crate::format::Batch;
+use crate::replay::Growth;
+use crate::trace::{Annotation, DeviceTrace, Loss, Segment, Settings, Snapshot, Stage, Tags};
+
+/// How many events all devices have, and how many they may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fill {
+    pub(super) all: usize,
+    pub(super) limit: usize,
+    pub(super) devices: usize,
+}
+
+impl Fill {
+    /// Where a device with so many events is cut, so that half of what may be held is kept once the bound is reached.
+    /// Devices that have few events, together half of what is allowed at most, keep theirs.
+    fn cut(self, events: usize) -> Option<u32> {
+        let half = self.limit.div_ceil(2) as u64;
+        let cut = events as u64 * half / (self.all.min(self.limit) as u64).max(1);
+        let cut = cut.min(events.saturating_sub(1) as u64);
+        let is_few = events <= self.limit / (2 * self.devices).max(1);
+        u32::try_from(cut).ok().filter(|_| !is_few)
+    }
+}
+
+/// What one device is carried on from.
+#[derive(Debug)]
+pub(super) struct Growing {
+    growth: Growth,
+    pub(super) known: Known,
+    /// States that were not what was held, each with the position after which it counts.
+    pub(super) corrected: Vec<(u32, Vec<Segment>)>,
+    /// Whether events were given up, so that the start is none.
+    pub(super) is_trimmed: bool,
+    /// Places where events are missing.
+    pub(super) places: usize,
+    /// What takes its place when there are too many events.
+    successor: Option<Box<Successor>>,
+}
+
+impl Growing {
+    /// A device of which nothing is known.
+    pub(super) fn begin(snapshot: &Snapshot) -> (Device, Self) {
+        let (growth, replay) = Growth::begin(&snapshot.settings);
+        let device = Device { replay, usage: Usage::default(), caches: Caches::default() };
+        let (known, corrected) = (Known::default(), Vec::new());
+        (device, Self { growth, known, corrected, is_trimmed: false, places: 0, successor: None })
+    }
+
+    /// Takes in what came of the device.
+    pub(super) fn take(&mut self, batch: Batch, trace: &mut DeviceTrace, device: &mut Device, tags: &mut Tags) {
+        let from = trace.events.len() as u32;
+        batch.events.iter().for_each(|event| trace.events.push(event));
+        trace.annotations.extend(batch.annotations);
+        trace.samples.extend(batch.samples);
+        for loss in batch.losses {
+            add_loss(&mut trace.losses, Loss { position: loss.position.saturating_add(from), ..loss });
+        }
+        let states = batch.moments.into_iter().map(|moment| (moment.position.saturating_add(from), moment.segments));
+        self.carry_on(states, trace, device, tags);
+    }
+
+    /// Takes in the events that the replay does not know yet; `states` say what was held at some positions on the way.
+    pub(super) fn carry_on(
+        &mut self,
+        states: impl IntoIterator<Item = (u32, Vec<Segment>)>,
+        trace: &DeviceTrace,
+        device: &mut Device,
+        tags: &mut Tags,
+    ) {
+        let end = trace.events.len() as u32;
+        for (position, segments) in states {
+            self.corrected.extend(self.growth.extend(&mut device.replay, trace, tags, position.min(end)));
+            if device.replay.positions() == 0 {
+                // The start is another than was thought.
+                (device.usage, device.caches) = (Usage::default(), Caches::default());
+                self.known = Known::default();
+            }
+            self.growth.believe(segments, &mut device.replay, tags);
+        }
+        self.corrected.extend(self.growth.extend(&mut device.replay, trace, tags, end));
+        device.usage.extend(trace, &device.replay);
+    }
+
+    /// Other settings, from now on.
+    pub(super) fn set(&mut self, settings: &Settings) {
+        self.growth.set(settings);
+        if let Some(successor) = &mut self.successor {
+            successor.set(settings);
+        }
+    }
+
+    /// Makes what is to be kept when there are too many events, `slice` of them at a time. Of a device that has few all will
+    /// be kept.
+    pub(super) fn prepare(&mut self, index: usize, fill: Fill, session: &mut Session, slice: usize) {
+        self.begin_successor(index, fill, session);
+        if let Some(mut successor) = self.successor.take() {
+            successor.carry_on(slice, index, self, &mut session.snapshot);
+            self.successor = Some(successor);
+        }
+    }
+
+    /// Gives up what was prepared: nothing more comes.
+    pub(super) fn settle(&mut self) {
+        self.successor = None;
+    }
+
+    fn begin_successor(&mut self, index: usize, fill: Fill, session: &mut Session) {
+        let Session { snapshot, devices, .. } = session;
+        let cut = snapshot.devices.get(index).and_then(|trace| fill.cut(trace.events.len()));
+        if let (None, Some(cut), Some(device)) = (&self.successor, cut, devices.get(index)) {
+            self.successor = Some(Box::new(Successor::begin(cut, device, snapshot)));
+        }
+    }
+
+    /// Gives up the older half, about, of a device's events where it has more than few; the state at the cut becomes the
+    /// start.
+    pub(super) fn trim(&mut self, index: usize, fill: Fill, session: &mut Session) -> Option<Trimmed> {
+        self.begin_successor(index, fill, session);
+        let mut successor = self.successor.take()?;
+        successor.carry_on(usize::MAX, index, self, &mut session.snapshot);
+        let Session { snapshot, devices, .. } = session;
+        let (trace, device) = (snapshot.devices.get_mut(index)?, devices.get_mut(index)?);
+        let position = successor.cut();
+        let time = |i: usize| trace.events.time_us.get(i).unwrap_or_default();
+        let first_us = time(position as usize);
+        let span_us = first_us.saturating_sub(time(0));
+        trace.losses.retain(|loss| loss.position > position);
+        trace.losses.iter_mut().for_each(|loss| loss.position -= position);
+        trim_marks(&mut trace.annotations, first_us);
+        trace.samples.retain(|sample| sample.time_us >= first_us);
+
+        let written = self.growth.take_written();
+        (trace.events, *device, *self) = successor.take();
+        // It counts from the next event on.
+        let at = trace.events.len() as u32;
+        self.carry_on(written.map(|segments| (at, segments)), trace, device, &mut snapshot.tags);
+        (self.is_trimmed, self.places) = (true, trace.losses.len());
+        Some(Trimmed { device: index, events: position, span_us })
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.growth.forward().bytes() + self.successor.as_ref().map_or(0, |successor| successor.bytes())
+    }
+}
+
+/// Adds what is missing; gaps at one place are one.
+fn add_loss(losses: &mut Vec<Loss>, loss: Loss) {
+    match losses.last_mut().filter(|last| last.position == loss.position) {
+        Some(last) => {
+            last.events = last.events.saturating_add(loss.events);
+            for (sum, count) in last.by_action.iter_mut().zip(loss.by_action) {
+                *sum = sum.saturating_add(count);
+            }
+        }
+        None => losses.push(loss),
+    }
+}
+
+/// Gives up the marks before a time, but the starts of spans that were still open then.
+fn trim_marks(marks: &mut Vec<Annotation>, first_us: i64) {
+    let mut open: Vec<Annotation> = Vec::new();
+    for mark in marks.iter().filter(|mark| mark.time_us < first_us) {
+        match mark.stage {
+            Stage::Start => open.push(*mark),
+            Stage::End => {
+                if let Some(i) = open.iter().rposition(|other| other.name == mark.name) {
+                    open.remove(i);
+                }
+            }
+            Stage::Instant => {}
+        }
+    }
+    marks.retain(|mark| mark.time_us >= first_us);
+    marks.splice(0..0, open);
+}
