@@ -15,6 +15,7 @@
 pub mod allocator;
 pub mod analysis;
 pub mod budget;
+mod checksum;
 pub mod event;
 pub mod export;
 pub mod finding;

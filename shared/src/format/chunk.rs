@@ -1,5 +1,6 @@
 //! The envelope of a chunk: what it is, how long it is, and whether it is whole.
 
+use crate::checksum::{self, Checksum};
 use crate::import::error::{Checked, damaged, too_much};
 
 /// The first bytes of a recording. A byte above 127, both line ends and a control character: whatever treats the file
@@ -114,7 +115,7 @@ impl Envelope {
 
     /// Whether the payload is what was written.
     pub(super) fn is_whole(&self, payload: &[u8]) -> bool {
-        crc32fast::hash(payload) == self.sum
+        checksum::of(payload) == self.sum
     }
 
     /// Unpacks a payload into `plain`; gives what it unpacks to.
@@ -140,7 +141,7 @@ impl Envelope {
 
 /// The low half of the CRC-32 over an envelope without its bytes 6 and 7.
 fn check(bytes: &[u8; ENVELOPE_BYTES]) -> u16 {
-    let mut hasher = crc32fast::Hasher::new();
+    let mut hasher = Checksum::new();
     hasher.update(&bytes[..6]);
     hasher.update(&bytes[8..]);
     hasher.finalize() as u16
@@ -177,8 +178,7 @@ pub(super) fn seal_stored(kind: u8, payload: &[u8]) -> Vec<u8> {
 fn seal_as(kind: u8, codec: u8, body: &[u8], plain: usize) -> Vec<u8> {
     // Writers keep far below 4 GiB: readers refuse more than `ImportLimits::chunk_bytes`.
     let length = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let envelope =
-        Envelope { kind, codec, packed: length(body.len()), plain: length(plain), sum: crc32fast::hash(body) };
+    let envelope = Envelope { kind, codec, packed: length(body.len()), plain: length(plain), sum: checksum::of(body) };
     let mut bytes = Vec::with_capacity(ENVELOPE_BYTES + body.len());
     bytes.extend_from_slice(&envelope.to_bytes());
     bytes.extend_from_slice(body);

@@ -1,9 +1,10 @@
 //! gzip, pushed in pieces: the members' headers and trailers; `flate2` inflates.
 
-use flate2::{Crc, Decompress, FlushDecompress, Status};
+use flate2::{Decompress, FlushDecompress, Status};
 
 use super::ImportError;
 use super::error::{Checked, damaged};
+use crate::checksum::Checksum;
 
 /// The format's name in messages.
 const GZIP: &str = "gzip";
@@ -32,7 +33,7 @@ pub(super) struct Gzip {
     /// The header or trailer as far as it has come.
     held: Vec<u8>,
     inflate: Decompress,
-    checksum: Crc,
+    checksum: Checksum,
     piece: Vec<u8>,
     is_full: bool,
     byte: u64,
@@ -45,7 +46,7 @@ impl Gzip {
             part: Part::Header,
             held: Vec::new(),
             inflate: Decompress::new(false),
-            checksum: Crc::new(),
+            checksum: Checksum::new(),
             piece: vec![0; PIECE],
             is_full: false,
             byte: 0,
@@ -100,7 +101,7 @@ impl Gzip {
                         *rest = rest.get(length.saturating_sub(old)..).unwrap_or(&[]);
                         self.held.clear();
                         self.inflate.reset(false);
-                        self.checksum = Crc::new();
+                        self.checksum = Checksum::new();
                         self.part = Part::Body;
                     }
                     None if self.held.len() > HEADER => {
@@ -137,7 +138,7 @@ impl Gzip {
                 self.held.extend_from_slice(more);
                 *rest = after;
                 if let Some(&[a, b, c, d]) = self.held.get(..TRAILER).and_then(<[u8]>::first_chunk::<4>) {
-                    if u32::from_le_bytes([a, b, c, d]) != self.checksum.sum() {
+                    if u32::from_le_bytes([a, b, c, d]) != std::mem::take(&mut self.checksum).finalize() {
                         return Err(damaged("its checksum is another").at(GZIP, byte));
                     }
                     self.held.clear();

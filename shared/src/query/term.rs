@@ -100,7 +100,7 @@ enum Matcher {
 impl Pattern {
     /// A part of a name, in whatever case.
     pub fn text(text: &str) -> Self {
-        Self { matcher: Matcher::Text(text.to_lowercase()), with_line: text.contains(':') }
+        Self { matcher: Matcher::Text(lower_case(text)), with_line: text.contains(':') }
     }
 
     fn fits(&self, text: &str) -> bool {
@@ -109,7 +109,7 @@ impl Pattern {
             Matcher::Text(part) if part.is_ascii() && text.is_ascii() => {
                 part.is_empty() || text.as_bytes().windows(part.len()).any(|w| w.eq_ignore_ascii_case(part.as_bytes()))
             }
-            Matcher::Text(part) => text.to_lowercase().contains(part),
+            Matcher::Text(part) => lower_case(text).contains(part),
             Matcher::Regex(regex) => regex.is_match(text),
         }
     }
@@ -162,6 +162,12 @@ impl Term {
         }
         Ok(Self::Frame(Pattern::text(text)))
     }
+}
+
+/// Each letter in lower case, wherever it stands: `str::to_lowercase` writes a sigma at a word's end in another way, so
+/// that a part of a name would not fit the whole.
+fn lower_case(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).collect()
 }
 
 /// `b7f…_3`, as allocations are named.

@@ -165,63 +165,35 @@ impl Replay {
         let place_of = |segment: usize| self.segments.changes.get(segment).map_or(u32::MAX, |c| c.position);
         let mut next_segment = place_of(segment);
         let (begins, freed, ends) = (&self.allocations.begin, &self.allocations.freed, &self.allocations.end);
-        let is = |column: &Column<u32>, number: u32, position: u32| column.get(number as usize) == Some(position);
-        let gone = |number: u32, position: u32, visit: &mut dyn FnMut(u32, Change)| {
-            if is(freed, number, position) {
-                visit(position, Change::Freed(number));
-            }
-            visit(position, Change::End(number));
-        };
         for position in from.saturating_add(1)..=to {
             let i = position as usize - 1;
             // A free that is missing came before the `alloc` that shows it.
             while let Some(&(_, number)) = self.unrecorded.get(unrecorded).filter(|u| u.0 == position) {
                 unrecorded += 1;
-                // Made by the last entry, and in no segment: it is never there.
-                if is(begins, number, position) && is(ends, number, position) {
-                    continue;
-                }
-                if is(ends, number, position) {
-                    gone(number, position, &mut visit);
-                }
-                // It may have been there before, and have been freed only.
-                if !is(begins, number, position) && is(freed, number, position) && !is(ends, number, position) {
-                    visit(position, Change::Freed(number));
-                }
-                if is(begins, number, position) {
-                    visit(position, Change::Begin(number));
-                    if is(freed, number, position) {
-                        visit(position, Change::Freed(number));
-                    }
-                }
+                self.unrecorded_changes(number, position, &mut |change| visit(position, change));
             }
-            match events.action.get(i).map_or(Action::Other, Action::from_code) {
+            // Each kind of change is visited in one place: the visitor is compiled into each.
+            let number = self.event_allocation.get(i).unwrap_or(Self::NONE);
+            let (is_freed, change) = match events.action.get(i).map_or(Action::Other, Action::from_code) {
+                _ if number == Self::NONE => (false, None),
                 Action::Alloc => {
-                    if let Some(number) = self.event_allocation.get(i)
-                        && (position < last || !is(ends, number, position))
-                    {
-                        visit(position, Change::Begin(number));
-                    }
+                    (false, (position < last || !is(ends, number, position)).then_some(Change::Begin(number)))
                 }
+                // What a state told of begins with the event behind it, which may free it.
                 Action::FreeRequested => {
-                    // What a state told of begins with the event behind it, which may free it.
-                    if let Some(number) = self.event_allocation.get(i)
-                        && is(freed, number, position)
-                        && !is(ends, number, position)
-                        && !is(begins, number, position)
-                    {
-                        visit(position, Change::Freed(number));
-                    }
+                    let gone_or_begun = is(ends, number, position) || is(begins, number, position);
+                    (!gone_or_begun && is(freed, number, position), None)
                 }
-                Action::FreeCompleted => {
-                    if let Some(number) = self.event_allocation.get(i)
-                        && is(ends, number, position)
-                        && !is(begins, number, position)
-                    {
-                        gone(number, position, &mut visit);
-                    }
+                Action::FreeCompleted if is(ends, number, position) && !is(begins, number, position) => {
+                    (is(freed, number, position), Some(Change::End(number)))
                 }
-                _ => {}
+                _ => (false, None),
+            };
+            if is_freed {
+                visit(position, Change::Freed(number));
+            }
+            if let Some(change) = change {
+                visit(position, change);
             }
             while next_segment == position {
                 if let Some(change) = self.segments.changes.get(segment) {
@@ -242,6 +214,31 @@ impl Replay {
         changes.map(|change| (change.position, change.bytes()))
     }
 
+    /// What no entry records of an allocation at a position. Rare: made once for all visitors.
+    #[cold]
+    #[inline(never)]
+    fn unrecorded_changes(&self, number: u32, position: u32, visit: &mut dyn FnMut(Change)) {
+        let Allocations { begin, freed, end, .. } = &self.allocations;
+        let [begins, is_freed, ends] = [begin, freed, end].map(|column| is(column, number, position));
+        // Made by the last entry, and in no segment: it is never there.
+        if begins && ends {
+            return;
+        }
+        // It may have been there before, and have been freed only.
+        if is_freed && !begins {
+            visit(Change::Freed(number));
+        }
+        if ends {
+            visit(Change::End(number));
+        }
+        if begins {
+            visit(Change::Begin(number));
+            if is_freed {
+                visit(Change::Freed(number));
+            }
+        }
+    }
+
     /// The time of the state at a position, in microseconds since the first event; never falling.
     pub fn time_at(&self, trace: &DeviceTrace, position: u32) -> i64 {
         let Some(start) = trace.events.time_us.get(0) else { return 0 };
@@ -259,6 +256,11 @@ impl Replay {
         }
         low
     }
+}
+
+/// Whether what a column tells of an allocation was at this position.
+fn is(column: &Column<u32>, number: u32, position: u32) -> bool {
+    column.get(number as usize) == Some(position)
 }
 
 /// The latest time so far by event; nothing where times only rise as they stand.

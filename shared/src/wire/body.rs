@@ -3,11 +3,15 @@
 use super::frame::{
     Ack, Ask, Batch, Code, Frame, Gap, Goodbye, HEAD_BYTES, Hello, Refused, State, Status, Watch, Welcome,
 };
+use crate::checksum::Checksum;
 use crate::format::message::{Message, Values};
 use crate::import::error::{Checked, damaged};
 
 /// The first byte of a body: a MessagePack array of two.
 const PAIR: u8 = 0x92;
+
+/// The kind of [`Watch`].
+const WATCH: u8 = 8;
 
 const CODES: [(Code, &str); 10] = [
     (Code::Protocol, "protocol"),
@@ -24,21 +28,44 @@ const CODES: [(Code, &str); 10] = [
 
 const STATES: [State; 3] = [State::Live, State::Ended, State::Lost];
 
+/// Appends the frame of a kind and a map to `out`.
+fn append(kind: u8, map: Message, out: &mut Vec<u8>) {
+    let map = map.into_bytes();
+    // Writers keep far below 4 GiB: readers refuse more than `WireLimits::frame_bytes`.
+    let length = u32::try_from(map.len() + 2).unwrap_or(u32::MAX);
+    let mut sum = Checksum::new();
+    sum.update(&[PAIR, kind]);
+    sum.update(&map);
+    out.reserve(HEAD_BYTES + 2 + map.len());
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(&sum.finalize().to_le_bytes());
+    out.extend_from_slice(&[PAIR, kind]);
+    out.extend_from_slice(&map);
+}
+
+impl Watch {
+    fn body(&self) -> Message {
+        let Self { protocol, token, after } = self;
+        let mut map = Message::map(3);
+        map.unsigned("protocol", (*protocol).into());
+        map.string("token", token);
+        map.unsigned("after", *after);
+        map
+    }
+
+    /// The frame alone: all that a viewer ever sends, so that its program need not hold what writes the others.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        append(WATCH, self.body(), &mut out);
+        out
+    }
+}
+
 impl<'a> Frame<'a> {
     /// Appends the frame to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let (kind, map) = self.body();
-        let map = map.into_bytes();
-        // Writers keep far below 4 GiB: readers refuse more than `WireLimits::frame_bytes`.
-        let length = u32::try_from(map.len() + 2).unwrap_or(u32::MAX);
-        let mut sum = crc32fast::Hasher::new();
-        sum.update(&[PAIR, kind]);
-        sum.update(&map);
-        out.reserve(HEAD_BYTES + 2 + map.len());
-        out.extend_from_slice(&length.to_le_bytes());
-        out.extend_from_slice(&sum.finalize().to_le_bytes());
-        out.extend_from_slice(&[PAIR, kind]);
-        out.extend_from_slice(&map);
+        append(kind, map, out);
     }
 
     /// The frame alone.
@@ -98,12 +125,9 @@ impl<'a> Frame<'a> {
                 map.string("what", what);
                 7
             }
-            Self::Watch(Watch { protocol, token, after }) => {
-                map = Message::map(3);
-                map.unsigned("protocol", (*protocol).into());
-                map.string("token", token);
-                map.unsigned("after", *after);
-                8
+            Self::Watch(watch) => {
+                map = watch.body();
+                WATCH
             }
             Self::Status(Status { state, last, now_us, events, lost_events, behind_us }) => {
                 map = Message::map(6);
@@ -142,7 +166,7 @@ impl<'a> Frame<'a> {
             5 => Self::Ack(Ack::default()),
             6 => Self::Refused(Refused::default()),
             7 => Self::Ask(Ask::default()),
-            8 => Self::Watch(Watch::default()),
+            &WATCH => Self::Watch(Watch::default()),
             9 => Self::Status(Status::default()),
             10 => Self::Gap(Gap::default()),
             kind => return Some(Self::Unknown(*kind)),

@@ -1,6 +1,7 @@
 //! From pushed bytes to frames.
 
 use super::frame::{Frame, HEAD_BYTES};
+use crate::checksum;
 use crate::limits::WireLimits;
 
 /// Why a stream can't be read on.
@@ -72,7 +73,7 @@ impl Decoder {
                 return Err(WireError::TooLong { found: length.into(), limit: self.limit });
             }
             let Some(body) = rest.get(..length as usize) else { break };
-            if crc32fast::hash(body) != sum {
+            if checksum::of(body) != sum {
                 return Err(WireError::Sum);
             }
             visit(Frame::decode(body).ok_or(WireError::Malformed)?);

@@ -21,30 +21,32 @@ pub fn live_bar(model: &ModelHandle) -> Html {
     let (Some(live), Some(summary)) = (model.live(), model.summary()) else { return Html::default() };
     let (symbol, word, class) = state_of(live);
     let status = &live.status;
-    let since = live.held_back_events(&summary);
+    let rate = Count(status.events_per_second.round() as u64);
+    let mut parts = Vec::new();
+    if live.is_paused {
+        let since = counted(live.held_back_events(&summary), "event");
+        parts.push(part("live-since", "live-since", "", [&since, " since"].concat()));
+    }
+    if status.state == State::Live && !live.is_paused {
+        parts.push(part("live-rate", "live-rate", "", [&rate.to_string(), " events/s"].concat()));
+    }
+    if status.lost > 0 {
+        parts.push(part("live-lost", "live-lost", LOST, [&counted(status.lost, "event"), " lost"].concat()));
+    }
+    if let Some((count, why)) = &status.missed {
+        let words = [&counted(*count, "part"), " of it not here: ", why].concat();
+        parts.push(part("live-lost", "live-missed", why, words));
+    }
+    if !live.mode.is_empty() {
+        parts.push(part("live-mode", "live-mode", "How the events are had", live.mode.clone()));
+    }
+    parts.push(part("live-held", "live-held", &held_exactly(live), held(live, &summary)));
     html! {
         <>
             <section class="live-bar" aria-label="Session" data-testid="live-bar" data-state={word} data-following={live.is_following.to_string()}>
                 <span class={classes!("live-state", class)} data-testid="live-state">{ icon(symbol) }{ word }</span>
                 <span class="live-said" role="status" data-testid="live-said">{ said(live) }</span>
-                if live.is_paused {
-                    <span class="live-since" data-testid="live-since">{ [&counted(since, "event"), " since"].concat() }</span>
-                }
-                if status.state == State::Live && !live.is_paused {
-                    <span class="live-rate" data-testid="live-rate">{ [&Count(status.events_per_second.round() as u64).to_string(), " events/s"].concat() }</span>
-                }
-                if status.lost > 0 {
-                    <span class="live-lost" data-testid="live-lost" title="They did not get out of the job. Where they are missing, the pictures are hatched.">
-                        { [&counted(status.lost, "event"), " lost"].concat() }
-                    </span>
-                }
-                if let Some((count, why)) = &status.missed {
-                    <span class="live-lost" data-testid="live-missed" title={why.clone()}>{ [&counted(*count, "part"), " of it not here: ", why].concat() }</span>
-                }
-                if !live.mode.is_empty() {
-                    <span class="live-mode" title="How the events are had" data-testid="live-mode">{ live.mode.clone() }</span>
-                }
-                <span class="live-held" title={held_exactly(live)} data-testid="live-held">{ held(live, &summary) }</span>
+                { for parts }
                 { older_menu(model) }
                 { buttons(model, live) }
             </section>
@@ -53,6 +55,15 @@ pub fn live_bar(model: &ModelHandle) -> Html {
             }
         </>
     }
+}
+
+/// What hovering over lost events says.
+const LOST: &str = "They did not get out of the job. Where they are missing, the pictures are hatched.";
+
+/// A part of the line: its class, its name for tests, what hovering says (if anything), and its words.
+fn part(class: &'static str, test_id: &'static str, title: &str, words: String) -> Html {
+    let title = (!title.is_empty()).then(|| title.to_owned());
+    html! { <span {class} {title} data-testid={test_id}>{ words }</span> }
 }
 
 /// The state as a shape, a word, and the class of its colour.
@@ -113,21 +124,35 @@ fn buttons(model: &ModelHandle, live: &Live) -> Html {
     html! {
         <span class="live-buttons">
             if live.sees_part() && live.status.state == State::Live {
-                <button type="button" class="toolbar-button live-button" title="Ask the job for all events that it knows of; reading them takes it a moment" onclick={on_history} data-testid="live-history">{ "Read the history" }</button>
+                { button(("live-history", BUTTON), Some(HISTORY), on_history, Html::default(), "Read the history") }
             }
             if live.is_paused || live.is_open() {
-                <button type="button" class="toolbar-button live-button" {title} onclick={sends(model, || Action::TogglePause)} data-testid="live-pause">
-                    { icon(symbol) }{ word }
-                </button>
+                { button(("live-pause", BUTTON), Some(title), sends(model, Action::TogglePause), icon(symbol), word) }
             }
             if live.can_jump() && !live.is_paused {
-                <button type="button" class="toolbar-button live-button is-primary" title="Show the newest events and keep to them (End)"
-                    onclick={sends(model, || Action::JumpToNow)} data-testid="live-now">
-                    { icon(Symbol::ToEnd) }{ "Jump to now" }
-                </button>
+                { button(("live-now", MAIN_BUTTON), Some(NOW), sends(model, Action::JumpToNow), icon(Symbol::ToEnd), "Jump to now") }
             }
         </span>
     }
+}
+
+/// Classes of a button, and of the one that is wanted most.
+const BUTTON: &str = "toolbar-button live-button";
+const MAIN_BUTTON: &str = "toolbar-button live-button is-primary";
+/// What hovering over the buttons says.
+const HISTORY: &str = "Ask the job for all events that it knows of; reading them takes it a moment";
+const NOW: &str = "Show the newest events and keep to them (End)";
+
+/// A button of the line: its name for tests, its class, what hovering says (if anything), and what it does and
+/// shows.
+fn button(
+    (test_id, class): (&'static str, &'static str),
+    title: Option<&'static str>,
+    onclick: Callback<MouseEvent>,
+    shape: Html,
+    word: &'static str,
+) -> Html {
+    html! { <button type="button" {class} {title} {onclick} data-testid={test_id}>{ shape }{ word }</button> }
 }
 
 /// What is said of the out-of-memory event that stopped the following.
@@ -146,9 +171,9 @@ fn oom_bar(model: &ModelHandle, oom: LiveOom) -> Html {
             <strong>{ ["Device ", &device.device.to_string(), " ran out of memory", at].concat() }</strong>
             <span>{ [&Bytes(oom.bytes).to_string(), " could not be had; ", &whole, "."].concat() }</span>
             <span class="live-buttons">
-                <button type="button" class="toolbar-button" onclick={sends(model, move || Action::ShowPosition(position))} data-testid="oom-show">{ "Show what led there" }</button>
-                <button type="button" class="toolbar-button" onclick={sends(model, || Action::SetTab(Tab::Findings))} data-testid="oom-findings">{ "Findings" }</button>
-                <button type="button" class="icon-button" aria-label="Dismiss" onclick={sends(model, || Action::DismissOom)}>{ icon(Symbol::Cross) }</button>
+                { button(("oom-show", "toolbar-button"), None, sends(model, Action::ShowPosition(position)), Html::default(), "Show what led there") }
+                { button(("oom-findings", "toolbar-button"), None, sends(model, Action::SetTab(Tab::Findings)), Html::default(), "Findings") }
+                <button type="button" class="icon-button" aria-label="Dismiss" onclick={sends(model, Action::DismissOom)}>{ icon(Symbol::Cross) }</button>
             </span>
         </section>
     }

@@ -128,10 +128,7 @@ pub struct RowProps {
 /// The row.
 pub fn session_row(props: &RowProps) -> Html {
     let session = &props.session;
-    let with_id = |callback: &Callback<String>| {
-        let (callback, id) = (callback.clone(), session.id.clone());
-        Callback::from(move |_: MouseEvent| callback.emit(id.clone()))
-    };
+    let with_id = |callback| with_id(callback, &session.id);
     let title = session.title();
     html! {
         <li key={session.id.clone()} id={row_id(&session.id)} class={classes!("session", (!session.is_live()).then_some("is-over"))} data-testid="session" data-session={session.id.clone()} data-state={session.state.clone()}>
@@ -153,13 +150,7 @@ pub fn session_row(props: &RowProps) -> Html {
                 <span data-testid="session-rate">{ rate(session) }</span>
             </div>
             <div class="session-marks">
-                if session.ooms > 0 {
-                    <span class="session-bad">{ icon(Symbol::Flag) }{ "out of memory" }</span>
-                }
-                if session.lost > 0 {
-                    <span class="session-bad" data-testid="session-lost">{ [&counted(session.lost, "event"), " lost"].concat() }</span>
-                }
-                { for session.notes.iter().take(2).map(|note| html! { <span class="session-note" title={note.clone()}>{ note.clone() }</span> }) }
+                { for marks(session) }
             </div>
             if props.is_confirming {
                 <div class="session-acts is-asking" role="alert">
@@ -171,7 +162,7 @@ pub fn session_row(props: &RowProps) -> Html {
                 <div class="session-acts">
                     { download(props, &title) }
                     if !session.is_live() {
-                        <button type="button" class="icon-button" aria-label={["Delete ", &title].concat()} title="Delete" onclick={with_id(&props.on_ask)} data-testid="session-delete">{ icon(Symbol::Delete) }</button>
+                        { act("session-delete", ["Delete ", &title].concat(), "Delete", with_id(&props.on_ask), Symbol::Delete) }
                     }
                 </div>
             }
@@ -179,6 +170,23 @@ pub fn session_row(props: &RowProps) -> Html {
     }
 }
 
+/// What stands out of it, and the notes on it.
+fn marks(session: &SessionInfo) -> Vec<Html> {
+    let mut marks = Vec::new();
+    if session.ooms > 0 {
+        marks.push(html! { <span class="session-bad">{ icon(Symbol::Flag) }{ "out of memory" }</span> });
+    }
+    if session.lost > 0 {
+        let words = [&counted(session.lost, "event"), " lost"].concat();
+        marks.push(html! { <span class="session-bad" data-testid="session-lost">{ words }</span> });
+    }
+    marks.extend(session.notes.iter().take(2).map(|note| {
+        html! { <span class="session-note" title={note.clone()}>{ note.clone() }</span> }
+    }));
+    marks
+}
+
+/// What downloads its trace: a link, or a button where a token goes with the request.
 fn download(props: &RowProps, title: &str) -> Html {
     let id = &props.session.id;
     let label = ["Download the trace of ", title].concat();
@@ -187,13 +195,29 @@ fn download(props: &RowProps, title: &str) -> Html {
             <a class="icon-button" href={server::href(&trace_path(id))} download="" aria-label={label} title="Download the trace" data-testid="session-download">{ icon(Symbol::Download) }</a>
         },
         Some(on_download) => {
-            let (on_download, id) = (on_download.clone(), id.clone());
-            let onclick = Callback::from(move |_| on_download.emit(id.clone()));
-            html! {
-                <button type="button" class="icon-button" {onclick} aria-label={label} title="Download the trace" data-testid="session-download">{ icon(Symbol::Download) }</button>
-            }
+            let onclick = with_id(on_download, id);
+            act("session-download", label, "Download the trace", onclick, Symbol::Download)
         }
     }
+}
+
+/// A button that is a shape: its name for tests, what it is called, what hovering says, and what it does.
+fn act(
+    test_id: &'static str,
+    label: String,
+    title: &'static str,
+    onclick: Callback<MouseEvent>,
+    symbol: Symbol,
+) -> Html {
+    html! {
+        <button type="button" class="icon-button" aria-label={label} {title} {onclick} data-testid={test_id}>{ icon(symbol) }</button>
+    }
+}
+
+/// Calls with a session's name.
+fn with_id(callback: &Callback<String>, id: &str) -> Callback<MouseEvent> {
+    let id = id.to_owned();
+    callback.reform(move |_| id.clone())
 }
 
 /// Where a session's trace is, among what the server hands out.

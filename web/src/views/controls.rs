@@ -75,9 +75,9 @@ pub fn choice(
 }
 
 /// A callback that sends an action.
-pub fn sends(model: &ModelHandle, action: impl Fn() -> Action + 'static) -> Callback<MouseEvent> {
+pub fn sends(model: &ModelHandle, action: Action) -> Callback<MouseEvent> {
     let model = model.clone();
-    Callback::from(move |_| model.dispatch(action()))
+    Callback::from(move |_| model.dispatch(action.clone()))
 }
 
 /// Says that the first whole picture of the file is on the screen, once it is.

@@ -17,7 +17,7 @@ const MEMORY_MARK: &str = "memory";
 
 /// A sentence for what a browser, or worker.js, says of an error in a worker.
 pub fn sentence(error: &str) -> String {
-    let lower = error.to_lowercase();
+    let lower = error.to_ascii_lowercase();
     if [MEMORY_MARK, "allocation", "capacity overflow", "unreachable"].iter().any(|mark| lower.contains(mark)) {
         return OUT_OF_MEMORY.to_owned();
     }

@@ -130,12 +130,12 @@ fn toolbar(model: &ModelHandle, by_state: &State<bool>, map: Option<&SegmentsAns
         Callback::from(move |_: MouseEvent| by_state.set(state))
     };
     let zoom = model.view.segment_zoom;
-    let zoomed = move |factor: f32| sends(model, move || Action::SetSegmentZoom((zoom * factor).clamp(1.0, MOST_ZOOM)));
+    let zoomed = move |factor: f32| sends(model, Action::SetSegmentZoom((zoom * factor).clamp(1.0, MOST_ZOOM)));
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Segments">
             <div class="choices" role="group" aria-label="Layout">
-                { choice("layout-scale", "To scale", "One scale of bytes for all segments, side by side by address", layout == SegmentLayout::ToScale, sends(model, || Action::SetSegmentLayout(SegmentLayout::ToScale))) }
-                { choice("layout-packed", "Packed", "One row a segment, each as wide as the view", layout == SegmentLayout::Packed, sends(model, || Action::SetSegmentLayout(SegmentLayout::Packed))) }
+                { choice("layout-scale", "To scale", "One scale of bytes for all segments, side by side by address", layout == SegmentLayout::ToScale, sends(model, Action::SetSegmentLayout(SegmentLayout::ToScale))) }
+                { choice("layout-packed", "Packed", "One row a segment, each as wide as the view", layout == SegmentLayout::Packed, sends(model, Action::SetSegmentLayout(SegmentLayout::Packed))) }
             </div>
             <div class="choices" role="group" aria-label="Colours">
                 { choice("paint-state", "State", "Colours say allocated, waiting, cached, lost to rounding", **by_state, paint(true)) }

@@ -42,9 +42,9 @@ fn use_toolbar(props: &ToolbarProps) -> Html {
             { color_menu(ColorMenuProps { testid: "timeline-color" }) }
             <div class="choices" role="group" aria-label="The x axis counts">
                 if has_times {
-                    { choice("axis-time", "Time", "The x axis counts time", axis == Axis::Time, sends(&model, || Action::SetAxis(Axis::Time))) }
+                    { choice("axis-time", "Time", "The x axis counts time", axis == Axis::Time, sends(&model, Action::SetAxis(Axis::Time))) }
                 }
-                { choice("axis-event", "Events", "The x axis counts events", axis == Axis::Event, sends(&model, || Action::SetAxis(Axis::Event))) }
+                { choice("axis-event", "Events", "The x axis counts events", axis == Axis::Event, sends(&model, Action::SetAxis(Axis::Event))) }
             </div>
             <div class="toolbar-field">
                 <span>{ "Fit to" }</span>
@@ -54,7 +54,7 @@ fn use_toolbar(props: &ToolbarProps) -> Html {
                 </div>
             </div>
             <button type="button" class="toolbar-button" disabled={is_whole} title="Show the whole trace at its full height"
-                onclick={sends(&model, || Action::FitAll)} data-testid="timeline-fit">
+                onclick={sends(&model, Action::FitAll)} data-testid="timeline-fit">
                 { "Whole trace" }
             </button>
             <span class="toolbar-note" data-testid="timeline-note">{ &props.note }</span>

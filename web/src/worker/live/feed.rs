@@ -59,7 +59,7 @@ impl Feed {
     pub fn begin(&mut self, token: &str) -> Vec<u8> {
         self.decoder = Decoder::new(&WireLimits::default());
         self.fault = None;
-        Frame::Watch(Watch { protocol: PROTOCOL, token: token.to_owned(), after: self.after }).to_bytes()
+        Watch { protocol: PROTOCOL, token: token.to_owned(), after: self.after }.to_bytes()
     }
 
     /// Reads what came; `take` gets the chunks of each batch that is new, and when it was sent by the collector's clock.
