@@ -23,7 +23,7 @@ pub(crate) fn build(out: &Path) -> Result<PathBuf> {
         .parent()
         .map(Path::to_path_buf)
         .ok_or_else(|| anyhow!("the workspace folder is missing"))?;
-    for input in ["web", "shared/src", "shared/Cargo.toml", "Cargo.toml", "Cargo.lock"] {
+    for input in [".cargo/config.toml", "web", "shared/src", "shared/Cargo.toml", "Cargo.toml", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", workspace.join(input).display());
     }
 
