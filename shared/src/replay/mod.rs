@@ -177,6 +177,12 @@ impl Replay {
             // A free that is missing came before the `alloc` that shows it.
             while let Some(&(_, number)) = self.unrecorded.get(unrecorded).filter(|u| u.0 == position) {
                 unrecorded += 1;
+                // A state told that it was freed, and the event itself ends it: that is told below, once.
+                if self.event_allocation.get(i) == Some(number)
+                    && events.action.get(i).map(Action::from_code) == Some(Action::FreeCompleted)
+                {
+                    continue;
+                }
                 // Made by the last entry, and in no segment: it is never there.
                 if is(begins, number, position) && is(ends, number, position) {
                     continue;
