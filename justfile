@@ -29,6 +29,7 @@ bench peer="" *files:
     cargo bench --package vramscope
     cargo build --release
     node tests/measure/pages.mjs {{ if peer == "" { "" } else { "--peer " + peer } }} {{ files }}
+    node tests/measure/live.mjs
 
 # Fuzz a target for a minute, or as long as it is told
 fuzz target="import" seconds="60":

@@ -87,6 +87,48 @@ impl fmt::Display for Micros {
     }
 }
 
+/// A moment as the calendar and the clock have it, in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The year; those before the first are 0 and less.
+    pub year: i64,
+    /// The month, from 1.
+    pub month: i64,
+    /// The day, from 1.
+    pub day: i64,
+    /// The hour, from 0.
+    pub hour: i64,
+    /// The minute.
+    pub minute: i64,
+    /// The second.
+    pub second: i64,
+    /// The rest in microseconds.
+    pub micros: i64,
+}
+
+impl Moment {
+    /// So many microseconds after the epoch.
+    pub fn at(us: i64) -> Self {
+        let (days, rest) = (us.div_euclid(86_400_000_000), us.rem_euclid(86_400_000_000));
+        let (seconds, micros) = (rest / 1_000_000, rest % 1_000_000);
+        let (year, month, day) = civil(days);
+        Self { year, month, day, hour: seconds / 3600, minute: seconds / 60 % 60, second: seconds % 60, micros }
+    }
+}
+
+/// Year, month and day of a number of days since 1970-01-01, by Howard Hinnant's `civil_from_days`.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let day_of_era = z.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
 /// A device address. Drivers other than CUDA's hand out addresses above 2^63, so it is unsigned throughout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -1,5 +1,7 @@
 //! The stacked allocations of a window.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use super::classes::{Classes, EXCLUDED};
@@ -144,17 +146,41 @@ fn bands(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>], 
 struct Places {
     /// By place: the allocation.
     numbers: Vec<u32>,
-    /// By allocation: its place.
-    place_of: FxHashMap<u32, u32>,
+    /// Of the allocations that begin in the window, by number from `begun_from` on: the place, or [`NOWHERE`].
+    of_begun: Vec<u32>,
+    begun_from: u32,
+    /// Of those that are there from the beginning, which all come before: the place.
+    of_first: FxHashMap<u32, u32>,
 }
 
+/// The place of what is not shown.
+const NOWHERE: u32 = u32::MAX;
+
 impl Places {
-    fn new(classes: &Classes, seen: impl Iterator<Item = u32>) -> Self {
+    /// For the allocations that are active at the window's first position, and those that begin in it.
+    fn new(classes: &Classes, at_first: &[u32], begun: Range<u32>) -> Self {
         let class = |n: u32| classes.of.get(n as usize).copied().unwrap_or(EXCLUDED);
+        let seen = at_first.iter().copied().chain(begun.clone());
         let mut numbers: Vec<u32> = seen.filter(|&n| class(n) != EXCLUDED).collect();
         sort_numbers_by_key(&mut numbers, |n| u64::from(class(n)));
-        let place_of = numbers.iter().zip(0..).map(|(&n, place)| (n, place)).collect();
-        Self { numbers, place_of }
+        let mut of_begun = vec![NOWHERE; begun.len()];
+        let mut of_first = FxHashMap::default();
+        for (&number, place) in numbers.iter().zip(0..) {
+            match number.checked_sub(begun.start).and_then(|i| of_begun.get_mut(i as usize)) {
+                Some(slot) => *slot = place,
+                None => drop(of_first.insert(number, place)),
+            }
+        }
+        Self { numbers, of_begun, begun_from: begun.start, of_first }
+    }
+
+    /// The place of an allocation, if it is shown.
+    fn of(&self, number: u32) -> Option<usize> {
+        let place = match number.checked_sub(self.begun_from) {
+            Some(i) => self.of_begun.get(i as usize).copied().filter(|place| *place != NOWHERE),
+            None => self.of_first.get(&number).copied(),
+        };
+        place.map(|place| place as usize)
     }
 
     /// The class of what lies at a place.
@@ -170,14 +196,16 @@ fn allocations(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u3
     let (Some(&first), Some(&last)) = (positions.first(), positions.last()) else { return Quads::default() };
     let at_first = replay.active_at(first);
     let begun = replay.allocations.made_by(first)..replay.allocations.made_by(last);
-    let places = Places::new(classes, at_first.iter().copied().chain(begun));
+    let places = Places::new(classes, &at_first, begun);
     let mut stack = Stack::new(places.numbers.len());
     let requested = |n: u32| replay.allocations.requested.get(n as usize).unwrap_or_default();
     let put = |stack: &mut Stack, n: u32, bytes: u64| {
-        if let Some(&place) = places.place_of.get(&n) {
-            stack.set(place as usize, bytes);
+        if let Some(place) = places.of(n) {
+            stack.set(place, bytes);
         }
     };
+    // By place: its colours, looked up when it is first drawn.
+    let mut colors: Vec<Option<Colors>> = vec![None; places.numbers.len()];
     for &n in &at_first {
         put(&mut stack, n, requested(n));
     }
@@ -203,9 +231,18 @@ fn allocations(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u3
                 let (paint, id) = match piece.part {
                     Part::Place(place) => {
                         let number = places.numbers.get(place).copied().unwrap_or(Quads::NONE);
-                        let is_faint = scene.is_highlighted && places.class(classes, place).is_some_and(|c| c % 2 == 1);
-                        let paint = replay.allocations.get(number).map(|a| paint_at(painter, &a, position, is_faint));
-                        (paint.unwrap_or(Paint::OTHER), number)
+                        let look_up = || {
+                            let is_faint =
+                                scene.is_highlighted && places.class(classes, place).is_some_and(|c| c % 2 == 1);
+                            replay.allocations.get(number).map(|a| Colors::of(painter, &a, is_faint))
+                        };
+                        let known = colors.get_mut(place).and_then(|known| {
+                            if known.is_none() {
+                                *known = look_up();
+                            }
+                            known.as_ref()
+                        });
+                        (known.map_or(Paint::OTHER, |colors| colors.at(position)), number)
                     }
                     Part::Class(class) => {
                         let class = classes.classes.get(usize::from(class));
@@ -221,8 +258,23 @@ fn allocations(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u3
     strips.finish()
 }
 
-/// The colour of an allocation at a position: what waits for a stream is told apart.
-fn paint_at(painter: &Painter<'_>, a: &Allocation, position: u32, is_faint: bool) -> Paint {
-    let paint = if a.is_allocated_at(position) { painter.paint(a) } else { Paint::PENDING };
-    if is_faint { paint.with(Paint::DIM) } else { paint }
+/// The colours of an allocation that is there: what waits for a stream is told apart.
+#[derive(Clone)]
+struct Colors {
+    allocated: Paint,
+    pending: Paint,
+    /// The positions at which it is allocated.
+    held: Range<u32>,
+}
+
+impl Colors {
+    fn of(painter: &Painter<'_>, allocation: &Allocation, is_faint: bool) -> Self {
+        let faint = |paint: Paint| if is_faint { paint.with(Paint::DIM) } else { paint };
+        let (allocated, pending) = (faint(painter.paint(allocation)), faint(Paint::PENDING));
+        Self { allocated, pending, held: allocation.begin..allocation.freed.min(allocation.end) }
+    }
+
+    fn at(&self, position: u32) -> Paint {
+        if self.held.contains(&position) { self.allocated } else { self.pending }
+    }
 }

@@ -170,6 +170,12 @@ impl Replay {
             // A free that is missing came before the `alloc` that shows it.
             while let Some(&(_, number)) = self.unrecorded.get(unrecorded).filter(|u| u.0 == position) {
                 unrecorded += 1;
+                // A state told that it was freed, and the event itself ends it: that is told below, once.
+                if self.event_allocation.get(i) == Some(number)
+                    && events.action.get(i).map(Action::from_code) == Some(Action::FreeCompleted)
+                {
+                    continue;
+                }
                 self.unrecorded_changes(number, position, &mut |change| visit(position, change));
             }
             // Each kind of change is visited in one place: the visitor is compiled into each.

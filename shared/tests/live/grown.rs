@@ -270,6 +270,28 @@ proptest! {
     }
 }
 
+#[test]
+fn what_a_state_told_as_freed_and_the_next_event_ends_counts_once() {
+    let malloc = |size, site| Op::Malloc { size, stream: 0, site };
+    let ops = [
+        malloc(503, 1),
+        malloc(1_581, 2),
+        Op::Flush { lose: 0, state: false },
+        Op::FreeLater { pick: 0 },
+        Op::Flush { lose: 4, state: true },
+        Op::Synchronize,
+        malloc(9_000_000, 3),
+    ];
+    let Recorded { bytes, segments, .. } = record(&ops, 1, "", 0, true);
+    let (mut live, _) = grow(&bytes, &[bytes.len()], LiveLimits::default());
+    let DeviceSummary { events, end, .. } = live.summary().devices[0].clone();
+    check_end(&end, &segments[0]);
+    let Answer::Overview(overview) = live.answer(0, &Query::Overview { axis: Axis::Event, columns: events + 1 }) else {
+        panic!("an overview")
+    };
+    assert_eq!(overview.active[events as usize], end.active);
+}
+
 fn check_end(end: &Totals, truth: &[Segment]) {
     let sum = |of: &dyn Fn(&Block) -> bool| {
         truth.iter().flat_map(|segment| &segment.blocks).filter(|b| of(b)).map(|block| block.size).sum::<u64>()

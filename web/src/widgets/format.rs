@@ -1,6 +1,6 @@
 //! Numbers as the lists write them: aligned seconds, shares, the wall clock.
 
-use shared::units::{Bytes, Count};
+use shared::units::{Bytes, Count, Moment};
 
 /// Microseconds as seconds with all six digits, so that a column of them lines up: `12.482031`.
 pub fn seconds(us: f64) -> String {
@@ -57,24 +57,8 @@ pub fn span_text(us: i64) -> String {
 
 /// Microseconds since the epoch as a date and a time of day in UTC: `2024-05-01 09:30:00.000123 UTC`.
 pub fn wall_clock(us: i64) -> String {
-    let (days, rest) = (us.div_euclid(86_400_000_000), us.rem_euclid(86_400_000_000));
-    let (year, month, day) = civil(days);
-    let (seconds, micros) = (rest / 1_000_000, rest % 1_000_000);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let Moment { year, month, day, hour, minute, second, micros } = Moment::at(us);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06} UTC")
-}
-
-/// Year, month and day of a number of days since 1970-01-01, by Howard Hinnant's `civil_from_days`.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let day_of_era = z.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]
