@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import urllib.parse
 
 DEFAULT_TO = "http://127.0.0.1:7070"
 MODES = ("auto", "events", "budget")
@@ -38,8 +37,6 @@ class Config:
     ):
         if to is None and out is None:
             to = DEFAULT_TO
-        if to is not None and urllib.parse.urlsplit(str(to)).scheme not in ("http", "https", "ws", "wss"):
-            raise ConfigError(f"to={to!r}: a server's address begins with http://, as {DEFAULT_TO} does")
         if mode not in MODES:
             raise ConfigError(f"mode={mode!r}: there are {', '.join(MODES)}")
         stacks = None if stacks in ("none", "") else stacks
