@@ -48,7 +48,9 @@ class Config:
         self.stack_share = _share("stack_share", stack_share)
         self.to, self.mode, self.stacks, self.context = to, mode, stacks, context
         self.out = None if out is None else os.path.abspath(os.fspath(out))
-        self.name, self.job, self.token, self.library = name, job, token, library
+        self.name, self.job, self.library = name, job, library
+        # A secret is better kept out of programs: it is looked for here, whoever begins.
+        self.token = token if token is not None else os.environ.get("VRAMSCOPE_TOKEN")
         self.history, self.end_seconds = int(history), float(end_seconds)
         if self.history < 100:
             raise ConfigError(f"history={history}: fewer than 100 entries say nothing")
