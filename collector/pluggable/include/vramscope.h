@@ -44,6 +44,10 @@ enum vramscope_action {
  * away is no error. */
 int vramscope_start(const char* config_json);
 
+/* A server's address as it is spoken to, `http://127.0.0.1:7070` for `127.0.0.1:7070`; null where nothing can be sent
+ * there. */
+const char* vramscope_address(const char* to);
+
 /* Why the latest call of this thread failed. */
 const char* vramscope_error(void);
 
@@ -117,7 +121,9 @@ const char* vramscope_poll_ask(void);
  * waited for. */
 int vramscope_flush(int64_t timeout_ms);
 
-/* What has come so far, as a JSON object. */
+/* What has come so far, as a JSON object. Of a server: `is_connected`, `connections` (how often), `trouble` (what went
+ * wrong last, while it is tried again), `refused` (why nothing is sent any more), `sent_events` (those that were handed
+ * on to it) and `undelivered` (those of them that it does not have). Empty without a recording. */
 const char* vramscope_stats_json(void);
 
 /* Ends the recording, and waits for the last bytes, at most about so long. What it came to as a JSON object; empty when

@@ -2,6 +2,7 @@
 //! and gives stands in `include/vramscope.h`.
 
 use std::ffi::{c_char, c_int};
+use std::ptr;
 use std::time::Duration;
 
 use serde_json::json;
@@ -10,6 +11,7 @@ use shared::event::Action;
 use shared::frames::{FrameId, StackId};
 use shared::trace::{Sample, Stage};
 use shared::units::{PoolId, Stream};
+use vramscope::publish::Destination;
 
 use crate::columns::{self, EventPointers, Lent, SegmentPointers};
 use crate::config::Config;
@@ -42,6 +44,23 @@ pub unsafe extern "C" fn vramscope_start(config_json: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_error() -> *const c_char {
     guard::last_error()
+}
+
+/// A server's address as it is spoken to: of what a person writes, without a scheme say. Null where it can't be.
+///
+/// # Safety
+/// `to` is null or a text that ends in a zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vramscope_address(to: *const c_char) -> *const c_char {
+    let mut address = ptr::null();
+    told(|| {
+        // SAFETY: as the caller promises.
+        let to = unsafe { guard::text(to) }.ok_or("no address was given")?;
+        let destination = Destination::parse(&to).map_err(|error| error.to_string())?;
+        address = guard::answer(destination.address().trim_end_matches('/'));
+        Ok(())
+    });
+    address
 }
 
 /// The session's name at the server; empty without one.

@@ -158,7 +158,29 @@ def away():
     train(torch, "cuda", 10)
     trained = time.monotonic() - started
     result = agent.detach()
-    return {"trained": trained, "seconds": time.monotonic() - started, **result}
+    return {"trained": trained, "seconds": time.monotonic() - started, "reason": agent.reason, **result}
+
+
+def refused():
+    """A server that wants a token."""
+    import torch
+
+    import vramscope
+
+    agent = vramscope.attach(to=OPTIONS["to"], out=out() if OPTIONS["has_file"] else None, **agent_options())
+    torch.cuda.init()
+    until = time.monotonic() + 20
+    while agent.reason is None and time.monotonic() < until:
+        torch.empty(1 << 20, device="cuda")
+        time.sleep(0.01)
+    # The thread that heard of it ends the recording.
+    time.sleep(0.2)
+    state, reason = agent.state, agent.reason
+    result = agent.detach()
+    if state == "failed":
+        # The process is free for another one.
+        vramscope.attach(out=out()).detach()
+    return {"state": state, "reason": reason, "events": result["events"], "undelivered": result["undelivered"]}
 
 
 def again():

@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import re
+import subprocess
 import tempfile
 import unittest
 
@@ -125,7 +127,36 @@ class AgentTest(unittest.TestCase):
         self.assertFalse(result["is_connected"])
         self.assertEqual((result["lost"], result["failure"]), (0, None))
         self.assertGreater(result["undelivered"], 100)
+        self.assertIn(f"{result['undelivered']:,} did not arrive", result["reason"])
         read(self.folder / "out.vramscope")
+
+    def test_a_server_that_is_away_is_said_once_and_what_was_lost_at_the_end(self):
+        done = torch_jobs.start([str(torch_jobs.HERE / "job.py"), "away", str(self.folder)], VRAMSCOPE_QUIET="")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = [line for line in done.stderr.splitlines() if line.startswith("vramscope: ")]
+        self.assertEqual(len(said), 2, said)
+        self.assertRegex(said[0], r"The server is not there \(http://127.0.0.1:9/: Connection refused.*out\.vramscope\.$")
+        self.assertRegex(said[1], r"http://127.0.0.1:9 has 0 events; [0-9,]+ did not arrive \(.*\)\.$")
+
+    @unittest.skipUnless(torch_jobs.server(), "build the server: cargo build -p vramscope")
+    def test_a_server_that_refuses_ends_what_goes_nowhere_else(self):
+        token = self.folder / "token"
+        token.write_text("abcdefghijklmnopqrstuvwxyz")
+        command = [str(torch_jobs.server()), "serve", "--listen", "127.0.0.1:0", "--token-file", str(token)]
+        command += ["--data", str(self.folder / "data")]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        to = re.search(r"http://[0-9.:]+", server.stdout.readline()).group()
+        for mode in ("events", "budget"):
+            for has_file, state in ((False, "failed"), (True, "running")):
+                with self.subTest(mode=mode, has_file=has_file):
+                    result = run("refused", self.folder, mode=mode, to=to, has_file=has_file)
+                    self.assertEqual(result["state"], state)
+                    self.assertIn("token", result["reason"])
+                    self.assertEqual(result["undelivered"], result["events"])
+                    read(self.folder / "out.vramscope")
 
     def test_attached_twice_is_an_error_and_after_detaching_it_is_not(self):
         for mode in ("events", "budget"):

@@ -17,7 +17,6 @@ from vramscope import _build, _config, _library, _state, _torch
 class ConfigTest(unittest.TestCase):
     def test_what_can_not_be_is_refused_in_one_line(self):
         cases = [
-            ({"to": "127.0.0.1:7070"}, "http://"),
             ({"mode": "all"}, "budget"),
             ({"stacks": "c++"}, "python"),
             ({"context": "none"}, "alloc"),
@@ -37,6 +36,8 @@ class ConfigTest(unittest.TestCase):
         self.assertEqual((config.to, config.out, config.stacks), (_config.DEFAULT_TO, None, None))
         self.assertEqual((config.budget, config.mode), (0.02, "auto"))
         self.assertEqual(_config.Config(out="a").to, None)
+        with mock.patch.dict(os.environ, {"VRAMSCOPE_TOKEN": "sesame"}):
+            self.assertEqual([_config.Config().token, _config.Config(token="mine").token], ["sesame", "mine"])
 
     def test_every_process_of_a_job_has_a_file_of_its_own(self):
         cases = [

@@ -27,6 +27,12 @@ def converter():
     return next((place for place in places if place.is_file()), None)
 
 
+def server():
+    """The program `vramscope`."""
+    places = [ROOT / "target" / profile / "vramscope" for profile in ("debug", "release")]
+    return next((place for place in places if place.is_file()), None)
+
+
 needs_torch = unittest.skipUnless(
     python() and converter(), "set VRAMSCOPE_TORCH_PYTHON to a Python with torch, and build recording_to_pickle"
 )

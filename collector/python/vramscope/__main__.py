@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import runpy
 import sys
@@ -30,6 +31,22 @@ def _parser():
     return parser
 
 
+def _missing(options):
+    """Why there is nothing to run, in one line; None where there is."""
+    program = options.program
+    if not options.module:
+        return None if os.path.exists(program) else f"{program}: there is no such program. Name a Python script, or -m MODULE."
+    try:
+        if importlib.util.find_spec(program) is not None:
+            return None
+    except ModuleNotFoundError as error:
+        if not error.name or not (program + ".").startswith(error.name + "."):
+            raise
+    except ValueError:
+        pass
+    return f"there is no module {program!r}. Name one that python -m runs."
+
+
 def _run(options):
     for name in _config.VARIABLES:
         value = getattr(options, name, None)
@@ -38,22 +55,25 @@ def _run(options):
             os.environ["VRAMSCOPE_" + name.upper()] = value
     if not os.environ.get("VRAMSCOPE_TO") and not os.environ.get("VRAMSCOPE_OUT"):
         os.environ["VRAMSCOPE_TO"] = _config.DEFAULT_TO
-    try:
-        config = _config.from_environment()
-    except _config.ConfigError as error:
-        print(f"vramscope: {error}", file=sys.stderr)
-        return 2
     sys.argv = [options.program, *options.arguments]
-    from . import _agent, _library
-
-    try:
-        if _agent.current() is None:
-            _agent.attach(config)
-    except _library.LibraryError as error:
-        print(f"vramscope: {error}", file=sys.stderr)
-        return 2
     if options.module:
         sys.path[0] = os.getcwd()
+    missing = _missing(options)
+    if missing is not None:
+        print(f"vramscope: {missing}", file=sys.stderr)
+        return 2
+    from . import _agent
+
+    try:
+        config = _config.from_environment()
+        if _agent.current() is None:
+            _agent.attach(config)
+    except Exception as error:  # Whatever it is: the program runs, as without us.
+        _agent.log(f"nothing is recorded: {error}")
+        for name in ("VRAMSCOPE_TO", "VRAMSCOPE_OUT"):
+            # It would be tried, and fail, once more where the package is installed.
+            os.environ.pop(name, None)
+    if options.module:
         runpy.run_module(options.program, run_name="__main__", alter_sys=True)
     else:
         sys.path[0] = os.path.dirname(os.path.abspath(options.program))

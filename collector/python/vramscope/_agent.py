@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from . import _config, _hook, _library, _state, _torch
+from . import _config, _delivery, _hook, _library, _state, _torch
 
 OOM_SECONDS = 2.0
 """How long an out-of-memory may be held up while its state is sent."""
@@ -37,7 +37,9 @@ class Agent:
     """Watches this process's GPU memory until it is detached. Made by `vramscope.attach`.
 
     ``state`` is ``waiting`` (CUDA is not initialised yet), ``running``, ``detached`` or ``failed``, and ``reason`` says
-    why it failed, or why the mode is not *every event*. ``mode`` is the mode's name.
+    why it failed, what did not arrive, or why the mode is not *every event*. ``mode`` is the mode's name. A server that
+    refuses for good (a wrong token, say) makes it ``failed`` where there is no file beside it. ``result`` is what it came
+    to, when it has ended.
     """
 
     def __init__(self, config):
@@ -46,6 +48,10 @@ class Agent:
         self.session = ""
         self.result = None
         self._library = _library.Library(_library.find(config.library))
+        if config.to is not None:
+            config.to = self._library.address(config.to)
+        self._delivery = None
+        self._ended = threading.Event()
         self._devices = []
         self._mode = None
         self._thread = None
@@ -99,7 +105,8 @@ class Agent:
         _observe(torch)
         self._thread = threading.Thread(target=self._run, args=(torch,), name="vramscope", daemon=True)
         self._thread.start()
-        log(f"recording to {settings.get('out') or config.to}: {self.mode}" + (f" ({self.reason})" if self.reason else ""))
+        self._delivery = _delivery.Delivery(self._library, config.to, settings.get("out"), log, self._refused)
+        self._delivery.start(self.mode, self.reason)
 
     def _choose(self, torch, settings):
         from . import _build, _polling, _tracker
@@ -173,27 +180,46 @@ class Agent:
         with _lock:
             if _current is self:
                 _current = None
-        if self._pid != os.getpid() or self.state in ("detached", "failed"):
-            return self.result
-        was, self.state = self.state, "detached"
-        self._stop.set()
+        if self._pid == os.getpid():
+            self._end("detached")
+        return self.result
+
+    def _refused(self, why):
+        """The server takes nothing any more: without a file there is nothing to go on for."""
+        self.reason = why
+        if self.config.out is None:
+            self._end("failed")
+
+    def _end(self, state):
+        with _lock:
+            was = self.state
+            if was in ("waiting", "running"):
+                self.state = state
+        if was == "failed" and self._thread is not None:
+            # It is just ending because the server refused; the result is about to come.
+            self._ended.wait(self.config.end_seconds + OOM_SECONDS)
         if was != "running":
-            return None
+            return
+        self._stop.set()
         try:
             if self._thread is not threading.current_thread():
                 self._thread.join(OOM_SECONDS)
             with self._turn:
                 self._mode.stop(OOM_SECONDS)
-                self._say_end()
+                if state != "failed":
+                    self._say_end()
         except Exception as error:
             log(f"the end is not whole: {type(error).__name__}: {error}")
         finally:
-            self.result = self._library.finish(self.config.end_seconds * 1000)
-        if self.result is not None:
-            self.result.update(self._mode.stats())
-            if self.result.get("failure"):
-                log(f"the recording is not whole: {self.result['failure']}")
-        return self.result
+            result = self._library.finish(self.config.end_seconds * 1000)
+            if result is not None:
+                result.update(self._mode.stats())
+            self.result = result
+            self._ended.set()
+        if result is not None and result.get("failure"):
+            log(f"the recording is not whole: {result['failure']}")
+        if self._delivery is not None:
+            self.reason = self._delivery.end(result) or self.reason
 
     def _say_end(self):
         import torch

@@ -6,7 +6,7 @@ import os
 import pickle
 from typing import Any, Dict, Optional
 
-from . import _agent, _config, _library, _torch
+from . import _agent, _config, _delivery, _library, _torch
 from ._memory_functions import MemoryFunctions
 from ._native import AllocatorLibrary
 
@@ -19,7 +19,7 @@ class Allocator:
     """The allocator that PyTorch uses from now on in this process; PyTorch has no way back.
 
     ``raises_out_of_memory_error`` says whether a request that can't be met raises ``torch.OutOfMemoryError`` (otherwise
-    ``RuntimeError``, with the same text). What ``vramscope.mark``, ``span`` and ``step`` say goes to its recording.
+    ``RuntimeError``, with the same text), ``reason`` what did not arrive at the server. What ``vramscope.mark``, ``span`` and ``step`` say goes to its recording.
     """
 
     def __init__(self, native: AllocatorLibrary, library: Any, config: Optional[Dict[str, Any]], seconds: float) -> None:
@@ -29,6 +29,8 @@ class Allocator:
         self._config = config
         self.state = "running" if config is not None else "detached"
         self.result: Optional[Dict[str, Any]] = None
+        self.reason: Optional[str] = None
+        self._delivery: Any = None
         self.library: str = native.path
         self.raises_out_of_memory_error: bool = native.raises_out_of_memory()
 
@@ -77,6 +79,7 @@ class Allocator:
         if self.state != "running" or self._pid != os.getpid():
             return self.result
         self.state = "detached"
+        is_begun = bool(self._library.stats())
         _agent.forget(self)
         try:
             self._native.stop_recording()
@@ -84,7 +87,19 @@ class Allocator:
             self.result = self._library.finish(self._end_seconds * 1000)
         if self.result is not None and self.result.get("failure"):
             _agent.log(f"the recording is not whole: {self.result['failure']}")
+        # Before CUDA was used nothing was recorded, and nothing is missing.
+        if self._delivery is not None and is_begun:
+            self.reason = self._delivery.end(self.result) or self.reason
         return self.result
+
+    def _look_after(self, recording: Dict[str, Any]) -> None:
+        self._delivery = _delivery.Delivery(
+            self._library, recording["to"], recording.get("out"), _agent.log, self._refused
+        )
+        self._delivery.start(_MODE)
+
+    def _refused(self, why: str) -> None:
+        self.reason = why
 
     def __enter__(self) -> "Allocator":
         return self
@@ -139,6 +154,8 @@ def use_allocator(
     # Where nothing is recorded, a file's name stands in: it is only checked.
     config = _config.Config(to=to, out=out if is_recorded else os.devnull, **options)
     library = _library.Library(_library.find(config.library))
+    if config.to is not None:
+        config.to = library.address(config.to)
     native = AllocatorLibrary(library.path)
     if settings is None:
         # The names in PyTorch's order: the newer goes first.
@@ -159,4 +176,6 @@ def use_allocator(
     # PyTorch keeps the functions' addresses; the library is never unloaded.
     allocator._functions.replace(torch._C)
     _in_use = allocator
+    if recording is not None:
+        allocator._look_after(recording)
     return allocator

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import urllib.parse
 
 DEFAULT_TO = "http://127.0.0.1:7070"
 MODES = ("auto", "events", "budget")
@@ -38,8 +37,6 @@ class Config:
     ):
         if to is None and out is None:
             to = DEFAULT_TO
-        if to is not None and urllib.parse.urlsplit(str(to)).scheme not in ("http", "https", "ws", "wss"):
-            raise ConfigError(f"to={to!r}: a server's address begins with http://, as {DEFAULT_TO} does")
         if mode not in MODES:
             raise ConfigError(f"mode={mode!r}: there are {', '.join(MODES)}")
         stacks = None if stacks in ("none", "") else stacks
@@ -51,7 +48,9 @@ class Config:
         self.stack_share = _share("stack_share", stack_share)
         self.to, self.mode, self.stacks, self.context = to, mode, stacks, context
         self.out = None if out is None else os.path.abspath(os.fspath(out))
-        self.name, self.job, self.token, self.library = name, job, token, library
+        self.name, self.job, self.library = name, job, library
+        # A secret is better kept out of programs: it is looked for here, whoever begins.
+        self.token = token if token is not None else os.environ.get("VRAMSCOPE_TOKEN")
         self.history, self.end_seconds = int(history), float(end_seconds)
         if self.history < 100:
             raise ConfigError(f"history={history}: fewer than 100 entries say nothing")

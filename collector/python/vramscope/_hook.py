@@ -67,7 +67,9 @@ class _Loader:
             try:
                 call(module)
             except Exception as error:  # The program's import must not fail of us.
-                print("vramscope: nothing is recorded: %s" % error, file=sys.stderr)
+                from . import _agent
+
+                _agent.log("nothing is recorded: %s" % error)
 
 
 def from_environment():

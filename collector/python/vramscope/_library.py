@@ -9,6 +9,8 @@ import os
 import pathlib
 import sys
 
+from . import _config
+
 NAME = "libvramscope_pluggable.so"
 
 START, NOW, END = 0, 1, 2
@@ -122,6 +124,7 @@ class Library:
             for name, result, arguments in (
                 ("start", ctypes.c_int, [text]),
                 ("error", text, []),
+                ("address", text, [text]),
                 ("session", text, []),
                 ("now", i64, []),
                 ("event", ctypes.c_int, [i64, ctypes.c_int, u64, u64, i64, u64, u64, u32, i64]),
@@ -150,6 +153,13 @@ class Library:
 
     def start(self, config):
         self._check(self._start(json.dumps(config).encode()))
+
+    def address(self, to):
+        """A server's address as it is spoken to, of what a person writes. Raises where nothing can be sent there."""
+        found = self._address(str(to).encode("utf-8", "replace"))
+        if found is None:
+            raise _config.ConfigError((self._error() or b"unknown").decode(errors="replace"))
+        return found.decode()
 
     def session(self):
         return self._session().decode()

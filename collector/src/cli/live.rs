@@ -91,13 +91,23 @@ impl Live {
         Pace::new(self.rate, Arc::clone(&self.stop))
     }
 
-    /// Says where it can be watched, and whether the server is there.
-    pub(super) fn greet(&self) {
-        eprintln!("Watch it at {} (Ctrl-C ends it)", self.destination.page(self.handle.session()));
-        if !self.handle.wait_connected(GREETING) && self.handle.failure().is_none() {
-            let trouble = self.handle.stats().trouble.unwrap_or_else(|| "no answer yet".to_owned());
+    /// Says where it can be watched, or that the server is not there. Whether it can be watched: the address of a page
+    /// that nobody serves is of no use.
+    pub(super) fn greet(&self) -> bool {
+        let is_connected = self.handle.wait_connected(GREETING);
+        if is_connected {
+            eprintln!("{}", self.invitation());
+        } else if self.handle.failure().is_none() {
+            let trouble = self.handle.stats().trouble;
+            let trouble = trouble.unwrap_or_else(|| format!("{}: no answer yet", self.destination.address()));
             eprintln!("The server is not there ({}); what is recorded waits for it.", one_line(&trouble));
         }
+        is_connected
+    }
+
+    /// Where it can be watched.
+    pub(super) fn invitation(&self) -> String {
+        format!("Watch it at {} (Ctrl-C ends it)", self.destination.page(self.handle.session()))
     }
 
     /// Ends the session when the recorder has ended, and says what has arrived.

@@ -179,10 +179,10 @@ impl Run {
             Recording::start(output, &path, heading, live.as_ref().map(Live::pace)).map_err(|error| error.to_string())
         });
         let recording = recording.transpose()?;
-        if let Some(live) = &live {
-            live.greet();
-        }
-        let watch = watch(live.as_ref().map(|live| Arc::clone(&live.handle)));
+        let watch = watch(live.as_ref().map(|live| {
+            let invitation = (!live.greet()).then(|| live.invitation());
+            (Arc::clone(&live.handle), invitation)
+        }));
         let outcome = crate::workloads::run(story, choices, steps, setup, device, watch, recording);
         clear_progress();
         let delivery = live.map(|live| live.finish(outcome.recorded.as_ref()));
@@ -301,8 +301,8 @@ impl<'a> Out<'a> {
 }
 
 /// Shows how far a run is: a line that rewrites itself, for a person at a terminal only. And says once, as soon as it is
-/// known, that a server takes nothing.
-fn watch(mut publisher: Option<Arc<PublisherHandle>>) -> Option<Watch> {
+/// known, that a server takes nothing, or, where that is left to say, that it is there now.
+fn watch(mut publisher: Option<(Arc<PublisherHandle>, Option<String>)>) -> Option<Watch> {
     let is_shown = io::stderr().is_terminal();
     if !is_shown && publisher.is_none() {
         return None;
@@ -313,10 +313,16 @@ fn watch(mut publisher: Option<Arc<PublisherHandle>>) -> Option<Watch> {
             return;
         }
         last = Instant::now();
-        if let Some(failure) = publisher.as_ref().and_then(|publisher| publisher.failure()) {
-            clear_progress();
-            eprintln!("Nothing is published any more: {}", one_line(&failure));
-            publisher = None;
+        if let Some((handle, invitation)) = &mut publisher {
+            if let Some(line) = invitation.take_if(|_| handle.stats().is_connected) {
+                clear_progress();
+                eprintln!("{line}");
+            }
+            if let Some(failure) = handle.failure() {
+                clear_progress();
+                eprintln!("Nothing is published any more: {}", one_line(&failure));
+                publisher = None;
+            }
         }
         if is_shown {
             eprint!("\r\x1b[K{span}, {} events", Count(events as u64));

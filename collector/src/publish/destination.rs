@@ -11,11 +11,11 @@ const INGEST: &str = "/api/v1/ingest";
 pub enum DestinationError {
     /// TLS is wanted.
     #[error(
-        "{0}: https is not spoken here. Use an SSH tunnel (ssh -L 7070:127.0.0.1:7070 HOST), or a proxy on this machine, \
-         and http://127.0.0.1:7070."
+        "{0} can't be sent to: TLS is not spoken here. Use an SSH tunnel (ssh -L 7070:127.0.0.1:7070 HOST), or a proxy on \
+         this machine, and http://127.0.0.1:7070."
     )]
     Tls(String),
-    /// Another scheme, or none.
+    /// Another scheme, or neither a scheme nor a port.
     #[error("{0:?} is no server's address. Write it as http://HOST:PORT.")]
     Scheme(String),
     /// A name or password in the address would end up in logs.
@@ -58,15 +58,17 @@ impl fmt::Debug for Destination {
 }
 
 impl Destination {
-    /// The server at `url`: `http://HOST[:PORT][/PATH]`, port 80 when there is none. Its spool is in the folder that the
-    /// system has for such.
+    /// The server at `url`: `http://HOST[:PORT][/PATH]`, port 80 when there is none, or `HOST:PORT[/PATH]`. A path is for
+    /// a proxy that has the server below it. Its spool is in the folder that the system has for such.
     pub fn parse(url: &str) -> Result<Self, DestinationError> {
         let url = url.trim();
         let split = url.split_once("://").filter(|(scheme, _)| !scheme.contains('/'));
-        let Some((scheme, rest)) = split else { return Err(DestinationError::Scheme(url.to_owned())) };
+        let (scheme, rest) = split.unwrap_or(("http", url));
         if scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("wss") {
-            // Not what follows: a password may stand there.
-            return Err(DestinationError::Tls(format!("{scheme}://")));
+            // Only the host and what it stands between: a password or a secret may be around it.
+            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            return Err(DestinationError::Tls(format!("{scheme}://{host}")));
         }
         if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("ws") {
             return Err(DestinationError::Scheme(format!("{scheme}://")));
@@ -77,6 +79,10 @@ impl Destination {
             return Err(DestinationError::Credentials);
         }
         let (host, port) = authority_parts(authority);
+        if split.is_none() && port.is_none() {
+            // A word by itself is rather a file's name or a slip than a server's.
+            return Err(DestinationError::Scheme(url.to_owned()));
+        }
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]%".contains(&byte);
         if host.trim_matches(['[', ']']).is_empty() || !host.bytes().all(is_host) {
             return Err(DestinationError::Host(authority.to_owned()));
@@ -133,6 +139,14 @@ impl Destination {
         format!("{}#session={session}", self.address())
     }
 
+    /// What is to be said when what answers knows nothing of collectors: nothing, or that the path is likely wrong.
+    pub(super) fn advice(&self, status: u16) -> String {
+        if self.path.is_empty() || !matches!(status, 404 | 405) {
+            return String::new();
+        }
+        format!("; no Vramscope server is below {}: is http://{}/ meant?", self.path, self.authority())
+    }
+
     pub(super) fn authority(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
@@ -165,6 +179,9 @@ mod tests {
             ("http://box", ("box", 80, "")),
             ("ws://[::1]:7070", ("[::1]", 7070, "")),
             ("http://[fe80::1%25eth0]/a", ("[fe80::1%25eth0]", 80, "/a")),
+            ("127.0.0.1:7070", ("127.0.0.1", 7070, "")),
+            (" gpu-box:7070/ ", ("gpu-box", 7070, "")),
+            ("[::1]:7070/a", ("[::1]", 7070, "/a")),
         ];
         for (url, want) in cases {
             let got = Destination::parse(url).unwrap();
@@ -177,10 +194,15 @@ mod tests {
     #[test]
     fn what_is_no_address_is_told_in_one_line_with_what_to_do() {
         let cases = [
-            ("https://box:7070", "SSH tunnel"),
-            ("https://me:secret@box", "SSH tunnel"),
+            ("https://box:7070", "https://box:7070 can't"),
+            ("https://me:secret@box/?secret", "https://box can't"),
+            ("wss://box", "SSH tunnel"),
             ("ftp://box", "http://HOST:PORT"),
-            ("box:7070", "http://HOST:PORT"),
+            ("box", "http://HOST:PORT"),
+            ("run.vramscope", "http://HOST:PORT"),
+            ("./box:7070", "http://HOST:PORT"),
+            ("me:secret@box", "token"),
+            ("box:port", "port"),
             ("", "http://HOST:PORT"),
             ("http://", "names no host"),
             ("http://:7070", "names no host"),
@@ -199,6 +221,20 @@ mod tests {
             let text = Destination::parse(url).unwrap_err().to_string();
             assert!(text.contains(word) && text.lines().count() == 1, "{url}: {text}");
             assert!(!text.contains("secret"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_nothing_is_below_is_named() {
+        let cases = [
+            ("http://box:7070/foo", 405, "below /foo: is http://box:7070/ meant?"),
+            ("http://box:7070/foo", 404, "below /foo: is http://box:7070/ meant?"),
+            ("http://box:7070/foo", 502, ""),
+            ("http://box:7070/", 404, ""),
+        ];
+        for (url, status, want) in cases {
+            let advice = Destination::parse(url).unwrap().advice(status);
+            assert!(advice.ends_with(want) && advice.is_empty() == want.is_empty(), "{url}: {advice}");
         }
     }
 

@@ -94,7 +94,10 @@ fn request(sender: &Sender) -> Result<(), Outcome> {
     match refused {
         Some(refused) => Err(Outcome::Refused(refused)),
         // A proxy's own page is no frame.
-        None if answer.status != 200 => Err(lost(&format!("a request was answered with HTTP {}", answer.status))),
+        None if answer.status != 200 => {
+            let advice = destination.advice(answer.status);
+            Err(lost(&format!("a request was answered with HTTP {}{advice}", answer.status)))
+        }
         None => match read {
             Ok(()) if frames > 0 => Ok(()),
             Ok(()) => Err(lost(&"a request was answered with nothing")),

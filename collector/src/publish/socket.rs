@@ -80,7 +80,9 @@ pub(super) fn speak(sender: &Sender) -> Outcome {
     let reader = match tungstenite::client::client_with_config(url, Ear { stream: ear, is_mute: false }, Some(config)) {
         Ok((reader, _)) => reader,
         Err(HandshakeError::Failure(Error::Http(response))) => {
-            return Outcome::NoSocket(sender.trouble(format!("a socket was answered with {}", response.status())));
+            let status = response.status();
+            let advice = sender.destination.advice(status.as_u16());
+            return Outcome::NoSocket(sender.trouble(format!("a socket was answered with {status}{advice}")));
         }
         // What is in between has taken the upgrade for itself, or out of the answer.
         Err(HandshakeError::Failure(error @ Error::Protocol(_))) if !is_cut(&error) => {

@@ -97,7 +97,7 @@ fn a_run_comes_at_its_rate_and_ctrl_c_ends_it_in_order() -> Result<()> {
 fn what_cannot_be_published_is_said_in_one_line() -> Result<()> {
     let cases: [(&[&str], &str); 5] = [
         (&["--to", "https://box:7070"], "SSH tunnel"),
-        (&["--to", "box:7070"], "http://HOST:PORT"),
+        (&["--to", "box"], "http://HOST:PORT"),
         (&["--to", "http://me:secret@box"], "token"),
         (&["--to", "http://127.0.0.1:9", "--out", "x.pickle"], ".vramscope"),
         (&["--to", "http://127.0.0.1:9", "--token-file", "/none"], "token can't be read"),
