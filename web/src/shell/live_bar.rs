@@ -212,13 +212,8 @@ mod tests {
             ..LiveStatus::default()
         };
         let quiet = LiveStatus { quiet_us: 12_300_000, ..status(State::Live, Connection::Open) };
-        let behind = |status| LiveStatus {
-            is_caught_up: false,
-            events: 2_500,
-            held_events: 600,
-            dropped_events: 400,
-            ..status
-        };
+        let behind =
+            |status| LiveStatus { is_caught_up: false, events: 2_500, held_events: 600, dropped_events: 400, ..status };
         let loading = behind(status(State::Ended, Connection::Done));
         let behind = behind(status(State::Live, Connection::Open));
         let cases = [
