@@ -1,9 +1,9 @@
 //! Which route answers which address.
 
 use axum::Router;
-use axum::http::{StatusCode, Uri};
+use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get, post};
 
 use super::{App, error::ApiError, headers, host, routes, token};
@@ -41,6 +41,8 @@ pub fn router(app: App) -> Router {
     open()
         .into_iter()
         .fold(guarded, add)
+        .method_not_allowed_fallback(no_such_method)
+        .route("/api/v1", get(|| async { Redirect::permanent("/api/v1/") }))
         .route("/api/{*rest}", axum::routing::any(nowhere))
         .route("/healthz", get(routes::health))
         .route("/sample.pickle", get(routes::sample))
@@ -57,6 +59,12 @@ async fn nowhere() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "route", "Nothing is here. /api/v1/ lists what is.")
 }
 
+/// The answer for a method that an address doesn't take; the header `Allow` lists those that it does.
+async fn no_such_method(method: Method) -> ApiError {
+    let sentence = format!("{method} is not taken here. /api/v1/ lists what is.");
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", sentence)
+}
+
 /// The answer for an address that leads nowhere.
 pub(super) fn not_found(uri: &Uri) -> Response {
     (StatusCode::NOT_FOUND, format!("Nothing is at {}. The page is at /.\n", uri.path())).into_response()
@@ -68,7 +76,7 @@ mod tests {
     use std::sync::Arc;
 
     use axum::body::Body;
-    use axum::http::{Method, Request};
+    use axum::http::Request;
     use shared::limits::ServerLimits;
     use tower::ServiceExt;
 

@@ -2,6 +2,7 @@
 //! positions; what comes over the wire is the worker's matter.
 
 use shared::query::{Axis, DeviceSummary, Summary, Window};
+use shared::units::Count;
 use shared::wire::State;
 
 use super::state::Shared;
@@ -49,6 +50,8 @@ pub struct Live {
     pub is_following: bool,
     /// Whether the picture stands still.
     pub is_paused: bool,
+    /// Whether it was followed until its end, and nobody has touched the view since: what comes last is shown, too.
+    pub is_ending: bool,
     /// How much is in view while it is followed.
     pub span: Span,
     /// What there is by now, while the picture stands still.
@@ -76,6 +79,7 @@ impl Live {
             status: LiveStatus::default(),
             is_following: true,
             is_paused: false,
+            is_ending: false,
             span: Span::Newest,
             held_back: None,
             oom: None,
@@ -104,8 +108,14 @@ impl Live {
 
     /// Events that came since the picture stands still.
     pub fn held_back_events(&self, shown: &Summary) -> u64 {
-        let count = |summary: &Summary| summary.devices.iter().map(|device| u64::from(device.events)).sum::<u64>();
         self.held_back.as_ref().map_or(0, |newer| count(newer).saturating_sub(count(shown)))
+    }
+
+    /// Which part of its events is held here, in words; nothing where it is all of them.
+    pub fn latest(&self, shown: &Summary) -> Option<String> {
+        let is_part = self.status.dropped_events > 0 || self.status.missed.is_some();
+        let all = Count(self.status.events.max(count(shown)));
+        is_part.then(|| ["the latest ", &Count(count(shown)).to_string(), " of ", &all.to_string(), " events"].concat())
     }
 
     /// Takes in how the session is. True when the view is to be made anew: all that there was has come.
@@ -120,6 +130,11 @@ impl Live {
     pub fn is_news(&self, grown: &Grown) -> bool {
         self.has_caught_up && grown.oom.is_some() && self.is_following
     }
+}
+
+/// The events of all devices.
+pub fn count(summary: &Summary) -> u64 {
+    summary.devices.iter().map(|device| u64::from(device.events)).sum()
 }
 
 /// Where a window of a length ends that shows the newest event: right behind it, with a hundredth to spare on the axis of

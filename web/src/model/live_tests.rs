@@ -221,21 +221,36 @@ fn running_out_of_memory_disturbs_nobody_who_looks_elsewhere() {
 }
 
 #[test]
-fn a_session_that_ended_is_opened_like_a_file() {
-    let model = after([opened(), told(State::Ended, false), grows(100), grows(1_000), told(State::Ended, true)]);
-    assert!(!model.live().unwrap().is_following);
-    assert_eq!(
-        (model.view.cursor, model.view.window),
-        (500, window(0.0, 1001.0)),
-        "whole, with the cursor at the peak"
-    );
-    assert!(!model.live().unwrap().can_jump());
+fn a_session_that_ended_is_opened_whole() {
+    let open = |loaded: Vec<Action>| {
+        after([opened(), told(State::Ended, false)].into_iter().chain(loaded).chain([told(State::Ended, true)]))
+    };
+    let model = open(vec![grows(100), grows(1_000)]);
+    assert_eq!(place(&model), (false, window(0.0, SEC), 1_000));
+    assert_eq!((model.view.axis, model.live().unwrap().can_jump()), (Axis::Time, false));
+    let trimmed = open(vec![grows(100), grows(60_000), let_go(35_000, 30_000, None), grows(40_000)]);
+    assert_eq!(place(&trimmed), (false, window(0.0, 40.0 * SEC), 40_000));
+    assert_eq!(open(vec![grows(100), runs_out(1_000, 900)]).view.cursor, 900, "where memory ran out");
+    let bare = Link { session: Some(SESSION.to_owned()), ..Link::default() };
+    let linked = after([
+        Action::LinkRead(Box::new(bare)),
+        opened(),
+        told(State::Ended, false),
+        grows(100),
+        grows(1_000),
+        told(State::Ended, true),
+    ]);
+    assert_eq!((place(&linked), linked.link), ((false, window(0.0, SEC), 1_000), None));
 }
 
 #[test]
 fn when_the_job_ends_the_picture_stays() {
     let model = watched([grows(61_000), told(State::Ended, true)]);
     assert_eq!(place(&model), (false, window(31.0 * SEC, 61.0 * SEC), 61_000));
+    let last = watched([told(State::Ended, true), grows(61_000)]);
+    assert_eq!(place(&last), (false, window(31.0 * SEC, 61.0 * SEC), 61_000), "what came last is shown, too");
+    let touched = watched([told(State::Ended, true), Action::SetCursor(7), grows(61_000)]);
+    assert_eq!(touched.view.cursor, 7);
     let paused = watched([Action::TogglePause, grows(61_000), told(State::Ended, true)]);
     assert!(paused.live().unwrap().is_paused && paused.live().unwrap().can_jump());
     let resumed = update(&paused, Action::TogglePause);

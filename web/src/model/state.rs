@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use shared::link::Link;
-use shared::query::{DeviceSummary, Summary, Window};
+use shared::query::{Axis, DeviceSummary, Summary, Window};
 
 use super::live::Live;
 use super::view::{self, View};
@@ -255,6 +255,12 @@ impl Model {
     /// The whole trace on the axis that is shown; empty while there is none.
     pub fn extent(&self) -> Window {
         self.device().map_or_else(Window::default, |device| view::extent(device, self.view.axis))
+    }
+
+    /// Where on the axis a session's last event is: nothing is known of what follows it.
+    pub fn newest(&self) -> Option<f64> {
+        let device = self.device().filter(|_| self.live().is_some() && self.view.axis == Axis::Time)?;
+        Some(device.span_us as f64)
     }
 
     /// Whether the page is dark.

@@ -55,6 +55,7 @@ pub(super) fn told(model: &mut Model, key: FileKey, status: LiveStatus) {
                 begin(live, view, &summary, link.as_deref());
             } else if live.is_following && !live.is_open() {
                 live.is_following = false;
+                live.is_ending = true;
             }
             return has_come;
         }
@@ -71,20 +72,28 @@ fn link_to(model: &Model, key: FileKey) -> Option<Box<shared::link::Link>> {
     model.link.clone().filter(|link| link.session.as_ref() == Some(session))
 }
 
-/// The view that a session begins with: its newest events over time; of one that has ended, what a file opens with.
+/// The view that a session begins with, over time: its newest events; of one that has ended all of it, with the cursor
+/// where memory ran out, or at its end.
 fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&shared::link::Link>) {
+    let is_placed = link.is_some_and(|link| link.window.is_some() || link.cursor.is_some());
     if let Some(link) = link {
         *view = View::restore(link, summary);
-        live.is_following &= link.window.is_none() && link.cursor.is_none();
     } else if live.is_fresh {
         let tab = view.tab;
         *view = View { tab, ..View::first(summary) };
     }
-    live.is_following &= live.is_open();
-    if live.is_following {
-        if live.is_fresh && link.is_none() && summary.devices.get(view.device as usize).is_some_and(|d| d.has_times) {
+    live.is_following &= live.is_open() && !is_placed;
+    if live.is_fresh
+        && !is_placed
+        && let Some(device) = summary.devices.get(view.device as usize)
+    {
+        if device.has_times {
             view.axis = Axis::Time;
         }
+        view.window = extent(device, view.axis);
+        view.cursor = device.ooms.last().map_or(device.events, |(position, _)| *position);
+    }
+    if live.is_following {
         keep_up(live, view, summary);
     }
 }
@@ -142,10 +151,10 @@ fn take(file: &mut FileEntry, view: &mut View, grown: Grown, link: Option<&share
     }
     if is_news && let Some((device, position)) = oom {
         ran_out(live, view, &summary, (device, position));
-    } else if live.is_following {
-        keep_up(live, view, &summary);
     } else if live.is_fresh && !live.has_caught_up {
         begin(live, view, &summary, link);
+    } else if live.is_following || live.is_ending {
+        keep_up(live, view, &summary);
     } else if let Some(device) = summary.devices.get(view.device as usize) {
         view.window = clamp(view.window, extent(device, view.axis));
         view.cursor = view.cursor.min(device.events);
@@ -187,7 +196,9 @@ pub(super) fn keep_or_stop(model: &mut Model, before: &View) {
     let Some(device) = model.device().cloned() else { return };
     let view = model.view.clone();
     let Some(live) = live(model) else { return };
-    live.is_fresh &= View { tab: before.tab, ..view.clone() } == *before;
+    let is_same = View { tab: before.tab, ..view.clone() } == *before;
+    live.is_fresh &= is_same;
+    live.is_ending &= is_same;
     if !live.is_following {
         return;
     }
@@ -220,6 +231,7 @@ pub(super) fn jump_to_now(model: &mut Model) {
     }
     live.is_paused = false;
     live.is_following = live.is_open();
+    live.is_ending = !live.is_following;
     live.oom = None;
     let span = live.span;
     if let Some(newer) = live.held_back.take() {

@@ -57,9 +57,10 @@ fn session_failed(model: &ModelHandle, file: &FileEntry, live: &Live, message: &
         <main class="stage" data-testid="failed">
             <div class="failed" role="alert">
                 <h1>{ "Can't watch " }<span class="file-name">{ file.name.clone() }</span></h1>
-                <p class="failed-message" data-testid="error-message">{ message.to_owned() }</p>
                 if wants_token {
                     { token_form(TokenProps { is_wrong: !source::server::token().is_empty(), on_token }) }
+                } else {
+                    <p class="failed-message" data-testid="error-message">{ message.to_owned() }</p>
                 }
                 <p class="buttons failed-buttons">
                     <button type="button" class="button" onclick={on_again} data-testid="watch-again">{ "Try again" }</button>

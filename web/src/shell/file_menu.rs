@@ -43,6 +43,7 @@ fn row(model: &ModelHandle, file: &FileEntry) -> Html {
         let model = model.clone();
         Callback::from(move |_| source::close(&model, key))
     };
+    let close = if file.live.is_some() { "Leave" } else { "Close" };
     let current = (model.current == Some(key)).then_some("true");
     html! {
         <div class="file-row" key={key.0}>
@@ -51,7 +52,7 @@ fn row(model: &ModelHandle, file: &FileEntry) -> Html {
                 <span class="menu-note">{ note(file) }</span>
             </button>
             <span data-keep-open="">
-                <button type="button" class="icon-button" aria-label={format!("Close {}", file.name)} title="Close" onclick={on_close} data-testid="file-close">
+                <button type="button" class="icon-button" aria-label={[close, " ", &file.name].concat()} title={close} onclick={on_close} data-testid="file-close">
                     { icon(Symbol::Cross) }
                 </button>
             </span>

@@ -1,12 +1,13 @@
 //! The line over a session that is watched: how it is, how far behind the picture is, what of it is held here, and the
 //! hand on it: pause, and back to now.
 
+use shared::query::Summary;
 use shared::units::{Bytes, Count};
 use shared::wire::State;
 use yew::prelude::*;
 
 use super::older::older_menu;
-use crate::model::{Action, Live, LiveOom, ModelHandle, Tab};
+use crate::model::{Action, Live, LiveOom, ModelHandle, Tab, count};
 use crate::source;
 use crate::views::controls::sends;
 use crate::widgets::format::{counted, span_text};
@@ -21,14 +22,18 @@ pub fn live_bar(model: &ModelHandle) -> Html {
     let (Some(live), Some(summary)) = (model.live(), model.summary()) else { return Html::default() };
     let (symbol, word, class) = state_of(live);
     let status = &live.status;
-    let rate = Count(status.events_per_second.round() as u64);
     let mut parts = Vec::new();
     if live.is_paused {
         let since = counted(live.held_back_events(&summary), "event");
         parts.push(part("live-since", "live-since", "", [&since, " since"].concat()));
     }
-    if status.state == State::Live && !live.is_paused {
-        parts.push(part("live-rate", "live-rate", "", [&rate.to_string(), " events/s"].concat()));
+    if status.state == State::Live
+        && !live.is_paused
+        && status.connection == Connection::Open
+        && status.quiet_us <= QUIET_US
+    {
+        let rate = Count(status.events_per_second.round() as u64).to_string();
+        parts.push(part("live-rate", "live-rate", "", [&rate, " events/s"].concat()));
     }
     if status.lost > 0 {
         parts.push(part("live-lost", "live-lost", LOST, [&counted(status.lost, "event"), " lost"].concat()));
@@ -45,7 +50,7 @@ pub fn live_bar(model: &ModelHandle) -> Html {
         <>
             <section class="live-bar" aria-label="Session" data-testid="live-bar" data-state={word} data-following={live.is_following.to_string()}>
                 <span class={classes!("live-state", class)} data-testid="live-state">{ icon(symbol) }{ word }</span>
-                <span class="live-said" role="status" data-testid="live-said">{ said(live) }</span>
+                <span class="live-said" role="status" data-testid="live-said">{ said(live, &summary) }</span>
                 { for parts }
                 { older_menu(model) }
                 { buttons(model, live) }
@@ -78,27 +83,39 @@ fn state_of(live: &Live) -> (Symbol, &'static str, &'static str) {
 }
 
 /// How it is, in a few words.
-pub fn said(live: &Live) -> String {
+pub fn said(live: &Live, summary: &Summary) -> String {
     let status = &live.status;
     match (&status.connection, status.state) {
         (Connection::Retrying { seconds }, _) => format!("connection lost, retrying in {seconds} s"),
         (Connection::Refused { message, .. }, _) => message.clone(),
         (Connection::Connecting, State::Live) => "connecting".to_owned(),
+        // Before the server has told how much there is, nothing can be said of it.
+        _ if !status.is_caught_up && status.events > 0 => {
+            let came = Count(status.held_events + status.dropped_events).to_string();
+            ["loading ", &came, " of ", &counted(status.events, "event")].concat()
+        }
         (_, State::Ended) => "job ended".to_owned(),
         (_, State::Lost) => format!("nothing heard from the job for {}", span_text(status.quiet_us)),
-        (_, State::Live) if !status.is_caught_up => "catching up".to_owned(),
+        (_, State::Live) if live.is_paused => ["held at ", &span_text(longest(summary))].concat(),
         (_, State::Live) if status.quiet_us > QUIET_US => format!("last event {} ago", span_text(status.quiet_us)),
         (_, State::Live) => status.behind_us.map_or_else(String::new, |us| [&span_text(us), " behind"].concat()),
     }
 }
 
 /// How much of the session this page holds.
-fn held(live: &Live, summary: &shared::query::Summary) -> String {
-    let status = &live.status;
-    let span = summary.devices.iter().map(|device| device.span_us).max().unwrap_or(0);
-    let which = if status.dropped_events > 0 || status.missed.is_some() { "the last " } else { "all " };
-    let events = counted(status.held_events, "event");
-    [which, &events, " (", &span_text(span), "), ", &Bytes(status.held_bytes).to_string()].concat()
+fn held(live: &Live, summary: &Summary) -> String {
+    let which = live.latest(summary).unwrap_or_else(|| {
+        let is_all = matches!(live.status.connection, Connection::Open | Connection::Done);
+        let all = if is_all && live.status.is_caught_up && !live.is_paused { "all " } else { "" };
+        [all, &counted(count(summary), "event")].concat()
+    });
+    let bytes = Bytes(live.status.held_bytes).to_string();
+    [&which, " (", &span_text(longest(summary)), "), ", &bytes, " held"].concat()
+}
+
+/// Microseconds from the first event that is shown to the last.
+fn longest(summary: &Summary) -> i64 {
+    summary.devices.iter().map(|device| device.span_us).max().unwrap_or(0)
 }
 
 fn held_exactly(live: &Live) -> String {
@@ -182,6 +199,7 @@ fn oom_bar(model: &ModelHandle, oom: LiveOom) -> Html {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::testing::summary;
     use crate::worker::message::LiveStatus;
 
     #[test]
@@ -195,12 +213,16 @@ mod tests {
             ..LiveStatus::default()
         };
         let quiet = LiveStatus { quiet_us: 12_300_000, ..status(State::Live, Connection::Open) };
-        let behind = LiveStatus { is_caught_up: false, ..status(State::Live, Connection::Open) };
+        let behind =
+            |status| LiveStatus { is_caught_up: false, events: 2_500, held_events: 600, dropped_events: 400, ..status };
+        let loading = behind(status(State::Ended, Connection::Done));
+        let behind = behind(status(State::Live, Connection::Open));
         let cases = [
             (status(State::Live, Connection::Open), "live", "0.4 s behind"),
             (status(State::Live, Connection::Connecting), "live", "connecting"),
             (quiet, "live", "last event 12 s ago"),
-            (behind, "live", "catching up"),
+            (behind, "live", "loading 1,000 of 2,500 events"),
+            (loading, "ended", "loading 1,000 of 2,500 events"),
             (status(State::Live, Connection::Retrying { seconds: 3 }), "cut off", "connection lost, retrying in 3 s"),
             (status(State::Ended, Connection::Done), "ended", "job ended"),
             (status(State::Lost, Connection::Open), "lost", "nothing heard from the job for 0.1 s"),
@@ -208,7 +230,7 @@ mod tests {
         for (status, word, sentence) in cases {
             let mut live = Live::new("a".repeat(26));
             live.tell(status);
-            assert_eq!((state_of(&live).1, said(&live).as_str()), (word, sentence));
+            assert_eq!((state_of(&live).1, said(&live, &summary(&[5])).as_str()), (word, sentence));
         }
     }
 }

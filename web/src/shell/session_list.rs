@@ -16,7 +16,14 @@ use crate::widgets::copy::{CopyButtonProps, copy_button};
 /// Sends a job's memory here; the module is the project's own agent.
 fn attach_snippet() -> String {
     let origin = crate::browser::window().location().origin().unwrap_or_default();
-    ["import vramscope\nvramscope.attach(\"", &origin, "\")\n"].concat()
+    [
+        "# pip install ./collector/python\nimport vramscope\nvramscope.attach(\"",
+        &origin,
+        "\")\n\n# Without a GPU, in a shell: vramscope run transformer --to ",
+        &origin,
+        "\n",
+    ]
+    .concat()
 }
 
 part!(
@@ -94,14 +101,14 @@ fn use_session_list() -> Html {
         Listing::Absent => Html::default(),
         Listing::Token { is_wrong } => html! {
             <section class="sessions" aria-labelledby="sessions-title" data-testid="sessions">
-                <header><h2 id="sessions-title">{ "Running jobs" }</h2></header>
+                <header><h2 id="sessions-title">{ "Jobs" }</h2></header>
                 { token_form(TokenProps { is_wrong: *is_wrong, on_token }) }
             </section>
         },
         Listing::Sessions(_) | Listing::Away(_) => html! {
             <section class="sessions" aria-labelledby="sessions-title" data-testid="sessions">
                 <header>
-                    <h2 id="sessions-title">{ "Running jobs" }</h2>
+                    <h2 id="sessions-title">{ "Jobs" }</h2>
                     if is_away {
                         <span class="session-bad" role="status" data-testid="sessions-away">{ "The server doesn't answer. This is what it said last." }</span>
                     }

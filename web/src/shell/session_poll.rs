@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use shared::order::sort_by_key;
 use web_sys::VisibilityState;
 
 use super::session_row::{SessionInfo, row_id};
@@ -32,7 +33,7 @@ pub enum Listing {
         /// Whether one was sent, and is not the right one.
         is_wrong: bool,
     },
-    /// Its sessions, the newest first.
+    /// Its sessions: those that are live first, and the newest first of either.
     Sessions(Rc<[SessionInfo]>),
     /// It answered before, and doesn't now: what it said last.
     Away(Rc<[SessionInfo]>),
@@ -88,7 +89,9 @@ fn turn(inner: Rc<Inner>) {
     spawn_local(async move {
         let listing = match server::get("sessions").await {
             Ok(answer) => {
-                let sessions: Vec<_> = answer.list("sessions").iter().take(MOST).map(SessionInfo::of).collect();
+                let mut sessions: Vec<_> = answer.list("sessions").iter().map(SessionInfo::of).collect();
+                sort_by_key(&mut sessions, |session| !session.is_live());
+                sessions.truncate(MOST);
                 Listing::Sessions(sessions.into())
             }
             Err(Failure::Token) => Listing::Token { is_wrong: !server::token().is_empty() },

@@ -231,7 +231,8 @@ fn state(session: &SessionInfo) -> Html {
         "lost" => (Symbol::Lost, "lost", "is-lost"),
         _ => (Symbol::Ended, "ended", "is-ended"),
     };
-    html! { <span class={classes!("live-state", class)}>{ icon(symbol) }{ word }</span> }
+    let title = (word == "lost").then_some("The collector went away without a word");
+    html! { <span class={classes!("live-state", class)} {title}>{ icon(symbol) }{ word }</span> }
 }
 
 fn device(device: &DeviceInfo) -> Html {
@@ -247,7 +248,7 @@ fn device(device: &DeviceInfo) -> Html {
     ]
     .concat();
     html! {
-        <span {title}>{ ["device ", &device.number.to_string(), ": "].concat() }<b>{ full }</b></span>
+        <span {title}>{ ["device ", &device.number.to_string(), ": "].concat() }<b>{ full }</b>{ " reserved" }</span>
     }
 }
 

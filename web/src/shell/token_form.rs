@@ -23,35 +23,27 @@ part!(
 #[hook]
 fn use_token_form(props: &TokenProps) -> Html {
     let input = use_node_ref();
-    let take = {
+    let onsubmit = {
         let (input, on_token) = (input.clone(), props.on_token.clone());
-        move || {
+        Callback::from(move |event: SubmitEvent| {
+            event.prevent_default();
             if let Some(input) = input.cast::<HtmlInputElement>() {
                 server::set_token(&input.value());
                 on_token.emit(());
             }
-        }
+        })
     };
-    let onclick = {
-        let take = take.clone();
-        Callback::from(move |_: MouseEvent| take())
-    };
-    let onkeydown = Callback::from(move |event: KeyboardEvent| {
-        if event.key() == "Enter" {
-            take();
-        }
-    });
     html! {
-        <div class="token" data-testid="token">
+        <form class="token" {onsubmit} data-testid="token">
             <label for="token-input">
-                { if props.is_wrong { "That token is not the one this server wants. It is printed where the server was started." }
-                  else { "This server wants a token. It is printed where the server was started." } }
+                { if props.is_wrong { "That token is not the one this server wants." } else { "This server wants a token." } }
+                { " It is in the file that --token-file names, or in VRAMSCOPE_TOKEN, where the server was started." }
             </label>
             <p class="buttons">
-                <input id="token-input" ref={input} class="token-input" type="password" autocomplete="off" spellcheck="false" {onkeydown} data-testid="token-input" />
-                <button type="button" class="button is-primary" {onclick} data-testid="token-give">{ "Continue" }</button>
+                <input id="token-input" ref={input} class="token-input" type="password" autocomplete="off" spellcheck="false" data-testid="token-input" />
+                <button class="button is-primary" data-testid="token-give">{ "Continue" }</button>
             </p>
             <p class="drop-note">{ "Kept in this tab until it is closed." }</p>
-        </div>
+        </form>
     }
 }

@@ -163,7 +163,7 @@ pub enum FromWorker {
     /// A session that is watched has grown; questions are answered from the first of these on. No other follows before
     /// [`ToWorker::Taken`].
     Grown(Box<Grown>),
-    /// How the session is; sent some times a second, and before what it tells of has grown.
+    /// How the session is; sent some times a second, and after what it tells of has grown.
     Live(Box<LiveStatus>),
     /// It can't be read, or the worker broke down; nothing follows.
     Failed {

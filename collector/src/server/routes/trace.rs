@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::find;
 use crate::server::App;
+use crate::server::clock::in_file_name;
 use crate::server::error::ApiError;
 use crate::server::recording::Recording;
 use crate::server::stream::{self, Broken};
@@ -41,10 +42,16 @@ pub(crate) async fn trace(
     let Query(wanted) = wanted.map_err(|_| malformed("from_us and to_us are microseconds since the epoch."))?;
     let store = Arc::clone(app.sessions.store());
     let span = (wanted.from_us.unwrap_or(i64::MIN), wanted.to_us.unwrap_or(i64::MAX));
+    if span.0 > span.1 {
+        return Err(malformed("from_us is later than to_us."));
+    }
     let Some(recording) = Recording::new(store, &session, span) else {
         return Err(ApiError::new(StatusCode::NOT_FOUND, "empty", "Nothing is stored of that time."));
     };
-    let name = session.look(|view| file_name(&view.record.name, &view.record.id));
+    let name = session.look(|view| {
+        // Of one script there are many sessions.
+        [&file_name(&view.record.name, &view.record.id), "-", &in_file_name(view.record.created_us)].concat()
+    });
     let (ending, body) = match wanted.format.as_deref() {
         None | Some("vramscope") => ("vramscope", stream::body(move |sink| recording.read(&mut |b| sink.send(b)))),
         Some("pickle") => {

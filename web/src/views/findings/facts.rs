@@ -19,12 +19,13 @@ part!(
 fn use_file_facts() -> Html {
     let model = use_model();
     let (Some(summary), Some(file)) = (model.summary(), model.file()) else { return html! {} };
+    let (heading, size) = if file.live.is_some() { ("Session", "Held in memory") } else { ("File", "Size") };
     html! {
-        <section aria-label="File" data-testid="file-facts">
-            <h2>{ "File" }</h2>
+        <section aria-label={heading} data-testid="file-facts">
+            <h2>{ heading }</h2>
             <dl class="facts wide">
                 <div class="fact"><dt>{ "Name" }</dt><dd>{ file.name.clone() }</dd></div>
-                <div class="fact"><dt>{ "Size" }</dt><dd>{ bytes_text(file.size) }</dd></div>
+                <div class="fact"><dt>{ size }</dt><dd>{ bytes_text(file.size) }</dd></div>
                 <div class="fact"><dt>{ "Format" }</dt><dd>{ summary.format.clone() }</dd></div>
                 { summary.origin.as_ref().map(origin).unwrap_or_default() }
             </dl>

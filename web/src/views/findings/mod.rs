@@ -125,7 +125,7 @@ pub fn finding_row(model: &ModelHandle, finding: &Finding) -> Html {
 }
 
 const FILE_QUIET: &str = "Nothing is wrong with this file: its history is whole, and trace and segments agree.";
-const LIVE_QUIET: &str = "Nothing is wrong with this session so far: no event is missing, and no request has failed.";
+const LIVE_QUIET: &str = "Nothing is wrong here so far: no event was lost, and no request has failed.";
 
 part!(
     /// The findings tab.
@@ -146,6 +146,9 @@ fn use_findings() -> Html {
         <div class="findings-page" data-testid="findings">
             <section aria-label="Findings">
                 <h2>{ "Findings" }</h2>
+                if let Some(part) = model.live().and_then(|live| live.latest(&summary)) {
+                    <p class="quiet" data-testid="findings-part">{ ["All of this is of ", &part, ": older ones are not held here."].concat() }</p>
+                }
                 if findings.is_empty() {
                     <p class="quiet">{ if model.live().is_some() { LIVE_QUIET } else { FILE_QUIET } }</p>
                 } else {

@@ -45,8 +45,10 @@ fn use_overview() -> Html {
         _ => None,
     };
     canvas.change(|picture| {
-        picture.scene =
-            answer.map(|answer| Scene { answer, palette, extent: model.extent(), window: model.view.window, cursor });
+        picture.scene = answer.map(|answer| {
+            let (extent, newest, window) = (model.extent(), model.newest(), model.view.window);
+            Scene { answer, palette, extent, newest, window, cursor }
+        });
     });
     use_brush(&model, &canvas);
     html! {

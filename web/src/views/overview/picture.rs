@@ -28,6 +28,8 @@ pub struct Scene {
     pub palette: Rc<Palette>,
     /// The whole axis.
     pub extent: Window,
+    /// The coordinate that nothing is drawn beyond, if there is one.
+    pub newest: Option<f64>,
     /// The brush.
     pub window: Window,
     /// The cursor's coordinate.
@@ -118,10 +120,13 @@ impl Picture for OverviewPicture {
             (asked.length() / columns * per_unit, device(plot.x) + (asked.start - whole.start) * per_unit)
         };
         let transform = Transform { x: (x.0 as f32, x.1 as f32), y: (per_byte as f32, device(plot.bottom()) as f32) };
+        let right = scene.newest.map_or(plot.right(), |newest| {
+            (Scale::new(scene.extent, plot.x, plot.right()).pixel(newest) + 1.0).clamp(plot.x, plot.right())
+        });
         let clip = Pixels {
             x0: device(plot.x) as i32,
             y0: device(plot.y) as i32 - 1,
-            x1: device(plot.right()) as i32,
+            x1: device(right) as i32,
             y1: device(plot.bottom()) as i32,
         };
         if !painter.paint(scene.palette.background, transform, clip) {
@@ -233,6 +238,7 @@ mod tests {
             answer: Rc::new(Answer::Overview(overview())),
             palette: Rc::new(Palette::light()),
             extent: Window { start: 0.0, end: 30.0 },
+            newest: None,
             window: Window { start: 10.0, end: 15.0 },
             cursor: Some(12.0),
         };

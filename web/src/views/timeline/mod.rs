@@ -104,6 +104,7 @@ fn use_timeline() -> Html {
         palette: Rc::clone(&palette),
         frame,
         axis: view.axis,
+        newest: model.newest(),
         marks: marks.clone(),
         selection: view.selection,
     });

@@ -28,6 +28,8 @@ pub struct Scene {
     pub frame: Frame,
     /// The x axis.
     pub axis: Axis,
+    /// The coordinate that nothing is drawn beyond, if there is one.
+    pub newest: Option<f64>,
     /// What is marked.
     pub marks: Marks,
     /// What is selected.
@@ -83,10 +85,17 @@ impl Scene {
         Transform { x, y }
     }
 
+    /// Where the shapes end, in CSS pixels.
+    fn right(&self) -> f64 {
+        let Frame { plot, .. } = self.frame;
+        // The moment itself has a pixel.
+        self.newest.map_or(plot.right(), |newest| (self.frame.x().pixel(newest) + 1.0).clamp(plot.x, plot.right()))
+    }
+
     /// What is at a point in CSS pixels.
     pub fn at(&self, point: (f64, f64), ratio: f64) -> Option<Hover> {
         let timeline = self.timeline()?;
-        let inside = point.0 >= self.frame.plot.x && point.0 < self.frame.plot.right();
+        let inside = point.0 >= self.frame.plot.x && point.0 < self.right();
         if let Some(i) = losses::at(&self.marks.losses, self.frame.x(), point.0).filter(|_| inside) {
             return self.marks.losses.get(i).map(|loss| Hover::loss(i, loss.position));
         }
@@ -135,7 +144,7 @@ impl Picture for TimelinePicture {
         let plot = scene.frame.plot;
         let device = |v: f64| (v * size.ratio).round() as i32;
         let clip =
-            Pixels { x0: device(plot.x), y0: device(plot.y), x1: device(plot.right()), y1: device(plot.bottom()) };
+            Pixels { x0: device(plot.x), y0: device(plot.y), x1: device(scene.right()), y1: device(plot.bottom()) };
         let transform = scene.transform(timeline, size.ratio);
         let painted = Painted { revision: self.revision, size, transform, clip };
         if self.painted != Some(painted) {
@@ -249,6 +258,7 @@ mod tests {
                 is_following: false,
             },
             axis: Axis::Event,
+            newest: None,
             marks: Marks::default(),
             selection: Selection::None,
         }

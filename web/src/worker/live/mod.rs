@@ -243,8 +243,9 @@ impl Watcher {
         }
         self.sent_us = self.came_sent_us;
         self.is_taken = false;
-        self.tell();
+        // The page has it before it is told that all has come: what it opens with is made of all.
         post(&FromWorker::Grown(Box::new(grown)));
+        self.tell();
     }
 
     /// Tells how the session is, now and again.
