@@ -3,7 +3,8 @@
 //!
 //! What is found is what [`Replay::build`] finds of a trace that begins with a known state and misses nothing. Where events
 //! are missing, a trace that has ended can be read from behind; here, what no event made is told of by the next state that
-//! is written, and counts from the event behind it.
+//! is written, and counts from the event behind it. What was held between a gap and such a state follows from the state,
+//! backwards: see [`rewound`].
 
 use super::allocations::{Allocation, Allocations};
 use super::checkpoints::Checkpoints;
@@ -12,6 +13,7 @@ use super::resync::Begun;
 use super::segments::{Range, Ranges, SegmentChange, SegmentHistory};
 use super::sizes::pool_number;
 use super::{Mismatches, Replay};
+use crate::order;
 use crate::trace::{Column, DeviceTrace, Event, Segment, Settings, Tag, Tags};
 use crate::units::PoolId;
 
@@ -247,6 +249,25 @@ impl Replay {
             + self.segments.bytes()
             + clock
     }
+}
+
+/// What a device held after the first of `span`'s positions when `segments` are what it held after the last, and no event
+/// between them is missing.
+pub(crate) fn rewound(
+    trace: &DeviceTrace,
+    tags: &mut Tags,
+    settings: &Settings,
+    span: std::ops::Range<u32>,
+    segments: Vec<Segment>,
+) -> Vec<Segment> {
+    let mut part = DeviceTrace { device: trace.device, segments, ..DeviceTrace::default() };
+    order::sort_by_key(&mut part.segments, |segment| segment.address);
+    for segment in &mut part.segments {
+        order::sort_by_key(&mut segment.blocks, |block| block.address);
+    }
+    let events = trace.events.iter_from(span.start as usize).take(span.len());
+    events.for_each(|event| part.events.push(event));
+    Replay::build(&part, tags, settings).segments_at(0)
 }
 
 /// Takes in the times of the entries from `first` to before `to`.
