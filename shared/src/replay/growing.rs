@@ -55,6 +55,14 @@ impl Growth {
         replay.checkpoints = Checkpoints::build(&replay.allocations);
     }
 
+    /// Makes a state that of the last position, of a trace to which nothing comes any more: what the last event made and the
+    /// state does not have was never there. Whether it said anything new.
+    pub(crate) fn settle(&mut self, segments: &[Segment], replay: &mut Replay, tags: &mut Tags) -> bool {
+        let is_new = self.correct(segments, replay.positions(), replay, tags);
+        replay.checkpoints = Checkpoints::build(&replay.allocations);
+        is_new
+    }
+
     /// The state that counts from the next event on, if there is one, which is forgotten.
     pub(crate) fn take_written(&mut self) -> Option<Vec<Segment>> {
         self.written.take()
@@ -131,6 +139,13 @@ impl Growth {
                 number
             }
             Step::Completed(number) => {
+                // The event tells both where the state before it told that it waits.
+                let told = replay.unrecorded.iter().rev().take_while(|told| told.0 == position);
+                if let Some(back) = told.enumerate().find(|(_, told)| told.1 == number).map(|(back, _)| back)
+                    && replay.allocations.begin.get(number as usize) != Some(position)
+                {
+                    replay.unrecorded.remove(replay.unrecorded.len() - 1 - back);
+                }
                 replay.end_at(number, position);
                 number
             }

@@ -42,6 +42,8 @@ pub(super) struct Growing {
     pub(super) places: usize,
     /// The position of the newest gap, where no state was written since.
     gap: Option<u32>,
+    /// Whether the state after the last event is one that was written.
+    is_settled: bool,
     /// What takes its place when there are too many events.
     successor: Option<Box<Successor>>,
 }
@@ -52,7 +54,19 @@ impl Growing {
         let (growth, replay) = Growth::begin(&snapshot.settings);
         let device = Device { replay, usage: Usage::default(), caches: Caches::default() };
         let (known, corrected) = (Known::default(), Vec::new());
-        (device, Self { growth, known, corrected, is_trimmed: false, places: 0, gap: None, successor: None })
+        (
+            device,
+            Self {
+                growth,
+                known,
+                corrected,
+                is_trimmed: false,
+                places: 0,
+                gap: None,
+                is_settled: false,
+                successor: None,
+            },
+        )
     }
 
     /// Takes in what came of the device.
@@ -71,7 +85,8 @@ impl Growing {
         for loss in batch.losses {
             add_loss(&mut trace.losses, Loss { position: loss.position.saturating_add(from), ..loss });
         }
-        let mut states = Vec::new();
+        let is_over = self.is_settled && !batch.events.is_empty();
+        let mut states = if is_over { self.begin_anew(device, settings) } else { Vec::new() };
         let mut gaps = batch.gaps.iter().map(|position| position.saturating_add(from));
         let mut seen = 0;
         for moment in batch.moments {
@@ -92,15 +107,15 @@ impl Growing {
     /// counts: it becomes the state after the last event that is there.
     pub(super) fn end(&mut self, trace: &DeviceTrace, device: &mut Device, tags: &mut Tags, settings: &Settings) {
         let end = trace.events.len() as u32;
-        let (Some(before), Some(loss)) = (end.checked_sub(1), trace.losses.last()) else { return };
-        if loss.position != end {
+        if end == 0 || trace.losses.last().is_none_or(|loss| loss.position != end) {
             return;
         }
         let Some(segments) = self.growth.take_written() else { return };
-        let known = rewound(trace, tags, settings, before..end, segments);
-        let mut states = Vec::new();
-        self.anchor(before, known, &mut states, device, settings);
-        self.carry_on(states, trace, device, tags);
+        let states = self.begin_anew(device, settings);
+        self.replay(states, trace, device, tags);
+        self.is_settled = self.growth.settle(&segments, &mut device.replay, tags);
+        self.corrected.push((end, segments));
+        device.usage.extend(trace, &device.replay);
     }
 
     /// Adds to `states` the one that follows for the position of a gap from one that was written behind it. Where what is
@@ -115,17 +130,34 @@ impl Growing {
     ) {
         if device.replay.positions() > gap {
             self.corrected.retain(|(at, _)| *at < gap);
-            states.insert(0, (0, device.replay.segments_at(0)));
-            states.append(&mut self.corrected);
-            let (growth, replay) = Growth::begin(settings);
-            (self.growth, self.known, self.successor) = (growth, Known::default(), None);
-            *device = Device { replay, usage: Usage::default(), caches: Caches::default() };
+            *states = self.begin_anew(device, settings);
         }
         states.push((gap, known));
     }
 
+    /// Forgets what was found. Gives the states from which it can be found again: the start, and what was corrected.
+    fn begin_anew(&mut self, device: &mut Device, settings: &Settings) -> Vec<(u32, Vec<Segment>)> {
+        let mut states = vec![(0, device.replay.segments_at(0))];
+        states.append(&mut self.corrected);
+        let (growth, replay) = Growth::begin(settings);
+        (self.growth, self.known, self.successor, self.is_settled) = (growth, Known::default(), None, false);
+        *device = Device { replay, usage: Usage::default(), caches: Caches::default() };
+        states
+    }
+
     /// Takes in the events that the replay does not know yet; `states` say what was held at some positions on the way.
     pub(super) fn carry_on(
+        &mut self,
+        states: impl IntoIterator<Item = (u32, Vec<Segment>)>,
+        trace: &DeviceTrace,
+        device: &mut Device,
+        tags: &mut Tags,
+    ) {
+        self.replay(states, trace, device, tags);
+        device.usage.extend(trace, &device.replay);
+    }
+
+    fn replay(
         &mut self,
         states: impl IntoIterator<Item = (u32, Vec<Segment>)>,
         trace: &DeviceTrace,
@@ -143,7 +175,6 @@ impl Growing {
             self.growth.believe(segments, &mut device.replay, tags);
         }
         self.corrected.extend(self.growth.extend(&mut device.replay, trace, tags, end));
-        device.usage.extend(trace, &device.replay);
     }
 
     /// Other settings, from now on.
