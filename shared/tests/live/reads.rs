@@ -2,16 +2,41 @@
 
 use proptest::prelude::*;
 use shared::limits::LiveLimits;
-use shared::query::{Answer, Query};
+use shared::query::{Answer, Axis, Query};
 use shared::session::{LiveSession, Session};
 
 use crate::grown::{check_end, grow, import, queries, settled};
-use crate::stream::{CONFS, ops, record_reads};
+use crate::stream::{CONFS, Op, ops, record_reads};
 
 fn totals(live: &mut LiveSession, position: u32) -> shared::query::Totals {
     match live.answer(0, &Query::State { position }) {
         Answer::State(state) => state.totals,
         other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn before_the_first_event_statistics_say_what_is_held() {
+    let malloc = Op::Malloc { size: 5 << 20, stream: 0, site: 1 };
+    let nothing = [(vec![], vec![]), (vec![], vec![])];
+    for (reads, held, lost) in [(nothing.to_vec(), 0, 0), (vec![(vec![malloc; 9], vec![])], 60 << 20, 12)] {
+        let (recorded, _) = record_reads(&reads, "", false);
+        let (mut live, _) = grow(&recorded.bytes, &[700], LiveLimits::default());
+        let device = live.summary().devices[0].clone();
+        assert_eq!((device.events, device.has_times, device.end.reserved, device.lost), (0, true, held, lost));
+        assert_eq!(device.peak_reserved, held);
+        for query in queries(&device) {
+            live.answer(0, &query);
+        }
+        assert_eq!(totals(&mut live, 0).reserved, held);
+        for axis in [Axis::Time, Axis::Event] {
+            let Answer::Overview(overview) = live.answer(0, &Query::Overview { axis, columns: 5 }) else {
+                panic!("an overview")
+            };
+            assert_eq!(overview.reserved[..], [held; 5]);
+            let gap = &overview.losses[0];
+            assert_eq!((gap.span, gap.events), (overview.window, lost));
+        }
     }
 }
 

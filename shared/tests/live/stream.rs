@@ -192,7 +192,11 @@ impl Recorder {
     fn sample(&mut self) {
         let segments = self.sides[0].allocator.segments();
         let reserved = segments.iter().map(|segment| segment.size).sum();
-        let sample = Sample { time_us: self.now_us, reserved, ..Sample::default() };
+        let blocks = || segments.iter().flat_map(|segment| &segment.blocks);
+        let sum = |is: &dyn Fn(BlockState) -> bool| blocks().filter(|b| is(b.state)).map(|block| block.size).sum();
+        let allocated = sum(&|state| state == BlockState::Allocated);
+        let active = sum(&|state| state != BlockState::Inactive);
+        let sample = Sample { time_us: self.now_us, allocated, active, reserved };
         self.chunk(|writer, _, _, out| writer.statistics(0, &[sample], out));
     }
 
