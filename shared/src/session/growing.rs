@@ -91,7 +91,7 @@ impl Growing {
         let mut seen = 0;
         for moment in batch.moments {
             let position = moment.position.saturating_add(from);
-            self.gap = gaps.by_ref().take(moment.gaps - seen).last().or(self.gap);
+            self.gap = gaps.by_ref().take(moment.gaps.saturating_sub(seen)).last().or(self.gap);
             seen = moment.gaps;
             if let Some(gap) = self.gap.take().filter(|gap| *gap < position) {
                 let known = rewound(trace, tags, settings, gap..position, moment.segments.clone());
@@ -99,7 +99,7 @@ impl Growing {
             }
             states.push((position, moment.segments));
         }
-        self.gap = gaps.last().or(self.gap);
+        self.gap = gaps.next_back().or(self.gap);
         self.carry_on(states, trace, device, tags);
     }
 
