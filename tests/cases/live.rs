@@ -168,10 +168,12 @@ fn a_network_that_is_cut_costs_nothing() -> Result<()> {
     let folder = empty_folder("live-cut")?;
     let server = Server::start()?;
     for (network, seconds) in [(Network::Silent, cut_seconds()), (Network::Closed, 3)] {
+        // A job that lasts longer than the cut: some six steps a second.
+        let steps = 60 + 8 * seconds as u32;
         let out = folder.join(format!("{network:?}.vramscope"));
         let proxy = Proxy::to(server.address())?;
         let before = sessions(&server)?.len();
-        let job = Job::start(&format!("http://{}", proxy.address()), &out, 150, 20_000)?;
+        let job = Job::start(&format!("http://{}", proxy.address()), &out, steps, 20_000)?;
         until("a live session", || Ok(Some(()).filter(|()| sessions(&server).is_ok_and(|all| all.len() > before))))?;
         proxy.set(network);
         sleep(Duration::from_secs(seconds));

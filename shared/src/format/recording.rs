@@ -19,6 +19,8 @@ use crate::trace::{Annotation, DeviceTrace, Events, Loss, Sample, Segment, Tags}
 pub(crate) struct Moment {
     /// How many events of the trace come before it.
     pub(crate) position: u32,
+    /// How many of the gaps that came since the device was last taken come before it.
+    pub(crate) gaps: usize,
     pub(crate) segments: Vec<Segment>,
 }
 
@@ -29,6 +31,8 @@ pub(crate) struct Batch {
     pub(crate) annotations: Vec<Annotation>,
     pub(crate) samples: Vec<Sample>,
     pub(crate) losses: Vec<Loss>,
+    /// After how many events each gap is, in the order in which they came.
+    pub(crate) gaps: Vec<u32>,
     pub(crate) moments: Vec<Moment>,
 }
 
@@ -77,8 +81,9 @@ impl Track {
     /// Takes what came, so that it is not held twice.
     pub(crate) fn take(&mut self) -> Batch {
         let losses = self.losses();
-        self.missing.clear();
+        let gaps = self.missing.drain(..).map(|missing| missing.position).collect();
         Batch {
+            gaps,
             events: std::mem::take(&mut self.trace.events),
             annotations: std::mem::take(&mut self.trace.annotations),
             samples: std::mem::take(&mut self.trace.samples),
@@ -216,7 +221,7 @@ impl Recording {
             }
         }
         track.advance(device, at, None);
-        let moment = Moment { position: track.position(), segments };
+        let moment = Moment { position: track.position(), gaps: track.missing.len(), segments };
         if self.keeps_moments {
             track.moments.push(moment);
         } else {

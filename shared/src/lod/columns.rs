@@ -1,5 +1,6 @@
 //! From pixel columns to positions.
 
+use super::sampled::Sampled;
 use crate::query::{Axis, Window};
 use crate::replay::Replay;
 use crate::trace::DeviceTrace;
@@ -52,7 +53,8 @@ pub fn extent(trace: &DeviceTrace, replay: &Replay, axis: Axis) -> Window {
     match axis {
         Axis::Event => Window { start: 0.0, end: f64::from(end) + 1.0 },
         Axis::Time => {
-            let last = replay.time_at(trace, end) as f64;
+            let sampled = Sampled::of(trace, replay);
+            let last = sampled.map_or_else(|| replay.time_at(trace, end), |sampled| sampled.span_us()) as f64;
             Window { start: 0.0, end: (last * 1.01).max(last + 1.0) }
         }
     }

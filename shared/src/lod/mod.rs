@@ -9,6 +9,7 @@ mod classes;
 mod columns;
 mod maxima;
 mod pyramid;
+mod sampled;
 mod stack;
 mod strips;
 mod timeline;
@@ -18,6 +19,7 @@ pub use classes::{Classes, EXCLUDED};
 pub use columns::{Span, coordinate, extent, spans};
 pub use maxima::Maxima;
 pub use pyramid::Pyramid;
+pub use sampled::Sampled;
 pub use timeline::{Scene, timeline};
 pub use totals::{RunningTotals, overview};
 

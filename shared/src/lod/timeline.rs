@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use super::classes::{Classes, EXCLUDED};
 use super::columns::{self, Span};
 use super::pyramid::Pyramid;
+use super::sampled::Sampled;
 use super::stack::Stack;
 use super::strips::{Part, Piece, Strips};
 use super::totals::RunningTotals;
@@ -63,6 +64,10 @@ pub fn timeline(scene: Scene<'_>, query: &TimelineQuery) -> Timeline {
     };
     let reserved = spans.iter().map(|span| span.map_or(0, |span| totals.largest_reserved(replay, span).0));
     let reserved: Vec<u64> = reserved.collect();
+    let mut reserved = Packed::from(reserved);
+    if let Some(sampled) = Sampled::of(trace, replay) {
+        [_, active, reserved] = sampled.columns(query.axis, query.window, columns);
+    }
     let count = seen.map_or(0, |s| {
         let begun = replay.allocations.made_by(s.first)..replay.allocations.made_by(s.last);
         let passes = |&n: &u32| classes.of.get(n as usize).is_some_and(|&class| class != EXCLUDED);
@@ -76,7 +81,7 @@ pub fn timeline(scene: Scene<'_>, query: &TimelineQuery) -> Timeline {
         top: peaks.iter().map(|p| p.map_or(0, |p| p.0)).collect::<Vec<_>>().into(),
         position: peaks.iter().map(|p| p.map_or(0, |p| p.1)).collect::<Vec<_>>().into(),
         active,
-        reserved: reserved.into(),
+        reserved,
         allocations: count,
         newest_us: seen.and_then(|s| newest_us(trace, s.last)),
     }

@@ -2,6 +2,7 @@
 
 use super::columns::{self, Span};
 use super::maxima::{Maxima, larger};
+use super::sampled::Sampled;
 use super::{BUCKET, bucket_of};
 use crate::analysis::actions::in_words;
 use crate::order;
@@ -219,6 +220,9 @@ pub fn overview(
         active.push(best[ACTIVE].0);
         reserved.push(best[RESERVED].0);
     }
+    if let Some(sampled) = Sampled::of(trace, replay) {
+        [allocated, active, reserved] = sampled.columns(axis, window, columns);
+    }
     let x = |position: u32| columns::coordinate(trace, replay, axis, position);
     let ooms = ooms.iter().map(|&(position, _)| (x(position), position)).collect();
     let annotations = annotations(trace, replay, axis, window, name_of);
@@ -237,6 +241,10 @@ fn losses(trace: &DeviceTrace, replay: &Replay, axis: Axis, extent: Window) -> V
         let samples = if axis == Axis::Time { samples(trace, span) } else { Vec::new() };
         LossSpan { span, position, events: loss.events, kinds: in_words(&loss.by_action), samples }
     };
+    if trace.losses.is_empty() && Sampled::of(trace, replay).is_some() {
+        // No gap was told of, but nothing else is known either.
+        return vec![place(&Loss::default())];
+    }
     trace.losses.iter().map(place).collect()
 }
 
@@ -246,7 +254,9 @@ const MOST_SAMPLES: usize = 512;
 /// What statistics say of a span of the time axis. Where there are more than can be seen, each stands for some, with the
 /// largest of their sums.
 fn samples(trace: &DeviceTrace, span: Window) -> Vec<SampleAt> {
-    let Some(first) = trace.events.time_us.get(0) else { return Vec::new() };
+    let Some(first) = trace.events.time_us.get(0).or_else(|| trace.samples.first().map(|sample| sample.time_us)) else {
+        return Vec::new();
+    };
     let x = |sample: &Sample| sample.time_us.saturating_sub(first) as f64;
     // Samples come in the order of time; of a file in which they don't, some may be left out.
     let from = trace.samples.partition_point(|sample| x(sample) < span.start);

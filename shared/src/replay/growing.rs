@@ -3,7 +3,8 @@
 //!
 //! What is found is what [`Replay::build`] finds of a trace that begins with a known state and misses nothing. Where events
 //! are missing, a trace that has ended can be read from behind; here, what no event made is told of by the next state that
-//! is written, and counts from the event behind it.
+//! is written, and counts from the event behind it. What was held between a gap and such a state follows from the state,
+//! backwards: see [`rewound`].
 
 use super::allocations::{Allocation, Allocations};
 use super::checkpoints::Checkpoints;
@@ -12,6 +13,7 @@ use super::resync::Begun;
 use super::segments::{Range, Ranges, SegmentChange, SegmentHistory};
 use super::sizes::pool_number;
 use super::{Mismatches, Replay};
+use crate::order;
 use crate::trace::{Column, DeviceTrace, Event, Segment, Settings, Tag, Tags};
 use crate::units::PoolId;
 
@@ -51,6 +53,14 @@ impl Growth {
             self.begin_one(one, 0, replay, tags);
         }
         replay.checkpoints = Checkpoints::build(&replay.allocations);
+    }
+
+    /// Makes a state that of the last position, of a trace to which nothing comes any more: what the last event made and the
+    /// state does not have was never there. Whether it said anything new.
+    pub(crate) fn settle(&mut self, segments: &[Segment], replay: &mut Replay, tags: &mut Tags) -> bool {
+        let is_new = self.correct(segments, replay.positions(), replay, tags);
+        replay.checkpoints = Checkpoints::build(&replay.allocations);
+        is_new
     }
 
     /// The state that counts from the next event on, if there is one, which is forgotten.
@@ -129,6 +139,13 @@ impl Growth {
                 number
             }
             Step::Completed(number) => {
+                // The event tells both where the state before it told that it waits.
+                let told = replay.unrecorded.iter().rev().take_while(|told| told.0 == position);
+                if let Some(back) = told.enumerate().find(|(_, told)| told.1 == number).map(|(back, _)| back)
+                    && replay.allocations.begin.get(number as usize) != Some(position)
+                {
+                    replay.unrecorded.remove(replay.unrecorded.len() - 1 - back);
+                }
                 replay.end_at(number, position);
                 number
             }
@@ -247,6 +264,25 @@ impl Replay {
             + self.segments.bytes()
             + clock
     }
+}
+
+/// What a device held after the first of `span`'s positions when `segments` are what it held after the last, and no event
+/// between them is missing.
+pub(crate) fn rewound(
+    trace: &DeviceTrace,
+    tags: &mut Tags,
+    settings: &Settings,
+    span: std::ops::Range<u32>,
+    segments: Vec<Segment>,
+) -> Vec<Segment> {
+    let mut part = DeviceTrace { device: trace.device, segments, ..DeviceTrace::default() };
+    order::sort_by_key(&mut part.segments, |segment| segment.address);
+    for segment in &mut part.segments {
+        order::sort_by_key(&mut segment.blocks, |block| block.address);
+    }
+    let events = trace.events.iter_from(span.start as usize).take(span.len());
+    events.for_each(|event| part.events.push(event));
+    Replay::build(&part, tags, settings).segments_at(0)
 }
 
 /// Takes in the times of the entries from `first` to before `to`.

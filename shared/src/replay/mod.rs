@@ -24,6 +24,7 @@ use checkpoints::Checkpoints;
 pub use ending::end;
 pub use forward::{Forward, Sums};
 pub use growing::Growth;
+pub(crate) use growing::rewound;
 pub use segments::Range;
 use segments::SegmentHistory;
 pub use state::{Gap, State};

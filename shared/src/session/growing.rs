@@ -6,7 +6,7 @@ use super::summary::Known;
 use super::{Caches, Device, Session};
 use crate::analysis::usage::Usage;
 use crate::format::Batch;
-use crate::replay::Growth;
+use crate::replay::{Growth, rewound};
 use crate::trace::{Annotation, DeviceTrace, Loss, Segment, Settings, Snapshot, Stage, Tags};
 
 /// How many events all devices have, and how many they may have.
@@ -40,6 +40,10 @@ pub(super) struct Growing {
     pub(super) is_trimmed: bool,
     /// Places where events are missing.
     pub(super) places: usize,
+    /// The position of the newest gap, where no state was written since.
+    gap: Option<u32>,
+    /// Whether the state after the last event is one that was written.
+    is_settled: bool,
     /// What takes its place when there are too many events.
     successor: Option<Box<Successor>>,
 }
@@ -50,11 +54,30 @@ impl Growing {
         let (growth, replay) = Growth::begin(&snapshot.settings);
         let device = Device { replay, usage: Usage::default(), caches: Caches::default() };
         let (known, corrected) = (Known::default(), Vec::new());
-        (device, Self { growth, known, corrected, is_trimmed: false, places: 0, successor: None })
+        (
+            device,
+            Self {
+                growth,
+                known,
+                corrected,
+                is_trimmed: false,
+                places: 0,
+                gap: None,
+                is_settled: false,
+                successor: None,
+            },
+        )
     }
 
     /// Takes in what came of the device.
-    pub(super) fn take(&mut self, batch: Batch, trace: &mut DeviceTrace, device: &mut Device, tags: &mut Tags) {
+    pub(super) fn take(
+        &mut self,
+        batch: Batch,
+        trace: &mut DeviceTrace,
+        device: &mut Device,
+        tags: &mut Tags,
+        settings: &Settings,
+    ) {
         let from = trace.events.len() as u32;
         batch.events.iter().for_each(|event| trace.events.push(event));
         trace.annotations.extend(batch.annotations);
@@ -62,12 +85,79 @@ impl Growing {
         for loss in batch.losses {
             add_loss(&mut trace.losses, Loss { position: loss.position.saturating_add(from), ..loss });
         }
-        let states = batch.moments.into_iter().map(|moment| (moment.position.saturating_add(from), moment.segments));
+        let is_over = self.is_settled && !batch.events.is_empty();
+        let mut states = if is_over { self.begin_anew(device, settings) } else { Vec::new() };
+        let mut gaps = batch.gaps.iter().map(|position| position.saturating_add(from));
+        let mut seen = 0;
+        for moment in batch.moments {
+            let position = moment.position.saturating_add(from);
+            self.gap = gaps.by_ref().take(moment.gaps.saturating_sub(seen)).last().or(self.gap);
+            seen = moment.gaps;
+            if let Some(gap) = self.gap.take().filter(|gap| *gap < position) {
+                let known = rewound(trace, tags, settings, gap..position, moment.segments.clone());
+                self.anchor(gap, known, &mut states, device, settings);
+            }
+            states.push((position, moment.segments));
+        }
+        self.gap = gaps.next_back().or(self.gap);
         self.carry_on(states, trace, device, tags);
+    }
+
+    /// The recording has ended. A state that was written after the last event, and after a gap, has no event from which it
+    /// counts: it becomes the state after the last event that is there.
+    pub(super) fn end(&mut self, trace: &DeviceTrace, device: &mut Device, tags: &mut Tags, settings: &Settings) {
+        let end = trace.events.len() as u32;
+        if end == 0 || trace.losses.last().is_none_or(|loss| loss.position != end) {
+            return;
+        }
+        let Some(segments) = self.growth.take_written() else { return };
+        let states = self.begin_anew(device, settings);
+        self.replay(states, trace, device, tags);
+        self.is_settled = self.growth.settle(&segments, &mut device.replay, tags);
+        self.corrected.push((end, segments));
+        device.usage.extend(trace, &device.replay);
+    }
+
+    /// Adds to `states` the one that follows for the position of a gap from one that was written behind it. Where what is
+    /// behind the gap was carried forward from before it, everything is begun anew: what was found can't be changed.
+    fn anchor(
+        &mut self,
+        gap: u32,
+        known: Vec<Segment>,
+        states: &mut Vec<(u32, Vec<Segment>)>,
+        device: &mut Device,
+        settings: &Settings,
+    ) {
+        if device.replay.positions() > gap {
+            self.corrected.retain(|(at, _)| *at < gap);
+            *states = self.begin_anew(device, settings);
+        }
+        states.push((gap, known));
+    }
+
+    /// Forgets what was found. Gives the states from which it can be found again: the start, and what was corrected.
+    fn begin_anew(&mut self, device: &mut Device, settings: &Settings) -> Vec<(u32, Vec<Segment>)> {
+        let mut states = vec![(0, device.replay.segments_at(0))];
+        states.append(&mut self.corrected);
+        let (growth, replay) = Growth::begin(settings);
+        (self.growth, self.known, self.successor, self.is_settled) = (growth, Known::default(), None, false);
+        *device = Device { replay, usage: Usage::default(), caches: Caches::default() };
+        states
     }
 
     /// Takes in the events that the replay does not know yet; `states` say what was held at some positions on the way.
     pub(super) fn carry_on(
+        &mut self,
+        states: impl IntoIterator<Item = (u32, Vec<Segment>)>,
+        trace: &DeviceTrace,
+        device: &mut Device,
+        tags: &mut Tags,
+    ) {
+        self.replay(states, trace, device, tags);
+        device.usage.extend(trace, &device.replay);
+    }
+
+    fn replay(
         &mut self,
         states: impl IntoIterator<Item = (u32, Vec<Segment>)>,
         trace: &DeviceTrace,
@@ -85,7 +175,6 @@ impl Growing {
             self.growth.believe(segments, &mut device.replay, tags);
         }
         self.corrected.extend(self.growth.extend(&mut device.replay, trace, tags, end));
-        device.usage.extend(trace, &device.replay);
     }
 
     /// Other settings, from now on.
@@ -137,11 +226,12 @@ impl Growing {
         trace.samples.retain(|sample| sample.time_us >= first_us);
 
         let written = self.growth.take_written();
+        let gap = self.gap.map(|gap| gap.saturating_sub(position));
         (trace.events, *device, *self) = successor.take();
         // It counts from the next event on.
         let at = trace.events.len() as u32;
         self.carry_on(written.map(|segments| (at, segments)), trace, device, &mut snapshot.tags);
-        (self.is_trimmed, self.places) = (true, trace.losses.len());
+        (self.is_trimmed, self.places, self.gap) = (true, trace.losses.len(), gap);
         Some(Trimmed { device: index, events: position, span_us })
     }
 

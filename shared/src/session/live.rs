@@ -190,6 +190,7 @@ impl Stream {
     fn grow(&mut self) {
         let Self { recording, session, growing, grown, limits, .. } = self;
         recording.events = 0;
+        let has_ended = recording.end.is_some();
         let settings = recording.header.as_ref().map(|header| &header.settings);
         if let Some(settings) = settings.filter(|settings| **settings != session.snapshot.settings) {
             session.snapshot.settings = settings.clone();
@@ -207,12 +208,15 @@ impl Stream {
             let batch = track.take();
             grown.events += batch.events.len() as u64;
             came.push(batch.events.len());
-            let Snapshot { devices, tags, .. } = &mut session.snapshot;
+            let Snapshot { devices, tags, settings, .. } = &mut session.snapshot;
             let parts = (devices.get_mut(index), session.devices.get_mut(index), growing.get_mut(index));
             if let (Some(trace), Some(device), Some(growing)) = parts {
                 growing.places += places;
-                growing.take(batch, trace, device, tags);
                 let failed = growing.known.ooms.len();
+                growing.take(batch, trace, device, tags, settings);
+                if has_ended {
+                    growing.end(trace, device, tags, settings);
+                }
                 growing.known.extend(tags, trace, &device.replay);
                 if grown.oom.is_none() {
                     grown.oom = growing.known.ooms.get(failed).map(|&(position, _)| (index, position));

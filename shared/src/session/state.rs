@@ -13,11 +13,13 @@ pub(super) fn answer(context: Context<'_>, caches: &mut Caches, position: u32) -
         Some(index) => context.trace.events.time_us.get(index as usize).unwrap_or(0),
         None => context.summary.start_us,
     };
+    // Without an event, what is held now is what the summary has of it.
+    let totals = if context.summary.events == 0 { context.summary.end } else { state.totals };
     Answer::State(StateAt {
         position,
         time_us: context.time_us(position),
         wall_us,
-        totals: state.totals,
+        totals,
         event: event.and_then(|index| context.event_row(index)),
     })
 }

@@ -3,7 +3,7 @@
 use crate::analysis::actions::Counts;
 use crate::analysis::oom;
 use crate::analysis::usage::Usage;
-use crate::lod;
+use crate::lod::{self, Sampled};
 use crate::query::{Axis, DeviceSummary, Totals};
 use crate::replay::Replay;
 use crate::trace::{DeviceTrace, Snapshot, TagId, Tags};
@@ -62,6 +62,9 @@ impl Known {
             self.peak = Some((at, replay.state_at(at).totals));
         }
         let peak = self.peak.map(|(_, totals)| totals).unwrap_or_default();
+        let sampled = Sampled::of(trace, replay);
+        let sampled = sampled.as_ref();
+        let end = replay.state_at(events).totals;
         DeviceSummary {
             device: trace.device,
             model: String::new(),
@@ -69,16 +72,16 @@ impl Known {
             events,
             actions: self.counts.named(&snapshot.tags, &snapshot.symbols),
             allocations: replay.allocations.len() as u32,
-            has_times: self.has_times,
-            start_us: trace.events.time_us.get(0).unwrap_or(0),
-            span_us: replay.time_at(trace, events),
+            has_times: self.has_times || sampled.is_some(),
+            start_us: sampled.map_or_else(|| trace.events.time_us.get(0).unwrap_or(0), Sampled::start_us),
+            span_us: sampled.map_or_else(|| replay.time_at(trace, events), Sampled::span_us),
             time: lod::extent(trace, replay, Axis::Time),
             event: lod::extent(trace, replay, Axis::Event),
             start: *self.start.get_or_insert_with(|| replay.state_at(0).totals),
-            end: replay.state_at(events).totals,
+            end: sampled.map_or(end, |sampled| sampled.newest(end)),
             peak_position: at,
             peak,
-            peak_reserved: usage.peak_reserved,
+            peak_reserved: sampled.map_or(0, Sampled::peak_reserved).max(usage.peak_reserved),
             ooms: self.ooms.clone(),
             annotations: trace.annotations.len() as u32,
             losses: trace.losses.len() as u32,

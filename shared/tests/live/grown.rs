@@ -12,14 +12,14 @@ use shared::trace::{Block, BlockState, Segment};
 
 use crate::stream::{CONFS, Op, Recorded, ops, record};
 
-fn import(bytes: &[u8]) -> Imported {
+pub(crate) fn import(bytes: &[u8]) -> Imported {
     let mut importer = Importer::new(ImportLimits::default());
     importer.push(bytes).unwrap();
     importer.finish().unwrap()
 }
 
 /// Pushes the bytes in pieces, and refreshes and asks after some of them.
-fn grow(bytes: &[u8], pieces: &[usize], limits: LiveLimits) -> (LiveSession, Vec<Grown>) {
+pub(crate) fn grow(bytes: &[u8], pieces: &[usize], limits: LiveLimits) -> (LiveSession, Vec<Grown>) {
     let mut live = LiveSession::new(limits);
     let mut grown = Vec::new();
     let mut rest = bytes;
@@ -43,7 +43,7 @@ fn grow(bytes: &[u8], pieces: &[usize], limits: LiveLimits) -> (LiveSession, Vec
     (live, grown)
 }
 
-fn queries(summary: &DeviceSummary) -> Vec<Query> {
+pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
     let bytes = Window { start: 0.0, end: summary.peak_reserved as f64 + 1.0 };
     let mut queries = Vec::new();
     for (axis, window) in [(Axis::Time, summary.time), (Axis::Event, summary.event)] {
@@ -94,7 +94,7 @@ fn queries(summary: &DeviceSummary) -> Vec<Query> {
 }
 
 /// An answer without what depends on when it was asked for first: colours, and the order of call sites.
-fn settled(answer: Answer) -> String {
+pub(crate) fn settled(answer: Answer) -> String {
     let text = match answer {
         Answer::Timeline(Timeline { query, top, position, active, reserved, allocations, classes, quads, .. }) => {
             let by_site = query.color_by == ColorBy::Site;
@@ -292,7 +292,7 @@ fn what_a_state_told_as_freed_and_the_next_event_ends_counts_once() {
     assert_eq!(overview.active[events as usize], end.active);
 }
 
-fn check_end(end: &Totals, truth: &[Segment]) {
+pub(crate) fn check_end(end: &Totals, truth: &[Segment]) {
     let sum = |of: &dyn Fn(&Block) -> bool| {
         truth.iter().flat_map(|segment| &segment.blocks).filter(|b| of(b)).map(|block| block.size).sum::<u64>()
     };

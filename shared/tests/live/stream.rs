@@ -6,7 +6,7 @@ use shared::allocator::{AllocatorConfig, DeviceAllocator, Request, TORCH_2_11, T
 use shared::event::Action;
 use shared::format::{Device, End, EventColumns, Gap, Header, Writer};
 use shared::frames::{Frame, StackId, Symbols};
-use shared::trace::{Annotation, BlockState, Event, Segment, Settings, Stage, Tag, Tags};
+use shared::trace::{Annotation, BlockState, Event, Sample, Segment, Settings, Stage, Tag, Tags};
 use shared::units::{Address, Stream};
 
 /// What a program does next.
@@ -154,12 +154,12 @@ impl Recorder {
         }
     }
 
-    fn flush(&mut self, device: usize, lose: u8) {
+    fn flush(&mut self, device: usize, lose: usize) {
         self.gather(device);
         self.chunk(Writer::symbols);
         let mut waiting = std::mem::take(&mut self.sides[device].waiting);
         let first = self.sides[device].next;
-        let kept = waiting.len() - usize::from(lose).min(waiting.len());
+        let kept = waiting.len() - lose.min(waiting.len());
         let lost = waiting.split_off(kept);
         for event in waiting {
             self.sides[device].columns.push(event);
@@ -187,6 +187,17 @@ impl Recorder {
         let segments = self.sides[device].allocator.segments();
         let at = self.sides[device].next;
         self.chunk(|writer, _, _, out| writer.segments(device as i64, at, &segments, out));
+    }
+
+    fn sample(&mut self) {
+        let segments = self.sides[0].allocator.segments();
+        let reserved = segments.iter().map(|segment| segment.size).sum();
+        let blocks = || segments.iter().flat_map(|segment| &segment.blocks);
+        let sum = |is: &dyn Fn(BlockState) -> bool| blocks().filter(|b| is(b.state)).map(|block| block.size).sum();
+        let allocated = sum(&|state| state == BlockState::Allocated);
+        let active = sum(&|state| state != BlockState::Inactive);
+        let sample = Sample { time_us: self.now_us, allocated, active, reserved };
+        self.chunk(|writer, _, _, out| writer.statistics(0, &[sample], out));
     }
 
     fn site(&mut self, site: u32) -> StackId {
@@ -230,7 +241,7 @@ impl Recorder {
             }
             Op::Flush { lose, state } => {
                 // Most batches lose nothing.
-                self.flush(device, lose.saturating_sub(3));
+                self.flush(device, lose.saturating_sub(3).into());
                 if state {
                     self.state(device);
                 }
@@ -277,6 +288,36 @@ pub(crate) fn record(ops: &[Op], devices: usize, conf: &str, late: usize, has_en
         recorder.begin_late();
     }
     recorder.finish(has_end)
+}
+
+/// A recording that reads a history now and again: the state at the start, then reads. Of each, the first operations are
+/// overwritten before it, the others are seen, and a state follows. Gives also what was held
+/// after each that saw something, and the position there.
+pub(crate) fn record_reads(
+    reads: &[(Vec<Op>, Vec<Op>)],
+    conf: &str,
+    has_end: bool,
+) -> (Recorded, Vec<(u32, Vec<Segment>)>) {
+    let mut recorder = Recorder::new(1, conf);
+    let mut truths = Vec::new();
+    recorder.begin_late();
+    for (unseen, seen) in reads {
+        let before = recorder.found.events[0];
+        let mut number = 0;
+        for (ops, lose) in [(unseen, usize::MAX), (seen, 0)] {
+            for &op in ops.iter().filter(|op| !matches!(op, Op::Flush { .. } | Op::Mark)) {
+                recorder.step(number, op);
+                number += 1;
+            }
+            recorder.flush(0, lose);
+        }
+        recorder.sample();
+        recorder.state(0);
+        if recorder.found.events[0] > before {
+            truths.push((recorder.found.events[0] as u32, comparable(recorder.sides[0].allocator.segments())));
+        }
+    }
+    (recorder.finish(has_end), truths)
 }
 
 /// Segments without what free blocks remember of their last use, and without who grew an expandable one: of several that

@@ -1,7 +1,7 @@
 //! What a session that grows does to a model, case by case.
 
 use shared::link::Link;
-use shared::query::{Axis, DeviceSummary, Summary, Window};
+use shared::query::{Axis, DeviceSummary, Summary, Totals, Window};
 use shared::wire::State;
 
 use super::*;
@@ -60,11 +60,31 @@ const SEC: f64 = 1e6;
 
 #[test]
 fn it_waits_for_the_first_event_and_then_follows() {
-    let model = after([opened(), told(State::Live, true), grows(0)]);
+    let none = DeviceSummary { has_times: false, ..grown_device(0) };
+    let summary = Summary { devices: vec![none], ..holds(&[]) };
+    let nothing = grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: None });
+    let model = after([opened(), told(State::Live, true), nothing]);
     assert!(matches!(model.file().unwrap().phase, Phase::Loading { stage: Stage::Waiting, .. }));
     let model = update(&model, grows(10));
     assert_eq!((model.view.tab, model.view.cursor), (Tab::Timeline, 10));
     assert!(model.live().unwrap().is_following);
+}
+
+#[test]
+fn it_opens_with_what_statistics_say_and_then_shows_the_first_event() {
+    let none = DeviceSummary { has_times: false, ..grown_device(0) };
+    let by_state = DeviceSummary { end: Totals { reserved: 1, ..Totals::default() }, ..none.clone() };
+    let by_statistics = DeviceSummary { has_times: true, ..none.clone() };
+    for (device, opens_at) in [(none, None), (by_state, Some(Tab::Segments)), (by_statistics, Some(Tab::Timeline))] {
+        let summary = Summary { devices: vec![device], ..holds(&[]) };
+        let first = grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: None });
+        let model = after([opened(), told(State::Live, true), first]);
+        let is_open = matches!(model.file().unwrap().phase, Phase::Ready { .. });
+        assert_eq!(is_open.then_some(model.view.tab), opens_at);
+        let model = update(&model, grows(10));
+        assert_eq!((model.view.tab, model.view.axis, model.view.cursor), (Tab::Timeline, Axis::Time, 10));
+        assert!(model.live().unwrap().is_following);
+    }
 }
 
 #[test]

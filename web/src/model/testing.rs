@@ -15,7 +15,7 @@ pub(crate) fn device(events: u32) -> DeviceSummary {
         events,
         actions: Vec::new(),
         allocations: events / 2,
-        has_times: true,
+        has_times: events > 0,
         start_us: 0,
         span_us: 0,
         time: Window { start: 0.0, end: 1e6 },

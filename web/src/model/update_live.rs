@@ -1,8 +1,9 @@
 //! What the actions of a session that is watched mean.
 
-use shared::query::{Axis, Summary};
+use shared::query::{Axis, DeviceSummary, Summary};
 
 use super::{entry, select_file};
+use crate::model::Tab;
 use crate::model::live::{Live, LiveOom, follow, kept, reselect, shift};
 use crate::model::state::{FileEntry, FileKey, Model, Phase, Shared};
 use crate::model::view::{View, clamp, extent};
@@ -80,7 +81,9 @@ fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&shar
         *view = View::restore(link, summary);
     } else if live.is_fresh {
         let tab = view.tab;
-        *view = View { tab, ..View::first(summary) };
+        let first = View::first(summary);
+        // Where there is no timeline, the first view is another.
+        *view = if tab == Tab::Timeline { first } else { View { tab, ..first } };
     }
     live.is_following &= live.is_open() && !is_placed;
     if live.is_fresh
@@ -125,10 +128,14 @@ fn take(file: &mut FileEntry, view: &mut View, grown: Grown, link: Option<&share
     let is_news = live.is_news(&grown);
     let Grown { summary, trims, kept, oom } = grown;
     let is_first = !matches!(phase, Phase::Ready { .. });
-    if is_first && live.is_open() && summary.devices.iter().all(|device| device.events == 0) {
+    let shows = |device: &DeviceSummary| device.events > 0 || device.has_times || device.end.reserved > 0;
+    if is_first && live.is_open() && !summary.devices.iter().any(shows) {
         // Nothing to look at yet.
         return false;
     }
+    let has_events = |summary: &Summary| summary.devices.iter().any(|device| device.events > 0);
+    // Until the first event comes, a state and statistics are all that there is.
+    let is_first_event = has_events(&summary) && matches!(phase, Phase::Ready { summary, .. } if !has_events(summary));
     let summary = Shared::new(summary);
     let is_trimmed = trims.iter().any(|trim| *trim != Trim::default());
     if live.is_paused && !is_trimmed && !is_first {
@@ -148,6 +155,12 @@ fn take(file: &mut FileEntry, view: &mut View, grown: Grown, link: Option<&share
     if is_first {
         begin(live, view, &summary, link);
         return live.status.is_caught_up;
+    }
+    if is_first_event && live.is_fresh {
+        if view.tab == Tab::Segments {
+            view.tab = Tab::Timeline;
+        }
+        begin(live, view, &summary, link);
     }
     if is_news && let Some((device, position)) = oom {
         ran_out(live, view, &summary, (device, position));

@@ -121,7 +121,7 @@ impl View {
         if !device.has_times {
             self.axis = Axis::Event;
         }
-        if device.events == 0 && self.tab == Tab::Timeline {
+        if device.events == 0 && !device.has_times && self.tab == Tab::Timeline {
             self.tab = Tab::Segments;
         }
         self.window = extent(device, self.axis);

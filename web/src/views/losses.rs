@@ -119,7 +119,11 @@ pub fn label(pen: &mut dyn Pen, losses: &[LossSpan], x: Scale, plot: Area, palet
     // Up to where something is written, from the lowest row up.
     let mut written = [plot.x; ROWS];
     for (i, band) in bands.iter().enumerate() {
-        let lost = [&counted(band.events, "event"), " lost"].concat();
+        let lost = if band.events == 0 {
+            "by statistics".to_owned()
+        } else {
+            [&counted(band.events, "event"), " lost"].concat()
+        };
         let text = if band.gaps == 1 { lost } else { [&lost, " in ", &counted(band.gaps, "gap")].concat() };
         let width = pen.text_width(&text, Type::Strong) + 8.0;
         let next = bands.get(i + 1).map_or(plot.right(), |next| next.from);
@@ -151,6 +155,9 @@ pub fn at(losses: &[LossSpan], x: Scale, pixel: f64) -> Option<usize> {
 
 /// What a gap says when it is pointed at.
 pub fn sentence(loss: &LossSpan) -> String {
+    if loss.events == 0 {
+        return "No event has come: what is drawn is by statistics.".to_owned();
+    }
     lost_sentence(loss.events, &loss.kinds)
 }
 

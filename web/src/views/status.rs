@@ -1,6 +1,6 @@
 //! The status line: where the cursor stands, and the allocator's sums there.
 
-use shared::query::{Answer, Query, StateAt};
+use shared::query::{Answer, DeviceSummary, Query, StateAt};
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
@@ -29,7 +29,7 @@ fn use_status() -> Html {
                 </span>
             }
             if device.events == 0 {
-                <span data-testid="status-event">{ "when the snapshot was taken; no history was recorded" }</span>
+                <span data-testid="status-event">{ no_event(device) }</span>
             } else {
                 <span>{ "event " }<b data-testid="status-event">{ Count(state.position.into()).to_string() }</b>
                     { [" of ", &Count(device.events.into()).to_string()].concat() }</span>
@@ -62,6 +62,15 @@ const SUMS: [Sum; 5] = [
     Sum { name: "reserved", meaning: "taken from the driver", of: |state| state.totals.reserved },
     Sum { name: GAPS, meaning: "reserved, and in no active block", of: |state| state.totals.cached },
 ];
+
+/// What the sums are of where no event is known.
+fn no_event(device: &DeviceSummary) -> &'static str {
+    if device.has_times {
+        "by statistics; no event has come"
+    } else {
+        "when the snapshot was taken; no history was recorded"
+    }
+}
 
 fn clock(state: &StateAt) -> Option<String> {
     (state.wall_us != 0).then(|| wall_clock(state.wall_us))

@@ -154,7 +154,7 @@ fn use_timeline() -> Html {
                 { canvas.html() }
                 if let Some(sentence) = refused {
                     <p class="canvas-empty">{ sentence }</p>
-                } else if model.device().is_some_and(|device| device.events == 0) {
+                } else if model.device().is_some_and(|device| device.events == 0 && !device.has_times) {
                     <p class="canvas-empty">{ "This device has no trace: history was not recorded. The segments at the end are there, under Segments." }</p>
                 }
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
