@@ -129,7 +129,8 @@ fn a_part_of_a_session_and_a_pickle_can_be_had() -> Result<()> {
 
     let pickle = get("?format=pickle")?;
     assert_eq!((pickle.status, &pickle.body[..2]), (200, &[0x80, 4][..]));
-    assert_eq!(pickle.header("content-disposition"), "attachment; filename=\"session-38.pickle\"");
+    let name = pickle.header("content-disposition");
+    assert!(name.starts_with("attachment; filename=\"session-38-2") && name.ends_with(".pickle\""), "{name}");
     let mut importer = shared::import::Importer::new(shared::limits::ImportLimits::default());
     importer.push(&pickle.body)?;
     assert_eq!(importer.finish()?.snapshot.devices[0].events.len() as u64, stream.events);
