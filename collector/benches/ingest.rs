@@ -28,7 +28,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Set in the process that is the server; names its folder.
 const SERVER: &str = "VRAMSCOPE_BENCH_SERVER";
 /// Chunks of the stream that is sent.
-const CHUNKS: u64 = 1_200;
+const CHUNKS: u64 = 300;
 /// Bytes on their way from one collector, at most: what a publisher keeps in memory.
 const AHEAD: u64 = 64;
 
