@@ -1,12 +1,12 @@
 // A person opens files of every kind, several at once, and breaks off one that takes too long.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openPage } from './page.mjs';
+import { emptyFolder } from './program.mjs';
 import { at, movesFrom, press, says, text, until } from './workbench.mjs';
 
 const fixture = (name) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
@@ -140,9 +140,7 @@ test('the devices of a file are switched without loading again', async (t) => {
 });
 
 test('Cancel ends a large file at once, and the page goes on', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'vramscope-'));
-  t.after(() => rmSync(folder, { recursive: true }));
-  const large = join(folder, 'large.pickle');
+  const large = join(emptyFolder(t), 'large.pickle');
   try {
     execFileSync('python3', [maker, '100MB', large], { stdio: ['ignore', 'ignore', 'inherit'] });
   } catch (error) {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { startJob, startServer } from './program.mjs';
-import { address, addressSays, at, goTo, number, pointUntil, press, says, status, text, until } from './workbench.mjs';
+import { address, addressSays, at, goTo, movesFrom, number, pointUntil, press, says, status, text, until } from './workbench.mjs';
 
 /** How many events the page shows by now. */
 const events = async (page) => (await status(page)).events ?? 0;
@@ -49,6 +49,7 @@ test('a job is watched from its first event to its end, and what is left of it i
 
   // Paused, it stands still, and says what came since.
   await press(page, 'Space');
+  await says(page, 'live-state', /paused/);
   const held = await events(page);
   await until('more came since', async () => number(/[\d,]+/.exec(await text(page, 'live-since'))?.[0] ?? '0'), (count) => count > 1000);
   assert.equal(await events(page), held);
@@ -60,10 +61,11 @@ test('a job is watched from its first event to its end, and what is left of it i
   await press(page, 'w', 'w', 'w', 'Shift+a');
   await until('it is not followed', () => follows(page), (is) => !is);
   await pointUntil(page, 'timeline-canvas', [[0.4, 0.9], [0.5, 0.8], [0.6, 0.9], [0.3, 0.95], [0.7, 0.95]], /[KMG]iB/);
+  const before = (await status(page)).position;
   await page.tab.mouse.down();
   await page.tab.mouse.up();
   await at(page, 'details').waitFor();
-  const clicked = (await until('the cursor stands where it was clicked', () => status(page), (now) => now.position < now.events)).position;
+  const clicked = (await movesFrom(page, before)).position;
   const grown = await events(page);
   await until('it grows on', () => events(page), (count) => count > grown + 1000);
   assert.equal((await status(page)).position, clicked);

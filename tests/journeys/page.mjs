@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch } from './chromium.mjs';
+import { atEnd } from './ending.mjs';
 
 /** What the root element's `data-state` can say. */
 const STATES = ['empty', 'loading', 'ready', 'error'];
@@ -38,7 +39,7 @@ export async function openPage(t, { width = 1440, height = 900, theme = 'light',
     acceptDownloads: true,
   });
   const page = new Page(await context.newPage());
-  t.after(async () => {
+  atEnd(t, async () => {
     await browser.close();
     assert.deepEqual(page.complaints, [], 'the page complained');
   });

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { atEnd } from './ending.mjs';
 
 /** Where the program is. */
 export function programPath() {
@@ -16,7 +17,7 @@ export function programPath() {
 /** A folder of its own for one test. */
 export function emptyFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), 'vramscope-journey-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  atEnd(t, () => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -45,7 +46,7 @@ export async function startServer(t, data = emptyFolder(t)) {
     await ended;
   };
   await server.start();
-  t.after(() => server.child.kill('SIGKILL'));
+  atEnd(t, () => server.child.kill('SIGKILL'));
   process.env.VRAMSCOPE_URL = server.url;
   return server;
 }
@@ -53,7 +54,7 @@ export async function startServer(t, data = emptyFolder(t)) {
 /** Starts a workload that sends its memory to a server. `ended` is its last line of JSON. Ends with the test. */
 export function startJob(t, url, ...args) {
   const child = spawn(programPath(), ['run', ...args, '--to', url, '--json'], { stdio: ['ignore', 'pipe', 'inherit'] });
-  t.after(() => child.kill('SIGKILL'));
+  atEnd(t, () => child.kill('SIGKILL'));
   let said = '';
   child.stdout.on('data', (data) => { said += data; });
   const ended = new Promise((resolve, reject) => {
