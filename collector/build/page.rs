@@ -68,12 +68,25 @@ fn compile(workspace: &Path) -> Result<PathBuf> {
         .current_dir(workspace)
         .args(["build", "--package", "web", "--lib", "--target", target::WASM, "--profile", profile, "--target-dir"])
         .arg(&folder)
+        .args(["--config", &format!("target.{}.rustflags={:?}", target::WASM, shorter_paths())])
         .status()
         .context("starting cargo for the page")?;
     if !status.success() {
         bail!("the page (package `web`) did not build; the compiler's messages are below");
     }
     Ok(folder.join(target::WASM).join(profile).join("web.wasm"))
+}
+
+/// What makes the compiler leave out where this machine keeps other people's crates: each place in them that can panic
+/// names its file, so that the module's size would hang on the name of a home folder. Added to `.cargo/config.toml`'s.
+fn shorter_paths() -> Vec<String> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    // One folder for each registry; none at all where crates are vendored.
+    let registries = home.and_then(|home| fs::read_dir(home.join("registry/src")).ok()).into_iter().flatten().flatten();
+    let mut flags: Vec<String> =
+        registries.map(|registry| format!("--remap-path-prefix={}/=", registry.path().display())).collect();
+    flags.sort();
+    flags
 }
 
 /// Copies a folder's files, folders within it included.

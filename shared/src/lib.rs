@@ -16,6 +16,7 @@ pub mod allocator;
 pub mod analysis;
 pub mod budget;
 mod checksum;
+pub mod decimal;
 pub mod event;
 pub mod export;
 pub mod finding;

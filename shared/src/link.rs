@@ -11,6 +11,7 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::decimal::Decimal;
 use crate::limits::{LINK_BYTES, LINK_TERMS};
 use crate::query::{Axis, ColorBy, SegmentLayout, Window};
 use crate::units::Address;
@@ -149,10 +150,10 @@ impl fmt::Display for Link {
         }
         write!(f, "&dev={}&tab={}&x={}", self.device, self.tab.name(), name_of(&AXES, &self.axis))?;
         if let Some(w) = self.window {
-            write!(f, "&w={},{}", w.start, w.end)?;
+            write!(f, "&w={},{}", place(w.start), place(w.end))?;
         }
         if let Some(y) = self.bytes {
-            write!(f, "&y={},{}", y.start, y.end)?;
+            write!(f, "&y={},{}", place(y.start), place(y.end))?;
         }
         if let Some(cursor) = self.cursor {
             write!(f, "&cur={cursor}")?;
@@ -250,6 +251,11 @@ fn push(terms: &mut Vec<String>, term: String) {
     if terms.len() < LINK_TERMS && !term.is_empty() && !terms.contains(&term) {
         terms.push(term);
     }
+}
+
+/// A place on an axis, to a thousandth of an event, of a microsecond or of a byte: far less than a pixel.
+fn place(at: f64) -> Decimal {
+    Decimal::of(at, 3).shortest()
 }
 
 fn window(text: &str) -> Option<Window> {
@@ -354,8 +360,10 @@ mod tests {
         assert_eq!(Link::parse("v=1&session=%2e%2e"), Parsed::Link(Box::default()));
     }
 
+    /// Of what is told apart: thousandths, as far as floating point has them.
     fn windows() -> impl Strategy<Value = Option<Window>> {
-        (any::<f64>(), any::<f64>()).prop_map(|(a, b)| window(&format!("{a},{b}")))
+        let place = || (-1_i64 << 48..1_i64 << 48).prop_map(|n| n as f64 / 1e3);
+        (place(), place()).prop_map(|(a, b)| window(&format!("{a},{b}")))
     }
 
     fn links() -> impl Strategy<Value = Link> {

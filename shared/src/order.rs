@@ -1,7 +1,24 @@
-//! Sorting, with one copy of the machinery for all types: the standard library's comes anew with each type and
+//! Bounds, and sorting with one copy of the machinery for all types: the standard library's comes anew with each type and
 //! comparison, and some twenty of them were a sixteenth of the page's WebAssembly.
 
 use std::cmp::Ordering;
+
+/// Numbers that are held within bounds.
+pub trait Within: PartialOrd + Sized {
+    /// The number, or the bound that it lies beyond; the lower one where bounds cross. The standard library's `clamp` of
+    /// floating point ends the program there, and brings what prints such numbers to tell of it.
+    fn within(self, low: Self, high: Self) -> Self {
+        if self > high && high >= low {
+            high
+        } else if self < low || self > high {
+            low
+        } else {
+            self
+        }
+    }
+}
+
+impl<T: PartialOrd> Within for T {}
 
 /// Sorts by a comparison; what is equal stays in its order. For hundreds of things, not for millions: each comparison is
 /// a call, and each thing is moved twice.

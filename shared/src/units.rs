@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::decimal::Decimal;
+
 /// A number of bytes. `Display` gives binary units with three significant digits (`61.2 GiB`); the exact count is
 /// [`Bytes::exact`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -23,23 +25,16 @@ impl Bytes {
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-        let mut unit = 0;
-        let mut value = self.0 as f64;
-        // 999.5 would print as "1000": it belongs to the next unit already.
-        while value >= 999.5 && unit + 1 < UNITS.len() {
-            value /= 1024.0;
-            unit += 1;
-        }
-        let text = if unit == 0 {
+        if self.0 < 1_000 {
             return f.pad(&format!("{} B", self.0));
-        } else if value < 9.995 {
-            format!("{value:.2} {}", UNITS[unit])
-        } else if value < 99.95 {
-            format!("{value:.1} {}", UNITS[unit])
-        } else {
-            format!("{value:.0} {}", UNITS[unit])
-        };
-        f.pad(&text)
+        }
+        let unit = self.0.ilog2() / 10;
+        let in_unit = |unit: u32, places| Decimal::ratio(self.0, 1 << (10 * unit), places);
+        // What would print as "1000" belongs to the next unit.
+        let unit = if in_unit(unit, 0).scaled() < 1_000 { unit } else { unit + 1 };
+        // Three digits.
+        let text = [2, 1].into_iter().map(|places| in_unit(unit, places)).find(|text| text.scaled() < 1_000);
+        f.pad(&format!("{} {}", text.unwrap_or_else(|| in_unit(unit, 0)), UNITS[unit as usize]))
     }
 }
 
@@ -72,8 +67,8 @@ impl fmt::Display for Micros {
         let us = self.0.unsigned_abs();
         let text = match us {
             0..1_000 => format!("{sign}{us} µs"),
-            1_000..1_000_000 => format!("{sign}{:.2} ms", us as f64 / 1e3),
-            1_000_000..60_000_000 => format!("{sign}{:.3} s", us as f64 / 1e6),
+            1_000..1_000_000 => format!("{sign}{} ms", Decimal::ratio(us, 1_000, 2)),
+            1_000_000..60_000_000 => format!("{sign}{} s", Decimal::ratio(us, 1_000_000, 3)),
             60_000_000..3_600_000_000 => {
                 let s = us / 1_000_000;
                 format!("{sign}{} min {:02} s", s / 60, s % 60)
@@ -181,6 +176,10 @@ mod tests {
             (Bytes(0).to_string(), "0 B"),
             (Bytes(999).to_string(), "999 B"),
             (Bytes(1000).to_string(), "0.98 KiB"),
+            (Bytes(1023).to_string(), "1.00 KiB"),
+            (Bytes(1023 << 10).to_string(), "1.00 MiB"),
+            (Bytes(999 << 10).to_string(), "999 KiB"),
+            (Bytes((999 << 10) + 512).to_string(), "0.98 MiB"),
             (Bytes(1024).to_string(), "1.00 KiB"),
             (Bytes(20_971_520).to_string(), "20.0 MiB"),
             (Bytes(65_712_455_680).to_string(), "61.2 GiB"),

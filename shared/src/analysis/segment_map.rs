@@ -3,6 +3,7 @@
 //! Both layouts are one idea: a line of pixels, folded into rows. To scale, all segments lie on it one after the other;
 //! packed, each begins a row of its own, is as long as a row, and takes more rows when it is magnified.
 
+use crate::order::Within;
 use crate::query::{SegmentLayout, Window};
 use crate::replay::Range;
 
@@ -88,11 +89,11 @@ impl SegmentMap {
             SegmentLayout::Packed => Rows::PACKED,
         };
         // Where width or zoom is not a number, `max` gives the other side.
-        let row_width = (f64::from(width) - rows.left).max(1.0).clamp(1.0, MOST_PIXELS);
-        let zoom = f64::from(zoom.max(1.0)).clamp(1.0, MOST_ZOOM);
+        let row_width = (f64::from(width) - rows.left).max(1.0).within(1.0, MOST_PIXELS);
+        let zoom = f64::from(zoom.max(1.0)).within(1.0, MOST_ZOOM);
         let places = match layout {
             SegmentLayout::ToScale => {
-                let height = height.max(0.0).clamp(0.0, MOST_PIXELS);
+                let height = height.max(0.0).within(0.0, MOST_PIXELS);
                 let per_byte = pixels_per_byte(sizes, row_width, height, rows, between) * zoom;
                 side_by_side(sizes, per_byte)
             }
@@ -121,8 +122,8 @@ impl SegmentMap {
     /// The stretch of the line whose rows can be seen in a window of the layout's height.
     pub fn visible(&self, window: Window) -> (f64, f64) {
         // Where an edge is not a number, `max` gives the top.
-        let top = window.start.max(0.0).clamp(0.0, self.height());
-        let bottom = window.end.max(top).clamp(top, top + MOST_PIXELS);
+        let top = window.start.max(0.0).within(0.0, self.height());
+        let bottom = window.end.max(top).within(top, top + MOST_PIXELS);
         let row = |y: f64| y / self.rows.pitch;
         (row(top).floor() * self.row_width, row(bottom).ceil() * self.row_width)
     }

@@ -4,6 +4,7 @@ use super::fold::{Fold, entries};
 use super::value::{Kind, Value};
 use super::words;
 use crate::allocator::rounding::Divisions;
+use crate::decimal::Decimal;
 use crate::trace::Settings;
 
 /// Reads `allocator_settings`.
@@ -48,6 +49,16 @@ fn divisions(fold: &Fold, value: Value) -> Divisions {
     table
 }
 
+/// A real number as Python prints it. Those of settings are a few digits long; what needs more is told to six places.
+fn float(f: f64) -> String {
+    match Decimal::exact(f) {
+        Some(decimal) => decimal.to_string(),
+        None if f.is_nan() => "NaN".to_owned(),
+        None if f.is_infinite() => if f > 0.0 { "inf" } else { "-inf" }.to_owned(),
+        None => format!("≈ {}", Decimal::of(f, 6)),
+    }
+}
+
 /// A setting as Python prints it. What is nested deeper than one dict is no setting.
 fn written(fold: &Fold, value: Value) -> String {
     let scalar = |value: Value| match value {
@@ -55,7 +66,7 @@ fn written(fold: &Fold, value: Value) -> String {
         Value::Bool(b) => if b { "True" } else { "False" }.to_owned(),
         Value::Int(n) => n.to_string(),
         Value::Big(n) => n.to_string(),
-        Value::Float(f) => format!("{f:?}"),
+        Value::Float(f) => float(f),
         Value::Str(text) => fold.symbols.text(text).into_owned(),
         _ => "…".to_owned(),
     };

@@ -6,6 +6,7 @@ use super::sampled::Sampled;
 use super::{BUCKET, bucket_of};
 use crate::analysis::actions::in_words;
 use crate::order;
+use crate::order::Within;
 use crate::query::{Axis, LossSpan, Overview, Packed, SampleAt, Window};
 use crate::replay::{Change, Replay};
 use crate::trace::{DeviceTrace, Loss, Sample, Stage};
@@ -294,7 +295,7 @@ fn annotations(
     let mut ordered = trace.annotations.clone();
     order::sort_by_key(&mut ordered, |a| a.time_us);
     for a in &ordered {
-        let at = x(a.time_us).clamp(extent.start, extent.end);
+        let at = x(a.time_us).within(extent.start, extent.end);
         match a.stage {
             Stage::Start => open.push((a.name, at)),
             Stage::End => {

@@ -1,5 +1,6 @@
 //! What an action means: the one function that changes the model. Pure, so that it is tested without a browser.
 
+use shared::order::Within;
 use shared::query::{Axis, Summary, Window};
 
 #[path = "update_live.rs"]
@@ -176,7 +177,7 @@ fn update_view(model: &mut Model, action: Action) {
         Action::ClearFilters => view.filter.clear(),
         Action::SetHighlight(term) => view.highlight = term.filter(|term| !term.trim().is_empty()),
         Action::SetSegmentLayout(layout) => view.segment_layout = layout,
-        Action::SetSegmentZoom(zoom) if zoom.is_finite() => view.segment_zoom = zoom.clamp(1.0, 4096.0),
+        Action::SetSegmentZoom(zoom) if zoom.is_finite() => view.segment_zoom = zoom.within(1.0, 4096.0),
         Action::SetFlameBottomUp(bottom_up) => {
             view.flame_bottom_up = bottom_up;
             view.flame_zoom.clear();

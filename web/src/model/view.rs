@@ -2,6 +2,7 @@
 
 use shared::link::Link;
 pub use shared::link::{Selection, Tab};
+use shared::order::Within;
 use shared::query::{Axis, ColorBy, DeviceSummary, SegmentLayout, Summary, Window};
 
 /// The state of the view over one file.
@@ -89,7 +90,7 @@ pub fn clamp(wanted: Window, extent: Window) -> Window {
     }
     let new_length = length.max(SHORTEST).min(whole);
     let middle = wanted.start + length / 2.0;
-    let start = (middle - new_length / 2.0).clamp(extent.start, extent.end - new_length);
+    let start = (middle - new_length / 2.0).within(extent.start, extent.end - new_length);
     Window { start, end: start + new_length }
 }
 

@@ -4,6 +4,7 @@
 //! frame, whatever happens in between. Each frame's work is measured as `frame` in the browser's user timing, and the newest
 //! event that is drawn by now stands beside the picture as `data-newest-us`: how late it is can be told from outside.
 
+use shared::order::Within;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -262,7 +263,7 @@ pub fn use_canvas<P: Picture>(make: impl FnOnce() -> P) -> Canvas<P> {
 /// Device pixels per CSS pixel, followed: zooming the page or moving it to another screen changes it.
 #[hook]
 fn use_device_ratio() -> f64 {
-    let read = || window().device_pixel_ratio().clamp(1.0, HIGHEST_RATIO);
+    let read = || window().device_pixel_ratio().within(1.0, HIGHEST_RATIO);
     let ratio = use_state_eq(read);
     let set = ratio.setter();
     use_effect_with((), move |()| {

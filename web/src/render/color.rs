@@ -1,6 +1,7 @@
 //! Colours as numbers: sRGB for screens, OKLab for judging and choosing them, blends and contrast.
 
 use super::maths;
+use shared::order::Within;
 
 /// An opaque sRGB colour, eight bits a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +85,7 @@ fn from_2_4(v: f32) -> f32 {
 }
 
 fn encode(v: f32) -> u8 {
-    let v = v.clamp(0.0, 1.0);
+    let v = v.within(0.0, 1.0);
     let v = if v <= 0.003_130_8 { v * 12.92 } else { 1.055 * from_2_4(v) - 0.055 };
     (v * 255.0).round() as u8
 }

@@ -5,6 +5,7 @@
 //! gap, at any scale.
 
 use super::shape::{Shape, Style};
+use shared::order::Within;
 
 /// From the units of a picture to pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,7 +62,7 @@ impl Transform {
     pub fn cover(self, shape: &Shape) -> Pixels {
         // Far outside the picture it does not matter where; the bound keeps sums of pixels from overflowing.
         let at = |(scale, offset): (f32, f32), value: f32| {
-            (value * scale + offset + 0.5).floor().clamp(-FAR_PIXELS, FAR_PIXELS) as i32
+            (value * scale + offset + 0.5).floor().within(-FAR_PIXELS, FAR_PIXELS) as i32
         };
         let (x0, mut x1) = (at(self.x, shape.x[0]), at(self.x, shape.x[1]));
         let (a, b) = (at(self.y, shape.y[0]), at(self.y, shape.y[1]));

@@ -1,5 +1,6 @@
 //! One axis of a picture: the part of it that is in view, and the pixels that it is drawn on.
 
+use shared::order::Within;
 use shared::query::Window;
 
 /// A straight mapping of a window to pixels. Pixels may run against the window: bytes grow upwards.
@@ -55,7 +56,7 @@ pub fn pan(window: Window, by: f64, extent: Window) -> Window {
 pub fn zoom(window: Window, factor: f64, pivot: f64, extent: Window, shortest: f64) -> Window {
     let old = window.length();
     let length = (old * factor).max(shortest).min(extent.length());
-    let share = if old > 0.0 { ((pivot - window.start) / old).clamp(0.0, 1.0) } else { 0.5 };
+    let share = if old > 0.0 { ((pivot - window.start) / old).within(0.0, 1.0) } else { 0.5 };
     let start = (window.start + share * (old - length)).min(extent.end - length).max(extent.start);
     Window { start, end: start + length }
 }

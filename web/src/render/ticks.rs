@@ -1,5 +1,7 @@
 //! Round numbers along an axis, and how they are written: time, event numbers, binary bytes.
 
+use shared::decimal::Decimal;
+use shared::order::Within;
 use shared::query::Window;
 use shared::units::Count;
 
@@ -85,13 +87,13 @@ fn decimal_step(least: f64) -> f64 {
 }
 
 /// The largest unit that the axis reaches and in which its marks need no more than so many decimals.
-fn unit_for(units: &[Unit], window: Window, step: f64, most_decimals: usize) -> Unit {
+fn unit_for(units: &[Unit], window: Window, step: f64, most_decimals: u32) -> Unit {
     let reaches = |unit: &&Unit| unit.0 <= window.end.abs() && decimals(step / unit.0) <= most_decimals;
     units.iter().rev().find(reaches).copied().unwrap_or((1.0, units.first().map_or("", |unit| unit.1)))
 }
 
 /// Decimals that a step needs to be written exactly; seven stands for more.
-fn decimals(step: f64) -> usize {
+fn decimals(step: f64) -> u32 {
     let mut part = step;
     let mut count = 0;
     while count < 7 && (part - part.round()).abs() > 1e-6 * part {
@@ -107,13 +109,13 @@ fn marks(window: Window, step: f64, label: impl Fn(f64) -> String) -> Vec<Tick> 
     if !(first.is_finite() && last.is_finite()) {
         return Vec::new();
     }
-    let count = (last - first + 1.0).clamp(0.0, MOST as f64) as usize;
+    let count = (last - first + 1.0).within(0.0, MOST as f64) as usize;
     (0..count).map(|i| (first + i as f64) * step).map(|at| Tick { at, label: label(at) }).collect()
 }
 
 /// A value in a unit, with as many decimals as tell neighbouring marks apart.
 fn in_unit(at: f64, step: f64, (size, name): Unit) -> String {
-    format!("{:.*} {name}", decimals(step / size), at / size)
+    format!("{} {name}", Decimal::of(at / size, decimals(step / size)))
 }
 
 /// Whole seconds as `m:ss` or `h:mm:ss`.

@@ -1,5 +1,6 @@
 //! The pane at the right: as wide as it was dragged, and out of the way when it is not wanted.
 
+use shared::decimal::Decimal;
 use web_sys::{Element, PointerEvent};
 use yew::prelude::*;
 
@@ -97,7 +98,7 @@ fn use_details_pane(props: &DetailsPaneProps) -> Html {
     html! {
         <>
             <div class="splitter" role="separator" aria-orientation="vertical" aria-label="Width of the details"
-                aria-valuenow={width.round().to_string()} aria-valuemin={LEAST.to_string()} tabindex="0"
+                aria-valuenow={Decimal::of(*width, 0).to_string()} aria-valuemin={Decimal::of(LEAST, 0).to_string()} tabindex="0"
                 {onpointerdown} {onpointermove} {onkeydown} {ondblclick} data-testid="details-splitter" />
             <aside class="details-pane" ref={node} aria-label="Details" data-testid="details-pane">
                 if is_filled {

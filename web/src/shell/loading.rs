@@ -1,5 +1,6 @@
 //! A file that is being read: with what the worker is busy, how far it is, how fast, and a way out.
 
+use shared::decimal::Decimal;
 use shared::units::Bytes;
 use yew::prelude::*;
 
@@ -23,7 +24,11 @@ pub fn loading(model: &ModelHandle) -> Html {
         Stage::Reading => (
             "Reading",
             format!("{} of {}", Bytes(done), Bytes(total)),
-            if bytes_per_second > 0.0 { format!("{:.0} MB/s", bytes_per_second / 1e6) } else { String::new() },
+            if bytes_per_second > 0.0 {
+                format!("{} MB/s", Decimal::of(bytes_per_second / 1e6, 0))
+            } else {
+                String::new()
+            },
         ),
         Stage::Indexing | Stage::Waiting => ("Indexing", Bytes(file.size).to_string(), String::new()),
     };
@@ -31,10 +36,10 @@ pub fn loading(model: &ModelHandle) -> Html {
         <main class="stage" data-testid="loading">
             <div class="loading">
                 <h1>{ file.name.clone() }</h1>
-                <progress max="1" value={format!("{share:.3}")} aria-label={what} />
+                <progress max="1" value={Decimal::of(share, 3).to_string()} aria-label={what} />
                 <p class="loading-line">
                     <span class="loading-stage" data-testid="loading-stage">{ what }</span>
-                    <span class="loading-percent" data-testid="loading-percent">{ format!("{:.0} %", share * 100.0) }</span>
+                    <span class="loading-percent" data-testid="loading-percent">{ format!("{} %", Decimal::of(share * 100.0, 0)) }</span>
                     <span>{ how_far }</span>
                     <span class="loading-rate" data-testid="loading-rate">{ rate }</span>
                 </p>

@@ -1,5 +1,6 @@
 //! A session's memory in a few square millimetres: reserved as a line, active and allocated as areas below it.
 
+use shared::decimal::Decimal;
 use yew::prelude::*;
 
 /// The drawing's size in its own units.
@@ -33,26 +34,31 @@ impl Sparkline {
             for p in &points {
                 let (at, height) = (x(p), y(value(p)));
                 match before.replace(height) {
-                    None => path += &format!("M{at:.1} {height:.1}"),
-                    Some(_) => path += &format!("H{at:.1}V{height:.1}"),
+                    None => path += &format!("M{} {}", tenths(at), tenths(height)),
+                    Some(_) => path += &format!("H{}V{}", tenths(at), tenths(height)),
                 }
             }
             path
         };
-        let area = |value: fn(&[f64; 4]) -> f64| format!("{}V{HEIGHT}H0Z", steps(value));
+        let area = |value: fn(&[f64; 4]) -> f64| format!("{}V{}H0Z", steps(value), tenths(HEIGHT));
         Some(Self { reserved: steps(|p| p[3]), active: area(|p| p[2]), allocated: area(|p| p[1]), peak })
     }
 
     /// The drawing; what it shows is said beside it in words.
     pub fn html(&self) -> Html {
         html! {
-            <svg class="sparkline" viewBox={format!("0 0 {WIDTH} {HEIGHT}")} preserveAspectRatio="none" aria-hidden="true" focusable="false">
+            <svg class="sparkline" viewBox={format!("0 0 {} {}", tenths(WIDTH), tenths(HEIGHT))} preserveAspectRatio="none" aria-hidden="true" focusable="false">
                 <path class="spark-active" d={self.active.clone()} />
                 <path class="spark-allocated" d={self.allocated.clone()} />
                 <path class="spark-reserved" d={self.reserved.clone()} />
             </svg>
         }
     }
+}
+
+/// A place in the drawing.
+fn tenths(at: f64) -> Decimal {
+    Decimal::of(at, 1).shortest()
 }
 
 #[cfg(test)]

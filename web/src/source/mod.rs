@@ -10,6 +10,7 @@ mod watch;
 pub use drop::drop_zone;
 pub use picker::{file_picker, pick};
 pub use sample::open_sample;
+use shared::order::Within;
 pub use watch::{ask_history, fetch_older, watch, watch_demo};
 use web_sys::File;
 use yew::Callback;
@@ -52,7 +53,7 @@ fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
             // that is hidden isn't told at all.
             let model = model.clone();
             after_next_frame(move || {
-                let rest = (clock_ms() - began - SMOOTH_MS).clamp(0.0, MOST_REST_MS);
+                let rest = (clock_ms() - began - SMOOTH_MS).within(0.0, MOST_REST_MS);
                 rest_then(rest as i32, move || model.workers().taken(key, selected(&model.now(), key)));
             });
         }

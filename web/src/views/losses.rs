@@ -1,6 +1,7 @@
 //! Where events are missing, drawn as what it is: a gap. Nothing is known of what the allocator did there, so nothing of
 //! the picture shows through. What statistics say of the time in between stands under the hatch.
 
+use shared::order::Within;
 use shared::query::{LossSpan, Paint, Window};
 
 use super::events::lost_sentence;
@@ -73,7 +74,7 @@ pub fn draw(pen: &mut dyn Pen, losses: &[LossSpan], (x, y): (Scale, Scale), plot
 
 /// What statistics say: each moment until the next.
 fn statistics(pen: &mut dyn Pen, loss: &LossSpan, (x, y): (Scale, Scale), band: Area, palette: &Palette) {
-    let height = |bytes: u64| y.pixel(bytes as f64).clamp(band.y, band.bottom());
+    let height = |bytes: u64| y.pixel(bytes as f64).within(band.y, band.bottom());
     let ends = loss.samples.iter().skip(1).map(|sample| sample.x).chain([loss.span.end]);
     for (sample, end) in loss.samples.iter().zip(ends) {
         let (left, right) = (x.pixel(sample.x).max(band.x), x.pixel(end).min(band.right()));

@@ -1,5 +1,6 @@
 //! Numbers as the lists write them: aligned seconds, shares, the wall clock.
 
+use shared::decimal::Decimal;
 use shared::units::{Bytes, Count, Moment};
 
 /// Microseconds as seconds with all six digits, so that a column of them lines up: `12.482031`.
@@ -22,7 +23,7 @@ pub fn share(part: u64, whole: u64) -> String {
         "100 %".to_owned()
     } else {
         // 99.96 would print as 100.0 though something is missing.
-        format!("{:.1} %", share.min(99.9))
+        format!("{} %", Decimal::of(share.min(99.9), 1))
     }
 }
 

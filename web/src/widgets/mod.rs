@@ -9,6 +9,7 @@ pub mod empty;
 pub mod format;
 pub mod icon;
 pub mod menu;
+pub mod share_bar;
 pub mod size;
 pub mod stack_list;
 pub mod style;

@@ -1,6 +1,7 @@
 //! Sizes and places that only the program knows. The page's content security policy forbids style attributes in
 //! markup, so they are set on the element itself.
 
+use shared::decimal::Decimal;
 use web_sys::HtmlElement;
 use yew::NodeRef;
 
@@ -14,5 +15,5 @@ pub fn set_style(node: &NodeRef, property: &str, value: &str) {
 
 /// A length in pixels, as CSS writes it.
 pub fn pixels(length: f64) -> String {
-    [&length.to_string(), "px"].concat()
+    [&Decimal::of(length, 2).shortest().to_string(), "px"].concat()
 }

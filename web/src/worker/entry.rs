@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use js_sys::{Array, ArrayBuffer, Uint8Array};
 use shared::import::Importer;
 use shared::limits::ImportLimits;
+use shared::order::Within;
 use shared::session::Session;
 use wasm_bindgen::prelude::*;
 use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
@@ -142,7 +143,7 @@ async fn import(mut bytes: Bytes) -> Result<Session, String> {
     }
     drop(buffer);
     let indexing = |share: f32| {
-        let done = (f64::from(share.clamp(0.0, 1.0)) * INDEX_PARTS as f64) as u64;
+        let done = (f64::from(share.within(0.0, 1.0)) * INDEX_PARTS as f64) as u64;
         post(&FromWorker::Progress { stage: Stage::Indexing, done, total: INDEX_PARTS, bytes_per_second: 0.0 });
     };
     indexing(0.0);

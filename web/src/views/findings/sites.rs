@@ -11,7 +11,7 @@ use crate::views::legend::ranked;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
-use crate::widgets::format::share;
+use crate::widgets::share_bar::share_bar;
 
 /// Rows of the list.
 const TOP: usize = 20;
@@ -75,13 +75,11 @@ fn use_peak_sites() -> Html {
 }
 
 fn row(key: u32, bytes: u64, total: u64, site: Html) -> Html {
-    let bar = [&(bytes as f64 / total.max(1) as f64 * 100.0).to_string(), "%"].concat();
     html! {
         <tr {key}>
             <td class="cell-number">{ bytes_text(bytes) }</td>
             <td class="cell-number tree-share">
-                <svg class="share-bar" aria-hidden="true"><rect width={bar} height="100%" /></svg>
-                <span>{ share(bytes, total) }</span>
+                { share_bar(bytes, total) }
             </td>
             <td class="site-cell"><div>{ site }</div></td>
         </tr>

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use shared::analysis::folding::short_name;
+use shared::order::Within;
 use shared::query::{Answer, Flame, FlameBox, Paint};
 use shared::units::Bytes;
 use wasm_bindgen::JsCast;
@@ -151,7 +152,7 @@ struct View<'a> {
 }
 
 fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palette, view: &View<'_>) {
-    let ratio = web_sys::window().map_or(1.0, |window| window.device_pixel_ratio()).clamp(1.0, 3.0);
+    let ratio = web_sys::window().map_or(1.0, |window| window.device_pixel_ratio()).within(1.0, 3.0);
     let (pixel_width, pixel_height) = ((view.width * ratio).round() as u32, (view.height * ratio).round() as u32);
     if canvas.width() != pixel_width || canvas.height() != pixel_height {
         canvas.set_width(pixel_width);

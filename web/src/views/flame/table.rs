@@ -14,7 +14,7 @@ use crate::hooks::part::part;
 use crate::hooks::use_state_eq;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
-use crate::widgets::format::share;
+use crate::widgets::share_bar::share_bar;
 use crate::widgets::virtual_list::use_virtual_list;
 
 /// Branches of at least this share of the whole are open at first.
@@ -149,16 +149,13 @@ fn use_flame_table(props: &FlameTableProps) -> Html {
             })
         };
         let ondblclick = props.on_pick.reform(move |_| row.index);
-        // The share of the whole, as a bar behind the number.
-        let bar = (flame_box.bytes as f64 / total.max(1) as f64 * 100.0).to_string();
         Some(html! {
             <div key={i} {id} role="treeitem" class={classes!("tree-row", (i as usize == at).then_some("is-cursor"))}
                 aria-level={(flame_box.depth + 1).to_string()} aria-selected={(i as usize == at).to_string()}
                 aria-expanded={row.is_branch.then(|| row.is_open.to_string())} {onclick} {ondblclick} data-testid="flame-row">
                 <span class="cell-number">{ Bytes(flame_box.bytes).to_string() }</span>
                 <span class="cell-number tree-share">
-                    <svg class="share-bar" aria-hidden="true"><rect width={[&bar, "%"].concat()} height="100%" /></svg>
-                    <span>{ share(flame_box.bytes, total) }</span>
+                    { share_bar(flame_box.bytes, total) }
                 </span>
                 <span class="cell-number dim">{ Count(flame_box.count.into()).to_string() }</span>
                 <span class="tree-name" title={[&flame_box.name, "\n", &flame_box.location].concat()}>

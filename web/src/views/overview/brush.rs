@@ -1,5 +1,6 @@
 //! The brush over the overview: which window a drag means.
 
+use shared::order::Within;
 use shared::query::Window;
 
 use crate::render::scale::{Scale, pan};
@@ -63,19 +64,19 @@ impl Drag {
             return None;
         }
         let extent = x.window;
-        let at = x.value(pixel).clamp(extent.start, extent.end);
+        let at = x.value(pixel).within(extent.start, extent.end);
         let between = |a: f64, b: f64| Window { start: a.min(b), end: a.max(b) };
         Some(match self.grip {
             Grip::Start => between(at, self.window.end),
             Grip::End => between(self.window.start, at),
             Grip::Body => pan(self.window, at - x.value(self.from), extent),
-            Grip::Outside => between(x.value(self.from).clamp(extent.start, extent.end), at),
+            Grip::Outside => between(x.value(self.from).within(extent.start, extent.end), at),
         })
     }
 
     /// Where a press without a drag was, as a coordinate of the axis.
     pub fn clicked(&self, x: Scale) -> Option<f64> {
-        (!self.has_moved).then(|| x.value(self.from).clamp(x.window.start, x.window.end))
+        (!self.has_moved).then(|| x.value(self.from).within(x.window.start, x.window.end))
     }
 
     /// What a press without a drag means: the window comes to where it was. Nothing on the window itself.

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use shared::order::Within;
 use shared::query::{Answer, Overview, Paint, Window};
 use shared::units::Bytes;
 
@@ -121,7 +122,7 @@ impl Picture for OverviewPicture {
         };
         let transform = Transform { x: (x.0 as f32, x.1 as f32), y: (per_byte as f32, device(plot.bottom()) as f32) };
         let right = scene.newest.map_or(plot.right(), |newest| {
-            (Scale::new(scene.extent, plot.x, plot.right()).pixel(newest) + 1.0).clamp(plot.x, plot.right())
+            (Scale::new(scene.extent, plot.x, plot.right()).pixel(newest) + 1.0).within(plot.x, plot.right())
         });
         let clip = Pixels {
             x0: device(plot.x) as i32,

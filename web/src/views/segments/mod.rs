@@ -5,6 +5,7 @@ mod tooltip;
 
 use std::rc::Rc;
 
+use shared::order::Within;
 use shared::query::{Answer, Query, SegmentLayout, Segments as SegmentsAnswer, SegmentsQuery, Window};
 use shared::units::{Bytes, Count};
 use wasm_bindgen::JsCast;
@@ -130,7 +131,7 @@ fn toolbar(model: &ModelHandle, by_state: &State<bool>, map: Option<&SegmentsAns
         Callback::from(move |_: MouseEvent| by_state.set(state))
     };
     let zoom = model.view.segment_zoom;
-    let zoomed = move |factor: f32| sends(model, Action::SetSegmentZoom((zoom * factor).clamp(1.0, MOST_ZOOM)));
+    let zoomed = move |factor: f32| sends(model, Action::SetSegmentZoom((zoom * factor).within(1.0, MOST_ZOOM)));
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Segments">
             <div class="choices" role="group" aria-label="Layout">
@@ -278,7 +279,7 @@ impl Hand {
 
     fn zoom(&self, factor: f32, at: (f64, f64)) {
         let old = self.model.now().view.segment_zoom;
-        let new = (old * factor).clamp(1.0, MOST_ZOOM);
+        let new = (old * factor).within(1.0, MOST_ZOOM);
         if let (true, Some(element)) = (new != old, self.scroller.cast::<HtmlElement>()) {
             let height = f64::from(element.scroll_height()).max(1.0);
             let share = (f64::from(element.scroll_top()) + at.1) / height;

@@ -1,5 +1,6 @@
 //! What fingers and wheels mean on the timeline: pure, from points and windows to windows.
 
+use shared::order::Within;
 use shared::query::Window;
 
 use crate::render::pen::Area;
@@ -79,7 +80,7 @@ pub fn wheel(frame: &Frame, wheel: Wheel) -> Effect {
         let pixels = if is_sideways { wheel.dx } else { wheel.dy };
         return Effect::Window(pan(frame.window, pixels.round() * frame.x().unit(), frame.extent));
     }
-    let factor = (wheel.dy.clamp(-600.0, 600.0) / WHEEL_OCTAVE).exp2();
+    let factor = (wheel.dy.within(-600.0, 600.0) / WHEEL_OCTAVE).exp2();
     if wheel.is_height {
         let bytes = zoom(frame.bytes, factor, frame.y().value(wheel.at.1), frame.fit, 512.0);
         return Effect::Bytes((bytes.length() < frame.fit.length()).then_some(bytes));
@@ -219,10 +220,10 @@ impl Gesture {
 
 /// The rectangle between two points, as far as it lies in the plot.
 fn band(a: (f64, f64), b: (f64, f64), plot: Area) -> Area {
-    let x0 = a.0.min(b.0).clamp(plot.x, plot.right());
-    let x1 = a.0.max(b.0).clamp(plot.x, plot.right());
-    let y0 = a.1.min(b.1).clamp(plot.y, plot.bottom());
-    let y1 = a.1.max(b.1).clamp(plot.y, plot.bottom());
+    let x0 = a.0.min(b.0).within(plot.x, plot.right());
+    let x1 = a.0.max(b.0).within(plot.x, plot.right());
+    let y0 = a.1.min(b.1).within(plot.y, plot.bottom());
+    let y1 = a.1.max(b.1).within(plot.y, plot.bottom());
     Area { x: x0, y: y0, width: x1 - x0, height: y1 - y0 }
 }
 

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use shared::order::Within;
 use shared::query::{Answer, Window};
 use wasm_bindgen::JsCast;
 use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent};
@@ -150,7 +151,7 @@ impl Hand {
             let scene = picture.scene.as_ref()?;
             marks::flag_at(&scene.marks.ooms, frame.x(), frame.plot, at).map(|oom| oom.position)
         });
-        let inside = (at.0.clamp(frame.plot.x, frame.plot.right() - 1.0), frame.plot.bottom() - 1.0);
+        let inside = (at.0.within(frame.plot.x, frame.plot.right() - 1.0), frame.plot.bottom() - 1.0);
         if let Some(position) = flag.or_else(|| self.under(inside).map(|hover| hover.position)) {
             self.model.dispatch(Action::SetCursor(position));
         }

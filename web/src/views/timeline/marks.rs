@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use shared::order::Within;
 use shared::query::{Axis, LossSpan, Window};
 use shared::units::Bytes;
 
@@ -130,7 +131,7 @@ fn x_axis(pen: &mut dyn Pen, frame: &Frame, axis: Axis, palette: &Palette) {
         // The outermost labels stay inside.
         let width = pen.text_width(&tick.label, Type::Label);
         let label =
-            at.clamp(plot.x + width / 2.0, (plot.right() + RIGHT - 2.0 - width / 2.0).max(plot.x + width / 2.0));
+            at.within(plot.x + width / 2.0, (plot.right() + RIGHT - 2.0 - width / 2.0).max(plot.x + width / 2.0));
         pen.text(&tick.label, (label, middle), Align::Middle, Type::Label, palette.text_dim.into());
     }
 }

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use shared::link::Selection;
+use shared::order::Within;
 use shared::query::{Answer, Axis, Detail, Timeline, Window};
 
 use super::bands;
@@ -89,7 +90,7 @@ impl Scene {
     fn right(&self) -> f64 {
         let Frame { plot, .. } = self.frame;
         // The moment itself has a pixel.
-        self.newest.map_or(plot.right(), |newest| (self.frame.x().pixel(newest) + 1.0).clamp(plot.x, plot.right()))
+        self.newest.map_or(plot.right(), |newest| (self.frame.x().pixel(newest) + 1.0).within(plot.x, plot.right()))
     }
 
     /// What is at a point in CSS pixels.
@@ -225,7 +226,7 @@ impl Over<'_> {
         let point = |x: f32, y: f32| {
             let x = f64::from((x * self.transform.x.0 + self.transform.x.1).round()) / self.ratio;
             let y = f64::from((y * self.transform.y.0 + self.transform.y.1).round()) / self.ratio;
-            (x.clamp(plot.x, plot.right()), y.clamp(plot.y, plot.bottom()))
+            (x.within(plot.x, plot.right()), y.within(plot.y, plot.bottom()))
         };
         let is_in_view = |quad: &Quad| {
             let (left, right) = (point(quad.x.0, 0.0).0, point(quad.x.1, 0.0).0);

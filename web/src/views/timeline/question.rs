@@ -4,6 +4,7 @@
 //! of the view: drawn at rest, every column is exactly one pixel wide, and no peak falls between two. As long as the
 //! last question still serves, it is asked again unchanged (and that costs nothing).
 
+use shared::order::Within;
 use shared::query::{Axis, ColorBy, TimelineQuery, Window};
 
 use crate::render::maths;
@@ -44,7 +45,7 @@ impl Lens {
             return Some(last.clone());
         }
         let unit = self.window.length() / f64::from(self.columns);
-        let margin = |room: f64| (room / unit).ceil().clamp(0.0, f64::from(self.columns / 2));
+        let margin = |room: f64| (room / unit).ceil().within(0.0, f64::from(self.columns / 2));
         let left = margin(self.window.start - self.extent.start);
         let right = margin(self.extent.end - self.window.end);
         Some(TimelineQuery {

@@ -4,6 +4,7 @@
 //! as its rows. Up to [`Geometry::TALLEST`] the scrollbar counts pixels; above, it counts in proportion, and the wheel
 //! and the keys move by whole pixels of content all the same.
 
+use shared::order::Within;
 use std::ops::Range;
 
 /// The sizes that decide what is visible.
@@ -66,7 +67,7 @@ impl Geometry {
 
     /// The nearest first visible pixel that there is.
     pub fn clamp(&self, top: f64) -> f64 {
-        top.clamp(0.0, self.last_top())
+        top.within(0.0, self.last_top())
     }
 
     /// The rows of which at least a part is visible.

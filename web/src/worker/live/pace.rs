@@ -1,5 +1,6 @@
 //! When what came is put together, and when a lost connection is tried again.
 
+use shared::order::Within;
 /// Milliseconds between two states that are shown, at the least: some fifteen a second look like movement.
 const LEAST_MS: f64 = 66.0;
 /// And at the most, however long one takes.
@@ -13,14 +14,14 @@ const LAST_TRY: f64 = 30.0;
 
 /// How long to wait after so many milliseconds went into reading and putting together.
 pub fn rest_ms(spent_ms: f64) -> f64 {
-    (spent_ms / SHARE - spent_ms).clamp(LEAST_MS, MOST_MS)
+    (spent_ms / SHARE - spent_ms).within(LEAST_MS, MOST_MS)
 }
 
 /// Seconds to wait before try number `tries` (from 0), drawn by `chance` (0 to 1) from the upper half of a bound that
 /// doubles: pages that lost the same server don't all come back at once.
 pub fn retry_seconds(tries: u32, chance: f64) -> u32 {
     let bound = (FIRST_TRY * f64::from(tries.min(10)).exp2()).min(LAST_TRY);
-    (bound * (0.5 + chance.clamp(0.0, 1.0) / 2.0)).ceil() as u32
+    (bound * (0.5 + chance.within(0.0, 1.0) / 2.0)).ceil() as u32
 }
 
 /// How far the clocks of the collector and of this browser may be apart and still be believed, in microseconds: clocks

@@ -1,0 +1,144 @@
+//! Numbers with a decimal point, printed by whole numbers: what the standard library prints floating point with is exact
+//! to the last of 17 digits, panics included, and was a sixtieth of the page's WebAssembly.
+
+use std::fmt;
+
+/// A number with so many places behind the point: 12.50 is 1250 with two of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decimal {
+    /// The number times ten to the power of `places`.
+    scaled: i64,
+    /// Places behind the point.
+    places: u32,
+}
+
+impl Decimal {
+    /// A number rounded to so many places; ties go to the even one. What is too large for 64 bits is the largest that is
+    /// not, and what is no number is 0.
+    pub fn of(value: f64, places: u32) -> Self {
+        Self { scaled: (value * power(places) as f64).round_ties_even() as i64, places }
+    }
+
+    /// `n / per` rounded to so many places; ties go to the even one. Exact where `per` is below 2^60 and the quotient's
+    /// digits fit 63 bits; a divisor of 0 counts as 1.
+    pub fn ratio(n: u64, per: u64, places: u32) -> Self {
+        let per = per.max(1);
+        let (mut digits, mut rest) = (n / per, n % per);
+        for _ in 0..places {
+            rest = rest.saturating_mul(10);
+            digits = digits.saturating_mul(10).saturating_add(rest / per);
+            rest %= per;
+        }
+        let is_up = match rest.cmp(&(per - rest)) {
+            std::cmp::Ordering::Less => false,
+            std::cmp::Ordering::Equal => digits % 2 == 1,
+            std::cmp::Ordering::Greater => true,
+        };
+        Self { scaled: i64::try_from(digits).unwrap_or(i64::MAX).saturating_add(i64::from(is_up)), places }
+    }
+
+    /// The fewest places, of 1 to 17, that read as this very number; `None` where no 63 bits of digits do.
+    pub fn exact(value: f64) -> Option<Self> {
+        (1..=17).map(|places| Self::of(value, places)).find(|decimal| decimal.to_string().parse() == Ok(value))
+    }
+
+    /// The number times ten to the power of its places.
+    pub fn scaled(self) -> i64 {
+        self.scaled
+    }
+
+    /// The same without zeros at the end.
+    pub fn shortest(mut self) -> Self {
+        while self.places > 0 && self.scaled % 10 == 0 {
+            self.scaled /= 10;
+            self.places -= 1;
+        }
+        self
+    }
+}
+
+/// Ten to a power; of those that fit 64 bits.
+fn power(places: u32) -> i64 {
+    10_i64.saturating_pow(places)
+}
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.scaled.unsigned_abs();
+        let whole = power(self.places).unsigned_abs();
+        let sign = if self.scaled < 0 { "-" } else { "" };
+        match self.places as usize {
+            0 => write!(f, "{sign}{digits}"),
+            places => write!(f, "{sign}{}.{:0places$}", digits / whole, digits % whole),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn it_prints_what_it_is() {
+        let cases: &[(Decimal, &str)] = &[
+            (Decimal::of(12.5, 2), "12.50"),
+            (Decimal::of(12.5, 2).shortest(), "12.5"),
+            (Decimal::of(100.0, 3).shortest(), "100"),
+            (Decimal::of(0.0, 3).shortest(), "0"),
+            (Decimal::of(-0.049, 1), "0.0"),
+            (Decimal::of(-0.06, 1), "-0.1"),
+            (Decimal::of(0.5, 0), "0"),
+            (Decimal::of(1.5, 0), "2"),
+            (Decimal::of(f64::NAN, 1), "0.0"),
+            (Decimal::of(f64::INFINITY, 0), "9223372036854775807"),
+            (Decimal::of(f64::NEG_INFINITY, 0), "-9223372036854775808"),
+            (Decimal::ratio(1, 3, 2), "0.33"),
+            (Decimal::ratio(2, 3, 2), "0.67"),
+            (Decimal::ratio(1, 8, 2), "0.12"),
+            (Decimal::ratio(3, 8, 2), "0.38"),
+            (Decimal::ratio(999_999, 1_000, 2), "1000.00"),
+            (Decimal::ratio(u64::MAX, 1 << 60, 1), "16.0"),
+            (Decimal::ratio(7, 0, 0), "7"),
+        ];
+        for (got, want) in cases {
+            assert_eq!(got.to_string(), *want);
+        }
+    }
+
+    #[test]
+    fn an_exact_number_is_written_as_python_writes_it() {
+        let cases: &[(f64, Option<&str>)] = &[
+            (0.0, Some("0.0")),
+            (1.0, Some("1.0")),
+            (0.8, Some("0.8")),
+            (-2.25, Some("-2.25")),
+            (f64::from(0.6_f32), Some("0.6000000238418579")),
+            (20_971_520.0, Some("20971520.0")),
+            (1e300, None),
+            (1e-300, None),
+            (f64::NAN, None),
+        ];
+        for &(value, want) in cases {
+            assert_eq!(Decimal::exact(value).map(|decimal| decimal.to_string()).as_deref(), want);
+        }
+    }
+
+    proptest! {
+        /// The standard library's digits are exact: a ratio by a power of two is one that it has exactly.
+        #[test]
+        fn a_ratio_is_rounded_as_the_standard_library_does(n in 0_u64..1 << 52, shift in 0_u32..52, places in 0_u32..4) {
+            let per = 1_u64 << shift;
+            prop_assume!(n / per < 1 << 40);
+            let want = format!("{:.*}", places as usize, n as f64 / per as f64);
+            prop_assert_eq!(Decimal::ratio(n, per, places).to_string(), want);
+        }
+
+        #[test]
+        fn a_number_is_no_farther_off_than_half_a_place(value in -1e9..1e9, places in 0_u32..4) {
+            let printed: f64 = Decimal::of(value, places).to_string().parse().unwrap();
+            prop_assert!((printed - value).abs() <= 0.5 / power(places) as f64 + 1e-6);
+        }
+    }
+}
