@@ -156,7 +156,7 @@ pub fn at(losses: &[LossSpan], x: Scale, pixel: f64) -> Option<usize> {
 /// What a gap says when it is pointed at.
 pub fn sentence(loss: &LossSpan) -> String {
     if loss.events == 0 {
-        return "No event has come: what is drawn is by statistics.".to_owned();
+        return "No event is known here: what is drawn is by statistics.".to_owned();
     }
     lost_sentence(loss.events, &loss.kinds)
 }
