@@ -102,9 +102,15 @@ fn hatch(pen: &mut dyn Pen, area: Area, palette: &Palette) {
         let (left, right) = (start.max(area.x), (start + area.height).min(area.right()));
         if left < right {
             let (top, bottom) = (area.y + (left - start), area.y + (right - start));
-            let far = (right + LINE).min(area.right());
+            // Cut off at the right edge, a line ends along it.
+            let cut = (right + LINE - area.right()).clamp(0.0, LINE);
             pen.polygon(
-                &[(left, top), ((left + LINE).min(area.right()), top), (far, bottom), (right, bottom)],
+                &[
+                    (left, top),
+                    ((left + LINE).min(area.right()), top),
+                    (right + LINE - cut, bottom - cut),
+                    (right, bottom),
+                ],
                 palette.text_dim.at(0.55),
             );
         }
