@@ -1,4 +1,4 @@
-//! The palette: every command by name, and the other jobs that run, where one is watched.
+//! The palette: every command by name.
 
 use shared::order::sort_by_key;
 use web_sys::HtmlInputElement;
@@ -8,57 +8,23 @@ use super::command::Command;
 use super::fuzzy;
 use super::help::keys;
 use super::registry::live_commands;
-use crate::browser::{after_next_frame, spawn_local};
+use crate::browser::after_next_frame;
 use crate::hooks::part::part;
 use crate::hooks::{use_effect_with, use_state_eq};
 use crate::model::{Action, Model, use_model};
-use crate::source::{self, server};
 use crate::widgets::dialog::{ModalProps, modal};
 
-/// What can be chosen.
-struct Choice {
-    title: AttrValue,
-    does: Does,
-}
-
-/// What a choice does.
-#[derive(Clone)]
-enum Does {
-    Command(&'static Command),
-    /// Watches the session of this name on the server.
-    Watch(String),
-}
-
-/// All that can be chosen now. Other sessions are given by their names on the server and what they are called.
-fn choices(model: &Model, others: &[(String, String)]) -> Vec<Choice> {
+/// The commands that fit what was typed, best first.
+fn found(model: &Model, typed: &str) -> Vec<&'static Command> {
     let live = live_commands(model).filter(|command| command.id != "palette");
-    let commands = live.map(|command| Choice { title: command.title.into(), does: Does::Command(command) });
-    let watch = |(id, title): &(String, String)| Choice { title: title.clone().into(), does: Does::Watch(id.clone()) };
-    commands.chain(others.iter().map(watch)).collect()
-}
-
-/// The choices that fit what was typed, best first.
-fn found(choices: Vec<Choice>, typed: &str) -> Vec<Choice> {
     if typed.trim().is_empty() {
-        return choices;
+        return live.collect();
     }
-    let scored = choices.into_iter().filter_map(|choice| Some((fuzzy::score(typed, &choice.title)?, choice)));
-    let mut scored: Vec<_> = scored.collect();
-    // Stable: equals stay in their order.
+    let mut scored: Vec<_> =
+        live.filter_map(|command| fuzzy::score(typed, command.title).map(|score| (score, command))).collect();
+    // Stable: equals stay in the registry's order.
     sort_by_key(&mut scored, |(score, _)| std::cmp::Reverse(*score));
-    scored.into_iter().map(|(_, choice)| choice).collect()
-}
-
-/// The jobs that run, but the one that is watched.
-async fn others(watched: &str) -> Vec<(String, String)> {
-    let Ok(answer) = server::get("sessions").await else { return Vec::new() };
-    let running = answer.list("sessions").into_iter().filter(|session| session.text("state") == "live");
-    let other = running.filter(|session| session.text("id") != watched);
-    let named = |session: server::Json| {
-        let rank = session.number("rank").map_or_else(String::new, |rank| [" (rank ", &rank.to_string(), ")"].concat());
-        (session.text("id"), ["Watch ", &session.text("name"), &rank].concat())
-    };
-    other.map(named).collect()
+    scored.into_iter().map(|(_, command)| command).collect()
 }
 
 part!(
@@ -71,17 +37,7 @@ fn use_palette() -> Html {
     let model = use_model();
     let typed = use_state_eq(String::new);
     let chosen = use_state_eq(|| 0_usize);
-    let running = use_state_eq(Vec::new);
-    {
-        let (running, watched) = (running.clone(), model.live().map(|live| live.session.clone()));
-        use_effect_with((), move |()| {
-            // Where none is watched, the start page lists them.
-            if let Some(watched) = watched {
-                spawn_local(async move { running.set(others(&watched).await) });
-            }
-        });
-    }
-    let commands = found(choices(&model, &running), &typed);
+    let commands = found(&model, &typed);
     let last = commands.len().saturating_sub(1);
     let at = (*chosen).min(last);
 
@@ -97,14 +53,11 @@ fn use_palette() -> Html {
     };
     let run = {
         let model = model.clone();
-        Callback::from(move |does: Does| {
+        Callback::from(move |command: &'static Command| {
             // Closed first, and quite: the dialog gives the focus back, and the command may move it.
             model.dispatch(Action::CloseDialog);
             let model = model.clone();
-            after_next_frame(move || match does {
-                Does::Command(command) => (command.run)(&model, false),
-                Does::Watch(session) => source::watch(&model, &session),
-            });
+            after_next_frame(move || (command.run)(&model, false));
         })
     };
     let oninput = {
@@ -117,14 +70,14 @@ fn use_palette() -> Html {
         })
     };
     let onkeydown = {
-        let (chosen, run, current) = (chosen.clone(), run.clone(), commands.get(at).map(|choice| choice.does.clone()));
+        let (chosen, run, current) = (chosen.clone(), run.clone(), commands.get(at).copied());
         Callback::from(move |event: KeyboardEvent| {
             match event.key().as_str() {
                 "ArrowDown" => chosen.set(if at >= last { 0 } else { at + 1 }),
                 "ArrowUp" => chosen.set(at.checked_sub(1).unwrap_or(last)),
                 "Enter" => {
-                    if let Some(does) = current.clone() {
-                        run.emit(does);
+                    if let Some(command) = current {
+                        run.emit(command);
                     }
                 }
                 _ => return,
@@ -132,19 +85,14 @@ fn use_palette() -> Html {
             event.prevent_default();
         })
     };
-    let is_nothing = commands.is_empty();
-    let rows = commands.into_iter().enumerate().map(|(i, Choice { title, does })| {
-        let (id, chords) = match &does {
-            Does::Command(command) => (command.id, command.chords),
-            Does::Watch(_) => ("watch", &[][..]),
-        };
-        let run = run.clone();
-        let onclick = Callback::from(move |_| run.emit(does.clone()));
+    let rows = commands.iter().enumerate().map(|(i, command)| {
+        let (run, command) = (run.clone(), *command);
+        let onclick = Callback::from(move |_| run.emit(command));
         html! {
-            <li key={i} id={row_id(i)} role="option" class="palette-row" aria-selected={(i == at).to_string()}
-                {onclick} data-testid="palette-row" data-command={id}>
-                <span>{ title }</span>
-                <span class="palette-keys">{ keys(chords) }</span>
+            <li key={command.id} id={row_id(i)} role="option" class="palette-row" aria-selected={(i == at).to_string()}
+                {onclick} data-testid="palette-row" data-command={command.id}>
+                <span>{ command.title }</span>
+                <span class="palette-keys">{ keys(command.chords) }</span>
             </li>
         }
     });
@@ -160,7 +108,7 @@ fn use_palette() -> Html {
                 autocomplete="off" spellcheck="false" value={(*typed).clone()} {oninput} {onkeydown}
                 data-autofocus="" data-testid="palette-input" />
             <ul id="palette-list" class="palette-list" role="listbox" aria-label="Commands">{ for rows }</ul>
-            if is_nothing {
+            if commands.is_empty() {
                 <p class="palette-none">{ "No command of that name works here." }</p>
             }
         </> },
