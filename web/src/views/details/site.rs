@@ -60,12 +60,12 @@ fn use_site_pane(props: &SitePaneProps) -> Html {
             </div>
             { facts(vec![
                 fact_with("Line at cursor", bytes(site.line_live.0),
-                    [&counted(site.line_live.1.into(), "allocation"), ", whatever their stack"].concat().into()),
+                    [&counted(site.line_live.1.into(), "allocation"), ", any stack"].concat().into()),
                 fact_with("Stack at cursor", bytes(site.live.0), counted(site.live.1.into(), "allocation").into()),
                 fact_with("Stack at most", bytes(peak_bytes),
                     ["at event ", &Count(peak_position.into()).to_string()].concat().into()),
                 fact_with("Stack in all", bytes(site.bytes), counted(site.count.into(), "allocation").into()),
-                fact_with("Stack, never freed", bytes(site.live_at_end.0), counted(site.live_at_end.1.into(), "allocation").into()),
+                fact_with("Never freed", bytes(site.live_at_end.0), counted(site.live_at_end.1.into(), "allocation").into()),
             ]) }
             if !site.largest.is_empty() {
                 <h3>{ "Largest of the stack at the cursor" }</h3>
