@@ -120,6 +120,39 @@ test('a link opens its session, and a connection that is lost comes back', async
   page.complaints = page.complaints.filter((complaint) => !/ERR_CONNECTION_REFUSED|WebSocket|failed:/.test(complaint));
 });
 
+test('another job is a command away, and the browser goes back to the first', async (t) => {
+  const server = await startServer(t);
+  const page = await openPage(t);
+  const run = () => startJob(t, server.url, 'transformer', '--rate', '1000', '--steps', '4000');
+  run();
+  await openSession(page);
+  const first = (await until('an address', () => address(page), (found) => found.get('session'))).get('session');
+  run();
+  await press(page, 'Control+k');
+  await at(page, 'palette-input').fill('another job');
+  await press(page, 'Enter');
+  const rows = at(page, 'jobs').getByTestId('session');
+  await until('two jobs run', () => rows.count(), (count) => count === 2);
+  await page.screenshot('live-jobs');
+  const ids = await rows.evaluateAll((found) => found.map((row) => row.dataset.session));
+  const other = ids.find((id) => id !== first);
+  await rows.nth(ids.indexOf(other)).getByTestId('session-open').click();
+  await addressSays(page, 'session', other);
+  await page.reach('ready');
+  assert.equal(await at(page, 'jobs').count(), 0, 'the list gave way');
+
+  await page.tab.goBack();
+  await addressSays(page, 'session', first);
+  await until('its events are there', () => events(page), (count) => count > 0);
+  await page.tab.goForward();
+  await addressSays(page, 'session', other);
+  // Before the first was opened there was the list.
+  await page.tab.goBack();
+  await page.tab.goBack();
+  await at(page, 'start').waitFor();
+  await at(page, 'session').first().waitFor();
+});
+
 test('the demo is one click away', async (t) => {
   await startServer(t);
   for (const theme of ['light', 'dark']) {

@@ -1,11 +1,15 @@
-//! The address bar: read once when the page opens, written a moment after the view has changed.
+//! The address bar: read when the page opens, written a moment after the view has changed. Each session that is shown is a
+//! step of the browser's history; within one the address changes in place.
 
 use shared::link::{Link, Parsed};
+use wasm_bindgen::JsValue;
+use web_sys::History;
 use yew::prelude::*;
 
-use crate::browser::{Timeout, window};
+use crate::browser::{Listener, Timeout, window};
 use crate::hooks::use_effect_with;
 use crate::model::{Action, Model, use_model};
+use crate::source;
 
 /// How long the view rests before it is written, in milliseconds. Browsers limit how often a page may do this.
 const REST_MS: i32 = 250;
@@ -46,15 +50,25 @@ fn fragment(model: &Model) -> Option<String> {
     (file.summary().is_some() && !is_waiting).then(|| format!("#{link}"))
 }
 
-/// Puts the view into the address bar. The browser's history stays as it is.
+/// The session that the address bar names.
+fn session_there() -> Option<String> {
+    match read() {
+        Some(Action::LinkRead(link)) => link.session,
+        _ => None,
+    }
+}
+
+/// Puts the view into the address bar.
 pub fn write(model: &Model) {
     let Some(fragment) = fragment(model) else { return };
     // An empty address would stand for the one that is there.
     let path = window().location().pathname().unwrap_or_default();
     let address = if fragment.is_empty() { path } else { fragment };
+    let is_other = session_there().as_ref() != model.live().map(|live| &live.session);
+    let put = if is_other { History::push_state_with_url } else { History::replace_state_with_url };
     if let Ok(history) = window().history() {
         // A browser that refuses (a page from a file, too many calls) loses the link and nothing else.
-        let _ = history.replace_state_with_url(&wasm_bindgen::JsValue::NULL, "", Some(&address));
+        let _ = put(&history, &JsValue::NULL, "", Some(&address));
     }
 }
 
@@ -63,6 +77,17 @@ pub fn write(model: &Model) {
 pub fn use_address_bar() {
     let model = use_model();
     let timer = use_mut_ref(|| None::<Timeout>);
+    {
+        let model = model.clone();
+        use_effect_with((), move |()| {
+            let listener = Listener::new(&window(), "popstate", move |_| match session_there() {
+                Some(session) => source::watch(&model, &session),
+                None if model.now().live().is_some() => model.dispatch(Action::ShowStart),
+                None => {}
+            });
+            move || drop(listener)
+        });
+    }
     // A session that is followed changes all the time, and its address doesn't.
     use_effect_with(fragment(&model), move |fragment| {
         if fragment.is_some() {

@@ -8,7 +8,7 @@ use crate::hooks::part::part;
 use crate::hooks::use_effect_with;
 use crate::input::{help, palette, use_keys};
 use crate::model::{Action, Dialog, Model, ModelHandle, Phase, Store, use_followers};
-use crate::shell::{Workbench, failed, header, loading, notice, start_page};
+use crate::shell::{Workbench, failed, header, job_dialog, loading, notice, start_page};
 use crate::source::{drop_zone, file_picker};
 use crate::theme;
 
@@ -76,6 +76,7 @@ fn App(props: &AppProps) -> Html {
         None => Html::default(),
         Some(Dialog::Help) => help(),
         Some(Dialog::Palette) => palette(),
+        Some(Dialog::Jobs) => job_dialog(&model),
     };
     html! {
         <ContextProvider<ModelHandle> context={model}>

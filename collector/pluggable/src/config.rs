@@ -27,6 +27,8 @@ pub struct Config {
     pub mode: String,
     /// The release of PyTorch.
     pub torch: String,
+    /// Whose allocator it is; empty where it is this library's.
+    pub allocator: String,
     /// Whether events keep stacks.
     pub stacks: bool,
     /// The devices.
@@ -104,6 +106,7 @@ impl Config {
             job: self.job.clone(),
             rank: self.rank,
             torch: self.torch.clone(),
+            allocator: self.allocator.clone(),
             devices: self.devices.iter().map(device).collect(),
             settings: self.settings.settings(),
             ..Header::default()

@@ -91,9 +91,11 @@ class Agent:
         self._devices = _torch.devices(torch)
         if not self._devices:
             raise RuntimeError("no GPU is visible")
+        backend = _torch.backend(torch)
         settings = {
             **_torch.recording(config),
             "torch": "%d.%d" % _torch.version(torch),
+            "allocator": "PyTorch's own" if backend == "native" else backend,
             "stacks": config.stacks is not None,
             "devices": self._devices,
         }

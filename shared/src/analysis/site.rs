@@ -1,8 +1,9 @@
 //! Call sites: the line that stands for a stack, and its colour.
 //!
 //! A stack's colour must be the same in every view and whenever the same file is opened, and the sites that take the
-//! most room must not share one. So each line asks for the colour that its text hashes to; the largest take theirs
-//! first, in order of size, and move on to the next free one where it is taken; all others get what they ask for.
+//! most room must not share one. So each line asks for the colour that its text hashes to, and moves on to the next free
+//! one where that is taken. The largest take theirs first; but among them it is their text that decides who comes before
+//! whom, so that two runs of one program, in which nothing has quite the same size, have the same colours.
 
 use std::hash::Hasher;
 
@@ -31,6 +32,8 @@ pub struct Sites {
     numbers: FxHashMap<String, u32>,
     /// Colours that were given out to lines of their own.
     taken: [bool; Paint::SLOTS as usize],
+    /// Of those, the ones that nobody else gets.
+    alone: [bool; Paint::SLOTS as usize],
     given_out: usize,
 }
 
@@ -46,9 +49,7 @@ impl Sites {
     /// Names all stacks, and gives out colours by what all devices used.
     pub fn build<'a>(symbols: &Symbols, usages: impl Iterator<Item = &'a Usage>) -> Self {
         let mut sites = Self::default();
-        sites.name(symbols);
-        let area = sites.area(usages);
-        sites.give_out_colors(&area);
+        sites.extend(symbols, usages);
         sites
     }
 
@@ -57,19 +58,27 @@ impl Sites {
     pub fn extend<'a>(&mut self, symbols: &Symbols, usages: impl Iterator<Item = &'a Usage>) {
         self.name(symbols);
         let area = self.area(usages);
+        let Self { lines, taken, alone, given_out, .. } = self;
         let mut new: Vec<(&mut Line, f64)> =
-            (self.lines.iter_mut().zip(area)).filter(|(line, area)| *area > 0.0 && !line.is_settled).collect();
-        order::sort_by(&mut new, |(a, x), (b, y)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label)));
+            (lines.iter_mut().zip(area)).filter(|(line, area)| *area > 0.0 && !line.is_settled).collect();
+        let by_size =
+            |(a, x): &(&mut Line, f64), (b, y): &(&mut Line, f64)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label));
+        order::sort_by(&mut new, by_size);
+        // From here on all that are about as large count as one size.
+        for (rank, (_, area)) in new.iter_mut().enumerate() {
+            *area = -((rank / ALONE) as f64);
+        }
+        order::sort_by(&mut new, by_size);
         for (line, _) in new {
             line.is_settled = true;
-            self.given_out += 1;
-            if self.given_out > self.taken.len() {
-                // All are given out: it shares the one that it asks for.
-                continue;
-            }
-            if let Some(slot) = free_slot(line.paint.0, &self.taken) {
-                self.taken[usize::from(slot)] = true;
-                line.paint = Paint::slot(slot);
+            // Once all are given out, the rest share those of the smaller ones.
+            let is_own = *given_out < taken.len();
+            let Some(slot) = free_slot(line.paint.0, if is_own { taken } else { alone }) else { continue };
+            line.paint = Paint::slot(slot);
+            if is_own {
+                taken[usize::from(slot)] = true;
+                alone[usize::from(slot)] = *given_out < ALONE;
+                *given_out += 1;
             }
         }
     }
@@ -99,29 +108,6 @@ impl Sites {
             }
         }
         area
-    }
-
-    fn give_out_colors(&mut self, area: &[f64]) {
-        let mut ranked: Vec<(&mut Line, f64)> =
-            self.lines.iter_mut().zip(area.iter().copied()).filter(|(_, area)| *area > 0.0).collect();
-        order::sort_by(&mut ranked, |(a, x), (b, y)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label)));
-        let mut taken = [false; Paint::SLOTS as usize];
-        let mut large = Vec::new();
-        for (rank, (line, _)) in ranked.into_iter().enumerate() {
-            if rank == taken.len() {
-                // All are given out. The rest share those of the smaller ones, so that the largest stay alone.
-                taken.fill(false);
-                large.iter().for_each(|&slot| taken[usize::from(slot)] = true);
-            }
-            let Some(slot) = free_slot(line.paint.0, &taken) else { continue };
-            line.paint = Paint::slot(slot);
-            if rank < taken.len() {
-                taken[usize::from(slot)] = true;
-            }
-            if rank < ALONE {
-                large.push(slot);
-            }
-        }
     }
 
     /// The line that stands for a stack: `forward  models/gpt.py:54`.
@@ -234,6 +220,17 @@ mod tests {
         }
         let (_, again) = sites((0..40).map(name));
         assert!((0..=40).all(|i| first.paint(StackId(i)) == again.paint(StackId(i))));
+    }
+
+    #[test]
+    fn the_same_program_has_the_same_colors_whatever_is_largest_in_a_run() {
+        let name = |i: usize| format!("layer{i}@/m/model.py:{i}");
+        let (first, one) = sites((0..ALONE).map(name));
+        let (second, other) = sites((0..ALONE).rev().map(name));
+        for (label, stack) in first.iter().zip(0..) {
+            let same = second.iter().position(|other| other == label).unwrap();
+            assert_eq!(one.paint(StackId(stack)), other.paint(StackId(same as u32)), "{label}");
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Header {
     pub rank: Option<u32>,
     /// The release of PyTorch whose decisions the allocator takes: `2.11`.
     pub torch: String,
+    /// Whose allocator it is, where it is not Vramscope's: `PyTorch's own`.
+    pub allocator: String,
     /// What the times are read from: `monotonic` (never set back; anchored to the epoch once, at the start), `system`
     /// or `simulated`.
     pub clock: String,
@@ -46,7 +48,7 @@ const DEVICES: u32 = 1024;
 
 impl Header {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut message = Message::map(9 + u32::from(self.rank.is_some()));
+        let mut message = Message::map(9 + u32::from(self.rank.is_some()) + u32::from(!self.allocator.is_empty()));
         message.string("program", &self.program);
         message.string("name", &self.name);
         message.string("host", &self.host);
@@ -55,6 +57,9 @@ impl Header {
             message.unsigned("rank", rank.into());
         }
         message.string("torch", &self.torch);
+        if !self.allocator.is_empty() {
+            message.string("allocator", &self.allocator);
+        }
         message.string("clock", &self.clock);
         message.signed("started_us", self.started_us);
         message.key("devices").begin_array(self.devices.len());
@@ -78,6 +83,7 @@ impl Header {
                 "job" => new.job = values.string()?,
                 "rank" => new.rank = Some(values.number()?),
                 "torch" => new.torch = values.string()?,
+                "allocator" => new.allocator = values.string()?,
                 "clock" => new.clock = values.string()?,
                 "started_us" => new.started_us = values.signed()?,
                 "devices" => {
@@ -177,6 +183,7 @@ mod tests {
             job: "ablation".to_owned(),
             rank: Some(3),
             torch: "2.11".to_owned(),
+            allocator: "PyTorch's own".to_owned(),
             clock: "monotonic".to_owned(),
             started_us: -1,
             devices: vec![

@@ -1,6 +1,6 @@
 //! From pixel columns to positions.
 
-use super::sampled::Sampled;
+use super::sampled;
 use crate::query::{Axis, Window};
 use crate::replay::Replay;
 use crate::trace::DeviceTrace;
@@ -49,12 +49,10 @@ fn before_time(trace: &DeviceTrace, replay: &Replay, time_us: f64) -> u32 {
 
 /// The whole trace on an axis. On the time axis the last state is given a hundredth of the run, so that it can be seen.
 pub fn extent(trace: &DeviceTrace, replay: &Replay, axis: Axis) -> Window {
-    let end = replay.positions();
     match axis {
-        Axis::Event => Window { start: 0.0, end: f64::from(end) + 1.0 },
+        Axis::Event => Window { start: 0.0, end: f64::from(replay.positions()) + 1.0 },
         Axis::Time => {
-            let sampled = Sampled::of(trace, replay);
-            let last = sampled.map_or_else(|| replay.time_at(trace, end), |sampled| sampled.span_us()) as f64;
+            let last = sampled::span_us(trace, replay) as f64;
             Window { start: 0.0, end: (last * 1.01).max(last + 1.0) }
         }
     }

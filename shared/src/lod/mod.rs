@@ -9,7 +9,7 @@ mod classes;
 mod columns;
 mod maxima;
 mod pyramid;
-mod sampled;
+pub mod sampled;
 mod stack;
 mod strips;
 mod timeline;
@@ -19,7 +19,6 @@ pub use classes::{Classes, EXCLUDED};
 pub use columns::{Span, coordinate, extent, spans};
 pub use maxima::Maxima;
 pub use pyramid::Pyramid;
-pub use sampled::Sampled;
 pub use timeline::{Scene, timeline};
 pub use totals::{RunningTotals, overview};
 

@@ -7,13 +7,13 @@ use rustc_hash::FxHashMap;
 use super::classes::{Classes, EXCLUDED};
 use super::columns::{self, Span};
 use super::pyramid::Pyramid;
-use super::sampled::Sampled;
+use super::sampled;
 use super::stack::Stack;
 use super::strips::{Part, Piece, Strips};
-use super::totals::RunningTotals;
+use super::totals::{RunningTotals, losses};
 use crate::analysis::paint::Painter;
 use crate::order::sort_numbers_by_key;
-use crate::query::{Class, Detail, Packed, Paint, Quads, Timeline, TimelineQuery};
+use crate::query::{Class, Detail, LossSpan, Packed, Paint, Quads, Timeline, TimelineQuery};
 use crate::replay::{Allocation, Change, Replay};
 use crate::trace::DeviceTrace;
 
@@ -63,11 +63,12 @@ pub fn timeline(scene: Scene<'_>, query: &TimelineQuery) -> Timeline {
         (Detail::Classes, bands(scene, query, &peaks, &mut active))
     };
     let reserved = spans.iter().map(|span| span.map_or(0, |span| totals.largest_reserved(replay, span).0));
-    let reserved: Vec<u64> = reserved.collect();
-    let mut reserved = Packed::from(reserved);
-    if let Some(sampled) = Sampled::of(trace, replay) {
-        [_, active, reserved] = sampled.columns(query.axis, query.window, columns);
+    let mut reserved: Vec<u64> = reserved.collect();
+    if let Some(sample) = sampled::newest(trace, replay) {
+        let newest = |bytes: u64| spans.iter().map(|span| span.map_or(0, |_| bytes)).collect::<Vec<_>>();
+        (active, reserved) = (newest(sample.active).into(), newest(sample.reserved));
     }
+    raise(&mut reserved, query, &losses(trace, replay, totals, query.axis));
     let count = seen.map_or(0, |s| {
         let begun = replay.allocations.made_by(s.first)..replay.allocations.made_by(s.last);
         let passes = |&n: &u32| classes.of.get(n as usize).is_some_and(|&class| class != EXCLUDED);
@@ -81,9 +82,26 @@ pub fn timeline(scene: Scene<'_>, query: &TimelineQuery) -> Timeline {
         top: peaks.iter().map(|p| p.map_or(0, |p| p.0)).collect::<Vec<_>>().into(),
         position: peaks.iter().map(|p| p.map_or(0, |p| p.1)).collect::<Vec<_>>().into(),
         active,
-        reserved,
+        reserved: reserved.into(),
         allocations: count,
         newest_us: seen.and_then(|s| newest_us(trace, s.last)),
+    }
+}
+
+/// Raises columns to what statistics say of them where events are missing.
+fn raise(columns: &mut [u64], query: &TimelineQuery, losses: &[LossSpan]) {
+    let count = columns.len();
+    let per_unit = count as f64 / query.window.length();
+    let column = |x: f64| (x - query.window.start) * per_unit;
+    for loss in losses {
+        let ends = loss.samples.iter().skip(1).map(|sample| sample.x).chain([loss.span.end]);
+        for (sample, end) in loss.samples.iter().zip(ends) {
+            // Casts of floats saturate.
+            let in_force = column(sample.x) as usize..(column(end).ceil() as usize).min(count);
+            for bytes in columns.get_mut(in_force).unwrap_or_default() {
+                *bytes = (*bytes).max(sample.reserved);
+            }
+        }
     }
 }
 

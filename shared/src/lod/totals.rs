@@ -2,7 +2,7 @@
 
 use super::columns::{self, Span};
 use super::maxima::{Maxima, larger};
-use super::sampled::Sampled;
+use super::sampled;
 use super::{BUCKET, bucket_of};
 use crate::analysis::actions::in_words;
 use crate::order;
@@ -216,23 +216,26 @@ pub fn overview(
     let window = columns::extent(trace, replay, axis);
     let (mut allocated, mut active, mut reserved) = (Packed::default(), Packed::default(), Packed::default());
     for span in columns::spans(trace, replay, axis, window, columns) {
-        let best = span.map_or([(0, 0); 3], |span| totals.largest(trace, replay, span));
-        allocated.push(best[ALLOCATED].0);
-        active.push(best[ACTIVE].0);
-        reserved.push(best[RESERVED].0);
-    }
-    if let Some(sampled) = Sampled::of(trace, replay) {
-        [allocated, active, reserved] = sampled.columns(axis, window, columns);
+        let best = span.map_or([0; 3], |span| match sampled::newest(trace, replay) {
+            Some(sample) => sample.sums(),
+            None => totals.largest(trace, replay, span).map(|(bytes, _)| bytes),
+        });
+        allocated.push(best[ALLOCATED]);
+        active.push(best[ACTIVE]);
+        reserved.push(best[RESERVED]);
     }
     let x = |position: u32| columns::coordinate(trace, replay, axis, position);
     let ooms = ooms.iter().map(|&(position, _)| (x(position), position)).collect();
     let annotations = annotations(trace, replay, axis, window, name_of);
-    Overview { window, reserved, active, allocated, ooms, annotations, losses: losses(trace, replay, axis, window) }
+    let losses = losses(trace, replay, totals, axis);
+    Overview { window, reserved, active, allocated, ooms, annotations, losses }
 }
 
-/// Where events are missing: each from the event before to the one after, as far as the axis goes.
-fn losses(trace: &DeviceTrace, replay: &Replay, axis: Axis, extent: Window) -> Vec<LossSpan> {
+/// Where events are missing: each from the event before to the one after, as far as the axis goes. Before the first event
+/// and after the last one nobody may have told of it, and statistics say something else than the state there.
+pub(super) fn losses(trace: &DeviceTrace, replay: &Replay, totals: &RunningTotals, axis: Axis) -> Vec<LossSpan> {
     let end = replay.positions();
+    let extent = columns::extent(trace, replay, axis);
     let place = |loss: &Loss| {
         let position = loss.position.min(end);
         let start = columns::coordinate(trace, replay, axis, position);
@@ -242,34 +245,40 @@ fn losses(trace: &DeviceTrace, replay: &Replay, axis: Axis, extent: Window) -> V
         let samples = if axis == Axis::Time { samples(trace, span) } else { Vec::new() };
         LossSpan { span, position, events: loss.events, kinds: in_words(&loss.by_action), samples }
     };
-    if trace.losses.is_empty() && Sampled::of(trace, replay).is_some() {
-        // No gap was told of, but nothing else is known either.
-        return vec![place(&Loss::default())];
+    let mut found: Vec<LossSpan> = trace.losses.iter().map(place).collect();
+    for position in [0, end] {
+        if found.iter().any(|loss| loss.position == position) {
+            continue;
+        }
+        let loss = place(&Loss { position, ..Loss::default() });
+        let held = totals.at(trace, replay, position);
+        let differs = |sample: &SampleAt| (sample.allocated, sample.active, sample.reserved) != held;
+        // One alone may be of the very moment of an event.
+        let is_unseen = loss.samples.len() > 1 && loss.samples.iter().any(differs);
+        if is_unseen || sampled::newest(trace, replay).is_some() {
+            found.insert(if position == 0 { 0 } else { found.len() }, loss);
+        }
     }
-    trace.losses.iter().map(place).collect()
+    found
 }
 
 /// Most samples of one gap in an answer: more than can be told apart on a screen.
 const MOST_SAMPLES: usize = 512;
 
-/// What statistics say of a span of the time axis. Where there are more than can be seen, each stands for some, with the
-/// largest of their sums.
+/// What statistics say of a span of the time axis. Where there are more than can be seen, each stands for some.
 fn samples(trace: &DeviceTrace, span: Window) -> Vec<SampleAt> {
-    let Some(first) = trace.events.time_us.get(0).or_else(|| trace.samples.first().map(|sample| sample.time_us)) else {
-        return Vec::new();
-    };
+    let first = trace.start_us();
     let x = |sample: &Sample| sample.time_us.saturating_sub(first) as f64;
     // Samples come in the order of time; of a file in which they don't, some may be left out.
     let from = trace.samples.partition_point(|sample| x(sample) < span.start);
     let to = trace.samples.partition_point(|sample| x(sample) < span.end).max(from);
     let inside = trace.samples.get(from..to).unwrap_or(&[]);
     let together = inside.len().div_ceil(MOST_SAMPLES).max(1);
-    let largest = |some: &[Sample]| {
-        let sum = |of: fn(&Sample) -> u64| some.iter().map(of).max().unwrap_or(0);
-        let x = some.first().map_or(span.start, x);
-        SampleAt { x, allocated: sum(|s| s.allocated), active: sum(|s| s.active), reserved: sum(|s| s.reserved) }
+    let of = |sample: Sample| {
+        let Sample { allocated, active, reserved, .. } = sample;
+        SampleAt { x: x(&sample), allocated, active, reserved }
     };
-    inside.chunks(together).map(largest).collect()
+    inside.chunks(together).filter_map(Sample::largest).map(of).collect()
 }
 
 /// Annotated spans: each end is paired with the newest open start of its name; what has no end lasts to the end.
@@ -280,9 +289,11 @@ fn annotations(
     extent: Window,
     name_of: impl Fn(crate::frames::StrId) -> String,
 ) -> Vec<(Window, String)> {
-    let Some(first) = trace.events.time_us.get(0) else { return Vec::new() };
+    if trace.events.is_empty() && trace.samples.is_empty() {
+        return Vec::new();
+    }
     let x = |time_us: i64| {
-        let since = time_us.saturating_sub(first) as f64;
+        let since = time_us.saturating_sub(trace.start_us()) as f64;
         match axis {
             Axis::Time => since,
             Axis::Event if since < 0.0 => 0.0,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What the x axis counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Axis {
-    /// Microseconds since the first event.
+    /// Microseconds since the trace begins: with its first event, or with statistics that were taken before it.
     Time,
     /// Positions. The default: a job waits more than it allocates, and what it waited for needs no room.
     #[default]

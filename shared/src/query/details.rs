@@ -63,7 +63,7 @@ pub struct AllocationDetail {
     pub free_stack: Vec<FrameText>,
 }
 
-/// All that is known of one call site.
+/// All that is known of one call site. Unless it says so, a number counts one stack; others may have the same line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SiteDetail {
     /// Its stack's number.
@@ -80,6 +80,8 @@ pub struct SiteDetail {
     pub peak: (u64, u32),
     /// Bytes and number live at the position asked for.
     pub live: (u64, u32),
+    /// The same of all stacks that have its line.
+    pub line_live: (u64, u32),
     /// Allocations never freed in the trace: bytes and number.
     pub live_at_end: (u64, u32),
     /// The largest that are live at the position asked for: number and requested bytes.

@@ -33,8 +33,8 @@ pub struct Origin {
     pub host: String,
     /// The job, with the process's number in it where it has one.
     pub job: String,
-    /// The release of PyTorch whose decisions the allocator took.
-    pub torch: String,
+    /// Whose allocator it was, and of which release of PyTorch, in words.
+    pub allocator: String,
     /// What the times were read from.
     pub clock: String,
     /// When recording began, in microseconds since the epoch.
@@ -58,8 +58,13 @@ impl Summary {
             Some(rank) => [&header.job, ", rank ", &rank.to_string()].concat(),
             None => header.job,
         };
-        let Header { program, name, host, torch, clock, started_us, .. } = header;
-        self.origin = Some(Origin { program, name, host, job, torch, clock, started_us });
+        let Header { program, name, host, torch, allocator, clock, started_us, .. } = header;
+        let allocator = match (torch.as_str(), allocator.as_str()) {
+            ("", _) => allocator,
+            (torch, "") => ["as torch ", torch, " decides"].concat(),
+            (torch, whose) => [whose, " (torch ", torch, ")"].concat(),
+        };
+        self.origin = Some(Origin { program, name, host, job, allocator, clock, started_us });
     }
 }
 
@@ -80,9 +85,9 @@ pub struct DeviceSummary {
     pub allocations: u32,
     /// Whether events have times.
     pub has_times: bool,
-    /// Microseconds since the epoch of the first event.
+    /// Microseconds since the epoch of the first event, or of the first statistics where they came before it.
     pub start_us: i64,
-    /// Microseconds from the first event to the last.
+    /// Microseconds from there to the last event or the last statistics.
     pub span_us: i64,
     /// The whole trace on the time axis.
     pub time: Window,

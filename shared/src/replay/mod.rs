@@ -246,15 +246,14 @@ impl Replay {
         }
     }
 
-    /// The time of the state at a position, in microseconds since the first event; never falling.
+    /// The time of the state at a position, in microseconds since the trace begins; never falling.
     pub fn time_at(&self, trace: &DeviceTrace, position: u32) -> i64 {
-        let Some(start) = trace.events.time_us.get(0) else { return 0 };
         let Some(i) = position.min(self.positions()).checked_sub(1) else { return 0 };
         let column = self.clock.as_ref().unwrap_or(&trace.events.time_us);
-        column.get(i as usize).map_or(0, |t| t.saturating_sub(start))
+        column.get(i as usize).map_or(0, |t| t.saturating_sub(trace.start_us()))
     }
 
-    /// The last position whose time is at most `time_us` (since the first event): the state in force then.
+    /// The last position whose time is at most `time_us` (since the trace begins): the state in force then.
     pub fn position_at_time(&self, trace: &DeviceTrace, time_us: f64) -> u32 {
         let (mut low, mut high) = (0, self.positions());
         while low < high {

@@ -74,13 +74,18 @@ pub(super) fn site(context: Context<'_>, caches: &mut Caches, stack: u32, positi
     let usage = context.usage.site(id);
     let allocations = &context.replay.allocations;
     let state = caches.states.at(context.replay, position);
-    let mut live: Vec<(u32, u64)> = state
-        .active
-        .iter()
-        .filter(|id| allocations.stack.get(**id as usize) == Some(stack))
-        .map(|&id| (id, allocations.requested.get(id as usize).unwrap_or(0)))
-        .collect();
-    let bytes = live.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    let (mut live, mut line_live) = (Vec::new(), (0_u64, 0));
+    for &number in &state.active {
+        let of = allocations.stack.get(number as usize).map_or(StackId(0), StackId);
+        let bytes = allocations.requested.get(number as usize).unwrap_or(0);
+        if context.sites.line(of) == context.sites.line(id) {
+            line_live = (line_live.0.saturating_add(bytes), line_live.1 + 1);
+        }
+        if of == id {
+            live.push((number, bytes));
+        }
+    }
+    let bytes = live.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
     let count = live.len() as u32;
     order::sort_by(&mut live, |(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
     live.truncate(LARGEST);
@@ -92,6 +97,7 @@ pub(super) fn site(context: Context<'_>, caches: &mut Caches, stack: u32, positi
         bytes: usage.bytes,
         peak: (usage.peak_bytes, usage.peak_position),
         live: (bytes, count),
+        line_live,
         live_at_end: (usage.end_bytes, usage.end_count),
         largest: live,
         frames: context.frames(id),

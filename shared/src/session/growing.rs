@@ -217,9 +217,8 @@ impl Growing {
         let Session { snapshot, devices, .. } = session;
         let (trace, device) = (snapshot.devices.get_mut(index)?, devices.get_mut(index)?);
         let position = successor.cut();
-        let time = |i: usize| trace.events.time_us.get(i).unwrap_or_default();
-        let first_us = time(position as usize);
-        let span_us = first_us.saturating_sub(time(0));
+        let first_us = trace.events.time_us.get(position as usize).unwrap_or_default();
+        let span_us = first_us.saturating_sub(trace.start_us());
         trace.losses.retain(|loss| loss.position > position);
         trace.losses.iter_mut().for_each(|loss| loss.position -= position);
         trim_marks(&mut trace.annotations, first_us);

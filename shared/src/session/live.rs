@@ -40,7 +40,7 @@ pub struct Trimmed {
     pub device: usize,
     /// How many events.
     pub events: u32,
-    /// Microseconds from the first event that was there to the first that still is.
+    /// Microseconds from where the trace began to where it begins now.
     pub span_us: i64,
 }
 
@@ -225,7 +225,8 @@ impl Stream {
                     trace.annotations.drain(..trace.annotations.len() - limits.marks / 2);
                 }
                 if trace.samples.len() > limits.marks {
-                    trace.samples.drain(..trace.samples.len() - limits.marks / 2);
+                    // From end to end, and half as dense: times count from the first.
+                    trace.samples = trace.samples.chunks(2).filter_map(Sample::largest).collect();
                 }
             }
         }

@@ -3,10 +3,10 @@
 use crate::analysis::actions::Counts;
 use crate::analysis::oom;
 use crate::analysis::usage::Usage;
-use crate::lod::{self, Sampled};
+use crate::lod::{self, sampled};
 use crate::query::{Axis, DeviceSummary, Totals};
 use crate::replay::Replay;
-use crate::trace::{DeviceTrace, Snapshot, TagId, Tags};
+use crate::trace::{DeviceTrace, Sample, Snapshot, TagId, Tags};
 use crate::units::{PoolId, Stream};
 
 /// What a summary is made of, found as a trace grows.
@@ -62,9 +62,9 @@ impl Known {
             self.peak = Some((at, replay.state_at(at).totals));
         }
         let peak = self.peak.map(|(_, totals)| totals).unwrap_or_default();
-        let sampled = Sampled::of(trace, replay);
-        let sampled = sampled.as_ref();
+        let sampled = sampled::newest(trace, replay);
         let end = replay.state_at(events).totals;
+        let most = Sample::largest(&trace.samples).map_or(0, |sample| sample.reserved);
         DeviceSummary {
             device: trace.device,
             model: String::new(),
@@ -73,15 +73,15 @@ impl Known {
             actions: self.counts.named(&snapshot.tags, &snapshot.symbols),
             allocations: replay.allocations.len() as u32,
             has_times: self.has_times || sampled.is_some(),
-            start_us: sampled.map_or_else(|| trace.events.time_us.get(0).unwrap_or(0), Sampled::start_us),
-            span_us: sampled.map_or_else(|| replay.time_at(trace, events), Sampled::span_us),
+            start_us: trace.start_us(),
+            span_us: sampled::span_us(trace, replay),
             time: lod::extent(trace, replay, Axis::Time),
             event: lod::extent(trace, replay, Axis::Event),
             start: *self.start.get_or_insert_with(|| replay.state_at(0).totals),
-            end: sampled.map_or(end, |sampled| sampled.newest(end)),
+            end: sampled.map_or(end, |sample| sampled::totals(sample, end)),
             peak_position: at,
             peak,
-            peak_reserved: sampled.map_or(0, Sampled::peak_reserved).max(usage.peak_reserved),
+            peak_reserved: most.max(usage.peak_reserved),
             ooms: self.ooms.clone(),
             annotations: trace.annotations.len() as u32,
             losses: trace.losses.len() as u32,

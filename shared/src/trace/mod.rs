@@ -266,6 +266,16 @@ pub struct DeviceTrace {
     pub samples: Vec<Sample>,
 }
 
+impl DeviceTrace {
+    /// When it begins, in microseconds since the epoch: with its first event, or with the first of its samples where that
+    /// came before. 0 where there is neither. Times on the axis count from here.
+    pub fn start_us(&self) -> i64 {
+        let event = self.events.time_us.get(0);
+        let sample = self.samples.first().map(|sample| sample.time_us);
+        event.into_iter().chain(sample).min().unwrap_or(0)
+    }
+}
+
 /// What a device's memory came to at one moment, as the allocator's own statistics say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
@@ -283,6 +293,16 @@ impl Sample {
     /// Allocated, active and reserved bytes, in this order.
     pub fn sums(&self) -> [u64; 3] {
         [self.allocated, self.active, self.reserved]
+    }
+
+    /// One that stands for some: the time of the first, and the largest of each sum.
+    pub fn largest(some: &[Self]) -> Option<Self> {
+        some.iter().copied().reduce(|a, b| Self {
+            time_us: a.time_us,
+            allocated: a.allocated.max(b.allocated),
+            active: a.active.max(b.active),
+            reserved: a.reserved.max(b.reserved),
+        })
     }
 }
 

@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use shared::limits::LiveLimits;
-use shared::query::{Answer, Axis, Query};
+use shared::query::{Answer, Axis, ColorBy, Query, TimelineQuery, Window};
 use shared::session::{LiveSession, Session};
 
 use crate::grown::{check_end, grow, import, queries, settled};
-use crate::stream::{CONFS, Op, ops, record_reads};
+use crate::stream::{CONFS, Op, Recorded, Recorder, ops, record_reads};
 
 fn totals(live: &mut LiveSession, position: u32) -> shared::query::Totals {
     match live.answer(0, &Query::State { position }) {
@@ -38,6 +38,99 @@ fn before_the_first_event_statistics_say_what_is_held() {
             assert_eq!((gap.span, gap.events), (overview.window, lost));
         }
     }
+}
+
+#[test]
+fn where_no_event_is_known_statistics_are_drawn() {
+    let malloc = Op::Malloc { size: 30 << 20, stream: 0, site: 1 };
+    let grow_unseen = |recorder: &mut Recorder| {
+        for number in 0..3 {
+            recorder.step(number, malloc);
+            recorder.sample();
+        }
+    };
+    for is_told in [true, false] {
+        let mut recorder = Recorder::new(1, "");
+        recorder.begin_late();
+        recorder.sample();
+        grow_unseen(&mut recorder);
+        if is_told {
+            recorder.flush(0, usize::MAX);
+            recorder.state(0);
+        } else {
+            recorder.begin_late();
+        }
+        (0..2).for_each(|number| recorder.step(number, malloc));
+        recorder.flush(0, 0);
+        grow_unseen(&mut recorder);
+        recorder.forget(0);
+        let Recorded { bytes, lost, .. } = recorder.finish(false);
+
+        let (mut live, _) = grow(&bytes, &[700], LiveLimits::default());
+        let mut file = Session::build(import(&bytes), &mut |_| {});
+        let device = live.summary().devices[0].clone();
+        assert_eq!(device, file.summary().devices[0]);
+        for query in queries(&device) {
+            assert_eq!(settled(live.answer(0, &query)), settled(file.answer(0, &query)));
+        }
+        let mut overview = |axis| match file.answer(0, &Query::Overview { axis, columns: 50 }) {
+            Answer::Overview(overview) => overview,
+            other => panic!("{other:?}"),
+        };
+        let by_event = overview(Axis::Event);
+        let by_time = overview(Axis::Time);
+        let gaps: Vec<_> = by_time.losses.iter().map(|gap| (gap.position, gap.events)).collect();
+        assert_eq!(gaps, [(0, lost), (device.events, 0)]);
+        // It begins with the statistics, and what they say reaches to the first event and from the last.
+        let xs = |gap: usize| by_time.losses[gap].samples.iter().map(|sample| sample.x).collect::<Vec<_>>();
+        let first_us = if is_told { 4.0 * 7.0 + 7.0 * lost as f64 } else { 7.0 * 10.0 };
+        assert!(device.span_us as f64 > first_us && first_us > 0.0);
+        assert_eq!((xs(0).len(), xs(0)[0], xs(1).len()), (4, 0.0, 3));
+        assert_eq!(by_time.losses[0].span.start, 0.0);
+        assert_eq!(by_time.losses[1].span.end, by_time.window.end);
+        assert_eq!(xs(1)[2], device.span_us as f64);
+        let reserved: Vec<u64> = by_time.losses[0].samples.iter().map(|sample| sample.reserved).collect();
+        assert!(reserved.is_sorted() && reserved[0] == 0 && reserved[3] > 0, "{reserved:?}");
+        // The axis of events has no room for what is between two of them.
+        assert_eq!(by_event.losses.len(), usize::from(is_told));
+        assert_eq!(by_event.window.end, f64::from(device.events) + 1.0);
+
+        // Whoever fits the height to the columns sees all that is drawn of the samples.
+        let gap = by_time.losses[1].span;
+        let query = TimelineQuery {
+            axis: Axis::Time,
+            window: gap,
+            columns: 40,
+            bytes: Window { start: 0.0, end: device.peak_reserved as f64 },
+            rows: 100,
+            color_by: ColorBy::Site,
+            filter: Vec::new(),
+            highlight: None,
+        };
+        let Answer::Timeline(timeline) = file.answer(0, &Query::Timeline(query)) else { panic!("a timeline") };
+        let most = by_time.losses[1].samples[2].reserved;
+        assert_eq!((timeline.reserved[39], device.peak_reserved), (most, most));
+        assert!(timeline.reserved[0] < most);
+    }
+}
+
+#[test]
+fn statistics_that_agree_with_the_state_hide_nothing() {
+    let mut recorder = Recorder::new(1, "");
+    recorder.step(0, Op::Malloc { size: 5 << 20, stream: 0, site: 1 });
+    recorder.begin_late();
+    (0..3).for_each(|_| recorder.sample());
+    recorder.step(0, Op::Malloc { size: 30 << 20, stream: 0, site: 1 });
+    recorder.flush(0, 0);
+    (0..3).for_each(|_| recorder.sample());
+    let Recorded { bytes, .. } = recorder.finish(false);
+    let (mut live, _) = grow(&bytes, &[700], LiveLimits::default());
+    let Answer::Overview(overview) = live.answer(0, &Query::Overview { axis: Axis::Time, columns: 50 }) else {
+        panic!("an overview")
+    };
+    assert_eq!(overview.losses, []);
+    // The job did nothing, and time went on.
+    assert!(overview.window.end > 5.0 * 7.0);
 }
 
 proptest! {

@@ -123,10 +123,15 @@ impl Recorder {
     /// Forgets what was recorded so far: recording begins with the state.
     pub(crate) fn begin_late(&mut self) {
         for device in 0..self.sides.len() {
-            self.gather(device);
-            self.sides[device].waiting.clear();
+            self.forget(device);
             self.state(device);
         }
+    }
+
+    /// Drops what waits to be recorded, and tells nobody.
+    pub(crate) fn forget(&mut self, device: usize) {
+        self.gather(device);
+        self.sides[device].waiting.clear();
     }
 
     fn chunk(&mut self, write: impl FnOnce(&mut Writer, &Symbols, &Tags, &mut Vec<u8>)) {
@@ -154,7 +159,7 @@ impl Recorder {
         }
     }
 
-    fn flush(&mut self, device: usize, lose: usize) {
+    pub(crate) fn flush(&mut self, device: usize, lose: usize) {
         self.gather(device);
         self.chunk(Writer::symbols);
         let mut waiting = std::mem::take(&mut self.sides[device].waiting);
@@ -182,14 +187,15 @@ impl Recorder {
         }
     }
 
-    fn state(&mut self, device: usize) {
+    pub(crate) fn state(&mut self, device: usize) {
         self.chunk(Writer::symbols);
         let segments = self.sides[device].allocator.segments();
         let at = self.sides[device].next;
         self.chunk(|writer, _, _, out| writer.segments(device as i64, at, &segments, out));
     }
 
-    fn sample(&mut self) {
+    pub(crate) fn sample(&mut self) {
+        self.now_us += 7;
         let segments = self.sides[0].allocator.segments();
         let reserved = segments.iter().map(|segment| segment.size).sum();
         let blocks = || segments.iter().flat_map(|segment| &segment.blocks);

@@ -128,6 +128,7 @@ pub static COMMANDS: &[Command] = &[
     command(Page, "sample", "Open the sample", &[], always, |m, _| source::open_sample(m)),
     command(Page, "history", "Read the job's whole history", &[], |m| m.live().is_some_and(|l| l.sees_part() && l.is_open()), |m, _| source::ask_history(m)),
     command(Page, "demo", "Watch the live demo", &[], |m| m.current.is_none(), |m, _| source::watch_demo(m)),
+    command(Page, "jobs", "Watch another job", &[Chord::code("KeyJ")], |m| m.live().is_some(), |m, _| m.dispatch(Action::OpenDialog(Dialog::Jobs))),
     command(Page, "sessions", "Back to the sessions", &[], |m| m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
     command(Page, "close", "Close the file", &[], |m| m.current.is_some() && m.live().is_none(), |m, _| source::close_current(m)),
     command(Page, "leave", "Leave the session", &[], |m| m.live().is_some(), |m, _| source::close_current(m)),

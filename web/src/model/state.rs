@@ -160,6 +160,8 @@ pub enum Dialog {
     Help,
     /// The palette of commands.
     Palette,
+    /// The server's sessions, to watch another one.
+    Jobs,
 }
 
 /// What the root element's `data-state` says, for whoever drives the page from outside.

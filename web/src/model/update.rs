@@ -233,6 +233,7 @@ fn loaded(model: &mut Model, key: FileKey, summary: Shared<Summary>) {
 
 fn select_file(model: &mut Model, key: FileKey) {
     if model.current == Some(key) || model.entry(key).is_none() {
+        model.dialog = None;
         return;
     }
     leave(model);

@@ -109,6 +109,9 @@ pub fn fit_end(pen: &mut dyn Pen, text: &str, set: Type, width: f64) -> Option<S
     })
 }
 
+/// Fewer letters than this are a stump that says nothing.
+const LEAST_LETTERS: usize = 5;
+
 /// Tries to keep fewer and fewer letters. `cut` is asked for no more of them than there are.
 fn shorten(
     pen: &mut dyn Pen,
@@ -125,7 +128,7 @@ fn shorten(
     // A share of the width is about that share of the letters; what follows corrects.
     let mut keep = ((width / whole.max(1.0)) * letters.len() as f64).floor().max(0.0) as usize;
     keep = keep.min(letters.len());
-    while keep >= 2 {
+    while keep >= LEAST_LETTERS {
         let text = cut(&letters, keep);
         if pen.text_width(&text, set) <= width {
             return Some(text);
@@ -187,8 +190,8 @@ pub(crate) mod log {
         };
         check(72.0, Some("train.py:120"));
         check(60.0, Some("train.py:…"));
-        check(18.0, Some("tr…"));
-        check(17.0, None);
+        check(36.0, Some("train…"));
+        check(35.0, None);
         assert_eq!(fit_end(&mut pen, "0x7c0005400000", Type::Label, 60.0).as_deref(), Some("…005400000"));
         assert_eq!(fit_end(&mut pen, "0x7c0005400000", Type::Label, 10.0), None);
     }

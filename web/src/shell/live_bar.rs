@@ -105,8 +105,9 @@ pub fn said(live: &Live, summary: &Summary) -> String {
 /// How much of the session this page holds.
 fn held(live: &Live, summary: &Summary) -> String {
     let which = live.latest(summary).unwrap_or_else(|| {
-        let is_all = matches!(live.status.connection, Connection::Open | Connection::Done);
-        let all = if is_all && live.status.is_caught_up && !live.is_paused { "all " } else { "" };
+        let status = &live.status;
+        let is_open = matches!(status.connection, Connection::Open | Connection::Done);
+        let all = if is_open && status.is_caught_up && status.lost == 0 && !live.is_paused { "all " } else { "" };
         [all, &counted(count(summary), "event")].concat()
     });
     let bytes = Bytes(live.status.held_bytes).to_string();

@@ -23,5 +23,6 @@ pub use failed::failed;
 pub use header::header;
 pub use loading::loading;
 pub use notice::notice;
+pub use session_list::job_dialog;
 pub use start_page::start_page;
 pub use workbench::Workbench;

@@ -1,4 +1,4 @@
-//! The sessions of the server that the page comes from, on the start page. Where there is no such server there is no
+//! The sessions of the server that the page comes from, on the start page and over a session. Where there is no such server there is no
 //! list.
 
 use yew::prelude::*;
@@ -9,9 +9,10 @@ use super::token_form::{TokenProps, token_form};
 use crate::browser::spawn_local;
 use crate::hooks::part::part;
 use crate::hooks::{use_effect_with, use_state_eq};
-use crate::model::{Action, use_model};
+use crate::model::{Action, ModelHandle, use_model};
 use crate::source::{self, server};
 use crate::widgets::copy::{CopyButtonProps, copy_button};
+use crate::widgets::dialog::{ModalProps, modal};
 
 /// Sends a job's memory here; the module is the project's own agent.
 fn attach_snippet() -> String {
@@ -24,6 +25,21 @@ fn attach_snippet() -> String {
         "\n",
     ]
     .concat()
+}
+
+/// The list over a session that is watched, to go on to another one.
+pub fn job_dialog(model: &ModelHandle) -> Html {
+    modal(ModalProps {
+        title: "Jobs".into(),
+        is_title_hidden: true,
+        on_close: {
+            let model = model.clone();
+            Callback::from(move |()| model.dispatch(Action::CloseDialog))
+        },
+        class: "jobs".into(),
+        test_id: "jobs".into(),
+        children: session_list(),
+    })
 }
 
 part!(

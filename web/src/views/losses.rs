@@ -103,9 +103,15 @@ fn hatch(pen: &mut dyn Pen, area: Area, palette: &Palette) {
         let (left, right) = (start.max(area.x), (start + area.height).min(area.right()));
         if left < right {
             let (top, bottom) = (area.y + (left - start), area.y + (right - start));
-            let far = (right + LINE).min(area.right());
+            // Cut off at the right edge, a line ends along it.
+            let cut = (right + LINE - area.right()).clamp(0.0, LINE);
             pen.polygon(
-                &[(left, top), ((left + LINE).min(area.right()), top), (far, bottom), (right, bottom)],
+                &[
+                    (left, top),
+                    ((left + LINE).min(area.right()), top),
+                    (right + LINE - cut, bottom - cut),
+                    (right, bottom),
+                ],
                 palette.text_dim.at(0.55),
             );
         }
@@ -157,7 +163,7 @@ pub fn at(losses: &[LossSpan], x: Scale, pixel: f64) -> Option<usize> {
 /// What a gap says when it is pointed at.
 pub fn sentence(loss: &LossSpan) -> String {
     if loss.events == 0 {
-        return "No event has come: what is drawn is by statistics.".to_owned();
+        return "No event is known here: what is drawn is by statistics.".to_owned();
     }
     lost_sentence(loss.events, &loss.kinds)
 }

@@ -57,7 +57,7 @@ fn use_file_facts() -> Html {
                                     <span class="remark">{ [" in ", &counted(device.losses.into(), "place"), ", while recording"].concat() }</span></dd></div>
                             }
                             if device.start_us != 0 {
-                                <div class="fact"><dt>{ "First event" }</dt><dd>{ wall_clock(device.start_us) }</dd></div>
+                                <div class="fact"><dt>{ "Begins" }</dt><dd>{ wall_clock(device.start_us) }</dd></div>
                             }
                             <div class="fact"><dt>{ "By action" }</dt><dd class="action-counts">
                                 { for device.actions.iter().map(|(name, count)| html! {
@@ -86,15 +86,13 @@ fn use_file_facts() -> Html {
 fn origin(origin: &Origin) -> Html {
     let began = if origin.started_us == 0 { String::new() } else { wall_clock(origin.started_us) };
     let clock = if origin.clock.is_empty() { String::new() } else { [" by a ", &origin.clock, " clock"].concat() };
-    let decides =
-        if origin.torch.is_empty() { String::new() } else { ["as torch ", &origin.torch, " decides"].concat() };
     let facts = [
         ("Recording", &origin.name, ""),
         ("Recorded by", &origin.program, ""),
         ("Began", &began, clock.as_str()),
         ("Host", &origin.host, ""),
         ("Job", &origin.job, ""),
-        ("Allocator", &decides, ""),
+        ("Allocator", &origin.allocator, ""),
     ];
     html! {
         { for facts.into_iter().filter(|(_, value, _)| !value.is_empty()).map(|(name, value, more)| html! {

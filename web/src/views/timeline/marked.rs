@@ -56,7 +56,7 @@ pub fn use_marks(model: &ModelHandle) -> Marks {
         ooms,
         annotations,
         losses,
-        peak: coordinate(peak).zip(device.map(|device| device.peak.requested)),
+        peak: coordinate(peak).zip(device.map(|device| device.peak.requested)).filter(|(_, bytes)| *bytes > 0),
         lifetime,
     }
 }

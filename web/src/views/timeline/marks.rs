@@ -156,7 +156,14 @@ fn annotations(pen: &mut dyn Pen, frame: &Frame, spans: &[(Window, String)], pal
         if area.width < NAME_ROOM {
             continue;
         }
-        if let Some(text) = fit(pen, name, Type::Label, area.width - 8.0) {
+        // What tells a step from the next is its number.
+        let number = name.get(name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default();
+        let room = area.width - 8.0;
+        let text = match fit(pen, name, Type::Label, room) {
+            Some(text) if number.is_empty() || text == *name => Some(text),
+            _ => fit(pen, number, Type::Label, room).filter(|text| text == number),
+        };
+        if let Some(text) = text {
             pen.text(&text, (from + 4.0, top + area.height / 2.0), Align::Start, Type::Label, palette.text_dim.into());
         }
     }
@@ -346,6 +353,21 @@ mod tests {
         assert!(log.iter().any(|line| line.contains("\"iteration 1\"")));
         assert!(!log.iter().any(|line| line.contains("iteration 2")));
         assert!(log.iter().any(|line| line.contains("\"late\"")));
+    }
+
+    #[test]
+    fn a_step_with_little_room_is_its_number() {
+        let names = ["step 12", "forward", "epoch_3", "step 1234567"];
+        for (width, want) in [(240.0, &names[..]), (80.0, &["12", "3"])] {
+            let spans = names.iter().zip(0..).map(|(name, i)| {
+                let start = f64::from(i) * 250.0;
+                (Window { start, end: start + width }, (*name).to_owned())
+            });
+            let (mut log, palette) = (PenLog::default(), Palette::dark());
+            annotations(&mut log, &frame(), &spans.collect::<Vec<_>>(), &palette);
+            let texts = log.0.iter().filter_map(|line| line.strip_prefix("text ")?.split('"').nth(1));
+            assert_eq!(texts.filter(|text| !text.is_empty()).collect::<Vec<_>>(), want, "{width}");
+        }
     }
 
     #[test]

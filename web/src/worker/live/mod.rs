@@ -234,13 +234,15 @@ impl Watcher {
         self.has_caught_up |= self.feed.is_caught_up();
         let Some(grown) = grown else { return };
         let devices = &grown.summary.devices;
+        let known = self.held_events + self.dropped_events;
         self.held_events = devices.iter().map(|device| u64::from(device.events)).sum();
         self.dropped_events += grown.trims.iter().map(|trim| u64::from(trim.events)).sum::<u64>();
-        let newest = devices.iter().filter(|device| device.events > 0 && device.has_times);
-        let newest_us = newest.map(|device| device.start_us.saturating_add(device.span_us)).max();
-        if newest_us != std::mem::replace(&mut self.newest_us, newest_us) {
+        // Statistics come of a job that allocates nothing, too.
+        if self.held_events + self.dropped_events != known {
             self.came_us = Some(clock_us());
         }
+        let newest = devices.iter().filter(|device| device.events > 0 && device.has_times);
+        self.newest_us = newest.map(|device| device.start_us.saturating_add(device.span_us)).max();
         self.sent_us = self.came_sent_us;
         self.is_taken = false;
         // The page has it before it is told that all has come: what it opens with is made of all.
