@@ -101,3 +101,33 @@ def rewind(snapshot, device=0):
             assert live.get(address) == "active_pending_free", (at, event)
             live[address] = "active_allocated"
     return live
+
+
+def launched(folder):
+    """Variables with which Python reads the package's .pth file, as it does where the package is installed."""
+    site = pathlib.Path(folder) / "site"
+    site.mkdir(exist_ok=True)
+    (site / "vramscope.pth").write_bytes((HERE.parent / "vramscope.pth").read_bytes())
+    (site / "sitecustomize.py").write_text(f"import site\nsite.addsitedir({str(site)!r})\n")
+    # What it says is looked at.
+    return {"PYTHONPATH": f"{site}:{HERE.parent}", "VRAMSCOPE_QUIET": "", "GLOO_SOCKET_IFNAME": "lo"}
+
+
+def said(done):
+    """The agent's lines on standard error."""
+    return sorted(line for line in done.stderr.splitlines() if line.startswith("vramscope: "))
+
+
+def check_events(test, recording, trace, device):
+    """A recording without stacks has every entry of a device that PyTorch kept, in order; what else is in it."""
+    recorded, about = read(recording)
+    with open(trace, "rb") as file:
+        theirs = [entry(of) for of in pickle.load(file)["device_traces"][device]]
+    ours = [entry(of) for of in recorded["device_traces"][device]]
+    test.assertEqual(about["findings"], [])
+    test.assertGreater(len(theirs), 200)
+    # Only the entry of PyTorch's snapshot itself came after it was taken.
+    test.assertLessEqual(len(ours) - len(theirs), 2)
+    test.assertEqual(ours[: len(theirs)], theirs)
+    test.assertEqual(rewind(recorded, device), {})
+    return about
