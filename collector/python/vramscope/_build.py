@@ -1,7 +1,7 @@
 """The tracker, compiled: once for each torch, kept for all later jobs.
 
-One source with its headers and one call of the compiler, with the folders and the ABI that torch was built with; neither ninja, setuptools
-nor a CUDA toolkit is needed: the headers come with torch and with what it depends on.
+One source with its headers and one call of the compiler, with the folders and the ABI that torch was built with; neither
+ninja, setuptools nor a CUDA toolkit is needed: the headers come with torch and with what it depends on.
 """
 
 from __future__ import annotations
