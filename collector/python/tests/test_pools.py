@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import pickle
 import tempfile
 import unittest
 
@@ -22,11 +23,15 @@ class PoolsTest(unittest.TestCase):
             self.assertEqual((result["reason"], result["lost"]), (None, 0))
             check_events(self, folder / "run.vramscope", folder / "torch.pickle", 0, stacks is not None)
             recorded, _ = torch_jobs.read(folder / "run.vramscope")
-        pools = {tuple(segment["segment_pool_id"]) for segment in recorded["segments"]}
-        # The default one, those of graphs, and where there is such, one of the program's.
-        self.assertIn((0, 0), pools)
-        self.assertTrue(any(pool[0] == 0 and pool[1] > 0 for pool in pools), pools)
-        self.assertEqual(any(pool[0] > 0 and pool[1] == 0 for pool in pools), result["has_pools"], pools)
+            with open(folder / "torch.pickle", "rb") as file:
+                theirs = pickle.load(file)
+        pools, wanted = (
+            sorted((segment["address"], segment["total_size"], *segment["segment_pool_id"]) for segment in of["segments"])
+            for of in (recorded, theirs)
+        )
+        self.assertEqual(pools, wanted)
+        # The default one, one for each of three graphs, the one that three share.
+        self.assertGreater(len({segment[2:] for segment in pools}), 4)
         # What a capture takes at its end is freed when its graph goes.
         actions = [of["action"] for of in recorded["device_traces"][0]]
         self.assertGreater(actions.count("segment_free"), 3)
