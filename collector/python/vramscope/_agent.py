@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from . import _config, _delivery, _file, _hook, _library, _state, _torch
+from . import _delivery, _file, _hook, _library, _state, _torch
 
 OOM_SECONDS = 2.0
 """How long an out-of-memory may be held up while its state is sent."""
