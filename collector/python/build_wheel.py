@@ -89,9 +89,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     tag = _tag()
     name = f"{NAME}-{VERSION}-{tag}.whl"
     wheel = _Wheel(pathlib.Path(wheel_directory) / name)
-    for path in sorted((HERE / NAME).iterdir()):
-        if path.suffix in (".py", ".cpp"):
-            wheel.add(f"{NAME}/{path.name}", path.read_bytes())
+    for path in sorted((HERE / NAME).rglob("*")):
+        if path.suffix in (".py", ".cpp", ".h"):
+            wheel.add(path.relative_to(HERE).as_posix(), path.read_bytes())
     wheel.add(f"{NAME}/{LIBRARY}", _stripped(_library()))
     wheel.add(f"{NAME}.pth", (HERE / f"{NAME}.pth").read_bytes())
     _finish(wheel, tag)

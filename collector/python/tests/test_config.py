@@ -1,17 +1,20 @@
 """What an agent is told, without torch."""
 
+import ast
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 from unittest import mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from vramscope import _build, _config, _library, _state, _torch
+import build_wheel
+from vramscope import _build, _config, _file, _library, _state, _torch
 
 
 class ConfigTest(unittest.TestCase):
@@ -49,6 +52,26 @@ class ConfigTest(unittest.TestCase):
         for arguments, want in cases:
             self.assertEqual(_config.out_of_rank(*arguments, pid=77), want)
 
+    def test_a_file_that_another_process_writes_is_left_to_it(self):
+        code = "import sys; sys.path.insert(0, sys.argv[1])\nfrom vramscope import _file\n"
+        code += "claim = _file.Claim(sys.argv[2]); print(claim.path, flush=True); sys.stdin.read()"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "run.vramscope")
+            command = [sys.executable, "-c", code, str(HERE.parent), path]
+            other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            with other:
+                self.assertEqual(other.stdout.readline(), path + "\n")
+                mine = _file.Claim(path)
+                self.assertEqual(mine.path, os.path.join(folder, f"run.pid{os.getpid()}.vramscope"))
+                mine.release()
+                other.kill()
+            again = _file.Claim(path)
+            self.assertEqual(again.path, path)
+            again.release()
+        # Nobody waits for the other end of a pipe; who writes a file that can't be says so.
+        for path in ("/dev/null", "/nowhere/run.vramscope"):
+            self.assertEqual(_file.Claim(path).path, path)
+
     def test_launchers_are_known(self):
         cases = [
             ({}, ("train.py", None, 1)),
@@ -85,6 +108,38 @@ class LibraryTest(unittest.TestCase):
 
 
 class PackageTest(unittest.TestCase):
+    def test_every_file_is_what_the_oldest_python_reads(self):
+        files = sorted(HERE.parent.rglob("*.py"))
+        self.assertGreater(len(files), 20)
+        for path in files:
+            with self.subTest(path=path.name):
+                ast.parse(path.read_text(encoding="utf-8"), path.name, feature_version=(3, 9))
+
+    def test_the_tracker_is_compiled_anew_when_any_of_its_files_changes(self):
+        torch = mock.Mock(__version__="9.9.9")
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for path in _build.FOLDER.iterdir():
+                (folder / path.name).write_bytes(path.read_bytes())
+            with mock.patch.object(_build, "FOLDER", folder):
+                keys = {_build._key(torch)}
+                for path in sorted(folder.iterdir()):
+                    path.write_text(path.read_text() + "\n")
+                    keys.add(_build._key(torch))
+                self.assertEqual(len(keys), 1 + len(list(folder.iterdir())))
+
+    def test_the_wheel_has_all_that_is_compiled(self):
+        with tempfile.TemporaryDirectory() as folder:
+            library = pathlib.Path(folder) / "library.so"
+            library.write_bytes(b"")
+            with mock.patch.dict(os.environ, {"VRAMSCOPE_LIBRARY": str(library)}):
+                made = build_wheel.build_wheel(folder)
+            with zipfile.ZipFile(pathlib.Path(folder) / made) as wheel:
+                names = set(wheel.namelist())
+        sources = {f"vramscope/tracker/{path.name}" for path in _build.FOLDER.iterdir()}
+        self.assertGreater(len(sources), 5)
+        self.assertLessEqual(sources | {"vramscope/_file.py", "vramscope.pth"}, names)
+
     def test_importing_does_nothing(self):
         code = "import sys, threading, vramscope; vramscope.mark('a'); vramscope.step(); vramscope.detach()\n"
         code += "print('torch' in sys.modules, threading.active_count())"

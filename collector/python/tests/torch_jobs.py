@@ -101,3 +101,36 @@ def rewind(snapshot, device=0):
             assert live.get(address) == "active_pending_free", (at, event)
             live[address] = "active_allocated"
     return live
+
+
+def launched(folder):
+    """Variables with which Python reads the package's .pth file, as it does where the package is installed."""
+    site = pathlib.Path(folder) / "site"
+    site.mkdir(exist_ok=True)
+    (site / "vramscope.pth").write_bytes((HERE.parent / "vramscope.pth").read_bytes())
+    (site / "sitecustomize.py").write_text(f"import site\nsite.addsitedir({str(site)!r})\n")
+    # What it says is looked at.
+    return {"PYTHONPATH": f"{site}:{HERE.parent}", "VRAMSCOPE_QUIET": "", "GLOO_SOCKET_IFNAME": "lo"}
+
+
+def said(done):
+    """The agent's lines on standard error."""
+    return sorted(line for line in done.stderr.splitlines() if line.startswith("vramscope: "))
+
+
+def check_events(test, recording, trace, device, has_stacks=False):
+    """A recording has every entry of a device that PyTorch kept, and no other, in order; what else is in it."""
+    recorded, about = read(recording)
+    with open(trace, "rb") as file:
+        kept = pickle.load(file)["device_traces"][device]
+    # Each snapshot leaves an entry, of which the agent's and the job's own differ.
+    theirs = [of for of in kept if of["action"] != "snapshot"]
+    ours = [of for of in recorded["device_traces"][device] if of["action"] != "snapshot"]
+    test.assertEqual(about["findings"], [])
+    test.assertEqual(about["devices"][device]["losses"], [])
+    test.assertGreater(len(theirs), 200)
+    test.assertEqual([entry(of) for of in ours], [entry(of) for of in theirs])
+    if has_stacks:
+        test.assertEqual([frames(of) for of in ours], [frames(of) for of in theirs])
+    test.assertEqual(rewind(recorded, device), {})
+    return about

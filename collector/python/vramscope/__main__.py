@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import importlib.util
 import os
 import runpy
+import site
 import sys
 
 from . import __version__, _config
@@ -47,6 +49,26 @@ def _missing(options):
     return f"there is no module {program!r}. Name one that python -m runs."
 
 
+def _is_installed():
+    """Whether the processes that this one starts read the package's .pth file. A checkout has it as well, where nobody
+    reads it."""
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sites = [*site.getsitepackages(), site.getusersitepackages()]
+    places = [place for place in sys.path if place in sites or os.path.abspath(place) != own]
+    return any(os.path.isfile(os.path.join(place, "vramscope.pth")) for place in places)
+
+
+def _say_unused():
+    from . import _agent
+
+    agent = _agent.current()
+    if isinstance(agent, _agent.Agent) and agent.state == "waiting":
+        _agent.log(
+            "nothing was recorded: the program did not use the GPU. "
+            "Processes that it starts are watched where the package is installed, and here it is not."
+        )
+
+
 def _run(options):
     for name in _config.VARIABLES:
         value = getattr(options, name, None)
@@ -73,6 +95,8 @@ def _run(options):
         for name in ("VRAMSCOPE_TO", "VRAMSCOPE_OUT"):
             # It would be tried, and fail, once more where the package is installed.
             os.environ.pop(name, None)
+    if not _is_installed():
+        atexit.register(_say_unused)
     if options.module:
         runpy.run_module(options.program, run_name="__main__", alter_sys=True)
     else:

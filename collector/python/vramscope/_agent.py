@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from . import _config, _delivery, _hook, _library, _state, _torch
+from . import _delivery, _file, _hook, _library, _state, _torch
 
 OOM_SECONDS = 2.0
 """How long an out-of-memory may be held up while its state is sent."""
@@ -55,6 +55,9 @@ class Agent:
         self._devices = []
         self._mode = None
         self._thread = None
+        self._claim = None
+        self._is_opening = False
+        self.is_inherited = False
         self._stop = threading.Event()
         self._turn = threading.RLock()
         self._pid = os.getpid()
@@ -77,11 +80,13 @@ class Agent:
     def _cuda_is_there(self):
         if self.state != "waiting" or self._pid != os.getpid():
             return
+        self._is_opening = True
         try:
             self._open()
         except Exception as error:  # Whatever it is: the job goes on without us.
             self.state, self.reason = "failed", f"{type(error).__name__}: {error}"
             self._library.finish(1000)
+            self._release()
             log(f"nothing is recorded: {error}")
 
     def _open(self):
@@ -99,12 +104,16 @@ class Agent:
             "stacks": config.stacks is not None,
             "devices": self._devices,
         }
+        if settings.get("out") is not None:
+            self._claim = _file.Claim(settings["out"])
+            settings["out"] = self._claim.path
         with self._turn:
             self._mode = self._choose(torch, settings)
             self.mode = self._mode.name
             self.session = self._library.session()
             self.state = "running"
         _observe(torch)
+        _end_with_child()
         self._thread = threading.Thread(target=self._run, args=(torch,), name="vramscope", daemon=True)
         self._thread.start()
         self._delivery = _delivery.Delivery(self._library, config.to, settings.get("out"), log, self._refused)
@@ -217,6 +226,7 @@ class Agent:
             if result is not None:
                 result.update(self._mode.stats())
             self.result = result
+            self._release()
             self._ended.set()
         if result is not None and result.get("failure"):
             log(f"the recording is not whole: {result['failure']}")
@@ -232,6 +242,20 @@ class Agent:
         for device, segments in _state.by_device(snapshot["segments"], numbers).items():
             self._library.segments(_library.END, device, _state.columns(segments, self._mode.stack_of))
 
+    def _release(self):
+        if self._claim is not None:
+            self._claim.release()
+
+    def waits_in_child(self):
+        """Called in a child of a fork: whether it is to be watched as soon as it uses the GPU itself. It can where its
+        parent had not begun to."""
+        if self.state != "waiting" or self._is_opening:
+            return False
+        self.is_inherited = True
+        self._pid, self._turn = os.getpid(), threading.RLock()
+        self._stop, self._ended = threading.Event(), threading.Event()
+        return True
+
     def __enter__(self):
         return self
 
@@ -242,12 +266,22 @@ class Agent:
         return f"<vramscope.Agent {self.state}, {self.mode or 'no mode yet'}, to {self.config.place()}>"
 
 
+def _make_room():
+    """Raises where this process is recorded already. What a fork left waiting gives way."""
+    of = _current
+    if of is None or of._pid != os.getpid() or of.state not in ("waiting", "running"):
+        return
+    if of.state == "waiting" and of.is_inherited:
+        of.state = "detached"
+        return
+    raise RuntimeError(f"already attached: {of!r}. Call its detach() first.")
+
+
 def attach(config):
     """The agent of this process, begun."""
     global _current
     with _lock:
-        if _current is not None and _current._pid == os.getpid() and _current.state in ("waiting", "running"):
-            raise RuntimeError(f"already attached: {_current!r}. Call its detach() first.")
+        _make_room()
         agent = Agent(config)
         _current = agent
     _register()
@@ -259,8 +293,7 @@ def enter(source):
     """Makes something else than an `Agent` what this process is recorded by: marks, the end and forks are told to it."""
     global _current
     with _lock:
-        if _current is not None and _current._pid == os.getpid() and _current.state in ("waiting", "running"):
-            raise RuntimeError(f"already attached: {_current!r}. Call its detach() first.")
+        _make_room()
         _current = source
     _register()
 
@@ -294,11 +327,23 @@ def _at_exit():
 
 
 def _in_child():
-    """A child of a fork has neither our threads nor the GPU, and may have inherited locks that nobody will open."""
+    """A child of a fork has neither our threads nor its parent's GPU, and may have inherited locks that nobody will open."""
     global _current, _lock
-    agent, _current, _lock = _current, None, threading.Lock()
-    if agent is not None:
-        agent._library.abandon_after_fork()
+    agent, _lock = _current, threading.Lock()
+    if agent is None or agent.waits_in_child():
+        return
+    _current = None
+    agent._library.abandon_after_fork()
+
+
+def _end_with_child():
+    """Lets the recording end where multiprocessing ends its processes: before Python 3.14 it asks atexit for nothing in
+    those that it forks."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        from multiprocessing import util
+
+        util.Finalize(None, _at_exit, exitpriority=0)
 
 
 def _observe(torch):

@@ -6,7 +6,7 @@ import os
 import pickle
 from typing import Any, Dict, Optional
 
-from . import _agent, _config, _delivery, _library, _torch
+from . import _agent, _config, _delivery, _file, _library, _torch
 from ._memory_functions import MemoryFunctions
 from ._native import AllocatorLibrary
 
@@ -26,11 +26,13 @@ class Allocator:
         self._native, self._library, self._end_seconds = native, library, seconds
         self._functions = MemoryFunctions(native)
         self._pid = os.getpid()
+        self.is_inherited = False
         self._config = config
         self.state = "running" if config is not None else "detached"
         self.result: Optional[Dict[str, Any]] = None
         self.reason: Optional[str] = None
         self._delivery: Any = None
+        self._claim: Optional[_file.Claim] = None
         self.library: str = native.path
         self.raises_out_of_memory_error: bool = native.raises_out_of_memory()
 
@@ -85,12 +87,26 @@ class Allocator:
             self._native.stop_recording()
         finally:
             self.result = self._library.finish(self._end_seconds * 1000)
+            self._release()
         if self.result is not None and self.result.get("failure"):
             _agent.log(f"the recording is not whole: {self.result['failure']}")
         # Before CUDA was used nothing was recorded, and nothing is missing.
         if self._delivery is not None and is_begun:
             self.reason = self._delivery.end(self.result) or self.reason
         return self.result
+
+    def waits_in_child(self) -> bool:
+        """Called in a child of a fork: it is not recorded."""
+        return False
+
+    def _claim_file(self, recording: Dict[str, Any]) -> None:
+        if recording.get("out") is not None:
+            self._claim = _file.Claim(recording["out"])
+            recording["out"] = self._claim.path
+
+    def _release(self) -> None:
+        if self._claim is not None:
+            self._claim.release()
 
     def _look_after(self, recording: Dict[str, Any]) -> None:
         self._delivery = _delivery.Delivery(
@@ -166,12 +182,15 @@ def use_allocator(
     if is_recorded:
         _agent.enter(allocator)
     try:
+        if recording is not None:
+            allocator._claim_file(recording)
         native.start(str(torch.__version__), settings, context, history, recording)
         torch_allocator = torch.cuda.memory.CUDAPluggableAllocator(native.path, "vramscope_malloc", "vramscope_free")
         native.set_hooks(torch_allocator.allocator())
         torch.cuda.memory.change_current_allocator(torch_allocator)
     except BaseException:
         _agent.forget(allocator)
+        allocator._release()
         raise
     # PyTorch keeps the functions' addresses; the library is never unloaded.
     allocator._functions.replace(torch._C)

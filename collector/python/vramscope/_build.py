@@ -1,7 +1,7 @@
 """The tracker, compiled: once for each torch, kept for all later jobs.
 
-One file and one call of the compiler, with the folders and the ABI that torch was built with; neither ninja, setuptools
-nor a CUDA toolkit is needed: the headers come with torch and with what it depends on.
+One source with its headers and one call of the compiler, with the folders and the ABI that torch was built with; neither
+ninja, setuptools nor a CUDA toolkit is needed: the headers come with torch and with what it depends on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import time
 
 from . import _torch
 
-SOURCE = pathlib.Path(__file__).resolve().parent / "tracker.cpp"
+FOLDER = pathlib.Path(__file__).resolve().parent / "tracker"
+SOURCE = FOLDER / "tracker.cpp"
 SECONDS = 300
 """How long a compiler may take. Ten is usual."""
 RETRY_SECONDS = 600
@@ -78,7 +79,9 @@ def command(torch, target, compiler_path, standard):
 def _key(torch):
     """What makes one tracker differ from another."""
     parts = [torch.__version__, str(torch.version.git_version), str(torch._C._GLIBCXX_USE_CXX11_ABI)]
-    parts += [platform.machine(), SOURCE.read_text(encoding="utf-8")]
+    parts += [platform.machine()]
+    for path in sorted(FOLDER.iterdir()):
+        parts += [path.name, path.read_text(encoding="utf-8")]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     return f"tracker-{torch.__version__}-{digest}".replace("+", "_")
 

@@ -1,0 +1,52 @@
+"""Workers of a DataLoader: they record nothing, say nothing and hold nothing up; the job's own recording is whole."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+import torch_jobs
+from torch_jobs import check_events, needs_torch, said
+
+JOB = str(torch_jobs.HERE / "workers_job.py")
+
+
+@needs_torch
+class WorkersTest(unittest.TestCase):
+    def check(self, method, persistent, attach, mode="events"):
+        with tempfile.TemporaryDirectory(prefix="vramscope-") as name, self.subTest(method=method, mode=mode):
+            folder = pathlib.Path(name)
+            options = json.dumps({"method": method, "persistent": persistent, "attach": attach, "mode": mode})
+            variables = torch_jobs.launched(folder)
+            if not attach:
+                variables.update(VRAMSCOPE_OUT=str(folder / "run.vramscope"), VRAMSCOPE_STACKS="none", VRAMSCOPE_MODE=mode)
+            # A worker that hangs would be ended by a timeout.
+            done = torch_jobs.start([JOB, name, options], **variables)
+            self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+            # Those of a fork know of no agent; those that import torch anew wait for a GPU that they never use.
+            states = ["waiting"] if method != "fork" and not attach else ["none"]
+            self.assertEqual(json.loads(done.stdout), {"seen": 96, "states": states, "here": False})
+            self.assertEqual([path.name for path in folder.glob("*.vramscope")], ["run.vramscope"])
+            (line,) = said(done)
+            self.assertTrue(line.startswith(f"vramscope: recording to {name}/run.vramscope: "), line)
+            if mode == "events":
+                about = check_events(self, folder / "run.vramscope", folder / "torch.pickle", 0)
+                self.assertEqual(about["devices"][0]["marks"], 24)
+
+    def test_those_of_a_spawn(self):
+        self.check("spawn", True, True)
+        self.check("spawn", False, False)
+
+    def test_those_of_a_fork(self):
+        self.check("fork", True, True)
+        self.check("fork", False, False)
+
+    def test_those_of_a_fork_server(self):
+        self.check("forkserver", True, False)
+
+    def test_those_of_a_job_within_a_budget(self):
+        self.check("spawn", True, True, "budget")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,47 @@
+// An entry of PyTorch's allocator, and what differs between its versions.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include <c10/cuda/CUDACachingAllocator.h>
+
+namespace {
+
+using c10::cuda::CUDACachingAllocator::TraceEntry;
+
+constexpr int kActions = 12;
+
+// PyTorch's action, by the number that the library knows it by.
+int action_of(const TraceEntry& entry) {
+  switch (entry.action_) {
+    case TraceEntry::ALLOC: return 0;
+    case TraceEntry::FREE_REQUESTED: return 1;
+    case TraceEntry::FREE_COMPLETED: return 2;
+    case TraceEntry::SEGMENT_ALLOC: return 3;
+    case TraceEntry::SEGMENT_FREE: return 4;
+    case TraceEntry::SEGMENT_MAP: return 5;
+    case TraceEntry::SEGMENT_UNMAP: return 6;
+    case TraceEntry::OOM: return 7;
+    case TraceEntry::SNAPSHOT: return 8;
+    default:
+      // The tenth action: a user's annotation in 2.5, one made after the fact from 2.14 on.
+#if VRAMSCOPE_TORCH < 206
+      return static_cast<int>(entry.action_) == 9 ? 9 : 11;
+#else
+      return static_cast<int>(entry.action_) == 9 ? 10 : 11;
+#endif
+  }
+}
+
+// The pool, where entries have it (2.11 and later); the default one elsewhere.
+template <class Entry>
+auto pool_of(const Entry& entry, int) -> decltype(std::pair<uint64_t, uint64_t>(entry.mempool_)) {
+  return entry.mempool_;
+}
+template <class Entry>
+std::pair<uint64_t, uint64_t> pool_of(const Entry&, long) {
+  return {0, 0};
+}
+
+}  // namespace

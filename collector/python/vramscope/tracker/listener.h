@@ -1,0 +1,127 @@
+// What PyTorch calls for each entry, under the lock of the entry's device.
+#pragma once
+
+#include "device.h"
+#include "entry.h"
+#include "library.h"
+
+namespace {
+
+// Stacks of one device that may wait to be looked at.
+size_t contexts_max = 0;
+
+void hand_on(const Device& device, const Item& item, uint32_t stack) {
+  if (item.lost != 0) {
+    library.lost(device.number, item.action, item.lost);
+    return;
+  }
+  library.event(
+      device.number, item.action, item.address, item.size, item.stream, item.pool0, item.pool1, stack, item.time_us);
+}
+
+void into_ring(Device& device, const TraceEntry& entry) {
+  int action = action_of(entry);
+  if (device.is_written.test_and_set(std::memory_order_acquire)) {
+    // Another thread writes for this device, against the rules. Its entry stays, this one is lost.
+    device.lost[action].fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  struct Done {
+    Device& device;
+    ~Done() { device.is_written.clear(std::memory_order_release); }
+  } done{device};
+  // Once something was lost, an eighth of the ring must be free again: else every other event would be a gap.
+  bool has_room = device.has_room(device.is_losing ? device.ring.size() / 8 + kActions + 1 : 1);
+  if (!has_room) {
+    device.lost[action].fetch_add(1, std::memory_order_relaxed);
+    device.is_losing = true;
+    return;
+  }
+  if (device.is_losing) {
+    for (int lost = 0; lost < kActions; ++lost) {
+      uint32_t count = device.lost[lost].exchange(0, std::memory_order_relaxed);
+      if (count == 0) continue;
+      Item& gap = device.put();
+      gap.action = lost;
+      gap.lost = count;
+      device.put_done();
+    }
+    device.is_losing = false;
+  }
+  auto pool = pool_of(entry, 0);
+  Item& item = device.put();
+  item.action = action;
+  item.address = entry.addr_;
+  item.size = entry.size_;
+  item.stream = static_cast<int64_t>(reinterpret_cast<intptr_t>(entry.stream_));
+  item.pool0 = pool.first;
+  item.pool1 = pool.second;
+  item.time_us = library.now();
+  item.lost = 0;
+  if (entry.context_) {
+    if (device.contexts.load(std::memory_order_relaxed) < contexts_max) {
+      item.context = entry.context_;
+      device.contexts.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      device.stacks_dropped.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  device.put_done();
+}
+
+void hand_rest(Device& device) {
+  Item item;
+  while (device.take(item)) {
+    if (item.context) device.contexts.fetch_sub(1, std::memory_order_relaxed);
+    hand_on(device, item, 0);
+  }
+}
+
+// The device whose lock is held.
+size_t device_of(const TraceEntry& entry) {
+  if (entry.action_ != TraceEntry::SNAPSHOT) return static_cast<size_t>(entry.device_);
+  // A snapshot's entry names device 0 whatever device it is of. But one thread makes them, of all devices in order.
+  thread_local size_t next = 0;
+  size_t number = next;
+  next = next + 1 < devices.size() ? next + 1 : 0;
+  return number;
+}
+
+void on_entry(const TraceEntry& entry) {
+  size_t number = device_of(entry);
+  if (number >= devices.size()) return;
+  Device& device = *devices[number];
+  switch (device.state.load(std::memory_order_acquire)) {
+    case kOff:
+      return;
+    case kAwait:
+      // PyTorch makes this entry under the lock under which it copied the state.
+      if (entry.action_ == TraceEntry::SNAPSHOT) device.state.store(kRing, std::memory_order_release);
+      return;
+    case kRing:
+      into_ring(device, entry);
+      return;
+    case kRest: {
+      // Who moves the state on is the ring's reader.
+      int rest = kRest;
+      if (!device.state.compare_exchange_strong(rest, kDirect, std::memory_order_acq_rel)) return;
+      hand_rest(device);
+      [[fallthrough]];
+    }
+    default: {
+      auto pool = pool_of(entry, 0);
+      library.event(
+          device.number,
+          action_of(entry),
+          entry.addr_,
+          entry.size_,
+          static_cast<int64_t>(reinterpret_cast<intptr_t>(entry.stream_)),
+          pool.first,
+          pool.second,
+          0,
+          0);
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,215 @@
+// What PyTorch's allocator does, entry by entry, handed to Vramscope's library. Compiled once for each torch.
+//
+// PyTorch calls `on_entry` under the lock of the entry's device, perhaps with the GIL, perhaps without. So it takes no
+// lock, never waits, and calls nothing of PyTorch: it copies numbers, and where stacks are kept a pointer.
+//
+// Without stacks an entry goes straight into the library's queue. With stacks it goes into a ring of ours, and a thread
+// of the agent's (`vs_drain`, without the GIL) hands it on, in order, once its stack has a number. Only a stack that was
+// not seen before has to be looked at with the GIL (`vs_resolve`); it is kept, and so are the code objects that it
+// points to, which makes the addresses in it a key.
+
+#include <dlfcn.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "device.h"
+#include "library.h"
+#include "listener.h"
+#include "names.h"
+#include "reader.h"
+
+namespace {
+
+char error[512] = "";
+
+int failed(const std::string& reason) {
+  std::snprintf(error, sizeof(error), "%s", reason.c_str());
+  return -1;
+}
+
+bool is_attached = false;
+
+}  // namespace
+
+extern "C" {
+
+const char* vs_error() { return error; }
+
+// Gets ready for a recording of `count` devices: from each device's next SNAPSHOT entry on, entries are kept.
+// `contexts`: the stacks of one device that may wait at once.
+int vs_prepare(const char* path, int64_t count, size_t ring, size_t contexts) {
+  void* from = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (from == nullptr) return failed(dlerror());
+  if (!find(from, "vramscope_event", library.event) || !find(from, "vramscope_lost", library.lost) ||
+      !find(from, "vramscope_now", library.now) || !find(from, "vramscope_frame", library.frame) ||
+      !find(from, "vramscope_stack", library.stack)) {
+    return failed(std::string(path) + " is another version's");
+  }
+  std::lock_guard<std::mutex> lock(reader);
+  stacks.clear();
+  unknown.clear();
+  stacks_resolved = 0;
+  contexts_max = contexts;
+  if (!is_attached) {
+    // All at once: the list never changes while PyTorch calls.
+    for (int64_t number = 0; number < count; ++number) {
+      auto device = std::make_unique<Device>();
+      device->number = number;
+      device->ring.resize(ring);
+      devices.push_back(std::move(device));
+    }
+  }
+  for (auto& device : devices) {
+    Item item;
+    while (device->take(item)) {
+    }
+    device->pending.clear();
+    device->contexts = 0;
+    device->stacks_dropped = 0;
+    for (auto& lost : device->lost) lost = 0;
+    device->is_losing = false;
+    device->state.store(kAwait, std::memory_order_release);
+  }
+  if (!is_attached) {
+    try {
+      c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(on_entry);
+      is_attached = true;
+    } catch (const std::exception& reason) {
+      devices.clear();
+      return failed(reason.what());
+    }
+  }
+  return 0;
+}
+
+// Devices whose state has been taken.
+int64_t vs_ready() {
+  int64_t ready = 0;
+  for (auto& device : devices) ready += device->state.load(std::memory_order_acquire) != kAwait;
+  return ready;
+}
+
+// From now on entries go straight to the library, after those that were kept.
+void vs_direct() {
+  std::lock_guard<std::mutex> lock(reader);
+  for (auto& device : devices) {
+    hand_rest(*device);
+    // What came meanwhile is handed on by the device's next entry, or at the end: this thread is no reader any more.
+    int ring = kRing;
+    device->state.compare_exchange_strong(ring, kRest, std::memory_order_acq_rel);
+  }
+}
+
+// Entries go nowhere from now on.
+void vs_stop() {
+  for (auto& device : devices) {
+    int state = device->state.exchange(kOff, std::memory_order_acq_rel);
+    std::lock_guard<std::mutex> lock(reader);
+    if (state == kRest) hand_rest(*device);
+  }
+}
+
+// Hands on what is in the rings, for as long as nothing needs the GIL and `wait_us` are not over. How many stacks wait
+// to be looked at. Called without the GIL.
+int64_t vs_drain(int64_t wait_us) {
+  auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(wait_us);
+  while (true) {
+    {
+      std::lock_guard<std::mutex> lock(reader);
+      size_t handed = 0;
+      for (auto& device : devices) handed += drain_device(*device);
+      if (!unknown.empty()) return static_cast<int64_t>(unknown.size());
+      if (handed > 0 && (wait_us == 0 || std::chrono::steady_clock::now() < until)) continue;
+    }
+    if (std::chrono::steady_clock::now() >= until) return 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// Gives numbers to some of the stacks that wait. How many still do; -1 when another thread is at it: it may be waiting
+// for the GIL, so it is not waited for. Called with the GIL.
+// `is_ready`: PyTorch's own way is used, which knows C++, TorchScript and the lines behind compiled code, but imports
+// modules of PyTorch's where they were not. To import them in a thread of ours could make an import of the job's fail.
+int64_t vs_resolve(int is_ready) {
+  std::unique_lock<std::mutex> lock(reader, std::try_to_lock);
+  if (!lock) return -1;
+  if (stacks.size() >= kStacksKept) stacks.clear();
+  std::vector<Context> batch;
+  size_t done = 0;
+  while (!unknown.empty() && batch.size() < kBatch) {
+    Context context = unknown.begin()->first;
+    unknown.erase(unknown.begin());
+    if (traceback_of(context) == nullptr) {
+      stacks.emplace(context, 0);
+    } else if (!is_ready) {
+      resolve_python(context);
+      if (++done == kBatch) break;
+    } else {
+      batch.push_back(std::move(context));
+    }
+  }
+  try {
+    if (!batch.empty()) resolve_batch(batch);
+  } catch (const std::exception& reason) {
+    failed(reason.what());
+    for (auto& context : batch) stacks.emplace(context, 0);
+  }
+  return static_cast<int64_t>(unknown.size());
+}
+
+// Hands on what waits for stacks without them.
+void vs_skip() {
+  std::lock_guard<std::mutex> lock(reader);
+  for (auto& device : devices) {
+    for (auto& item : device->pending) {
+      if (!item.context || stacks.find(item.context) != stacks.end()) continue;
+      item.context.reset();
+      device->contexts.fetch_sub(1, std::memory_order_relaxed);
+      device->stacks_dropped.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  unknown.clear();
+}
+
+// How full the fullest ring is, in thousandths.
+int64_t vs_backlog() {
+  int64_t most = 0;
+  for (auto& device : devices) {
+    if (device->ring.empty()) continue;
+    auto share = static_cast<int64_t>(device->used() * 1000 / device->ring.size());
+    most = share > most ? share : most;
+  }
+  return most;
+}
+
+uint64_t vs_stacks_dropped() {
+  uint64_t sum = 0;
+  for (auto& device : devices) sum += device->stacks_dropped.load(std::memory_order_relaxed);
+  return sum;
+}
+
+// Tells what was lost last, and gives back what was kept; -1 as above. Called with the GIL, after vs_stop and the last
+// vs_drain.
+int64_t vs_forget() {
+  std::unique_lock<std::mutex> lock(reader, std::try_to_lock);
+  if (!lock) return -1;
+  for (auto& device : devices) {
+    for (int lost = 0; lost < kActions; ++lost) {
+      uint32_t count = device->lost[lost].exchange(0, std::memory_order_relaxed);
+      if (count != 0) library.lost(device->number, lost, count);
+    }
+  }
+  stacks.clear();
+  unknown.clear();
+  return 0;
+}
+
+}  // extern "C"
