@@ -10,6 +10,7 @@ mod columns;
 mod maxima;
 mod pyramid;
 mod sampled;
+mod series;
 mod stack;
 mod strips;
 mod timeline;
@@ -20,6 +21,7 @@ pub use columns::{Span, coordinate, extent, spans};
 pub use maxima::Maxima;
 pub use pyramid::Pyramid;
 pub use sampled::Sampled;
+pub use series::Series;
 pub use timeline::{Scene, timeline};
 pub use totals::{RunningTotals, overview};
 

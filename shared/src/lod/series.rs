@@ -1,4 +1,6 @@
-//! A row of moments that never has more than so many: it becomes coarser as it grows longer.
+//! A row of moments that never has more than so many: it becomes coarser as it grows longer, and loses no maximum.
+//!
+//! Given what a device holds after each event, each point has exactly the most of its span, however coarse it has become.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +32,12 @@ impl Series {
         }
     }
 
+    /// Up to before when a moment counts for the last point; the beginning of time while there is none.
+    pub fn until_us(&self) -> i64 {
+        self.points.last().map_or(i64::MIN, |(from_us, _)| from_us.saturating_add(self.span_us.max(1)))
+    }
+
+    #[cold]
     fn halve(&mut self) {
         let length_us = match (self.points.first(), self.points.last()) {
             (Some(first), Some(last)) => last.0.saturating_sub(first.0),
