@@ -50,11 +50,13 @@ impl Tracked {
         self.sequence.next
     }
 
-    /// Takes in what was held, at most, around a time.
-    fn look(&mut self, most: &Sums, time_us: Option<i64>) {
-        self.peak.raise(most);
+    /// Takes in what is held now.
+    #[inline]
+    fn look(&mut self, time_us: Option<i64>) {
+        let sums = self.now.sums();
+        self.peak.raise(&sums);
         if let Some(time_us) = time_us {
-            self.course.add(time_us, [most.allocated, most.active, most.reserved]);
+            self.course.add(time_us, [sums.allocated, sums.active, sums.reserved]);
         }
     }
 
@@ -127,8 +129,6 @@ impl Tracker {
         tracked.advance(device, first, None);
         let mut known = tracked.sequence.known_from(first);
         let mut tag: Option<(TagId, (Stream, Option<PoolId>))> = None;
-        // The most since the course was told, when that was, and up to when it is enough to tell the most.
-        let (mut most, mut told_us, mut until_us) = (Sums::default(), None, i64::MIN);
         while let Some(event) = events.next()? {
             if known > 0 {
                 known -= 1;
@@ -144,21 +144,13 @@ impl Tracker {
                 }
             };
             tracked.now.apply(&event, stream, pool);
-            let sums = tracked.now.sums();
-            if event.time_us >= until_us {
-                tracked.look(&most, told_us);
-                tracked.look(&sums, Some(event.time_us));
-                (most, told_us, until_us) = (sums, Some(event.time_us), tracked.course.until_us());
-            } else {
-                most.raise(&sums);
-            }
+            tracked.look(Some(event.time_us));
             tracked.events += 1;
             tracked.ooms += u64::from(event.action == Action::Oom);
             let (earliest, latest) = tracked.span_us.unwrap_or((event.time_us, event.time_us));
             tracked.span_us = Some((earliest.min(event.time_us), latest.max(event.time_us)));
             tracked.sequence.count();
         }
-        tracked.look(&most, told_us);
         Ok(())
     }
 
@@ -178,8 +170,7 @@ impl Tracker {
             tracked.advance(device, at, None);
             tracked.now.believe(&segments);
             // A state has no time of its own; it is that after the newest event.
-            let (sums, latest_us) = (tracked.now.sums(), tracked.span_us.map(|(_, latest)| latest));
-            tracked.look(&sums, latest_us);
+            tracked.look(tracked.span_us.map(|(_, latest)| latest));
         }
     }
 

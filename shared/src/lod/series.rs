@@ -20,6 +20,7 @@ pub struct Series {
 
 impl Series {
     /// Adds a moment. One before the last counts for the last.
+    #[inline]
     pub fn add(&mut self, time_us: i64, sums: [u64; 3]) {
         match self.points.last_mut() {
             Some((from_us, most)) if time_us.saturating_sub(*from_us) < self.span_us || time_us <= *from_us => {
@@ -30,11 +31,6 @@ impl Series {
         if self.points.len() > POINTS {
             self.halve();
         }
-    }
-
-    /// Up to before when a moment counts for the last point; the beginning of time while there is none.
-    pub fn until_us(&self) -> i64 {
-        self.points.last().map_or(i64::MIN, |(from_us, _)| from_us.saturating_add(self.span_us.max(1)))
     }
 
     #[cold]
@@ -55,6 +51,7 @@ impl Series {
     }
 }
 
+#[inline]
 fn raise(most: &mut [u64; 3], sums: [u64; 3]) {
     for (most, sum) in most.iter_mut().zip(sums) {
         *most = (*most).max(sum);
