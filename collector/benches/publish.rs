@@ -4,6 +4,8 @@
 //! no recording; the processor's time of all threads; how long an event takes to be acknowledged; bytes an event on the wire at a busy job's rate; and how many events
 //! a second a server gets that does nothing but acknowledge.
 
+mod job;
+
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -11,11 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use shared::allocator::{TraceEntry, TraceSink};
-use shared::event::Action;
-use shared::format::{Device, Header};
 use shared::frames::StackId;
 use shared::limits::{PublishLimits, RecorderLimits, WireLimits};
-use shared::units::{PoolId, Stream};
 use shared::wire::{Ack, Decoder, Frame, PROTOCOL, Welcome};
 use tungstenite::Message;
 use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
@@ -54,50 +53,11 @@ fn serve(stream: TcpStream, bytes: &AtomicU64) {
     }
 }
 
-/// Events of a training step, with sizes and addresses as an allocator gives them out: what is freed is used again.
-fn entries(count: usize) -> Vec<TraceEntry> {
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = move |below: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % below
-    };
-    let entry = |action, (address, size, stack)| TraceEntry {
-        action,
-        address,
-        size,
-        stream: Stream(0),
-        pool: PoolId(0, 0),
-        stack: StackId(stack),
-    };
-    let mut live: Vec<(u64, u64, u32)> = Vec::new();
-    let mut entries = Vec::with_capacity(count + 2);
-    while entries.len() < count {
-        if live.len() < 1_000 || next(2) == 0 {
-            let size = 1 << next(26);
-            let place = (0x7f00_0000_0000 + next(1 << 36) / 512 * 512, size + next(size), 1 + next(2_000) as u32);
-            live.push(place);
-            entries.push(entry(Action::Alloc, place));
-        } else {
-            let place = live.swap_remove(next(live.len() as u64) as usize);
-            entries.push(entry(Action::FreeRequested, place));
-            entries.push(entry(Action::FreeCompleted, place));
-        }
-    }
-    entries
-}
-
 fn recorder(output: Box<dyn Output>, when_full: WhenFull) -> (RecorderSink, RecorderHandle) {
-    let header = Header { devices: vec![Device { number: 0, ..Device::default() }], ..Header::default() };
-    let recorder = Recorder::new(header).when_full(when_full).limits(RecorderLimits::live());
+    let recorder = Recorder::new(job::header()).when_full(when_full).limits(RecorderLimits::live());
     let (mut sinks, handle) = recorder.start_to(output, "bench").expect("a recorder");
     let sink = sinks.pop().expect("a sink");
-    for line in 0..2_000 {
-        let frames: Vec<(String, u32)> = (0..20).map(|depth| (format!("layer_{depth}"), line + depth)).collect();
-        let frames: Vec<_> = frames.iter().map(|(name, line)| (name.as_str(), "/home/me/model.py", *line)).collect();
-        handle.stacks().intern(&frames);
-    }
+    job::name_stacks(&handle);
     (sink, handle)
 }
 
@@ -201,7 +161,7 @@ fn through(entries: &[TraceEntry], address: SocketAddr, with_stacks: bool) -> (f
 }
 
 fn main() -> std::io::Result<()> {
-    let entries = entries(5_000_000);
+    let entries = job::entries(5_000_000);
     let bytes = Arc::new(AtomicU64::new(0));
     let address = server(Arc::clone(&bytes))?;
     for rate in [10_000, 50_000, 500_000] {

@@ -3,62 +3,24 @@
 //! `cargo bench -p vramscope --bench recorder` prints nanoseconds an event for who allocates, bytes an event in the file,
 //! and how fast the file is read again.
 
+mod job;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use shared::allocator::{TraceEntry, TraceSink};
-use shared::event::Action;
-use shared::format::{Device, EventColumns, Header};
+use shared::format::EventColumns;
 use shared::frames::StackId;
 use shared::import::Importer;
 use shared::limits::ImportLimits;
 use shared::trace::{Event, TagId};
-use shared::units::{Address, PoolId, Stream};
+use shared::units::Address;
 use vramscope::recorder::{DeviceSegments, ManualClock, Recorder, RecorderStats, WhenFull};
-
-/// Events of a training step, with sizes and addresses as an allocator gives them out: what is freed is used again.
-fn entries(count: usize) -> Vec<TraceEntry> {
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = move |below: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % below
-    };
-    let entry = |action, address, size, stack| TraceEntry {
-        action,
-        address,
-        size,
-        stream: Stream(0),
-        pool: PoolId(0, 0),
-        stack: StackId(stack),
-    };
-    let mut live: Vec<(u64, u64, u32)> = Vec::new();
-    let mut entries = Vec::with_capacity(count + 2);
-    while entries.len() < count {
-        if live.len() < 1_000 || next(2) == 0 {
-            let size = 1 << next(26);
-            let size = size + next(size);
-            let place = (0x7f00_0000_0000 + next(1 << 36) / 512 * 512, size, 1 + next(2_000) as u32);
-            live.push(place);
-            entries.push(entry(Action::Alloc, place.0, place.1, place.2));
-        } else {
-            let (address, size, stack) = live.swap_remove(next(live.len() as u64) as usize);
-            entries.push(entry(Action::FreeRequested, address, size, stack));
-            entries.push(entry(Action::FreeCompleted, address, size, stack));
-        }
-    }
-    entries
-}
-
-fn header() -> Header {
-    Header { devices: vec![Device { number: 0, ..Device::default() }], ..Header::default() }
-}
 
 /// Records the entries in bursts with pauses between, as a job's, and gives the nanoseconds of one event and what
 /// became of all.
 fn hot(entries: &[TraceEntry], burst: usize, pause: Duration) -> (f64, RecorderStats) {
-    let recorder = Recorder::new(header());
+    let recorder = Recorder::new(job::header());
     let (mut sinks, handle) = recorder.start_to(Box::new(Vec::new()), "memory").expect("a recorder");
     let mut sink = sinks.pop().expect("a sink");
     let mut spent = Duration::ZERO;
@@ -85,13 +47,9 @@ fn baseline(entries: &[TraceEntry]) -> f64 {
 fn file(entries: &[TraceEntry], with_stacks: bool, is_ended: bool) -> std::io::Result<(Vec<u8>, f64)> {
     let path = std::env::temp_dir().join(format!("vramscope-bench-{}.vramscope", std::process::id()));
     let clock = Arc::new(ManualClock::new(1_700_000_000_000_000));
-    let recorder = Recorder::new(header()).when_full(WhenFull::Wait).clock(clock.clone());
+    let recorder = Recorder::new(job::header()).when_full(WhenFull::Wait).clock(clock.clone());
     let (mut sink, handle) = recorder.start(&path).map_err(std::io::Error::other)?;
-    for line in 0..2_000 {
-        let frames: Vec<(String, u32)> = (0..20).map(|depth| (format!("layer_{depth}"), line + depth)).collect();
-        let frames: Vec<_> = frames.iter().map(|(name, line)| (name.as_str(), "/home/me/model.py", *line)).collect();
-        handle.stacks().intern(&frames);
-    }
+    job::name_stacks(&handle);
     let start = Instant::now();
     for (i, &entry) in entries.iter().enumerate() {
         // An event every 1 to 30 microseconds.
@@ -135,7 +93,7 @@ fn decode(bytes: &[u8]) -> (usize, f64) {
 }
 
 fn main() -> std::io::Result<()> {
-    let entries = entries(5_000_000);
+    let entries = job::entries(5_000_000);
     let count = entries.len() as f64;
     println!("an entry into a vector: {:.1} ns", baseline(&entries));
     for (burst, pause) in [(1_000, 1), (20_000, 2), (100_000, 20)] {

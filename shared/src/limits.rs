@@ -221,6 +221,11 @@ pub struct ServerLimits {
     pub drain_seconds: u64,
     /// Sessions that are kept. Each takes some KiB of memory, whether it runs or not.
     pub sessions: usize,
+    /// Characters of each text in a header that are kept beside the recording, for lists: more than a line of a job's
+    /// arguments. The recording itself keeps them whole.
+    pub text_chars: usize,
+    /// Devices of one session: PyTorch is built for 120 at most.
+    pub devices: usize,
     /// Sessions with a collector at once: the ranks of a large job on one server.
     pub live_sessions: usize,
     /// Viewers at once, each a socket.
@@ -271,6 +276,8 @@ impl Default for ServerLimits {
             head_seconds: 30,
             drain_seconds: 2,
             sessions: 10_000,
+            text_chars: 1_000,
+            devices: 128,
             live_sessions: 256,
             viewers: 128,
             hello_seconds: 10,

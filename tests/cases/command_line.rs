@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tests::{empty_folder, program, workspace};
+use tests::{Folder, program, workspace};
 
 /// What was printed as JSON.
 fn json(stdout: &[u8]) -> Result<Value> {
@@ -50,7 +50,7 @@ fn help_names_every_command() -> Result<()> {
 
 #[test]
 fn the_report_agrees_with_an_independent_count() -> Result<()> {
-    let folder = empty_folder("count")?;
+    let folder = Folder::new("count")?;
     let sample = folder.join("sample.pickle");
     fs::write(&sample, vramscope::workloads::sample::snapshot())?;
     assert!(agrees_with_python(&sample, &folder)?);
@@ -65,18 +65,17 @@ fn the_report_agrees_with_an_independent_count() -> Result<()> {
         }
     }
     assert!(read >= 5, "only {read} fixtures were counted");
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 
 #[test]
 fn an_unreadable_file_gets_one_line_and_the_others_are_reported() -> Result<()> {
-    let folder = empty_folder("unreadable")?;
+    let folder = Folder::new("unreadable")?;
     let (good, bad) = (folder.join("good.pickle"), folder.join("bad\nname.pickle"));
     fs::write(&good, vramscope::workloads::sample::snapshot())?;
     fs::write(&bad, "no snapshot at all")?;
     let missing = folder.join("missing.pickle");
-    let paths: Vec<&str> = [&bad, &good, &missing, &folder].iter().filter_map(|path| path.to_str()).collect();
+    let paths: Vec<&str> = [&*bad, &good, &missing, &folder].into_iter().filter_map(|path| path.to_str()).collect();
 
     let output = program::run(&[&["report", "--json"], &paths[..]].concat())?;
     assert_eq!(output.status.code(), Some(2));
@@ -95,13 +94,12 @@ fn an_unreadable_file_gets_one_line_and_the_others_are_reported() -> Result<()> 
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stdout)?;
     assert!(text.contains("good.pickle") && text.contains("Device 0"), "{text}");
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 
 #[test]
 fn the_json_has_the_shape_that_scripts_rely_on() -> Result<()> {
-    let folder = empty_folder("shape")?;
+    let folder = Folder::new("shape")?;
     let sample = folder.join("sample.pickle");
     fs::write(&sample, vramscope::workloads::sample::snapshot())?;
     let output = program::run(&["report", "--json", sample.to_str().context("a path without a name")?])?;
@@ -130,13 +128,12 @@ fn the_json_has_the_shape_that_scripts_rely_on() -> Result<()> {
     for stack in stacks {
         ensure!(stack["bytes"].is_u64() && stack["count"].is_u64() && stack["stack"][0].is_string(), "{stack}");
     }
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() -> Result<()> {
-    let folder = empty_folder("pipe")?;
+    let folder = Folder::new("pipe")?;
     let sample = folder.join("sample.pickle");
     fs::write(&sample, vramscope::workloads::sample::snapshot())?;
     let mut child = Command::new(program::path()?)
@@ -148,6 +145,5 @@ fn a_reader_that_has_seen_enough_is_no_error() -> Result<()> {
     drop(child.stdout.take());
     let output = child.wait_with_output()?;
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
-    fs::remove_dir_all(folder)?;
     Ok(())
 }

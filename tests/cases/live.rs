@@ -14,7 +14,7 @@ use shared::limits::ImportLimits;
 use shared::trace::{Event, Snapshot};
 use tests::proxy::{Network, Proxy};
 use tests::server::Server;
-use tests::{empty_folder, program};
+use tests::{Folder, program};
 
 /// How long anything here may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -123,7 +123,7 @@ fn check_whole(server: &Server, said: &Value, out: &Path) -> Result<()> {
 
 #[test]
 fn a_job_is_seen_while_it_runs_and_its_trace_is_its_file() -> Result<()> {
-    let folder = empty_folder("live-whole")?;
+    let folder = Folder::new("whole")?;
     let (server, out) = (Server::start()?, folder.join("whole.vramscope"));
     let job = Job::start(&server.url(), &out, 40, 20_000)?;
     let early = until("a live session", || {
@@ -148,7 +148,7 @@ fn again(folder: &Path, address: SocketAddr) -> Result<Server> {
 
 #[test]
 fn a_server_that_is_killed_ten_times_has_every_event_once_and_in_order() -> Result<()> {
-    let folder = empty_folder("live-killed")?;
+    let folder = Folder::new("killed")?;
     let (data, out) = (folder.join("data"), folder.join("killed.vramscope"));
     let mut server = Server::start_in(&data, &[])?;
     let job = Job::start(&server.url(), &out, 150, 20_000)?;
@@ -165,7 +165,7 @@ fn a_server_that_is_killed_ten_times_has_every_event_once_and_in_order() -> Resu
 
 #[test]
 fn a_network_that_is_cut_costs_nothing() -> Result<()> {
-    let folder = empty_folder("live-cut")?;
+    let folder = Folder::new("cut")?;
     let server = Server::start()?;
     for (network, seconds) in [(Network::Silent, cut_seconds()), (Network::Closed, 3)] {
         // A job that lasts longer than the cut: some six steps a second.
@@ -190,7 +190,7 @@ fn cut_seconds() -> u64 {
 
 #[test]
 fn a_job_that_is_killed_is_lost_and_what_came_is_kept() -> Result<()> {
-    let folder = empty_folder("live-lost")?;
+    let folder = Folder::new("lost")?;
     let server = Server::start()?;
     let mut job = Job::start(&server.url(), &folder.join("lost.vramscope"), 100_000, 20_000)?;
     let found = until("events", || Ok(sessions(&server)?.into_iter().find(|s| s["events"].as_u64() > Some(10_000))))?;
@@ -205,7 +205,7 @@ fn a_job_that_is_killed_is_lost_and_what_came_is_kept() -> Result<()> {
 
 #[test]
 fn two_jobs_of_one_name_are_two_sessions() -> Result<()> {
-    let folder = empty_folder("live-two")?;
+    let folder = Folder::new("two")?;
     let server = Server::start()?;
     let outs = [folder.join("one.vramscope"), folder.join("two.vramscope")];
     let jobs = outs.iter().map(|out| Job::start(&server.url(), out, 30, 20_000)).collect::<Result<Vec<_>>>()?;
@@ -219,7 +219,7 @@ fn two_jobs_of_one_name_are_two_sessions() -> Result<()> {
 
 #[test]
 fn a_server_that_comes_after_the_job_has_all_of_it() -> Result<()> {
-    let folder = empty_folder("live-late")?;
+    let folder = Folder::new("late")?;
     let (data, out) = (folder.join("data"), folder.join("late.vramscope"));
     // Its port, for later.
     let server = Server::start_in(&data, &[])?;

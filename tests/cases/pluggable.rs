@@ -11,6 +11,7 @@ use anyhow::{Result, ensure};
 use shared::import::Importer;
 use shared::limits::ImportLimits;
 use shared::trace::Snapshot;
+use tests::Folder;
 use tests::fakecuda::{Control, FakeFolder, on_fake, test_name};
 use vramscope::driver::cuda::Device;
 use vramscope_pluggable::agent::{vramscope_error, vramscope_finish};
@@ -144,7 +145,8 @@ on_fake! {
     }
 
     a_recording_is_whole_when_it_was_stopped(CAPACITY, ("FAKECUDA_DEVICES", "2")) {
-        let file = std::env::temp_dir().join(format!("vramscope-pluggable-{}.vramscope", std::process::id()));
+        let folder = Folder::new("pluggable")?;
+        let file = folder.join("stopped.vramscope");
         let config = serde_json::json!({ "out": file.display().to_string(), "name": "a job" }).to_string();
         start("", 0, Some(&CString::new(config)?))?;
         let kept = malloc(2 * MIB, 1, 0);
@@ -155,7 +157,6 @@ on_fake! {
         let ended = unsafe { CStr::from_ptr(vramscope_finish(10_000)) }.to_string_lossy();
         ensure!(ended.contains("\"events\":3003") && ended.contains("\"lost\":0"), "{ended}");
         let bytes = std::fs::read(&file)?;
-        std::fs::remove_file(&file)?;
         let snapshot = read(&bytes)?;
         let device = snapshot.devices.iter().find(|device| device.device == 1).unwrap();
         // Two segments and their first blocks; then an allocation and the two steps of its end each time.

@@ -18,7 +18,7 @@ use shared::import::{Encoding, Imported, Importer};
 use shared::limits::{ImportLimits, RecorderLimits};
 use shared::trace::{Block, BlockState, Segment, Stage};
 use shared::units::{Address, PoolId, Stream};
-use tests::{empty_folder, program};
+use tests::{Folder, program};
 use vramscope::recorder::{
     Capture, DeviceSegments, FileOutput, ManualClock, Output, Recorder, RecorderStats, WhenFull,
 };
@@ -50,7 +50,7 @@ fn codes(imported: &Imported) -> Vec<FindingCode> {
 
 #[test]
 fn what_is_recorded_on_two_devices_is_in_the_file() -> Result<()> {
-    let folder = empty_folder("recorder")?;
+    let folder = Folder::new("recorder")?;
     let path = folder.join("two.vramscope");
     let (sinks, handle) = Recorder::new(header(2)).when_full(WhenFull::Wait).start_all(&path)?;
     let stacks: Vec<StackId> = (0..50)
@@ -114,7 +114,6 @@ fn what_is_recorded_on_two_devices_is_in_the_file() -> Result<()> {
     let file = &report["files"][0];
     assert_eq!((file["format"].as_str(), file["devices"].as_array().map(Vec::len)), (Some("recording"), Some(2)));
     assert_eq!(file["devices"][0]["events"]["alloc"].as_u64(), Some(each.div_ceil(3)));
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 
@@ -203,7 +202,7 @@ fn a_full_queue_counts_what_it_loses_and_marks_the_gap() -> Result<()> {
 
 #[test]
 fn who_would_rather_wait_loses_nothing() -> Result<()> {
-    let folder = empty_folder("waits")?;
+    let folder = Folder::new("waits")?;
     let path = folder.join("waits.vramscope");
     let limits = RecorderLimits { queue_events: 32, ..RecorderLimits::default() };
     let recorder = Recorder::new(header(1)).when_full(WhenFull::Wait).limits(limits);
@@ -214,13 +213,12 @@ fn who_would_rather_wait_loses_nothing() -> Result<()> {
     // When nobody takes events any more, it goes on.
     (0..1_000).for_each(|i| sink.record(entry(i, StackId(0))));
     assert_eq!(read(&path)?.snapshot.devices[0].events.len(), 50_000);
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 
 #[test]
 fn a_clock_that_is_set_back_changes_no_order() -> Result<()> {
-    let folder = empty_folder("clock")?;
+    let folder = Folder::new("clock")?;
     let path = folder.join("clock.vramscope");
     let clock = Arc::new(ManualClock::new(1_000_000));
     let (mut sink, handle) = Recorder::new(header(1)).clock(clock.clone()).start(&path)?;
@@ -236,13 +234,12 @@ fn a_clock_that_is_set_back_changes_no_order() -> Result<()> {
     decoder.push(&fs::read(&path)?)?;
     let header = decoder.recording().header.clone().context("no header")?;
     assert_eq!((header.clock.as_str(), header.started_us), ("simulated", 1_000_000));
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 
 #[test]
 fn levels_keep_the_stacks_that_they_should() -> Result<()> {
-    let folder = empty_folder("levels")?;
+    let folder = Folder::new("levels")?;
     for level in Capture::ALL {
         let path = folder.join(level.name());
         let (mut sink, handle) = Recorder::new(header(1)).capture(level).start(&path)?;
@@ -253,13 +250,12 @@ fn levels_keep_the_stacks_that_they_should() -> Result<()> {
         let depth = got.snapshot.devices[0].events.get(0).map(|event| got.snapshot.symbols.stack(event.stack).len());
         assert_eq!(depth, Some(usize::from(level >= Capture::Alloc)), "{level:?}");
     }
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 
 #[test]
 fn two_recorders_write_two_files_and_never_one() -> Result<()> {
-    let folder = empty_folder("both")?;
+    let folder = Folder::new("both")?;
     let paths = [folder.join("a.vramscope"), folder.join("b.vramscope")];
     let both = [Recorder::new(header(1)).start(&paths[0])?, Recorder::new(header(1)).start(&paths[1])?];
     let third = Recorder::new(header(1)).start(&paths[0]).err().context("two recorders share a file")?;
@@ -279,7 +275,6 @@ fn two_recorders_write_two_files_and_never_one() -> Result<()> {
         let first = got.snapshot.devices[0].events.get(0).context("no event")?;
         assert_eq!((first.address.0, got.snapshot.devices[0].events.len()), (BASE + n as u64 * 512_000, 1_000));
     }
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 
@@ -302,7 +297,7 @@ impl Output for Small {
 
 #[test]
 fn a_full_disk_ends_the_file_and_not_the_program() -> Result<()> {
-    let folder = empty_folder("full")?;
+    let folder = Folder::new("full")?;
     let path = folder.join("full.vramscope");
     let output = Small { file: FileOutput::create(&path)?, room: Arc::new(AtomicU64::new(20_000)) };
     let recorder = Recorder::new(header(1)).when_full(WhenFull::Wait);
@@ -326,7 +321,6 @@ fn a_full_disk_ends_the_file_and_not_the_program() -> Result<()> {
         }
     }
     assert!(Recorder::new(header(0)).start(&path).is_err());
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 
@@ -354,7 +348,7 @@ fn a_program_that_records_until_it_is_killed() -> Result<()> {
 
 #[test]
 fn a_program_that_is_killed_leaves_a_file_that_can_be_read() -> Result<()> {
-    let folder = empty_folder("killed")?;
+    let folder = Folder::new("killed")?;
     for round in 0..3 {
         let path = folder.join(format!("{round}.vramscope"));
         let mut child = Command::new(std::env::current_exe()?)
@@ -381,6 +375,5 @@ fn a_program_that_is_killed_leaves_a_file_that_can_be_read() -> Result<()> {
         let output = program::run(&["report", path.to_str().context("a path without a name")?])?;
         ensure!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("was not ended"));
     }
-    fs::remove_dir_all(folder)?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::{fs, thread};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use tests::{empty_folder, program};
+use tests::{Folder, program};
 
 /// The address 0, which a request of 0 bytes has, as an offset.
 const NOWHERE: i64 = -0x6400_0000_0000;
@@ -102,7 +102,7 @@ fn what_cannot_be_printed_is_an_error() -> Result<()> {
 
 #[test]
 fn what_is_no_script_is_refused_in_one_line() -> Result<()> {
-    let folder = empty_folder("replay")?;
+    let folder = Folder::new("replay")?;
     let gzip = folder.join("cut.json.gz");
     fs::write(&gzip, [0x1f, 0x8b, 8, 0, 0])?;
     let gzip = gzip.to_string_lossy();
@@ -129,6 +129,5 @@ fn what_is_no_script_is_refused_in_one_line() -> Result<()> {
     }
     refused(program::run(&["replay", "/nowhere/at/all.json"])?, "can't be read")?;
     refused(program::run(&["replay", &gzip])?, "can't be read")?;
-    fs::remove_dir_all(folder)?;
     Ok(())
 }

@@ -4,11 +4,11 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use tests::{empty_folder, workspace};
+use tests::{Folder, workspace};
 
 #[test]
 fn python_reads_it_and_its_trace_leads_to_its_segments() -> Result<()> {
-    let folder = empty_folder("sample")?;
+    let folder = Folder::new("sample")?;
     let file = folder.join("sample.pickle");
     fs::write(&file, vramscope::workloads::sample::snapshot())?;
     let output = Command::new("python3")
@@ -16,7 +16,6 @@ fn python_reads_it_and_its_trace_leads_to_its_segments() -> Result<()> {
         .arg(&file)
         .output()
         .context("starting python3")?;
-    fs::remove_dir_all(&folder)?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tests::{empty_folder, program, workspace};
+use tests::{Folder, program, workspace};
 
 /// Runs the program with `--json`, and gives what it printed.
 fn printed(arguments: &[&str]) -> Result<Value> {
@@ -84,7 +84,7 @@ fn choices_change_what_they_say() -> Result<()> {
 
 #[test]
 fn a_run_is_the_same_byte_for_byte_and_what_it_writes_is_read() -> Result<()> {
-    let folder = empty_folder("run")?;
+    let folder = Folder::new("run")?;
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let (first, second, other) = (file("a.pickle"), file("b.pickle"), file("c.pickle"));
     for (path, seed) in [(&first, "7"), (&second, "7"), (&other, "8")] {
@@ -99,13 +99,12 @@ fn a_run_is_the_same_byte_for_byte_and_what_it_writes_is_read() -> Result<()> {
     assert_eq!(report["files"][0]["findings"], serde_json::json!([]));
     let ran = run(&["variable-length", "--steps", "3", "--seed", "7"])?;
     assert_eq!(report["files"][0]["devices"], ran["trace"]["devices"]);
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 
 #[test]
 fn a_recording_says_the_same_as_a_snapshot_of_the_run() -> Result<()> {
-    let folder = empty_folder("recorded")?;
+    let folder = Folder::new("recorded")?;
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
     // Spans; several streams and an error; pools; segments that grow.
     let cases: &[&[&str]] = &[
@@ -124,13 +123,12 @@ fn a_recording_says_the_same_as_a_snapshot_of_the_run() -> Result<()> {
         assert_eq!(snapshot["devices"], recording["devices"], "{arguments:?}");
         assert_eq!(snapshot["findings"], recording["findings"], "{arguments:?}");
     }
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 
 #[test]
 fn a_run_that_is_killed_leaves_what_it_recorded() -> Result<()> {
-    let folder = empty_folder("killed")?;
+    let folder = Folder::new("killed")?;
     let path = folder.join("a.vramscope");
     let arguments = ["run", "transformer", "--steps", "100000", "--out"];
     let mut running = Command::new(program::path()?).args(arguments).arg(&path).stdout(Stdio::null()).spawn()?;
@@ -146,7 +144,6 @@ fn a_run_that_is_killed_leaves_what_it_recorded() -> Result<()> {
     assert_eq!(file["findings"][0]["code"], "truncated", "{}", file["findings"]);
     let events = file["devices"][0]["events"].as_object().context("no events")?;
     assert!(events.values().filter_map(Value::as_u64).sum::<u64>() > 20_000, "{events:?}");
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 

@@ -15,6 +15,8 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result, ensure};
 use libloading::Library;
 
+use crate::Folder;
+
 /// Set in the process that runs on the fake library.
 const INSIDE: &str = "VRAMSCOPE_TEST_INSIDE";
 
@@ -38,9 +40,9 @@ fn build() -> Result<&'static Path> {
     Ok(BUILT.get_or_init(|| path))
 }
 
-/// A folder with the driver's libraries, for as long as the value lives.
+/// A folder with the driver's libraries.
 #[derive(Debug)]
-pub struct FakeFolder(PathBuf);
+pub struct FakeFolder(Folder);
 
 impl FakeFolder {
     /// Both libraries under the names that programs look for. `name` keeps folders apart.
@@ -70,23 +72,16 @@ impl FakeFolder {
     /// A folder without libraries.
     pub fn empty(name: &str) -> Result<Self> {
         // The loader takes colons for the ends of folders.
-        Ok(Self(crate::empty_folder(&format!("fakecuda-{}", name.replace("::", "-")))?))
+        Ok(Self(Folder::new(&format!("fakecuda-{}", name.replace("::", "-")))?))
     }
 
     /// Lets a command find the libraries before any real ones.
     pub fn serve(&self, command: &mut Command) {
         let others = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-        let folders = std::iter::once(self.0.clone()).chain(std::env::split_paths(&others));
+        let folders = std::iter::once(self.0.to_path_buf()).chain(std::env::split_paths(&others));
         // A path in here that can't be joined was no use to the loader either.
-        let joined = std::env::join_paths(folders).unwrap_or_else(|_| self.0.clone().into_os_string());
+        let joined = std::env::join_paths(folders).unwrap_or_else(|_| self.0.as_os_str().to_owned());
         command.env("LD_LIBRARY_PATH", joined);
-    }
-}
-
-impl Drop for FakeFolder {
-    fn drop(&mut self) {
-        // In the temporary folder; what stays there is the system's to remove.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -7,6 +7,7 @@
 pub mod browser;
 #[cfg(target_os = "linux")]
 pub mod fakecuda;
+mod folder;
 pub mod http;
 pub mod peer;
 pub mod program;
@@ -16,17 +17,9 @@ pub mod stream;
 
 use std::path::{Path, PathBuf};
 
+pub use folder::Folder;
+
 /// A path within the workspace.
 pub fn workspace(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
-}
-
-/// An empty folder for a test to write into.
-pub fn empty_folder(name: &str) -> std::io::Result<PathBuf> {
-    let folder = std::env::temp_dir().join(format!("vramscope-{}-{name}", std::process::id()));
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder)?;
-    }
-    std::fs::create_dir_all(&folder)?;
-    Ok(folder)
 }

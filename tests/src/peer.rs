@@ -19,6 +19,8 @@ pub enum Came {
     Batch {
         /// Its number.
         seq: u64,
+        /// When it was sent.
+        sent_us: i64,
         /// Its chunks.
         chunks: Vec<u8>,
     },
@@ -28,6 +30,11 @@ pub enum Came {
 
 /// Batches: the number and the chunks of each.
 pub type Numbered = Vec<(u64, Vec<u8>)>;
+
+/// When a batch is sent, by the clock of a [`Peer`]: another time for each, and the same in each run.
+pub fn sent_us(seq: u64) -> i64 {
+    1_700_000_000_000_000 + seq as i64
+}
 
 /// A socket of a collector or a viewer.
 #[derive(Debug)]
@@ -103,9 +110,9 @@ impl Peer {
         Ok(self.socket.send(Message::Binary(bytes.into()))?)
     }
 
-    /// Sends a batch.
+    /// Sends a batch, at the time that [`sent_us`] says.
     pub fn batch(&mut self, seq: u64, chunks: &[u8]) -> Result<()> {
-        self.say(&Frame::Batch(Batch { seq, sent_us: 7, chunks }))
+        self.say(&Frame::Batch(Batch { seq, sent_us: sent_us(seq), chunks }))
     }
 
     /// Sends the end of a session.
@@ -178,7 +185,7 @@ impl Peer {
         let (mut batches, mut gaps) = (Vec::new(), Vec::new());
         loop {
             match self.came()? {
-                Came::Batch { seq, chunks } => {
+                Came::Batch { seq, chunks, .. } => {
                     batches.push((seq, chunks));
                     if seq >= last {
                         return Ok((batches, gaps));
@@ -204,7 +211,7 @@ impl Peer {
 
 fn own(frame: Frame<'_>) -> Came {
     Came::Frame(match frame {
-        Frame::Batch(Batch { seq, chunks, .. }) => return Came::Batch { seq, chunks: chunks.to_vec() },
+        Frame::Batch(Batch { seq, sent_us, chunks }) => return Came::Batch { seq, sent_us, chunks: chunks.to_vec() },
         Frame::Hello(frame) => Frame::Hello(frame),
         Frame::Goodbye(frame) => Frame::Goodbye(frame),
         Frame::Welcome(frame) => Frame::Welcome(frame),

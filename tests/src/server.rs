@@ -2,14 +2,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{http, program};
+use crate::{Folder, http, program};
 
 /// A running server.
 #[derive(Debug)]
@@ -17,11 +16,8 @@ pub struct Server {
     child: Child,
     address: SocketAddr,
     /// Its folder, where nobody else cares for it.
-    folder: Option<PathBuf>,
+    _folder: Option<Folder>,
 }
-
-/// Tells folders of one process apart.
-static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
 impl Server {
     /// Starts one with a folder of its own, and waits until it answers.
@@ -31,9 +27,9 @@ impl Server {
 
     /// The same with further arguments.
     pub fn start_with(arguments: &[&str]) -> Result<Self> {
-        let folder = crate::empty_folder(&format!("data-{}", FOLDERS.fetch_add(1, Ordering::Relaxed)))?;
+        let folder = Folder::new("data")?;
         let mut server = Self::start_in(&folder, arguments)?;
-        server.folder = Some(folder);
+        server._folder = Some(folder);
         Ok(server)
     }
 
@@ -59,7 +55,8 @@ impl Server {
         BufReader::new(stdout).read_line(&mut line)?;
         let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
         let address = address.and_then(|address| address.parse().ok());
-        let server = Self { address: address.with_context(|| format!("no address in {line:?}"))?, child, folder: None };
+        let server =
+            Self { address: address.with_context(|| format!("no address in {line:?}"))?, child, _folder: None };
         ensure!(server.get("/healthz")?.status == 200, "the server is not well");
         Ok(server)
     }
@@ -112,8 +109,5 @@ impl Drop for Server {
         // It may have ended by itself; there is nothing left to do then.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if let Some(folder) = &self.folder {
-            let _ = std::fs::remove_dir_all(folder);
-        }
     }
 }

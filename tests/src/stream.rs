@@ -8,6 +8,9 @@ use shared::trace::{Event, TagId, Tags};
 use shared::units::Address;
 use shared::wire::{Hello, PROTOCOL, SESSION_CHARS, session_id};
 
+/// When every session begins, in microseconds since the epoch.
+pub const START_US: i64 = 1_700_000_000_000_000;
+
 /// A session that can be sent.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -54,6 +57,16 @@ impl Stream {
 
     /// The same under a name.
     pub fn named(seed: u64, job: &str, batches: usize, events: usize) -> Self {
+        let mut random = Random::new(seed);
+        let mut made = Made::new(START_US);
+        Self::of(seed, job, batches, |_, stack| {
+            made.stack = stack;
+            made.events(events, &mut random)
+        })
+    }
+
+    /// So many batches of events that `events` makes, given the number of each (from 0) and a stack of its own.
+    pub fn of(seed: u64, job: &str, batches: usize, mut events: impl FnMut(usize, StackId) -> Vec<Event>) -> Self {
         let header = Header {
             program: "tests".to_owned(),
             name: job.to_owned(),
@@ -62,29 +75,31 @@ impl Stream {
             rank: Some(0),
             torch: "2.11".to_owned(),
             clock: "simulated".to_owned(),
-            started_us: 1_700_000_000_000_000,
+            started_us: START_US,
             devices: vec![Device { number: 0, name: "Test GPU".to_owned(), capacity: 80 << 30 }],
             ..Header::default()
         };
-        let mut random = Random::new(seed);
-        let mut made = Made::new(header.started_us);
         let mut file = Vec::new();
         let mut writer = Writer::new(&header, &mut file);
         writer.segments(0, 0, &[], &mut file);
-        let mut ends = Vec::new();
+        let (mut ends, mut count, mut time_us) = (Vec::new(), 0, START_US);
         let (mut symbols, tags) = (Symbols::default(), Tags::default());
         for batch in 0..batches {
             let (function, source) = (format!("layer_{batch}"), "/home/me/model.py");
             let (function, source) = (symbols.intern(function.as_bytes()), symbols.intern(source.as_bytes()));
             let frame = symbols.intern_frame(Frame { name: function, filename: source, line: 1 + batch as u32 });
-            made.stack = symbols.intern_stack(&[frame]);
+            let stack = symbols.intern_stack(&[frame]);
             writer.symbols(&symbols, &tags, &mut file);
-            let first = (batch * events) as u64;
-            writer.events(0, first, &made.events(events, &mut random), &mut file);
+            let mut columns = EventColumns::default();
+            for event in events(batch, stack) {
+                time_us = event.time_us;
+                columns.push(event);
+            }
+            writer.events(0, count, &columns, &mut file);
+            count += columns.len() as u64;
             ends.push(file.len());
         }
-        let count = (batches * events) as u64;
-        writer.end(&End { time_us: made.time_us, events: count, lost: 0 }, &mut file);
+        writer.end(&End { time_us, events: count, lost: 0 }, &mut file);
         if let Some(end) = ends.last_mut() {
             *end = file.len();
         }
@@ -154,31 +169,31 @@ impl Made {
         Self { live: Vec::new(), time_us, stack: StackId(0), begun: false }
     }
 
-    fn events(&mut self, count: usize, random: &mut Random) -> EventColumns {
-        let mut columns = EventColumns::default();
+    fn events(&mut self, count: usize, random: &mut Random) -> Vec<Event> {
+        let mut events = Vec::new();
         let stack = self.stack;
-        let push = |columns: &mut EventColumns, action, address, size, time_us| {
-            columns.push(Event { action, address: Address(address), size, time_us, tag: TagId(0), stack });
+        let push = |events: &mut Vec<Event>, action, address, size, time_us| {
+            events.push(Event { action, address: Address(address), size, time_us, tag: TagId(0), stack });
         };
-        while columns.len() < count {
+        while events.len() < count {
             self.time_us += random.below(30) as i64;
             if !self.begun {
                 self.begun = true;
-                push(&mut columns, Action::SegmentAlloc, SEGMENT.0, SEGMENT.1, self.time_us);
+                push(&mut events, Action::SegmentAlloc, SEGMENT.0, SEGMENT.1, self.time_us);
             } else if self.live.len() < 500 || random.below(2) == 0 {
                 let size = 512 << random.below(12);
                 // Places of 2 MiB, so that nothing is in two blocks.
                 let address = SEGMENT.0 + (random.below(SEGMENT.1 >> 21) << 21);
                 if !self.live.iter().any(|(taken, _)| *taken == address) {
                     self.live.push((address, size));
-                    push(&mut columns, Action::Alloc, address, size, self.time_us);
+                    push(&mut events, Action::Alloc, address, size, self.time_us);
                 }
-            } else if columns.len() + 2 <= count {
+            } else if events.len() + 2 <= count {
                 let (address, size) = self.live.swap_remove(random.below(self.live.len() as u64) as usize);
-                push(&mut columns, Action::FreeRequested, address, size, self.time_us);
-                push(&mut columns, Action::FreeCompleted, address, size, self.time_us);
+                push(&mut events, Action::FreeRequested, address, size, self.time_us);
+                push(&mut events, Action::FreeCompleted, address, size, self.time_us);
             }
         }
-        columns
+        events
     }
 }

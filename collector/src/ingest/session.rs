@@ -107,7 +107,12 @@ impl Session {
         if lock(&self.presence).is_removed {
             return Err(IngestError::Busy("the session is being deleted"));
         }
-        let next = self.opened(&mut desk, store, limits)?.last() + 1;
+        // What is not wanted again counts as acknowledged; the connection before this one may have gone without a sync.
+        let synced = self.opened(&mut desk, store, limits)?.sync();
+        if synced.is_err() {
+            *desk = None;
+        }
+        let next = synced? + 1;
         let mut presence = lock(&self.presence);
         presence.connections += 1;
         presence.last = Some(Instant::now());
@@ -170,7 +175,7 @@ impl Session {
     ) -> Result<u64, IngestError> {
         self.with(number, |desk| {
             let before = desk.totals().events();
-            match desk.append(seq, chunks)? {
+            match desk.append((seq, sent_us), chunks)? {
                 Taken::Known => counters.repeated.add(1),
                 Taken::Added { end } => {
                     counters.batches.add(1);

@@ -1,6 +1,7 @@
 //! All sessions of a server.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,8 +18,6 @@ use crate::store::{Record, StoreError, StoreResult, TraceStore};
 
 /// Bytes that are written to see whether any can be.
 const PROBE_BYTES: usize = 4_096;
-/// Bytes of a text in a hello that are kept.
-const TEXT: usize = 200;
 
 /// See the module.
 #[derive(Debug)]
@@ -130,13 +129,18 @@ impl Sessions {
         let (session, is_new) = match found {
             Some(session) => (session, false),
             None => {
-                let record = described(hello)?;
+                let record = described(hello, &self.limits)?;
                 let mut known = self.lock();
                 if known.len() >= self.limits.sessions {
                     return Err(IngestError::Busy("this server keeps as many sessions as it can"));
                 }
-                let new = || Arc::new(Session::new(View::of_record(record)));
-                (Arc::clone(known.entry(hello.session.clone()).or_insert_with(new)), true)
+                match known.entry(hello.session.clone()) {
+                    // Another connection was quicker.
+                    Entry::Occupied(found) => (Arc::clone(found.get()), false),
+                    Entry::Vacant(place) => {
+                        (Arc::clone(place.insert(Arc::new(Session::new(View::of_record(record))))), true)
+                    }
+                }
             }
         };
         match session.join(&self.store, self.limits, &hello.key) {
@@ -208,8 +212,8 @@ impl Sessions {
 }
 
 /// A record by what a hello says.
-fn described(hello: &Hello) -> Result<Record, IngestError> {
-    let mode: String = hello.mode.chars().take(TEXT).collect();
+fn described(hello: &Hello, limits: &ServerLimits) -> Result<Record, IngestError> {
+    let mode: String = hello.mode.chars().take(limits.text_chars).collect();
     let mut new = record(&hello.session, &hello.key, &mode, now_us());
     if !hello.header.is_empty() {
         // The one reader of headers is that of recordings; this is the beginning of one.
@@ -217,7 +221,7 @@ fn described(hello: &Hello) -> Result<Record, IngestError> {
         let chunk = seal(Kind::Header as u8, &hello.header);
         let read = decoder.push(&prelude()).and_then(|()| decoder.push(&chunk));
         match (read, &decoder.recording().header) {
-            (Ok(()), Some(header)) => new.describe(header),
+            (Ok(()), Some(header)) => new.describe(header, limits),
             _ => return Err(IngestError::Malformed("the header in the hello can't be read".to_owned())),
         }
     }

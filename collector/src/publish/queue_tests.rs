@@ -1,5 +1,6 @@
-use std::path::PathBuf;
+use std::path::Path;
 
+use ::tests::Folder;
 use shared::format::seal;
 
 use super::*;
@@ -15,12 +16,8 @@ fn limits() -> PublishLimits {
     }
 }
 
-fn queue(folder: PathBuf, limits: PublishLimits) -> Queue {
-    Queue::new(limits, Spool::new(folder, "queue", limits.spool_file_bytes))
-}
-
-fn folder(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("vramscope-queue-{name}-{}", std::process::id()))
+fn queue(folder: &Path, limits: PublishLimits) -> Queue {
+    Queue::new(limits, Spool::new(folder.join("spool"), "queue", limits.spool_file_bytes))
 }
 
 /// A chunk with a number in it and so many bytes that don't pack.
@@ -54,8 +51,9 @@ fn numbers(mut chunks: &[u8]) -> Vec<u32> {
 
 #[test]
 fn batches_grow_until_they_are_sent_and_keep_their_bound() {
+    let folder = Folder::new("grow").unwrap();
     let limits = PublishLimits { memory_bytes: 1 << 20, ..limits() };
-    let mut queue = queue(folder("grow"), limits);
+    let mut queue = queue(&folder, limits);
     (0..3).for_each(|i| queue.push(&chunk(i, 1), 1));
     let (number, batch) = queue.next().unwrap();
     assert_eq!((number, numbers(&batch)), (1, vec![0, 1, 2]));
@@ -76,7 +74,8 @@ fn batches_grow_until_they_are_sent_and_keep_their_bound() {
 
 #[test]
 fn a_server_that_lost_what_it_had_or_takes_one_for_another_is_found_out() {
-    let mut queue = queue(folder("astray"), limits());
+    let folder = Folder::new("astray").unwrap();
+    let mut queue = queue(&folder, limits());
     queue.push(&chunk(0, 1), 1);
     assert_eq!(queue.welcome(2), Err(Astray::Ahead(2)));
     assert_eq!(queue.welcome(1), Ok(false));
@@ -91,7 +90,7 @@ fn a_server_that_lost_what_it_had_or_takes_one_for_another_is_found_out() {
 /// not is what the counts say.
 #[test]
 fn whatever_happens_all_that_was_taken_comes_out_once_in_order() {
-    let folder = folder("model");
+    let folder = Folder::new("model").unwrap();
     let (mut most_spooled, mut refusals) = (0, 0);
     for seed in 1..400_u64 {
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -102,7 +101,7 @@ fn whatever_happens_all_that_was_taken_comes_out_once_in_order() {
             random % sides
         };
         let limits = limits();
-        let mut queue = queue(folder.clone(), limits);
+        let mut queue = queue(&folder, limits);
         let mut next = 0;
         let mut taken = Vec::new();
         // What the server has: batches by number.
@@ -162,12 +161,14 @@ fn whatever_happens_all_that_was_taken_comes_out_once_in_order() {
     }
     // The bounds were met, or nothing was shown.
     assert!(most_spooled > 3_000 && refusals > 100, "{most_spooled} {refusals}");
-    std::fs::remove_dir(folder).unwrap();
+    // Files go when they were read.
+    std::fs::remove_dir(folder.join("spool")).unwrap();
 }
 
 #[test]
 fn batches_that_cannot_go_to_disk_leave_those_after_them_room() {
-    let mut queue = queue(folder("large"), limits());
+    let folder = Folder::new("large").unwrap();
+    let mut queue = queue(&folder, limits());
     // Sent and never acknowledged, and far larger than a batch should be.
     queue.push(&chunk(0, 1_900), 1);
     queue.next().unwrap();
@@ -178,12 +179,11 @@ fn batches_that_cannot_go_to_disk_leave_those_after_them_room() {
     let (memory, spool) = queue.bytes();
     assert!(memory < 3_500 && spool > 2_000, "{memory} {spool}");
     queue.clear();
-    std::fs::remove_dir(folder("large")).unwrap();
 }
 
 #[test]
 fn without_a_disk_memory_is_all_there_is() {
-    let mut queue = queue(PathBuf::from("/dev/null/no"), limits());
+    let mut queue = queue(Path::new("/dev/null/no"), limits());
     let mut pushed = 0;
     while queue.has_room() {
         queue.push(&chunk(pushed, 40), 1);

@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn pieces_come_out_in_order_and_files_go_when_they_were_read() {
-        let folder = std::env::temp_dir().join(format!("vramscope-spool-{}", std::process::id()));
+        let home = ::tests::Folder::new("spool").unwrap();
+        let folder = home.join("spool");
         let mut spool = Spool::new(folder.clone(), "test", 100);
         let piece = |i: usize| vec![i as u8; 1 + i * 7 % 60];
         let (mut pushed, mut popped) = (0, 0);
@@ -133,6 +134,7 @@ mod tests {
         }
         assert!(spool.bytes() == 0 && spool.pop(1).is_err() && pushed > 100);
         drop(spool);
+        // It leaves nothing in it.
         fs::remove_dir(folder).unwrap();
     }
 

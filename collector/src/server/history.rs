@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use shared::format::BatchEnd;
 use shared::limits::ServerLimits;
 use shared::wire::Gap;
 
@@ -18,6 +19,8 @@ const HEAD_BYTES: usize = 8 << 20;
 pub(super) struct Stored {
     /// Its number; 0 for what stands before the first.
     pub(super) seq: u64,
+    /// When the collector sent it, by its clock; 0 where that is not known.
+    pub(super) sent_us: i64,
     pub(super) chunks: Vec<u8>,
     /// Where it ends: the segment's number, and the byte behind it.
     pub(super) end: (u32, u64),
@@ -53,14 +56,14 @@ impl History {
         limits: &ServerLimits,
     ) -> Option<(Option<Gap>, Self)> {
         session.look(|view| {
-            let start = view.segments.iter().rev().find(|segment| segment.first <= after + 1);
+            let start = view.segments.iter().rev().find(|segment| segment.first <= after.saturating_add(1));
             let behind = start.map_or(u64::MAX, |segment| view.bytes_behind((segment.number, segment.head)));
             let most = if after == 0 { limits.history_bytes } else { limits.behind_bytes };
             if let Some(start) = start.filter(|_| behind <= most) {
                 return Some((None, Self::new(store, session, start, after, after == 0)));
             }
             let (start, reason) = late(view, limits)?;
-            let gap = Gap { from: after + 1, to: start.first, reason: reason.to_owned() };
+            let gap = Gap { from: after.saturating_add(1), to: start.first, reason: reason.to_owned() };
             let gap = (gap.to > gap.from).then_some(gap);
             Some((gap, Self::new(store, session, start, start.first - 1, true)))
         })
@@ -132,15 +135,15 @@ impl History {
             let Some(piece) = piece else { return Ok(stored) };
             self.byte += piece.bytes.len() as u64;
             let end = (self.number, self.byte);
-            if let Some(seq) = piece.batch() {
+            if let Some(BatchEnd { seq, sent_us }) = piece.batch() {
                 let chunks = std::mem::take(&mut self.chunks);
                 if seq > self.after {
-                    stored.extend(self.with_head(Stored { seq, chunks, end }));
+                    stored.extend(self.with_head(Stored { seq, sent_us, chunks, end }));
                 }
             } else if self.byte <= self.head {
                 self.before.extend_from_slice(piece.bytes);
                 if self.before.len() > HEAD_BYTES {
-                    stored.push(Stored { seq: 0, chunks: std::mem::take(&mut self.before), end });
+                    stored.push(Stored { seq: 0, sent_us: 0, chunks: std::mem::take(&mut self.before), end });
                 }
             } else {
                 self.chunks.extend_from_slice(piece.bytes);
@@ -155,7 +158,7 @@ impl History {
             return vec![batch];
         }
         if before.len() + batch.chunks.len() > HEAD_BYTES {
-            return vec![Stored { seq: 0, chunks: before, end: batch.end }, batch];
+            return vec![Stored { seq: 0, sent_us: 0, chunks: before, end: batch.end }, batch];
         }
         before.append(&mut batch.chunks);
         vec![Stored { chunks: before, ..batch }]

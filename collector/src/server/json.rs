@@ -62,7 +62,10 @@ struct DeviceStatsJson {
     lost: u64,
     lost_by_action: serde_json::Map<String, serde_json::Value>,
     peak_reserved: u64,
+    peak_active: u64,
     peak_allocated: u64,
+    peak_requested: u64,
+    peaks_are_exact: bool,
 }
 
 /// A session, as it is now.
@@ -123,7 +126,7 @@ pub(super) fn stats(session: &Session, limits: &ServerLimits) -> StatsJson {
 
 fn device_stats(device: &DeviceTotals) -> DeviceStatsJson {
     let lost = Action::ALL.iter().zip(device.lost_by_action).filter(|(_, count)| *count > 0);
-    let [peak_allocated, _, peak_reserved] = device.peak;
+    let [peak_allocated, peak_active, peak_reserved] = device.peak;
     DeviceStatsJson {
         number: device.number,
         points: device.series.points.iter().map(|&(time_us, [a, b, c])| (time_us, a, b, c)).collect(),
@@ -131,6 +134,9 @@ fn device_stats(device: &DeviceTotals) -> DeviceStatsJson {
         lost: device.lost,
         lost_by_action: lost.map(|(action, count)| (action.name().to_owned(), count.into())).collect(),
         peak_reserved,
+        peak_active,
         peak_allocated,
+        peak_requested: device.peak_requested,
+        peaks_are_exact: device.is_exact,
     }
 }

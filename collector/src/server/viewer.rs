@@ -136,7 +136,7 @@ impl<'a> Viewer<'a> {
             tokio::select! {
                 heard = self.news.next() => match heard {
                     Heard::Batch(batch) if batch.seq <= self.last => {}
-                    Heard::Batch(batch) if batch.seq == self.last + 1 => {
+                    Heard::Batch(batch) if batch.seq == self.last.saturating_add(1) => {
                         self.send(batch.frame.clone()).await?;
                         (self.last, self.end) = (batch.seq, Some(batch.end));
                     }
@@ -201,9 +201,8 @@ impl<'a> Viewer<'a> {
         Ok(Some(history))
     }
 
-    async fn send_stored(&mut self, Stored { seq, chunks, end }: Stored) -> Result<(), Over> {
-        // When it was sent is not stored.
-        let frame = Frame::Batch(Batch { seq, sent_us: 0, chunks: &chunks }).to_bytes();
+    async fn send_stored(&mut self, Stored { seq, sent_us, chunks, end }: Stored) -> Result<(), Over> {
+        let frame = Frame::Batch(Batch { seq, sent_us, chunks: &chunks }).to_bytes();
         self.send(frame).await?;
         if seq > 0 {
             (self.last, self.end) = (seq, Some(end));
@@ -252,7 +251,8 @@ impl<'a> Viewer<'a> {
             now_us,
             events: view.totals.events(),
             lost_events: view.totals.lost(),
-            behind_us: now_us.saturating_sub(view.record.last_us),
+            // A clock that was set back makes nothing come from the future.
+            behind_us: now_us.saturating_sub(view.record.last_us).max(0),
         });
         self.send(Frame::Status(status).to_bytes()).await
     }

@@ -1,7 +1,7 @@
 //! Cuts stored bytes into chunks and batches without unpacking them: what is in the store was checked when it came, and is
 //! checked again by who decodes it.
 
-use shared::format::{ENVELOPE_BYTES, Kind, PRELUDE_BYTES, batch_seq};
+use shared::format::{BatchEnd, ENVELOPE_BYTES, Kind, PRELUDE_BYTES};
 
 /// The first bytes of a chunk.
 const MARKER: [u8; 4] = *b"\xc7VRC";
@@ -21,9 +21,9 @@ impl Piece<'_> {
         self.kind == kind as u8
     }
 
-    /// The number of the batch that ends here, if one does.
-    pub fn batch(&self) -> Option<u64> {
-        if self.is(Kind::Batch) { batch_seq(self.payload()) } else { None }
+    /// The batch that ends here, if one does.
+    pub fn batch(&self) -> Option<BatchEnd> {
+        if self.is(Kind::Batch) { BatchEnd::decode(self.payload()) } else { None }
     }
 
     /// What it holds, as it stands.
@@ -81,13 +81,14 @@ impl Cut {
 
 #[cfg(test)]
 mod tests {
-    use shared::format::{batch_mark, prelude, seal};
+    use shared::format::{prelude, seal};
 
     use super::*;
 
     #[test]
     fn chunks_come_out_whole_whatever_the_pieces() {
-        let chunks = [seal(1, b"header"), seal(77, &[0; 1000]), batch_mark(5)];
+        let batch = BatchEnd { seq: 5, sent_us: 7 };
+        let chunks = [seal(1, b"header"), seal(77, &[0; 1000]), batch.to_chunk()];
         let bytes = [&prelude()[..], &chunks.concat()].concat();
         for size in [1, 5, 19, 21, 4096] {
             let (mut cut, mut got, mut batches) = (Cut::new(0), Vec::new(), Vec::new());
@@ -98,7 +99,7 @@ mod tests {
                     batches.extend(piece.batch());
                 }
             }
-            assert_eq!((&got[..], &batches[..], cut.unfinished()), (&chunks[..], &[5][..], 0), "{size}");
+            assert_eq!((&got[..], &batches[..], cut.unfinished()), (&chunks[..], &[batch][..], 0), "{size}");
         }
         let mut cut = Cut::new(9);
         cut.push(b"this is no chunk");

@@ -1,27 +1,22 @@
+use ::tests::Folder;
+
 use super::*;
 use crate::store::contract;
 
 const SESSION: &str = "abcdefghijklmnopqrstuvwxyz";
 
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("vramscope-store-{}-{name}", std::process::id()));
-    let _ = fs::remove_dir_all(&folder);
-    folder
-}
-
 #[test]
 fn a_folder_is_a_store() {
-    let folder = folder("contract");
+    let folder = Folder::new("contract").unwrap();
     contract::check(&|quota| {
         let _ = fs::remove_dir_all(&folder);
         Box::new(DiskStore::open(&folder, quota).unwrap())
     });
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
 fn what_was_stored_is_there_for_the_next_server_and_only_for_one_at_a_time() {
-    let folder = folder("again");
+    let folder = Folder::new("again").unwrap();
     let store = DiskStore::open(&folder, 100).unwrap();
     store.create(SESSION, b"{}").unwrap();
     store.begin_segment(SESSION, 1).unwrap().append(&[7; 60]).unwrap();
@@ -32,13 +27,12 @@ fn what_was_stored_is_there_for_the_next_server_and_only_for_one_at_a_time() {
     let store = DiskStore::open(&folder, 100).unwrap();
     assert_eq!((store.sessions().unwrap(), store.usage()), (vec![SESSION.to_owned()], 60));
     assert_eq!(store.read(SESSION, 1, 58, 100).unwrap(), [7, 7]);
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[cfg(unix)]
 #[test]
 fn links_are_not_followed() {
-    let folder = folder("links");
+    let folder = Folder::new("links").unwrap();
     let store = DiskStore::open(&folder, 100).unwrap();
     let outside = folder.join("outside");
     fs::create_dir(&outside).unwrap();
@@ -54,5 +48,4 @@ fn links_are_not_followed() {
     assert!(matches!(store.read(&other, 1, 0, 9), Err(StoreError::Missing)));
     store.begin_segment(&other, 1).unwrap().append(b"x").unwrap();
     assert_eq!(fs::read(outside.join(RECORD)).unwrap(), b"secret");
-    fs::remove_dir_all(folder).unwrap();
 }

@@ -10,7 +10,6 @@ mod cut;
 mod disk;
 mod memory;
 mod record;
-mod series;
 
 use std::fmt;
 use std::io;
@@ -19,7 +18,6 @@ pub use cut::{Cut, Piece};
 pub use disk::DiskStore;
 pub use memory::MemoryStore;
 pub use record::{DeviceTotals, Record, RecordDevice, SegmentInfo, Totals};
-pub use series::Series;
 
 /// Why a store can't do what it is asked.
 #[derive(Debug, thiserror::Error)]

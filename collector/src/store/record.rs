@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use shared::event::Action;
 use shared::format::Header;
-
-use super::series::Series;
+use shared::limits::ServerLimits;
+use shared::lod::Series;
 
 /// `session.json`. It is written when the session begins, when a segment is begun or dropped, and when it ends; what has
 /// happened since the last segment began is in that segment.
@@ -106,8 +106,13 @@ pub struct DeviceTotals {
     pub ooms: u64,
     /// Bytes allocated, active and reserved, as last known.
     pub now: [u64; 3],
-    /// The most of each that was seen.
+    /// The most of each: after any event, by a state, or by statistics that were newer than all events.
     pub peak: [u64; 3],
+    /// The most bytes that were requested by active allocations, after any event.
+    pub peak_requested: u64,
+    /// Whether the peaks are exact so far: each event came and was looked at, none contradicted another, and nothing is
+    /// known by statistics alone. False for what was summed up before this was known.
+    pub is_exact: bool,
     /// The latest time of an event, in microseconds since the epoch.
     pub last_us: Option<i64>,
     /// Its course.
@@ -115,19 +120,20 @@ pub struct DeviceTotals {
 }
 
 impl Record {
-    /// Takes over what a header says.
-    pub fn describe(&mut self, header: &Header) {
-        self.name.clone_from(&header.name);
-        self.job.clone_from(&header.job);
-        self.host.clone_from(&header.host);
-        self.torch.clone_from(&header.torch);
+    /// Takes over what a header says, and of its lists and texts no more than a server keeps in memory.
+    pub fn describe(&mut self, header: &Header, limits: &ServerLimits) {
+        let cut = |text: &str| text.chars().take(limits.text_chars).collect::<String>();
+        self.name = cut(&header.name);
+        self.job = cut(&header.job);
+        self.host = cut(&header.host);
+        self.torch = cut(&header.torch);
         (self.rank, self.started_us) = (header.rank, header.started_us);
         let device = |device: &shared::format::Device| RecordDevice {
             number: device.number,
-            name: device.name.clone(),
+            name: cut(&device.name),
             capacity: device.capacity,
         };
-        self.devices = header.devices.iter().map(device).collect();
+        self.devices = header.devices.iter().take(limits.devices).map(device).collect();
     }
 
     /// Bytes of its segments.
@@ -160,7 +166,7 @@ impl Totals {
     /// A device's sums; new ones where there are none.
     pub fn device(&mut self, number: i64) -> &mut DeviceTotals {
         let at = self.devices.iter().position(|device| device.number == number).unwrap_or_else(|| {
-            self.devices.push(DeviceTotals { number, ..DeviceTotals::default() });
+            self.devices.push(DeviceTotals { number, is_exact: true, ..DeviceTotals::default() });
             self.devices.len() - 1
         });
         &mut self.devices[at]

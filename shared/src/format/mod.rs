@@ -27,7 +27,7 @@ pub use header::{Device, Header};
 pub use index::Entry;
 pub(crate) use recording::Batch;
 pub use recording::{Missing, Recording, Track};
-pub use records::{End, Gap, batch_mark, batch_seq};
+pub use records::{BatchEnd, End, Gap};
 pub use segments::encode_segments;
 pub use tracker::{Tracked, Tracker};
 pub use writer::{TRAILER_BYTES, Writer, write};

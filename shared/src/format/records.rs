@@ -138,24 +138,37 @@ pub(super) fn decode_samples(payload: &[u8]) -> Checked<(i64, Vec<Sample>)> {
     Ok((device, samples))
 }
 
-/// The chunk that ends a batch in a server's store: what stands between it and the one before it is the batch with
-/// this number, whole.
-pub fn batch_mark(seq: u64) -> Vec<u8> {
-    let mut message = Message::map(1);
-    message.unsigned("seq", seq);
-    super::chunk::seal_stored(super::Kind::Batch as u8, &message.into_bytes())
+/// The end of a batch in a server's store: what stands between it and the one before it is this batch, whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchEnd {
+    /// The batch's number.
+    pub seq: u64,
+    /// When the collector sent it, by its own clock, in microseconds since the epoch; 0 where that was not kept.
+    pub sent_us: i64,
 }
 
-/// The number of the batch that ends with this chunk; `None` for a payload that is none.
-pub fn batch_seq(payload: &[u8]) -> Option<u64> {
-    let mut seq = None;
-    let read = Values::new(payload).map(&mut |key, values| {
-        if key == "seq" {
-            seq = Some(values.unsigned()?);
-        }
-        Ok(key == "seq")
-    });
-    read.ok().and(seq)
+impl BatchEnd {
+    /// The whole chunk.
+    pub fn to_chunk(self) -> Vec<u8> {
+        let mut message = Message::map(2);
+        message.unsigned("seq", self.seq);
+        message.signed("sent_us", self.sent_us);
+        super::chunk::seal_stored(super::Kind::Batch as u8, &message.into_bytes())
+    }
+
+    /// From such a chunk's payload; `None` for one that is none.
+    pub fn decode(payload: &[u8]) -> Option<Self> {
+        let (mut seq, mut sent_us) = (None, 0);
+        let read = Values::new(payload).map(&mut |key, values| {
+            match key {
+                "seq" => seq = Some(values.unsigned()?),
+                "sent_us" => sent_us = values.signed()?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        });
+        read.ok().and(seq).map(|seq| Self { seq, sent_us })
+    }
 }
 
 /// What is said when a recording ends as it should.
@@ -198,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_and_batch_marks_come_out_as_they_went_in() {
+    fn samples_and_ends_of_batches_come_out_as_they_went_in() {
         let sample = |time_us, allocated, active, reserved| Sample { time_us, allocated, active, reserved };
         let samples = [sample(5, 1 << 40, 7, u64::MAX), sample(3, 0, u64::MAX, 2), sample(3, 0, 0, 0)];
         for samples in [&samples[..], &samples[..1], &[]] {
@@ -206,10 +219,12 @@ mod tests {
         }
         let whole = encode_samples(0, &samples);
         assert!(decode_samples(&whole[..whole.len() - 1]).is_err());
-        for seq in [0, 1, u64::MAX] {
-            let sealed = batch_mark(seq);
-            assert_eq!(batch_seq(&sealed[super::super::ENVELOPE_BYTES..]), Some(seq));
+        for (seq, sent_us) in [(0, 0), (1, 1_700_000_000_000_000), (u64::MAX, i64::MIN)] {
+            let end = BatchEnd { seq, sent_us };
+            assert_eq!(BatchEnd::decode(&end.to_chunk()[super::super::ENVELOPE_BYTES..]), Some(end));
         }
-        assert_eq!(batch_seq(b""), None);
+        assert_eq!(BatchEnd::decode(b""), None);
+        // As it was before times were kept.
+        assert_eq!(BatchEnd::decode(b"\x81\xa3seq\x07"), Some(BatchEnd { seq: 7, sent_us: 0 }));
     }
 }

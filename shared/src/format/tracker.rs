@@ -1,7 +1,7 @@
 //! What a recording comes to, without keeping it: for who stores chunks or hands them on, and must know how far they go.
 //!
-//! A [`Tracker`] is given every chunk of a recording and keeps, for each device, how far it has come, what is missing, and
-//! what the allocator holds now ([`Forward`]). Names are stepped over: stacks keep the numbers that the recording gives
+//! A [`Tracker`] is given every chunk of a recording and keeps, for each device, how far it has come, what is missing,
+//! what the allocator holds now ([`Forward`]), and the most that it ever held, looked at after each event. Names are stepped over: stacks keep the numbers that the recording gives
 //! them, so the state can be written back beside the same symbols.
 
 use super::chunk::Kind;
@@ -15,8 +15,9 @@ use super::symbols::Places;
 use crate::event::Action;
 use crate::import::error::Checked;
 use crate::limits::ImportLimits;
+use crate::lod::Series;
 use crate::numbered::Numbered;
-use crate::replay::Forward;
+use crate::replay::{Forward, Sums};
 use crate::trace::TagId;
 use crate::units::{PoolId, Stream};
 
@@ -35,6 +36,10 @@ pub struct Tracked {
     pub span_us: Option<(i64, i64)>,
     /// What the allocator holds.
     pub now: Forward,
+    /// The most of each sum, after any event or by a state that was written.
+    pub peak: Sums,
+    /// The course of allocated, active and reserved bytes, with the most of each span.
+    pub course: Series,
     sequence: Sequence,
     coming: Coming,
 }
@@ -43,6 +48,16 @@ impl Tracked {
     /// The sequence number of the next event; `None` before anything told one.
     pub fn next(&self) -> Option<u64> {
         self.sequence.next
+    }
+
+    /// Takes in what is held now.
+    #[inline]
+    fn look(&mut self, time_us: Option<i64>) {
+        let sums = self.now.sums();
+        self.peak.raise(&sums);
+        if let Some(time_us) = time_us {
+            self.course.add(time_us, [sums.allocated, sums.active, sums.reserved]);
+        }
     }
 
     fn advance(&mut self, device: i64, seq: u64, known: Option<&Gap>) {
@@ -62,6 +77,8 @@ pub struct Tracker {
     pub header: Option<Header>,
     /// Devices by number.
     pub devices: Numbered<Tracked>,
+    /// The device that the last chunk told of; `None` where it told of none.
+    pub device: Option<i64>,
     /// How it ended; `None` while it did not.
     pub end: Option<End>,
     /// Chunks whose contents are not what they should be.
@@ -78,6 +95,7 @@ impl Tracker {
     /// Takes a chunk in, by its kind and its unpacked payload. What can't be read is counted in [`Tracker::malformed`] and
     /// left out, and so are events that came before: as [`super::Recording`] does.
     pub fn fold(&mut self, kind: u8, payload: &[u8]) {
+        self.device = None;
         let folded = match Kind::from_code(kind) {
             Some(Kind::Header) => Header::decode(payload).map(|header| self.fold_header(header)),
             Some(Kind::Symbols) => self.places.decode(payload, &self.limits),
@@ -105,6 +123,7 @@ impl Tracker {
 
     fn fold_events(&mut self, payload: &[u8]) -> Checked {
         let EventChunk { device, first, mut events } = EventChunk::decode(payload)?;
+        self.device = Some(device);
         let Self { places, devices, header, .. } = self;
         let tracked = tracked(devices, header.as_ref(), device);
         tracked.advance(device, first, None);
@@ -125,6 +144,7 @@ impl Tracker {
                 }
             };
             tracked.now.apply(&event, stream, pool);
+            tracked.look(Some(event.time_us));
             tracked.events += 1;
             tracked.ooms += u64::from(event.action == Action::Oom);
             let (earliest, latest) = tracked.span_us.unwrap_or((event.time_us, event.time_us));
@@ -135,6 +155,7 @@ impl Tracker {
     }
 
     fn fold_gap(&mut self, gap: &Gap) {
+        self.device = Some(gap.device);
         let tracked = tracked(&mut self.devices, self.header.as_ref(), gap.device);
         // What is missing before it has no chunk that tells of it.
         tracked.advance(gap.device, gap.from, Some(gap));
@@ -143,11 +164,19 @@ impl Tracker {
 
     fn fold_segments(&mut self, part: Part) {
         let device = part.device;
+        self.device = Some(device);
         let tracked = tracked(&mut self.devices, self.header.as_ref(), device);
         if let Some((at, segments)) = tracked.coming.take(part, tracked.sequence.next) {
             tracked.advance(device, at, None);
             tracked.now.believe(&segments);
+            // A state has no time of its own; it is that after the newest event.
+            tracked.look(tracked.span_us.map(|(_, latest)| latest));
         }
+    }
+
+    /// A device's course, for what events don't tell of it, and to carry on one that was found before.
+    pub fn course(&mut self, device: i64) -> &mut Series {
+        &mut tracked(&mut self.devices, self.header.as_ref(), device).course
     }
 
     /// Bytes of memory that all this takes, about.

@@ -10,6 +10,7 @@ mod columns;
 mod maxima;
 mod pyramid;
 pub mod sampled;
+mod series;
 mod stack;
 mod strips;
 mod timeline;
@@ -19,6 +20,7 @@ pub use classes::{Classes, EXCLUDED};
 pub use columns::{Span, coordinate, extent, spans};
 pub use maxima::Maxima;
 pub use pyramid::Pyramid;
+pub use series::Series;
 pub use timeline::{Scene, timeline};
 pub use totals::{RunningTotals, overview};
 

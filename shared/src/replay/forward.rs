@@ -37,6 +37,20 @@ pub struct Sums {
     pub segments: u32,
 }
 
+impl Sums {
+    /// Takes over what is more in another: of each sum for itself, as they need not have been largest together.
+    #[inline]
+    pub(crate) fn raise(&mut self, other: &Self) {
+        let Self { allocated, active, reserved, requested, blocks, segments } = other;
+        self.allocated = self.allocated.max(*allocated);
+        self.active = self.active.max(*active);
+        self.reserved = self.reserved.max(*reserved);
+        self.requested = self.requested.max(*requested);
+        self.blocks = self.blocks.max(*blocks);
+        self.segments = self.segments.max(*segments);
+    }
+}
+
 /// An active block, by its address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Live {
@@ -281,6 +295,7 @@ impl Forward {
     }
 
     /// What is held now.
+    #[inline]
     pub fn sums(&self) -> Sums {
         self.sums
     }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use shared::format::{Decoder, Frames, Tracker};
 use shared::limits::ImportLimits;
+use shared::replay::Replay;
 
 use crate::stream::{CONFS, Recorded, comparable, ops, record};
 
@@ -58,6 +59,45 @@ proptest! {
         for (number, device) in tracker.devices.iter() {
             prop_assert_eq!(&comparable(device.now.segments()), &segments[number as usize]);
             prop_assert_eq!((device.lost, device.now.mismatches().total()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_trackers_peaks_are_those_of_every_event(
+        ops in ops(200, false),
+        devices in 1_usize..3,
+        conf in prop::sample::select(CONFS.to_vec()),
+        late in 0_usize..40,
+    ) {
+        let Recorded { bytes, .. } = record(&ops, devices, conf, late, true);
+        let tracker = track(&bytes);
+        let mut decoder = Decoder::new(ImportLimits::default());
+        decoder.push(&bytes).unwrap();
+        let (mut snapshot, ..) = decoder.finish().unwrap();
+        for trace in &snapshot.devices {
+            let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
+            let states: Vec<_> = (0..=replay.positions()).map(|position| replay.state_at(position).totals).collect();
+            let device = tracker.devices.get(trace.device).unwrap();
+            let most = |of: &dyn Fn(&shared::query::Totals) -> u64| states.iter().map(of).max().unwrap();
+            prop_assert_eq!(device.peak.allocated, most(&|totals| totals.allocated));
+            prop_assert_eq!(device.peak.active, most(&|totals| totals.active));
+            prop_assert_eq!(device.peak.reserved, most(&|totals| totals.reserved));
+            prop_assert_eq!(device.peak.requested, most(&|totals| totals.requested));
+
+            // Each point has the most of its own span: from its time to that of the next.
+            let points = &device.course.points;
+            for (i, (from_us, most)) in points.iter().enumerate() {
+                let to_us = points.get(i + 1).map_or(i64::MAX, |(time_us, _)| *time_us);
+                let mut want = [0; 3];
+                for (event, totals) in trace.events.iter().zip(&states[1..]) {
+                    if (*from_us..to_us).contains(&event.time_us) {
+                        let sums = [totals.allocated, totals.active, totals.reserved];
+                        want.iter_mut().zip(sums).for_each(|(want, sum)| *want = sum.max(*want));
+                    }
+                }
+                prop_assert_eq!(*most, want, "{}", i);
+            }
+            prop_assert_eq!(points.first().map(|point| point.0), trace.events.get(0).map(|event| event.time_us));
         }
     }
 

@@ -10,7 +10,7 @@ use shared::wire::{Code, Frame};
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::{Random, Stream};
-use tests::{empty_folder, program};
+use tests::{Folder, program};
 
 use crate::{check_same, download, json};
 
@@ -32,7 +32,7 @@ fn send_until_gone(peer: &mut Peer, stream: &Stream, from: u64) -> u64 {
 
 #[test]
 fn killed_ten_times_every_batch_is_there_once_and_in_order() -> Result<()> {
-    let folder = empty_folder("killed")?;
+    let folder = Folder::new("killed")?;
     let stream = Stream::new(10, 400, 1_000);
     let (mut acked, mut random, mut wanted) = (0, Random::new(5), Vec::new());
     for round in 0..10 {
@@ -61,7 +61,6 @@ fn killed_ten_times_every_batch_is_there_once_and_in_order() -> Result<()> {
     check_same("the download", &download(&server, stream.session())?, &stream.file);
     let session = json(&server, &format!("/api/v1/sessions/{}", stream.session()))?;
     assert_eq!((&session["events"], &session["lost"]), (&stream.events.into(), &0.into()));
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 
@@ -77,7 +76,7 @@ fn a_torn_tail_is_cut_at_the_last_whole_batch_and_told() -> Result<()> {
     let whole = stream.batch(3).to_vec();
     let tails = [whole.clone(), whole[..whole.len() / 2].to_vec(), whole[..7].to_vec(), vec![0; 5_000]];
     for (i, tail) in tails.iter().enumerate() {
-        let folder = empty_folder(&format!("torn-{i}"))?;
+        let folder = Folder::new(&format!("torn-{i}"))?;
         let server = Server::start_in(&folder, &[])?;
         let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
         peer.batch(1, stream.batch(1))?;
@@ -99,7 +98,6 @@ fn a_torn_tail_is_cut_at_the_last_whole_batch_and_told() -> Result<()> {
         peer.goodbye(4)?;
         peer.acked(4)?;
         check_same("the download", &download(&server, stream.session())?, &stream.file);
-        fs::remove_dir_all(folder)?;
     }
     Ok(())
 }
@@ -109,7 +107,7 @@ fn a_full_store_refuses_tears_nothing_and_recovers() -> Result<()> {
     let old = Stream::new(12, 3, 2_000);
     let stream = Stream::new(13, 12, 8_000);
     let size = (stream.file.len() as u64 * 2 / 3).to_string();
-    let folder = empty_folder("full")?;
+    let folder = Folder::new("full")?;
     let server = Server::start_in(&folder, &["--keep-bytes", &size])?;
     let (mut peer, _) = Peer::hello(server.address(), &old.hello)?;
     for seq in 1..=old.last() {
@@ -143,28 +141,17 @@ fn a_full_store_refuses_tears_nothing_and_recovers() -> Result<()> {
     peer.goodbye(stream.last())?;
     peer.acked(stream.last())?;
     check_same("the download", &download(&server, stream.session())?, &stream.file);
-    fs::remove_dir_all(folder)?;
     Ok(())
-}
-
-/// Runs a command, and says whether it could.
-#[cfg(target_os = "linux")]
-fn succeeds(program: &str, arguments: &[&str]) -> bool {
-    std::process::Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn a_disk_that_is_really_full_is_no_different() -> Result<()> {
-    let folder = empty_folder("tmpfs")?;
-    let path = folder.to_str().context("a path")?;
-    if !succeeds("mount", &["-t", "tmpfs", "-o", "size=4m", "tmpfs", path]) {
+    let Some(folder) = Folder::disk("full", 4)? else {
         eprintln!("skipped: mounting a small disk needs rights that this user has not");
         return Ok(());
-    }
-    let result = fill(&folder);
-    assert!(succeeds("umount", &[path]), "the small disk stays mounted at {path}");
-    result
+    };
+    fill(&folder)
 }
 
 #[cfg(target_os = "linux")]
@@ -195,7 +182,7 @@ fn fill(folder: &Path) -> Result<()> {
 
 #[test]
 fn a_folder_is_for_one_server() -> Result<()> {
-    let folder = empty_folder("two")?;
+    let folder = Folder::new("two")?;
     let server = Server::start_in(&folder, &[])?;
     let output = program::run(&["serve", "--listen", "127.0.0.1:0", "--data", folder.to_str().context("a path")?])?;
     let line = String::from_utf8_lossy(&output.stderr);
@@ -203,14 +190,13 @@ fn a_folder_is_for_one_server() -> Result<()> {
     assert!(line.contains("Another server uses the folder") && line.contains("--data"), "{line}");
     drop(server);
     Server::start_in(&folder, &[])?;
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 
 #[cfg(unix)]
 #[test]
 fn a_server_that_is_stopped_says_so_and_keeps_what_came() -> Result<()> {
-    let folder = empty_folder("stopped")?;
+    let folder = Folder::new("stopped")?;
     let stream = Stream::new(15, 3, 200);
     let server = Server::start_in(&folder, &[])?;
     let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
@@ -227,6 +213,5 @@ fn a_server_that_is_stopped_says_so_and_keeps_what_came() -> Result<()> {
     assert!(is_well && seconds < 5.0, "{seconds} s, {:?}", begun.elapsed());
     let server = Server::start_in(&folder, &[])?;
     assert_eq!(Peer::hello(server.address(), &stream.hello)?.1, 2);
-    fs::remove_dir_all(folder)?;
     Ok(())
 }

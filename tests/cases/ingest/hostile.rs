@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use shared::format::{Kind, batch_mark, seal};
+use shared::format::{BatchEnd, Kind, seal};
 use shared::wire::{Batch, Code, Frame, Hello, Watch};
 use tests::peer::Peer;
 use tests::server::Server;
@@ -68,7 +68,11 @@ fn what_is_no_collectors_frame_is_refused() -> Result<()> {
         ("a batch with a changed bit", batch(&flipped), Code::Malformed),
         ("a batch without a header", batch(stream.batch(2)), Code::Malformed),
         ("two headers", batch(&[first, first].concat()), Code::Malformed),
-        ("a mark of the store", batch(&[first, &batch_mark(1)[..]].concat()), Code::Malformed),
+        (
+            "a mark of the store",
+            batch(&[first, &BatchEnd { seq: 1, sent_us: 0 }.to_chunk()[..]].concat()),
+            Code::Malformed,
+        ),
         (
             "a chunk that holds nothing",
             batch(&[first, &seal(Kind::Events as u8, b"\xc1")[..]].concat()),

@@ -1,10 +1,14 @@
 //! What is kept, and for how long.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use anyhow::{Result, ensure};
 use serde_json::Value;
+use shared::format::seal;
 use tests::http;
 use tests::peer::Peer;
-use tests::stream::Stream;
+use tests::stream::{Random, Stream};
 use vramscope::ingest::Keep;
 
 use crate::inside::{Inside, small};
@@ -105,6 +109,41 @@ fn a_session_is_deleted_only_when_its_job_has_ended() -> Result<()> {
     peer.close();
     assert_eq!((delete()?, delete()?), (204, 404));
     assert_eq!(server.sessions.store().usage(), 0);
+    Ok(())
+}
+
+#[test]
+fn a_download_of_a_session_that_goes_meanwhile_is_broken_off() -> Result<()> {
+    let limits = shared::limits::ServerLimits { segment_bytes: 16 << 20, lost_seconds: 1, ..small() };
+    let server = Inside::start(limits, Keep { micros: 2_000_000, ..Keep::default() })?;
+    let stream = Stream::new(39, 1, 100);
+    let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
+    peer.batch(1, stream.batch(1))?;
+    // More than what is on its way to one that reads nothing: chunks of a later version, which are kept as they are.
+    let mut random = Random::new(39);
+    let chunk = seal(200, &(0..1 << 20).map(|_| random.below(256) as u8).collect::<Vec<u8>>());
+    for seq in 2..=30 {
+        peer.batch(seq, &chunk)?;
+    }
+    peer.goodbye(30)?;
+    peer.acked(30)?;
+    peer.close();
+    let path = format!("/api/v1/sessions/{}/trace", stream.session());
+    let mut socket = TcpStream::connect(server.address)?;
+    socket.write_all(
+        format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", server.address).as_bytes(),
+    )?;
+    let mut begin = [0; 15];
+    socket.read_exact(&mut begin)?;
+    assert_eq!(&begin, b"HTTP/1.1 200 OK");
+    std::thread::sleep(std::time::Duration::from_millis(2_500));
+    server.sessions.sweep();
+    assert!(server.sessions.get(stream.session()).is_none(), "it is too old and was kept");
+    let mut rest = Vec::new();
+    // However the connection ends, what came must not pass for a whole file: its last piece is missing.
+    let _ = socket.read_to_end(&mut rest);
+    assert!(rest.len() < 29 << 20 && !rest.ends_with(b"\r\n0\r\n\r\n"), "{} bytes", rest.len());
+    assert_eq!(http::get(server.address, &path, &[])?.status, 404);
     Ok(())
 }
 

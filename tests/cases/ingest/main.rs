@@ -1,10 +1,13 @@
 //! Sessions: how they come in, how they are kept, and how they are watched.
 
 mod basics;
+mod bounds;
+mod durable;
 mod faults;
 mod hostile;
 mod inside;
 mod keeping;
+mod peaks;
 mod post;
 mod security;
 mod watching;

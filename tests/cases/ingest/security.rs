@@ -8,7 +8,7 @@ use tests::http::{self, Response};
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::Stream;
-use tests::{empty_folder, program};
+use tests::{Folder, program};
 
 const TOKEN: &str = "correct-horse-battery-staple";
 
@@ -73,7 +73,7 @@ fn another_host_is_refused_everywhere_and_a_named_one_is_not() -> Result<()> {
 
 #[test]
 fn with_a_token_nothing_is_had_without_it() -> Result<()> {
-    let folder = empty_folder("token")?;
+    let folder = Folder::new("token")?;
     let file = folder.join("token");
     fs::write(&file, format!("{TOKEN}\n"))?;
     let server = Server::start_with(&["--token-file", file.to_str().context("a path")?])?;
@@ -125,7 +125,7 @@ fn with_a_token_nothing_is_had_without_it() -> Result<()> {
 
 #[test]
 fn an_address_for_others_needs_a_token_that_is_one() -> Result<()> {
-    let folder = empty_folder("short")?;
+    let folder = Folder::new("short")?;
     let short = folder.join("short");
     fs::write(&short, "short")?;
     let missing = folder.join("missing");

@@ -8,7 +8,7 @@ use shared::format::{Decoder, Kind, prelude};
 use shared::limits::ImportLimits;
 use shared::wire::{Code, Frame, State};
 use tests::http;
-use tests::peer::Peer;
+use tests::peer::{Came, Peer, sent_us};
 use tests::stream::Stream;
 use vramscope::ingest::Keep;
 
@@ -91,6 +91,32 @@ fn who_comes_back_goes_on_where_it_was() -> Result<()> {
 }
 
 #[test]
+fn when_a_batch_was_sent_is_told_to_who_comes_late_too() -> Result<()> {
+    let limits = shared::limits::ServerLimits { behind_bytes: 4 << 20, history_bytes: 4 << 20, ..small() };
+    let server = Inside::start(limits, Keep::default())?;
+    let stream = Stream::new(27, 150, 500);
+    let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
+    let last = stream.last() - 1;
+    for seq in 1..=last {
+        peer.batch(seq, stream.batch(seq))?;
+    }
+    peer.acked(last)?;
+    let mut viewer = Peer::viewer(server.address, stream.session(), 0)?;
+    let mut next = 1;
+    while next <= stream.last() {
+        if let Came::Batch { seq, sent_us: told, .. } = viewer.came()? {
+            assert_eq!((seq, told), (next, sent_us(next)));
+            next += 1;
+            if seq == last {
+                // And one that comes live.
+                peer.batch(next, stream.batch(next))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn who_is_very_far_behind_is_set_forward_and_told() -> Result<()> {
     let server = Inside::start(small(), Keep::default())?;
     let stream = Stream::new(26, 200, 500);
@@ -104,7 +130,12 @@ fn who_is_very_far_behind_is_set_forward_and_told() -> Result<()> {
 
 #[test]
 fn a_viewer_that_stops_reading_slows_nobody_and_catches_up_from_the_store() -> Result<()> {
-    let limits = shared::limits::ServerLimits { viewer_bytes: 1 << 20, ..shared::limits::ServerLimits::default() };
+    // It reads nothing for as long as all others take, however slow the machine.
+    let limits = shared::limits::ServerLimits {
+        viewer_bytes: 1 << 20,
+        idle_seconds: 600,
+        ..shared::limits::ServerLimits::default()
+    };
     let server = Inside::start(limits, Keep::default())?;
     // More than any socket holds on its way.
     let stream = Stream::new(22, 300, 16_384);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use shared::format::Decoder;
 use shared::limits::ImportLimits;
 use shared::wire::Code;
-use tests::{empty_folder, program};
+use tests::{Folder, program};
 
 use super::scripted::{Act, Scripted};
 
@@ -26,7 +26,7 @@ fn json(output: &Output) -> Result<(Value, Value)> {
 
 #[test]
 fn a_run_is_published_while_it_goes_and_the_server_has_the_file() -> Result<()> {
-    let folder = empty_folder("run")?;
+    let folder = Folder::new("run")?;
     let file = folder.join("run.vramscope");
     let path = file.to_str().context("a path without a name")?;
     let server = Scripted::start([])?;
@@ -56,7 +56,6 @@ fn a_run_is_published_while_it_goes_and_the_server_has_the_file() -> Result<()> 
     decoder.push(&fs::read(&file)?)?;
     let header = decoder.recording().header.clone().context("no header")?;
     assert_eq!((header.name.as_str(), header.clock.as_str()), ("my run", "monotonic"));
-    fs::remove_dir_all(folder)?;
     Ok(())
 }
 

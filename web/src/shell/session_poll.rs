@@ -132,7 +132,7 @@ fn fullest(stats: &server::Json) -> Option<Sparkline> {
     let devices = stats.list("devices");
     let sparks = devices.iter().filter_map(|device| {
         let points: Vec<Vec<f64>> = device.list("points").iter().map(server::Json::numbers).collect();
-        Sparkline::of(&points)
+        Sparkline::of(&points, device.is("peaks_are_exact"))
     });
     sparks.max_by(|a, b| a.peak.total_cmp(&b.peak))
 }

@@ -142,7 +142,7 @@ pub fn session_row(props: &RowProps) -> Html {
                     <span>{ ["and ", &(session.devices.len() - 3).to_string(), " more"].concat() }</span>
                 }
             </div>
-            <div class="session-spark" title={session.spark.as_ref().map(|spark| ["reserved (line), active and allocated (areas); highest ", &Bytes(spark.peak as u64).to_string()].concat())}>
+            <div class="session-spark" title={session.spark.as_ref().map(|spark| spark.title(&Bytes(spark.peak as u64).to_string()))}>
                 if let Some(spark) = &session.spark { { spark.html() } }
             </div>
             <div class="session-numbers">

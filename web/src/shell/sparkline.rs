@@ -15,11 +15,14 @@ pub struct Sparkline {
     allocated: String,
     /// The largest reserved total, in bytes.
     pub peak: f64,
+    /// Whether that is exact, and not only the most that was seen.
+    pub is_exact: bool,
 }
 
 impl Sparkline {
-    /// From points: time, allocated, active and reserved bytes. Nothing from fewer than two moments.
-    pub fn of(points: &[Vec<f64>]) -> Option<Self> {
+    /// From points: time, allocated, active and reserved bytes; and whether they are exact. Nothing from fewer than two
+    /// moments.
+    pub fn of(points: &[Vec<f64>], is_exact: bool) -> Option<Self> {
         let points: Vec<[f64; 4]> = points.iter().filter_map(|p| p.as_slice().try_into().ok()).collect();
         let (first, last) = (points.first()?[0], points.last()?[0]);
         let peak = points.iter().map(|p| p[3].max(p[2])).fold(0.0, f64::max);
@@ -41,7 +44,13 @@ impl Sparkline {
             path
         };
         let area = |value: fn(&[f64; 4]) -> f64| format!("{}V{}H0Z", steps(value), tenths(HEIGHT));
-        Some(Self { reserved: steps(|p| p[3]), active: area(|p| p[2]), allocated: area(|p| p[1]), peak })
+        Some(Self { reserved: steps(|p| p[3]), active: area(|p| p[2]), allocated: area(|p| p[1]), peak, is_exact })
+    }
+
+    /// What it shows, in words; `peak` is the text for [`Self::peak`].
+    pub fn title(&self, peak: &str) -> String {
+        let highest = if self.is_exact { "highest " } else { "highest seen " };
+        ["reserved (line), active and allocated (areas); ", highest, peak].concat()
     }
 
     /// The drawing; what it shows is said beside it in words.
@@ -67,10 +76,12 @@ mod tests {
 
     #[test]
     fn it_is_drawn_in_steps_up_to_its_peak() {
-        let spark = Sparkline::of(&[vec![0.0, 1.0, 2.0, 4.0], vec![10.0, 2.0, 2.0, 4.0]]).unwrap();
-        assert_eq!(spark.reserved, "M0.0 1.0H160.0V1.0");
-        assert_eq!(spark.allocated, "M0.0 21.2H160.0V14.5V28H0Z");
+        let spark = Sparkline::of(&[vec![0.0, 1.0, 2.0, 4.0], vec![10.0, 2.0, 2.0, 4.0]], true).unwrap();
+        assert_eq!(spark.reserved, "M0 1H160V1");
+        assert_eq!(spark.allocated, "M0 21.2H160V14.5V28H0Z");
         assert_eq!(spark.peak, 4.0);
+        assert!(spark.title("4 B").ends_with("highest 4 B"));
+        assert!(Sparkline { is_exact: false, ..spark }.title("4 B").ends_with("highest seen 4 B"));
     }
 
     #[test]
@@ -81,7 +92,7 @@ mod tests {
             vec![vec![0.0; 4], vec![9.0; 3]],
             vec![vec![0.0; 4], vec![9.0, 0.0, 0.0, 0.0]],
         ] {
-            assert_eq!(Sparkline::of(&points), None, "{points:?}");
+            assert_eq!(Sparkline::of(&points, true), None, "{points:?}");
         }
     }
 }

@@ -68,6 +68,11 @@ impl Json {
         self.get(key).as_f64()
     }
 
+    /// Whether something is so; `false` where nothing is said of it.
+    pub fn is(&self, key: &str) -> bool {
+        self.get(key).as_bool() == Some(true)
+    }
+
     /// A list; empty where there is none.
     pub fn list(&self, key: &str) -> Vec<Self> {
         self.get(key).dyn_ref::<Array>().map(|list| list.iter().map(Self).collect()).unwrap_or_default()

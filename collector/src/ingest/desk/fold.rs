@@ -18,6 +18,7 @@ impl Desk {
         let is_first = self.last == 0;
         let start = self.frames.byte();
         let (mut next, mut fault) = (start, None);
+        let most = self.limits.devices;
         let Self { frames, tracker, base, totals, header, symbols, symbol_bytes, .. } = self;
         let pushed = frames.push(chunks, &mut |chunk| {
             let kind = Kind::from_code(chunk.kind);
@@ -30,7 +31,8 @@ impl Desk {
                 fault.get_or_insert("batches are marked by the server alone");
             }
             next = chunk.byte + chunk.bytes;
-            if fault.is_some() {
+            // Each costs memory: no batch may bring a thousand of them.
+            if fault.is_some() || totals.devices.len() > most {
                 return;
             }
             let place = from + (chunk.byte - start)..from + (next - start);
@@ -58,8 +60,11 @@ impl Desk {
         if let Some(fault) = fault {
             return Err(IngestError::Malformed(fault.to_owned()));
         }
+        if self.totals.devices.len() > most {
+            return Err(IngestError::TooMuch(format!("the session tells of more than {most} devices")));
+        }
         if is_first && let Some(header) = &self.tracker.header {
-            self.record.describe(header);
+            self.record.describe(header, &self.limits);
         }
         self.check_bounds()
     }
@@ -94,7 +99,7 @@ impl Desk {
             _ => {}
         }
         self.tracker.fold_chunk(chunk);
-        count(chunk, raw, &self.tracker, &self.base, &mut self.totals);
+        count(chunk, raw, &mut self.tracker, &self.base, &mut self.totals);
     }
 }
 
@@ -107,55 +112,61 @@ fn add(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
 }
 
 /// Brings the sums up to a chunk that the tracker has taken in.
-fn count(chunk: Chunk<'_>, raw: &[u8], tracker: &Tracker, base: &Totals, totals: &mut Totals) {
-    match Kind::from_code(chunk.kind) {
-        Some(Kind::Events | Kind::Gap | Kind::Segments) => {}
-        Some(Kind::Statistics) => return count_samples(raw, totals),
-        _ => return,
+fn count(chunk: Chunk<'_>, raw: &[u8], tracker: &mut Tracker, base: &Totals, totals: &mut Totals) {
+    if Kind::from_code(chunk.kind) == Some(Kind::Statistics) {
+        return count_samples(raw, tracker, totals);
     }
+    let Some(number) = tracker.device else { return };
+    let Some(tracked) = tracker.devices.get(number) else { return };
     let none = DeviceTotals::default();
-    for (number, tracked) in tracker.devices.iter() {
-        let before = base.devices.iter().find(|device| device.number == number).unwrap_or(&none);
-        let device = totals.device(number);
-        device.events = before.events.saturating_add(tracked.events);
-        device.lost = before.lost.saturating_add(tracked.lost);
-        device.ooms = before.ooms.saturating_add(tracked.ooms);
-        for ((sum, before), now) in
-            device.lost_by_action.iter_mut().zip(before.lost_by_action).zip(tracked.lost_by_action)
-        {
-            *sum = before.saturating_add(now);
-        }
-        let sums = tracked.now.sums();
-        let last_us = tracked.span_us.map(|(_, latest)| latest);
-        note(device, last_us, [sums.allocated, sums.active, sums.reserved]);
+    let before = base.devices.iter().find(|device| device.number == number).unwrap_or(&none);
+    let device = totals.device(number);
+    device.events = before.events.saturating_add(tracked.events);
+    device.lost = before.lost.saturating_add(tracked.lost);
+    device.ooms = before.ooms.saturating_add(tracked.ooms);
+    for ((sum, before), now) in device.lost_by_action.iter_mut().zip(before.lost_by_action).zip(tracked.lost_by_action)
+    {
+        *sum = before.saturating_add(now);
     }
+    let (sums, peak) = (tracked.now.sums(), &tracked.peak);
+    device.now = [sums.allocated, sums.active, sums.reserved];
+    raise(&mut device.peak, [peak.allocated, peak.active, peak.reserved]);
+    device.peak_requested = device.peak_requested.max(peak.requested);
+    device.is_exact &= device.lost == 0 && tracked.now.mismatches().total() == 0;
+    device.last_us = device.last_us.max(tracked.span_us.map(|(_, latest)| latest));
+    device.series.clone_from(&tracked.course);
 }
 
 /// Statistics stand for what events don't tell.
-fn count_samples(raw: &[u8], totals: &mut Totals) {
+fn count_samples(raw: &[u8], tracker: &mut Tracker, totals: &mut Totals) {
     // The one reader of samples is that of whole recordings; this is one, of a single chunk.
     let mut decoder = Decoder::new(ImportLimits::default());
     if decoder.push(&prelude()).and_then(|()| decoder.push(raw)).is_err() {
         return;
     }
     for (number, track) in decoder.recording().devices.iter() {
+        let device = totals.device(number);
+        let course = tracker.course(number);
         for sample in &track.trace.samples {
-            let device = totals.device(number);
             // Events that are newer are exact.
-            if device.last_us.is_none_or(|last_us| last_us <= sample.time_us) {
-                note(device, Some(sample.time_us), [sample.allocated, sample.active, sample.reserved]);
+            if device.last_us.is_some_and(|last_us| last_us > sample.time_us) {
+                continue;
             }
+            let sums = sample.sums();
+            // Where the events say the same, all was seen.
+            device.is_exact &= device.now == sums;
+            device.now = sums;
+            raise(&mut device.peak, sums);
+            device.last_us = Some(sample.time_us);
+            course.add(sample.time_us, sums);
         }
+        device.series.clone_from(course);
     }
 }
 
-fn note(device: &mut DeviceTotals, last_us: Option<i64>, sums: [u64; 3]) {
-    device.now = sums;
-    for (peak, sum) in device.peak.iter_mut().zip(sums) {
+/// Takes over what is more.
+fn raise(peak: &mut [u64; 3], sums: [u64; 3]) {
+    for (peak, sum) in peak.iter_mut().zip(sums) {
         *peak = (*peak).max(sum);
-    }
-    if let Some(last_us) = last_us {
-        device.last_us = Some(device.last_us.map_or(last_us, |before| before.max(last_us)));
-        device.series.add(last_us, sums);
     }
 }

@@ -11,7 +11,7 @@ mod roll;
 use std::ops::Range;
 use std::sync::Arc;
 
-use shared::format::{Frames, Tracker, batch_mark};
+use shared::format::{BatchEnd, Frames, Tracker};
 use shared::limits::{ImportLimits, ServerLimits};
 
 use super::IngestError;
@@ -68,6 +68,11 @@ impl Desk {
 
     fn new(store: &Arc<dyn TraceStore>, record: Record, limits: ServerLimits) -> Self {
         let import = ImportLimits::default();
+        let mut tracker = Tracker::new(import);
+        for device in &record.totals.devices {
+            // What was sums stays in `base`; a course is carried on.
+            tracker.course(device.number).clone_from(&device.series);
+        }
         Self {
             store: Arc::clone(store),
             limits,
@@ -75,7 +80,7 @@ impl Desk {
             totals: record.totals.clone(),
             last: record.last,
             record,
-            tracker: Tracker::new(import),
+            tracker,
             frames: started(&import),
             log: None,
             header: 0..0,
@@ -86,8 +91,12 @@ impl Desk {
         }
     }
 
-    /// Adds a batch, unless it is there.
-    pub(in crate::ingest) fn append(&mut self, seq: u64, chunks: &mut Vec<u8>) -> Result<Taken, IngestError> {
+    /// Adds a batch, unless it is there; with when it was sent, by the collector's clock.
+    pub(in crate::ingest) fn append(
+        &mut self,
+        (seq, sent_us): (u64, i64),
+        chunks: &mut Vec<u8>,
+    ) -> Result<Taken, IngestError> {
         if seq <= self.last {
             return Ok(Taken::Known);
         }
@@ -102,7 +111,7 @@ impl Desk {
         self.fold_batch(chunks, from)?;
         // With its mark in one go: what is between two marks is whole.
         let length = chunks.len();
-        chunks.extend_from_slice(&batch_mark(seq));
+        chunks.extend_from_slice(&BatchEnd { seq, sent_us }.to_chunk());
         let written = self.write(chunks);
         chunks.truncate(length);
         written?;

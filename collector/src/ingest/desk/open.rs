@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shared::format::{Frames, Kind, batch_seq};
+use shared::format::{BatchEnd, Frames, Kind};
 use shared::limits::{ImportLimits, ServerLimits};
 
 use super::Desk;
@@ -47,7 +47,7 @@ impl Desk {
         (self.log, self.last) = (Some(log), seq);
         self.record.last_us = self.record.last_us.max(last.begun_us);
         if let Some(header) = self.tracker.header.clone() {
-            self.record.describe(&header);
+            self.record.describe(&header, &self.limits);
         }
         if cut > 0 {
             self.record.notes.push(format!("The last {cut} bytes were cut off after a crash: no whole batch."));
@@ -64,7 +64,10 @@ impl Desk {
         self.visit(number, u64::MAX, &mut |_, chunk, _| {
             is_whole &= chunk.byte == next;
             next = chunk.byte + chunk.bytes;
-            if is_whole && chunk.kind == Kind::Batch as u8 && batch_seq(chunk.payload) == Some(seq + 1) {
+            if is_whole
+                && chunk.kind == Kind::Batch as u8
+                && BatchEnd::decode(chunk.payload).is_some_and(|batch| batch.seq == seq + 1)
+            {
                 (end, seq) = (next, seq + 1);
             }
         })?;

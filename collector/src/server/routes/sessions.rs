@@ -1,5 +1,8 @@
 //! `/api/v1/sessions`: which there are.
 
+use std::cmp::Reverse;
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
@@ -7,6 +10,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::{blocking, find};
+use crate::ingest::Session;
 use crate::server::App;
 use crate::server::error::ApiError;
 use crate::server::json::{self, SessionJson};
@@ -35,7 +39,9 @@ pub(crate) async fn list(
         .map_or(Err(()), |Query(wanted)| Ok(wanted.limit))
         .map_err(|()| ApiError::new(StatusCode::BAD_REQUEST, "malformed", "limit is a number, up to 1000."))?;
     let mut sessions = app.sessions.all();
-    sessions.sort_by_cached_key(|session| session.look(|view| (-view.record.created_us, view.record.id.clone())));
+    let newest =
+        |session: &Arc<Session>| session.look(|view| (Reverse(view.record.created_us), view.record.id.clone()));
+    sessions.sort_by_cached_key(newest);
     sessions.truncate(limit.unwrap_or(LIMIT).min(LIMIT));
     Ok(Json(List { sessions: sessions.iter().map(|session| json::session(session, app.limits())).collect() }))
 }

@@ -62,8 +62,9 @@ impl Feed {
         Watch { protocol: PROTOCOL, token: token.to_owned(), after: self.after }.to_bytes()
     }
 
-    /// Reads what came; `take` gets the chunks of each batch that is new, and when it was sent by the collector's clock.
-    pub fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(&[u8], i64)) -> Result<(), Fault> {
+    /// Reads what came; `take` gets the chunks of each batch that is new, and when it was sent by the collector's clock,
+    /// where that is known.
+    pub fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(&[u8], Option<i64>)) -> Result<(), Fault> {
         let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new(&WireLimits::default()));
         let read = decoder.push(bytes, &mut |frame| {
             // After a fault nothing is believed any more.
@@ -78,17 +79,17 @@ impl Feed {
         }
     }
 
-    fn hear(&mut self, frame: Frame<'_>, take: &mut dyn FnMut(&[u8], i64)) -> Result<(), Fault> {
+    fn hear(&mut self, frame: Frame<'_>, take: &mut dyn FnMut(&[u8], Option<i64>)) -> Result<(), Fault> {
         match frame {
             Frame::Batch(Batch { seq, sent_us, chunks }) => {
                 let next = self.after.saturating_add(1);
                 if seq > next {
                     return Err(Fault::Broken);
                 }
-                // What came twice counts once.
-                if seq == next {
-                    self.after = seq;
-                    take(chunks, sent_us);
+                // What came twice counts once. Large names and states come by themselves, before the first batch.
+                if seq == next || seq == 0 {
+                    self.after = self.after.max(seq);
+                    take(chunks, Some(sent_us).filter(|&sent_us| sent_us > 0));
                 }
             }
             Frame::Gap(Gap { to, reason, .. }) => {
@@ -198,12 +199,22 @@ mod tests {
             (vec![batch(1, b"a"), batch(3, b"c"), batch(2, b"b")], "a", Err(Fault::Broken), 1),
             (vec![batch(1, b"a"), gap(2, 5), batch(5, b"e")], "ae", Ok(()), 5),
             (vec![gap(1, 7), batch(7, b"g"), batch(4, b"d")], "g", Ok(()), 7),
+            (vec![gap(1, 7), batch(0, b"h"), batch(0, b"i"), batch(7, b"g")], "hig", Ok(()), 7),
         ];
         for (frames, taken, result, after) in cases {
             let mut feed = Feed::default();
             assert_eq!(hear(&mut feed, &frames), (taken.to_owned(), result), "{frames:?}");
             assert_eq!(asks_after(&mut feed), after, "{frames:?}");
         }
+    }
+
+    #[test]
+    fn when_a_batch_was_sent_is_told_where_it_is_known() {
+        let sent = |seq, sent_us| Frame::Batch(Batch { seq, sent_us, chunks: b"" });
+        let mut taken = Vec::new();
+        let frames = bytes(&[sent(0, 0), sent(1, 0), sent(2, 1_700_000_000_000_000)]);
+        Feed::default().push(&frames, &mut |_, sent_us| taken.push(sent_us)).unwrap();
+        assert_eq!(taken, [None, None, Some(1_700_000_000_000_000)]);
     }
 
     #[test]

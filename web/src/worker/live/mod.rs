@@ -59,8 +59,10 @@ struct Watcher {
     sent_us: Option<i64>,
     /// The same of what has come.
     came_sent_us: Option<i64>,
-    /// When the last event came.
+    /// When the last event came, to the server where it waited there.
     came_us: Option<i64>,
+    /// How long what came last had waited in the store, in microseconds.
+    waited_us: i64,
     held_events: u64,
     dropped_events: u64,
 }
@@ -87,6 +89,7 @@ pub(super) fn start(url: String, token: String) {
         sent_us: None,
         came_sent_us: None,
         came_us: None,
+        waited_us: 0,
         held_events: 0,
         dropped_events: 0,
     };
@@ -153,16 +156,21 @@ impl Watcher {
         let (began, time_us) = (now(), clock_us());
         let was_caught_up = self.feed.is_caught_up();
         let Self { feed, session, offset, came_sent_us, is_stale, .. } = self;
-        let mut unreadable = None;
+        let (mut unreadable, mut has_come) = (None, false);
         let result = feed.push(bytes, &mut |chunks, sent_us| {
+            has_come = true;
             unreadable = unreadable.take().or(session.push(chunks).err());
             *is_stale = true;
-            *came_sent_us = Some(sent_us);
+            *came_sent_us = sent_us.or(*came_sent_us);
             // What waited in the store says nothing about clocks.
-            if was_caught_up {
+            if let Some(sent_us) = sent_us.filter(|_| was_caught_up) {
                 offset.see(sent_us, time_us);
             }
         });
+        if has_come {
+            // The newest of what waited in the store came as long ago as the server says.
+            self.waited_us = if was_caught_up { 0 } else { self.feed.status().behind_us.max(0) };
+        }
         self.spent_ms += now() - began;
         if let Some(error) = unreadable {
             return self.refuse(error.to_string(), false);
@@ -239,7 +247,7 @@ impl Watcher {
         self.dropped_events += grown.trims.iter().map(|trim| u64::from(trim.events)).sum::<u64>();
         // Statistics come of a job that allocates nothing, too.
         if self.held_events + self.dropped_events != known {
-            self.came_us = Some(clock_us());
+            self.came_us = Some(clock_us().saturating_sub(self.waited_us));
         }
         let newest = devices.iter().filter(|device| device.events > 0 && device.has_times);
         self.newest_us = newest.map(|device| device.start_us.saturating_add(device.span_us)).max();

@@ -1,4 +1,6 @@
-//! A row of moments that never has more than so many: it becomes coarser as it grows longer.
+//! A row of moments that never has more than so many: it becomes coarser as it grows longer, and loses no maximum.
+//!
+//! Given what a device holds after each event, each point has exactly the most of its span, however coarse it has become.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +20,7 @@ pub struct Series {
 
 impl Series {
     /// Adds a moment. One before the last counts for the last.
+    #[inline]
     pub fn add(&mut self, time_us: i64, sums: [u64; 3]) {
         match self.points.last_mut() {
             Some((from_us, most)) if time_us.saturating_sub(*from_us) < self.span_us || time_us <= *from_us => {
@@ -30,6 +33,7 @@ impl Series {
         }
     }
 
+    #[cold]
     fn halve(&mut self) {
         let length_us = match (self.points.first(), self.points.last()) {
             (Some(first), Some(last)) => last.0.saturating_sub(first.0),
@@ -47,6 +51,7 @@ impl Series {
     }
 }
 
+#[inline]
 fn raise(most: &mut [u64; 3], sums: [u64; 3]) {
     for (most, sum) in most.iter_mut().zip(sums) {
         *most = (*most).max(sum);

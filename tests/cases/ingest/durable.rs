@@ -1,0 +1,210 @@
+//! What is promised is on the disk: an ack, and the number that a welcome wants, come after the sync.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use shared::wire::{Code, Frame};
+use tests::peer::Peer;
+use tests::stream::Stream;
+use vramscope::ingest::Keep;
+use vramscope::store::{MemoryStore, SegmentWriter, StoreResult, TraceStore};
+
+use crate::check_same;
+use crate::inside::{Inside, small};
+
+/// What a disk was given and has not been told to keep.
+#[derive(Debug, Default)]
+struct Disk {
+    unsynced: AtomicUsize,
+    /// While set, an append takes until it is no more.
+    is_slow: AtomicBool,
+    /// Appends that wait.
+    waiting: AtomicUsize,
+}
+
+/// A store in memory that knows what a power cut would take.
+#[derive(Debug)]
+struct Watched {
+    store: MemoryStore,
+    disk: Arc<Disk>,
+}
+
+#[derive(Debug)]
+struct WatchedSegment {
+    segment: Box<dyn SegmentWriter>,
+    disk: Arc<Disk>,
+}
+
+impl SegmentWriter for WatchedSegment {
+    fn append(&mut self, bytes: &[u8]) -> StoreResult {
+        self.disk.waiting.fetch_add(1, Ordering::SeqCst);
+        while self.disk.is_slow.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.disk.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.disk.unsynced.fetch_add(bytes.len(), Ordering::SeqCst);
+        self.segment.append(bytes)
+    }
+
+    fn sync(&mut self) -> StoreResult {
+        self.disk.unsynced.store(0, Ordering::SeqCst);
+        self.segment.sync()
+    }
+
+    fn length(&self) -> u64 {
+        self.segment.length()
+    }
+}
+
+impl Watched {
+    fn watch(&self, segment: Box<dyn SegmentWriter>) -> Box<dyn SegmentWriter> {
+        Box::new(WatchedSegment { segment, disk: Arc::clone(&self.disk) })
+    }
+}
+
+impl TraceStore for Watched {
+    fn sessions(&self) -> StoreResult<Vec<String>> {
+        self.store.sessions()
+    }
+
+    fn create(&self, session: &str, record: &[u8]) -> StoreResult {
+        self.store.create(session, record)
+    }
+
+    fn record(&self, session: &str) -> StoreResult<Vec<u8>> {
+        self.store.record(session)
+    }
+
+    fn set_record(&self, session: &str, record: &[u8]) -> StoreResult {
+        self.store.set_record(session, record)
+    }
+
+    fn begin_segment(&self, session: &str, number: u32) -> StoreResult<Box<dyn SegmentWriter>> {
+        Ok(self.watch(self.store.begin_segment(session, number)?))
+    }
+
+    fn open_segment(&self, session: &str, number: u32, length: u64) -> StoreResult<Box<dyn SegmentWriter>> {
+        Ok(self.watch(self.store.open_segment(session, number, length)?))
+    }
+
+    fn segments(&self, session: &str) -> StoreResult<Vec<(u32, u64)>> {
+        self.store.segments(session)
+    }
+
+    fn read(&self, session: &str, number: u32, from: u64, most: usize) -> StoreResult<Vec<u8>> {
+        self.store.read(session, number, from, most)
+    }
+
+    fn remove_segment(&self, session: &str, number: u32) -> StoreResult {
+        self.store.remove_segment(session, number)
+    }
+
+    fn remove(&self, session: &str) -> StoreResult {
+        self.store.remove(session)
+    }
+
+    fn usage(&self) -> u64 {
+        self.store.usage()
+    }
+
+    fn probe(&self, bytes: usize) -> StoreResult {
+        self.store.probe(bytes)
+    }
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what} never came");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_new_connection_is_welcomed_only_over_what_is_synced() -> Result<()> {
+    let disk = Arc::new(Disk::default());
+    let store = Watched { store: MemoryStore::new(1 << 30), disk: Arc::clone(&disk) };
+    let server = Inside::with(Arc::new(store), small(), Keep::default())?;
+    let stream = Stream::new(90, 4, 100);
+    let (mut old, _) = Peer::hello(server.address, &stream.hello)?;
+    old.batch(1, stream.batch(1))?;
+    old.acked(1)?;
+    assert_eq!(disk.unsynced.load(Ordering::SeqCst), 0, "acknowledged before it was synced");
+
+    // The second batch is being written when another connection takes over: the first may sync nothing any more.
+    disk.is_slow.store(true, Ordering::SeqCst);
+    old.batch(2, stream.batch(2))?;
+    until("the batch", || disk.waiting.load(Ordering::SeqCst) == 1);
+    let (address, hello) = (server.address, stream.hello.clone());
+    let seen = Arc::new(Mutex::new(None));
+    let (note, watched) = (Arc::clone(&seen), Arc::clone(&disk));
+    let newer = std::thread::spawn(move || {
+        let joined = Peer::hello(address, &hello);
+        *note.lock().unwrap() = Some(watched.unsynced.load(Ordering::SeqCst));
+        joined
+    });
+    assert_eq!(old.refused()?, (Code::Busy, true));
+    disk.is_slow.store(false, Ordering::SeqCst);
+    let (mut new, next) = newer.join().expect("the newer one")?;
+    assert_eq!((next, *seen.lock().unwrap()), (3, Some(0)), "a power cut would take what is not wanted again");
+    for seq in 3..=4 {
+        new.batch(seq, stream.batch(seq))?;
+    }
+    new.goodbye(4)?;
+    new.acked(4)?;
+    assert_eq!(disk.unsynced.load(Ordering::SeqCst), 0);
+    Ok(())
+}
+
+#[test]
+fn a_store_that_fills_takes_nothing_from_who_watches() -> Result<()> {
+    let stream = Stream::new(91, 60, 4_000);
+    let room = stream.file.len() as u64 / 2;
+    let limits =
+        shared::limits::ServerLimits { history_bytes: 1 << 30, behind_bytes: 1 << 30, viewer_bytes: 1, ..small() };
+    // One segment, so that none can be dropped for another.
+    let limits = shared::limits::ServerLimits { segment_bytes: 1 << 30, ..limits };
+    let server = Inside::with(Arc::new(MemoryStore::new(room)), limits, Keep::default())?;
+    let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
+    peer.batch(1, stream.batch(1))?;
+    peer.acked(1)?;
+    // It reads nothing while the store fills, and so has all of it to catch up with from there.
+    let mut viewer = Peer::viewer(server.address, stream.session(), 0)?;
+    for seq in 2..=stream.last() {
+        let _ = peer.batch(seq, stream.batch(seq));
+    }
+    assert_eq!(peer.refused()?, (Code::Full, true));
+    let (_, next) = Peer::hello(server.address, &stream.hello)?;
+    ensure!((10..stream.last()).contains(&next), "{next}");
+    let (batches, gaps) = viewer.batches(next - 1)?;
+    let got: Vec<u8> = batches.into_iter().flat_map(|(_, chunks)| chunks).collect();
+    let want: Vec<u8> = (1..next).flat_map(|seq| stream.batch(seq).to_vec()).collect();
+    assert!(gaps.is_empty(), "{gaps:?}");
+    check_same("what the viewer got", &got, &want);
+    // And nothing of the batch that found no room; it is still served.
+    let last = viewer.status(|_| true)?.last;
+    assert_eq!(last, next - 1);
+    Ok(())
+}
+
+#[test]
+fn a_session_that_ends_before_it_began_is_one() -> Result<()> {
+    let server = Inside::start(small(), Keep::default())?;
+    let stream = Stream::new(92, 2, 100);
+    let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
+    peer.goodbye(0)?;
+    match peer.frame()? {
+        Frame::Ack(ack) => assert_eq!(ack.seq, 0),
+        other => panic!("{other:?}"),
+    }
+    let path = format!("/api/v1/sessions/{}", stream.session());
+    let get = |path: &str| tests::http::get(server.address, path, &[]).map(|response| response.status);
+    assert_eq!((get(&path)?, get(&format!("{path}/stats"))?, get(&format!("{path}/trace"))?), (200, 200, 404));
+    let (mut late, next) = Peer::hello(server.address, &stream.hello)?;
+    assert_eq!(next, 1);
+    late.batch(1, stream.batch(1))?;
+    assert_eq!(late.refused()?, (Code::Ended, false));
+    Ok(())
+}

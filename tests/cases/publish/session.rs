@@ -1,0 +1,151 @@
+//! A recording to a server and to a file, and what both must hold in the end.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use shared::allocator::{TraceEntry, TraceSink};
+use shared::event::Action;
+use shared::format::{Decoder, Device, Header};
+use shared::frames::StackId;
+use shared::limits::{ImportLimits, PublishLimits, RecorderLimits};
+use shared::trace::Stage;
+use shared::units::{PoolId, Stream};
+use tests::Folder;
+use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
+use vramscope::recorder::{FileOutput, Recorder, RecorderHandle, RecorderSink, RecorderStats, Tee, WhenFull};
+
+use crate::scripted::{Act, Scripted};
+
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+/// Impatient, so that a test takes no longer than it must.
+pub(crate) fn limits() -> PublishLimits {
+    PublishLimits {
+        batch_bytes: 2_000,
+        post_bytes: 5_000,
+        post_millis: 5,
+        connect_millis: 1_000,
+        answer_millis: 400,
+        idle_millis: 100,
+        backoff_millis: 5,
+        backoff_cap_millis: 40,
+        socket_millis: 60_000,
+        ..PublishLimits::default()
+    }
+}
+
+pub(crate) fn header() -> Header {
+    let device = Device { number: 0, name: "simulated".to_owned(), capacity: 80 << 30 };
+    Header { program: "test".to_owned(), name: "published".to_owned(), devices: vec![device], ..Header::default() }
+}
+
+/// Event `i` of an endless program, unlike those beside it.
+pub(crate) fn entry(i: u64) -> TraceEntry {
+    let action = [Action::Alloc, Action::FreeRequested, Action::FreeCompleted][(i % 3) as usize];
+    // Mixed well, so that it packs no better than a real program's.
+    let mixed = (i / 3 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let place = mixed >> 30 << 9;
+    TraceEntry {
+        action,
+        address: place,
+        size: place % 100_003,
+        stream: Stream(0),
+        pool: PoolId(0, 0),
+        stack: StackId(0),
+    }
+}
+
+/// A recording to a server and to a file.
+pub(crate) struct Session {
+    pub(crate) sink: RecorderSink,
+    pub(crate) recorder: RecorderHandle,
+    pub(crate) publisher: PublisherHandle,
+    pub(crate) next: u64,
+}
+
+impl Session {
+    pub(crate) fn start(url: &str, file: &Path, limits: PublishLimits, when_full: WhenFull) -> Result<Self> {
+        let destination = Destination::parse(url)?.token(Some("open sesame".to_owned())).mode("simulated");
+        let spool = file.with_extension("spool");
+        let (output, publisher) = Publisher::start(destination.spool(spool), limits)?;
+        let (output, _) = Tee::new(FileOutput::create(file)?, output);
+        let flush = RecorderLimits { flush_millis: 2, room_millis: 20_000, ..RecorderLimits::default() };
+        let recorder = Recorder::new(header()).when_full(when_full).limits(flush);
+        let (mut sinks, recorder) = recorder.start_to(Box::new(output), "test")?;
+        Ok(Self { sink: sinks.pop().context("no sink")?, recorder, publisher, next: 0 })
+    }
+
+    pub(crate) fn record(&mut self, count: u64) {
+        (self.next..self.next + count).for_each(|i| self.sink.record(entry(i)));
+        self.next += count;
+    }
+
+    /// Some events at a time, with the writer's turns between.
+    pub(crate) fn record_slowly(&mut self, rounds: u64, count: u64) {
+        for round in 0..rounds {
+            self.record(count);
+            self.recorder.mark(0, &format!("round {round}"), Stage::Instant);
+            std::thread::sleep(Duration::from_millis(3));
+        }
+    }
+
+    /// Waits until something is so of the publisher.
+    pub(crate) fn until(&self, what: &str, is_so: impl Fn(&PublisherStats) -> bool) -> PublisherStats {
+        let start = Instant::now();
+        loop {
+            let stats = self.publisher.stats();
+            if is_so(&stats) {
+                return stats;
+            }
+            assert!(start.elapsed() < LONG, "{what} never came: {stats:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub(crate) fn finish(self, time: Duration) -> (RecorderStats, PublisherStats) {
+        (self.recorder.finish(Vec::new()), self.publisher.finish(time))
+    }
+}
+
+/// What came holds exactly events 0 to before `count`, in order, and is the file byte for byte.
+pub(crate) fn check(server: &Scripted, file: &Path, count: u64) -> Result<()> {
+    let got = server.file();
+    assert!(got == fs::read(file)?, "{} bytes came, which are not those of the file", got.len());
+    let mut decoder = Decoder::new(ImportLimits::default());
+    decoder.push(&got)?;
+    let (snapshot, findings, header) = decoder.finish()?;
+    assert_eq!(header.map(|header| header.name).as_deref(), Some("published"));
+    assert_eq!(findings, []);
+    let events = &snapshot.devices[0].events;
+    assert_eq!(events.len() as u64, count);
+    for (i, event) in events.iter().enumerate() {
+        let want = entry(i as u64);
+        assert_eq!((event.action, event.address.0, event.size), (want.action, want.address, want.size), "event {i}");
+    }
+    let store = server.store.lock().unwrap();
+    assert_eq!(store.faults, Vec::<String>::new());
+    assert_eq!(store.ended, Some(store.batches.len() as u64));
+    let hello = store.hello.clone().context("no hello")?;
+    assert_eq!((hello.token.as_str(), hello.mode.as_str()), ("open sesame", "simulated"));
+    Ok(())
+}
+
+/// A session under a script; how it went.
+pub(crate) fn run(name: &str, script: Vec<Act>) -> Result<(PublisherStats, usize)> {
+    let folder = Folder::new(name)?;
+    let file = folder.join("beside.vramscope");
+    let server = Scripted::start(script)?;
+    let mut session = Session::start(&server.url(), &file, limits(), WhenFull::Wait)?;
+    session.record_slowly(40, 200);
+    let (recorded, published) = session.finish(LONG);
+    assert_eq!((recorded.events, recorded.lost), (8_000, 0));
+    assert!(published.is_ended, "{published:?}");
+    assert_eq!((published.undelivered(), published.failure.clone()), (0, None));
+    assert_eq!((published.batches, published.events), (published.batches_acked, 8_000));
+    check(&server, &file, 8_000)?;
+    let posts = server.store.lock().unwrap().posts;
+    Ok((published, posts))
+}
