@@ -14,6 +14,7 @@ use shared::units::Count;
 use super::one_line;
 use crate::publish::{Destination, Publisher, PublisherHandle, PublisherOutput, PublisherStats};
 use crate::recorder::RecorderStats;
+use crate::server::stop_signal;
 use crate::workloads::Pace;
 
 /// Where the server's token is looked for when no file is named.
@@ -148,12 +149,14 @@ impl Delivery {
     }
 }
 
-/// Has Ctrl-C set `stop`, so that a run ends in order; the second one ends the program at once.
+/// Has Ctrl-C, or a request to terminate, set `stop`, so that a run ends in order; the second one ends the program at
+/// once.
 fn on_interrupt(stop: Arc<AtomicBool>) {
     let wait = move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
         runtime.block_on(async {
-            while tokio::signal::ctrl_c().await.is_ok() {
+            loop {
+                stop_signal().await;
                 if stop.swap(true, Ordering::Relaxed) {
                     std::process::exit(INTERRUPTED);
                 }

@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Args, Debug)]
 pub(super) struct Run {
     /// The story to run; --list names them all
-    #[arg(value_name = "NAME", required_unless_present = "list")]
+    #[arg(value_name = "NAME")]
     name: Option<String>,
     /// What is chosen about it, as --list tells: checkpoint=4 precision=fp32
     #[arg(value_name = "NAME=VALUE")]
@@ -97,10 +97,12 @@ impl Run {
 
     /// Runs the story.
     fn tell(&self) -> Result<Told, String> {
-        let name = self.name.as_deref().unwrap_or_default();
+        let known = || Story::ALL.iter().map(|story| story.name).collect::<Vec<_>>().join(", ");
+        let Some(name) = self.name.as_deref() else {
+            return Err(format!("Which story? There are: {}. vramscope run --list tells of each.", known()));
+        };
         let Some(story) = Story::named(name) else {
-            let known: Vec<&str> = Story::ALL.iter().map(|story| story.name).collect();
-            return Err(format!("There is no story {name:?}. There are: {}.", known.join(", ")));
+            return Err(format!("There is no story {name:?}. There are: {}.", known()));
         };
         let choices = Choices::read(story.params, &self.choices).map_err(|error| format!("{name}: {error}."))?;
         story.check(&choices).map_err(|error| format!("{name}: {error}."))?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use shared::limits::ServerLimits;
+use shared::units::Bytes;
 use tokio::net::TcpListener;
 
 use super::setting;
@@ -20,7 +21,7 @@ use crate::store::DiskStore;
 #[derive(Args, Debug)]
 pub(super) struct Serve {
     /// Where to listen; port 0 takes any free one. One that others reach needs a token
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070", value_parser = address)]
     listen: SocketAddr,
     /// Where sessions are kept; by default vramscope in the user's folder for data
     #[arg(long, value_name = "DIR")]
@@ -29,7 +30,7 @@ pub(super) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     keep_days: u32,
     /// How much is kept, such as 20GiB; the oldest goes first
-    #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = setting::capacity)]
+    #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = kept)]
     keep_bytes: u64,
     /// A file with the token that collectors and viewers must show; or the variable VRAMSCOPE_TOKEN
     #[arg(long, value_name = "FILE")]
@@ -45,6 +46,24 @@ const TOKEN: &str = "VRAMSCOPE_TOKEN";
 const TOKEN_CHARS: usize = 16;
 /// Threads for sockets. What waits for a disk has its own.
 const THREADS: usize = 2;
+
+/// An address to listen at.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "write an address and a port, as in 127.0.0.1:7070, or [::1]:7070; port 0 takes any that is free".to_owned()
+    })
+}
+
+/// How much is kept: less than some of the store's segments would be dropped as soon as it is written.
+fn kept(text: &str) -> Result<u64, String> {
+    const LEAST: u64 = 256 << 20;
+    match setting::capacity(text)? {
+        bytes if bytes < LEAST => {
+            Err(format!("{} is less than one session may need: {} at least", Bytes(bytes), Bytes(LEAST)))
+        }
+        bytes => Ok(bytes),
+    }
+}
 
 impl Serve {
     /// Serves until Ctrl-C.

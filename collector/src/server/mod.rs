@@ -77,7 +77,7 @@ async fn sweep(sessions: Arc<Sessions>) {
 }
 
 /// Resolves when the program is told to stop.
-async fn stop_signal() {
+pub(crate) async fn stop_signal() {
     let interrupted = async {
         if tokio::signal::ctrl_c().await.is_err() {
             // Without a handler the signal ends the program by itself.

@@ -288,7 +288,8 @@ impl<D: Device> Job<D> {
             return;
         }
         let name = self.calls.symbols.intern(name.as_bytes());
-        self.annotations.push(Annotation { name, stage, time_us: self.now_us });
+        let time_us = self.allocator.sink_mut().time_us();
+        self.annotations.push(Annotation { name, stage, time_us });
     }
 
     /// Runs `body`, and lets go of all that it made and still holds when it fails: what Python does as an exception
@@ -346,7 +347,10 @@ impl<D: Device> Job<D> {
     pub(super) fn end(mut self) -> Ended<D> {
         let segments = self.allocator.segments();
         let settings = export::settings(self.allocator.config(), self.allocator.profile());
-        let recorded = self.allocator.sink_mut().recording.take().map(|recording| recording.finish(&segments));
+        let recording = self.allocator.sink_mut().recording.take();
+        let own_us = self.now_us - BEGINNING_US;
+        let elapsed_us = recording.as_ref().map_or(own_us, Recording::elapsed_us);
+        let recorded = recording.map(|recording| recording.finish(&segments));
         let sink = self.allocator.sink_mut();
         let (count, is_cut) = (sink.count(), sink.is_cut());
         let (events, mut tags) = sink.take();
@@ -356,7 +360,6 @@ impl<D: Device> Job<D> {
             replay::end(&mut trace, &mut tags, &settings, &[], 0);
         }
         let snapshot = Snapshot { devices: vec![trace], symbols: self.calls.symbols, tags, settings };
-        let elapsed_us = self.now_us - BEGINNING_US;
         Ended {
             allocator: self.allocator,
             snapshot,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shared::allocator::{AllocatorConfig, Profile, TraceEntry, TraceSink};
+use shared::allocator::{AllocatorConfig, Profile, TraceEntry};
 use shared::export;
 use shared::format::{Device as Recorded, Header};
 use shared::frames::{FrameId, StackId, Symbols};
@@ -21,8 +21,12 @@ const DEVICE: i64 = 0;
 pub struct Recording {
     sink: RecorderSink,
     handle: RecorderHandle,
-    /// The job's clock, where that is the recording's.
-    clock: Option<Arc<ManualClock>>,
+    /// Where times come from.
+    clock: Arc<dyn Clock>,
+    /// The same, where that is the job's.
+    own: Option<Arc<ManualClock>>,
+    /// When it began, in microseconds since the epoch.
+    began_us: i64,
     /// How fast events come, where somebody watches.
     pace: Option<Pace>,
     /// The recorder's number of each of the job's stacks.
@@ -67,17 +71,28 @@ impl Recording {
                 (Arc::clone(&own) as _, Some(own), RecorderLimits::default())
             }
         };
-        let recorder = Recorder::new(header).clock(clock).limits(limits).when_full(WhenFull::Wait);
+        let recorder = Recorder::new(header).clock(Arc::clone(&clock)).limits(limits).when_full(WhenFull::Wait);
         let (sinks, handle) = recorder.start_to(output, path)?;
         let sink = sinks.into_iter().next().ok_or(RecorderError::NoDevice)?;
         // The empty stack has the same number everywhere.
-        Ok(Self { sink, handle, clock: own, pace, stacks: vec![StackId(0)] })
+        let began_us = clock.now_us();
+        Ok(Self { sink, handle, clock, own, began_us, pace, stacks: vec![StackId(0)] })
     }
 
     pub(super) fn set_now(&self, now_us: i64) {
-        if let Some(clock) = &self.clock {
+        if let Some(clock) = &self.own {
             clock.set(now_us);
         }
+    }
+
+    /// Now, by the recording's clock, in microseconds since the epoch.
+    pub(super) fn now_us(&self) -> i64 {
+        self.clock.now_us()
+    }
+
+    /// Microseconds since it began.
+    pub(super) fn elapsed_us(&self) -> i64 {
+        self.now_us().saturating_sub(self.began_us)
     }
 
     /// Whether somebody watches, for as long as it takes.
@@ -108,12 +123,15 @@ impl Recording {
         self.stacks.get(stack.0 as usize).copied().unwrap_or_default()
     }
 
-    pub(super) fn record(&mut self, mut entry: TraceEntry) {
+    /// Records an entry as of now; gives that time.
+    pub(super) fn record(&mut self, mut entry: TraceEntry) -> i64 {
         entry.stack = self.stack(entry.stack);
-        self.sink.record(entry);
+        let now_us = self.now_us();
+        self.sink.record_at(entry, now_us);
         if let Some(pace) = &mut self.pace {
             pace.count();
         }
+        now_us
     }
 
     pub(super) fn mark(&self, name: &str, stage: Stage) {

@@ -46,6 +46,11 @@ impl Tape {
         }
     }
 
+    /// The time that an entry would get now.
+    pub(super) fn time_us(&self) -> i64 {
+        self.recording.as_ref().map_or(self.now_us, Recording::now_us)
+    }
+
     /// How many entries there were.
     pub(super) fn count(&self) -> usize {
         self.events.len() + self.left_out
@@ -87,15 +92,17 @@ impl Tape {
 
 impl TraceSink for Tape {
     fn record(&mut self, entry: TraceEntry) {
-        if let Some(recording) = &mut self.recording {
-            recording.record(entry);
-        }
+        // What is told of a run and what is recorded of it have one time.
+        let time_us = match &mut self.recording {
+            Some(recording) => recording.record(entry),
+            None => self.now_us,
+        };
         if self.left_out > 0 || self.events.len() >= limits::LIVE_RUN_EVENTS && self.is_live() {
             self.left_out += 1;
             return;
         }
         let TraceEntry { action, address, size, stream, pool, stack } = entry;
         let tag = self.tag(stream, pool);
-        self.events.push(Event { action, address: Address(address), size, time_us: self.now_us, tag, stack });
+        self.events.push(Event { action, address: Address(address), size, time_us, tag, stack });
     }
 }
