@@ -39,6 +39,14 @@ class LibraryError(RuntimeError):
     """The library is missing, or refused."""
 
 
+def other_build(path):
+    """The error of a library that lacks what this package calls."""
+    return LibraryError(
+        f"{path} is of another build of Vramscope than this package. "
+        "In a checkout: cargo build --release -p pluggable; or install the package again"
+    )
+
+
 def candidates(argument=None, environ=os.environ, package=None):
     """Where the library may be: what was asked for alone, else every usual place in order."""
     if argument:
@@ -144,8 +152,10 @@ class Library:
                 function = getattr(c, "vramscope_" + name)
                 function.restype, function.argtypes = result, arguments
                 setattr(self, "_" + name, function)
-        except (OSError, AttributeError) as error:
+        except OSError as error:
             raise LibraryError(f"{self.path} can't be used: {error}") from None
+        except AttributeError:
+            raise other_build(self.path) from None
 
     def _check(self, code):
         if code != 0:

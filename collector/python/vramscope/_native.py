@@ -6,7 +6,7 @@ import ctypes
 import json
 from typing import Any, Dict, Optional
 
-from ._library import LibraryError
+from ._library import LibraryError, other_build
 
 # What `_CUDAPluggableAllocator` takes addresses for, and the functions.
 _HOOKS = {
@@ -45,7 +45,10 @@ class AllocatorLibrary:
             "vramscope_allocator_snapshot_free": (None, [ctypes.c_void_p, size]),
         }
         for name, (result, arguments) in declared.items():
-            function = getattr(self._library, name)
+            try:
+                function = getattr(self._library, name)
+            except AttributeError:
+                raise other_build(path) from None
             function.restype, function.argtypes = result, arguments
 
     def start(self, torch: str, settings: str, context: str, history: int, config: Optional[Dict[str, Any]]) -> None:
