@@ -1,6 +1,5 @@
 use std::path::Path;
 
-use ::tests::Folder;
 use shared::format::seal;
 
 use super::*;
@@ -51,9 +50,9 @@ fn numbers(mut chunks: &[u8]) -> Vec<u32> {
 
 #[test]
 fn batches_grow_until_they_are_sent_and_keep_their_bound() {
-    let folder = Folder::new("grow").unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let limits = PublishLimits { memory_bytes: 1 << 20, ..limits() };
-    let mut queue = queue(&folder, limits);
+    let mut queue = queue(folder.path(), limits);
     (0..3).for_each(|i| queue.push(&chunk(i, 1), 1));
     let (number, batch) = queue.next().unwrap();
     assert_eq!((number, numbers(&batch)), (1, vec![0, 1, 2]));
@@ -74,8 +73,8 @@ fn batches_grow_until_they_are_sent_and_keep_their_bound() {
 
 #[test]
 fn a_server_that_lost_what_it_had_or_takes_one_for_another_is_found_out() {
-    let folder = Folder::new("astray").unwrap();
-    let mut queue = queue(&folder, limits());
+    let folder = tempfile::tempdir().unwrap();
+    let mut queue = queue(folder.path(), limits());
     queue.push(&chunk(0, 1), 1);
     assert_eq!(queue.welcome(2), Err(Astray::Ahead(2)));
     assert_eq!(queue.welcome(1), Ok(false));
@@ -90,7 +89,7 @@ fn a_server_that_lost_what_it_had_or_takes_one_for_another_is_found_out() {
 /// not is what the counts say.
 #[test]
 fn whatever_happens_all_that_was_taken_comes_out_once_in_order() {
-    let folder = Folder::new("model").unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let (mut most_spooled, mut refusals) = (0, 0);
     for seed in 1..400_u64 {
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -101,7 +100,7 @@ fn whatever_happens_all_that_was_taken_comes_out_once_in_order() {
             random % sides
         };
         let limits = limits();
-        let mut queue = queue(&folder, limits);
+        let mut queue = queue(folder.path(), limits);
         let mut next = 0;
         let mut taken = Vec::new();
         // What the server has: batches by number.
@@ -162,13 +161,13 @@ fn whatever_happens_all_that_was_taken_comes_out_once_in_order() {
     // The bounds were met, or nothing was shown.
     assert!(most_spooled > 3_000 && refusals > 100, "{most_spooled} {refusals}");
     // Files go when they were read.
-    std::fs::remove_dir(folder.join("spool")).unwrap();
+    std::fs::remove_dir(folder.path().join("spool")).unwrap();
 }
 
 #[test]
 fn batches_that_cannot_go_to_disk_leave_those_after_them_room() {
-    let folder = Folder::new("large").unwrap();
-    let mut queue = queue(&folder, limits());
+    let folder = tempfile::tempdir().unwrap();
+    let mut queue = queue(folder.path(), limits());
     // Sent and never acknowledged, and far larger than a batch should be.
     queue.push(&chunk(0, 1_900), 1);
     queue.next().unwrap();

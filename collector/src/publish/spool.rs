@@ -108,8 +108,8 @@ mod tests {
 
     #[test]
     fn pieces_come_out_in_order_and_files_go_when_they_were_read() {
-        let home = ::tests::Folder::new("spool").unwrap();
-        let folder = home.join("spool");
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("spool");
         let mut spool = Spool::new(folder.clone(), "test", 100);
         let piece = |i: usize| vec![i as u8; 1 + i * 7 % 60];
         let (mut pushed, mut popped) = (0, 0);

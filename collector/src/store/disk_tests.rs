@@ -1,5 +1,3 @@
-use ::tests::Folder;
-
 use super::*;
 use crate::store::contract;
 
@@ -7,24 +5,24 @@ const SESSION: &str = "abcdefghijklmnopqrstuvwxyz";
 
 #[test]
 fn a_folder_is_a_store() {
-    let folder = Folder::new("contract").unwrap();
+    let folder = tempfile::tempdir().unwrap();
     contract::check(&|quota| {
-        let _ = fs::remove_dir_all(&folder);
-        Box::new(DiskStore::open(&folder, quota).unwrap())
+        let _ = fs::remove_dir_all(folder.path());
+        Box::new(DiskStore::open(folder.path(), quota).unwrap())
     });
 }
 
 #[test]
 fn what_was_stored_is_there_for_the_next_server_and_only_for_one_at_a_time() {
-    let folder = Folder::new("again").unwrap();
-    let store = DiskStore::open(&folder, 100).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = DiskStore::open(folder.path(), 100).unwrap();
     store.create(SESSION, b"{}").unwrap();
     store.begin_segment(SESSION, 1).unwrap().append(&[7; 60]).unwrap();
-    let second = DiskStore::open(&folder, 100).unwrap_err();
+    let second = DiskStore::open(folder.path(), 100).unwrap_err();
     assert!(second.contains("Another server uses the folder") && !second.contains('\n'), "{second}");
     drop(store);
 
-    let store = DiskStore::open(&folder, 100).unwrap();
+    let store = DiskStore::open(folder.path(), 100).unwrap();
     assert_eq!((store.sessions().unwrap(), store.usage()), (vec![SESSION.to_owned()], 60));
     assert_eq!(store.read(SESSION, 1, 58, 100).unwrap(), [7, 7]);
 }
@@ -32,9 +30,9 @@ fn what_was_stored_is_there_for_the_next_server_and_only_for_one_at_a_time() {
 #[cfg(unix)]
 #[test]
 fn links_are_not_followed() {
-    let folder = Folder::new("links").unwrap();
-    let store = DiskStore::open(&folder, 100).unwrap();
-    let outside = folder.join("outside");
+    let folder = tempfile::tempdir().unwrap();
+    let store = DiskStore::open(folder.path(), 100).unwrap();
+    let outside = folder.path().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join(RECORD), b"secret").unwrap();
     std::os::unix::fs::symlink(&outside, store.sessions.join(SESSION)).unwrap();
