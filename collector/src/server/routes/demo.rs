@@ -11,7 +11,7 @@ use crate::server::demo::Started;
 use crate::server::error::ApiError;
 use crate::server::json;
 
-/// Starts it: 201, or 409 with the one that runs.
+/// Starts it: 201, or 200 with the one that runs.
 pub(crate) async fn demo(State(app): State<App>) -> Result<Response, ApiError> {
     let failed = |message: String| {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "demo", format!("The demo could not be started: {message}."))
@@ -21,7 +21,7 @@ pub(crate) async fn demo(State(app): State<App>) -> Result<Response, ApiError> {
     let token = token.map(|token| token.to_string());
     let (status, id) = match blocking(move || demo.start(address, token)).await?.map_err(failed)? {
         Started::New(id) => (StatusCode::CREATED, id),
-        Started::Running(id) => (StatusCode::CONFLICT, id),
+        Started::Running(id) => (StatusCode::OK, id),
     };
     let session = find(&app, &id)?;
     Ok((status, Json(json::session(&session, app.limits()))).into_response())
