@@ -252,6 +252,9 @@ pub struct ServerLimits {
     /// Bytes after which another segment is begun: what is read at a restart, and the grain in which history is dropped.
     /// A session whose names are large has larger ones, since each segment repeats them.
     pub segment_bytes: u64,
+    /// Events after which another is begun, however few bytes they take: who comes late begins with a whole segment, and
+    /// reads no more than a page holds, or little more.
+    pub segment_events: u64,
     /// Bytes of a session's names (strings, frames, stacks, tags), packed. As many as a recorder makes at its own bounds.
     pub symbols_bytes: u64,
     /// Bytes of memory for what a session's allocator holds now: some million blocks.
@@ -290,6 +293,7 @@ impl Default for ServerLimits {
             sync_bytes: 4 << 20,
             sync_millis: 20,
             segment_bytes: 16 << 20,
+            segment_events: LiveLimits::default().events as u64,
             symbols_bytes: 256 << 20,
             state_bytes: 512 << 20,
             viewer_bytes: 4 << 20,

@@ -62,6 +62,8 @@ struct Watch {
     protocol: u32,
     token: String,
     after: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    events: Option<u64>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]

@@ -85,12 +85,17 @@ impl Peer {
 
     /// A viewer of a session that has said from where it wants it.
     pub fn viewer(server: SocketAddr, session: &str, after: u64) -> Result<Self> {
-        Self::watch(server, session, Watch { protocol: PROTOCOL, token: String::new(), after })
+        Self::watch(server, session, Watch { protocol: PROTOCOL, after, ..Watch::default() })
+    }
+
+    /// One from the start on that can hold so many events.
+    pub fn viewer_of(server: SocketAddr, session: &str, events: u64) -> Result<Self> {
+        Self::watch(server, session, Watch { protocol: PROTOCOL, events, ..Watch::default() })
     }
 
     /// One that has shown a token.
     pub fn viewer_with(server: SocketAddr, session: &str, token: &str) -> Result<Self> {
-        Self::watch(server, session, Watch { protocol: PROTOCOL, token: token.to_owned(), after: 0 })
+        Self::watch(server, session, Watch { protocol: PROTOCOL, token: token.to_owned(), ..Watch::default() })
     }
 
     fn watch(server: SocketAddr, session: &str, watch: Watch) -> Result<Self> {

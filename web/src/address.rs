@@ -80,8 +80,14 @@ pub fn use_address_bar() {
     {
         let model = model.clone();
         use_effect_with((), move |()| {
-            let listener = Listener::new(&window(), "popstate", move |_| match session_there() {
-                Some(session) => source::watch(&model, &session),
+            // One step of the browser's history, or an address that was typed or pasted over this one.
+            let listener = Listener::new(&window(), "popstate", move |_| match read() {
+                Some(action) => {
+                    model.dispatch(action);
+                    if let Some(session) = session_there() {
+                        source::watch(&model, &session);
+                    }
+                }
                 None if model.now().live().is_some() => model.dispatch(Action::ShowStart),
                 None => {}
             });

@@ -14,6 +14,9 @@ const READ_BYTES: u64 = 1 << 20;
 /// Bytes of names and state that go with the first batch; more go before it.
 const HEAD_BYTES: usize = 8 << 20;
 
+/// Of the events that a viewer can hold, who comes late to more gets this part at least.
+const FAIR_PART: u64 = 4;
+
 /// A batch, or a part of what stands before the first one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stored {
@@ -47,22 +50,24 @@ pub(super) struct History {
 }
 
 impl History {
-    /// From behind a batch, or from as far back as is sent to who comes late. With what has to be said before it.
-    /// `None` while nothing is stored.
+    /// From behind a batch, or from as far back as is sent to who comes late and can hold so many `events` (0: all). With
+    /// what has to be said before it. `None` while nothing is stored.
     pub(super) fn after(
         store: &Arc<dyn TraceStore>,
         session: &Arc<Session>,
         after: u64,
+        events: u64,
         limits: &ServerLimits,
     ) -> Option<(Option<Gap>, Self)> {
         session.look(|view| {
             let start = view.segments.iter().rev().find(|segment| segment.first <= after.saturating_add(1));
             let behind = start.map_or(u64::MAX, |segment| view.bytes_behind((segment.number, segment.head)));
             let most = if after == 0 { limits.history_bytes } else { limits.behind_bytes };
-            if let Some(start) = start.filter(|_| behind <= most) {
+            let fits = after > 0 || events == 0 || view.totals.events() <= events;
+            if let Some(start) = start.filter(|_| behind <= most && fits) {
                 return Some((None, Self::new(store, session, start, after, after == 0)));
             }
-            let (start, reason) = late(view, limits)?;
+            let (start, reason) = late(view, events, limits)?;
             let gap = Gap { from: after.saturating_add(1), to: start.first, reason: reason.to_owned() };
             let gap = (gap.to > gap.from).then_some(gap);
             Some((gap, Self::new(store, session, start, start.first - 1, true)))
@@ -165,11 +170,14 @@ impl History {
     }
 }
 
-/// Where who comes late begins: as far back as is sent, or as is kept.
-fn late<'a>(view: &'a View, limits: &ServerLimits) -> Option<(&'a SegmentInfo, &'static str)> {
+/// Where who comes late begins: as far back as is sent, as it can hold, or as is kept.
+fn late<'a>(view: &'a View, events: u64, limits: &ServerLimits) -> Option<(&'a SegmentInfo, &'static str)> {
     let reaches = |segment: &&SegmentInfo| view.bytes_behind((segment.number, 0)) >= limits.history_bytes;
-    match view.segments.iter().rev().find(reaches) {
-        Some(segment) => Some((segment, "older than what is sent")),
-        None => view.segments.first().map(|segment| (segment, "kept no longer")),
-    }
+    let sent = view.segments.iter().rposition(|segment| reaches(&segment)).unwrap_or(0);
+    // Segments are large: from the last one that leaves a fair part of it.
+    let is_enough = |segment: &SegmentInfo| view.totals.events().saturating_sub(segment.before) >= events / FAIR_PART;
+    let held = if events > 0 { view.segments.iter().rposition(is_enough).unwrap_or(0) } else { 0 };
+    let start = sent.max(held);
+    let reason = if start == 0 { "kept no longer" } else { "older than what is sent" };
+    view.segments.get(start).map(|segment| (segment, reason))
 }

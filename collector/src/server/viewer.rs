@@ -50,7 +50,7 @@ pub(super) async fn serve(
     let mut line = Line::new(socket, app.limits());
     session.viewers.fetch_add(1, Ordering::Relaxed);
     let over = match hear_watch(&mut line, &app, is_known).await {
-        Ok(after) => Viewer::new(&mut line, &app, &session, after).run().await,
+        Ok(watch) => Viewer::new(&mut line, &app, &session, &watch).run().await,
         Err(over) => over,
     };
     session.viewers.fetch_sub(1, Ordering::Relaxed);
@@ -62,8 +62,8 @@ pub(super) async fn serve(
     line.close().await;
 }
 
-/// Waits for the first frame; gives the last batch that the viewer has.
-async fn hear_watch(line: &mut Line, app: &App, is_known: bool) -> Result<u64, Over> {
+/// Waits for the first frame.
+async fn hear_watch(line: &mut Line, app: &App, is_known: bool) -> Result<Watch, Over> {
     let mut decoder = Decoder::new(&WireLimits::default());
     let hello = async {
         loop {
@@ -88,14 +88,14 @@ async fn hear_watch(line: &mut Line, app: &App, is_known: bool) -> Result<u64, O
     };
     let late = || Over::Refused(IngestError::Malformed("no watch came in time".to_owned()));
     let seconds = Duration::from_secs(app.limits().hello_seconds);
-    let Watch { protocol, token, after } = timeout(seconds, hello).await.map_err(|_| late())??;
-    if protocol != PROTOCOL {
-        return Err(IngestError::Protocol(protocol).into());
+    let watch = timeout(seconds, hello).await.map_err(|_| late())??;
+    if watch.protocol != PROTOCOL {
+        return Err(IngestError::Protocol(watch.protocol).into());
     }
-    if !is_known && !app.sessions.accepts(&token) {
+    if !is_known && !app.sessions.accepts(&watch.token) {
         return Err(IngestError::Token.into());
     }
-    Ok(after)
+    Ok(watch)
 }
 
 struct Viewer<'a> {
@@ -105,6 +105,8 @@ struct Viewer<'a> {
     news: Box<dyn Subscription>,
     /// The last batch that was sent.
     last: u64,
+    /// How many events the viewer can hold; 0 for any number.
+    events: u64,
     /// Where it ended in the store, where that is known.
     end: Option<(u32, u64)>,
     looks: Interval,
@@ -113,12 +115,13 @@ struct Viewer<'a> {
 }
 
 impl<'a> Viewer<'a> {
-    fn new(line: &'a mut Line, app: &'a App, session: &'a Arc<Session>, after: u64) -> Self {
+    fn new(line: &'a mut Line, app: &'a App, session: &'a Arc<Session>, watch: &Watch) -> Self {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Before the store is looked at, so that nothing falls between the two.
         let news = app.sessions.bus().subscribe(session.id());
-        Self { line, app, session, news, last: after, end: None, looks, looked: 0, state: None }
+        let Watch { after, events, .. } = *watch;
+        Self { line, app, session, news, last: after, events, end: None, looks, looked: 0, state: None }
     }
 
     async fn run(mut self) -> Over {
@@ -188,7 +191,8 @@ impl<'a> Viewer<'a> {
         if let Some(end) = self.end.filter(|end| self.session.look(|view| is_near(view, *end))) {
             return Ok(Some(History::behind(sessions.store(), self.session, end)));
         }
-        let Some((gap, history)) = History::after(sessions.store(), self.session, self.last, limits) else {
+        let Some((gap, history)) = History::after(sessions.store(), self.session, self.last, self.events, limits)
+        else {
             return Ok(None);
         };
         if let Some(gap) = gap {

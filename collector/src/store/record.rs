@@ -80,6 +80,8 @@ pub struct SegmentInfo {
     pub to_us: i64,
     /// When it was begun, by the server's clock.
     pub begun_us: i64,
+    /// Events of the session before it.
+    pub before: u64,
 }
 
 /// Sums over a session.

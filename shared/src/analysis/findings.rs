@@ -38,15 +38,17 @@ fn lost_history(trace: &DeviceTrace, start: &Totals) -> Option<Finding> {
     if entries < 2 || start.reserved == 0 {
         return None;
     }
-    let cause = if looks_like_a_limit(entries) {
+    let cause = if !trace.losses.is_empty() {
+        "What led to it was not seen: see the events that were lost.".to_owned()
+    } else if looks_like_a_limit(entries) {
         format!(
             "The trace has exactly {} entries: the history was most likely full, and its first entries are lost. Record \
              with a larger max_entries to keep them.",
             Count(entries as u64)
         )
     } else {
-        "Recording began late, or the history was full and its first entries are lost. To see where they come from, call \
-         torch.cuda.memory._record_memory_history at the program's start, with a larger max_entries."
+        "Recording began late, or the history was full and its first entries are lost. To see where they come from, record \
+         from the program's start: vramscope.attach, or torch.cuda.memory._record_memory_history with a larger max_entries."
             .to_owned()
     };
     let message = format!(

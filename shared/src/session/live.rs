@@ -11,6 +11,7 @@
 use super::Session;
 use super::growing::{Fill, Growing};
 use crate::analysis::findings::findings_of;
+use crate::analysis::oom::OutOfMemory;
 use crate::finding::Finding;
 use crate::format::{Frames, Header, MAGIC, PRELUDE_BYTES, Recording, notes, prelude};
 use crate::import::{Encoding, Format, ImportError};
@@ -65,6 +66,8 @@ struct Stream {
     has_news: bool,
     /// Unpacked bytes so far.
     plain: u64,
+    /// Whether what comes begins later than the recording did.
+    is_late: bool,
 }
 
 impl LiveSession {
@@ -79,6 +82,7 @@ impl LiveSession {
             grown: Grown::default(),
             has_news: false,
             plain: 0,
+            is_late: false,
             recording,
             limits,
         };
@@ -151,6 +155,28 @@ impl LiveSession {
     /// The session as of the last refresh.
     pub fn session(&mut self) -> &mut Session {
         &mut self.stream.session
+    }
+
+    /// What comes begins later than the recording did: that there was something before is no fault of it.
+    pub fn begin_late(&mut self) {
+        self.stream.is_late = true;
+    }
+
+    /// How many more events can come before the oldest go.
+    pub fn room(&self) -> usize {
+        let Stream { session, recording, limits, .. } = &self.stream;
+        let held: usize = session.snapshot.devices.iter().map(|trace| trace.events.len()).sum();
+        limits.events.saturating_sub(held).saturating_sub(recording.events)
+    }
+
+    /// What the request that failed right before a position asked for, and why it could not be had; empty where none did.
+    pub fn why_out_of_memory(&self, device: usize, position: u32) -> String {
+        let session = &self.stream.session;
+        let Some((trace, known)) = session.snapshot.devices.get(device).zip(session.devices.get(device)) else {
+            return String::new();
+        };
+        let oom = OutOfMemory::at(trace, &session.snapshot.tags, &known.replay, position);
+        oom.map(|oom| oom.to_string()).unwrap_or_default()
     }
 
     /// Bytes of memory that all this takes, about.
@@ -268,14 +294,14 @@ impl Stream {
 
     /// Says what is held now.
     fn summarize(&mut self, frames: &Frames) {
-        let Self { session, growing, recording, .. } = self;
+        let Self { session, growing, recording, is_late, .. } = self;
         let mut found: Vec<Finding> = notes::of_chunks(recording, frames);
         let mut summaries = Vec::new();
         for ((trace, device), growing) in session.snapshot.devices.iter().zip(&session.devices).zip(growing) {
             let Growing { known, places, is_trimmed, .. } = growing;
             let summary = known.tell(&session.snapshot, trace, &device.replay, &device.usage);
             found.extend(notes::of_losses(trace.device, &trace.losses, *places, recording.end.is_some()));
-            let start = (!*is_trimmed).then_some(&summary.start);
+            let start = (!*is_trimmed && !*is_late).then_some(&summary.start);
             let tags = &session.snapshot.tags;
             found.extend(findings_of(trace, tags, &device.replay, start, &summary.ooms, false));
             summaries.push(summary);

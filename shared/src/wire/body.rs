@@ -45,11 +45,15 @@ fn append(kind: u8, map: Message, out: &mut Vec<u8>) {
 
 impl Watch {
     fn body(&self) -> Message {
-        let Self { protocol, token, after } = self;
-        let mut map = Message::map(3);
+        let Self { protocol, token, after, events } = self;
+        let mut map = Message::map(if *events > 0 { 4 } else { 3 });
         map.unsigned("protocol", (*protocol).into());
         map.string("token", token);
         map.unsigned("after", *after);
+        // Left out where it says nothing: servers of before do without.
+        if *events > 0 {
+            map.unsigned("events", *events);
+        }
         map
     }
 
@@ -211,7 +215,9 @@ impl<'a> Frame<'a> {
             }
             (Self::Status(Status { last, .. }), "last") => *last = values.unsigned()?,
             (Self::Status(Status { now_us, .. }), "now_us") => *now_us = values.signed()?,
-            (Self::Status(Status { events, .. }), "events") => *events = values.unsigned()?,
+            (Self::Status(Status { events, .. }) | Self::Watch(Watch { events, .. }), "events") => {
+                *events = values.unsigned()?;
+            }
             (Self::Status(Status { lost_events, .. }), "lost_events") => *lost_events = values.unsigned()?,
             (Self::Status(Status { behind_us, .. }), "behind_us") => *behind_us = values.signed()?,
             (Self::Gap(Gap { from, .. }), "from") => *from = values.unsigned()?,

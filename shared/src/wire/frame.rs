@@ -111,6 +111,8 @@ pub struct Watch {
     pub token: String,
     /// The last batch that it has; 0 for none.
     pub after: u64,
+    /// How many events it can hold: of a longer session the newest are enough. 0 for as many as are sent.
+    pub events: u64,
 }
 
 /// How a session is.

@@ -27,7 +27,7 @@ fn all() -> Vec<Frame<'static>> {
         Frame::Ack(Ack { seq: 300 }),
         Frame::Refused(Refused { code: Code::Full, message: "The disk is full.".to_owned(), retry: true }),
         Frame::Ask(Ask { what: "history".to_owned() }),
-        Frame::Watch(Watch { protocol: PROTOCOL, token: String::new(), after: 70_000 }),
+        Frame::Watch(Watch { protocol: PROTOCOL, after: 70_000, ..Watch::default() }),
         Frame::Status(status),
         Frame::Gap(Gap { from: 2, to: 5, reason: "kept no longer".to_owned() }),
     ]
@@ -54,9 +54,11 @@ fn read(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<WireError>) {
 
 #[test]
 fn frames_come_out_as_they_went_in_whatever_the_pieces() {
-    let want: Vec<Vec<u8>> = all().iter().map(Frame::to_bytes).collect();
+    let mut frames = all();
+    frames.push(Frame::Watch(Watch { protocol: PROTOCOL, events: 4_000_000, ..Watch::default() }));
+    let want: Vec<Vec<u8>> = frames.iter().map(Frame::to_bytes).collect();
     for piece in [1, 2, 7, 8, 9, 64, 4096] {
-        assert_eq!(read(&bytes(&all()), piece), (want.clone(), None), "pieces of {piece}");
+        assert_eq!(read(&bytes(&frames), piece), (want.clone(), None), "pieces of {piece}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! A session that grew in arbitrary pieces is the one that is built at once.
 
 use proptest::prelude::*;
+use shared::finding::FindingCode;
 use shared::import::{Imported, Importer};
 use shared::limits::{ImportLimits, LiveLimits};
 use shared::query::{
@@ -268,6 +269,39 @@ proptest! {
             prop_assert_eq!(kept.ooms, ooms);
         }
     }
+}
+
+#[test]
+fn that_only_the_end_of_a_session_is_sent_is_no_fault_of_its_recording() {
+    let ops: Vec<Op> = (0..40).map(|site| Op::Malloc { size: 3_000_000, stream: 0, site }).collect();
+    let Recorded { bytes, .. } = record(&ops, 1, "", 20, false);
+    for (is_late, want) in [(false, vec![FindingCode::RingOverflow]), (true, vec![])] {
+        let mut live = LiveSession::new(LiveLimits::default());
+        if is_late {
+            live.begin_late();
+        }
+        live.push(&bytes).unwrap();
+        live.refresh();
+        assert!(live.summary().devices[0].start.reserved > 0);
+        let codes: Vec<FindingCode> = live.summary().findings.iter().map(|finding| finding.code).collect();
+        assert_eq!(codes, want);
+    }
+}
+
+#[test]
+fn there_is_room_until_there_is_none_and_an_out_of_memory_says_why() {
+    let malloc = |size| Op::Malloc { size, stream: 0, site: 1 };
+    let ops: Vec<Op> = (0..30).map(|i| malloc(if i == 20 { 3 << 40 } else { 700 })).collect();
+    let Recorded { bytes, .. } = record(&ops, 1, "", 0, false);
+    let mut live = LiveSession::new(LiveLimits { events: 1_000, ..LiveLimits::default() });
+    assert_eq!(live.room(), 1_000);
+    live.push(&bytes).unwrap();
+    let grown = live.refresh().unwrap();
+    assert_eq!(live.room() as u64, 1_000 - grown.events);
+    let (device, position) = grown.oom.unwrap();
+    assert!(live.why_out_of_memory(device, position).starts_with("Asked for 3.00 TiB; the driver had "));
+    assert_eq!(live.why_out_of_memory(device, position + 1), "");
+    assert_eq!(live.why_out_of_memory(7, position), "");
 }
 
 #[test]

@@ -129,6 +129,41 @@ fn who_is_very_far_behind_is_set_forward_and_told() -> Result<()> {
 }
 
 #[test]
+fn who_comes_late_gets_no_more_than_it_can_hold() -> Result<()> {
+    let limits = shared::limits::ServerLimits { history_bytes: 1 << 30, behind_bytes: 1 << 30, ..small() };
+    let server = Inside::start(limits, Keep::default())?;
+    let stream = Stream::new(27, 200, 500);
+    let _peer = sent(&server, &stream)?;
+    // What it can hold, and the least and the most of the 100,000 events that it gets.
+    for (events, least, most) in
+        [(0, 100_000, 100_000), (100_000, 100_000, 100_000), (99_999, 25_000, 60_000), (8_000, 2_000, 30_000)]
+    {
+        let mut viewer = Peer::viewer_of(server.address, stream.session(), events)?;
+        let (batches, gaps) = viewer.batches(200)?;
+        let first = batches[0].0;
+        let got = (200 - first + 1) * 500;
+        ensure!((least..=most).contains(&got), "{events}: {got}");
+        let told: Vec<(u64, u64)> = if first > 1 { vec![(1, first)] } else { Vec::new() };
+        assert_eq!(gaps, told, "{events}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_segment_ends_after_so_many_events_however_few_bytes_they_take() -> Result<()> {
+    let limits = shared::limits::ServerLimits { segment_bytes: 1 << 30, segment_events: 10_000, ..small() };
+    let server = Inside::start(limits, Keep::default())?;
+    let stream = Stream::new(28, 100, 500);
+    let _peer = sent(&server, &stream)?;
+    let mut viewer = Peer::viewer_of(server.address, stream.session(), 20_000)?;
+    let (batches, gaps) = viewer.batches(100)?;
+    let first = batches[0].0;
+    assert_eq!(gaps, [(1, first)]);
+    ensure!((70..=90).contains(&first), "5,000 events at least, and one segment more at most: from {first}");
+    Ok(())
+}
+
+#[test]
 fn a_viewer_that_stops_reading_slows_nobody_and_catches_up_from_the_store() -> Result<()> {
     // It reads nothing for as long as all others take, however slow the machine.
     let limits = shared::limits::ServerLimits {

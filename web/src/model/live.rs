@@ -7,7 +7,7 @@ use shared::wire::State;
 
 use super::state::Shared;
 use super::view::{Selection, View, clamp, extent};
-use crate::worker::message::{Connection, Grown, Kept, LiveStatus, Trim};
+use crate::worker::message::{Connection, Failed, Grown, Kept, LiveStatus, Trim};
 
 /// What is followed of a long session, where nobody chose anything else: microseconds on the axis of time.
 pub const FOLLOWED_US: f64 = 30e6;
@@ -24,17 +24,6 @@ pub enum Span {
     Whole,
     /// So much of the axis, up to its end.
     Length(f64),
-}
-
-/// An out-of-memory event that stopped the following.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LiveOom {
-    /// The device: an index into the summary's devices.
-    pub device: u32,
-    /// The position right after it.
-    pub position: u32,
-    /// Bytes that could not be had.
-    pub bytes: u64,
 }
 
 /// What is known of a session beside its trace.
@@ -57,7 +46,7 @@ pub struct Live {
     /// What there is by now, while the picture stands still.
     pub held_back: Option<Shared<Summary>>,
     /// The last out-of-memory event that stopped the following, until it is let go.
-    pub oom: Option<LiveOom>,
+    pub oom: Option<Failed>,
     /// Goes up with each summary that is shown: answers to older ones are out of date.
     pub revision: u32,
     /// Goes up whenever the oldest events were let go: answers to older ones count from elsewhere.
@@ -113,7 +102,9 @@ impl Live {
 
     /// Which part of its events is held here, in words; nothing where it is all of them.
     pub fn latest(&self, shown: &Summary) -> Option<String> {
-        let is_part = self.status.dropped_events > 0 || self.status.missed.is_some();
+        let LiveStatus { dropped_events, is_late, missed, .. } = &self.status;
+        // While it loads, what is there is not yet the latest.
+        let is_part = self.has_caught_up && (*dropped_events > 0 || *is_late || missed.is_some());
         let all = Count(self.status.events.max(count(shown)));
         is_part.then(|| ["the latest ", &Count(count(shown)).to_string(), " of ", &all.to_string(), " events"].concat())
     }

@@ -7,7 +7,7 @@ use shared::wire::State;
 use super::*;
 use crate::model::testing::{added, after, device, read, summary};
 use crate::model::{Action, Dialog, Selection, Tab, update};
-use crate::worker::message::{Connection, Grown, Kept, LiveStatus, Trim};
+use crate::worker::message::{Connection, Failed, Grown, Kept, LiveStatus, Trim};
 
 const SESSION: &str = "abcdefghijklmnopqrstuvwxyz";
 const KEY: FileKey = FileKey(0);
@@ -212,30 +212,34 @@ fn the_selection_is_kept_by_its_new_number() {
     assert_eq!(site.view.selection, Selection::Site(4));
 }
 
+fn failed(position: u32) -> Failed {
+    Failed { device: 0, position, why: "The device was full.".to_owned() }
+}
+
 fn runs_out(events: u32, position: u32) -> Action {
     let mut summary = holds(&[events]);
     summary.devices[0].ooms = vec![(position, 1 << 31)];
-    grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: Some((0, position)) })
+    grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: Some(failed(position)) })
 }
 
 #[test]
 fn running_out_of_memory_stops_the_following_at_that_moment() {
     let model = watched([runs_out(61_000, 60_900)]);
     let live = model.live().unwrap();
-    assert_eq!(live.oom, Some(LiveOom { device: 0, position: 60_900, bytes: 1 << 31 }));
+    assert_eq!(live.oom, Some(failed(60_900)));
     assert_eq!(place(&model), (false, window(31.0 * SEC, 61.0 * SEC), 60_900));
     assert!(model.view.follows_cursor, "its moment is looked up");
     let later = update(&model, let_go(31_000, 40_000, None));
-    assert_eq!(later.live().unwrap().oom.map(|oom| oom.position), Some(20_900));
+    assert_eq!(later.live().unwrap().oom, Some(failed(20_900)));
     assert_eq!(update(&later, Action::DismissOom).live().unwrap().oom, None);
     let back = update(&later, Action::JumpToNow);
-    assert_eq!((back.live().unwrap().oom, back.live().unwrap().is_following), (None, true));
+    assert_eq!((&back.live().unwrap().oom, back.live().unwrap().is_following), (&None, true));
 }
 
 #[test]
 fn running_out_of_memory_disturbs_nobody_who_looks_elsewhere() {
     let scrolled = watched([Action::SetCursor(5), runs_out(61_000, 60_900)]);
-    assert_eq!((scrolled.view.cursor, scrolled.live().unwrap().oom), (5, None));
+    assert_eq!((scrolled.view.cursor, &scrolled.live().unwrap().oom), (5, &None));
     let late = after([opened(), told(State::Live, false), grows(100), runs_out(61_000, 60_900)]);
     assert!(late.live().unwrap().is_following, "it happened before it was opened");
 }
@@ -342,6 +346,27 @@ fn a_link_to_a_session_is_restored_when_all_has_come() {
     assert_eq!(placed.link, None);
     let other = after([link(Link::default()), added(1, "a"), read(1, &[50])]);
     assert_eq!(other.link, None);
+}
+
+#[test]
+fn a_link_to_what_is_open_is_gone_to_at_once() {
+    let link = |link: Link| Action::LinkRead(Box::new(link));
+    let session = || Link { session: Some(SESSION.to_owned()), ..Link::default() };
+    let cut = Link { cursor: Some(40_000), axis: Axis::Event, window: Some(window(39_000.0, 41_000.0)), ..session() };
+    let placed = watched([link(cut)]);
+    assert_eq!(place(&placed), (false, window(39_000.0, 41_000.0), 40_000));
+    assert_eq!(placed.link, None);
+    let followed = update(&placed, link(Link { tab: Tab::Flame, ..session() }));
+    assert_eq!((followed.view.tab, followed.live().unwrap().is_following), (Tab::Flame, true));
+    assert_eq!(followed.view.cursor, 60_000);
+    let left = update(&update(&placed, Action::ShowStart), link(session()));
+    assert_eq!(left.current, Some(KEY));
+    let file = after([added(1, "a.pickle"), read(1, &[50])]);
+    let there = update(&file, link(Link { file: Some("a.pickle".to_owned()), cursor: Some(7), ..Link::default() }));
+    assert_eq!((there.view.cursor, there.link), (7, None));
+    let elsewhere = update(&file, link(Link { file: Some("b.pickle".to_owned()), cursor: Some(7), ..Link::default() }));
+    assert_eq!(elsewhere.view, file.view);
+    assert!(elsewhere.link.is_some(), "it waits for its file");
 }
 
 #[test]

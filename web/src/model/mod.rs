@@ -18,7 +18,7 @@ pub(crate) use answer::ask;
 pub use answer::{use_answer, use_ask};
 pub use follow::use_followers;
 pub use handle::{ModelHandle, Store, use_model};
-pub use live::{Live, LiveOom, count};
+pub use live::{Live, count};
 pub use state::{Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
 pub use view::{Selection, Tab, View};

@@ -1,5 +1,6 @@
 //! What an action means: the one function that changes the model. Pure, so that it is tested without a browser.
 
+use shared::link::Link;
 use shared::order::Within;
 use shared::query::{Axis, Summary, Window};
 
@@ -71,7 +72,7 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::Notify(text) => next.notice = Some(text),
         Action::DismissNotice => next.notice = None,
         Action::StepOut => step_out(&mut next),
-        Action::LinkRead(link) => next.link = Some(link),
+        Action::LinkRead(link) => follow_link(&mut next, link),
         other => by_hand(&mut next, other),
     }
     next
@@ -229,6 +230,22 @@ fn loaded(model: &mut Model, key: FileKey, summary: Shared<Summary>) {
     if let Some(file) = entry(model, key) {
         file.phase = Phase::Ready { summary, is_pictured: false };
     }
+}
+
+/// Goes to what a link shows: at once where that is open, else as soon as it is.
+fn follow_link(model: &mut Model, link: Box<Link>) {
+    let is_it = |file: &&FileEntry| match &file.live {
+        Some(live) => link.session.as_ref() == Some(&live.session),
+        None => link.session.is_none() && link.file.as_ref() == Some(&file.name),
+    };
+    let found = model.files.iter().find(is_it).and_then(|file| Some((file.key, file.summary()?.clone())));
+    let Some((key, summary)) = found else {
+        model.link = Some(link);
+        return;
+    };
+    select_file(model, key);
+    model.view = View::restore(&link, &summary);
+    sessions::placed(model, &link);
 }
 
 fn select_file(model: &mut Model, key: FileKey) {

@@ -1,13 +1,14 @@
 //! What the actions of a session that is watched mean.
 
+use shared::link::Link;
 use shared::query::{Axis, DeviceSummary, Summary};
 
 use super::{entry, select_file};
 use crate::model::Tab;
-use crate::model::live::{Live, LiveOom, follow, kept, reselect, shift};
+use crate::model::live::{Live, follow, kept, reselect, shift};
 use crate::model::state::{FileEntry, FileKey, Model, Phase, Shared};
 use crate::model::view::{View, clamp, extent};
-use crate::worker::message::{Connection, Grown, Kept, LiveStatus, Stage, Trim};
+use crate::worker::message::{Connection, Failed, Grown, Kept, LiveStatus, Stage, Trim};
 
 /// The session that is shown.
 pub(super) fn live(model: &mut Model) -> Option<&mut Live> {
@@ -67,16 +68,33 @@ pub(super) fn told(model: &mut Model, key: FileKey, status: LiveStatus) {
     }
 }
 
+/// After a link has made the view of a session that was open: it is followed unless the link says where to look.
+pub(super) fn placed(model: &mut Model, link: &Link) {
+    let device = model.device().cloned();
+    let Some((live, device)) = live(model).zip(device) else { return };
+    (live.is_fresh, live.is_ending) = (false, false);
+    live.is_following = live.is_open() && !live.is_paused && !says_where(link);
+    let (is_following, span) = (live.is_following, live.span);
+    if is_following {
+        follow(&mut model.view, &device, span);
+    }
+}
+
+/// Whether a link says which part is looked at.
+fn says_where(link: &Link) -> bool {
+    link.window.is_some() || link.cursor.is_some()
+}
+
 /// The link that waits for a session.
-fn link_to(model: &Model, key: FileKey) -> Option<Box<shared::link::Link>> {
+fn link_to(model: &Model, key: FileKey) -> Option<Box<Link>> {
     let session = &model.entry(key)?.live.as_ref()?.session;
     model.link.clone().filter(|link| link.session.as_ref() == Some(session))
 }
 
 /// The view that a session begins with, over time: its newest events; of one that has ended all of it, with the cursor
 /// where memory ran out, or at its end.
-fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&shared::link::Link>) {
-    let is_placed = link.is_some_and(|link| link.window.is_some() || link.cursor.is_some());
+fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&Link>) {
+    let is_placed = link.is_some_and(says_where);
     if let Some(link) = link {
         *view = View::restore(link, summary);
     } else if live.is_fresh {
@@ -117,7 +135,7 @@ pub(super) fn grown(model: &mut Model, key: FileKey, grown: Grown) {
 }
 
 /// Takes in what a session has become. True when its view has just been made from all that there was.
-fn take(file: &mut FileEntry, view: &mut View, grown: Grown, link: Option<&shared::link::Link>) -> bool {
+fn take(file: &mut FileEntry, view: &mut View, grown: Grown, link: Option<&Link>) -> bool {
     let FileEntry { phase, live: Some(live), name, .. } = file else { return false };
     if let Some(origin) = &grown.summary.origin
         && name.starts_with("session ")
@@ -162,8 +180,8 @@ fn take(file: &mut FileEntry, view: &mut View, grown: Grown, link: Option<&share
         }
         begin(live, view, &summary, link);
     }
-    if is_news && let Some((device, position)) = oom {
-        ran_out(live, view, &summary, (device, position));
+    if is_news && let Some(oom) = oom {
+        ran_out(live, view, &summary, oom);
     } else if live.is_fresh && !live.has_caught_up {
         begin(live, view, &summary, link);
     } else if live.is_following || live.is_ending {
@@ -182,22 +200,22 @@ fn let_go(live: &mut Live, view: &mut View, trims: &[Trim], kept: Option<Kept>) 
             reselect(view, kept);
         }
     }
-    if let Some(oom) = live.oom {
+    if let Some(oom) = live.oom.take() {
         let by = trims.get(oom.device as usize).map_or(0, |trim| trim.events);
-        live.oom = oom.position.checked_sub(by).map(|position| LiveOom { position, ..oom });
+        live.oom = oom.position.checked_sub(by).map(|position| Failed { position, ..oom });
     }
 }
 
 /// Memory ran out: the picture stays at that moment.
-fn ran_out(live: &mut Live, view: &mut View, summary: &Summary, (device, position): (u32, u32)) {
+fn ran_out(live: &mut Live, view: &mut View, summary: &Summary, oom: Failed) {
+    let Failed { device, position, .. } = oom;
     let Some(found) = summary.devices.get(device as usize) else { return };
     if view.device != device {
         view.device = device;
         view.reset_to_device(summary);
     }
     follow(view, found, live.span);
-    let bytes = found.ooms.iter().find(|oom| oom.0 == position).map_or(0, |oom| oom.1);
-    live.oom = Some(LiveOom { device, position, bytes });
+    live.oom = Some(oom);
     live.is_following = false;
     // The window is brought there as soon as it is known when that was.
     view.cursor = position;

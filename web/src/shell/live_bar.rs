@@ -7,12 +7,12 @@ use shared::wire::State;
 use yew::prelude::*;
 
 use super::older::older_menu;
-use crate::model::{Action, Live, LiveOom, ModelHandle, Tab, count};
+use crate::model::{Action, Live, ModelHandle, Tab, count};
 use crate::source;
 use crate::views::controls::sends;
 use crate::widgets::format::{counted, span_text};
 use crate::widgets::icon::{Symbol, icon};
-use crate::worker::message::Connection;
+use crate::worker::message::{Connection, Failed};
 
 /// A job that has been silent for so long has no lag: there is nothing newer.
 const QUIET_US: i64 = 2_000_000;
@@ -24,12 +24,15 @@ pub fn live_bar(model: &ModelHandle) -> Html {
     let status = &live.status;
     let mut parts = Vec::new();
     if live.is_paused {
-        let since = counted(live.held_back_events(&summary), "event");
-        parts.push(part("live-since", "live-since", "", [&since, " since"].concat()));
+        let (here, waiting) = (live.held_back_events(&summary), status.waiting_events);
+        let since = counted(here + waiting, "event");
+        let more = if waiting > 0 { "more than " } else { "" };
+        parts.push(part("live-since", "live-since", "", [more, &since, " since"].concat()));
     }
     if status.state == State::Live
         && !live.is_paused
         && status.connection == Connection::Open
+        && status.is_caught_up
         && status.quiet_us <= QUIET_US
     {
         let rate = Count(status.events_per_second.round() as u64).to_string();
@@ -55,7 +58,7 @@ pub fn live_bar(model: &ModelHandle) -> Html {
                 { older_menu(model) }
                 { buttons(model, live) }
             </section>
-            if let Some(oom) = live.oom {
+            if let Some(oom) = &live.oom {
                 { oom_bar(model, oom) }
             }
         </>
@@ -77,6 +80,9 @@ fn state_of(live: &Live) -> (Symbol, &'static str, &'static str) {
         (State::Ended, _) => (Symbol::Ended, "ended", "is-ended"),
         (_, Connection::Retrying { .. } | Connection::Refused { .. }) => (Symbol::Lost, "cut off", "is-lost"),
         (State::Lost, _) => (Symbol::Lost, "lost", "is-lost"),
+        (State::Live, Connection::Open) if !live.status.is_caught_up && live.status.events > 0 => {
+            (Symbol::Live, "loading", "is-paused")
+        }
         (State::Live, _) if live.is_paused => (Symbol::Pause, "paused", "is-paused"),
         (State::Live, _) => (Symbol::Live, "live", "is-live"),
     }
@@ -92,11 +98,19 @@ pub fn said(live: &Live, summary: &Summary) -> String {
         // Before the server has told how much there is, nothing can be said of it.
         _ if !status.is_caught_up && status.events > 0 => {
             let came = Count(status.held_events + status.dropped_events).to_string();
-            ["loading ", &came, " of ", &counted(status.events, "event")].concat()
+            // Of a long session only the newest come: how many, is known when they are there.
+            if status.is_late {
+                ["loading the latest events, ", &came, " so far"].concat()
+            } else {
+                ["loading ", &came, " of ", &counted(status.events, "event")].concat()
+            }
         }
         (_, State::Ended) => "job ended".to_owned(),
         (_, State::Lost) => format!("nothing heard from the job for {}", span_text(status.quiet_us)),
         (_, State::Live) if live.is_paused => ["held at ", &span_text(longest(summary))].concat(),
+        (_, State::Live) if live.sees_part() && status.quiet_us > QUIET_US => {
+            ["statistics now, events read ", &span_text(status.quiet_us), " ago"].concat()
+        }
         (_, State::Live) if status.quiet_us > QUIET_US => format!("last event {} ago", span_text(status.quiet_us)),
         (_, State::Live) => status.behind_us.map_or_else(String::new, |us| [&span_text(us), " behind"].concat()),
     }
@@ -174,20 +188,16 @@ fn button(
 }
 
 /// What is said of the out-of-memory event that stopped the following.
-fn oom_bar(model: &ModelHandle, oom: LiveOom) -> Html {
+fn oom_bar(model: &ModelHandle, oom: &Failed) -> Html {
     let Some(summary) = model.summary() else { return Html::default() };
     let Some(device) = summary.devices.get(oom.device as usize) else { return Html::default() };
     let at = if model.view.device == oom.device && model.view.cursor == oom.position { "" } else { " (earlier)" };
-    let whole = match device.capacity {
-        0 => [&Bytes(device.end.reserved).to_string(), " were reserved"].concat(),
-        all => [&Bytes(device.end.reserved).to_string(), " of ", &Bytes(all).to_string(), " were reserved"].concat(),
-    };
-    let LiveOom { position, .. } = oom;
+    let position = oom.position;
     html! {
         <section class="oom-bar" role="alert" aria-label="Out of memory" data-testid="live-oom">
             { icon(Symbol::Flag) }
             <strong>{ ["Device ", &device.device.to_string(), " ran out of memory", at].concat() }</strong>
-            <span>{ [&Bytes(oom.bytes).to_string(), " could not be had; ", &whole, "."].concat() }</span>
+            <span>{ oom.why.clone() }</span>
             <span class="live-buttons">
                 { button(("oom-show", "toolbar-button"), None, sends(model, Action::ShowPosition(position)), Html::default(), "Show what led there") }
                 { button(("oom-findings", "toolbar-button"), None, sends(model, Action::SetTab(Tab::Findings)), Html::default(), "Findings") }
@@ -222,7 +232,8 @@ mod tests {
             (status(State::Live, Connection::Open), "live", "0.4 s behind"),
             (status(State::Live, Connection::Connecting), "live", "connecting"),
             (quiet, "live", "last event 12 s ago"),
-            (behind, "live", "loading 1,000 of 2,500 events"),
+            (behind.clone(), "loading", "loading 1,000 of 2,500 events"),
+            (LiveStatus { is_late: true, ..behind }, "loading", "loading the latest events, 1,000 so far"),
             (loading, "ended", "loading 1,000 of 2,500 events"),
             (status(State::Live, Connection::Retrying { seconds: 3 }), "cut off", "connection lost, retrying in 3 s"),
             (status(State::Ended, Connection::Done), "ended", "job ended"),

@@ -14,7 +14,7 @@ const SPANS: [i64; 3] = [60_000_000, 600_000_000, 3_600_000_000];
 /// The menu; nothing while all is held.
 pub fn older_menu(model: &ModelHandle) -> Html {
     let (Some(live), Some(summary)) = (model.live(), model.summary()) else { return Html::default() };
-    let is_whole = live.status.dropped_events == 0;
+    let is_whole = live.status.dropped_events == 0 && !live.status.is_late;
     let Some(held_from) = held_from(&summary).filter(|_| !is_whole) else { return Html::default() };
     let started = summary.origin.as_ref().map(|origin| origin.started_us).filter(|us| *us > 0 && *us < held_from);
     let name = model.file().map(|file| file.name.clone()).unwrap_or_default();

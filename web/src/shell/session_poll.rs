@@ -18,7 +18,7 @@ const EVERY_MS: i32 = 1_000;
 /// Milliseconds after which the drawing of a live session is out of date.
 const SPARK_MS: f64 = 3_000.0;
 /// Drawings that are asked for in one turn.
-const SPARKS: usize = 3;
+const SPARKS: usize = 16;
 /// Sessions that are listed at most; the server has more.
 const MOST: usize = 200;
 

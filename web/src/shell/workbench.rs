@@ -32,6 +32,14 @@ pub fn Workbench() -> Html {
             }
         });
     }
+    {
+        let (model, is_paused) = (model.clone(), model.live().is_some_and(|live| live.is_paused));
+        use_effect_with((model.current, is_paused), move |(key, is_paused)| {
+            if let Some(key) = *key {
+                model.workers().hold(key, *is_paused);
+            }
+        });
+    }
     // What is beside the picture comes a moment after it: all of it at once is a long task for a browser that has run
     // none of this before.
     let is_settled = use_state_eq(|| false);

@@ -147,11 +147,10 @@ pub async fn get(path: &str) -> Result<Json, Failure> {
     json(&response).await.ok_or(Failure::Absent)
 }
 
-/// Has something begun: the session that came of it. One that is there already is as good.
+/// Has something begun: the session that came of it, or the one that was there already.
 pub async fn post(path: &str) -> Result<Json, Failure> {
     let response = send("POST", path).await?;
-    let is_taken = response.status() == 409;
-    if !response.ok() && !is_taken {
+    if !response.ok() {
         return Err(failure(&response).await);
     }
     json(&response).await.ok_or(Failure::Absent)

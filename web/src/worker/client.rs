@@ -145,6 +145,14 @@ impl Workers {
         }
     }
 
+    /// Says whether the picture of a session stands still.
+    pub fn hold(&self, key: FileKey, is_held: bool) {
+        if let Some(connection) = self.0.open.borrow().get(&key) {
+            // As above.
+            let _ = send(&connection.worker, &ToWorker::Hold(is_held));
+        }
+    }
+
     fn receive(&self, key: FileKey, data: &JsValue, report: &Callback<FromWorker>) {
         // A string is the worker script's cry that WebAssembly itself broke down.
         if let Some(text) = data.as_string() {

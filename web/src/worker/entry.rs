@@ -86,6 +86,7 @@ fn told(bytes: &[u8]) {
             spawn_local(fetch(url, token));
         }
         Ok(ToWorker::Taken { selected }) => live::taken(selected),
+        Ok(ToWorker::Hold(is_held)) => live::hold(is_held),
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
     }
 }

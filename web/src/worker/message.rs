@@ -43,6 +43,8 @@ pub enum ToWorker {
         /// The allocation that is selected now: the device's index, and its number.
         selected: Option<(u32, u32)>,
     },
+    /// The picture stands still, or no longer: nothing that it shows is let go meanwhile.
+    Hold(bool),
 }
 
 /// How the connection to the server is.
@@ -96,8 +98,12 @@ pub struct LiveStatus {
     pub limit_events: u64,
     /// Events that came and were let go since, to stay below that.
     pub dropped_events: u64,
-    /// Batches that the server did not send, and why; none usually.
+    /// Whether what is here begins later than the session did, because only so much is sent.
+    pub is_late: bool,
+    /// Batches in between that the server did not send, and why; none usually.
     pub missed: Option<(u64, String)>,
+    /// Events that wait on the server, at least: while the picture stands still, only so many are taken in.
+    pub waiting_events: u64,
 }
 
 /// What a session's device lost at its beginning, because only so much is held.
@@ -129,8 +135,19 @@ pub struct Grown {
     pub trims: Vec<Trim>,
     /// The selected allocation, where its device lost something.
     pub kept: Option<Kept>,
-    /// The first out-of-memory event among what came: the device's index, and the position right after it.
-    pub oom: Option<(u32, u32)>,
+    /// The first out-of-memory event among what came.
+    pub oom: Option<Failed>,
+}
+
+/// A request that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// The device: an index into the summary's devices.
+    pub device: u32,
+    /// The position right after it.
+    pub position: u32,
+    /// What was asked for, and why it could not be had: one or two sentences.
+    pub why: String,
 }
 
 /// What a worker is busy with before it can answer.

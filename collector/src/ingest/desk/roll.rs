@@ -17,8 +17,11 @@ impl Desk {
     pub(super) fn make_segment(&mut self) -> Result<(), IngestError> {
         let Some(log) = &self.log else { return self.begin(1, 1, &[]) };
         // What each segment repeats is to stay a small part of it. And what stands behind the end belongs beside it.
-        let limit = self.limits.segment_bytes.max(4 * self.symbol_bytes);
-        if log.length() < limit || self.has_end() {
+        let least = 4 * self.symbol_bytes;
+        let before = self.record.segments.last().map_or(0, |segment| segment.before);
+        let has_enough = log.length() >= self.limits.segment_bytes.max(least)
+            || log.length() >= least && self.totals.events().saturating_sub(before) >= self.limits.segment_events;
+        if !has_enough || self.has_end() {
             return Ok(());
         }
         self.sync()?;
@@ -62,7 +65,8 @@ impl Desk {
         let from_us = if number == 1 { i64::MIN } else { latest_us };
         let (head, begun_us) = (log.length(), now_us());
         let bytes = if number == 1 { PRELUDE_BYTES as u64 } else { head };
-        record.segments.push(SegmentInfo { number, first, head, bytes, from_us, to_us: i64::MAX, begun_us });
+        let before = self.totals.events();
+        record.segments.push(SegmentInfo { number, first, head, bytes, from_us, to_us: i64::MAX, begun_us, before });
         record.totals = self.totals.clone();
         // From here on the new one is the last.
         self.save(record)?;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use shared::limits::WireLimits;
+use shared::limits::{LiveLimits, WireLimits};
 use shared::wire::{Batch, Code, Decoder, Frame, Gap, PROTOCOL, Refused, State, Status, Watch};
 
 /// Reports of the server that the rate of events is taken from: some seconds.
@@ -37,6 +37,12 @@ pub struct Feed {
     /// The server's clock and its count of events, of the last reports.
     reports: VecDeque<(i64, u64)>,
     missed: Option<(u64, String)>,
+    /// Whether what comes begins later than the session did.
+    is_late: bool,
+    /// Whether batches are let pass: what they hold is asked for later.
+    is_held: bool,
+    /// Events that the server had when it told for the first time since then.
+    held_at: Option<u64>,
     fault: Option<Fault>,
 }
 
@@ -49,6 +55,9 @@ impl Default for Feed {
             status: Status::default(),
             reports: VecDeque::new(),
             missed: None,
+            is_late: false,
+            is_held: false,
+            held_at: None,
             fault: None,
         }
     }
@@ -59,7 +68,12 @@ impl Feed {
     pub fn begin(&mut self, token: &str) -> Vec<u8> {
         self.decoder = Decoder::new(&WireLimits::default());
         self.fault = None;
-        Watch { protocol: PROTOCOL, token: token.to_owned(), after: self.after }.to_bytes()
+        if std::mem::take(&mut self.is_held) {
+            // What was let pass comes first.
+            self.target = None;
+        }
+        let events = LiveLimits::default().events as u64;
+        Watch { protocol: PROTOCOL, token: token.to_owned(), after: self.after, events }.to_bytes()
     }
 
     /// Reads what came; `take` gets the chunks of each batch that is new, and when it was sent by the collector's clock,
@@ -81,6 +95,7 @@ impl Feed {
 
     fn hear(&mut self, frame: Frame<'_>, take: &mut dyn FnMut(&[u8], Option<i64>)) -> Result<(), Fault> {
         match frame {
+            Frame::Batch(_) | Frame::Gap(_) if self.is_held => {}
             Frame::Batch(Batch { seq, sent_us, chunks }) => {
                 let next = self.after.saturating_add(1);
                 if seq > next {
@@ -94,7 +109,10 @@ impl Feed {
             }
             Frame::Gap(Gap { to, reason, .. }) => {
                 let last = to.saturating_sub(1);
-                if last > self.after {
+                if last > self.after && self.after == 0 {
+                    self.is_late = true;
+                    self.after = last;
+                } else if last > self.after {
                     let before = self.missed.take().map_or(0, |(count, _)| count);
                     self.missed = Some((before + (last - self.after), reason));
                     self.after = last;
@@ -102,6 +120,7 @@ impl Feed {
             }
             Frame::Status(status) => {
                 self.target.get_or_insert(status.last);
+                self.held_at.get_or_insert(status.events);
                 self.status = status;
                 self.reports.push_back((status.now_us, status.events));
                 if self.reports.len() > REPORTS {
@@ -125,6 +144,28 @@ impl Feed {
     /// Batches that will not come, and why.
     pub fn missed(&self) -> Option<&(u64, String)> {
         self.missed.as_ref()
+    }
+
+    /// Whether the first batches are not sent, because the viewer could not hold all, or because they are kept no longer.
+    pub fn is_late(&self) -> bool {
+        self.is_late
+    }
+
+    /// From now on nothing is taken of what comes: what it is, the server still tells. A new connection goes on from here.
+    pub fn hold(&mut self) {
+        if !std::mem::replace(&mut self.is_held, true) {
+            self.held_at = None;
+        }
+    }
+
+    /// Events that came to the server while nothing was taken, at least.
+    pub fn waiting_events(&self) -> u64 {
+        self.held_at.filter(|_| self.is_held).map_or(0, |at| self.status.events.saturating_sub(at))
+    }
+
+    /// Whether nothing is taken.
+    pub fn is_held(&self) -> bool {
+        self.is_held
     }
 
     /// Whether all has come that the server had when it was first asked.
@@ -260,6 +301,28 @@ mod tests {
         assert_eq!(feed.missed(), None);
         hear(&mut feed, &[gap(4, 6), gap(6, 7)]).1.unwrap();
         assert_eq!(feed.missed(), Some(&(3, "kept no longer".to_owned())));
+    }
+
+    #[test]
+    fn who_begins_late_misses_nothing_in_between() {
+        let mut feed = Feed::default();
+        assert_eq!(hear(&mut feed, &[gap(1, 7), batch(7, b"g")]), ("g".to_owned(), Ok(())));
+        assert!(feed.is_late());
+        assert_eq!(feed.missed(), None);
+    }
+
+    #[test]
+    fn what_is_held_is_let_pass_and_asked_for_later() {
+        let mut feed = Feed::default();
+        hear(&mut feed, &[status(State::Live, 1, 0, 100), batch(1, b"a")]).1.unwrap();
+        feed.hold();
+        let later = [status(State::Live, 2, 0, 150), batch(2, b"b"), gap(3, 9), status(State::Live, 9, 0, 950)];
+        assert_eq!(hear(&mut feed, &later), (String::new(), Ok(())));
+        assert!(feed.is_held());
+        assert_eq!((feed.waiting_events(), asks_after(&mut feed)), (800, 1));
+        assert!(!feed.is_held(), "a new connection goes on from there");
+        assert_eq!(feed.waiting_events(), 0);
+        assert_eq!(hear(&mut feed, &[batch(2, b"b")]), ("b".to_owned(), Ok(())));
     }
 
     #[test]

@@ -5,7 +5,10 @@ use shared::limits::LiveLimits;
 use shared::query::{Answer, EventFilter, Query};
 use shared::session::LiveSession;
 
-use crate::worker::message::{Grown, Kept, Trim};
+use crate::worker::message::{Failed, Grown, Kept, Trim};
+
+/// Share of all that may be held which stays free while the picture stands still: more than comes at once.
+const ROOM_SHARE: usize = 8;
 
 /// A session and what came of it.
 pub struct Growing {
@@ -24,6 +27,11 @@ impl Growing {
     /// Takes the chunks of a batch.
     pub fn push(&mut self, chunks: &[u8]) -> Result<(), ImportError> {
         self.session.push(chunks)
+    }
+
+    /// What comes begins later than the session did.
+    pub fn begin_late(&mut self) {
+        self.session.begin_late();
     }
 
     /// Puts together what came; nothing where nothing did.
@@ -46,13 +54,22 @@ impl Growing {
             let events = trims.get(device as usize).filter(|trim| trim.events > 0)?.events;
             Some(Kept { device, was, is: self.find(device, life, events) })
         });
-        let oom = grown.oom.map(|(device, position)| (device as u32, position));
+        let oom = grown.oom.map(|(device, position)| Failed {
+            device: device as u32,
+            position,
+            why: self.session.why_out_of_memory(device, position),
+        });
         Some(Grown { summary: self.session.summary().clone(), trims, kept, oom })
     }
 
     /// The answer to a question about one device.
     pub fn answer(&mut self, device: usize, query: &Query) -> Answer {
         self.session.answer(device, query)
+    }
+
+    /// Whether little more can come before the oldest events go.
+    pub fn is_nearly_full(&self) -> bool {
+        self.session.room() < LiveLimits::default().events / ROOM_SHARE
     }
 
     /// Bytes of memory that it takes.

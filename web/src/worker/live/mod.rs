@@ -41,6 +41,8 @@ struct Watcher {
     socket: Option<Socket>,
     connection: Connection,
     tries: u32,
+    /// Whether the picture stands still.
+    is_held: bool,
     retry: Option<Timer>,
     refresh: Option<Timer>,
     report: Option<Timer>,
@@ -77,6 +79,7 @@ pub(super) fn start(url: String, token: String) {
         socket: None,
         connection: Connection::Connecting,
         tries: 0,
+        is_held: false,
         retry: None,
         refresh: None,
         report: None,
@@ -111,6 +114,18 @@ pub(super) fn taken(selected: Option<(u32, u32)>) {
         watcher.is_taken = true;
         watcher.session.selected = selected;
         watcher.want_refresh();
+    });
+}
+
+/// The picture stands still, or no longer.
+pub(super) fn hold(is_held: bool) {
+    with(|watcher| {
+        watcher.is_held = is_held;
+        // What was let pass meanwhile is asked for.
+        if !is_held && watcher.feed.is_held() {
+            watcher.has_caught_up = false;
+            watcher.connect();
+        }
     });
 }
 
@@ -172,6 +187,12 @@ impl Watcher {
             self.waited_us = if was_caught_up { 0 } else { self.feed.status().behind_us.max(0) };
         }
         self.spent_ms += now() - began;
+        if self.feed.is_late() {
+            self.session.begin_late();
+        }
+        if self.is_held && self.session.is_nearly_full() {
+            self.feed.hold();
+        }
         if let Some(error) = unreadable {
             return self.refuse(error.to_string(), false);
         }
@@ -280,7 +301,9 @@ impl Watcher {
             held_bytes: self.session.bytes(),
             limit_events: LiveLimits::default().events as u64,
             dropped_events: self.dropped_events,
+            is_late: self.feed.is_late(),
             missed: self.feed.missed().cloned(),
+            waiting_events: self.feed.waiting_events(),
         })));
     }
 }
