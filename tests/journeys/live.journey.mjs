@@ -84,7 +84,7 @@ test('a job is watched from its first event to its end, and what is left of it i
 
   // What the server hands out is the same.
   await press(page, 'Control+k');
-  await at(page, 'palette-input').fill('back to the sessions');
+  await at(page, 'palette-input').fill('back to the jobs');
   await press(page, 'Enter');
   await row.first().waitFor();
   await until('it has ended', () => row.getAttribute('data-state'), (state) => state === 'ended');
@@ -105,7 +105,7 @@ test('a link opens its session, and a connection that is lost comes back', async
   await page.reach('ready');
   // Pasted over the list of jobs it opens the session as well, and where it says.
   await press(page, 'Control+k');
-  await at(page, 'palette-input').fill('back to the sessions');
+  await at(page, 'palette-input').fill('back to the jobs');
   await press(page, 'Enter');
   await at(page, 'session').first().waitFor();
   await page.tab.evaluate((hash) => { window.location.hash = hash; }, `#v=1&session=${session}&tab=events&cur=7`);

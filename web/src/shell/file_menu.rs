@@ -26,7 +26,7 @@ pub fn file_menu(model: &ModelHandle) -> Html {
         children: html! { <>
             { for model.files.iter().map(|file| row(model, file)) }
             <hr />
-            <button type="button" class="menu-row" onclick={sends(model, Action::ShowStart)} data-testid="menu-sessions">{ "Back to the sessions" }</button>
+            <button type="button" class="menu-row" onclick={sends(model, Action::ShowStart)} data-testid="menu-sessions">{ "Back to the jobs" }</button>
             <button type="button" class="menu-row" onclick={|_| source::pick()} data-testid="menu-open-file">{ "Open file…" }</button>
             <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open the sample" }</button>
         </> },

@@ -29,7 +29,7 @@ fn use_status() -> Html {
                 </span>
             }
             if device.events == 0 {
-                <span data-testid="status-event">{ no_event(device) }</span>
+                <span data-testid="status-event">{ no_event(device, model.live().is_some()) }</span>
             } else {
                 <span>{ "event " }<b data-testid="status-event">{ Count(state.position.into()).to_string() }</b>
                     { [" of ", &Count(device.events.into()).to_string()].concat() }</span>
@@ -64,9 +64,11 @@ const SUMS: [Sum; 5] = [
 ];
 
 /// What the sums are of where no event is known.
-fn no_event(device: &DeviceSummary) -> &'static str {
+pub fn no_event(device: &DeviceSummary, is_live: bool) -> &'static str {
     if device.has_times {
         "by statistics; no event has come"
+    } else if is_live {
+        "as last told; no event has come"
     } else {
         "when the snapshot was taken; no history was recorded"
     }

@@ -38,7 +38,7 @@ pub const AWAY: &str = "The server that this page came from doesn't answer. Is i
 pub fn refusal(status: u16) -> String {
     match status {
         401 | 403 => "The server wants a token for this. It is asked for on the start page.".to_owned(),
-        404 => "The server no longer has this: it keeps sessions for a time, or was given another folder.".to_owned(),
+        404 => "The server no longer has this job: it keeps each for a time, or was given another folder.".to_owned(),
         409 => "The server can't do this while the session is live.".to_owned(),
         status => format!("The server could not do this (status {status}). Its log says more."),
     }

@@ -7,17 +7,27 @@ use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
 use crate::hooks::part::part;
-use crate::model::{Action, ModelHandle, Selection, Tab, use_answer, use_model};
+use crate::model::{Action, Model, ModelHandle, Selection, Tab, use_answer, use_model};
 use crate::views::events::glyph;
 use crate::views::findings::{finding_row, ordered};
+use crate::views::status::no_event;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, seconds, share};
 
 /// Findings that fit beside everything else.
 const TOP_FINDINGS: usize = 3;
 
-/// Said where there is no event to stand on.
-const NO_HISTORY: &str = "The state when the snapshot was taken; no history was recorded.";
+/// What is said where there is no event to stand on.
+fn before_all(model: &Model) -> String {
+    let live = model.live();
+    match model.device() {
+        Some(device) if device.events == 0 => ["The state ", no_event(device, live.is_some()), "."].concat(),
+        _ if live.is_some_and(|live| live.status.is_late || live.status.dropped_events > 0) => {
+            "Where what is held here begins: the job had begun before.".to_owned()
+        }
+        _ => "The start of the trace, before its first event.".to_owned(),
+    }
+}
 
 part!(
     /// The pane of no selection.
@@ -66,8 +76,7 @@ fn at_cursor(model: &ModelHandle, state: &StateAt) -> Html {
             <h3>{ "At the cursor" }</h3>
             { match &state.event {
                 Some(event) => event_line(model, event),
-                None if model.device().is_some_and(|device| device.events == 0) => html! { <p class="quiet">{ NO_HISTORY }</p> },
-                None => html! { <p class="quiet">{ "The start of the trace, before its first event." }</p> },
+                None => html! { <p class="quiet">{ before_all(model) }</p> },
             } }
             { facts(vec![
                 fact("Requested", bytes(totals.requested)),

@@ -13,7 +13,8 @@ use crate::hooks::part::part;
 use crate::hooks::{use_effect_with, use_state_eq};
 
 /// Said of a stack that nobody recorded.
-pub const NO_STACK: &str = "No stack was recorded.";
+pub const NO_STACK: &str = "No stack was recorded: the thread ran no Python, as those of the backward pass do (with C++ \
+                            stacks they are told), or recording had no room for stacks, or left them out.";
 
 /// A titled stack. `title` says what it is of, in sentence case: `Allocated by`; `frames` are innermost first; `empty`
 /// stands in their place when there is none.
