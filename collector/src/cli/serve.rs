@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use clap::Args;
 use shared::limits::ServerLimits;
-use shared::units::Bytes;
 use tokio::net::TcpListener;
 
 use super::setting;
@@ -54,15 +53,12 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// How much is kept: less than some of the store's segments would be dropped as soon as it is written.
+/// How much is kept. A number alone is refused: whoever forgets the unit would lose what is there.
 fn kept(text: &str) -> Result<u64, String> {
-    const LEAST: u64 = 256 << 20;
-    match setting::capacity(text)? {
-        bytes if bytes < LEAST => {
-            Err(format!("{} is less than one session may need: {} at least", Bytes(bytes), Bytes(LEAST)))
-        }
-        bytes => Ok(bytes),
+    if text.trim().ends_with(|c: char| c.is_ascii_digit()) {
+        return Err(format!("say the unit as well, as in {text}GiB"));
     }
+    setting::capacity(text)
 }
 
 impl Serve {

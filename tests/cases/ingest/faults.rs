@@ -106,7 +106,7 @@ fn a_torn_tail_is_cut_at_the_last_whole_batch_and_told() -> Result<()> {
 fn a_full_store_refuses_tears_nothing_and_recovers() -> Result<()> {
     let old = Stream::new(12, 3, 2_000);
     let stream = Stream::new(13, 12, 8_000);
-    let size = (stream.file.len() as u64 * 2 / 3).to_string();
+    let size = format!("{}B", stream.file.len() as u64 * 2 / 3);
     let folder = Folder::new("full")?;
     let server = Server::start_in(&folder, &["--keep-bytes", &size])?;
     let (mut peer, _) = Peer::hello(server.address(), &old.hello)?;
