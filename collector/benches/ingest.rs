@@ -16,8 +16,8 @@ use shared::frames::StackId;
 use shared::limits::{CHUNK_EVENTS, ServerLimits, WireLimits};
 use shared::trace::{Event, TagId};
 use shared::units::Address;
-use shared::wire::{Ack, Batch, Decoder, Frame, Hello, PROTOCOL, SESSION_CHARS, Watch, session_id};
-use tungstenite::{Message, WebSocket};
+use shared::wire::{Ack, Batch, Decoder, Hello, Message, PROTOCOL, SESSION_CHARS, Watch, session_id};
+use tungstenite::{Message as WsMessage, WebSocket};
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Keep, Sessions};
 use vramscope::server::{self, App, Hosts};
@@ -100,17 +100,17 @@ struct Peer {
 }
 
 impl Peer {
-    fn new(server: SocketAddr, path: &str, first: &Frame<'_>) -> Result<Self, Failure> {
+    fn new(server: SocketAddr, path: &str, first: &Message<'_>) -> Result<Self, Failure> {
         let stream = TcpStream::connect(server)?;
         stream.set_nodelay(true)?;
         let (socket, _) = tungstenite::client(format!("ws://{server}{path}"), stream)?;
         let mut new = Self { socket, decoder: Decoder::new(&WireLimits::default()) };
-        new.socket.send(Message::Binary(first.to_bytes().into()))?;
+        new.socket.send(WsMessage::Binary(first.to_bytes().into()))?;
         Ok(new)
     }
 
-    fn read(&mut self, visit: &mut dyn FnMut(Frame<'_>)) -> Result<(), Failure> {
-        if let Message::Binary(bytes) = self.socket.read()? {
+    fn read(&mut self, visit: &mut dyn FnMut(Message<'_>)) -> Result<(), Failure> {
+        if let WsMessage::Binary(bytes) = self.socket.read()? {
             self.decoder.push(&bytes, visit)?;
         }
         Ok(())
@@ -124,17 +124,17 @@ fn name(seed: u8) -> String {
 /// Sends all batches; returns when the last is acknowledged.
 fn collect(server: SocketAddr, seed: u8, frames: &[Vec<u8>]) -> Result<(), Failure> {
     let hello = Hello { protocol: PROTOCOL, session: name(seed), key: name(seed + 100), ..Hello::default() };
-    let mut peer = Peer::new(server, "/api/v1/ingest", &Frame::Hello(hello))?;
+    let mut peer = Peer::new(server, "/api/v1/ingest", &Message::Hello(hello))?;
     let (mut acked, mut sent) = (0, 0);
     while acked < frames.len() as u64 {
         while sent < frames.len() as u64 && sent < acked + AHEAD {
-            peer.socket.send(Message::Binary(frames[sent as usize].clone().into()))?;
+            peer.socket.send(WsMessage::Binary(frames[sent as usize].clone().into()))?;
             sent += 1;
         }
         let mut refused = None;
         peer.read(&mut |frame| match frame {
-            Frame::Ack(Ack { seq }) => acked = seq,
-            Frame::Refused(frame) => refused = Some(frame.message),
+            Message::Ack(Ack { seq }) => acked = seq,
+            Message::Refused(frame) => refused = Some(frame.message),
             _ => {}
         })?;
         if let Some(message) = refused {
@@ -147,7 +147,7 @@ fn collect(server: SocketAddr, seed: u8, frames: &[Vec<u8>]) -> Result<(), Failu
 /// Reads a session to its last batch; gives the batches that came.
 fn watch(server: SocketAddr, seed: u8, last: u64) -> Result<u64, Failure> {
     let path = format!("/api/v1/sessions/{}/live", name(seed));
-    let watch = || Frame::Watch(Watch { protocol: PROTOCOL, ..Watch::default() });
+    let watch = || Message::Watch(Watch { protocol: PROTOCOL, ..Watch::default() });
     let mut peer = loop {
         match Peer::new(server, &path, &watch()) {
             Ok(peer) => break peer,
@@ -158,7 +158,7 @@ fn watch(server: SocketAddr, seed: u8, last: u64) -> Result<u64, Failure> {
     let (mut came, mut newest) = (0, 0);
     while newest < last {
         peer.read(&mut |frame| {
-            if let Frame::Batch(Batch { seq, .. }) = frame {
+            if let Message::Batch(Batch { seq, .. }) = frame {
                 (came, newest) = (came + 1, seq);
             }
         })?;
@@ -191,7 +191,7 @@ fn measure(collectors: u8, chunks: &[Vec<u8>], folder: &std::path::Path) -> Resu
     // No more in all from eight than from one.
     let chunks = &chunks[..chunks.len() / usize::from(collectors.div_ceil(2))];
     let frame =
-        |(i, chunks): (usize, &Vec<u8>)| Frame::Batch(Batch { seq: i as u64 + 1, sent_us: 0, chunks }).to_bytes();
+        |(i, chunks): (usize, &Vec<u8>)| Message::Batch(Batch { seq: i as u64 + 1, sent_us: 0, chunks }).to_bytes();
     let frames: Arc<Vec<Vec<u8>>> = Arc::new(chunks.iter().enumerate().map(frame).collect());
     let _ = std::fs::remove_dir_all(folder);
     let mut child = Command::new(std::env::current_exe()?).env(SERVER, folder).stdout(Stdio::piped()).spawn()?;

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use shared::allocator::{TraceEntry, TraceSink};
 use shared::frames::StackId;
 use shared::limits::{PublishLimits, RecorderLimits, WireLimits};
-use shared::wire::{Ack, Decoder, Frame, PROTOCOL, Welcome};
-use tungstenite::Message;
+use shared::wire::{Ack, Decoder, Message, PROTOCOL, Welcome};
+use tungstenite::Message as WsMessage;
 use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
 use vramscope::recorder::{FileOutput, Output, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull};
 
@@ -37,16 +37,16 @@ fn serve(stream: TcpStream, bytes: &AtomicU64) {
     let Ok(mut socket) = tungstenite::accept(stream) else { return };
     let mut decoder = Decoder::new(&WireLimits::default());
     while let Ok(message) = socket.read() {
-        let Message::Binary(piece) = message else { continue };
+        let WsMessage::Binary(piece) = message else { continue };
         bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
         let mut answer = None;
         let read = decoder.push(&piece, &mut |frame| match frame {
-            Frame::Hello(_) => answer = Some(Frame::Welcome(Welcome { protocol: PROTOCOL, next: 1 })),
-            Frame::Batch(batch) => answer = Some(Frame::Ack(Ack { seq: batch.seq })),
-            Frame::Goodbye(goodbye) => answer = Some(Frame::Ack(Ack { seq: goodbye.seq })),
+            Message::Hello(_) => answer = Some(Message::Welcome(Welcome { protocol: PROTOCOL, next: 1 })),
+            Message::Batch(batch) => answer = Some(Message::Ack(Ack { seq: batch.seq })),
+            Message::Goodbye(goodbye) => answer = Some(Message::Ack(Ack { seq: goodbye.seq })),
             _ => {}
         });
-        let sent = answer.map_or(Ok(()), |answer| socket.send(Message::binary(answer.to_bytes())));
+        let sent = answer.map_or(Ok(()), |answer| socket.send(WsMessage::binary(answer.to_bytes())));
         if read.is_err() || sent.is_err() {
             return;
         }

@@ -26,6 +26,7 @@ pub mod import;
 pub mod limits;
 pub mod link;
 pub mod lod;
+mod msgpack;
 pub mod numbered;
 pub mod order;
 mod pickle;
@@ -34,6 +35,7 @@ pub mod replay;
 pub mod session;
 #[cfg(test)]
 mod testing;
+pub mod totals;
 pub mod trace;
 pub mod units;
 pub mod wire;

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use shared::limits::WireLimits;
-use shared::wire::{Decoder, Frame};
+use shared::wire::{Decoder, Message};
 use tests::workspace;
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -110,7 +110,7 @@ fn again<T: DeserializeOwned + Serialize>(body: &[u8]) -> Result<Vec<u8>> {
 /// The frames of a stream, as text.
 fn read(stream: &[u8]) -> Result<Vec<String>> {
     let mut frames = Vec::new();
-    Decoder::new(&WireLimits::default()).push(stream, &mut |frame: Frame<'_>| frames.push(format!("{frame:?}")))?;
+    Decoder::new(&WireLimits::default()).push(stream, &mut |frame: Message<'_>| frames.push(format!("{frame:?}")))?;
     Ok(frames)
 }
 

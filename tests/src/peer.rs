@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use shared::limits::WireLimits;
-use shared::wire::{Batch, Code, Decoder, Frame, Goodbye, Hello, PROTOCOL, Refused, Status, Watch, Welcome};
+use shared::wire::{Batch, Code, Decoder, Goodbye, Hello, Message, PROTOCOL, Refused, Status, Watch, Welcome};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::http::{HeaderName, HeaderValue};
 use tungstenite::protocol::WebSocketConfig;
-use tungstenite::{Error, HandshakeError, Message, WebSocket};
+use tungstenite::{Error, HandshakeError, Message as WsMessage, WebSocket};
 
 /// A frame that came. The bytes of a batch are its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Came {
         chunks: Vec<u8>,
     },
     /// Any other.
-    Frame(Frame<'static>),
+    Message(Message<'static>),
 }
 
 /// Batches: the number and the chunks of each.
@@ -76,9 +76,9 @@ impl Peer {
     /// A collector that has said hello; gives the batch that is wanted next.
     pub fn hello(server: SocketAddr, hello: &Hello) -> Result<(Self, u64)> {
         let mut peer = Self::collector(server)?;
-        peer.say(&Frame::Hello(hello.clone()))?;
+        peer.say(&Message::Hello(hello.clone()))?;
         match peer.frame()? {
-            Frame::Welcome(Welcome { protocol: PROTOCOL, next }) => Ok((peer, next)),
+            Message::Welcome(Welcome { protocol: PROTOCOL, next }) => Ok((peer, next)),
             other => bail!("no welcome but {other:?}"),
         }
     }
@@ -101,28 +101,28 @@ impl Peer {
     fn watch(server: SocketAddr, session: &str, watch: Watch) -> Result<Self> {
         let connected = Self::connect(server, &format!("/api/v1/sessions/{session}/live"), &[])?;
         let mut peer = connected.map_err(|status| anyhow::anyhow!("refused with {status}"))?;
-        peer.say(&Frame::Watch(watch))?;
+        peer.say(&Message::Watch(watch))?;
         Ok(peer)
     }
 
     /// Sends a frame.
-    pub fn say(&mut self, frame: &Frame<'_>) -> Result<()> {
+    pub fn say(&mut self, frame: &Message<'_>) -> Result<()> {
         self.send(frame.to_bytes())
     }
 
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: Vec<u8>) -> Result<()> {
-        Ok(self.socket.send(Message::Binary(bytes.into()))?)
+        Ok(self.socket.send(WsMessage::Binary(bytes.into()))?)
     }
 
     /// Sends a batch, at the time that [`sent_us`] says.
     pub fn batch(&mut self, seq: u64, chunks: &[u8]) -> Result<()> {
-        self.say(&Frame::Batch(Batch { seq, sent_us: sent_us(seq), chunks }))
+        self.say(&Message::Batch(Batch { seq, sent_us: sent_us(seq), chunks }))
     }
 
     /// Sends the end of a session.
     pub fn goodbye(&mut self, seq: u64) -> Result<()> {
-        self.say(&Frame::Goodbye(Goodbye { seq }))
+        self.say(&Message::Goodbye(Goodbye { seq }))
     }
 
     /// The next frame; an error where the socket ends before one.
@@ -132,16 +132,16 @@ impl Peer {
                 return Ok(came);
             }
             let message = self.socket.read().context("the socket ended")?;
-            let Message::Binary(bytes) = message else { continue };
+            let WsMessage::Binary(bytes) = message else { continue };
             let came = &mut self.came;
             self.decoder.push(&bytes, &mut |frame| came.push_back(own(frame)))?;
         }
     }
 
     /// The next frame that is no batch.
-    pub fn frame(&mut self) -> Result<Frame<'static>> {
+    pub fn frame(&mut self) -> Result<Message<'static>> {
         loop {
-            if let Came::Frame(frame) = self.came()? {
+            if let Came::Message(frame) = self.came()? {
                 return Ok(frame);
             }
         }
@@ -151,8 +151,8 @@ impl Peer {
     pub fn acked(&mut self, seq: u64) -> Result<()> {
         loop {
             match self.frame()? {
-                Frame::Ack(ack) if ack.seq >= seq => return Ok(()),
-                Frame::Ack(_) => {}
+                Message::Ack(ack) if ack.seq >= seq => return Ok(()),
+                Message::Ack(_) => {}
                 other => bail!("no ack but {other:?}"),
             }
         }
@@ -162,11 +162,11 @@ impl Peer {
     pub fn refused(&mut self) -> Result<(Code, bool)> {
         loop {
             match self.frame()? {
-                Frame::Refused(Refused { code, message, retry }) => {
+                Message::Refused(Refused { code, message, retry }) => {
                     ensure!(!message.is_empty() && !message.contains('\n'), "no sentence: {message:?}");
                     return Ok((code, retry));
                 }
-                Frame::Ack(_) | Frame::Status(_) => {}
+                Message::Ack(_) | Message::Status(_) => {}
                 other => bail!("not refused but {other:?}"),
             }
         }
@@ -176,7 +176,7 @@ impl Peer {
     pub fn status(&mut self, is_wanted: impl Fn(&Status) -> bool) -> Result<Status> {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
-            if let Frame::Status(status) = self.frame()?
+            if let Message::Status(status) = self.frame()?
                 && is_wanted(&status)
             {
                 return Ok(status);
@@ -196,8 +196,8 @@ impl Peer {
                         return Ok((batches, gaps));
                     }
                 }
-                Came::Frame(Frame::Gap(gap)) => gaps.push((gap.from, gap.to)),
-                Came::Frame(_) => {}
+                Came::Message(Message::Skipped(gap)) => gaps.push((gap.from, gap.to)),
+                Came::Message(_) => {}
             }
         }
     }
@@ -214,18 +214,18 @@ impl Peer {
     }
 }
 
-fn own(frame: Frame<'_>) -> Came {
-    Came::Frame(match frame {
-        Frame::Batch(Batch { seq, sent_us, chunks }) => return Came::Batch { seq, sent_us, chunks: chunks.to_vec() },
-        Frame::Hello(frame) => Frame::Hello(frame),
-        Frame::Goodbye(frame) => Frame::Goodbye(frame),
-        Frame::Welcome(frame) => Frame::Welcome(frame),
-        Frame::Ack(frame) => Frame::Ack(frame),
-        Frame::Refused(frame) => Frame::Refused(frame),
-        Frame::Ask(frame) => Frame::Ask(frame),
-        Frame::Watch(frame) => Frame::Watch(frame),
-        Frame::Status(frame) => Frame::Status(frame),
-        Frame::Gap(frame) => Frame::Gap(frame),
-        Frame::Unknown(kind) => Frame::Unknown(kind),
+fn own(frame: Message<'_>) -> Came {
+    Came::Message(match frame {
+        Message::Batch(Batch { seq, sent_us, chunks }) => return Came::Batch { seq, sent_us, chunks: chunks.to_vec() },
+        Message::Hello(frame) => Message::Hello(frame),
+        Message::Goodbye(frame) => Message::Goodbye(frame),
+        Message::Welcome(frame) => Message::Welcome(frame),
+        Message::Ack(frame) => Message::Ack(frame),
+        Message::Refused(frame) => Message::Refused(frame),
+        Message::Ask(frame) => Message::Ask(frame),
+        Message::Watch(frame) => Message::Watch(frame),
+        Message::Status(frame) => Message::Status(frame),
+        Message::Skipped(frame) => Message::Skipped(frame),
+        Message::Unknown(kind) => Message::Unknown(kind),
     })
 }

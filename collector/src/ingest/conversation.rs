@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use shared::limits::WireLimits;
-use shared::wire::{Ack, Ask, Batch, Decoder, Frame, Goodbye, Hello, PROTOCOL, Welcome};
+use shared::wire::{Ack, Ask, Batch, Decoder, Goodbye, Hello, Message, PROTOCOL, Welcome};
 
 use super::pipe::Pipe;
 use super::{IngestError, Reply, Sessions};
@@ -47,11 +47,11 @@ impl Conversation {
         let mut said = Vec::new();
         let read = self.decoder.push(bytes, &mut |frame| {
             said.push(match frame {
-                Frame::Hello(hello) => Said::Hello(hello),
-                Frame::Batch(Batch { seq, sent_us, chunks }) => Said::Batch { seq, sent_us, chunks: chunks.to_vec() },
-                Frame::Goodbye(Goodbye { seq }) => Said::Goodbye(seq),
+                Message::Hello(hello) => Said::Hello(hello),
+                Message::Batch(Batch { seq, sent_us, chunks }) => Said::Batch { seq, sent_us, chunks: chunks.to_vec() },
+                Message::Goodbye(Goodbye { seq }) => Said::Goodbye(seq),
                 // Of a later version; the protocol says that it can do without.
-                Frame::Unknown(_) => return,
+                Message::Unknown(_) => return,
                 _ => Said::Other,
             });
         });
@@ -82,7 +82,7 @@ impl Conversation {
         let (sessions, is_known) = (Arc::clone(&self.sessions), self.is_known);
         let joined = tokio::task::spawn_blocking(move || sessions.join(&hello, is_known)).await;
         let joined = joined.unwrap_or(Err(IngestError::Restart))?;
-        Frame::Welcome(Welcome { protocol: PROTOCOL, next: joined.next }).encode(answer);
+        Message::Welcome(Welcome { protocol: PROTOCOL, next: joined.next }).encode(answer);
         self.pipe = Some(Pipe::new(&self.sessions, joined)?);
         Ok(())
     }
@@ -95,7 +95,7 @@ impl Conversation {
         tokio::select! {
             reply = pipe.reply() => reply.map_or(News::Over(None), |reply| tell(&reply)),
             () = session.asked.notified() => News::Frames(asks(session.take_asks())),
-            () = replaced => News::Over(Some(Frame::Refused(IngestError::Replaced.refused()).to_bytes())),
+            () = replaced => News::Over(Some(Message::Refused(IngestError::Replaced.refused()).to_bytes())),
         }
     }
 
@@ -127,12 +127,12 @@ pub enum News {
 fn tell(reply: &Reply) -> News {
     let mut frames = Vec::new();
     if let Some(seq) = reply.acked {
-        Frame::Ack(Ack { seq }).encode(&mut frames);
+        Message::Ack(Ack { seq }).encode(&mut frames);
     }
     match &reply.refused {
         None => News::Frames(frames),
         Some(refused) => {
-            Frame::Refused(refused.clone()).encode(&mut frames);
+            Message::Refused(refused.clone()).encode(&mut frames);
             News::Over(Some(frames))
         }
     }
@@ -141,7 +141,7 @@ fn tell(reply: &Reply) -> News {
 fn asks(asks: Vec<String>) -> Vec<u8> {
     let mut frames = Vec::new();
     for what in asks {
-        Frame::Ask(Ask { what }).encode(&mut frames);
+        Message::Ask(Ask { what }).encode(&mut frames);
     }
     frames
 }

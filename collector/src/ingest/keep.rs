@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shared::wire::State;
+use shared::wire::SessionState;
 
 use super::{IngestError, Session, Sessions, now_us};
 
@@ -47,12 +47,12 @@ impl Sessions {
         let now = now_us();
         for session in self.all() {
             let state = session.state(self.limits());
-            if state != State::Live && !session.is_connected() {
+            if state != SessionState::Live && !session.is_connected() {
                 session.rest();
             }
             let (last_us, is_empty) = session.look(|view| (view.record.last_us, view.last == 0));
             let age = now.saturating_sub(last_us);
-            if state != State::Live && (age > self.keep().micros || is_empty && age > EMPTY) {
+            if state != SessionState::Live && (age > self.keep().micros || is_empty && age > EMPTY) {
                 // A session that just came back stays.
                 let _ = self.remove(&session);
                 continue;
@@ -77,7 +77,7 @@ impl Sessions {
             if self.store().usage() <= self.keep().target() {
                 return;
             }
-            if session.state(self.limits()) == State::Live || self.remove(&session).is_err() {
+            if session.state(self.limits()) == SessionState::Live || self.remove(&session).is_err() {
                 live.push(session);
             }
         }

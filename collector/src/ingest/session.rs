@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use shared::limits::ServerLimits;
-use shared::wire::{Batch, Frame, State};
+use shared::wire::{Batch, Message, SessionState};
 use tokio::sync::{Notify, watch};
 
 use super::counters::Counters;
@@ -76,13 +76,13 @@ impl Session {
     }
 
     /// Live, ended or lost.
-    pub fn state(&self, limits: &ServerLimits) -> State {
+    pub fn state(&self, limits: &ServerLimits) -> SessionState {
         if self.look(|view| view.record.ended_us.is_some() || view.has_end) {
-            return State::Ended;
+            return SessionState::Ended;
         }
         let presence = lock(&self.presence);
         let is_near = presence.last.is_some_and(|last| last.elapsed() < Duration::from_secs(limits.lost_seconds));
-        if presence.connections > 0 || is_near { State::Live } else { State::Lost }
+        if presence.connections > 0 || is_near { SessionState::Live } else { SessionState::Lost }
     }
 
     /// Whether a collector is connected.
@@ -186,7 +186,7 @@ impl Session {
                     view.update(desk);
                     drop(view);
                     if bus.is_heard(&self.id) {
-                        let frame = Frame::Batch(Batch { seq, sent_us, chunks }).to_bytes();
+                        let frame = Message::Batch(Batch { seq, sent_us, chunks }).to_bytes();
                         bus.publish(&self.id, &Arc::new(Published { seq, frame, end }));
                     }
                 }

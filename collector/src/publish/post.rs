@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use shared::limits::WireLimits;
-use shared::wire::{Decoder, Frame, Goodbye};
+use shared::wire::{Decoder, Goodbye, Message};
 
 use super::http;
 use super::sender::{Outcome, Sender, batch};
@@ -68,7 +68,7 @@ fn request(sender: &Sender) -> Result<(), Outcome> {
         state.queue.rewind();
         if state.queue.is_empty() && state.end.is_some() {
             state.link.is_goodbye = true;
-            Frame::Goodbye(Goodbye { seq: state.queue.last() }).encode(&mut body);
+            Message::Goodbye(Goodbye { seq: state.queue.last() }).encode(&mut body);
         }
         let mut is_more = true;
         while is_more && let Some((number, chunks)) = state.queue.next() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use shared::limits::PublishLimits;
-use shared::wire::{Batch, Code, Frame, Hello, PROTOCOL, Refused};
+use shared::wire::{Batch, Code, Hello, Message, PROTOCOL, Refused};
 
 use super::backoff::Backoff;
 use super::destination::Destination;
@@ -142,7 +142,7 @@ impl Sender {
             mode: self.destination.mode.clone(),
             header,
         };
-        Frame::Hello(hello).to_bytes()
+        Message::Hello(hello).to_bytes()
     }
 
     /// The server, and what is wrong with it.
@@ -157,5 +157,5 @@ pub(super) fn batch(seq: u64, chunks: &[u8], out: &mut Vec<u8>) {
     let sent_us = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
     // The chunks, and some numbers around them.
     out.reserve(chunks.len() + 64);
-    Frame::Batch(Batch { seq, sent_us, chunks }).encode(out);
+    Message::Batch(Batch { seq, sent_us, chunks }).encode(out);
 }

@@ -7,10 +7,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use shared::limits::WireLimits;
-use shared::wire::{Decoder, Frame, Goodbye};
+use shared::wire::{Decoder, Goodbye, Message};
 use tungstenite::handshake::HandshakeError;
 use tungstenite::protocol::{Role, WebSocketConfig};
-use tungstenite::{Bytes, Error, Message, WebSocket};
+use tungstenite::{Bytes, Error, Message as WsMessage, WebSocket};
 
 use super::destination::Destination;
 use super::sender::{Outcome, Sender, batch};
@@ -134,12 +134,12 @@ fn listen(shared: &Arc<Shared>, mut reader: WebSocket<Ear>, generation: u64) -> 
             }
             state.link.active = Some(Instant::now());
             match message {
-                Ok(Message::Binary(bytes)) => {
+                Ok(WsMessage::Binary(bytes)) => {
                     why = decoder.push(&bytes, &mut |frame| state.hear(frame)).err().map(|error| error.to_string());
                 }
-                Ok(Message::Ping(bytes)) => state.link.ping = Some(bytes.to_vec()),
-                Ok(Message::Pong(_)) => state.settle(false),
-                Ok(Message::Close(frame)) => {
+                Ok(WsMessage::Ping(bytes)) => state.link.ping = Some(bytes.to_vec()),
+                Ok(WsMessage::Pong(_)) => state.settle(false),
+                Ok(WsMessage::Close(frame)) => {
                     why = Some(frame.map_or_else(|| "it closed the connection".to_owned(), |frame| frame.to_string()));
                 }
                 Ok(_) => {}
@@ -175,9 +175,9 @@ fn converse(sender: &Sender, writer: &mut WebSocket<TcpStream>) -> Outcome {
                 drop(chunks);
                 send(sender, writer, frame)
             }
-            Next::Goodbye(seq) => send(sender, writer, Frame::Goodbye(Goodbye { seq }).to_bytes()),
-            Next::Pong(bytes) => writer.send(Message::Pong(bytes.into())),
-            Next::Ping => writer.send(Message::Ping(Bytes::new())),
+            Next::Goodbye(seq) => send(sender, writer, Message::Goodbye(Goodbye { seq }).to_bytes()),
+            Next::Pong(bytes) => writer.send(WsMessage::Pong(bytes.into())),
+            Next::Ping => writer.send(WsMessage::Ping(Bytes::new())),
             Next::Done(outcome) => return outcome,
         };
         if let Err(error) = sent {
@@ -251,7 +251,7 @@ fn send(sender: &Sender, writer: &mut WebSocket<TcpStream>, frame: Vec<u8>) -> R
     let frame = Bytes::from(frame);
     for at in (0..length).step_by(MESSAGE_BYTES) {
         let end = (at + MESSAGE_BYTES).min(length);
-        writer.write(Message::Binary(frame.slice(at..end)))?;
+        writer.write(WsMessage::Binary(frame.slice(at..end)))?;
     }
     writer.flush()?;
     sender.shared.lock().bytes += length as u64;

@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use shared::wire::{Ack, Ask, Frame, Refused, Welcome};
+use shared::wire::{Ack, Ask, Message, Refused, Welcome};
 
 use super::PublisherStats;
 use super::queue::Queue;
@@ -142,10 +142,10 @@ impl State {
     }
 
     /// Takes what the server says.
-    pub(super) fn hear(&mut self, frame: Frame<'_>) {
+    pub(super) fn hear(&mut self, frame: Message<'_>) {
         self.link.active = Some(Instant::now());
         match frame {
-            Frame::Welcome(Welcome { next, .. }) => match self.queue.welcome(next) {
+            Message::Welcome(Welcome { next, .. }) => match self.queue.welcome(next) {
                 Ok(is_news) => {
                     self.link.is_welcome = true;
                     self.trouble = None;
@@ -156,18 +156,18 @@ impl State {
                     self.link.refused = Some(Refused { message, ..Refused::default() });
                 }
             },
-            Frame::Ack(Ack { seq }) => {
+            Message::Ack(Ack { seq }) => {
                 if self.link.is_goodbye && self.queue.is_empty() {
                     self.is_ended = true;
                 }
                 let is_news = self.queue.ack(seq);
                 self.settle(is_news);
             }
-            Frame::Refused(refused) => {
+            Message::Refused(refused) => {
                 self.link.refused = Some(refused);
             }
             // When nobody takes them, they are of no use.
-            Frame::Ask(ask) => drop(self.asks.try_send(ask)),
+            Message::Ask(ask) => drop(self.asks.try_send(ask)),
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::extract::ws::WebSocket;
-use shared::wire::Frame;
+use shared::wire::Message;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 
@@ -18,7 +18,7 @@ pub(super) async fn serve(socket: WebSocket, app: App, is_known: bool, _place: O
     if let Err(error) = converse(&mut line, &mut conversation, &app).await {
         let refused = error.refused();
         app.sessions.counters.refuse(refused.code);
-        line.send(Frame::Refused(refused).to_bytes()).await;
+        line.send(Message::Refused(refused).to_bytes()).await;
     }
     // What came is stored; who sent it may go.
     drop(conversation);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use shared::format::BatchEnd;
 use shared::limits::ServerLimits;
-use shared::wire::Gap;
+use shared::wire::Skipped;
 
 use crate::ingest::{Session, View};
 use crate::store::{Cut, SegmentInfo, StoreError, StoreResult, TraceStore};
@@ -58,7 +58,7 @@ impl History {
         after: u64,
         events: u64,
         limits: &ServerLimits,
-    ) -> Option<(Option<Gap>, Self)> {
+    ) -> Option<(Option<Skipped>, Self)> {
         session.look(|view| {
             let start = view.segments.iter().rev().find(|segment| segment.first <= after.saturating_add(1));
             let behind = start.map_or(u64::MAX, |segment| view.bytes_behind((segment.number, segment.head)));
@@ -68,7 +68,7 @@ impl History {
                 return Some((None, Self::new(store, session, start, after, after == 0)));
             }
             let (start, reason) = late(view, events, limits)?;
-            let gap = Gap { from: after.saturating_add(1), to: start.first, reason: reason.to_owned() };
+            let gap = Skipped { from: after.saturating_add(1), to: start.first, reason: reason.to_owned() };
             let gap = (gap.to > gap.from).then_some(gap);
             Some((gap, Self::new(store, session, start, start.first - 1, true)))
         })

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use shared::event::Action;
 use shared::limits::ServerLimits;
-use shared::wire::State;
+use shared::wire::SessionState;
 
 use super::clock::rfc_3339;
 use crate::ingest::{Session, View};
@@ -91,7 +91,7 @@ pub(super) fn session(session: &Session, limits: &ServerLimits) -> SessionJson {
             events: totals.events(),
             lost: totals.lost(),
             bytes: view.bytes(),
-            events_per_second: if state == State::Live { view.rate() } else { 0.0 },
+            events_per_second: if state == SessionState::Live { view.rate() } else { 0.0 },
             viewers,
             torch: record.torch.clone(),
             kept_from_us: kept.unwrap_or(record.started_us),

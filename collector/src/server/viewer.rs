@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::extract::ws::WebSocket;
 use shared::limits::WireLimits;
-use shared::wire::{Batch, Decoder, Frame, PROTOCOL, State, Status, Watch};
+use shared::wire::{Batch, Decoder, Message, PROTOCOL, SessionState, Status, Watch};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
 
@@ -57,7 +57,7 @@ pub(super) async fn serve(
     if let Over::Refused(error) = over {
         let refused = error.refused();
         app.sessions.counters.refuse(refused.code);
-        line.send(Frame::Refused(refused).to_bytes()).await;
+        line.send(Message::Refused(refused).to_bytes()).await;
     }
     line.close().await;
 }
@@ -73,7 +73,7 @@ async fn hear_watch(line: &mut Line, app: &App, is_known: bool) -> Result<Watch,
                 Came::Bytes(bytes) => {
                     let (mut watch, mut other) = (None, false);
                     let read = decoder.push(&bytes, &mut |frame| match frame {
-                        Frame::Watch(frame) => watch = watch.take().or(Some(frame)),
+                        Message::Watch(frame) => watch = watch.take().or(Some(frame)),
                         _ => other = true,
                     });
                     if read.is_err() || other {
@@ -111,7 +111,7 @@ struct Viewer<'a> {
     end: Option<(u32, u64)>,
     looks: Interval,
     looked: u32,
-    state: Option<State>,
+    state: Option<SessionState>,
 }
 
 impl<'a> Viewer<'a> {
@@ -200,13 +200,13 @@ impl<'a> Viewer<'a> {
                 sessions.counters.skipped.add(1);
             }
             self.last = gap.to - 1;
-            self.send(Frame::Gap(gap).to_bytes()).await?;
+            self.send(Message::Skipped(gap).to_bytes()).await?;
         }
         Ok(Some(history))
     }
 
     async fn send_stored(&mut self, Stored { seq, sent_us, chunks, end }: Stored) -> Result<(), Over> {
-        let frame = Frame::Batch(Batch { seq, sent_us, chunks: &chunks }).to_bytes();
+        let frame = Message::Batch(Batch { seq, sent_us, chunks: &chunks }).to_bytes();
         self.send(frame).await?;
         if seq > 0 {
             (self.last, self.end) = (seq, Some(end));
@@ -258,7 +258,7 @@ impl<'a> Viewer<'a> {
             // A clock that was set back makes nothing come from the future.
             behind_us: now_us.saturating_sub(view.record.last_us).max(0),
         });
-        self.send(Frame::Status(status).to_bytes()).await
+        self.send(Message::Status(status).to_bytes()).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! The allocator's settings as values (`CUDAAllocatorConfig`).
 
-use super::rounding::{Divisions, LARGE_BUFFER};
+use super::rounding::LARGE_BUFFER;
+use crate::trace::Divisions;
 
 /// How many addresses a growing segment gets (`expandable_segments_reserve`).
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,5 +1,7 @@
 //! From a requested size to a block's size, and from a block's size to its segment's, as PyTorch computes them.
 
+use crate::trace::Divisions;
+
 /// The quantum of block sizes (`kMinBlockSize`).
 pub const MIN_BLOCK: u64 = 512;
 /// Rounded sizes up to this one are served by small pools (`kSmallSize`).
@@ -17,9 +19,6 @@ pub const ROUND_LARGE: u64 = 2 << 20;
 pub const LARGE_REMAINDER: u64 = 1 << 20;
 /// Requests from here on fail at once: one exbibyte.
 pub const TOO_LARGE: u64 = 1 << 60;
-
-/// `roundup_power2_divisions` for requests below 2 MiB, from 2 MiB, from 4 MiB, … from 32 GiB; 0 and 1 are off.
-pub type Divisions = [u64; 16];
 
 /// Which entry of [`Divisions`] serves a request.
 #[inline]

@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use super::config::AllocatorConfig;
 use super::profile::Profile;
-use super::rounding::Divisions;
+use crate::trace::Divisions;
 
 /// The value of one setting. It serializes as the bare value, a table as a map.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

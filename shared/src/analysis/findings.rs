@@ -3,8 +3,8 @@
 
 use super::oom::{self, OutOfMemory};
 use crate::finding::{Finding, FindingCode};
-use crate::query::Totals;
 use crate::replay::{Mismatches, Replay};
+use crate::totals::Totals;
 use crate::trace::{DeviceTrace, Tags};
 use crate::units::{Bytes, Count};
 

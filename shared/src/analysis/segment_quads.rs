@@ -7,7 +7,7 @@ use super::matches::Matches;
 use super::paint::Painter;
 use super::segment_map::SegmentMap;
 use crate::query::{Paint, Quads, SegmentRow};
-use crate::replay::{Allocation, Range, State};
+use crate::replay::{Allocation, AllocatorState, Range};
 
 /// What a stretch of a segment is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn draw_segment(
     quads: &mut Quads,
     map: &SegmentMap,
     clip: (f64, f64),
-    state: &State,
+    state: &AllocatorState,
     i: usize,
     painter: &Painter<'_>,
     highlight: Option<&Matches>,
@@ -113,7 +113,7 @@ pub fn draw_outline(quads: &mut Quads, map: &SegmentMap, clip: (f64, f64), i: us
 }
 
 /// What a list says of range `i`.
-pub fn segment_row(state: &State, i: usize, range: &Range, painter: &Painter<'_>) -> SegmentRow {
+pub fn segment_row(state: &AllocatorState, i: usize, range: &Range, painter: &Painter<'_>) -> SegmentRow {
     let size = |id: &u32| painter.replay.allocations.size.get(*id as usize).unwrap_or(0);
     SegmentRow {
         address: range.address,

@@ -1,13 +1,13 @@
 //! The chunk of events: columns, with the device and the number of the first.
 
 use super::columns::{EventColumns, EventReader};
-use super::message::{Message, Values};
 use super::varint::Varints;
 use crate::import::error::{Checked, damaged};
+use crate::msgpack::{MapReader, MapWriter};
 
 /// The payload for events of `device`, the first of which has the sequence number `first`.
 pub fn encode_events(device: i64, first: u64, columns: &EventColumns) -> Vec<u8> {
-    let mut message = Message::map(9);
+    let mut message = MapWriter::map(9);
     message.signed("device", device);
     message.unsigned("first", first);
     message.signed("start_us", columns.start_us);
@@ -31,7 +31,7 @@ impl<'a> EventChunk<'a> {
     pub(super) fn decode(payload: &'a [u8]) -> Checked<Self> {
         let (mut device, mut first, mut start_us) = (0, 0, 0);
         let mut columns = [&[][..]; 6];
-        Values::new(payload).map(&mut |key, values| {
+        MapReader::new(payload).map(&mut |key, values| {
             match key {
                 "device" => device = values.signed()?,
                 "first" => first = values.unsigned()?,

@@ -1,7 +1,7 @@
 //! What a recording says of itself at its start.
 
-use super::message::{Message, Values};
 use crate::import::error::{Checked, damaged};
+use crate::msgpack::{MapReader, MapWriter};
 use crate::trace::Settings;
 
 /// Where a recording comes from. Everything but the devices may be empty.
@@ -48,7 +48,7 @@ const DEVICES: u32 = 1024;
 
 impl Header {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut message = Message::map(9 + u32::from(self.rank.is_some()) + u32::from(!self.allocator.is_empty()));
+        let mut message = MapWriter::map(9 + u32::from(self.rank.is_some()) + u32::from(!self.allocator.is_empty()));
         message.string("program", &self.program);
         message.string("name", &self.name);
         message.string("host", &self.host);
@@ -75,7 +75,7 @@ impl Header {
 
     pub(super) fn decode(payload: &[u8]) -> Checked<Self> {
         let mut new = Self::default();
-        Values::new(payload).map(&mut |key, values| {
+        MapReader::new(payload).map(&mut |key, values| {
             match key {
                 "program" => new.program = values.string()?,
                 "name" => new.name = values.string()?,
@@ -104,7 +104,7 @@ impl Header {
     }
 }
 
-fn decode_device(values: &mut Values<'_>) -> Checked<Device> {
+fn decode_device(values: &mut MapReader<'_>) -> Checked<Device> {
     let mut device = Device::default();
     values.map(&mut |key, values| {
         match key {
@@ -118,7 +118,7 @@ fn decode_device(values: &mut Values<'_>) -> Checked<Device> {
     Ok(device)
 }
 
-fn encode_settings(message: &mut Message, settings: &Settings) {
+fn encode_settings(message: &mut MapWriter, settings: &Settings) {
     message.begin_map(5 + u32::from(settings.max_split_size.is_some()));
     message.string("conf", &settings.conf);
     if let Some(size) = settings.max_split_size {
@@ -138,7 +138,7 @@ fn encode_settings(message: &mut Message, settings: &Settings) {
     }
 }
 
-fn decode_settings(values: &mut Values<'_>) -> Checked<Settings> {
+fn decode_settings(values: &mut MapReader<'_>) -> Checked<Settings> {
     let mut settings = Settings::default();
     values.map(&mut |key, values| {
         match key {

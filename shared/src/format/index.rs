@@ -1,8 +1,8 @@
 //! Where the chunks of a file are: for readers that can jump.
 
-use super::message::{Message, Values};
 use super::varint::{Varints, fold, push};
 use crate::import::error::Checked;
+use crate::msgpack::{MapReader, MapWriter};
 
 /// A chunk of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
         push(&mut column, fold(entry.to_us.wrapping_sub(entry.from_us)));
         last = *entry;
     }
-    let mut message = Message::map(1);
+    let mut message = MapWriter::map(1);
     message.column("chunks", &column);
     message.into_bytes()
 }
@@ -44,7 +44,7 @@ pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
 /// Reads an index.
 pub(super) fn decode(payload: &[u8]) -> Checked<Vec<Entry>> {
     let mut column = Varints::new(&[]);
-    Values::new(payload).map(&mut |key, values| {
+    MapReader::new(payload).map(&mut |key, values| {
         if key == "chunks" {
             column = Varints::new(values.column()?);
         }
@@ -65,7 +65,7 @@ pub(super) fn decode(payload: &[u8]) -> Checked<Vec<Entry>> {
 
 /// The payload of the trailer: of one length, whatever the index's place.
 pub(super) fn encode_trailer(index_byte: u64) -> Vec<u8> {
-    let mut message = Message::map(1);
+    let mut message = MapWriter::map(1);
     message.wide("index", index_byte);
     message.into_bytes()
 }
@@ -73,7 +73,7 @@ pub(super) fn encode_trailer(index_byte: u64) -> Vec<u8> {
 /// Where the trailer says that the index begins.
 pub(super) fn decode_trailer(payload: &[u8]) -> Checked<u64> {
     let mut byte = 0;
-    Values::new(payload).map(&mut |key, values| {
+    MapReader::new(payload).map(&mut |key, values| {
         if key == "index" {
             byte = values.unsigned()?;
         }

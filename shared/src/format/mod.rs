@@ -7,7 +7,6 @@ mod events;
 mod frames;
 mod header;
 mod index;
-pub(crate) mod message;
 pub(crate) mod notes;
 mod recording;
 mod records;

@@ -1,10 +1,10 @@
 //! The small chunks: marks, statistics, gaps, the end of a batch, and the end.
 
-use super::message::{Message, Values};
 use super::varint::{Varints, fold, push};
 use crate::event::Action;
 use crate::frames::StrId;
 use crate::import::error::{Checked, damaged};
+use crate::msgpack::{MapReader, MapWriter};
 use crate::trace::{Annotation, Sample, Stage};
 
 /// Events of one device that were lost: those with numbers from `from` to before `to`.
@@ -26,7 +26,7 @@ impl Gap {
         for &count in &self.by_action {
             push(&mut counts, count);
         }
-        let mut message = Message::map(4);
+        let mut message = MapWriter::map(4);
         message.signed("device", self.device);
         message.unsigned("from", self.from);
         message.unsigned("to", self.to);
@@ -36,7 +36,7 @@ impl Gap {
 
     pub(super) fn decode(payload: &[u8]) -> Checked<Self> {
         let mut gap = Self::default();
-        Values::new(payload).map(&mut |key, values| {
+        MapReader::new(payload).map(&mut |key, values| {
             match key {
                 "device" => gap.device = values.signed()?,
                 "from" => gap.from = values.unsigned()?,
@@ -66,7 +66,7 @@ pub(super) fn encode_marks(device: i64, marks: &[Annotation]) -> Vec<u8> {
         push(&mut column, mark.stage as u64);
         last = mark.time_us;
     }
-    let mut message = Message::map(2);
+    let mut message = MapWriter::map(2);
     message.signed("device", device);
     message.column("marks", &column);
     message.into_bytes()
@@ -75,7 +75,7 @@ pub(super) fn encode_marks(device: i64, marks: &[Annotation]) -> Vec<u8> {
 /// A device and its marks, their names as numbers of the recording.
 pub(super) fn decode_marks(payload: &[u8]) -> Checked<(i64, Vec<Annotation>)> {
     let (mut device, mut column) = (0, Varints::new(&[]));
-    Values::new(payload).map(&mut |key, values| {
+    MapReader::new(payload).map(&mut |key, values| {
         match key {
             "device" => device = values.signed()?,
             "marks" => column = Varints::new(values.column()?),
@@ -107,7 +107,7 @@ pub(super) fn encode_samples(device: i64, samples: &[Sample]) -> Vec<u8> {
         }
         last = *sample;
     }
-    let mut message = Message::map(2);
+    let mut message = MapWriter::map(2);
     message.signed("device", device);
     message.column("samples", &column);
     message.into_bytes()
@@ -116,7 +116,7 @@ pub(super) fn encode_samples(device: i64, samples: &[Sample]) -> Vec<u8> {
 /// A device and its samples.
 pub(super) fn decode_samples(payload: &[u8]) -> Checked<(i64, Vec<Sample>)> {
     let (mut device, mut column) = (0, Varints::new(&[]));
-    Values::new(payload).map(&mut |key, values| {
+    MapReader::new(payload).map(&mut |key, values| {
         match key {
             "device" => device = values.signed()?,
             "samples" => column = Varints::new(values.column()?),
@@ -150,7 +150,7 @@ pub struct BatchEnd {
 impl BatchEnd {
     /// The whole chunk.
     pub fn to_chunk(self) -> Vec<u8> {
-        let mut message = Message::map(2);
+        let mut message = MapWriter::map(2);
         message.unsigned("seq", self.seq);
         message.signed("sent_us", self.sent_us);
         super::chunk::seal_stored(super::Kind::Batch as u8, &message.into_bytes())
@@ -159,7 +159,7 @@ impl BatchEnd {
     /// From such a chunk's payload; `None` for one that is none.
     pub fn decode(payload: &[u8]) -> Option<Self> {
         let (mut seq, mut sent_us) = (None, 0);
-        let read = Values::new(payload).map(&mut |key, values| {
+        let read = MapReader::new(payload).map(&mut |key, values| {
             match key {
                 "seq" => seq = Some(values.unsigned()?),
                 "sent_us" => sent_us = values.signed()?,
@@ -184,7 +184,7 @@ pub struct End {
 
 impl End {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut message = Message::map(3);
+        let mut message = MapWriter::map(3);
         message.signed("time_us", self.time_us);
         message.unsigned("events", self.events);
         message.unsigned("lost", self.lost);
@@ -193,7 +193,7 @@ impl End {
 
     pub(super) fn decode(payload: &[u8]) -> Checked<Self> {
         let mut end = Self::default();
-        Values::new(payload).map(&mut |key, values| {
+        MapReader::new(payload).map(&mut |key, values| {
             match key {
                 "time_us" => end.time_us = values.signed()?,
                 "events" => end.events = values.unsigned()?,

@@ -3,10 +3,10 @@
 //! A state may take several chunks; each says how many pieces the state has and with which of them it begins, so a
 //! reader knows when it is whole. A piece is a segment, or a part of one with very many blocks.
 
-use super::message::{Message, Values};
 use super::varint::{Varints, fold, push};
 use crate::frames::StackId;
 use crate::import::error::{Checked, damaged};
+use crate::msgpack::{MapReader, MapWriter};
 use crate::trace::{Block, BlockState, Segment};
 use crate::units::{Address, PoolId, Stream};
 
@@ -91,7 +91,7 @@ pub fn encode_segments(device: i64, at: u64, segments: &[Segment]) -> Vec<Vec<u8
             encode_piece(segment, first, &mut heads, &mut blocks);
             next += 1;
         }
-        let mut message = Message::map(6);
+        let mut message = MapWriter::map(6);
         message.signed("device", device);
         message.unsigned("at", at);
         message.unsigned("of", pieces.len() as u64);
@@ -137,7 +137,7 @@ fn encode_piece(segment: &Segment, first: usize, heads: &mut Vec<u8>, columns: &
 pub(super) fn decode(payload: &[u8]) -> Checked<Part> {
     let mut part = Part::default();
     let [mut heads, mut blocks] = [Varints::new(&[]); 2];
-    Values::new(payload).map(&mut |key, values| {
+    MapReader::new(payload).map(&mut |key, values| {
         match key {
             "device" => part.device = values.signed()?,
             "at" => part.at = values.unsigned()?,

@@ -3,11 +3,11 @@
 //! Numbers count over the whole file and each chunk says with which it begins, so that a chunk that is lost costs its
 //! own names only: what it held reads as the empty string or stack.
 
-use super::message::{Message, Values};
 use super::varint::{Varints, fold, push};
 use crate::frames::{Frame, FrameId, StackId, StrId, Symbols};
 use crate::import::error::{Checked, damaged, too_much};
 use crate::limits::ImportLimits;
+use crate::msgpack::{MapReader, MapWriter};
 use crate::trace::{Tag, TagId, Tags};
 use crate::units::{PoolId, Stream};
 
@@ -83,7 +83,7 @@ pub(super) fn encode(symbols: &Symbols, tags: &Tags, written: &mut Written) -> O
     if *written == from {
         return None;
     }
-    let mut message = Message::map(9);
+    let mut message = MapWriter::map(9);
     message.unsigned("strings_from", from.strings as u64);
     message.column("string_lengths", &columns.lengths);
     message.column("strings", &columns.texts);
@@ -156,7 +156,7 @@ impl Numbers {
     ) -> Checked {
         let mut from = [0; 4];
         let [mut lengths, mut texts, mut frames, mut stacks, mut tag_column] = [Varints::new(&[]); 5];
-        Values::new(payload).map(&mut |key, values| {
+        MapReader::new(payload).map(&mut |key, values| {
             match key {
                 "strings_from" => from[0] = values.number()?,
                 "string_lengths" => lengths = Varints::new(values.column()?),
@@ -256,7 +256,7 @@ impl Places {
     /// Reads a chunk of symbols.
     pub(super) fn decode(&mut self, payload: &[u8], limits: &ImportLimits) -> Checked {
         let (mut from, mut tags) = (0, Varints::new(&[]));
-        Values::new(payload).map(&mut |key, values| {
+        MapReader::new(payload).map(&mut |key, values| {
             match key {
                 "tags_from" => from = values.number()?,
                 "tags" => tags = Varints::new(values.column()?),

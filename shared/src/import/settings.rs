@@ -3,8 +3,8 @@
 use super::fold::{Fold, entries};
 use super::value::{Kind, Value};
 use super::words;
-use crate::allocator::rounding::Divisions;
 use crate::decimal::Decimal;
+use crate::trace::Divisions;
 use crate::trace::Settings;
 
 /// Reads `allocator_settings`.

@@ -1,7 +1,7 @@
 //! What statistics say where no event is known. They are no events: nothing is known of what made the sums.
 
-use crate::query::Totals;
 use crate::replay::Replay;
+use crate::totals::Totals;
 use crate::trace::{DeviceTrace, Sample};
 
 /// Microseconds from where a trace begins to its last event or its last sample.

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Paint, Totals};
+use super::Paint;
+use crate::totals::Totals;
 use crate::units::{Address, PoolId, Stream};
 
 /// One frame of a stack, as text.

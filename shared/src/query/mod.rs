@@ -31,7 +31,7 @@ pub use quads::Quads;
 pub use search::{Hit, SearchHelp, SearchResult};
 pub use segments::{Label, SegmentDetail, SegmentLayout, SegmentRow, Segments, SegmentsQuery};
 use serde::{Deserialize, Serialize};
-pub use state::{StateAt, Totals};
+pub use state::StateAt;
 pub use summary::{DeviceSummary, Origin, Summary};
 pub use timeline::{Class, Detail, LossSpan, Overview, SampleAt, Timeline, TimelineQuery};
 

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ColorBy, FrameText, Quads, Totals, Window};
+use super::{ColorBy, FrameText, Quads, Window};
+use crate::totals::Totals;
 use crate::units::{Address, PoolId, Stream};
 
 /// See [`Query::Segments`](super::Query::Segments).

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Totals, Window};
+use super::Window;
 use crate::finding::Finding;
 use crate::format::Header;
+use crate::totals::Totals;
 use crate::units::{PoolId, Stream};
 
 /// What a file holds: sent once when it has been read.

@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 
 use super::segments::{Range, Ranges, described};
-use super::{Replay, State};
+use super::{AllocatorState, Replay};
 use crate::event::Action;
 use crate::frames::StackId;
 use crate::order;
@@ -71,7 +71,7 @@ fn segment(range: &Range, open: &[Block]) -> Segment {
 }
 
 /// Range `i` of a state as a segment that its blocks tile, free ones included.
-pub(super) fn tiled(i: usize, range: &Range, state: &State, replay: &Replay) -> Segment {
+pub(super) fn tiled(i: usize, range: &Range, state: &AllocatorState, replay: &Replay) -> Segment {
     let mut segment = segment(range, &[]);
     let blocks = &mut segment.blocks;
     for allocation in state.active_in(i).iter().filter_map(|&number| replay.allocations.get(number)) {

@@ -13,10 +13,11 @@ use super::Mismatches;
 use super::large::{LargeBlocks, Placed};
 use super::resync::Differences;
 use super::segments::{Range, Ranges, described_as};
-use crate::allocator::rounding::{Divisions, round_size};
+use crate::allocator::rounding::round_size;
 use crate::event::Action;
 use crate::frames::StackId;
 use crate::order;
+use crate::trace::Divisions;
 use crate::trace::{Block, BlockState, Event, Segment, Settings};
 use crate::units::{Address, PoolId, Stream};
 

@@ -27,10 +27,10 @@ pub use growing::Growth;
 pub(crate) use growing::rewound;
 pub use segments::Range;
 use segments::SegmentHistory;
-pub use state::{Gap, State};
+pub use state::{AllocatorState, Gap};
 
 use crate::event::Action;
-use crate::query::Totals;
+use crate::totals::Totals;
 use crate::trace::{Column, DeviceTrace, Settings, Tag, Tags};
 use crate::units::PoolId;
 
@@ -129,10 +129,10 @@ impl Replay {
     }
 
     /// The state after the first `position` events (of all events when there are fewer).
-    pub fn state_at(&self, position: u32) -> State {
+    pub fn state_at(&self, position: u32) -> AllocatorState {
         let position = position.min(self.positions());
         let ranges = self.segments.at(position).as_slice().to_vec();
-        State::new(position, ranges, self.active_at(position), &self.allocations)
+        AllocatorState::new(position, ranges, self.active_at(position), &self.allocations)
     }
 
     /// Numbers of the active allocations at a position, rising.

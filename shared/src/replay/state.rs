@@ -3,12 +3,12 @@
 use super::allocations::Allocations;
 use super::segments::Range;
 use crate::order;
-use crate::query::Totals;
+use crate::totals::Totals;
 use crate::units::Address;
 
 /// The state at one position.
 #[derive(Clone, Debug, Default)]
-pub struct State {
+pub struct AllocatorState {
     /// The position.
     pub position: u32,
     /// What is reserved, by address.
@@ -30,7 +30,7 @@ pub struct Gap {
     pub size: u64,
 }
 
-impl State {
+impl AllocatorState {
     pub(super) fn new(position: u32, ranges: Vec<Range>, mut active: Vec<u32>, allocations: &Allocations) -> Self {
         let address = |n: u32| allocations.address.get(n as usize).unwrap_or_default();
         order::sort_numbers_by_key(&mut active, address);

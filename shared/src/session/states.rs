@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::replay::{Replay, State};
+use crate::replay::{AllocatorState, Replay};
 
 /// States kept for one device: the cursor's, the peak's, and where a selection begins.
 const KEPT: usize = 4;
@@ -11,12 +11,12 @@ const KEPT: usize = 4;
 /// The states of one device, the one used last at the end.
 #[derive(Debug, Default)]
 pub struct States {
-    kept: Vec<Arc<State>>,
+    kept: Vec<Arc<AllocatorState>>,
 }
 
 impl States {
     /// The state at a position (at the last one, when there are fewer).
-    pub fn at(&mut self, replay: &Replay, position: u32) -> Arc<State> {
+    pub fn at(&mut self, replay: &Replay, position: u32) -> Arc<AllocatorState> {
         let position = position.min(replay.positions());
         let state = match self.kept.iter().position(|state| state.position == position) {
             Some(i) => self.kept.remove(i),

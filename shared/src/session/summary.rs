@@ -4,8 +4,9 @@ use crate::analysis::actions::Counts;
 use crate::analysis::oom;
 use crate::analysis::usage::Usage;
 use crate::lod::{self, sampled};
-use crate::query::{Axis, DeviceSummary, Totals};
+use crate::query::{Axis, DeviceSummary};
 use crate::replay::Replay;
+use crate::totals::Totals;
 use crate::trace::{DeviceTrace, Sample, Snapshot, TagId, Tags};
 use crate::units::{PoolId, Stream};
 

@@ -5,7 +5,6 @@ mod column;
 pub use column::{CHUNK, Column};
 use rustc_hash::FxHashMap;
 
-use crate::allocator::rounding::Divisions;
 use crate::event::Action;
 use crate::frames::{StackId, StrId, Symbols};
 use crate::units::{Address, PoolId, Stream};
@@ -305,6 +304,9 @@ impl Sample {
         })
     }
 }
+
+/// `roundup_power2_divisions` for requests below 2 MiB, from 2 MiB, from 4 MiB, … from 32 GiB; 0 and 1 are off.
+pub type Divisions = [u64; 16];
 
 /// The allocator's settings as the file records them; what it does not say has PyTorch's default.
 #[derive(Clone, Debug, PartialEq)]

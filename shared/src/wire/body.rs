@@ -1,11 +1,11 @@
 //! Frames to bytes and back, by hand: written for every type of frame by a macro, this was a tenth of the page's module.
 
-use super::frame::{
-    Ack, Ask, Batch, Code, Frame, Gap, Goodbye, HEAD_BYTES, Hello, Refused, State, Status, Watch, Welcome,
+use super::message::{
+    Ack, Ask, Batch, Code, Goodbye, HEAD_BYTES, Hello, Message, Refused, SessionState, Skipped, Status, Watch, Welcome,
 };
 use crate::checksum::Checksum;
-use crate::format::message::{Message, Values};
 use crate::import::error::{Checked, damaged};
+use crate::msgpack::{MapReader, MapWriter};
 
 /// The first byte of a body: a MessagePack array of two.
 const PAIR: u8 = 0x92;
@@ -26,10 +26,10 @@ const CODES: [(Code, &str); 10] = [
     (Code::Malformed, "malformed"),
 ];
 
-const STATES: [State; 3] = [State::Live, State::Ended, State::Lost];
+const STATES: [SessionState; 3] = [SessionState::Live, SessionState::Ended, SessionState::Lost];
 
 /// Appends the frame of a kind and a map to `out`.
-fn append(kind: u8, map: Message, out: &mut Vec<u8>) {
+fn append(kind: u8, map: MapWriter, out: &mut Vec<u8>) {
     let map = map.into_bytes();
     // Writers keep far below 4 GiB: readers refuse more than `WireLimits::frame_bytes`.
     let length = u32::try_from(map.len() + 2).unwrap_or(u32::MAX);
@@ -44,9 +44,9 @@ fn append(kind: u8, map: Message, out: &mut Vec<u8>) {
 }
 
 impl Watch {
-    fn body(&self) -> Message {
+    fn body(&self) -> MapWriter {
         let Self { protocol, token, after, events } = self;
-        let mut map = Message::map(if *events > 0 { 4 } else { 3 });
+        let mut map = MapWriter::map(if *events > 0 { 4 } else { 3 });
         map.unsigned("protocol", (*protocol).into());
         map.string("token", token);
         map.unsigned("after", *after);
@@ -65,7 +65,7 @@ impl Watch {
     }
 }
 
-impl<'a> Frame<'a> {
+impl<'a> Message<'a> {
     /// Appends the frame to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let (kind, map) = self.body();
@@ -80,11 +80,11 @@ impl<'a> Frame<'a> {
     }
 
     /// The kind, and the map.
-    fn body(&self) -> (u8, Message) {
+    fn body(&self) -> (u8, MapWriter) {
         let mut map;
         let kind = match self {
             Self::Hello(Hello { protocol, session, key, token, mode, header }) => {
-                map = Message::map(6);
+                map = MapWriter::map(6);
                 map.unsigned("protocol", (*protocol).into());
                 map.string("session", session);
                 map.string("key", key);
@@ -94,38 +94,38 @@ impl<'a> Frame<'a> {
                 1
             }
             Self::Batch(Batch { seq, sent_us, chunks }) => {
-                map = Message::map(3);
+                map = MapWriter::map(3);
                 map.unsigned("seq", *seq);
                 map.signed("sent_us", *sent_us);
                 map.column("chunks", chunks);
                 2
             }
             Self::Goodbye(Goodbye { seq }) => {
-                map = Message::map(1);
+                map = MapWriter::map(1);
                 map.unsigned("seq", *seq);
                 3
             }
             Self::Welcome(Welcome { protocol, next }) => {
-                map = Message::map(2);
+                map = MapWriter::map(2);
                 map.unsigned("protocol", (*protocol).into());
                 map.unsigned("next", *next);
                 4
             }
             Self::Ack(Ack { seq }) => {
-                map = Message::map(1);
+                map = MapWriter::map(1);
                 map.unsigned("seq", *seq);
                 5
             }
             Self::Refused(Refused { code, message, retry }) => {
                 let name = CODES.iter().find(|(known, _)| known == code).map_or("malformed", |(_, name)| name);
-                map = Message::map(3);
+                map = MapWriter::map(3);
                 map.string("code", name);
                 map.string("message", message);
                 map.flag("retry", *retry);
                 6
             }
             Self::Ask(Ask { what }) => {
-                map = Message::map(1);
+                map = MapWriter::map(1);
                 map.string("what", what);
                 7
             }
@@ -134,7 +134,7 @@ impl<'a> Frame<'a> {
                 WATCH
             }
             Self::Status(Status { state, last, now_us, events, lost_events, behind_us }) => {
-                map = Message::map(6);
+                map = MapWriter::map(6);
                 map.string("state", state.name());
                 map.unsigned("last", *last);
                 map.signed("now_us", *now_us);
@@ -143,15 +143,15 @@ impl<'a> Frame<'a> {
                 map.signed("behind_us", *behind_us);
                 9
             }
-            Self::Gap(Gap { from, to, reason }) => {
-                map = Message::map(3);
+            Self::Skipped(Skipped { from, to, reason }) => {
+                map = MapWriter::map(3);
                 map.unsigned("from", *from);
                 map.unsigned("to", *to);
                 map.string("reason", reason);
                 10
             }
             Self::Unknown(kind) => {
-                map = Message::map(0);
+                map = MapWriter::map(0);
                 *kind & 0x7f
             }
         };
@@ -172,15 +172,15 @@ impl<'a> Frame<'a> {
             7 => Self::Ask(Ask::default()),
             &WATCH => Self::Watch(Watch::default()),
             9 => Self::Status(Status::default()),
-            10 => Self::Gap(Gap::default()),
+            10 => Self::Skipped(Skipped::default()),
             kind => return Some(Self::Unknown(*kind)),
         };
-        Values::new(rest).map(&mut |key, values| frame.take(key, values)).ok()?;
+        MapReader::new(rest).map(&mut |key, values| frame.take(key, values)).ok()?;
         Some(frame)
     }
 
     /// Takes the value of a name. False for a name that isn't known: nothing is read then.
-    fn take(&mut self, key: &str, values: &mut Values<'a>) -> Checked<bool> {
+    fn take(&mut self, key: &str, values: &mut MapReader<'a>) -> Checked<bool> {
         match (self, key) {
             (Self::Hello(Hello { protocol, .. }), "protocol") => *protocol = values.number()?,
             (Self::Hello(Hello { session, .. }), "session") => *session = values.string()?,
@@ -220,9 +220,9 @@ impl<'a> Frame<'a> {
             }
             (Self::Status(Status { lost_events, .. }), "lost_events") => *lost_events = values.unsigned()?,
             (Self::Status(Status { behind_us, .. }), "behind_us") => *behind_us = values.signed()?,
-            (Self::Gap(Gap { from, .. }), "from") => *from = values.unsigned()?,
-            (Self::Gap(Gap { to, .. }), "to") => *to = values.unsigned()?,
-            (Self::Gap(Gap { reason, .. }), "reason") => *reason = values.string()?,
+            (Self::Skipped(Skipped { from, .. }), "from") => *from = values.unsigned()?,
+            (Self::Skipped(Skipped { to, .. }), "to") => *to = values.unsigned()?,
+            (Self::Skipped(Skipped { reason, .. }), "reason") => *reason = values.string()?,
             _ => return Ok(false),
         }
         Ok(true)

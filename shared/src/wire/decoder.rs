@@ -1,6 +1,6 @@
 //! From pushed bytes to frames.
 
-use super::frame::{Frame, HEAD_BYTES};
+use super::message::{HEAD_BYTES, Message};
 use crate::checksum;
 use crate::limits::WireLimits;
 
@@ -39,7 +39,7 @@ impl Decoder {
 
     /// Reads more bytes and visits each frame that became whole, those of kinds that this build doesn't know included.
     /// After an error nothing more is read: every later call gives it again.
-    pub fn push(&mut self, bytes: &[u8], visit: &mut dyn FnMut(Frame<'_>)) -> Result<(), WireError> {
+    pub fn push(&mut self, bytes: &[u8], visit: &mut dyn FnMut(Message<'_>)) -> Result<(), WireError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -62,7 +62,7 @@ impl Decoder {
     }
 
     /// Reads frames from the front; gives how many bytes are done with.
-    fn read(&self, bytes: &[u8], visit: &mut dyn FnMut(Frame<'_>)) -> Result<usize, WireError> {
+    fn read(&self, bytes: &[u8], visit: &mut dyn FnMut(Message<'_>)) -> Result<usize, WireError> {
         let mut at = 0;
         while let Some((&[a, b, c, d, e, f, g, h], rest)) =
             bytes.get(at..).and_then(|rest| rest.split_first_chunk::<HEAD_BYTES>())
@@ -76,7 +76,7 @@ impl Decoder {
             if checksum::of(body) != sum {
                 return Err(WireError::Sum);
             }
-            visit(Frame::decode(body).ok_or(WireError::Malformed)?);
+            visit(Message::decode(body).ok_or(WireError::Malformed)?);
             at += HEAD_BYTES + body.len();
         }
         Ok(at)

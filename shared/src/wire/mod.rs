@@ -2,11 +2,12 @@
 
 mod body;
 mod decoder;
-mod frame;
 mod id;
+mod message;
 
 pub use decoder::{Decoder, WireError};
-pub use frame::{
-    Ack, Ask, Batch, Code, Frame, Gap, Goodbye, HEAD_BYTES, Hello, PROTOCOL, Refused, State, Status, Watch, Welcome,
-};
 pub use id::{SESSION_CHARS, is_session, session_id};
+pub use message::{
+    Ack, Ask, Batch, Code, Goodbye, HEAD_BYTES, Hello, Message, PROTOCOL, Refused, SessionState, Skipped, Status,
+    Watch, Welcome,
+};

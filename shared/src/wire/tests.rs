@@ -1,8 +1,10 @@
 use super::*;
-use crate::wire::{Ack, Ask, Batch, Code, Gap, Goodbye, Hello, PROTOCOL, Refused, State, Status, Watch, Welcome};
+use crate::wire::{
+    Ack, Ask, Batch, Code, Goodbye, Hello, PROTOCOL, Refused, SessionState, Skipped, Status, Watch, Welcome,
+};
 
 /// One of each kind, with every field filled: what the golden file of protocol 1 holds.
-fn all() -> Vec<Frame<'static>> {
+fn all() -> Vec<Message<'static>> {
     let hello = Hello {
         protocol: PROTOCOL,
         session: "abcdefghijklmnopqrstuvwxyz".to_owned(),
@@ -12,7 +14,7 @@ fn all() -> Vec<Frame<'static>> {
         header: vec![0x81, 0xa4, b'n', b'a', b'm', b'e', 0xa1, b'x'],
     };
     let status = Status {
-        state: State::Lost,
+        state: SessionState::Lost,
         last: 9,
         now_us: 1_700_000_000_000_000,
         events: 1_234_567,
@@ -20,20 +22,20 @@ fn all() -> Vec<Frame<'static>> {
         behind_us: 400_000,
     };
     vec![
-        Frame::Hello(hello),
-        Frame::Batch(Batch { seq: 1, sent_us: 1_700_000_000_000_001, chunks: b"chunks" }),
-        Frame::Goodbye(Goodbye { seq: u64::MAX }),
-        Frame::Welcome(Welcome { protocol: PROTOCOL, next: 1 }),
-        Frame::Ack(Ack { seq: 300 }),
-        Frame::Refused(Refused { code: Code::Full, message: "The disk is full.".to_owned(), retry: true }),
-        Frame::Ask(Ask { what: "history".to_owned() }),
-        Frame::Watch(Watch { protocol: PROTOCOL, after: 70_000, ..Watch::default() }),
-        Frame::Status(status),
-        Frame::Gap(Gap { from: 2, to: 5, reason: "kept no longer".to_owned() }),
+        Message::Hello(hello),
+        Message::Batch(Batch { seq: 1, sent_us: 1_700_000_000_000_001, chunks: b"chunks" }),
+        Message::Goodbye(Goodbye { seq: u64::MAX }),
+        Message::Welcome(Welcome { protocol: PROTOCOL, next: 1 }),
+        Message::Ack(Ack { seq: 300 }),
+        Message::Refused(Refused { code: Code::Full, message: "The disk is full.".to_owned(), retry: true }),
+        Message::Ask(Ask { what: "history".to_owned() }),
+        Message::Watch(Watch { protocol: PROTOCOL, after: 70_000, ..Watch::default() }),
+        Message::Status(status),
+        Message::Skipped(Skipped { from: 2, to: 5, reason: "kept no longer".to_owned() }),
     ]
 }
 
-fn bytes(frames: &[Frame<'_>]) -> Vec<u8> {
+fn bytes(frames: &[Message<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     frames.iter().for_each(|frame| frame.encode(&mut out));
     out
@@ -55,8 +57,8 @@ fn read(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<WireError>) {
 #[test]
 fn frames_come_out_as_they_went_in_whatever_the_pieces() {
     let mut frames = all();
-    frames.push(Frame::Watch(Watch { protocol: PROTOCOL, events: 4_000_000, ..Watch::default() }));
-    let want: Vec<Vec<u8>> = frames.iter().map(Frame::to_bytes).collect();
+    frames.push(Message::Watch(Watch { protocol: PROTOCOL, events: 4_000_000, ..Watch::default() }));
+    let want: Vec<Vec<u8>> = frames.iter().map(Message::to_bytes).collect();
     for piece in [1, 2, 7, 8, 9, 64, 4096] {
         assert_eq!(read(&bytes(&frames), piece), (want.clone(), None), "pieces of {piece}");
     }
@@ -114,5 +116,5 @@ fn what_is_no_frame_ends_the_stream_and_what_is_of_a_later_build_does_not() {
 #[test]
 fn a_code_of_a_later_build_is_read_as_one_that_is_known() {
     let body = [&[0x92, 6, 0x81, 0xa4][..], b"code", &[0xa3], b"new"].concat();
-    assert_eq!(Frame::decode(&body), Some(Frame::Refused(Refused::default())));
+    assert_eq!(Message::decode(&body), Some(Message::Refused(Refused::default())));
 }

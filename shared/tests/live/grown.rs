@@ -5,10 +5,10 @@ use shared::finding::FindingCode;
 use shared::import::{Imported, Importer};
 use shared::limits::{ImportLimits, LiveLimits};
 use shared::query::{
-    Answer, Axis, ColorBy, DeviceSummary, EventFilter, FlameQuery, Query, Summary, Timeline, TimelineQuery, Totals,
-    Window,
+    Answer, Axis, ColorBy, DeviceSummary, EventFilter, FlameQuery, Query, Summary, Timeline, TimelineQuery, Window,
 };
 use shared::session::{Grown, LiveSession, Session};
+use shared::totals::Totals;
 use shared::trace::{Block, BlockState, Segment};
 
 use crate::stream::{CONFS, Op, Recorded, ops, record};

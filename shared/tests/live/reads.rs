@@ -8,7 +8,7 @@ use shared::session::{LiveSession, Session};
 use crate::grown::{check_end, grow, import, queries, settled};
 use crate::stream::{CONFS, Op, Recorded, Recorder, ops, record_reads};
 
-fn totals(live: &mut LiveSession, position: u32) -> shared::query::Totals {
+fn totals(live: &mut LiveSession, position: u32) -> shared::totals::Totals {
     match live.answer(0, &Query::State { position }) {
         Answer::State(state) => state.totals,
         other => panic!("{other:?}"),

@@ -78,7 +78,7 @@ proptest! {
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
             let states: Vec<_> = (0..=replay.positions()).map(|position| replay.state_at(position).totals).collect();
             let device = tracker.devices.get(trace.device).unwrap();
-            let most = |of: &dyn Fn(&shared::query::Totals) -> u64| states.iter().map(of).max().unwrap();
+            let most = |of: &dyn Fn(&shared::totals::Totals) -> u64| states.iter().map(of).max().unwrap();
             prop_assert_eq!(device.peak.allocated, most(&|totals| totals.allocated));
             prop_assert_eq!(device.peak.active, most(&|totals| totals.active));
             prop_assert_eq!(device.peak.reserved, most(&|totals| totals.reserved));

@@ -1,5 +1,5 @@
 use anyhow::Result;
-use shared::wire::{Code, Frame, State};
+use shared::wire::{Code, Message, SessionState};
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::Stream;
@@ -30,7 +30,7 @@ fn a_session_comes_in_is_watched_and_is_the_file_that_was_sent() -> Result<()> {
     collector.goodbye(stream.last())?;
     collector.acked(5)?;
     assert_eq!(viewer.batches(5)?.0.len(), 2);
-    let status = viewer.status(|status| status.state == State::Ended)?;
+    let status = viewer.status(|status| status.state == SessionState::Ended)?;
     assert_eq!((status.last, status.events, status.lost_events), (5, stream.events, 0));
 
     check_same("the download", &download(&server, stream.session())?, &stream.file);
@@ -86,7 +86,7 @@ fn the_newer_connection_of_a_session_takes_over_and_a_strangers_does_not() -> Re
 
     let stranger = shared::wire::Hello { key: tests::stream::name(99), ..stream.hello.clone() };
     let mut peer = Peer::collector(server.address())?;
-    peer.say(&Frame::Hello(stranger))?;
+    peer.say(&Message::Hello(stranger))?;
     assert_eq!(peer.refused()?, (Code::Key, false));
     old.batch(2, stream.batch(2))?;
     old.acked(2)?;

@@ -10,7 +10,7 @@ use shared::format::{Decoder, EventColumns, Header, PRELUDE_BYTES, Writer};
 use shared::limits::{ImportLimits, ServerLimits};
 use shared::trace::{Event, TagId};
 use shared::units::Address;
-use shared::wire::{Batch, Code, Frame};
+use shared::wire::{Batch, Code, Message};
 use tests::http;
 use tests::peer::Peer;
 use tests::stream::Stream;
@@ -33,7 +33,7 @@ fn a_list_of_thousands_has_a_bound() -> Result<()> {
         for seed in 0..SESSIONS {
             let hello = Stream::new(1_000 + seed, 1, 1).hello;
             let mut conversation = Conversation::new(server.sessions.clone(), true);
-            conversation.push(&Frame::Hello(hello).to_bytes(), &mut Vec::new()).await?;
+            conversation.push(&Message::Hello(hello).to_bytes(), &mut Vec::new()).await?;
             conversation.finish().await;
         }
         anyhow::Ok(())
@@ -134,8 +134,8 @@ fn names_that_lead_elsewhere_lead_nowhere() -> Result<()> {
 fn a_body_that_drips_is_waited_for_no_longer_than_any_and_what_came_is_kept() -> Result<()> {
     let server = Inside::start(ServerLimits { body_seconds: 2, ..small() }, Keep::default())?;
     let stream = Stream::new(82, 2, 50);
-    let mut whole = Frame::Hello(stream.hello.clone()).to_bytes();
-    Frame::Batch(Batch { seq: 1, sent_us: 1, chunks: stream.batch(1) }).encode(&mut whole);
+    let mut whole = Message::Hello(stream.hello.clone()).to_bytes();
+    Message::Batch(Batch { seq: 1, sent_us: 1, chunks: stream.batch(1) }).encode(&mut whole);
     // And the head of a frame that never becomes whole.
     whole.extend(500_000_u32.to_le_bytes());
     whole.extend([0; 4]);

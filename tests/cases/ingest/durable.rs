@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use shared::wire::{Code, Frame};
+use shared::wire::{Code, Message};
 use tests::peer::Peer;
 use tests::stream::Stream;
 use vramscope::ingest::Keep;
@@ -196,7 +196,7 @@ fn a_session_that_ends_before_it_began_is_one() -> Result<()> {
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.goodbye(0)?;
     match peer.frame()? {
-        Frame::Ack(ack) => assert_eq!(ack.seq, 0),
+        Message::Ack(ack) => assert_eq!(ack.seq, 0),
         other => panic!("{other:?}"),
     }
     let path = format!("/api/v1/sessions/{}", stream.session());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use shared::wire::{Code, Frame};
+use shared::wire::{Code, Message};
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::{Random, Stream};
@@ -23,7 +23,7 @@ fn send_until_gone(peer: &mut Peer, stream: &Stream, from: u64) -> u64 {
         }
     }
     while let Ok(frame) = peer.frame() {
-        if let Frame::Ack(ack) = frame {
+        if let Message::Ack(ack) = frame {
             acked = ack.seq;
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use shared::format::{BatchEnd, Kind, seal};
-use shared::wire::{Batch, Code, Frame, Hello, Watch};
+use shared::wire::{Batch, Code, Hello, Message, Watch};
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::{Random, Stream};
@@ -26,13 +26,13 @@ fn frame(body: &[u8]) -> Vec<u8> {
 fn what_is_no_collectors_frame_is_refused() -> Result<()> {
     let server = Inside::start(small(), Keep::default())?;
     let stream = Stream::new(50, 3, 100);
-    let hello = || Frame::Hello(stream.hello.clone()).to_bytes();
+    let hello = || Message::Hello(stream.hello.clone()).to_bytes();
     let with = |change: &dyn Fn(&mut Hello)| {
         let mut hello = stream.hello.clone();
         change(&mut hello);
-        Frame::Hello(hello).to_bytes()
+        Message::Hello(hello).to_bytes()
     };
-    let batch = |chunks: &[u8]| [hello(), Frame::Batch(Batch { seq: 1, sent_us: 0, chunks }).to_bytes()].concat();
+    let batch = |chunks: &[u8]| [hello(), Message::Batch(Batch { seq: 1, sent_us: 0, chunks }).to_bytes()].concat();
     let first = stream.batch(1);
     let mut flipped = first.to_vec();
     let middle = flipped.len() / 2;
@@ -57,11 +57,11 @@ fn what_is_no_collectors_frame_is_refused() -> Result<()> {
         ("a header that is none", with(&|hello| hello.header = vec![0xc1; 50]), Code::Malformed),
         (
             "a batch before the hello",
-            Frame::Batch(Batch { seq: 1, sent_us: 0, chunks: first }).to_bytes(),
+            Message::Batch(Batch { seq: 1, sent_us: 0, chunks: first }).to_bytes(),
             Code::Malformed,
         ),
         ("two hellos", [hello(), hello()].concat(), Code::Malformed),
-        ("a viewer's frame", [hello(), Frame::Watch(Watch::default()).to_bytes()].concat(), Code::Malformed),
+        ("a viewer's frame", [hello(), Message::Watch(Watch::default()).to_bytes()].concat(), Code::Malformed),
         ("an empty first batch", batch(b""), Code::Malformed),
         ("a batch of anything", batch(&[7; 5_000]), Code::Malformed),
         ("a batch that is cut", batch(&first[..first.len() - 1]), Code::Malformed),
@@ -84,8 +84,8 @@ fn what_is_no_collectors_frame_is_refused() -> Result<()> {
         peer.send(bytes)?;
         let refused = loop {
             match peer.frame()? {
-                Frame::Welcome(_) => {}
-                Frame::Refused(refused) => break refused,
+                Message::Welcome(_) => {}
+                Message::Refused(refused) => break refused,
                 other => panic!("{what}: {other:?}"),
             }
         };
@@ -106,8 +106,8 @@ fn chance_breaks_nothing() -> Result<()> {
     let server = Inside::start(small(), Keep::default())?;
     let stream = Stream::new(51, 3, 100);
     let mut random = Random::new(7);
-    let mut whole = Frame::Hello(stream.hello.clone()).to_bytes();
-    Frame::Batch(Batch { seq: 1, sent_us: 0, chunks: stream.batch(1) }).encode(&mut whole);
+    let mut whole = Message::Hello(stream.hello.clone()).to_bytes();
+    Message::Batch(Batch { seq: 1, sent_us: 0, chunks: stream.batch(1) }).encode(&mut whole);
     for _ in 0..60 {
         let mut bytes = whole.clone();
         for _ in 0..=random.below(8) {
@@ -132,7 +132,7 @@ fn who_says_nothing_or_only_a_little_is_not_waited_for() -> Result<()> {
     let mut silent = Peer::collector(server.address)?;
     assert_eq!(silent.refused()?, (Code::Malformed, false));
     let mut slow = Peer::collector(server.address)?;
-    let hello = Frame::Hello(Stream::new(53, 1, 10).hello).to_bytes();
+    let hello = Message::Hello(Stream::new(53, 1, 10).hello).to_bytes();
     for byte in hello {
         if slow.send(vec![byte]).is_err() || begun.elapsed() > Duration::from_secs(20) {
             break;
@@ -193,7 +193,7 @@ fn collectors_and_viewers_beyond_the_bound_are_told_to_come_later() -> Result<()
     std::thread::sleep(Duration::from_millis(300));
     drop(Peer::hello(server.address, &streams[2].hello)?);
     let mut fourth = Peer::collector(server.address)?;
-    fourth.say(&Frame::Hello(streams[3].hello.clone()))?;
+    fourth.say(&Message::Hello(streams[3].hello.clone()))?;
     assert_eq!(fourth.refused()?, (Code::Busy, true));
     Ok(())
 }

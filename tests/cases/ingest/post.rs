@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use anyhow::Result;
 use shared::limits::WireLimits;
-use shared::wire::{Ack, Batch, Code, Decoder, Frame, Goodbye, Refused, Welcome};
+use shared::wire::{Ack, Batch, Code, Decoder, Goodbye, Message, Refused, Welcome};
 use tests::stream::Stream;
 use vramscope::ingest::Keep;
 
@@ -31,23 +31,23 @@ fn post(server: &Inside, body: &[u8]) -> Result<(u16, Vec<String>)> {
     Ok((response.status, frames))
 }
 
-fn said(frame: &Frame<'_>) -> String {
+fn said(frame: &Message<'_>) -> String {
     match frame {
-        Frame::Welcome(Welcome { next, .. }) => format!("welcome {next}"),
-        Frame::Ack(Ack { seq }) => format!("ack {seq}"),
-        Frame::Ask(ask) => format!("ask {}", ask.what),
-        Frame::Refused(Refused { code, retry, .. }) => format!("refused {code:?} {retry}"),
+        Message::Welcome(Welcome { next, .. }) => format!("welcome {next}"),
+        Message::Ack(Ack { seq }) => format!("ack {seq}"),
+        Message::Ask(ask) => format!("ask {}", ask.what),
+        Message::Refused(Refused { code, retry, .. }) => format!("refused {code:?} {retry}"),
         other => format!("{other:?}"),
     }
 }
 
 fn body(stream: &Stream, batches: impl IntoIterator<Item = u64>, goodbye: Option<u64>) -> Vec<u8> {
-    let mut body = Frame::Hello(stream.hello.clone()).to_bytes();
+    let mut body = Message::Hello(stream.hello.clone()).to_bytes();
     for seq in batches {
-        Frame::Batch(Batch { seq, sent_us: 1, chunks: stream.batch(seq) }).encode(&mut body);
+        Message::Batch(Batch { seq, sent_us: 1, chunks: stream.batch(seq) }).encode(&mut body);
     }
     if let Some(seq) = goodbye {
-        Frame::Goodbye(Goodbye { seq }).encode(&mut body);
+        Message::Goodbye(Goodbye { seq }).encode(&mut body);
     }
     body
 }
@@ -77,7 +77,7 @@ fn a_body_that_is_none_is_refused_and_what_came_whole_before_it_is_kept() -> Res
     assert_eq!(post(&server, b"")?, (200, vec![malformed.clone()]));
     assert_eq!(post(&server, b"this is no frame at all")?, (200, vec![malformed.clone()]));
     let mut broken = body(&stream, 1..=2, None);
-    broken.extend(Frame::Welcome(Welcome::default()).to_bytes());
+    broken.extend(Message::Welcome(Welcome::default()).to_bytes());
     assert_eq!(post(&server, &broken)?, (200, vec!["welcome 1".to_owned(), "ack 2".to_owned(), malformed]));
     let long = [body(&stream, [], None), vec![0; 300_000]].concat();
     assert!(matches!(post(&server, &long)?.0, 413 | 200));

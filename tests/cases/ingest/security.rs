@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use shared::wire::{Code, Frame, PROTOCOL, Watch};
+use shared::wire::{Code, Message, PROTOCOL, Watch};
 use tests::http::{self, Response};
 use tests::peer::Peer;
 use tests::server::Server;
@@ -82,7 +82,7 @@ fn with_a_token_nothing_is_had_without_it() -> Result<()> {
 
     // In the hello, or in the header.
     let mut peer = Peer::collector(server.address())?;
-    peer.say(&Frame::Hello(stream.hello.clone()))?;
+    peer.say(&Message::Hello(stream.hello.clone()))?;
     assert_eq!(peer.refused()?, (Code::Token, false));
     stream.hello.token = TOKEN.to_owned();
     let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
@@ -91,7 +91,7 @@ fn with_a_token_nothing_is_had_without_it() -> Result<()> {
     let bearer = format!("Bearer {TOKEN}");
     let live = format!("{session}/live");
     let mut viewer = Peer::connect(server.address(), &live, &[("Authorization", &bearer)])?.expect("a socket");
-    viewer.say(&Frame::Watch(Watch { protocol: PROTOCOL, ..Watch::default() }))?;
+    viewer.say(&Message::Watch(Watch { protocol: PROTOCOL, ..Watch::default() }))?;
     assert_eq!(viewer.batches(1)?.0.len(), 1);
     for (token, is_let_in) in [("", false), ("correct-horse-battery-stapl", false), (TOKEN, true)] {
         let mut viewer = Peer::viewer_with(server.address(), stream.session(), token)?;

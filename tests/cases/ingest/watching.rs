@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use shared::format::{Decoder, Kind, prelude};
 use shared::limits::ImportLimits;
-use shared::wire::{Code, Frame, State};
+use shared::wire::{Code, Message, SessionState};
 use tests::http;
 use tests::peer::{Came, Peer, sent_us};
 use tests::stream::Stream;
@@ -79,7 +79,7 @@ fn who_comes_back_goes_on_where_it_was() -> Result<()> {
     for after in [1, 57, 199, 200] {
         let mut viewer = Peer::viewer(server.address, stream.session(), after)?;
         let status = viewer.status(|_| true)?;
-        assert_eq!((status.last, status.state), (200, State::Ended));
+        assert_eq!((status.last, status.state), (200, SessionState::Ended));
         if after == 200 {
             continue;
         }
@@ -211,14 +211,14 @@ fn a_collector_that_goes_without_a_word_is_lost_and_may_come_back() -> Result<()
     peer.batch(1, stream.batch(1))?;
     peer.acked(1)?;
     let mut viewer = Peer::viewer(server.address, stream.session(), 0)?;
-    viewer.status(|status| status.state == State::Live)?;
+    viewer.status(|status| status.state == SessionState::Live)?;
     drop(peer);
     let begun = Instant::now();
-    viewer.status(|status| status.state == State::Lost)?;
+    viewer.status(|status| status.state == SessionState::Lost)?;
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     let (mut peer, next) = Peer::hello(server.address, &stream.hello)?;
     assert_eq!(next, 2);
-    viewer.status(|status| status.state == State::Live)?;
+    viewer.status(|status| status.state == SessionState::Live)?;
     peer.batch(2, stream.batch(2))?;
     assert_eq!(viewer.batches(2)?.0.last().map(|batch| batch.0), Some(2));
     Ok(())
@@ -240,12 +240,12 @@ fn what_a_person_asks_reaches_the_job() -> Result<()> {
         Ok(http::send(server.address, &request)?.status)
     };
     assert_eq!((ask(r#"{"what":"history"}"#)?, ask(r#"{"what":"money"}"#)?, ask("nonsense")?), (202, 400, 400));
-    assert!(matches!(peer.frame()?, Frame::Ask(ask) if ask.what == "history"));
+    assert!(matches!(peer.frame()?, Message::Ask(ask) if ask.what == "history"));
     peer.batch(1, stream.batch(1))?;
     peer.acked(1)?;
     drop(peer);
     let mut viewer = Peer::viewer(server.address, stream.session(), 0)?;
-    viewer.status(|status| status.state == State::Lost)?;
+    viewer.status(|status| status.state == SessionState::Lost)?;
     assert_eq!(ask(r#"{"what":"state"}"#)?, 409);
     Ok(())
 }
@@ -257,8 +257,8 @@ fn a_watch_of_another_protocol_or_none_is_refused() -> Result<()> {
     let _peer = sent(&server, &stream)?;
     let path = format!("/api/v1/sessions/{}/live", stream.session());
     let cases = [
-        (Some(Frame::Watch(shared::wire::Watch { protocol: 99, ..Default::default() })), Code::Protocol),
-        (Some(Frame::Goodbye(shared::wire::Goodbye { seq: 1 })), Code::Malformed),
+        (Some(Message::Watch(shared::wire::Watch { protocol: 99, ..Default::default() })), Code::Protocol),
+        (Some(Message::Goodbye(shared::wire::Goodbye { seq: 1 })), Code::Malformed),
         (None, Code::Malformed),
     ];
     for (frame, code) in cases {

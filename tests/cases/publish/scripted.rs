@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use shared::limits::WireLimits;
-use shared::wire::{Ack, Ask, Code, Decoder, Frame, PROTOCOL, Refused, Welcome, is_session};
-use tungstenite::{Message, WebSocket};
+use shared::wire::{Ack, Ask, Code, Decoder, Message, PROTOCOL, Refused, Welcome, is_session};
+use tungstenite::{Message as WsMessage, WebSocket};
 
 /// What becomes of one connection.
 #[derive(Clone, Debug)]
@@ -223,8 +223,8 @@ fn connection(stream: TcpStream, store: &Mutex<Store>, stop: &Arc<AtomicBool>) -
     let (mut stored, mut unanswered) = (0, 0);
     loop {
         let bytes = match socket.read()? {
-            Message::Binary(bytes) => bytes,
-            Message::Pong(bytes) => {
+            WsMessage::Binary(bytes) => bytes,
+            WsMessage::Pong(bytes) => {
                 store.lock().unwrap().pongs.push(bytes.to_vec());
                 continue;
             }
@@ -236,13 +236,13 @@ fn connection(stream: TcpStream, store: &Mutex<Store>, stop: &Arc<AtomicBool>) -
             if is_end || serve.hang_after.is_some_and(|most| stored >= most) {
                 return;
             }
-            if let (Frame::Hello(_), Some(refused)) = (&frame, &refusal) {
-                answers.push(Frame::Refused(refused.clone()));
+            if let (Message::Hello(_), Some(refused)) = (&frame, &refusal) {
+                answers.push(Message::Refused(refused.clone()));
                 is_end = true;
                 return;
             }
-            let is_batch = matches!(frame, Frame::Batch(_));
-            let is_goodbye = matches!(frame, Frame::Goodbye(_));
+            let is_batch = matches!(frame, Message::Batch(_));
+            let is_goodbye = matches!(frame, Message::Goodbye(_));
             let answer = take(frame, &mut store.lock().unwrap());
             stored += usize::from(is_batch);
             unanswered += usize::from(is_batch);
@@ -253,7 +253,7 @@ fn connection(stream: TcpStream, store: &Mutex<Store>, stop: &Arc<AtomicBool>) -
             unanswered = 0;
             answers.extend(answer);
             if let (1, Some(what)) = (answers.len(), store.lock().unwrap().ask.take()) {
-                answers.push(Frame::Ask(Ask { what }));
+                answers.push(Message::Ask(Ask { what }));
             }
         })?;
         std::thread::sleep(serve.delay);
@@ -261,8 +261,8 @@ fn connection(stream: TcpStream, store: &Mutex<Store>, stop: &Arc<AtomicBool>) -
             return Ok(());
         }
         answer(&mut socket, &answers, serve.torn_answer)?;
-        if answers.iter().any(|answer| matches!(answer, Frame::Ask(_))) {
-            socket.send(Message::Ping(vec![7; 5].into()))?;
+        if answers.iter().any(|answer| matches!(answer, Message::Ask(_))) {
+            socket.send(WsMessage::Ping(vec![7; 5].into()))?;
         }
         if is_end || serve.no_goodbye && store.lock().unwrap().ended.is_some() {
             // A refusal is read before the connection is gone.
@@ -272,23 +272,23 @@ fn connection(stream: TcpStream, store: &Mutex<Store>, stop: &Arc<AtomicBool>) -
     }
 }
 
-fn answer(socket: &mut WebSocket<Again>, answers: &[Frame<'_>], is_torn: bool) -> Result<()> {
-    let bytes: Vec<u8> = answers.iter().flat_map(Frame::to_bytes).collect();
+fn answer(socket: &mut WebSocket<Again>, answers: &[Message<'_>], is_torn: bool) -> Result<()> {
+    let bytes: Vec<u8> = answers.iter().flat_map(Message::to_bytes).collect();
     if is_torn && bytes.len() > 1 {
-        socket.send(Message::binary(bytes[..bytes.len() / 2].to_vec()))?;
+        socket.send(WsMessage::binary(bytes[..bytes.len() / 2].to_vec()))?;
         anyhow::bail!("torn");
     }
     // Cut anywhere: where a message ends says nothing.
     for piece in bytes.chunks(7) {
-        socket.send(Message::binary(piece.to_vec()))?;
+        socket.send(WsMessage::binary(piece.to_vec()))?;
     }
     Ok(())
 }
 
 /// What a server does with a frame; its answer.
-fn take(frame: Frame<'_>, store: &mut Store) -> Option<Frame<'static>> {
+fn take(frame: Message<'_>, store: &mut Store) -> Option<Message<'static>> {
     match frame {
-        Frame::Hello(hello) => {
+        Message::Hello(hello) => {
             if hello.protocol != PROTOCOL || !is_session(&hello.session) || !is_session(&hello.key) {
                 store.faults.push(format!("a hello of {hello:?}"));
             }
@@ -296,9 +296,9 @@ fn take(frame: Frame<'_>, store: &mut Store) -> Option<Frame<'static>> {
                 Some(known) if *known != hello => store.faults.push("another hello".to_owned()),
                 _ => store.hello = Some(hello),
             }
-            Some(Frame::Welcome(Welcome { protocol: PROTOCOL, next: store.batches.len() as u64 + 1 }))
+            Some(Message::Welcome(Welcome { protocol: PROTOCOL, next: store.batches.len() as u64 + 1 }))
         }
-        Frame::Batch(batch) => {
+        Message::Batch(batch) => {
             let have = store.batches.len() as u64;
             if store.ended.is_some() {
                 store.faults.push("a batch after the goodbye".to_owned());
@@ -313,14 +313,14 @@ fn take(frame: Frame<'_>, store: &mut Store) -> Option<Frame<'static>> {
                 std::cmp::Ordering::Equal => store.batches.push(batch.chunks.to_vec()),
                 std::cmp::Ordering::Greater => store.faults.push(format!("batch {} after {have}", batch.seq)),
             }
-            Some(Frame::Ack(Ack { seq: store.batches.len() as u64 }))
+            Some(Message::Ack(Ack { seq: store.batches.len() as u64 }))
         }
-        Frame::Goodbye(goodbye) => {
+        Message::Goodbye(goodbye) => {
             if goodbye.seq != store.batches.len() as u64 {
                 store.faults.push(format!("a goodbye after {} of {}", goodbye.seq, store.batches.len()));
             }
             store.ended = Some(goodbye.seq);
-            Some(Frame::Ack(Ack { seq: goodbye.seq }))
+            Some(Message::Ack(Ack { seq: goodbye.seq }))
         }
         frame => {
             store.faults.push(format!("{frame:?}"));
@@ -338,14 +338,14 @@ fn post(mut stream: Again, store: &Mutex<Store>, serve: &Serve, refusal: Option<
     let mut store = store.lock().unwrap();
     store.posts += 1;
     match refusal {
-        Some(refused) => answers.push(Frame::Refused(refused)),
+        Some(refused) => answers.push(Message::Refused(refused)),
         None => {
             Decoder::new(&WireLimits::default()).push(&body, &mut |frame| answers.extend(take(frame, &mut store)))?;
         }
     }
     drop(store);
     std::thread::sleep(serve.delay);
-    let body: Vec<u8> = answers.iter().flat_map(Frame::to_bytes).collect();
+    let body: Vec<u8> = answers.iter().flat_map(Message::to_bytes).collect();
     stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes())?;
     stream.write_all(&body)?;
     Ok(())

@@ -3,7 +3,7 @@
 
 use shared::query::{Axis, DeviceSummary, Summary, Window};
 use shared::units::Count;
-use shared::wire::State;
+use shared::wire::SessionState;
 
 use super::state::Shared;
 use super::view::{Selection, View, clamp, extent};
@@ -82,7 +82,7 @@ impl Live {
 
     /// Whether more may come.
     pub fn is_open(&self) -> bool {
-        self.status.state != State::Ended && !matches!(self.status.connection, Connection::Refused { .. })
+        self.status.state != SessionState::Ended && !matches!(self.status.connection, Connection::Refused { .. })
     }
 
     /// Whether the job is seen in part only, by its own account, and may be asked for the rest.

@@ -1,8 +1,9 @@
 //! What a session that grows does to a model, case by case.
 
 use shared::link::Link;
-use shared::query::{Axis, DeviceSummary, Summary, Totals, Window};
-use shared::wire::State;
+use shared::query::{Axis, DeviceSummary, Summary, Window};
+use shared::totals::Totals;
+use shared::wire::SessionState;
 
 use super::*;
 use crate::model::testing::{added, after, device, read, summary};
@@ -34,8 +35,8 @@ fn grows_by(grown: Grown) -> Action {
     Action::SessionGrown { key: KEY, grown: Box::new(grown) }
 }
 
-fn told(state: State, is_caught_up: bool) -> Action {
-    let connection = if state == State::Ended { Connection::Done } else { Connection::Open };
+fn told(state: SessionState, is_caught_up: bool) -> Action {
+    let connection = if state == SessionState::Ended { Connection::Done } else { Connection::Open };
     let status = LiveStatus { state, connection, is_caught_up, ..LiveStatus::default() };
     Action::SessionTold { key: KEY, status: Box::new(status) }
 }
@@ -46,8 +47,13 @@ fn opened() -> Action {
 
 /// A session of a minute that is followed on the axis of time, then some actions.
 fn watched(actions: impl IntoIterator<Item = Action>) -> Model {
-    let first =
-        [opened(), told(State::Live, false), grows(60_000), told(State::Live, true), Action::SetAxis(Axis::Time)];
+    let first = [
+        opened(),
+        told(SessionState::Live, false),
+        grows(60_000),
+        told(SessionState::Live, true),
+        Action::SetAxis(Axis::Time),
+    ];
     after(first.into_iter().chain(actions))
 }
 
@@ -63,7 +69,7 @@ fn it_waits_for_the_first_event_and_then_follows() {
     let none = DeviceSummary { has_times: false, ..grown_device(0) };
     let summary = Summary { devices: vec![none], ..holds(&[]) };
     let nothing = grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: None });
-    let model = after([opened(), told(State::Live, true), nothing]);
+    let model = after([opened(), told(SessionState::Live, true), nothing]);
     assert!(matches!(model.file().unwrap().phase, Phase::Loading { stage: Stage::Waiting, .. }));
     let model = update(&model, grows(10));
     assert_eq!((model.view.tab, model.view.cursor), (Tab::Timeline, 10));
@@ -78,7 +84,7 @@ fn it_opens_with_what_statistics_say_and_then_shows_the_first_event() {
     for (device, opens_at) in [(none, None), (by_state, Some(Tab::Segments)), (by_statistics, Some(Tab::Timeline))] {
         let summary = Summary { devices: vec![device], ..holds(&[]) };
         let first = grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: None });
-        let model = after([opened(), told(State::Live, true), first]);
+        let model = after([opened(), told(SessionState::Live, true), first]);
         let is_open = matches!(model.file().unwrap().phase, Phase::Ready { .. });
         assert_eq!(is_open.then_some(model.view.tab), opens_at);
         let model = update(&model, grows(10));
@@ -240,14 +246,19 @@ fn running_out_of_memory_stops_the_following_at_that_moment() {
 fn running_out_of_memory_disturbs_nobody_who_looks_elsewhere() {
     let scrolled = watched([Action::SetCursor(5), runs_out(61_000, 60_900)]);
     assert_eq!((scrolled.view.cursor, &scrolled.live().unwrap().oom), (5, &None));
-    let late = after([opened(), told(State::Live, false), grows(100), runs_out(61_000, 60_900)]);
+    let late = after([opened(), told(SessionState::Live, false), grows(100), runs_out(61_000, 60_900)]);
     assert!(late.live().unwrap().is_following, "it happened before it was opened");
 }
 
 #[test]
 fn a_session_that_ended_is_opened_whole() {
     let open = |loaded: Vec<Action>| {
-        after([opened(), told(State::Ended, false)].into_iter().chain(loaded).chain([told(State::Ended, true)]))
+        after(
+            [opened(), told(SessionState::Ended, false)]
+                .into_iter()
+                .chain(loaded)
+                .chain([told(SessionState::Ended, true)]),
+        )
     };
     let model = open(vec![grows(100), grows(1_000)]);
     assert_eq!(place(&model), (false, window(0.0, SEC), 1_000));
@@ -259,23 +270,23 @@ fn a_session_that_ended_is_opened_whole() {
     let linked = after([
         Action::LinkRead(Box::new(bare)),
         opened(),
-        told(State::Ended, false),
+        told(SessionState::Ended, false),
         grows(100),
         grows(1_000),
-        told(State::Ended, true),
+        told(SessionState::Ended, true),
     ]);
     assert_eq!((place(&linked), linked.link), ((false, window(0.0, SEC), 1_000), None));
 }
 
 #[test]
 fn when_the_job_ends_the_picture_stays() {
-    let model = watched([grows(61_000), told(State::Ended, true)]);
+    let model = watched([grows(61_000), told(SessionState::Ended, true)]);
     assert_eq!(place(&model), (false, window(31.0 * SEC, 61.0 * SEC), 61_000));
-    let last = watched([told(State::Ended, true), grows(61_000)]);
+    let last = watched([told(SessionState::Ended, true), grows(61_000)]);
     assert_eq!(place(&last), (false, window(31.0 * SEC, 61.0 * SEC), 61_000), "what came last is shown, too");
-    let touched = watched([told(State::Ended, true), Action::SetCursor(7), grows(61_000)]);
+    let touched = watched([told(SessionState::Ended, true), Action::SetCursor(7), grows(61_000)]);
     assert_eq!(touched.view.cursor, 7);
-    let paused = watched([Action::TogglePause, grows(61_000), told(State::Ended, true)]);
+    let paused = watched([Action::TogglePause, grows(61_000), told(SessionState::Ended, true)]);
     assert!(paused.live().unwrap().is_paused && paused.live().unwrap().can_jump());
     let resumed = update(&paused, Action::TogglePause);
     assert_eq!(place(&resumed), (false, window(31.0 * SEC, 61.0 * SEC), 61_000));
@@ -327,10 +338,10 @@ fn a_link_to_a_session_is_restored_when_all_has_come() {
         after([
             link(wanted),
             opened(),
-            told(State::Live, false),
+            told(SessionState::Live, false),
             grows(100),
             grows(60_000),
-            told(State::Live, true),
+            told(SessionState::Live, true),
             grows(60_100),
         ])
     };

@@ -1,6 +1,7 @@
 //! Small models for tests.
 
-use shared::query::{DeviceSummary, Summary, Totals, Window};
+use shared::query::{DeviceSummary, Summary, Window};
+use shared::totals::Totals;
 
 use super::state::{FileKey, Model, Phase, Shared};
 use super::{Action, update};

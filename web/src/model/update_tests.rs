@@ -1,7 +1,8 @@
 //! What actions do to a model, case by case.
 
 use shared::link::Link;
-use shared::query::{Axis, ColorBy, DeviceSummary, Summary, Totals, Window};
+use shared::query::{Axis, ColorBy, DeviceSummary, Summary, Window};
+use shared::totals::Totals;
 
 use super::*;
 use crate::model::Dialog;

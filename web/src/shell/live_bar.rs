@@ -3,7 +3,7 @@
 
 use shared::query::Summary;
 use shared::units::{Bytes, Count};
-use shared::wire::State;
+use shared::wire::SessionState;
 use yew::prelude::*;
 
 use super::older::older_menu;
@@ -29,7 +29,7 @@ pub fn live_bar(model: &ModelHandle) -> Html {
         let more = if waiting > 0 { "more than " } else { "" };
         parts.push(part("live-since", "live-since", "", [more, &since, " since"].concat()));
     }
-    if status.state == State::Live
+    if status.state == SessionState::Live
         && !live.is_paused
         && status.connection == Connection::Open
         && status.is_caught_up
@@ -77,14 +77,14 @@ fn part(class: &'static str, test_id: &'static str, title: &str, words: String) 
 /// The state as a shape, a word, and the class of its colour.
 fn state_of(live: &Live) -> (Symbol, &'static str, &'static str) {
     match (live.status.state, &live.status.connection) {
-        (State::Ended, _) => (Symbol::Ended, "ended", "is-ended"),
+        (SessionState::Ended, _) => (Symbol::Ended, "ended", "is-ended"),
         (_, Connection::Retrying { .. } | Connection::Refused { .. }) => (Symbol::Lost, "cut off", "is-lost"),
-        (State::Lost, _) => (Symbol::Lost, "lost", "is-lost"),
-        (State::Live, Connection::Open) if !live.status.is_caught_up && live.status.events > 0 => {
+        (SessionState::Lost, _) => (Symbol::Lost, "lost", "is-lost"),
+        (SessionState::Live, Connection::Open) if !live.status.is_caught_up && live.status.events > 0 => {
             (Symbol::Live, "loading", "is-paused")
         }
-        (State::Live, _) if live.is_paused => (Symbol::Pause, "paused", "is-paused"),
-        (State::Live, _) => (Symbol::Live, "live", "is-live"),
+        (SessionState::Live, _) if live.is_paused => (Symbol::Pause, "paused", "is-paused"),
+        (SessionState::Live, _) => (Symbol::Live, "live", "is-live"),
     }
 }
 
@@ -94,7 +94,7 @@ pub fn said(live: &Live, summary: &Summary) -> String {
     match (&status.connection, status.state) {
         (Connection::Retrying { seconds }, _) => format!("connection lost, retrying in {seconds} s"),
         (Connection::Refused { message, .. }, _) => message.clone(),
-        (Connection::Connecting, State::Live) => "connecting".to_owned(),
+        (Connection::Connecting, SessionState::Live) => "connecting".to_owned(),
         // Before the server has told how much there is, nothing can be said of it.
         _ if !status.is_caught_up && status.events > 0 => {
             let came = Count(status.held_events + status.dropped_events).to_string();
@@ -105,14 +105,16 @@ pub fn said(live: &Live, summary: &Summary) -> String {
                 ["loading ", &came, " of ", &counted(status.events, "event")].concat()
             }
         }
-        (_, State::Ended) => "job ended".to_owned(),
-        (_, State::Lost) => format!("nothing heard from the job for {}", span_text(status.quiet_us)),
-        (_, State::Live) if live.is_paused => ["held at ", &span_text(longest(summary))].concat(),
-        (_, State::Live) if live.sees_part() && status.quiet_us > QUIET_US => {
+        (_, SessionState::Ended) => "job ended".to_owned(),
+        (_, SessionState::Lost) => format!("nothing heard from the job for {}", span_text(status.quiet_us)),
+        (_, SessionState::Live) if live.is_paused => ["held at ", &span_text(longest(summary))].concat(),
+        (_, SessionState::Live) if live.sees_part() && status.quiet_us > QUIET_US => {
             ["statistics now, events read ", &span_text(status.quiet_us), " ago"].concat()
         }
-        (_, State::Live) if status.quiet_us > QUIET_US => format!("last event {} ago", span_text(status.quiet_us)),
-        (_, State::Live) => status.behind_us.map_or_else(String::new, |us| [&span_text(us), " behind"].concat()),
+        (_, SessionState::Live) if status.quiet_us > QUIET_US => {
+            format!("last event {} ago", span_text(status.quiet_us))
+        }
+        (_, SessionState::Live) => status.behind_us.map_or_else(String::new, |us| [&span_text(us), " behind"].concat()),
     }
 }
 
@@ -155,7 +157,7 @@ fn buttons(model: &ModelHandle, live: &Live) -> Html {
     };
     html! {
         <span class="live-buttons">
-            if live.sees_part() && live.status.state == State::Live {
+            if live.sees_part() && live.status.state == SessionState::Live {
                 { button(("live-history", BUTTON), Some(HISTORY), on_history, Html::default(), "Read the history") }
             }
             if live.is_paused || live.is_open() {
@@ -223,21 +225,25 @@ mod tests {
             quiet_us: 100_000,
             ..LiveStatus::default()
         };
-        let quiet = LiveStatus { quiet_us: 12_300_000, ..status(State::Live, Connection::Open) };
+        let quiet = LiveStatus { quiet_us: 12_300_000, ..status(SessionState::Live, Connection::Open) };
         let behind =
             |status| LiveStatus { is_caught_up: false, events: 2_500, held_events: 600, dropped_events: 400, ..status };
-        let loading = behind(status(State::Ended, Connection::Done));
-        let behind = behind(status(State::Live, Connection::Open));
+        let loading = behind(status(SessionState::Ended, Connection::Done));
+        let behind = behind(status(SessionState::Live, Connection::Open));
         let cases = [
-            (status(State::Live, Connection::Open), "live", "0.4 s behind"),
-            (status(State::Live, Connection::Connecting), "live", "connecting"),
+            (status(SessionState::Live, Connection::Open), "live", "0.4 s behind"),
+            (status(SessionState::Live, Connection::Connecting), "live", "connecting"),
             (quiet, "live", "last event 12 s ago"),
             (behind.clone(), "loading", "loading 1,000 of 2,500 events"),
             (LiveStatus { is_late: true, ..behind }, "loading", "loading the latest events, 1,000 so far"),
             (loading, "ended", "loading 1,000 of 2,500 events"),
-            (status(State::Live, Connection::Retrying { seconds: 3 }), "cut off", "connection lost, retrying in 3 s"),
-            (status(State::Ended, Connection::Done), "ended", "job ended"),
-            (status(State::Lost, Connection::Open), "lost", "nothing heard from the job for 0.1 s"),
+            (
+                status(SessionState::Live, Connection::Retrying { seconds: 3 }),
+                "cut off",
+                "connection lost, retrying in 3 s",
+            ),
+            (status(SessionState::Ended, Connection::Done), "ended", "job ended"),
+            (status(SessionState::Lost, Connection::Open), "lost", "nothing heard from the job for 0.1 s"),
         ];
         for (status, word, sentence) in cases {
             let mut live = Live::new("a".repeat(26));

@@ -1,6 +1,7 @@
 //! The canvases in words: what is shown, for a screen reader. It speaks when the view has come to rest.
 
-use shared::query::{Answer, Axis, EventFilter, FlameQuery, Query, Timeline, TimelineQuery, Totals, Window};
+use shared::query::{Answer, Axis, EventFilter, FlameQuery, Query, Timeline, TimelineQuery, Window};
+use shared::totals::Totals;
 use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 

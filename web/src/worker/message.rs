@@ -10,7 +10,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use shared::query::{Answer, Query, Summary};
-use shared::wire::State;
+use shared::wire::SessionState;
 
 /// From the page to a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,7 +75,7 @@ pub enum Connection {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveStatus {
     /// Live, ended or lost, as the server last said.
-    pub state: State,
+    pub state: SessionState,
     /// The connection.
     pub connection: Connection,
     /// Whether all has come that the server had when it was asked.

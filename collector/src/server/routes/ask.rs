@@ -28,7 +28,7 @@ pub(crate) async fn ask(
         let sentence = "Ask for {\"what\":\"history\"} or {\"what\":\"state\"}, as application/json.";
         return Err(ApiError::new(StatusCode::BAD_REQUEST, "malformed", sentence));
     };
-    if session.state(app.limits()) != shared::wire::State::Live {
+    if session.state(app.limits()) != shared::wire::SessionState::Live {
         return Err(ApiError::new(StatusCode::CONFLICT, "state", "The session is not live."));
     }
     session.ask(&question.what);

@@ -11,7 +11,7 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use shared::wire::Frame;
+use shared::wire::Message;
 use tokio::time::timeout;
 
 use crate::ingest::{Conversation, IngestError};
@@ -55,7 +55,7 @@ pub(crate) async fn post(State(app): State<App>, headers: HeaderMap, body: Body)
         }
         Ok(Err(Fault::Refused(error))) => {
             app.sessions.counters.refuse(error.code());
-            Frame::Refused(error.refused()).encode(&mut answer);
+            Message::Refused(error.refused()).encode(&mut answer);
             None
         }
         Ok(Err(Fault::Gone) | Ok(())) => None,

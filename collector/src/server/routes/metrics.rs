@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use shared::event::Action;
-use shared::wire::State as Live;
+use shared::wire::SessionState as Live;
 
 use crate::ingest::{now_us, word};
 use crate::server::App;

@@ -54,7 +54,7 @@ pub(crate) async fn one(State(app): State<App>, Path(id): Path<String>) -> Resul
 /// Deletes a session that is not live.
 pub(crate) async fn delete(State(app): State<App>, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
     let session = find(&app, &id)?;
-    if session.state(app.limits()) == shared::wire::State::Live {
+    if session.state(app.limits()) == shared::wire::SessionState::Live {
         let sentence = "The session is live: it can be deleted once its job has ended.";
         return Err(ApiError::new(StatusCode::CONFLICT, "state", sentence));
     }

@@ -11,8 +11,8 @@ use shared::analysis::site::label;
 use shared::analysis::usage::Usage;
 use shared::finding::Finding;
 use shared::import::{Encoding, Format, Imported};
-use shared::query::Totals;
 use shared::replay::Replay;
+use shared::totals::Totals;
 use shared::trace::DeviceTrace;
 use shared::units::Count;
 

@@ -1,7 +1,7 @@
 //! The list form of `roundup_power2_divisions`: `[64:8,256:4,>:1]`.
 
-use super::super::rounding::Divisions;
 use super::error::ConfigError;
+use crate::trace::Divisions;
 
 /// A list while it is read.
 pub(super) struct DivisionList<'a> {

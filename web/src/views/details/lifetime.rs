@@ -56,7 +56,8 @@ pub fn window_of(detail: &AllocationDetail, axis: Axis, whole: Window) -> Window
 
 #[cfg(test)]
 pub(super) mod tests {
-    use shared::query::{Paint, Totals};
+    use shared::query::Paint;
+    use shared::totals::Totals;
     use shared::units::{Address, PoolId, Stream};
 
     use super::*;

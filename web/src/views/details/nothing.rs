@@ -1,7 +1,8 @@
 //! What the pane says while nothing is selected: what the cursor stands on, and what there is to do.
 
 use shared::event::Action as EventAction;
-use shared::query::{Answer, EventRow, Query, StateAt, Totals};
+use shared::query::{Answer, EventRow, Query, StateAt};
+use shared::totals::Totals;
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 

@@ -261,7 +261,8 @@ fn over(pen: &mut dyn Pen, scene: &Scene, map: &Segments, hover: Option<Hover>, 
 
 #[cfg(test)]
 mod tests {
-    use shared::query::{ColorBy, Label, SegmentLayout, SegmentsQuery, Totals};
+    use shared::query::{ColorBy, Label, SegmentLayout, SegmentsQuery};
+    use shared::totals::Totals;
     use shared::units::{Address, PoolId, Stream};
 
     use super::*;

@@ -150,7 +150,8 @@ fn title(thing: Thing, class: Option<&Class>, found: Option<&AllocationDetail>) 
 
 #[cfg(test)]
 mod tests {
-    use shared::query::{StateAt, Totals};
+    use shared::query::StateAt;
+    use shared::totals::Totals;
 
     use super::*;
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use shared::limits::{LiveLimits, WireLimits};
-use shared::wire::{Batch, Code, Decoder, Frame, Gap, PROTOCOL, Refused, State, Status, Watch};
+use shared::wire::{Batch, Code, Decoder, Message, PROTOCOL, Refused, SessionState, Skipped, Status, Watch};
 
 /// Reports of the server that the rate of events is taken from: some seconds.
 const REPORTS: usize = 4;
@@ -93,10 +93,10 @@ impl Feed {
         }
     }
 
-    fn hear(&mut self, frame: Frame<'_>, take: &mut dyn FnMut(&[u8], Option<i64>)) -> Result<(), Fault> {
+    fn hear(&mut self, frame: Message<'_>, take: &mut dyn FnMut(&[u8], Option<i64>)) -> Result<(), Fault> {
         match frame {
-            Frame::Batch(_) | Frame::Gap(_) if self.is_held => {}
-            Frame::Batch(Batch { seq, sent_us, chunks }) => {
+            Message::Batch(_) | Message::Skipped(_) if self.is_held => {}
+            Message::Batch(Batch { seq, sent_us, chunks }) => {
                 let next = self.after.saturating_add(1);
                 if seq > next {
                     return Err(Fault::Broken);
@@ -107,7 +107,7 @@ impl Feed {
                     take(chunks, Some(sent_us).filter(|&sent_us| sent_us > 0));
                 }
             }
-            Frame::Gap(Gap { to, reason, .. }) => {
+            Message::Skipped(Skipped { to, reason, .. }) => {
                 let last = to.saturating_sub(1);
                 if last > self.after && self.after == 0 {
                     self.is_late = true;
@@ -118,7 +118,7 @@ impl Feed {
                     self.after = last;
                 }
             }
-            Frame::Status(status) => {
+            Message::Status(status) => {
                 self.target.get_or_insert(status.last);
                 self.held_at.get_or_insert(status.events);
                 self.status = status;
@@ -127,7 +127,7 @@ impl Feed {
                     self.reports.pop_front();
                 }
             }
-            Frame::Refused(Refused { code, message, retry }) => {
+            Message::Refused(Refused { code, message, retry }) => {
                 return Err(Fault::Refused { message, retry, wants_token: code == Code::Token });
             }
             // Of a later build, or not for a viewer.
@@ -175,14 +175,14 @@ impl Feed {
 
     /// Whether all has come that ever will.
     pub fn is_done(&self) -> bool {
-        self.target.is_some() && self.status.state == State::Ended && self.after >= self.status.last
+        self.target.is_some() && self.status.state == SessionState::Ended && self.after >= self.status.last
     }
 
     /// Events per second by the server's own count; 0 unless the session is live.
     pub fn events_per_second(&self) -> f64 {
         let (Some(first), Some(last)) = (self.reports.front(), self.reports.back()) else { return 0.0 };
         let seconds = last.0.saturating_sub(first.0) as f64 / 1e6;
-        if self.status.state != State::Live || seconds <= 0.0 {
+        if self.status.state != SessionState::Live || seconds <= 0.0 {
             return 0.0;
         }
         last.1.saturating_sub(first.1) as f64 / seconds
@@ -193,26 +193,26 @@ impl Feed {
 mod tests {
     use super::*;
 
-    fn batch(seq: u64, chunks: &'static [u8]) -> Frame<'static> {
-        Frame::Batch(Batch { seq, sent_us: 0, chunks })
+    fn batch(seq: u64, chunks: &'static [u8]) -> Message<'static> {
+        Message::Batch(Batch { seq, sent_us: 0, chunks })
     }
 
-    fn status(state: State, last: u64, now_us: i64, events: u64) -> Frame<'static> {
-        Frame::Status(Status { state, last, now_us, events, ..Status::default() })
+    fn status(state: SessionState, last: u64, now_us: i64, events: u64) -> Message<'static> {
+        Message::Status(Status { state, last, now_us, events, ..Status::default() })
     }
 
-    fn gap(from: u64, to: u64) -> Frame<'static> {
-        Frame::Gap(Gap { from, to, reason: "kept no longer".to_owned() })
+    fn gap(from: u64, to: u64) -> Message<'static> {
+        Message::Skipped(Skipped { from, to, reason: "kept no longer".to_owned() })
     }
 
-    fn bytes(frames: &[Frame<'_>]) -> Vec<u8> {
+    fn bytes(frames: &[Message<'_>]) -> Vec<u8> {
         let mut out = Vec::new();
         frames.iter().for_each(|frame| frame.encode(&mut out));
         out
     }
 
     /// What a feed makes of frames: the chunks, and how it ended.
-    fn hear(feed: &mut Feed, frames: &[Frame<'_>]) -> (String, Result<(), Fault>) {
+    fn hear(feed: &mut Feed, frames: &[Message<'_>]) -> (String, Result<(), Fault>) {
         let mut taken = String::new();
         let result = feed.push(&bytes(frames), &mut |chunks, _| taken += std::str::from_utf8(chunks).unwrap());
         (taken, result)
@@ -224,7 +224,7 @@ mod tests {
         let mut after = None;
         Decoder::new(&WireLimits::default())
             .push(&hello, &mut |frame| {
-                let Frame::Watch(watch) = frame else { panic!("{frame:?}") };
+                let Message::Watch(watch) = frame else { panic!("{frame:?}") };
                 assert_eq!((watch.protocol, watch.token.as_str()), (PROTOCOL, "secret"));
                 after = Some(watch.after);
             })
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn when_a_batch_was_sent_is_told_where_it_is_known() {
-        let sent = |seq, sent_us| Frame::Batch(Batch { seq, sent_us, chunks: b"" });
+        let sent = |seq, sent_us| Message::Batch(Batch { seq, sent_us, chunks: b"" });
         let mut taken = Vec::new();
         let frames = bytes(&[sent(0, 0), sent(1, 0), sent(2, 1_700_000_000_000_000)]);
         Feed::default().push(&frames, &mut |_, sent_us| taken.push(sent_us)).unwrap();
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_said() {
-        let refused = |code, retry| Frame::Refused(Refused { code, message: "No.".to_owned(), retry });
+        let refused = |code, retry| Message::Refused(Refused { code, message: "No.".to_owned(), retry });
         let fault = |retry, wants_token| Err(Fault::Refused { message: "No.".to_owned(), retry, wants_token });
         for (frame, want) in [
             (refused(Code::Token, false), fault(false, true)),
@@ -290,11 +290,11 @@ mod tests {
     fn it_knows_when_it_has_caught_up_and_when_all_is_there() {
         let mut feed = Feed::default();
         assert!(!feed.is_caught_up());
-        hear(&mut feed, &[status(State::Live, 2, 0, 0), batch(1, b"a")]).1.unwrap();
+        hear(&mut feed, &[status(SessionState::Live, 2, 0, 0), batch(1, b"a")]).1.unwrap();
         assert!(!feed.is_caught_up());
         hear(&mut feed, &[batch(2, b"b")]).1.unwrap();
         assert!(feed.is_caught_up() && !feed.is_done());
-        hear(&mut feed, &[status(State::Ended, 3, 0, 0)]).1.unwrap();
+        hear(&mut feed, &[status(SessionState::Ended, 3, 0, 0)]).1.unwrap();
         assert!(feed.is_caught_up() && !feed.is_done());
         hear(&mut feed, &[batch(3, b"c")]).1.unwrap();
         assert!(feed.is_done());
@@ -314,9 +314,10 @@ mod tests {
     #[test]
     fn what_is_held_is_let_pass_and_asked_for_later() {
         let mut feed = Feed::default();
-        hear(&mut feed, &[status(State::Live, 1, 0, 100), batch(1, b"a")]).1.unwrap();
+        hear(&mut feed, &[status(SessionState::Live, 1, 0, 100), batch(1, b"a")]).1.unwrap();
         feed.hold();
-        let later = [status(State::Live, 2, 0, 150), batch(2, b"b"), gap(3, 9), status(State::Live, 9, 0, 950)];
+        let later =
+            [status(SessionState::Live, 2, 0, 150), batch(2, b"b"), gap(3, 9), status(SessionState::Live, 9, 0, 950)];
         assert_eq!(hear(&mut feed, &later), (String::new(), Ok(())));
         assert!(feed.is_held());
         assert_eq!((feed.waiting_events(), asks_after(&mut feed)), (800, 1));
@@ -329,10 +330,10 @@ mod tests {
     fn the_rate_is_that_of_the_last_seconds() {
         let mut feed = Feed::default();
         for (second, events) in [(0, 0), (1, 9_000), (2, 10_000), (3, 11_000), (4, 12_000)] {
-            hear(&mut feed, &[status(State::Live, 0, second * 1_000_000, events)]).1.unwrap();
+            hear(&mut feed, &[status(SessionState::Live, 0, second * 1_000_000, events)]).1.unwrap();
         }
         assert_eq!(feed.events_per_second(), 1_000.0);
-        hear(&mut feed, &[status(State::Ended, 0, 5_000_000, 12_000)]).1.unwrap();
+        hear(&mut feed, &[status(SessionState::Ended, 0, 5_000_000, 12_000)]).1.unwrap();
         assert_eq!(feed.events_per_second(), 0.0);
     }
 }

@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use js_sys::{Date, Math};
 use shared::limits::LiveLimits;
 use shared::query::{Answer, Query};
-use shared::wire::State;
+use shared::wire::SessionState;
 
 use self::feed::{Fault, Feed};
 use self::growing::Growing;
@@ -296,7 +296,7 @@ impl Watcher {
             quiet_us: self.came_us.map_or(0, |came| time_us.saturating_sub(came).max(0)),
             events: status.events,
             lost: status.lost_events,
-            events_per_second: if status.state == State::Live { self.feed.events_per_second() } else { 0.0 },
+            events_per_second: if status.state == SessionState::Live { self.feed.events_per_second() } else { 0.0 },
             held_events: self.held_events,
             held_bytes: self.session.bytes(),
             limit_events: LiveLimits::default().events as u64,

@@ -11,12 +11,12 @@ use crate::import::error::{Checked, damaged};
 
 /// Writes one map.
 #[derive(Default)]
-pub(crate) struct Message {
+pub(crate) struct MapWriter {
     bytes: ByteBuf,
 }
 
 // Writing to a growing buffer can't fail: its error type has no value, and every result is dropped as such.
-impl Message {
+impl MapWriter {
     /// A map that will get `entries` entries.
     pub(crate) fn map(entries: u32) -> Self {
         let mut new = Self::default();
@@ -86,11 +86,11 @@ impl Message {
 /// Reads values one after the other from a chunk. Its functions are called, not copied to where they are used: the
 /// page that carries them is to stay small.
 #[derive(Clone, Copy)]
-pub(crate) struct Values<'a> {
+pub(crate) struct MapReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Values<'a> {
+impl<'a> MapReader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_map_is_read_by_name_and_what_is_unknown_is_stepped_over() {
-        let mut message = Message::map(5);
+        let mut message = MapWriter::map(5);
         message.unsigned("new", 7);
         message.signed("a", -3);
         message.key("list").begin_array(2);
@@ -235,7 +235,7 @@ mod tests {
         let bytes = message.into_bytes();
         let read = |bytes: &[u8]| -> Checked<(i64, Vec<u8>, String)> {
             let mut got = (0, Vec::new(), String::new());
-            Values::new(bytes).map(&mut |key, values| {
+            MapReader::new(bytes).map(&mut |key, values| {
                 match key {
                     "a" => got.0 = values.signed()?,
                     "b" => got.1 = values.column()?.to_vec(),
@@ -287,17 +287,17 @@ mod tests {
             let value = [start, &vec![0; more]].concat();
             let map = [&[0x82, 0xa1, b'x'][..], &value, &[0xa1, b'y', 7]].concat();
             let mut got = None;
-            let visit = &mut |key: &str, values: &mut Values<'_>| {
+            let visit = &mut |key: &str, values: &mut MapReader<'_>| {
                 got = if key == "y" { Some(values.unsigned()?) } else { None };
                 Ok(key == "y")
             };
-            Values::new(&map).map(visit).unwrap_or_else(|fault| panic!("{start:x?}: {fault:?}"));
+            MapReader::new(&map).map(visit).unwrap_or_else(|fault| panic!("{start:x?}: {fault:?}"));
             assert_eq!(got, Some(7), "{start:x?}");
             if !value.is_empty() {
                 let cut = [&[0x81, 0xa1, b'x'][..], &value[..value.len() - 1]].concat();
-                assert!(Values::new(&cut).map(&mut |_, _| Ok(false)).is_err(), "{start:x?} cut");
+                assert!(MapReader::new(&cut).map(&mut |_, _| Ok(false)).is_err(), "{start:x?} cut");
             }
         }
-        assert!(Values::new(&[0x81, 0xa1, b'x', 0xc1]).map(&mut |_, _| Ok(false)).is_err());
+        assert!(MapReader::new(&[0x81, 0xa1, b'x', 0xc1]).map(&mut |_, _| Ok(false)).is_err());
     }
 }

@@ -118,7 +118,7 @@ pub struct Watch {
 /// How a session is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum SessionState {
     /// Its collector is connected, or was a moment ago.
     #[default]
     Live,
@@ -128,7 +128,7 @@ pub enum State {
     Lost,
 }
 
-impl State {
+impl SessionState {
     /// The word for it: `live`, `ended` or `lost`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -143,7 +143,7 @@ impl State {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// Live, ended or lost.
-    pub state: State,
+    pub state: SessionState,
     /// The last batch that is stored.
     pub last: u64,
     /// The server's clock, in microseconds since the epoch.
@@ -158,7 +158,7 @@ pub struct Status {
 
 /// Batches that will not come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Gap {
+pub struct Skipped {
     /// The first of them.
     pub from: u64,
     /// The first that may come again.
@@ -169,7 +169,7 @@ pub struct Gap {
 
 /// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Frame<'a> {
+pub enum Message<'a> {
     /// Kind 1.
     Hello(Hello),
     /// Kind 2.
@@ -189,7 +189,7 @@ pub enum Frame<'a> {
     /// Kind 9.
     Status(Status),
     /// Kind 10.
-    Gap(Gap),
+    Skipped(Skipped),
     /// A kind of a later build, by its number.
     Unknown(u8),
 }
