@@ -131,8 +131,8 @@ pub fn positions(trace: &DeviceTrace) -> Vec<(u32, u64)> {
 
 /// The same of the events from `start` on.
 pub fn positions_from(trace: &DeviceTrace, start: usize) -> impl Iterator<Item = (u32, u64)> {
-    let actions = trace.events.action.slices(start..trace.events.len()).flatten();
-    let failed = (start..).zip(actions).filter(|(_, action)| **action == Action::Oom as u8);
+    let actions = trace.events.action.range(start..trace.events.len());
+    let failed = (start..).zip(actions).filter(|(_, action)| *action == Action::Oom as u8);
     failed.filter_map(|(i, _)| Some((u32::try_from(i + 1).ok()?, trace.events.size.get(i)?)))
 }
 
