@@ -3,18 +3,19 @@
 use std::cell::RefCell;
 
 use js_sys::{Array, ArrayBuffer, Uint8Array};
+use protocol::failure;
 use shared::import::Importer;
 use shared::limits::ImportLimits;
 use shared::order::Within;
 use shared::session::Session;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
 
-use super::message::{FromWorker, Stage, ToWorker, decode, encode};
-use super::reader::Bytes;
-use super::warm;
-use super::{api, failure, live};
-use crate::browser::spawn_local;
+use protocol::message::{FromWorker, Stage, ToWorker, decode, encode};
+use crate::reader::Bytes;
+use crate::warm;
+use crate::{fetch, live};
 
 /// Milliseconds between two reports of progress.
 const REPORT_EVERY_MS: f64 = 50.0;
@@ -83,10 +84,10 @@ fn told(bytes: &[u8]) {
         }
         Ok(ToWorker::Fetch { url, token }) => {
             warm::stop();
-            spawn_local(fetch(url, token));
+            spawn_local(download(url, token));
         }
-        Ok(ToWorker::Taken { selected }) => live::taken(selected),
-        Ok(ToWorker::Hold(is_held)) => live::hold(is_held),
+        Ok(ToWorker::Drawn { selected }) => live::drawn(selected),
+        Ok(ToWorker::Pause(is_paused)) => live::pause(is_paused),
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
     }
 }
@@ -95,8 +96,8 @@ async fn read(file: File) {
     finish(import(Bytes::of(&file)).await);
 }
 
-async fn fetch(url: String, token: String) {
-    finish(match api::get(&url, &token).await {
+async fn download(url: String, token: String) {
+    finish(match fetch::get(&url, &token).await {
         Ok((stream, size)) => import(Bytes::of_stream(&stream, size)).await,
         Err(message) => Err(message),
     });
