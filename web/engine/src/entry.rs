@@ -12,10 +12,10 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
 
-use protocol::message::{FromWorker, Stage, ToWorker, decode, encode};
 use crate::reader::Bytes;
 use crate::warm;
 use crate::{fetch, live};
+use protocol::message::{FromWorker, Stage, ToWorker, decode, encode};
 
 /// Milliseconds between two reports of progress.
 const REPORT_EVERY_MS: f64 = 50.0;

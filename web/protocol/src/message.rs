@@ -226,8 +226,13 @@ mod tests {
 
     #[test]
     fn a_summary_crosses_without_its_absent_fields() {
-        let mut summary =
-            Summary { format: "pickle".to_owned(), findings: Vec::new(), devices: Vec::new(), settings: Vec::new(), origin: None };
+        let mut summary = Summary {
+            format: "pickle".to_owned(),
+            findings: Vec::new(),
+            devices: Vec::new(),
+            settings: Vec::new(),
+            origin: None,
+        };
         summary.findings.push(Finding::new(FindingCode::NoHistory, "none"));
         summary.findings.push(Finding::new(FindingCode::OutOfMemory, "here").at(3));
         let loaded = FromWorker::Loaded(Box::new(summary));
