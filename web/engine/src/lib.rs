@@ -15,6 +15,7 @@ mod entry;
 mod fetch;
 mod live;
 mod reader;
+mod stages;
 mod warm;
 
 use wasm_bindgen::prelude::wasm_bindgen;
