@@ -1,6 +1,6 @@
 //! What the server answers, and to whom.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use tests::http::{self, Response};
 use tests::program;
 use tests::server::Server;
@@ -88,24 +88,71 @@ fn a_head_without_end_is_refused() -> Result<()> {
     Ok(())
 }
 
+/// The page's files as index.html and boot.js name them: the address, and what the file is.
+fn modules(server: &Server) -> Result<Option<[String; 3]>> {
+    let page = server.get("/")?;
+    if page.status == 503 {
+        assert!(page.text().contains("has no page"), "{}", page.text());
+        return Ok(None);
+    }
+    let named = |text: &str, start: &str| -> Result<String> {
+        let found = text.split('"').find(|part| part.trim_start_matches("./").starts_with(start));
+        Ok(format!("/{}", found.with_context(|| format!("{start} is not named"))?.trim_start_matches("./")))
+    };
+    let boot = named(&page.text(), "boot-")?;
+    let script = server.get(&boot)?.text();
+    Ok(Some([named(&script, "page_bg-")?, named(&script, "engine_bg-")?, boot]))
+}
+
 #[test]
 fn an_unchanged_page_is_not_sent_again() -> Result<()> {
     let server = Server::start()?;
+    let Some(modules) = modules(&server)? else { return Ok(()) };
     let first = server.get("/")?;
-    if first.status == 503 {
-        assert!(first.text().contains("has no page"), "{}", first.text());
-        return Ok(());
-    }
     assert_eq!((first.status, first.header("content-type")), (200, "text/html; charset=utf-8"));
-    assert_eq!(first.header("cache-control"), "no-cache");
-    let again = http::get(server.address(), "/", &[("If-None-Match", first.header("etag"))])?;
-    assert_eq!((again.status, again.body.len()), (304, 0));
+    for (path, control) in [("/", "no-cache"), (&modules[0], "public, max-age=31536000, immutable")] {
+        let first = http::get(server.address(), path, &[("Accept-Encoding", "br")])?;
+        assert_eq!((first.header("cache-control"), first.header("vary")), (control, "Accept-Encoding"), "{path}");
+        let known = [("Accept-Encoding", "br"), ("If-None-Match", first.header("etag"))];
+        let again = http::get(server.address(), path, &known)?;
+        assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
+        assert_eq!(again.header("etag"), first.header("etag"), "{path}");
+        assert_eq!(again.header("cache-control"), control, "{path}");
+        let other = http::get(server.address(), path, &[("If-None-Match", first.header("etag"))])?;
+        assert_eq!(other.status, 200, "{path}: the tag is that of another coding");
+    }
+    Ok(())
+}
 
-    let module = http::get(server.address(), "/web_bg.wasm", &[("Accept-Encoding", "gzip")])?;
-    assert_eq!((module.status, module.header("content-type")), (200, "application/wasm"));
-    assert_eq!(module.header("content-encoding"), "gzip");
-    assert_eq!(module.body[..2], [0x1f, 0x8b]);
-    assert_eq!(server.get("/web_bg.wasm")?.body[..4], *b"\0asm");
+#[test]
+fn each_browser_gets_the_coding_it_reads() -> Result<()> {
+    let server = Server::start()?;
+    let Some(modules) = modules(&server)? else { return Ok(()) };
+    for path in &modules[..2] {
+        let plain = server.get(path)?;
+        assert_eq!((plain.header("content-type"), plain.header("content-encoding")), ("application/wasm", ""));
+        assert_eq!(plain.body[..4], *b"\0asm");
+        let mut sizes = vec![plain.body.len()];
+        for (accept, coding) in [("gzip", "gzip"), ("gzip, deflate, br", "br"), ("br;q=0, gzip", "gzip"), ("*", "br")] {
+            let packed = http::get(server.address(), path, &[("Accept-Encoding", accept)])?;
+            assert_eq!((packed.status, packed.header("content-encoding")), (200, coding), "{path} {accept}");
+            assert_eq!(coding == "gzip", packed.body[..2] == [0x1f, 0x8b], "{path} {accept}");
+            sizes.push(packed.body.len());
+
+            let address = server.address();
+            let head = http::send(
+                address,
+                &format!(
+                    "HEAD {path} HTTP/1.1\r\nHost: {address}\r\nAccept-Encoding: {accept}\r\nConnection: close\r\n\r\n"
+                ),
+            )?;
+            assert_eq!((head.status, head.body.len()), (200, 0), "{path} {accept}");
+            assert_eq!(head.header("content-length"), packed.body.len().to_string(), "{path} {accept}");
+            assert_eq!(head.header("etag"), packed.header("etag"), "{path} {accept}");
+        }
+        let [plain, gzip, brotli, ..] = sizes[..] else { unreachable!() };
+        assert!(brotli < gzip && gzip < plain, "{path}: {sizes:?}");
+    }
     Ok(())
 }
 

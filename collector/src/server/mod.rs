@@ -6,6 +6,7 @@
 mod app;
 mod assets;
 mod clock;
+mod coding;
 mod collector;
 mod connections;
 mod demo;

@@ -54,7 +54,7 @@ fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
             let model = model.clone();
             after_next_frame(move || {
                 let rest = (clock_ms() - began - SMOOTH_MS).within(0.0, MOST_REST_MS);
-                rest_then(rest as i32, move || model.workers().taken(key, selected(&model.now(), key)));
+                rest_then(rest as i32, move || model.workers().drawn(key, selected(&model.now(), key)));
             });
         }
         FromWorker::Live(status) => model.dispatch(Action::SessionTold { key, status }),

@@ -5,7 +5,7 @@ use shared::limits::LiveLimits;
 use shared::query::{Answer, EventFilter, Query};
 use shared::session::LiveSession;
 
-use crate::worker::message::{Failed, Grown, Kept, Trim};
+use protocol::message::{Failed, Grown, Kept, Trim};
 
 /// Share of all that may be held which stays free while the picture stands still: more than comes at once.
 const ROOM_SHARE: usize = 8;

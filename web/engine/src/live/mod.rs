@@ -22,8 +22,8 @@ use self::feed::{Fault, Feed};
 use self::growing::Growing;
 use self::pace::{ClockOffset, lag_us, rest_ms, retry_seconds};
 use self::socket::{Event, Socket, Timer};
-use super::entry::{now, post};
-use super::message::{Connection, FromWorker, LiveStatus};
+use crate::entry::{now, post};
+use protocol::message::{Connection, FromWorker, LiveStatus};
 
 /// Milliseconds between two reports of how the session is while nothing comes.
 const REPORT_EVERY_MS: i32 = 500;
@@ -70,7 +70,7 @@ struct Watcher {
 }
 
 /// Begins to watch.
-pub(super) fn start(url: String, token: String) {
+pub(crate) fn start(url: String, token: String) {
     let watcher = Watcher {
         url,
         token,
@@ -104,12 +104,12 @@ pub(super) fn start(url: String, token: String) {
 }
 
 /// The answer to a question about the session; `None` while there is none, or nothing is watched.
-pub(super) fn answer(device: usize, query: &Query) -> Option<Answer> {
+pub(crate) fn answer(device: usize, query: &Query) -> Option<Answer> {
     WATCHER.with_borrow_mut(|watcher| Some(watcher.as_mut()?.session.answer(device, query)))
 }
 
 /// The page has taken in the last state; an allocation is selected there.
-pub(super) fn taken(selected: Option<(u32, u32)>) {
+pub(crate) fn drawn(selected: Option<(u32, u32)>) {
     with(|watcher| {
         watcher.is_taken = true;
         watcher.session.selected = selected;
@@ -118,7 +118,7 @@ pub(super) fn taken(selected: Option<(u32, u32)>) {
 }
 
 /// The picture stands still, or no longer.
-pub(super) fn hold(is_held: bool) {
+pub(crate) fn pause(is_held: bool) {
     with(|watcher| {
         watcher.is_held = is_held;
         // What was let pass meanwhile is asked for.

@@ -4,7 +4,7 @@ use js_sys::{ArrayBuffer, Uint8Array};
 use wasm_bindgen::prelude::*;
 use web_sys::{BinaryType, MessageEvent, WebSocket};
 
-use crate::worker::entry::scope;
+use crate::entry::scope;
 
 /// What happens to a socket.
 pub enum Event {
@@ -90,5 +90,5 @@ impl Drop for Timer {
 
 /// Calls when what runs now has returned: a closure must not be dropped while it runs.
 fn soon(call: impl FnOnce() + 'static) {
-    crate::browser::spawn_local(async move { call() });
+    wasm_bindgen_futures::spawn_local(async move { call() });
 }

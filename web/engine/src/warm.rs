@@ -1,5 +1,5 @@
-//! Running in, before the first file comes. A browser compiles WebAssembly quickly at first and well only once it has
-//! seen what runs often: without this, the first file spends its first tenths of a second in the quick code.
+//! Warming up before the first file. Browsers compile each function of WebAssembly quickly at first, and again with
+//! optimizations once it runs often: without this, the first file spends its first tenths of a second in slow code.
 
 use std::cell::Cell;
 
@@ -12,27 +12,27 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{DedicatedWorkerGlobalScope, Response};
 
-/// What is run over: the server's sample. Where there is none, the first file is a little slower.
+/// The file to practise on: the server's sample. Without it, the first file is a little slower.
 const SAMPLE: &str = "./sample.pickle";
-/// So much of it: some hundredths of a second.
+/// How many bytes of it are read, which takes some hundredths of a second.
 const MOST_BYTES: u32 = 2 << 20;
 
 thread_local! {
     static IS_WANTED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// There is a file to read now: nothing may stand in its way.
-pub(super) fn stop() {
+/// Cancels warming up, because there is a file to read.
+pub fn stop() {
     IS_WANTED.set(false);
 }
 
-/// Reads and draws a part of the sample, and forgets it.
-pub(super) async fn run_in(scope: DedicatedWorkerGlobalScope) {
-    // Whatever fails here fails for nobody.
+/// Reads a part of the sample, asks what a page would ask first, and drops both.
+pub async fn run(scope: DedicatedWorkerGlobalScope) {
+    // A failure here changes nothing but speed.
     if let Ok(bytes) = fetch(&scope).await
         && IS_WANTED.get()
     {
-        let _ = open_and_draw(&bytes);
+        let _ = open_and_ask(&bytes);
     }
 }
 
@@ -45,7 +45,7 @@ async fn fetch(scope: &DedicatedWorkerGlobalScope) -> Result<Vec<u8>, JsValue> {
     Ok(Uint8Array::new_with_byte_offset_and_length(&buffer, 0, buffer.byte_length().min(MOST_BYTES)).to_vec())
 }
 
-fn open_and_draw(bytes: &[u8]) -> Option<()> {
+fn open_and_ask(bytes: &[u8]) -> Option<()> {
     let mut importer = Importer::new(ImportLimits::default());
     importer.push(bytes).ok()?;
     let mut session = Session::build(importer.finish().ok()?, &mut |_| {});
