@@ -5,7 +5,7 @@ use shared::event::Action;
 use shared::limits::ServerLimits;
 use shared::wire::SessionState;
 
-use super::clock::rfc_3339;
+use super::timestamp::rfc_3339;
 use crate::ingest::{Session, View};
 use crate::store::DeviceTotals;
 

@@ -1,4 +1,4 @@
-//! `/api/v1/sessions/{id}/ask`: something that a person wants to know of a running job.
+//! `/api/v1/sessions/{id}/ask`: requests to the collector of a running job.
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -10,13 +10,13 @@ use super::find;
 use crate::server::App;
 use crate::server::error::ApiError;
 
-/// What can be asked.
+/// The body of a request.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Question {
     what: String,
 }
 
-/// Asks the collector: 202, and what it has to say comes as part of the trace.
+/// Forwards a question to the collector, which answers with further events of the trace.
 pub(crate) async fn ask(
     State(app): State<App>,
     Path(id): Path<String>,
@@ -25,8 +25,8 @@ pub(crate) async fn ask(
     let session = find(&app, &id)?;
     let known = |question: &Question| matches!(question.what.as_str(), "history" | "state");
     let Some(Json(question)) = question.ok().filter(|question| known(question)) else {
-        let sentence = "Ask for {\"what\":\"history\"} or {\"what\":\"state\"}, as application/json.";
-        return Err(ApiError::new(StatusCode::BAD_REQUEST, "malformed", sentence));
+        let message = "Send {\"what\":\"history\"} or {\"what\":\"state\"} as application/json.";
+        return Err(ApiError::malformed(message));
     };
     if session.state(app.limits()) != shared::wire::SessionState::Live {
         return Err(ApiError::new(StatusCode::CONFLICT, "state", "The session is not live."));

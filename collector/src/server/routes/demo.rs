@@ -1,4 +1,4 @@
-//! `/api/v1/demo`: something to look at for those who have no job at hand.
+//! `/api/v1/demo`: a training job to watch for people who have none.
 
 use axum::Json;
 use axum::extract::State;
@@ -11,10 +11,10 @@ use crate::server::demo::Started;
 use crate::server::error::ApiError;
 use crate::server::json;
 
-/// Starts it: 201, or 200 with the one that runs.
+/// Starts the demo (201), unless one is running (200). Answers with its session.
 pub(crate) async fn demo(State(app): State<App>) -> Result<Response, ApiError> {
-    let failed = |message: String| {
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "demo", format!("The demo could not be started: {message}."))
+    let failed = |reason: String| {
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "demo", format!("The demo could not be started: {reason}."))
     };
     let (demo, address, token) = (app.demo.clone(), app.address, app.token.clone());
     let address = address.ok_or_else(|| failed("this server has no address".to_owned()))?;

@@ -1,4 +1,4 @@
-//! `/healthz`, `/api/v1/health/…`: whether the server is up, and whether it can take anything.
+//! `/healthz`, `/api/v1/health/…`: whether the server is up, and whether it can store anything.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -8,22 +8,23 @@ use super::blocking;
 use crate::server::App;
 use crate::server::error::ApiError;
 
-/// Always `ok`: a server that can answer is well.
+/// Answers `ok` whenever the server is up.
 pub(crate) async fn health() -> &'static str {
     "ok\n"
 }
 
-/// The same, where the API has it.
+/// Answers `ok` whenever the server is up, as part of the API.
 pub(crate) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// Whether sessions can be stored: 503 with the reason where the store can't be written.
+/// Checks that the store can be written. Answers 503 with the reason if it can't.
 pub(crate) async fn ready(State(app): State<App>) -> Result<Response, ApiError> {
     match blocking(move || app.sessions.check_store()).await? {
         Ok(()) => Ok("ok\n".into_response()),
         Err(error) => {
-            Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "full", format!("Nothing can be stored: {error}.")))
+            let message = format!("Nothing can be stored: {error}.");
+            Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "full", message).caused_by(error))
         }
     }
 }

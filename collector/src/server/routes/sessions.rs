@@ -1,4 +1,4 @@
-//! `/api/v1/sessions`: which there are.
+//! `/api/v1/sessions`: the list of sessions, one session, and its deletion.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -15,38 +15,37 @@ use crate::server::App;
 use crate::server::error::ApiError;
 use crate::server::json::{self, SessionJson};
 
-/// Sessions that are listed at most.
+/// The most sessions in a list.
 const LIMIT: usize = 1_000;
 
-/// What a list may ask for.
+/// The query of a list.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct ListQuery {
     limit: Option<usize>,
 }
 
-/// A list.
+/// A list of sessions.
 #[derive(Debug, Serialize)]
-pub(crate) struct List {
+pub(crate) struct SessionsJson {
     sessions: Vec<SessionJson>,
 }
 
-/// All sessions, the newest first.
+/// Lists the sessions, the newest first.
 pub(crate) async fn list(
     State(app): State<App>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
-) -> Result<Json<List>, ApiError> {
-    let limit = wanted
-        .map_or(Err(()), |Query(wanted)| Ok(wanted.limit))
-        .map_err(|()| ApiError::new(StatusCode::BAD_REQUEST, "malformed", "limit is a number, up to 1000."))?;
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Json<SessionsJson>, ApiError> {
+    let Query(ListQuery { limit }) =
+        query.map_err(|_| ApiError::malformed("limit must be a number of at most 1000."))?;
     let mut sessions = app.sessions.all();
     let newest =
         |session: &Arc<Session>| session.look(|view| (Reverse(view.record.created_us), view.record.id.clone()));
     sessions.sort_by_cached_key(newest);
     sessions.truncate(limit.unwrap_or(LIMIT).min(LIMIT));
-    Ok(Json(List { sessions: sessions.iter().map(|session| json::session(session, app.limits())).collect() }))
+    Ok(Json(SessionsJson { sessions: sessions.iter().map(|session| json::session(session, app.limits())).collect() }))
 }
 
-/// One session.
+/// Answers with one session.
 pub(crate) async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<SessionJson>, ApiError> {
     Ok(Json(json::session(&*find(&app, &id)?, app.limits())))
 }
@@ -55,9 +54,10 @@ pub(crate) async fn one(State(app): State<App>, Path(id): Path<String>) -> Resul
 pub(crate) async fn delete(State(app): State<App>, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
     let session = find(&app, &id)?;
     if session.state(app.limits()) == shared::wire::SessionState::Live {
-        let sentence = "The session is live: it can be deleted once its job has ended.";
-        return Err(ApiError::new(StatusCode::CONFLICT, "state", sentence));
+        let message = "The session is live. It can be deleted when its job has ended.";
+        return Err(ApiError::new(StatusCode::CONFLICT, "state", message));
     }
     blocking(move || app.sessions.remove(&session)).await??;
+    tracing::info!(session = id, "session deleted");
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,4 +1,4 @@
-//! `/api/v1/sessions/{id}/stats`: what a session's memory came to, from its start to now, in few numbers.
+//! `/api/v1/sessions/{id}/stats`: a session's memory over time, in few numbers.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -8,7 +8,7 @@ use crate::server::App;
 use crate::server::error::ApiError;
 use crate::server::json::{self, StatsJson};
 
-/// See the module.
+/// Answers with the statistics of a session.
 pub(crate) async fn stats(State(app): State<App>, Path(id): Path<String>) -> Result<Json<StatsJson>, ApiError> {
     Ok(Json(json::stats(&*find(&app, &id)?, app.limits())))
 }
