@@ -8,6 +8,7 @@ use axum::http::header::WWW_AUTHENTICATE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::access_log::Failure;
 use crate::ingest::{IngestError, word};
@@ -23,14 +24,16 @@ pub(super) struct ApiError {
 }
 
 /// The body of an error's response.
-#[derive(Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Error, example = json!({ "error": { "code": "session", "message": "There is no such session." } }))]
 pub(super) struct ErrorJson {
+    #[schema(inline)]
     error: ErrorDetail,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct ErrorDetail {
-    /// For programs.
+    /// A word for programs.
     code: &'static str,
     /// A sentence for people.
     message: String,

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use axum::extract::ws::WebSocket;
-use shared::wire::Message;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 
 use super::App;
+use super::refusal::refuse;
 use super::socket::{Received, Socket, stopped};
-use crate::ingest::{Conversation, IngestError, News, word};
+use crate::ingest::{Conversation, IngestError, News};
 
 /// Serves a collector until it disconnects. Holds its permit as long.
 pub(super) async fn serve(socket: WebSocket, app: App, has_token: bool, _permit: OwnedSemaphorePermit) {
@@ -18,10 +18,8 @@ pub(super) async fn serve(socket: WebSocket, app: App, has_token: bool, _permit:
     match converse(&mut socket, &mut conversation, &app).await {
         Ok(()) => tracing::debug!("collector disconnected"),
         Err(error) => {
-            let refused = error.refused();
-            tracing::warn!(code = word(refused.code), error = &*refused.message, "collector refused");
-            app.sessions.counters.refuse(refused.code);
-            socket.send(Message::Refused(refused).to_bytes()).await;
+            let message = refuse(&app.sessions, "collector", None, &error);
+            socket.send(message.to_bytes()).await;
         }
     }
     // Everything that was received is stored by now: the collector may go.

@@ -94,7 +94,7 @@ mod tests {
         let store = Arc::new(MemoryStore::new(1 << 20));
         let sessions = Sessions::open(store, Arc::new(LocalBus::new(1)), limits, Keep::default(), None).unwrap();
         let router = router(App::new(sessions, Hosts::new("127.0.0.1:7070".parse().unwrap(), &[])));
-        let api: serde_json::Value = serde_json::from_str(routes::OPENAPI).unwrap();
+        let api: serde_json::Value = serde_json::from_str(&routes::OPENAPI).unwrap();
         let described = api["paths"].as_object().unwrap();
         let paths: BTreeSet<&str> = authenticated().iter().chain(&public()).map(|(path, _)| *path).collect();
         assert_eq!(described.keys().map(String::as_str).collect::<BTreeSet<_>>(), paths);
@@ -105,6 +105,10 @@ mod tests {
                 let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
                 let is_described = methods.get(method.as_str().to_lowercase()).is_some();
                 assert_eq!(response.status() != StatusCode::METHOD_NOT_ALLOWED, is_described, "{method} {path}");
+                if let Some(operation) = methods.get(method.as_str().to_lowercase()) {
+                    let is_authenticated = authenticated().iter().any(|(authenticated, _)| path == authenticated);
+                    assert_eq!(operation["security"].is_array(), is_authenticated, "{method} {path}");
+                }
             }
         }
     }

@@ -17,9 +17,10 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
 
 use super::App;
 use super::history::{History, Stored};
+use super::refusal::refuse;
 use super::socket::{Received, Socket, stopped};
 use crate::bus::{Heard, Subscription};
-use crate::ingest::{IngestError, Session, View, now_us, word};
+use crate::ingest::{IngestError, Session, View, now_us};
 use crate::store::{StoreError, StoreResult};
 
 /// The time between two checks of a session's state.
@@ -59,15 +60,8 @@ pub(super) async fn serve(
     match end {
         End::Gone => tracing::debug!(session = session.id(), "viewer disconnected"),
         End::Refused(error) => {
-            let refused = error.refused();
-            tracing::warn!(
-                session = session.id(),
-                code = word(refused.code),
-                error = &*refused.message,
-                "viewer refused"
-            );
-            app.sessions.counters.refuse(refused.code);
-            socket.send(Message::Refused(refused).to_bytes()).await;
+            let message = refuse(&app.sessions, "viewer", Some(session.id()), &error);
+            socket.send(message.to_bytes()).await;
         }
     }
     socket.close().await;

@@ -8,10 +8,25 @@ use axum::response::{IntoResponse, Response};
 use super::{blocking, find};
 use crate::server::App;
 use crate::server::demo::Started;
-use crate::server::error::ApiError;
-use crate::server::json;
+use crate::server::error::{ApiError, ErrorJson};
+use crate::server::json::{self, SessionJson};
 
-/// Starts the demo (201), unless one is running (200). Answers with its session.
+/// Starts a built-in training job that publishes to this server.
+///
+/// One demo runs at a time, for at most ten minutes.
+#[utoipa::path(
+    post,
+    path = "/api/v1/demo",
+    operation_id = "start_demo",
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "A demo is running already: its session.", body = SessionJson),
+        (status = 201, description = "The demo was started: its session.", body = SessionJson),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 403, description = "The request comes from a page of another origin.", body = ErrorJson),
+        (status = 503, description = "The demo could not be started.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn demo(State(app): State<App>) -> Result<Response, ApiError> {
     let failed = |reason: String| {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "demo", format!("The demo could not be started: {reason}."))

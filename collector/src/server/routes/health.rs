@@ -6,19 +6,36 @@ use axum::response::{IntoResponse, Response};
 
 use super::blocking;
 use crate::server::App;
-use crate::server::error::ApiError;
+use crate::server::error::{ApiError, ErrorJson};
 
 /// Answers `ok` whenever the server is up.
 pub(crate) async fn health() -> &'static str {
     "ok\n"
 }
 
-/// Answers `ok` whenever the server is up, as part of the API.
+/// Whether the server is up.
+#[utoipa::path(
+    get,
+    path = "/api/v1/health/live",
+    operation_id = "health_live",
+    responses(
+        (status = 200, description = "The server is up.", content_type = "text/plain", body = String, example = "ok\n"),
+    )
+)]
 pub(crate) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// Checks that the store can be written. Answers 503 with the reason if it can't.
+/// Whether sessions can be stored.
+#[utoipa::path(
+    get,
+    path = "/api/v1/health/ready",
+    operation_id = "health_ready",
+    responses(
+        (status = 200, description = "The store can be written.", content_type = "text/plain", body = String, example = "ok\n"),
+        (status = 503, description = "The store can't be written; the message says why.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn ready(State(app): State<App>) -> Result<Response, ApiError> {
     match blocking(move || app.sessions.check_store()).await? {
         Ok(()) => Ok("ok\n".into_response()),

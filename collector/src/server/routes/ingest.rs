@@ -9,18 +9,33 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use shared::wire::Message;
 use tokio::time::timeout;
 use tokio_stream::StreamExt;
 use tracing::{Instrument, Span};
 
-use crate::ingest::{Conversation, IngestError, word};
-use crate::server::error::ApiError;
+use super::openapi::Binary;
+use crate::ingest::{Conversation, IngestError};
+use crate::server::error::{ApiError, ErrorJson};
+use crate::server::refusal::refuse;
 use crate::server::{App, ingest_socket, socket, token};
 
 const FULL: &str = "This server has as many collectors as it allows. Try again later.";
 
-/// Opens the socket of a collector.
+/// Opens the WebSocket of a collector.
+///
+/// The socket carries messages of the wire protocol, a hello first. The token is sent in the header or in the hello.
+#[utoipa::path(
+    get,
+    path = "/api/v1/ingest",
+    operation_id = "open_ingest_socket",
+    responses(
+        (status = 101, description = "The socket is open."),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 403, description = "The request comes from a page of another origin.", body = ErrorJson),
+        (status = 426, description = "The request is not a WebSocket upgrade.", body = ErrorJson),
+        (status = 503, description = "There are too many collectors.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn ingest_socket(
     State(app): State<App>,
     headers: HeaderMap,
@@ -39,7 +54,28 @@ pub(super) fn socket_required() -> ApiError {
     ApiError::new(StatusCode::UPGRADE_REQUIRED, "socket", "This route requires a WebSocket, version 13.")
 }
 
-/// Reads messages from the body, and answers with messages.
+/// Sends messages of a collector where WebSockets can't pass.
+///
+/// The bodies of request and response carry messages of the wire protocol. Each request begins with a hello.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ingest",
+    operation_id = "post_ingest",
+    request_body(content = inline(Binary), content_type = "application/octet-stream"),
+    responses(
+        (
+            status = 200,
+            description = "Welcome, the last acknowledgement, questions to the collector, and a refusal if there is one.",
+            content_type = "application/octet-stream",
+            body = inline(Binary)
+        ),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 403, description = "The request comes from a page of another origin.", body = ErrorJson),
+        (status = 408, description = "The body did not arrive in time.", body = ErrorJson),
+        (status = 413, description = "The body is too long.", body = ErrorJson),
+        (status = 503, description = "There are too many collectors.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn ingest_post(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
     let has_token = token::has_token(&headers, &app.sessions)?;
     let _permit = app.sessions.collectors.clone().try_acquire_owned().map_err(|_| ApiError::busy(FULL))?;
@@ -59,10 +95,7 @@ pub(crate) async fn ingest_post(State(app): State<App>, headers: HeaderMap, body
             return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "full", message));
         }
         Ok(Err(ReadError::Refused(error))) => {
-            let refused = error.refused();
-            tracing::warn!(code = word(refused.code), error = &*refused.message, "collector refused");
-            app.sessions.counters.refuse(refused.code);
-            Message::Refused(refused).encode(&mut answer);
+            refuse(&app.sessions, "collector", None, &error).encode(&mut answer);
         }
         Ok(Err(ReadError::ClientGone) | Ok(())) => {}
     }

@@ -9,10 +9,26 @@ use tracing::{Instrument, Span};
 
 use super::find;
 use super::ingest::socket_required;
-use crate::server::error::ApiError;
+use crate::server::error::{ApiError, ErrorJson};
 use crate::server::{App, socket, token, viewer};
 
-/// Opens the socket of a viewer.
+/// Opens the WebSocket of a viewer.
+///
+/// The socket carries messages of the wire protocol, a watch first. The token is sent in the header or in the watch.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/live",
+    operation_id = "open_live_socket",
+    params(("id" = String, Path, description = "The session's id: 26 characters of a-z and 2-7.")),
+    responses(
+        (status = 101, description = "The socket is open."),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 403, description = "The request comes from a page of another origin.", body = ErrorJson),
+        (status = 404, description = "There is no such session.", body = ErrorJson),
+        (status = 426, description = "The request is not a WebSocket upgrade.", body = ErrorJson),
+        (status = 503, description = "There are too many viewers.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn live(
     State(app): State<App>,
     Path(id): Path<String>,

@@ -7,6 +7,7 @@ mod health;
 mod ingest;
 mod live;
 mod metrics;
+mod openapi;
 mod page;
 mod sample;
 mod sessions;
@@ -15,13 +16,14 @@ mod trace;
 
 pub(super) use ask::ask;
 pub(super) use demo::demo;
-#[cfg(test)]
-pub(super) use docs::OPENAPI;
-pub(super) use docs::{docs, openapi};
+pub(super) use docs::docs;
 pub(super) use health::{health, live as health_live, ready as health_ready};
 pub(super) use ingest::{ingest_post, ingest_socket};
 pub(super) use live::live;
 pub(super) use metrics::metrics;
+#[cfg(test)]
+pub(super) use openapi::OPENAPI;
+pub(super) use openapi::openapi;
 pub(super) use page::page;
 pub(super) use sample::sample;
 pub(super) use sessions::{delete, list, one};

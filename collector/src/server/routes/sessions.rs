@@ -8,29 +8,46 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{blocking, find};
 use crate::ingest::Session;
 use crate::server::App;
-use crate::server::error::ApiError;
+use crate::server::error::{ApiError, ErrorJson};
 use crate::server::json::{self, SessionJson};
 
 /// The most sessions in a list.
 const LIMIT: usize = 1_000;
 
 /// The query of a list.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
+    /// The most sessions to list.
+    #[param(minimum = 0, maximum = 1000, default = 1000)]
     limit: Option<usize>,
 }
 
 /// A list of sessions.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Sessions)]
 pub(crate) struct SessionsJson {
     sessions: Vec<SessionJson>,
 }
 
-/// Lists the sessions, the newest first.
+/// Lists the sessions that are kept, the newest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions",
+    operation_id = "list_sessions",
+    params(ListQuery),
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The sessions.", body = SessionsJson),
+        (status = 400, description = "limit is not a number.", body = ErrorJson),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn list(
     State(app): State<App>,
     query: Result<Query<ListQuery>, QueryRejection>,
@@ -45,12 +62,38 @@ pub(crate) async fn list(
     Ok(Json(SessionsJson { sessions: sessions.iter().map(|session| json::session(session, app.limits())).collect() }))
 }
 
-/// Answers with one session.
+/// Returns one session.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}",
+    operation_id = "get_session",
+    params(("id" = String, Path, description = "The session's id: 26 characters of a-z and 2-7.")),
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The session.", body = SessionJson),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 404, description = "There is no such session.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<SessionJson>, ApiError> {
     Ok(Json(json::session(&*find(&app, &id)?, app.limits())))
 }
 
 /// Deletes a session that is not live.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/sessions/{id}",
+    operation_id = "delete_session",
+    params(("id" = String, Path, description = "The session's id: 26 characters of a-z and 2-7.")),
+    security(("token" = [])),
+    responses(
+        (status = 204, description = "The session was deleted."),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 403, description = "The request comes from a page of another origin.", body = ErrorJson),
+        (status = 404, description = "There is no such session.", body = ErrorJson),
+        (status = 409, description = "The session is live.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn delete(State(app): State<App>, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
     let session = find(&app, &id)?;
     if session.state(app.limits()) == shared::wire::SessionState::Live {

@@ -12,11 +12,13 @@ use shared::export;
 use shared::format::Decoder;
 use shared::limits::ImportLimits;
 use tokio::sync::Semaphore;
+use utoipa::ToSchema;
 
 use super::find;
+use super::openapi::Binary;
 use crate::server::App;
 use crate::server::download::Download;
-use crate::server::error::ApiError;
+use crate::server::error::{ApiError, ErrorJson};
 use crate::server::stream::{self, BodyError};
 use crate::server::timestamp::in_file_name;
 
@@ -24,22 +26,64 @@ use crate::server::timestamp::in_file_name;
 static PICKLES: Semaphore = Semaphore::const_new(1);
 
 /// The query of a download.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct TraceQuery {
-    format: Option<String>,
+    /// The format of the file.
+    #[serde(default)]
+    #[param(inline, default = "vramscope")]
+    format: TraceFormat,
+    /// The start of the time span, in microseconds since the epoch.
     from_us: Option<i64>,
+    /// The end of the time span, in microseconds since the epoch.
     to_us: Option<i64>,
 }
 
-/// Answers with a session, or with the log segments of it that overlap a span of time, as a recording or as a pickle.
+/// The format of a downloaded trace.
+#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum TraceFormat {
+    /// A recording of this program.
+    #[default]
+    Vramscope,
+    /// A snapshot for PyTorch's own tools.
+    Pickle,
+}
+
+/// Downloads a session as a file.
+///
+/// The file holds the whole session, or the stored parts of it that overlap a time span.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/trace",
+    operation_id = "download_trace",
+    params(
+        ("id" = String, Path, description = "The session's id: 26 characters of a-z and 2-7."),
+        TraceQuery
+    ),
+    security(("token" = [])),
+    responses(
+        (
+            status = 200,
+            description = "The file, as an attachment.",
+            content_type = "application/octet-stream",
+            body = inline(Binary)
+        ),
+        (status = 400, description = "A parameter is invalid.", body = ErrorJson),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 404, description = "There is no such session, or nothing is stored of the time span.", body = ErrorJson),
+        (status = 413, description = "The session is too large for a pickle; the message says what to do.", body = ErrorJson),
+        (status = 503, description = "Another pickle is being written.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn trace(
     State(app): State<App>,
     Path(id): Path<String>,
     query: Result<Query<TraceQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
     let session = find(&app, &id)?;
-    let Query(query) =
-        query.map_err(|_| ApiError::malformed("from_us and to_us must be microseconds since the epoch."))?;
+    let malformed = "format must be vramscope or pickle; from_us and to_us must be microseconds since the epoch.";
+    let Query(query) = query.map_err(|_| ApiError::malformed(malformed))?;
     let store = Arc::clone(app.sessions.store());
     let span = (query.from_us.unwrap_or(i64::MIN), query.to_us.unwrap_or(i64::MAX));
     if span.0 > span.1 {
@@ -52,11 +96,11 @@ pub(crate) async fn trace(
         // Several sessions of one script need several names.
         [&file_name(&view.record.name, &view.record.id), "-", &in_file_name(view.record.created_us)].concat()
     });
-    let (extension, body) = match query.format.as_deref() {
-        None | Some("vramscope") => {
+    let (extension, body) = match query.format {
+        TraceFormat::Vramscope => {
             ("vramscope", stream::body(move |writer| download.read(&mut |bytes| writer.send(bytes))))
         }
-        Some("pickle") => {
+        TraceFormat::Pickle => {
             let most = app.limits().pickle_bytes;
             if download.bytes() > most {
                 let message = format!(
@@ -76,7 +120,6 @@ pub(crate) async fn trace(
             });
             ("pickle", body)
         }
-        Some(_) => return Err(ApiError::malformed("format must be vramscope or pickle.")),
     };
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
