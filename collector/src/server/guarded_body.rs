@@ -1,4 +1,4 @@
-//! A body that keeps something alive until it has been sent.
+//! A response body that keeps a value alive until it was sent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,20 +7,21 @@ use axum::Error;
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 
-/// See the module.
+/// A body, and a guard that is dropped with it.
 #[derive(Debug)]
-pub(super) struct Guarded<T> {
+pub(super) struct GuardedBody<T> {
     body: Body,
     _guard: T,
 }
 
-impl<T> Guarded<T> {
+impl<T> GuardedBody<T> {
+    /// Wraps a body.
     pub(super) fn new(body: Body, guard: T) -> Self {
         Self { body, _guard: guard }
     }
 }
 
-impl<T: Unpin> HttpBody for Guarded<T> {
+impl<T: Unpin> HttpBody for GuardedBody<T> {
     type Data = Bytes;
     type Error = Error;
 

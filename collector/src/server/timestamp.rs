@@ -1,13 +1,13 @@
-//! Times for people.
+//! Timestamps as text.
 
 use shared::units::Moment;
 
-/// Microseconds since the epoch as part of a file's name, in UTC: `20261121-180000`.
+/// Formats microseconds since the epoch for a file name, in UTC: `20261121-180000`.
 pub(super) fn in_file_name(us: i64) -> String {
     rfc_3339(us).replace(['-', ':', 'Z'], "").replace('T', "-")
 }
 
-/// Microseconds since the epoch as RFC 3339 has them, in UTC: `2026-11-21T18:00:00Z`.
+/// Formats microseconds since the epoch as RFC 3339, in UTC: `2026-11-21T18:00:00Z`.
 pub(super) fn rfc_3339(us: i64) -> String {
     let Moment { year, month, day, hour, minute, second, .. } = Moment::at(us);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
@@ -28,7 +28,7 @@ mod tests {
             assert_eq!(rfc_3339(us), want);
         }
         assert_eq!(in_file_name(1_795_284_000_000_000), "20261121-180000");
-        // The ends of the range are years that nobody reads, and no panic.
+        // The ends of the range don't panic.
         for us in [i64::MIN, i64::MAX] {
             assert!(rfc_3339(us).ends_with('Z'));
         }

@@ -1,4 +1,6 @@
-//! What the server answers, and to whom.
+//! What the server answers, to whom, and what it logs.
+
+mod log;
 
 use anyhow::{Context, Result};
 use tests::http::{self, Response};

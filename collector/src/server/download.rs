@@ -1,73 +1,75 @@
-//! A session's segments, put together to one recording.
+//! A session's log segments, joined to one recording.
 
 use std::sync::Arc;
 
 use shared::format::{Kind, PRELUDE_BYTES, TRAILER_BYTES, index_byte, prelude};
 
-use super::stream::Broken;
+use super::stream::BodyError;
 use crate::ingest::Session;
 use crate::store::{Cut, Piece, SegmentInfo, TraceStore};
 
 /// Bytes that are read at once.
 const READ_BYTES: u64 = 1 << 20;
 
-/// See the module.
+/// The part of a session that a client downloads.
 #[derive(Debug)]
-pub(super) struct Recording {
+pub(super) struct Download {
     store: Arc<dyn TraceStore>,
     session: String,
     segments: Vec<SegmentInfo>,
 }
 
-impl Recording {
-    /// What a session has now of a span of time, in whole segments; `None` where that is nothing.
+impl Download {
+    /// Selects the log segments that overlap a span of time. Returns `None` if there are none.
     pub(super) fn new(store: Arc<dyn TraceStore>, session: &Session, (from_us, to_us): (i64, i64)) -> Option<Self> {
         let overlaps = |segment: &&SegmentInfo| segment.from_us <= to_us && segment.to_us >= from_us;
         let segments: Vec<_> = session.look(|view| view.segments.iter().filter(overlaps).copied().collect());
         (!segments.is_empty()).then(|| Self { store, session: session.id().to_owned(), segments })
     }
 
-    /// Bytes that it takes, about.
+    /// Returns the number of stored bytes. The recording is slightly smaller.
     pub(super) fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 
-    /// Reads it piece by piece. Waits for the disk.
-    pub(super) fn read(&self, send: &mut dyn FnMut(Vec<u8>) -> Result<(), Broken>) -> Result<(), Broken> {
+    /// Reads the recording piece by piece. Waits for the disk.
+    pub(super) fn read(&self, send: &mut dyn FnMut(Vec<u8>) -> Result<(), BodyError>) -> Result<(), BodyError> {
         send(prelude().to_vec())?;
-        let mut page = Page { byte: PRELUDE_BYTES as u64, bytes: Vec::new(), index: None };
+        let mut output = RecordingOutput { byte: PRELUDE_BYTES as u64, bytes: Vec::new(), index: None };
         for (i, segment) in self.segments.iter().enumerate() {
-            // The head of the first makes it a recording; those of the others say what is known by then.
+            // The first head makes this a recording; later heads repeat what is known by then.
             let mut at = if i == 0 { 0 } else { segment.head };
             let mut cut = Cut::new(at);
+            let damaged = |how: &str| BodyError::Damaged(format!("segment {} {how}", segment.number));
             while at < segment.bytes {
                 let most = (segment.bytes - at).min(READ_BYTES) as usize;
-                let bytes = self.store.read(&self.session, segment.number, at, most).map_err(|_| Broken)?;
+                let bytes = self.store.read(&self.session, segment.number, at, most)?;
                 if bytes.is_empty() {
-                    return Err(Broken);
+                    return Err(damaged("is too short"));
                 }
                 at += bytes.len() as u64;
                 cut.push(&bytes);
-                while let Some(piece) = cut.piece().map_err(|_| Broken)? {
-                    page.add(piece);
+                while let Some(piece) = cut.piece().map_err(|_| damaged("holds no chunk"))? {
+                    output.add(piece);
                 }
-                send(std::mem::take(&mut page.bytes))?;
+                send(std::mem::take(&mut output.bytes))?;
             }
         }
         Ok(())
     }
 }
 
-/// What is sent next.
-struct Page {
-    /// Where it ends in the file.
+/// The recording as far as it was joined.
+struct RecordingOutput {
+    /// The length of the recording so far.
     byte: u64,
+    /// Bytes that were not sent yet.
     bytes: Vec<u8>,
-    /// An index that waits for the trailer that says where it is, and where it would stand.
+    /// An index whose trailer has not been read yet, and the byte at which it would stand.
     index: Option<(u64, Vec<u8>)>,
 }
 
-impl Page {
+impl RecordingOutput {
     fn add(&mut self, piece: Piece<'_>) {
         if piece.is(Kind::Batch) {
             return;
@@ -77,23 +79,23 @@ impl Page {
             return;
         }
         if piece.is(Kind::Trailer) {
-            // In a part of a recording the collector's own index would lead astray; it goes without.
-            if let Some((_, index)) = self.index.take().filter(|(byte, _)| is_place(piece.bytes, *byte)) {
-                self.put(&index);
-                self.put(piece.bytes);
+            // In a part of a recording the collector's index would be wrong: it is left out.
+            if let Some((_, index)) = self.index.take().filter(|(byte, _)| points_to(piece.bytes, *byte)) {
+                self.append(&index);
+                self.append(piece.bytes);
             }
             return;
         }
-        self.put(piece.bytes);
+        self.append(piece.bytes);
     }
 
-    fn put(&mut self, bytes: &[u8]) {
+    fn append(&mut self, bytes: &[u8]) {
         self.byte += bytes.len() as u64;
         self.bytes.extend_from_slice(bytes);
     }
 }
 
-/// Whether a trailer says that the index is at a byte.
-fn is_place(trailer: &[u8], byte: u64) -> bool {
+/// Whether a trailer says that the index is at `byte`.
+fn points_to(trailer: &[u8], byte: u64) -> bool {
     trailer.len() == TRAILER_BYTES && index_byte(trailer) == Some(byte)
 }
