@@ -15,6 +15,6 @@ mod story;
 mod transformer;
 
 pub use job::{ClockedSim, Device, Pace, PartUse, Recording, RecordingHeading, Stop, Watch};
-pub use outcome::{Cause, CauseKind, Fragmentation, Heading, Level, Outcome, Report, run, run_model};
+pub use outcome::{Heading, Level, Outcome, Report, run, run_model};
 pub use params::{ChoiceError, Choices, Param, Values};
 pub use story::{Setup, Story};

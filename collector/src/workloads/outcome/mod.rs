@@ -1,12 +1,9 @@
 //! What a run came to: the trace, and the report that a person wants after it.
 
-mod cause;
-mod growth;
 mod report;
 mod text;
 
-pub use cause::{Cause, CauseKind};
-pub use report::{Fragmentation, Heading, Level, Report};
+pub use report::{Heading, Level, Report};
 
 use shared::allocator::Stats;
 use shared::budget::{Model, Part};
