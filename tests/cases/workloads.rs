@@ -188,10 +188,10 @@ fn the_list_names_every_story_and_choice() -> Result<()> {
 #[test]
 fn what_makes_no_sense_is_refused_in_one_line() -> Result<()> {
     let cases: &[(&[&str], &str)] = &[
-        (&["run"], "Which story? There are: "),
-        (&["run", "nope"], "There is no story \"nope\""),
-        (&["run", "leak", "kept=none"], "kept can't be \"none\""),
-        (&["run", "leak", "depth=3"], "\"depth\" can't be chosen here"),
+        (&["run"], "Name a workload: "),
+        (&["run", "nope"], "There is no workload \"nope\""),
+        (&["run", "leak", "kept=none"], "kept cannot be \"none\""),
+        (&["run", "leak", "depth=3"], "there is no parameter \"depth\""),
         (&["run", "leak", "quickly"], "Write name=value"),
         (&["run", "leak", "--capacity", "0"], "no amount of memory"),
         (&["run", "leak", "--capacity", "2TiB"], "no amount of memory"),

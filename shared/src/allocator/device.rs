@@ -147,7 +147,12 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         &mut self.driver
     }
 
-    /// Who hears of every step.
+    /// Returns the sink that receives every event.
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// Returns the sink that receives every event, to change it.
     pub fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }

@@ -15,7 +15,7 @@ use shared::replay::Replay;
 use shared::trace::DeviceTrace;
 use shared::units::Count;
 
-use super::{Outcome, PartUse, Stop};
+use super::{JobError, Outcome, PartUse};
 use crate::driver::outside::Outside;
 
 /// Bytes at the end of a run and at most.
@@ -123,7 +123,7 @@ impl Report {
             recorded: _,
             outside,
             elapsed_us,
-            stop,
+            error,
             mut notes,
         } = outcome;
         let kept: u64 = snapshot.devices.iter().map(|trace| trace.events.len() as u64).sum();
@@ -140,15 +140,15 @@ impl Report {
             let trace = traces.first().unwrap_or(&empty);
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
             let ooms = oom::positions(trace);
-            // What ended the run is the last of all; what was caught is told of by the first.
-            let position = match &stop {
-                Some(Stop::OutOfMemory(_)) => ooms.last(),
+            // The failure that ended the run is the last; of those that were caught, the first is explained.
+            let position = match &error {
+                Some(JobError::OutOfMemory(_)) => ooms.last(),
                 _ => ooms.first(),
             };
             let position = position.map(|(position, _)| *position);
             let totals = replay.state_at(position.unwrap_or_else(|| replay.positions())).totals;
-            let verdict = match &stop {
-                Some(Stop::OutOfMemory(_) | Stop::Interrupted) | None => {
+            let verdict = match &error {
+                Some(JobError::OutOfMemory(_) | JobError::Interrupted) | None => {
                     let evidence = Evidence {
                         trace,
                         tags: &snapshot.tags,
@@ -177,7 +177,7 @@ impl Report {
             seed: heading.seed,
             elapsed_us,
             events,
-            error: stop.map(|stop| stop.to_string()),
+            error: error.map(|error| error.to_string()),
             notes,
             allocated: stats.allocated_bytes.all.into(),
             active: stats.active_bytes.all.into(),
