@@ -70,7 +70,15 @@ impl OutOfMemory {
         })
     }
 
-    /// What stood in the way.
+    /// Returns the failure as a process saw it that may take only `capacity` bytes of the device: what the driver has
+    /// free beyond that is out of its reach.
+    #[must_use]
+    pub fn limited_to(self, capacity: u64) -> Self {
+        let reserved = self.active.saturating_add(self.cached);
+        Self { driver_free: self.driver_free.min(capacity.saturating_sub(reserved)), ..self }
+    }
+
+    /// Returns what stood in the way.
     pub fn cause(&self) -> Cause {
         if self.driver_free >= self.taken {
             Cause::Limited

@@ -51,13 +51,15 @@ impl From<MisuseError> for Raised {
     }
 }
 
-/// Replays a script under a release of PyTorch.
-pub fn run(script: Script, profile: &'static Profile) -> Result<Output, ScriptError> {
+/// Executes a script as a PyTorch release would.
+///
+/// Errors if the settings string at the start is invalid. Operations that fail are part of the output.
+pub fn execute(script: Script, profile: &'static Profile) -> Result<Output, ScriptError> {
     let config = AllocatorConfig::from_conf(&script.config, profile)?;
     let streams = Streams::new(&script.ops);
     let driver = SimDriver::new(script.capacity, script.placement);
     let allocator = DeviceAllocator::new(driver, Vec::new(), profile, config);
-    let mut program = Program {
+    let mut runner = ScriptRunner {
         allocator,
         objects: Objects::default(),
         streams,
@@ -70,18 +72,18 @@ pub fn run(script: Script, profile: &'static Profile) -> Result<Output, ScriptEr
     };
     let mut undefined_from = None;
     for (index, op) in script.ops.iter().enumerate() {
-        if let Err(Raised(text)) = program.step(index, op) {
-            program.errors.insert(index.to_string(), text.into());
+        if let Err(Raised(text)) = runner.step(index, op) {
+            runner.errors.insert(index.to_string(), text.into());
         }
-        program.drain(index);
-        if program.allocator.is_undefined() {
+        runner.drain(index);
+        if runner.allocator.is_undefined() {
             undefined_from.get_or_insert(index);
         }
     }
     let end = script.ops.len();
-    let last = program.state();
-    program.drain(end);
-    let Program { allocator, malloc, errors, trace, snapshots, .. } = program;
+    let last = runner.state();
+    runner.drain(end);
+    let ScriptRunner { allocator, malloc, errors, trace, snapshots, .. } = runner;
     let settings = allocator.config().settings(profile).into_iter().map(|(key, value)| (key.to_owned(), json(&value)));
     Ok(Output {
         torch: profile.torch,
@@ -103,7 +105,7 @@ fn json(value: &shared::allocator::SettingValue) -> Value {
 }
 
 /// The program that a script describes.
-struct Program {
+struct ScriptRunner {
     allocator: DeviceAllocator<SimDriver, Vec<TraceEntry>>,
     objects: Objects,
     streams: Streams,
@@ -117,7 +119,7 @@ struct Program {
     snapshots: Vec<Value>,
 }
 
-impl Program {
+impl ScriptRunner {
     fn step(&mut self, index: usize, op: &Op) -> Result<(), Raised> {
         match op {
             Op::Malloc(name, size, stream) => self.malloc(index, name, *size, *stream),

@@ -1,35 +1,35 @@
-//! Why a job ends before its end.
+//! Why a job ends early.
 
 use shared::allocator::{AllocError, DriverError, MisuseError, OutOfMemory};
 use shared::limits;
 
-/// What a program can't go on after, unless it catches it.
+/// An error that ends a job, unless the job catches it.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum Stop {
+pub enum JobError {
     /// `torch.cuda.OutOfMemoryError`.
     #[error("{0}")]
     OutOfMemory(Box<OutOfMemory>),
-    /// More was asked for than any device has.
+    /// A request was larger than any device, or rejected before the device was asked.
     #[error(transparent)]
     Refused(AllocError),
     /// The device failed.
     #[error(transparent)]
     Driver(#[from] DriverError),
-    /// The workload asked for what can't be meant.
+    /// The workload called the allocator in a way that makes no sense.
     #[error(transparent)]
     Misuse(#[from] MisuseError),
-    /// The trace would be longer than one may be.
+    /// The trace reached the largest permitted number of events.
     #[error(
         "the run has made {} events, and no trace may be longer. Run it with fewer --steps",
         shared::units::Count(limits::RUN_EVENTS as u64)
     )]
     TooLong,
-    /// Whoever runs it has seen enough.
+    /// The stop signal was set.
     #[error("the run was interrupted")]
     Interrupted,
 }
 
-impl From<AllocError> for Stop {
+impl From<AllocError> for JobError {
     fn from(error: AllocError) -> Self {
         match error {
             AllocError::OutOfMemory(out_of_memory) => Self::OutOfMemory(out_of_memory),

@@ -1,7 +1,7 @@
 //! Training that catches an out-of-memory error and goes on.
 
 use super::gpt;
-use crate::workloads::job::{Device, Job, Stop, at};
+use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, Values, YES_NO};
 use crate::workloads::transformer::Net;
 
@@ -10,12 +10,12 @@ pub(in crate::workloads) const PARAMS: &[Param] = &[
     Param { name: "empty-cache", default: "yes", values: YES_NO, help: "give cached memory back before going on" },
 ];
 
-pub(in crate::workloads) fn tell<D: Device>(
+pub(in crate::workloads) fn run<D: Device>(
     job: &mut Job<D>,
     choices: &Choices,
     steps: u64,
     notes: &mut Vec<String>,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     let mut model = gpt(16, 1_536, 16, 32_000, 1_024, choices.count("batch"));
     job.call(at("main", "train.py", 140), |job| {
         let mut net = Net::load(job, &model)?;
@@ -28,7 +28,7 @@ pub(in crate::workloads) fn tell<D: Device>(
                     net.update(job)?;
                     step += 1;
                 }
-                Err(Stop::OutOfMemory(failed)) if model.batch > 1 => {
+                Err(JobError::OutOfMemory(failed)) if model.batch > 1 => {
                     net.forget_gradients();
                     notes.push(format!(
                         "Step {step} with a batch of {}: {failed} Caught; on with a batch of {}.",
@@ -40,7 +40,7 @@ pub(in crate::workloads) fn tell<D: Device>(
                     }
                     model.batch /= 2;
                 }
-                Err(stop) => return Err(stop),
+                Err(error) => return Err(error),
             }
         }
         Ok(())

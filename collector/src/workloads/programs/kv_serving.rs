@@ -6,7 +6,7 @@ use shared::budget::{Model, Optimizer, Part, Precision};
 use shared::units::{Count, PoolId};
 
 use super::gpt;
-use crate::workloads::job::{Device, Job, Stop, Tensor, at};
+use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::params::{Choices, Param, Values, YES_NO};
 use crate::workloads::sites;
 use crate::workloads::transformer::Net;
@@ -36,12 +36,12 @@ struct Request {
     cache: Vec<Tensor>,
 }
 
-pub(in crate::workloads) fn tell<D: Device>(
+pub(in crate::workloads) fn run<D: Device>(
     job: &mut Job<D>,
     choices: &Choices,
     steps: u64,
     notes: &mut Vec<String>,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     let mut rejected = 0_u64;
     let mut served = 0_u64;
     let result = job.call(at("main", "serve.py", 120), |job| {
@@ -67,7 +67,7 @@ pub(in crate::workloads) fn tell<D: Device>(
     result
 }
 
-fn load<D: Device>(job: &mut Job<D>, number: u64, choices: &Choices) -> Result<Server, Stop> {
+fn load<D: Device>(job: &mut Job<D>, number: u64, choices: &Choices) -> Result<Server, JobError> {
     // Each a little smaller than the one before, as a router's models are.
     let shape = gpt(32 - 4 * (number % 4), 4_096 - 512 * (number % 3), 32 - 4 * (number % 3), 32_000, 2_048, 1);
     let model = Model { precision: Precision::Bf16, optimizer: Optimizer::Inference, ..shape };
@@ -81,8 +81,8 @@ fn load<D: Device>(job: &mut Job<D>, number: u64, choices: &Choices) -> Result<S
 fn within<D: Device, T>(
     job: &mut Job<D>,
     pool: Option<PoolId>,
-    body: impl FnOnce(&mut Job<D>) -> Result<T, Stop>,
-) -> Result<T, Stop> {
+    body: impl FnOnce(&mut Job<D>) -> Result<T, JobError>,
+) -> Result<T, JobError> {
     match pool {
         Some(pool) => job.in_pool(pool, body),
         None => body(job),
@@ -96,20 +96,23 @@ fn turn<D: Device>(
     choices: &Choices,
     served: &mut u64,
     rejected: &mut u64,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     let longest = choices.count("longest");
     while (server.requests.len() as u64) < choices.count("requests") {
         // Most prompts are short, a few are long.
-        let tokens =
-            if job.roll(6) == 0 { longest / 2 + job.roll(longest / 2 + 1) } else { 16 + job.roll(longest / 8) };
-        let left = 2 + job.roll(12);
+        let tokens = if job.random_below(6) == 0 {
+            longest / 2 + job.random_below(longest / 2 + 1)
+        } else {
+            16 + job.random_below(longest / 8)
+        };
+        let left = 2 + job.random_below(12);
         match job.attempt(|job| job.call(at("prefill", "engine.py", 64), |job| prefill(job, &server.model, tokens))) {
             Ok(cache) => server.requests.push_back(Request { tokens, left, cache }),
-            Err(Stop::OutOfMemory(_)) => {
+            Err(JobError::OutOfMemory(_)) => {
                 *rejected += 1;
                 break;
             }
-            Err(stop) => return Err(stop),
+            Err(error) => return Err(error),
         }
     }
     for _ in 0..server.requests.len() {
@@ -123,11 +126,11 @@ fn turn<D: Device>(
         request.tokens += GROWTH;
         match job.call(at("decode", "engine.py", 91), |job| grow(job, &server.model, &mut request)) {
             Ok(()) => server.requests.push_back(request),
-            Err(Stop::OutOfMemory(_)) => {
+            Err(JobError::OutOfMemory(_)) => {
                 *rejected += 1;
                 job.call(at("evict", "engine.py", 103), |job| job.free_all(request.cache));
             }
-            Err(stop) => return Err(stop),
+            Err(error) => return Err(error),
         }
     }
     Ok(())
@@ -139,7 +142,7 @@ fn cache_bytes(model: &Model, tokens: u64) -> u64 {
 }
 
 /// Reads a prompt: the cache of every layer, and what the layers make in passing.
-fn prefill<D: Device>(job: &mut Job<D>, model: &Model, tokens: u64) -> Result<Vec<Tensor>, Stop> {
+fn prefill<D: Device>(job: &mut Job<D>, model: &Model, tokens: u64) -> Result<Vec<Tensor>, JobError> {
     let stream = tokens * model.hidden * model.precision.element();
     let mut cache = Vec::new();
     for _ in 0..model.layers {
@@ -160,7 +163,7 @@ fn prefill<D: Device>(job: &mut Job<D>, model: &Model, tokens: u64) -> Result<Ve
 
 /// Makes every cache anew, a little longer: `torch.cat([past, new])`. On a failure those made so far have grown, and
 /// the rest have not; all are still the request's.
-fn grow<D: Device>(job: &mut Job<D>, model: &Model, request: &mut Request) -> Result<(), Stop> {
+fn grow<D: Device>(job: &mut Job<D>, model: &Model, request: &mut Request) -> Result<(), JobError> {
     let bytes = cache_bytes(model, request.tokens);
     for old in &mut request.cache {
         let longer = job

@@ -3,7 +3,7 @@
 use shared::budget::{Model, Optimizer, Precision};
 
 use super::gpt;
-use crate::workloads::job::{Device, Job, Stop, at};
+use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, YES_NO};
 use crate::workloads::sites;
 use crate::workloads::transformer::Net;
@@ -18,7 +18,7 @@ const MODELS: [Model; 3] = [
     gpt(36, 4_608, 36, 100_352, 2_048, 1),
 ];
 
-pub(in crate::workloads) fn tell<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), Stop> {
+pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), JobError> {
     job.call(at("main", "serve.py", 88), |job| {
         for (turn, model) in (0..steps).zip(MODELS.iter().cycle()) {
             let model = Model { precision: Precision::Bf16, optimizer: Optimizer::Inference, ..*model };
@@ -31,7 +31,7 @@ pub(in crate::workloads) fn tell<D: Device>(job: &mut Job<D>, choices: &Choices,
                 if choices.is("empty-cache") {
                     job.call(at("unload", "serve.py", 62), Job::empty_cache)?;
                 }
-                Ok::<_, Stop>(())
+                Ok::<_, JobError>(())
             })?;
         }
         Ok(())
@@ -39,8 +39,8 @@ pub(in crate::workloads) fn tell<D: Device>(job: &mut Job<D>, choices: &Choices,
 }
 
 /// The forward pass of one request, without gradients.
-fn answer<D: Device>(job: &mut Job<D>, model: &Model) -> Result<(), Stop> {
-    let tokens = 64 + job.roll(model.seq);
+fn answer<D: Device>(job: &mut Job<D>, model: &Model) -> Result<(), JobError> {
+    let tokens = 64 + job.random_below(model.seq);
     let stream = tokens * model.hidden * model.precision.element();
     job.call(at("answer", "serve.py", 35), |job| {
         for _ in 0..model.layers {

@@ -3,7 +3,7 @@
 use shared::budget::Model;
 
 use super::gpt;
-use crate::workloads::job::{Device, Job, Stop, Tensor, at};
+use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::params::{Choices, Param, Values};
 use crate::workloads::sites;
 use crate::workloads::transformer::Net;
@@ -22,7 +22,7 @@ pub(in crate::workloads) const PARAMS: &[Param] = &[
 /// Scores of past evaluations that are kept, each as long as its batch was.
 const KEPT: usize = 24;
 
-pub(in crate::workloads) fn tell<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), Stop> {
+pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), JobError> {
     let longest = choices.count("longest");
     let mut model: Model = gpt(12, 1_536, 12, 32_000, longest, choices.count("batch"));
     let is_varied = choices.word("lengths") == "varied";
@@ -32,7 +32,7 @@ pub(in crate::workloads) fn tell<D: Device>(job: &mut Job<D>, choices: &Choices,
         for step in 0..steps {
             // In eights, as tokenizers pad; the longest come from time to time.
             model.seq = if is_varied {
-                (longest / 4 + job.roll(longest - longest / 4 + 1)).next_multiple_of(8)
+                (longest / 4 + job.random_below(longest - longest / 4 + 1)).next_multiple_of(8)
             } else {
                 longest
             };
@@ -46,7 +46,7 @@ pub(in crate::workloads) fn tell<D: Device>(job: &mut Job<D>, choices: &Choices,
             kept.push(scores);
             if kept.len() > KEPT {
                 // Not the oldest: whichever the buffer replaces.
-                let at = job.roll(KEPT as u64) as usize;
+                let at = job.random_below(KEPT as u64) as usize;
                 let replaced = kept.swap_remove(at);
                 job.free(replaced);
             }

@@ -3,7 +3,7 @@
 use shared::budget::Part;
 
 use super::{MIB, gpt};
-use crate::workloads::job::{Device, Job, Stop, at};
+use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, Values};
 use crate::workloads::sites;
 use crate::workloads::transformer::Net;
@@ -11,7 +11,7 @@ use crate::workloads::transformer::Net;
 pub(in crate::workloads) const PARAMS: &[Param] =
     &[Param { name: "kept", default: "48", values: Values::Count(1, 4_096), help: "MiB that each step leaves behind" }];
 
-pub(in crate::workloads) fn tell<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), Stop> {
+pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), JobError> {
     let model = gpt(12, 1_024, 16, 32_000, 512, 8);
     let kept = choices.count("kept") * MIB;
     job.call(at("main", "train.py", 140), |job| {
@@ -22,7 +22,7 @@ pub(in crate::workloads) fn tell<D: Device>(job: &mut Job<D>, choices: &Choices,
             job.call(at("log_outputs", "metrics.py", 33), |job| {
                 job.part(Part::Working, |job| {
                     let _never_freed = job.alloc(kept, sites::CLONE_OP)?;
-                    Ok::<_, Stop>(())
+                    Ok::<_, JobError>(())
                 })
             })?;
             net.update(job)?;

@@ -3,7 +3,7 @@
 use shared::budget::Part;
 use shared::units::Bytes;
 
-use crate::workloads::job::{Call, Device, Job, Stop, Tensor, at};
+use crate::workloads::job::{Call, Device, Job, JobError, Tensor, at};
 use crate::workloads::params::{Choices, Param, Values};
 use crate::workloads::sites;
 
@@ -68,12 +68,12 @@ fn convolutions(image: u64) -> Vec<Conv> {
     all
 }
 
-pub(in crate::workloads) fn tell<D: Device>(
+pub(in crate::workloads) fn run<D: Device>(
     job: &mut Job<D>,
     choices: &Choices,
     steps: u64,
     notes: &mut Vec<String>,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     let net = convolutions(choices.count("image"));
     let element = if choices.word("precision") == "bf16" { 2 } else { 4 };
     job.call(at("main", "sweep.py", 64), |job| {
@@ -91,22 +91,22 @@ pub(in crate::workloads) fn tell<D: Device>(
             });
             match tried {
                 Ok(()) => {}
-                Err(Stop::OutOfMemory(failed)) => {
+                Err(JobError::OutOfMemory(failed)) => {
                     let largest = match step {
                         0 => "no batch fits".to_owned(),
                         _ => format!("{} is the largest batch that fits", batch - choices.count("more")),
                     };
                     notes.push(format!("A batch of {batch} asked for {} too much: {largest}.", Bytes(failed.rounded)));
-                    return Err(Stop::OutOfMemory(failed));
+                    return Err(JobError::OutOfMemory(failed));
                 }
-                Err(stop) => return Err(stop),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
     })
 }
 
-fn load<D: Device>(job: &mut Job<D>, net: &[Conv]) -> Result<(), Stop> {
+fn load<D: Device>(job: &mut Job<D>, net: &[Conv]) -> Result<(), JobError> {
     job.part(Part::Weights, |job| {
         for conv in net {
             // The matrix, then the norm's weight and bias, mean and variance.
@@ -122,7 +122,13 @@ fn load<D: Device>(job: &mut Job<D>, net: &[Conv]) -> Result<(), Stop> {
 }
 
 /// One batch, forward and backward, and a step of SGD with momentum.
-fn train<D: Device>(job: &mut Job<D>, net: &[Conv], batch: u64, element: u64, momentum: &mut bool) -> Result<(), Stop> {
+fn train<D: Device>(
+    job: &mut Job<D>,
+    net: &[Conv],
+    batch: u64,
+    element: u64,
+    momentum: &mut bool,
+) -> Result<(), JobError> {
     let image = net.first().map_or(0, |conv| 4 * conv.across * conv.across * 3);
     let input = job.call(at("train", "sweep.py", 37), |job| job.alloc(batch * image * element, sites::COPY_OP))?;
     let kept = job.span("forward", |job| {
@@ -137,7 +143,7 @@ fn train<D: Device>(job: &mut Job<D>, net: &[Conv], batch: u64, element: u64, mo
                 for conv in net {
                     let _buffer = job.alloc(conv.weights() * 4, sites::SGD_STATE_OP)?;
                 }
-                Ok::<_, Stop>(())
+                Ok::<_, JobError>(())
             })?;
             *momentum = true;
         }
@@ -148,7 +154,7 @@ fn train<D: Device>(job: &mut Job<D>, net: &[Conv], batch: u64, element: u64, mo
 }
 
 /// What each convolution keeps: its output, which the norm needs, the norm's output, and its statistics.
-fn forward<D: Device>(job: &mut Job<D>, net: &[Conv], batch: u64, element: u64) -> Result<Vec<[Tensor; 3]>, Stop> {
+fn forward<D: Device>(job: &mut Job<D>, net: &[Conv], batch: u64, element: u64) -> Result<Vec<[Tensor; 3]>, JobError> {
     let mut kept = Vec::with_capacity(net.len());
     for conv in net {
         let bytes = conv.output(batch, element);
@@ -159,7 +165,7 @@ fn forward<D: Device>(job: &mut Job<D>, net: &[Conv], batch: u64, element: u64) 
             job.part(Part::Working, |job| job.touch(scratch, sites::CONV_WORKSPACE))?;
             let output = job.alloc(bytes, sites::CONV_OP)?;
             let norm = job.alloc(bytes, sites::BATCH_NORM_OP)?;
-            Ok::<_, Stop>([output, norm, job.alloc(2 * conv.shape[1] * 4, sites::BATCH_NORM_OP)?])
+            Ok::<_, JobError>([output, norm, job.alloc(2 * conv.shape[1] * 4, sites::BATCH_NORM_OP)?])
         })?);
     }
     let scores =
@@ -175,7 +181,7 @@ fn backward<D: Device>(
     kept: Vec<[Tensor; 3]>,
     batch: u64,
     element: u64,
-) -> Result<Vec<Tensor>, Stop> {
+) -> Result<Vec<Tensor>, JobError> {
     let mut gradients = Vec::with_capacity(net.len());
     let mut flowing: Option<Tensor> = None;
     for (conv, [output, norm, statistics]) in net.iter().zip(kept).rev() {

@@ -3,7 +3,7 @@
 use shared::units::{Bytes, Count};
 
 use super::MIB;
-use crate::workloads::job::{Device, Job, Stop, Tensor, at};
+use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::params::{Choices, Param, Values};
 use crate::workloads::sites;
 
@@ -12,11 +12,11 @@ pub(in crate::workloads) const PARAMS: &[Param] = &[
     Param { name: "large", default: "1024", values: Values::Count(1, 65_536), help: "MiB of the large request" },
 ];
 
-pub(in crate::workloads) fn tell<D: Device>(
+pub(in crate::workloads) fn run<D: Device>(
     job: &mut Job<D>,
     choices: &Choices,
     notes: &mut Vec<String>,
-) -> Result<(), Stop> {
+) -> Result<(), JobError> {
     let (block, large) = (choices.count("block") * MIB, choices.count("large") * MIB);
     job.call(at("main", "shuffle.py", 51), |job| {
         let mut blocks: Vec<Tensor> = Vec::new();
@@ -25,7 +25,7 @@ pub(in crate::workloads) fn tell<D: Device>(
             loop {
                 match job.call(at("fill", "shuffle.py", 18), |job| job.alloc(block, sites::EMPTY_OP)) {
                     Ok(tensor) => blocks.push(tensor),
-                    Err(Stop::OutOfMemory(_)) => break Ok(blocks.len()),
+                    Err(JobError::OutOfMemory(_)) => break Ok(blocks.len()),
                     Err(other) => break Err(other),
                 }
             }

@@ -3,7 +3,7 @@
 use shared::budget::{Attention, Checkpointing, Model, Optimizer, Precision};
 
 use super::gpt;
-use crate::workloads::job::{Device, Job, Stop, Tensor, at};
+use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::params::{Choices, Param, Values, YES_NO};
 use crate::workloads::sites;
 use crate::workloads::transformer::Net;
@@ -67,12 +67,12 @@ pub(in crate::workloads) fn model(choices: &Choices) -> Model {
     }
 }
 
-pub(in crate::workloads) fn tell<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), Stop> {
+pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), JobError> {
     train(job, &model(choices), steps)
 }
 
 /// Trains a model for some steps, each with a batch that was copied beside the one before.
-pub(in crate::workloads) fn train<D: Device>(job: &mut Job<D>, model: &Model, steps: u64) -> Result<(), Stop> {
+pub(in crate::workloads) fn train<D: Device>(job: &mut Job<D>, model: &Model, steps: u64) -> Result<(), JobError> {
     job.call(at("main", "train.py", 140), |job| {
         let copying = job.new_stream()?;
         let mut net = Net::load(job, model)?;
@@ -96,7 +96,7 @@ pub(super) fn next_batch<D: Device>(
     job: &mut Job<D>,
     copying: shared::units::Stream,
     model: &Model,
-) -> Result<[Tensor; 2], Stop> {
+) -> Result<[Tensor; 2], JobError> {
     job.call(at("__next__", "data.py", 77), |job| {
         let bytes = model.batch * model.seq * 8;
         Ok([job.alloc_on(copying, bytes, sites::COPY_OP)?, job.alloc_on(copying, bytes, sites::COPY_OP)?])

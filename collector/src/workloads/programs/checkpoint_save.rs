@@ -1,7 +1,7 @@
 //! Training that saves checkpoints.
 
 use super::gpt;
-use crate::workloads::job::{Device, Job, Stop, at};
+use crate::workloads::job::{Device, Job, JobError, at};
 use crate::workloads::params::{Choices, Param, Values};
 use crate::workloads::sites;
 use crate::workloads::transformer::Net;
@@ -16,7 +16,7 @@ pub(in crate::workloads) const PARAMS: &[Param] = &[
     Param { name: "every", default: "2", values: Values::Count(1, 1_000), help: "steps between checkpoints" },
 ];
 
-pub(in crate::workloads) fn tell<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), Stop> {
+pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), JobError> {
     let model = gpt(24, 1_792, 14, 50_304, 1_024, 4);
     job.call(at("main", "train.py", 140), |job| {
         let mut net = Net::load(job, &model)?;
@@ -33,7 +33,7 @@ pub(in crate::workloads) fn tell<D: Device>(job: &mut Job<D>, choices: &Choices,
 }
 
 /// `{name: tensor.clone() for name, tensor in state.items()}`, then to the host.
-fn save<D: Device>(job: &mut Job<D>, net: &Net, at_once: bool) -> Result<(), Stop> {
+fn save<D: Device>(job: &mut Job<D>, net: &Net, at_once: bool) -> Result<(), JobError> {
     let sizes: Vec<u64> = net.state().collect();
     let mut copies = Vec::new();
     for bytes in sizes {
