@@ -192,7 +192,7 @@ pub unsafe extern "C" fn vramscope_segments(when: c_int, device: i64, columns: *
         match when {
             0 => job::set_start(device, segments),
             1 => {
-                let taken = job()?.with_sink(device, |sink| sink.state(segments));
+                let taken = job()?.with_sink(device, |sink| sink.segments(segments));
                 taken.filter(|&taken| taken).ok_or("the device's queue has no room, or it is not recorded")?;
             }
             2 => job()?.set_end(device, segments),
