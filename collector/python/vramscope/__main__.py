@@ -10,7 +10,7 @@ import runpy
 import site
 import sys
 
-from . import __version__, _config
+from . import __version__, _config, _log
 
 
 def _parser():
@@ -63,7 +63,7 @@ def _say_unused():
 
     agent = _agent.current()
     if isinstance(agent, _agent.Agent) and agent.state == "waiting":
-        _agent.log(
+        _log.log(
             "nothing was recorded: the program did not use the GPU. "
             "Processes that it starts are watched where the package is installed, and here it is not."
         )
@@ -91,7 +91,7 @@ def _run(options):
         if _agent.current() is None:
             _agent.attach(config)
     except Exception as error:  # Whatever it is: the program runs, as without us.
-        _agent.log(f"nothing is recorded: {error}")
+        _log.log(f"Not recording: {error}")
         for name in ("VRAMSCOPE_TO", "VRAMSCOPE_OUT"):
             # It would be tried, and fail, once more where the package is installed.
             os.environ.pop(name, None)

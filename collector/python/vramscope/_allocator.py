@@ -6,7 +6,7 @@ import os
 import pickle
 from typing import Any, Dict, Optional
 
-from . import _agent, _config, _delivery, _file, _library, _torch
+from . import _agent, _config, _delivery, _file, _library, _log, _torch
 from ._memory_functions import MemoryFunctions
 from ._native import AllocatorLibrary
 
@@ -89,7 +89,7 @@ class Allocator:
             self.result = self._library.finish(self._end_seconds * 1000)
             self._release()
         if self.result is not None and self.result.get("failure"):
-            _agent.log(f"the recording is not whole: {self.result['failure']}")
+            _log.log(f"The recording is incomplete: {self.result['failure']}")
         # Before CUDA was used nothing was recorded, and nothing is missing.
         if self._delivery is not None and is_begun:
             self.reason = self._delivery.end(self.result) or self.reason
@@ -110,7 +110,7 @@ class Allocator:
 
     def _look_after(self, recording: Dict[str, Any]) -> None:
         self._delivery = _delivery.Delivery(
-            self._library, recording["to"], recording.get("out"), _agent.log, self._refused
+            self._library, recording["to"], recording.get("out"), _log.log, self._refused
         )
         self._delivery.start(_MODE)
 
