@@ -25,7 +25,7 @@ class ConfigTest(unittest.TestCase):
             ({"context": "none"}, "alloc"),
             ({"budget": 0}, "share"),
             ({"budget": "much"}, "share"),
-            ({"history": 3}, "fewer"),
+            ({"history": 3}, "at least 100"),
         ]
         for options, word in cases:
             with self.subTest(options=options), self.assertRaises(_config.ConfigError) as caught:
