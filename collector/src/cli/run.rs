@@ -18,7 +18,7 @@ use super::setting::{self, Driver};
 use super::{one_line, print, refuse};
 use crate::driver::cuda::CudaDriver;
 use crate::publish::PublisherHandle;
-use crate::recorder::{FileOutput, Output, RecorderStats, Tee};
+use crate::recorder::{DualOutput, FileOutput, Output, RecorderStats};
 use crate::workloads::{Choices, ClockedSim, Device, Heading, JobClock, JobError, Outcome, RecordingHeading};
 use crate::workloads::{RecordingOutput, Report, RunControl, Setup, Watch, Workload};
 
@@ -159,11 +159,11 @@ impl Run {
         };
         let (output, live): (Option<Box<dyn Output>>, _) = match (file, live) {
             (Some(file), Some((published, live))) => {
-                let (tee, failure) = Tee::new(file, published);
+                let (output, failure) = DualOutput::new(file, published);
                 if let Some(out) = &mut out {
                     out.failure = failure;
                 }
-                (Some(Box::new(tee)), Some(live))
+                (Some(Box::new(output)), Some(live))
             }
             (None, Some((published, live))) => (Some(Box::new(published)), Some(live)),
             (Some(file), None) => (Some(Box::new(file)), None),

@@ -1,4 +1,4 @@
-//! What becomes of events once they are out of the queue: chunks, in an order that can be read.
+//! Encodes what leaves the queues as chunks, in an order that can be decoded.
 
 use std::sync::mpsc::Receiver;
 
@@ -7,37 +7,37 @@ use shared::format::{End, EventColumns, Gap, Writer};
 use shared::frames::Symbols;
 use shared::trace::{Annotation, Sample, Segment, Tags};
 
+use super::backpressure::Backpressure;
 use super::handle::RecorderStats;
 use super::output::Output;
-use super::room::Room;
 use super::stacks::Name;
 
 /// Counts by [`Action`].
 pub(super) type Counts = [u64; Action::ALL.len()];
 
-/// Makes chunks and hands them to the output.
-pub(super) struct Pen {
+/// Encodes chunks and appends them to the output.
+pub(super) struct ChunkWriter {
     writer: Writer,
     output: Box<dyn Output>,
-    /// Chunks that are made and not yet handed out.
+    /// Chunks that are encoded and not yet appended.
     bytes: Vec<u8>,
     /// Events in `bytes`.
     pending: u64,
     names: Receiver<Name>,
     symbols: Symbols,
-    /// Streams and pools, numbered here and nowhere else.
+    /// Streams and pools, numbered here only.
     pub(super) tags: Tags,
     pub(super) stats: RecorderStats,
 }
 
-impl Pen {
+impl ChunkWriter {
     pub(super) fn new(writer: Writer, output: Box<dyn Output>, names: Receiver<Name>) -> Self {
         let (symbols, tags, stats) = (Symbols::default(), Tags::default(), RecorderStats::default());
         Self { writer, output, bytes: Vec::new(), pending: 0, names, symbols, tags, stats }
     }
 
-    /// Writes the names that are new. Called after what uses them was taken from its queue: callers number a stack
-    /// before they use it, so every name that is needed has come by then.
+    /// Writes new names. Call it after reading what uses them from its queue: a stack is numbered before it is used, so
+    /// every name that is needed has arrived by then.
     fn write_names(&mut self) {
         for name in self.names.try_iter() {
             match name {
@@ -49,8 +49,8 @@ impl Pen {
         self.writer.symbols(&self.symbols, &self.tags, &mut self.bytes);
     }
 
-    /// Writes events of a device and moves its next sequence number on; `columns` are empty then.
-    pub(super) fn events(&mut self, device: i64, next: &mut u64, columns: &mut EventColumns) {
+    /// Writes events of a device, empties `columns`, and advances the device's next sequence number.
+    pub(super) fn write_events(&mut self, device: i64, next: &mut u64, columns: &mut EventColumns) {
         if columns.is_empty() {
             return;
         }
@@ -61,8 +61,8 @@ impl Pen {
         columns.clear();
     }
 
-    /// Writes that events were lost, and moves the next sequence number on.
-    pub(super) fn gap(&mut self, device: i64, next: &mut u64, by_action: Counts) {
+    /// Writes that events were lost, and advances the device's next sequence number past them.
+    pub(super) fn write_lost(&mut self, device: i64, next: &mut u64, by_action: Counts) {
         let lost: u64 = by_action.iter().sum();
         if lost == 0 {
             return;
@@ -77,31 +77,31 @@ impl Pen {
     }
 
     /// Writes marks of a device.
-    pub(super) fn marks(&mut self, device: i64, marks: &[Annotation]) {
+    pub(super) fn write_marks(&mut self, device: i64, marks: &[Annotation]) {
         self.write_names();
         self.writer.marks(device, marks, &mut self.bytes);
     }
 
     /// Writes samples of a device.
-    pub(super) fn statistics(&mut self, device: i64, samples: &[Sample]) {
+    pub(super) fn write_samples(&mut self, device: i64, samples: &[Sample]) {
         self.writer.statistics(device, samples, &mut self.bytes);
     }
 
-    /// Whether the output takes events now.
-    pub(super) fn has_room(&self, room: &mut Room) -> bool {
-        // After a failure they are counted, not written.
-        self.stats.failure.is_some() || room.is_there(&*self.output)
-    }
-
-    /// Writes what is reserved before event `at` of a device.
-    pub(super) fn segments(&mut self, device: i64, at: u64, segments: &[Segment]) {
+    /// Writes a device's segments as they are before event `next`.
+    pub(super) fn write_segments(&mut self, device: i64, next: u64, segments: &[Segment]) {
         self.write_names();
-        self.writer.segments(device, at, segments, &mut self.bytes);
+        self.writer.segments(device, next, segments, &mut self.bytes);
     }
 
-    /// Hands what was made to the output. After a failure nothing more is handed out: the file can be read up to there,
-    /// and what comes later is counted.
-    pub(super) fn hand_out(&mut self) {
+    /// Returns whether events may be written now.
+    pub(super) fn wait_for_room(&self, backpressure: &mut Backpressure) -> bool {
+        // After a failure events are counted, not written.
+        self.stats.failure.is_some() || backpressure.wait_for_room(&*self.output)
+    }
+
+    /// Appends the encoded chunks to the output. After a failure nothing more is appended: the recording stays readable
+    /// up to there, and later events are counted.
+    pub(super) fn flush(&mut self) {
         if self.stats.failure.is_none() && !self.bytes.is_empty() {
             self.output.announce(self.pending);
             if let Err(error) = self.output.append(&self.bytes) {
@@ -118,11 +118,11 @@ impl Pen {
         self.bytes.clear();
     }
 
-    /// Ends the file.
-    pub(super) fn end(&mut self, time_us: i64) {
-        self.hand_out();
+    /// Writes the recording's end.
+    pub(super) fn finish(&mut self, time_us: i64) {
+        self.flush();
         let end = End { time_us, events: self.stats.events, lost: self.stats.lost };
         self.writer.end(&end, &mut self.bytes);
-        self.hand_out();
+        self.flush();
     }
 }
