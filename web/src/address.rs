@@ -22,9 +22,9 @@ pub fn read() -> Option<Action> {
             Some(link).filter(|link| link.file.is_some() || link.session.is_some()).map(Action::LinkRead)
         }
         Parsed::Newer { file } => {
-            let name = file.map_or_else(|| "its file".to_owned(), |file| format!("“{file}”"));
+            let name = file.map_or_else(|| "the file".to_owned(), |file| format!("“{file}”"));
             Some(Action::Notify(format!(
-                "View not restored: this link was made by a later version of Vramscope. Drop {name} to see its data."
+                "View not restored: this link was made by a newer version of Vramscope. Drop {name} to see its data."
             )))
         }
     }

@@ -43,7 +43,7 @@ fn use_help() -> Html {
         }
     });
     modal(ModalProps {
-        title: "Keys that work now".into(),
+        title: "Keyboard shortcuts".into(),
         is_title_hidden: false,
         on_close,
         class: "help".into(),
@@ -51,8 +51,8 @@ fn use_help() -> Html {
         children: html! { <>
             <div class="help-groups">{ for groups }</div>
             <p class="help-note">
-                { "Letters go by their place on the keyboard. Shift moves and zooms faster. " }
-                <kbd>{ "Ctrl" }</kbd><kbd>{ "K" }</kbd>{ " finds every command by name." }
+                { "Shortcuts use physical key positions. Shift moves and zooms faster. " }
+                <kbd>{ "Ctrl" }</kbd><kbd>{ "K" }</kbd>{ " finds any command by name." }
             </p>
         </> },
     })

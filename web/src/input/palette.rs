@@ -109,7 +109,7 @@ fn use_palette() -> Html {
                 data-autofocus="" data-testid="palette-input" />
             <ul id="palette-list" class="palette-list" role="listbox" aria-label="Commands">{ for rows }</ul>
             if commands.is_empty() {
-                <p class="palette-none">{ "No command of that name works here." }</p>
+                <p class="palette-none">{ "No matching command" }</p>
             }
         </> },
     })

@@ -97,7 +97,7 @@ fn use_details_pane(props: &DetailsPaneProps) -> Html {
     };
     html! {
         <>
-            <div class="splitter" role="separator" aria-orientation="vertical" aria-label="Width of the details"
+            <div class="splitter" role="separator" aria-orientation="vertical" aria-label="Details pane width"
                 aria-valuenow={Decimal::of(*width, 0).to_string()} aria-valuemin={Decimal::of(LEAST, 0).to_string()} tabindex="0"
                 {onpointerdown} {onpointermove} {onkeydown} {ondblclick} data-testid="details-splitter" />
             <aside class="details-pane" ref={node} aria-label="Details" data-testid="details-pane">

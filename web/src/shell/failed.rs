@@ -27,7 +27,7 @@ pub fn failed(model: &ModelHandle) -> Html {
                 <p class="failed-message" data-testid="error-message">{ message.clone() }</p>
                 <p class="failed-note">
                     { Bytes(file.size).to_string() }
-                    { ", read in this browser. What opens here: recordings, and snapshots as pickle or JSON, plain, .gz or .zst." }
+                    { ". Supported files: recordings, and snapshots as pickle or JSON, uncompressed or as .gz or .zst." }
                 </p>
                 <p class="buttons">
                     <button type="button" class="button is-primary" onclick={|_| source::pick()} data-testid="open-another">{ "Open another file" }</button>
@@ -64,7 +64,7 @@ fn session_failed(model: &ModelHandle, file: &FileEntry, live: &Live, message: &
                 }
                 <p class="buttons failed-buttons">
                     <button type="button" class="button" onclick={on_again} data-testid="watch-again">{ "Try again" }</button>
-                    <button type="button" class="button" onclick={sends(model, Action::ShowStart)} data-testid="back-to-sessions">{ "Back to the jobs" }</button>
+                    <button type="button" class="button" onclick={sends(model, Action::ShowStart)} data-testid="back-to-sessions">{ "Back to jobs" }</button>
                 </p>
             </div>
         </main>

@@ -26,9 +26,9 @@ pub fn file_menu(model: &ModelHandle) -> Html {
         children: html! { <>
             { for model.files.iter().map(|file| row(model, file)) }
             <hr />
-            <button type="button" class="menu-row" onclick={sends(model, Action::ShowStart)} data-testid="menu-sessions">{ "Back to the jobs" }</button>
+            <button type="button" class="menu-row" onclick={sends(model, Action::ShowStart)} data-testid="menu-sessions">{ "Back to jobs" }</button>
             <button type="button" class="menu-row" onclick={|_| source::pick()} data-testid="menu-open-file">{ "Open file…" }</button>
-            <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open the sample" }</button>
+            <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open sample" }</button>
         </> },
     })
 }
@@ -43,7 +43,7 @@ fn row(model: &ModelHandle, file: &FileEntry) -> Html {
         let model = model.clone();
         Callback::from(move |_| source::close(&model, key))
     };
-    let close = if file.live.is_some() { "Leave" } else { "Close" };
+    let close = if file.live.is_some() { "Stop watching" } else { "Close" };
     let current = (model.current == Some(key)).then_some("true");
     html! {
         <div class="file-row" key={key.0}>
@@ -52,7 +52,7 @@ fn row(model: &ModelHandle, file: &FileEntry) -> Html {
                 <span class="menu-note">{ note(file) }</span>
             </button>
             <span data-keep-open="">
-                <button type="button" class="icon-button" aria-label={[close, " ", &file.name].concat()} title={close} onclick={on_close} data-testid="file-close">
+                <button type="button" class="icon-button" aria-label={format!("{close} {}", file.name)} title={close} onclick={on_close} data-testid="file-close">
                     { icon(Symbol::Cross) }
                 </button>
             </span>

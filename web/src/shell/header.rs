@@ -28,7 +28,7 @@ pub fn header(model: &ModelHandle) -> Html {
             }
             <div class="header-end">
                 { theme_switch(model) }
-                <button type="button" class="icon-button" aria-label="Keys (?)" title="Keys (?)" onclick={on_help} data-testid="help-button">
+                <button type="button" class="icon-button" aria-label="Keyboard shortcuts (?)" title="Keyboard shortcuts (?)" onclick={on_help} data-testid="help-button">
                     <span aria-hidden="true">{ "?" }</span>
                 </button>
             </div>

@@ -17,14 +17,10 @@ use crate::widgets::dialog::{ModalProps, modal};
 /// Sends a job's memory here; the module is the project's own agent.
 fn attach_snippet() -> String {
     let origin = crate::browser::window().location().origin().unwrap_or_default();
-    [
-        "# pip install ./collector/python\nimport vramscope\nvramscope.attach(\"",
-        &origin,
-        "\")\n\n# Without a GPU, in a shell: vramscope run transformer --to ",
-        &origin,
-        "\n",
-    ]
-    .concat()
+    format!(
+        "# pip install ./collector/python\nimport vramscope\nvramscope.attach(\"{origin}\")\n\n\
+         # Without a GPU, in a shell: vramscope run transformer --to {origin}\n"
+    )
 }
 
 /// The list over a session that is watched, to go on to another one.
@@ -75,7 +71,7 @@ fn use_session_list() -> Html {
             let model = model.clone();
             confirming.set(String::new());
             spawn_local(async move {
-                if let Err(failure) = server::delete(&["sessions/", &id].concat()).await {
+                if let Err(failure) = server::delete(&format!("sessions/{id}")).await {
                     model.dispatch(Action::Notify(failure.sentence()));
                 }
             });
@@ -87,7 +83,7 @@ fn use_session_list() -> Html {
             Callback::from(move |id: String| {
                 let model = model.clone();
                 spawn_local(async move {
-                    if let Err(failure) = server::download(&trace_path(&id), &[&id, ".vramscope"].concat()).await {
+                    if let Err(failure) = server::download(&trace_path(&id), &format!("{id}.vramscope")).await {
                         model.dispatch(Action::Notify(failure.sentence()));
                     }
                 });
@@ -126,13 +122,13 @@ fn use_session_list() -> Html {
                 <header>
                     <h2 id="sessions-title">{ "Jobs" }</h2>
                     if is_away {
-                        <span class="session-bad" role="status" data-testid="sessions-away">{ "The server doesn't answer. This is what it said last." }</span>
+                        <span class="session-bad" role="status" data-testid="sessions-away">{ "The server is not responding. Showing its last answer." }</span>
                     }
-                    <button type="button" class={classes!("button", sessions.is_empty().then_some("is-primary"))} onclick={on_demo} disabled={is_away} data-testid="watch-demo">{ "Watch the live demo" }</button>
+                    <button type="button" class={classes!("button", sessions.is_empty().then_some("is-primary"))} onclick={on_demo} disabled={is_away} data-testid="watch-demo">{ "Watch live demo" }</button>
                 </header>
                 if sessions.is_empty() {
                     <div class="sessions-none">
-                        <p>{ "No job sends to this server yet. In the job to be watched:" }</p>
+                        <p>{ "No jobs connected yet. In the job you want to watch:" }</p>
                         <div class="snippet">
                             <pre><code>{ attach_snippet() }</code></pre>
                             { copy_button(CopyButtonProps { text: attach_snippet().into(), label: "Copy" }) }

@@ -106,7 +106,7 @@ fn turn(inner: Rc<Inner>) {
                 if inner.is_over.get() {
                     break;
                 }
-                let stats = server::get(&["sessions/", &session, "/stats"].concat()).await;
+                let stats = server::get(&format!("sessions/{session}/stats")).await;
                 let spark = stats.ok().and_then(|stats| fullest(&stats));
                 inner.sparks.borrow_mut().insert(session, (clock_ms(), spark));
                 inner.tell(Listing::Sessions(Rc::clone(&sessions)));

@@ -42,7 +42,7 @@ pub fn tabs(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::SetDetailsOpen(!is_open)))
     };
-    let label = if is_open { "Hide the details (I)" } else { "Show the details (I)" };
+    let label = if is_open { "Hide details (I)" } else { "Show details (I)" };
     html! {
         <div class="tabs">
             <div class="tab-list" role="tablist" aria-label="Views" {onkeydown}>

@@ -36,14 +36,14 @@ fn use_token_form(props: &TokenProps) -> Html {
     html! {
         <form class="token" {onsubmit} data-testid="token">
             <label for="token-input">
-                { if props.is_wrong { "That token is not the one this server wants." } else { "This server wants a token." } }
-                { " It is in the file that --token-file names, or in VRAMSCOPE_TOKEN, where the server was started." }
+                { if props.is_wrong { "Wrong token." } else { "This server requires a token." } }
+                { " It was set with --token-file or VRAMSCOPE_TOKEN when the server was started." }
             </label>
             <p class="buttons">
                 <input id="token-input" ref={input} class="token-input" type="password" autocomplete="off" spellcheck="false" data-testid="token-input" />
                 <button class="button is-primary" data-testid="token-give">{ "Continue" }</button>
             </p>
-            <p class="drop-note">{ "Kept in this tab until it is closed." }</p>
+            <p class="drop-note">{ "Kept until this tab is closed." }</p>
         </form>
     }
 }

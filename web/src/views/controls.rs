@@ -113,7 +113,7 @@ pub fn site_line(stack: &[FrameText]) -> String {
     }
     let cut = frame.filename.rmatch_indices(['/', '\\']).nth(1).map_or(0, |(i, _)| i + 1);
     let file = frame.filename.get(cut..).unwrap_or(&frame.filename);
-    [name, " ", file, ":", &frame.line.to_string()].concat()
+    format!("{name} {file}:{}", frame.line)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ fn use_legend(props: &LegendProps) -> Html {
                 <b>{ title }</b>
                 if let Some(device) = model.device() {
                     <span class="legend-unit">
-                        { [", largest at the peak, event ", &Count(device.peak_position.into()).to_string()].concat() }
+                        { format!(" at the peak, event {}", Count(device.peak_position.into())) }
                     </span>
                 }
             </button>

@@ -27,7 +27,7 @@ const LINE: f64 = 1.8;
 struct Band {
     from: f64,
     to: f64,
-    gaps: u64,
+    losses: u64,
     events: u64,
 }
 
@@ -49,10 +49,10 @@ fn bands(losses: &[LossSpan], x: Scale, plot: Area) -> Vec<Band> {
         match bands.last_mut() {
             Some(last) if from <= last.to + 1.0 => {
                 last.to = last.to.max(to);
-                last.gaps += 1;
+                last.losses += 1;
                 last.events = last.events.saturating_add(loss.events);
             }
-            _ => bands.push(Band { from, to, gaps: 1, events: loss.events }),
+            _ => bands.push(Band { from, to, losses: 1, events: loss.events }),
         }
     }
     bands
@@ -127,11 +127,11 @@ pub fn label(pen: &mut dyn Pen, losses: &[LossSpan], x: Scale, plot: Area, palet
     let mut written = [plot.x; ROWS];
     for (i, band) in bands.iter().enumerate() {
         let lost = if band.events == 0 {
-            "by statistics".to_owned()
+            "from statistics".to_owned()
         } else {
-            [&counted(band.events, "event"), " lost"].concat()
+            format!("{} lost", counted(band.events, "event"))
         };
-        let text = if band.gaps == 1 { lost } else { [&lost, " in ", &counted(band.gaps, "gap")].concat() };
+        let text = if band.losses == 1 { lost } else { format!("{lost} in {}", counted(band.losses, "place")) };
         let width = pen.text_width(&text, Type::Strong) + 8.0;
         let next = bands.get(i + 1).map_or(plot.right(), |next| next.from);
         let left = if width + 4.0 <= band.to - band.from {
@@ -163,7 +163,7 @@ pub fn at(losses: &[LossSpan], x: Scale, pixel: f64) -> Option<usize> {
 /// What a gap says when it is pointed at.
 pub fn sentence(loss: &LossSpan) -> String {
     if loss.events == 0 {
-        return "No event is known here: what is drawn is by statistics.".to_owned();
+        return "No events were recorded here. The totals come from statistics.".to_owned();
     }
     lost_sentence(loss.events, &loss.kinds)
 }
@@ -237,7 +237,7 @@ mod tests {
         let losses = [loss(200.0, 201.0, 9), loss(203.0, 204.0, 1), loss(900.0, 901.0, 1_000)];
         label(&mut log, &losses, scale(), PLOT, &Palette::light());
         let texts: Vec<&str> = log.0.iter().filter_map(|line| line.strip_prefix("text ")).collect();
-        assert_eq!(texts, ["\"10 events lost in 2 gaps\" at 314,46 Start", "\"1,000 events lost\" at 888,46 Start"]);
+        assert_eq!(texts, ["\"10 events lost in 2 places\" at 314,46 Start", "\"1,000 events lost\" at 888,46 Start"]);
     }
 
     #[test]

@@ -34,15 +34,15 @@ fn use_class_pane(props: &ClassPaneProps) -> Html {
     }));
     let (Some(Answer::Timeline(timeline)), Some(device)) = (answer.as_deref(), model.device()) else { return html! {} };
     let Some(class) = timeline.classes.get(props.index as usize) else {
-        return html! { <p class="quiet">{ "This class is not in the picture any more." }</p> };
+        return html! { <p class="quiet">{ "This class is no longer shown." }</p> };
     };
     html! {
         <article class="detail" data-testid="detail-class">
             <header class="detail-head">{ paint_chip(&palette, class.paint) }<h2>{ class.label.clone() }</h2></header>
             { facts(vec![
                 fact_with("At the peak", bytes_text(class.peak_bytes),
-                    [&share(class.peak_bytes, device.peak.requested), " of all that is requested then"].concat().into()),
-                fact("Classes in all", timeline.classes.len().to_string()),
+                    format!("{} of the total requested", share(class.peak_bytes, device.peak.requested)).into()),
+                fact("Classes in total", timeline.classes.len().to_string()),
             ]) }
         </article>
     }

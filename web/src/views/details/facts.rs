@@ -22,15 +22,15 @@ pub fn fact_with(name: &'static str, value: Html, remark: Html) -> Html {
 pub fn pool_text(pool: PoolId, is_small: bool) -> String {
     let size = if is_small { "small" } else { "large" };
     if pool.is_private() {
-        [size, ", private pool ", &pool.to_string()].concat()
+        format!("{size}, private pool {pool}")
     } else {
-        [size, ", default pool"].concat()
+        format!("{size}, default pool")
     }
 }
 
 /// `default`, `stream 7`.
 pub fn stream_text(stream: Stream) -> String {
-    if stream == Stream::default() { stream.to_string() } else { ["stream ", &stream.to_string()].concat() }
+    if stream == Stream::default() { stream.to_string() } else { format!("stream {stream}") }
 }
 
 /// A button of the row of things to do.

@@ -46,7 +46,7 @@ fn use_details() -> Html {
             <header class="details-head">
                 <h2>{ title }</h2>
                 if selection != Selection::None {
-                    <button type="button" class="icon-button" onclick={clear} aria-label="Clear the selection" title="Clear the selection (Esc)" data-testid="details-clear">
+                    <button type="button" class="icon-button" onclick={clear} aria-label="Clear selection" title="Clear selection (Esc)" data-testid="details-clear">
                         <svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path d="M2.5 2.5 9.5 9.5M9.5 2.5 2.5 9.5" /></svg>
                     </button>
                 }
@@ -63,7 +63,7 @@ fn use_details() -> Html {
                 { peak_legend() }
             }
             if selection == Selection::None && model.device().is_some() {
-                <p class="hint">{ "Click an allocation, a block or a row to see its size, its life and the lines that made it." }</p>
+                <p class="hint">{ "Click an allocation, block or row to see its size, lifetime and stack." }</p>
             }
         </div>
     }

@@ -42,7 +42,7 @@ fn use_action_toggles() -> Html {
                         <span class="count">{ Count(count.into()).to_string() }</span>
                     </>
                 };
-                toggle(is_on, &on_click, ["events-", &name].concat(), None, label)
+                toggle(is_on, &on_click, format!("events-{name}"), None, label)
             }) }
         </div>
     }

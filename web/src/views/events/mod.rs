@@ -22,7 +22,7 @@ use crate::widgets::virtual_list::use_virtual_list;
 
 /// What would fill an empty list.
 const NO_HISTORY: &str =
-    "The snapshot holds the allocator's state only. Record the history before the part to look at:";
+    "The snapshot contains only the allocator's state. To record history too, start recording before the part of interest:";
 /// Rows are asked for in pages that start at a multiple of this, so that scrolling a little asks for nothing.
 const PAGE_ROWS: u32 = 64;
 /// Rows asked for beyond the visible ones, on each side.
@@ -161,30 +161,30 @@ fn use_events() -> Html {
                 { action_toggles() }
                 <span class="bar-note" data-testid="events-count">
                     if is_filtered {
-                        { [&Count(rows.into()).to_string(), " of ", &Count(events.into()).to_string(), " events"].concat() }
+                        { format!("{} of {} events", Count(rows.into()), Count(events.into())) }
                     } else {
-                        { [&Count(events.into()).to_string(), " events"].concat() }
+                        { format!("{} events", Count(events.into())) }
                     }
                     if lost > 0 {
-                        <b class="bar-lost">{ [" · ", &Count(lost).to_string(), " lost"].concat() }</b>
+                        <b class="bar-lost">{ format!(" · {} lost", Count(lost)) }</b>
                     }
                 </span>
             </div>
             if events == 0 {
                 { empty("No events were recorded for this device.", NO_HISTORY, true) }
             } else if rows == 0 && located.is_some() {
-                { empty("No event passes the filter.", "Take a filter away to see more.", false) }
+                { empty("No events match the filter.", "Remove a filter to see more.", false) }
             } else {
                 <div class="grid" role="grid" tabindex="0" aria-label="Events" aria-rowcount={(u64::from(rows) + 1).to_string()}
-                    aria-activedescendant={at.map(|at| ["event-row-", &at.to_string()].concat())} {onkeydown}>
+                    aria-activedescendant={at.map(|at| format!("event-row-{at}"))} {onkeydown}>
                     <div class="event-head event-cells" role="row" aria-rowindex="1">
                         <span role="columnheader" class="cell-number">{ "#" }</span>
-                        <span role="columnheader" class="cell-number">{ "time (s)" }</span>
-                        <span role="columnheader">{ "action" }</span>
-                        <span role="columnheader" class="cell-number">{ "size" }</span>
-                        <span role="columnheader">{ "address" }</span>
-                        <span role="columnheader">{ "stream" }</span>
-                        <span role="columnheader">{ "call site" }</span>
+                        <span role="columnheader" class="cell-number">{ "Time (s)" }</span>
+                        <span role="columnheader">{ "Action" }</span>
+                        <span role="columnheader" class="cell-number">{ "Size" }</span>
+                        <span role="columnheader">{ "Address" }</span>
+                        <span role="columnheader">{ "Stream" }</span>
+                        <span role="columnheader">{ "Call site" }</span>
                     </div>
                     { list.wrap(html_rows.collect()) }
                 </div>

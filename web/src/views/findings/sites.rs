@@ -42,12 +42,12 @@ fn use_peak_sites() -> Html {
             <header class="section-head">
                 <h2>{ "Largest call sites at the peak" }</h2>
                 <button type="button" class="link" onclick={go} data-testid="findings-go-peak">
-                    { ["event ", &Count(device.peak_position.into()).to_string()].concat() }
+                    { format!("event {}", Count(device.peak_position.into())) }
                 </button>
                 <span class="dim">{ bytes_text(total) }{ " requested" }</span>
             </header>
             <table class="rows">
-                <thead><tr><th class="cell-number">{ "bytes" }</th><th class="cell-number">{ "share" }</th><th>{ "call site" }</th></tr></thead>
+                <thead><tr><th class="cell-number">{ "Bytes" }</th><th class="cell-number">{ "Share" }</th><th>{ "Call site" }</th></tr></thead>
                 <tbody>
                     { for classes.iter().take(TOP).filter(|(_, class)| class.peak_bytes > 0).map(|(i, class)| {
                         let model = model.clone();

@@ -132,7 +132,7 @@ fn use_flame_canvas(props: &FlameCanvasProps) -> Html {
             <div class="flame-scroll" ref={scroller} {onscroll}>
                 <div class="flame-sizer" ref={sizer}>
                     <canvas ref={canvas} class="flame-canvas" role="img" data-testid="flame-canvas"
-                        aria-label="Flame graph. The table view has the same boxes for the keyboard and for screen readers."
+                        aria-label="Flame graph. The table view shows the same data for keyboards and screen readers."
                         {onpointermove} {onpointerleave} {onclick} />
                 </div>
             </div>
@@ -217,9 +217,9 @@ fn label(flame_box: &FlameBox, total: u64, letters: usize) -> String {
     // In a narrow box the end of a qualified name says more than the namespaces before it.
     let before = length(place) + gap.len();
     let name = if before + length(full) > letters { last_part(full) } else { full };
-    let mut text = [place, gap, name].concat();
+    let mut text = format!("{place}{gap}{name}");
     if length(&text) <= letters {
-        let sum = ["  ", &Bytes(flame_box.bytes).to_string(), " · ", &share(flame_box.bytes, total)].concat();
+        let sum = format!("  {} · {}", Bytes(flame_box.bytes), share(flame_box.bytes, total));
         if length(&text) + length(&sum) <= letters {
             text.push_str(&sum);
         }

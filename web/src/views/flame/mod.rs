@@ -79,11 +79,11 @@ fn use_flame() -> Html {
 
     let body = match answer.as_deref() {
         Some(Answer::Flame(flame)) if flame.total == 0 => empty(
-            "Nothing is live here.",
+            "Nothing is allocated here.",
             if view.filter.is_empty() {
                 "Move the cursor to where memory is in use, or go to the peak."
             } else {
-                "No live allocation passes the filter."
+                "No live allocation matches the filter."
             },
             false,
         ),
@@ -132,13 +132,13 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
     html! {
         <p class="flame-sum" data-testid="flame-sum" data-total={flame.total.to_string()}>
             <b title={Bytes(flame.total).exact()}>{ Bytes(flame.total).to_string() }</b>
-            { [" in ", &counted(count.into(), "allocation")].concat() }
+            { format!(" in {}", counted(count.into(), "allocation")) }
             if let Some(requested) = requested {
                 if is_whole && requested == flame.total {
-                    <span class="dim">{ " = all that is requested at event " }{ Count(flame.query.position.into()).to_string() }</span>
+                    <span class="dim">{ " = total requested at event " }{ Count(flame.query.position.into()).to_string() }</span>
                 } else {
                     <span class="dim">
-                        { [" = ", &share(flame.total, requested), " of the ", &Bytes(requested).to_string(), " requested at event ", &Count(flame.query.position.into()).to_string()].concat() }
+                        { format!(" = {} of the {} requested at event {}", share(flame.total, requested), Bytes(requested), Count(flame.query.position.into())) }
                     </span>
                 }
             }
@@ -154,7 +154,7 @@ fn breadcrumbs(model: &crate::model::ModelHandle, flame: &FlameAnswer, tree: &Tr
         Callback::from(move |_: MouseEvent| model.dispatch(Action::SetFlameZoom(zoom.clone())))
     };
     html! {
-        <nav class="crumbs" aria-label="Zoomed into">
+        <nav class="crumbs" aria-label="Zoom path">
             <button type="button" class="crumb" onclick={out(0)} data-testid="flame-zoom-out">{ "All" }</button>
             { for zoom.iter().enumerate().map(|(i, frame)| {
                 let row = tree.row(&flame.boxes, i + 1);
@@ -196,19 +196,19 @@ fn use_bar(props: &BarProps) -> Html {
         <div class="bar">
             <div class="segmented" role="group" aria-label="Direction">
                 { toggle(!bottom_up, &send(Action::SetFlameBottomUp(false)), "flame-top-down",
-                    Some("From where the program began down to who asked"), html! { "Top-down" }) }
+                    Some("From the program's entry point down to the allocating frame"), html! { "Top-down" }) }
                 { toggle(bottom_up, &send(Action::SetFlameBottomUp(true)), "flame-bottom-up",
-                    Some("From who asked up to where the program began"), html! { "Bottom-up" }) }
+                    Some("From the allocating frame up to the program's entry point"), html! { "Bottom-up" }) }
             </div>
-            <div class="segmented" role="group" aria-label="Form">
+            <div class="segmented" role="group" aria-label="Show as">
                 { toggle(!props.as_table, &props.on_table.reform(|()| false), "flame-as-graph", None, html! { "Graph" }) }
                 { toggle(props.as_table, &props.on_table.reform(|()| true), "flame-as-table", None, html! { "Table" }) }
             </div>
             { toggle(hide_internal, &send(Action::SetHideInternal(!hide_internal)), "flame-hide-internal",
-                    Some("Leave out frames of the interpreter and the dispatcher"), html! { "Hide internal frames" }) }
+                    Some("Hide frames of the Python interpreter and the PyTorch dispatcher"), html! { "Hide internal frames" }) }
             if let Some(peak) = peak {
                 { toggle(peak == model.view.cursor, &send(Action::SetCursor(peak)), "flame-peak",
-                    Some("Move the cursor to where most bytes are requested"), html! { "At the peak" }) }
+                    Some("Move the cursor to the peak of requested memory"), html! { "At the peak" }) }
             }
         </div>
     }

@@ -59,7 +59,7 @@ fn use_tooltip(props: &TooltipProps) -> Html {
             }
             <div class="tip-line">
                 <b>{ Bytes(b.bytes).to_string() }</b>
-                { [" · ", &share(b.bytes, props.total), " of the graph · ", &counted(b.count.into(), "allocation")].concat() }
+                { format!(" · {} of the graph · {}", share(b.bytes, props.total), counted(b.count.into(), "allocation")) }
             </div>
             <div class="tip-place">{ Bytes(b.bytes).exact() }</div>
         </div>

@@ -191,10 +191,10 @@ fn use_search_box() -> Html {
                     { button("Previous match (Shift+Enter)", "search-previous", "M2 8 6 4 10 8", false) }
                     { button("Next match (Enter)", "search-next", "M2 4 6 8 10 4", true) }
                     <button type="button" class="quiet-button" onclick={filter.reform(|_| ())} disabled={error.is_some()}
-                        title="Show only what matches (Ctrl+Enter)" data-testid="search-filter">{ "Filter" }</button>
+                        title="Show only matches (Ctrl+Enter)" data-testid="search-filter">{ "Filter" }</button>
                 }
-                <button type="button" class="icon-button" onclick={toggle_help} aria-label="What can be searched for"
-                    aria-expanded={is_helping.to_string()} title="What can be searched for" data-testid="search-help">{ "?" }</button>
+                <button type="button" class="icon-button" onclick={toggle_help} aria-label="Search syntax"
+                    aria-expanded={is_helping.to_string()} title="Search syntax" data-testid="search-help">{ "?" }</button>
             </div>
             if *is_helping {
                 { help(&on_example, close_help) }
@@ -206,21 +206,21 @@ fn use_search_box() -> Html {
 /// `3 of 418 · 1.20 GiB · peak 61.2 MiB`.
 fn outcome(result: &SearchResult, number: Option<u32>) -> Html {
     if result.count == 0 {
-        return html! { "no match" };
+        return html! { "No matches" };
     }
     let of = Count(result.count.into()).to_string();
     let number = match number {
-        Some(number) => [&Count(number.into()).to_string(), " of ", &of].concat(),
+        Some(number) => format!("{} of {of}", Count(number.into())),
         None => of,
     };
     html! {
         <>
             <b>{ number }</b>
-            <span title={["All requests added up: ", &Bytes(result.bytes).exact()].concat()}>
-                { [" · ", &Bytes(result.bytes).to_string()].concat() }
+            <span title={format!("Total requested: {}", Bytes(result.bytes).exact())}>
+                { format!(" · {}", Bytes(result.bytes)) }
             </span>
-            <span title={["The most that was active at once: ", &Bytes(result.peak_bytes).exact()].concat()}>
-                { [" · peak ", &Bytes(result.peak_bytes).to_string()].concat() }
+            <span title={format!("Peak active: {}", Bytes(result.peak_bytes).exact())}>
+                { format!(" · peak {}", Bytes(result.peak_bytes)) }
             </span>
         </>
     }

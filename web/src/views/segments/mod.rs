@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use shared::order::Within;
 use shared::query::{Answer, Query, SegmentLayout, Segments as SegmentsAnswer, SegmentsQuery, Window};
-use shared::units::{Bytes, Count};
+use shared::units::Bytes;
 use wasm_bindgen::JsCast;
 use web_sys::{Event, HtmlElement, MouseEvent, WheelEvent};
 use yew::prelude::*;
@@ -21,6 +21,7 @@ use crate::hooks::{State, use_effect_with, use_state_eq};
 use crate::model::{Action, ModelHandle, Selection, use_answer, use_model};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::widgets::colors::use_palette;
+use crate::widgets::format::counted;
 use crate::widgets::style::{pixels, set_style};
 
 /// Pixels of wheel that double or halve the magnification.
@@ -112,7 +113,7 @@ fn use_segments() -> Html {
                 <div ref={canvas.host()} class="canvas-host segments-sticky">
                     { canvas.html() }
                     if is_empty {
-                        <p class="canvas-empty">{ "Nothing is reserved at the cursor. Move it to where memory is in use." }</p>
+                        <p class="canvas-empty">{ "Nothing is reserved at the cursor. Move the cursor to where memory is in use." }</p>
                     }
                     <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
                         { tooltip(TooltipProps { hover: *hovered }) }
@@ -135,21 +136,21 @@ fn toolbar(model: &ModelHandle, by_state: &State<bool>, map: Option<&SegmentsAns
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Segments">
             <div class="choices" role="group" aria-label="Layout">
-                { choice("layout-scale", "To scale", "One scale of bytes for all segments, side by side by address", layout == SegmentLayout::ToScale, sends(model, Action::SetSegmentLayout(SegmentLayout::ToScale))) }
-                { choice("layout-packed", "Packed", "One row a segment, each as wide as the view", layout == SegmentLayout::Packed, sends(model, Action::SetSegmentLayout(SegmentLayout::Packed))) }
+                { choice("layout-scale", "To scale", "All segments at one scale, in address order", layout == SegmentLayout::ToScale, sends(model, Action::SetSegmentLayout(SegmentLayout::ToScale))) }
+                { choice("layout-packed", "Packed", "One row per segment, each as wide as the view", layout == SegmentLayout::Packed, sends(model, Action::SetSegmentLayout(SegmentLayout::Packed))) }
             </div>
             <div class="choices" role="group" aria-label="Colours">
-                { choice("paint-state", "State", "Colours say allocated, waiting, cached, lost to rounding", **by_state, paint(true)) }
-                { choice("paint-class", "Colours", "Colours are those of the timeline", !**by_state, paint(false)) }
+                { choice("paint-state", "State", "Colour by state: allocated, waiting, cached or lost to rounding", **by_state, paint(true)) }
+                { choice("paint-class", "As timeline", "Use the timeline's colours", !**by_state, paint(false)) }
             </div>
             if !**by_state {
                 { color_menu(ColorMenuProps { testid: "segments-color" }) }
             } else {
                 { key() }
             }
-            <div class="choices" role="group" aria-label="Magnification">
-                <button type="button" class="choice" disabled={zoom <= 1.0} title="Smaller (Ctrl and wheel)" aria-label="Smaller" onclick={zoomed(0.5)} data-testid="segments-zoom-out">{ "−" }</button>
-                <button type="button" class="choice" title="Larger (Ctrl and wheel)" aria-label="Larger" onclick={zoomed(2.0)} data-testid="segments-zoom-in">{ "+" }</button>
+            <div class="choices" role="group" aria-label="Zoom">
+                <button type="button" class="choice" disabled={zoom <= 1.0} title="Zoom out (Ctrl+wheel)" aria-label="Zoom out" onclick={zoomed(0.5)} data-testid="segments-zoom-out">{ "−" }</button>
+                <button type="button" class="choice" title="Zoom in (Ctrl+wheel)" aria-label="Zoom in" onclick={zoomed(2.0)} data-testid="segments-zoom-in">{ "+" }</button>
             </div>
             <span class="toolbar-note" data-testid="segments-note">{ map.map(note).unwrap_or_default() }</span>
         </div>
@@ -177,17 +178,14 @@ fn key() -> Html {
 /// The sums at the cursor, in one line.
 fn note(map: &SegmentsAnswer) -> String {
     let totals = &map.totals;
-    let counted = |n: u32, one: &str, many: &str| {
-        [Count(u64::from(n)).to_string().as_str(), " ", if n == 1 { one } else { many }].concat()
-    };
-    [
-        // What matters most comes first: where there is no room, the end is cut off.
-        ["largest gap ".to_owned(), Bytes(totals.largest_gap).to_string()].concat(),
-        [Bytes(totals.cached).to_string(), " cached".to_owned()].concat(),
-        counted(totals.segments, "segment", "segments"),
-        counted(totals.blocks, "block", "blocks"),
-    ]
-    .join(" · ")
+    // The most important value comes first: a narrow toolbar cuts off the end.
+    format!(
+        "largest gap {} · {} cached · {} · {}",
+        Bytes(totals.largest_gap),
+        Bytes(totals.cached),
+        counted(totals.segments.into(), "segment"),
+        counted(totals.blocks.into(), "block"),
+    )
 }
 
 /// What stays under the pointer while the magnification changes: a share of the map's height, and where on the screen.

@@ -40,14 +40,14 @@ fn use_tooltip(props: &TooltipProps) -> Html {
             <div class="canvas-tip-title">{ title(hover.paint, hover.allocation, detail) }</div>
             <dl class="canvas-tip-facts">
                 if let Some(gap) = gap {
-                    { fact("gap", Bytes(gap).to_string()) }
+                    { fact("Gap", Bytes(gap).to_string()) }
                 }
                 if let Some(detail) = detail {
-                    { fact("block", Bytes(detail.size).to_string()) }
-                    { fact("requested", Bytes(detail.requested).to_string()) }
+                    { fact("Block", Bytes(detail.size).to_string()) }
+                    { fact("Requested", Bytes(detail.requested).to_string()) }
                 }
-                { fact("segment", Bytes(segment.size).to_string()) }
-                { fact("active in it", Bytes(segment.active).to_string()) }
+                { fact("Segment", Bytes(segment.size).to_string()) }
+                { fact("Active in segment", Bytes(segment.active).to_string()) }
             </dl>
             <div class="canvas-tip-more">{ place(segment) }</div>
         </>
@@ -60,13 +60,13 @@ fn fact(name: &'static str, value: String) -> Html {
 
 fn title(paint: Paint, allocation: Option<u32>, detail: Option<&AllocationDetail>) -> String {
     match (paint.base(), detail) {
-        (Paint::UNMAPPED, _) => "Unmapped: address space without memory, not to scale".to_owned(),
-        (Paint::CACHED, _) => "Gap: cached, free to be used again".to_owned(),
-        (Paint::PENDING, Some(detail)) => ["Freed, waiting for a stream: ", &site_line(&detail.alloc_stack)].concat(),
-        (Paint::ROUNDING, Some(detail)) => ["Lost to rounding: ", &site_line(&detail.alloc_stack)].concat(),
+        (Paint::UNMAPPED, _) => "Unmapped: address space without memory (not to scale)".to_owned(),
+        (Paint::CACHED, _) => "Gap: cached, free for reuse".to_owned(),
+        (Paint::PENDING, Some(detail)) => format!("Freed, waiting for a stream: {}", site_line(&detail.alloc_stack)),
+        (Paint::ROUNDING, Some(detail)) => format!("Lost to rounding: {}", site_line(&detail.alloc_stack)),
         (_, Some(detail)) => site_line(&detail.alloc_stack),
         (_, None) if allocation.is_some() => "Block".to_owned(),
-        (_, None) => "Blocks too small to draw one by one".to_owned(),
+        (_, None) => "Blocks too small to draw separately".to_owned(),
     }
 }
 
@@ -87,7 +87,7 @@ fn gap_size(segment: &SegmentRow, gap: Gap, before: Option<&Answer>, after: Opti
 /// Where a segment is, and for whom.
 fn place(row: &SegmentRow) -> String {
     let kind = if row.is_small { "small pool" } else { "large pool" };
-    let mut text = [&row.address.to_string(), " · ", kind, " · stream ", &row.stream.to_string()].concat();
+    let mut text = format!("{} · {kind} · stream {}", row.address, row.stream);
     if row.pool.is_private() {
         text.push_str(" · private pool ");
         text.push_str(&row.pool.to_string());
@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn gaps_and_sums_need_no_allocation() {
-        assert_eq!(title(Paint::CACHED, None, None), "Gap: cached, free to be used again");
-        assert_eq!(title(Paint::OTHER, None, None), "Blocks too small to draw one by one");
+        assert_eq!(title(Paint::CACHED, None, None), "Gap: cached, free for reuse");
+        assert_eq!(title(Paint::OTHER, None, None), "Blocks too small to draw separately");
         assert_eq!(title(Paint::OTHER, Some(3), None), "Block");
     }
 }

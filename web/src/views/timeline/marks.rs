@@ -180,7 +180,7 @@ fn peak(pen: &mut dyn Pen, frame: &Frame, peak: Option<(f64, u64)>, palette: &Pa
         return;
     }
     pen.polygon(&[(x - 3.5, y - 6.0), (x + 4.5, y - 6.0), (x + 0.5, y - 1.0)], palette.text.into());
-    let text = ["peak ", &Bytes(bytes).to_string()].concat();
+    let text = format!("peak {}", Bytes(bytes));
     let width = pen.text_width(&text, Type::Strong) + 8.0;
     // Beside the mark, where the cursor's line (which begins there) does not run through it.
     let is_right = x + 8.0 + width <= plot.right();
@@ -214,8 +214,8 @@ fn flags(pen: &mut dyn Pen, frame: &Frame, ooms: &[Oom], palette: &Palette) {
     for (i, (at, count, bytes)) in groups.iter().enumerate() {
         let size = Bytes(*bytes).to_string();
         let text = match count {
-            1 => ["out of memory, ", &size].concat(),
-            n => [&n.to_string(), " × out of memory, ", &size].concat(),
+            1 => format!("out of memory, {size}"),
+            n => format!("{n} × out of memory, {size}"),
         };
         let width = pen.text_width(&text, Type::Strong);
         let room_right = groups.get(i + 1).map_or(plot.right(), |next| next.0) - (at + 12.0);

@@ -155,7 +155,7 @@ fn use_timeline() -> Html {
                 if let Some(sentence) = refused {
                     <p class="canvas-empty">{ sentence }</p>
                 } else if model.device().is_some_and(|device| device.events == 0 && !device.has_times) {
-                    <p class="canvas-empty">{ "This device has no trace: history was not recorded. The segments at the end are there, under Segments." }</p>
+                    <p class="canvas-empty">{ "No history was recorded for this device. The Segments tab shows its final state." }</p>
                 }
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
                     { tooltip(TooltipProps { hover: *hovered, class, words }) }

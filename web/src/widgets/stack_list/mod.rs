@@ -13,8 +13,8 @@ use crate::hooks::part::part;
 use crate::hooks::{use_effect_with, use_state_eq};
 
 /// Said of a stack that nobody recorded.
-pub const NO_STACK: &str = "No stack was recorded: the thread ran no Python, as those of the backward pass do (with C++ \
-                            stacks they are told), or recording had no room for stacks, or left them out.";
+pub const NO_STACK: &str = "No stack was recorded. The thread may have run no Python code, as in the backward pass (record \
+                            C++ stacks to see it), or stacks were turned off, or there was no room for more.";
 
 /// A titled stack. `title` says what it is of, in sentence case: `Allocated by`; `frames` are innermost first; `empty`
 /// stands in their place when there is none.
@@ -60,7 +60,7 @@ fn use_stack_list(props: &StackListProps) -> Html {
             let inner = is_open.then(|| props.frames.get(run.clone())).flatten().unwrap_or_default();
             html! {
                 <>
-                    <li class="frame-fold" key={["fold", &first.to_string()].concat()}>
+                    <li class="frame-fold" key={format!("fold{first}")}>
                         <button type="button" class="fold-toggle" aria-expanded={is_open.to_string()} onclick={toggle} data-testid="stack-fold">
                             <span class="fold-mark" aria-hidden="true">{ if is_open { "▾" } else { "▸" } }</span>
                             { counted(run.len() as u64, "internal frame") }
@@ -90,7 +90,7 @@ fn use_stack_list(props: &StackListProps) -> Html {
 
 fn row(i: usize, frame: &FrameText, is_telling: bool) -> Html {
     let (file, folder) = split_path(&frame.filename);
-    let title = [&frame.name, "\n", &place(&frame.filename, frame.line)].concat();
+    let title = format!("{}\n{}", frame.name, place(&frame.filename, frame.line));
     let class = classes!("frame", frame.is_internal.then_some("frame-internal"), is_telling.then_some("frame-telling"));
     html! {
         <li key={i} {class} {title}>

@@ -73,7 +73,7 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
         let layer = layer.clone();
         let offset = top.rem_euclid(Geometry::ROW);
         use_effect_with(offset.to_bits(), move |_| {
-            set_style(&layer, "transform", &["translateY(-", &pixels(offset), ")"].concat());
+            set_style(&layer, "transform", &format!("translateY(-{})", pixels(offset)));
         });
     }
     {
