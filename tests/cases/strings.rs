@@ -98,13 +98,15 @@ fn literals(source: &str) -> Vec<Literal> {
 /// Whether a literal looks like text for people: words, rather than a name, a path or a colour.
 fn is_read(literal: &Literal) -> bool {
     let Literal { text, before } = literal;
-    let before = before.trim_end().trim_end_matches(['{', '(']);
+    // `title="…"` and `title={"…"}` have no space there; `let text = "…"` has one.
+    let before = before.trim_end_matches('{');
     if let Some(attribute) = before.strip_suffix('=') {
         let name = attribute.rsplit([' ', '\t', '{', '<']).next().unwrap_or_default();
         if !READ_ATTRIBUTES.contains(&name) {
             return false;
         }
     }
+    let before = before.trim_end().trim_end_matches('(');
     let is_for_developers = ["expect", "reason", "panic!", "unreachable!", "include_str!", "const CODE"]
         .iter()
         .any(|name| before.ends_with(name) || before.ends_with(&format!("{name} =")));

@@ -155,9 +155,9 @@ fn actions(model: &ModelHandle, detail: &AllocationDetail) -> Html {
         .filter(|term| !term.is_empty());
     html! {
         <>
-            { act("Go to alloc", "detail-go-alloc", "Move the cursor to the allocation",
+            { act("Go to alloc", "detail-go-alloc", "Move the cursor to the alloc event",
                 detail.allocated_at.map(|p| send(vec![Action::SetCursor(p)]))) }
-            { act("Go to free", "detail-go-free", "Move the cursor to the free",
+            { act("Go to free", "detail-go-free", "Move the cursor to the free event",
                 detail.free_requested_at.or(detail.free_completed_at).map(|p| send(vec![Action::SetCursor(p)]))) }
             { act("Fit", "detail-fit", "Show the whole lifetime on the timeline", Some(send(fit))) }
             { act("Search this line", "detail-search", "Highlight all allocations from this line",
