@@ -172,6 +172,7 @@ call("timeline", '"', "Two words");
 mod tests { const T: &str = "in a test"; }
 "#;
     let found = literals(source);
-    let read: Vec<&str> = found.iter().filter(|literal| is_read(literal)).map(|literal| literal.text.as_str()).collect();
+    let read: Vec<&str> =
+        found.iter().filter(|literal| is_read(literal)).map(|literal| literal.text.as_str()).collect();
     assert_eq!(read, ["Go to start", "Held by one", "Two words"]);
 }

@@ -7,7 +7,6 @@ use web_sys::History;
 use yew::prelude::*;
 
 use crate::browser::{Listener, Timeout, window};
-use crate::hooks::use_effect_with;
 use crate::model::{Action, Model, use_model};
 use crate::source;
 

@@ -5,7 +5,7 @@
 //! ```
 //! - `shell` is the frame around the views, `source` takes files in, `worker` keeps what is heavy off the page, `model`
 //!   is the page's one state with its one update function, `views` read it and send actions, `render` paints on
-//!   canvases, `input` is the one registry of commands, `theme` the looks, `widgets` what views share, `hooks` Yew made small.
+//!   canvases, `input` is the one registry of commands, `theme` the looks, `widgets` what views share.
 //! - Nothing of a file leaves the browser, text of a file is never parsed as HTML, and no style is written inline.
 #![allow(
     unreachable_pub,
@@ -17,7 +17,6 @@ mod address;
 mod app;
 mod browser;
 mod crash;
-mod hooks;
 mod input;
 mod model;
 mod render;

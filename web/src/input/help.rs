@@ -4,17 +4,12 @@ use yew::prelude::*;
 
 use super::command::{Chord, Group};
 use super::registry::live_commands;
-use crate::hooks::part::part;
 use crate::model::{Action, use_model};
-use crate::widgets::dialog::{ModalProps, modal};
+use crate::widgets::dialog::Modal;
 
-part!(
-    /// The dialog.
-    pub fn help = use_help
-);
-
-#[hook]
-fn use_help() -> Html {
+/// The dialog.
+#[component]
+pub fn HelpDialog() -> Html {
     let model = use_model();
     let on_close = {
         let model = model.clone();
@@ -42,20 +37,15 @@ fn use_help() -> Html {
             </section>
         }
     });
-    modal(ModalProps {
-        title: "Keyboard shortcuts".into(),
-        is_title_hidden: false,
-        on_close,
-        class: "help".into(),
-        test_id: "help".into(),
-        children: html! { <>
+    html! {
+        <Modal title="Keyboard shortcuts" is_title_hidden={false} {on_close} class="help" test_id="help">
             <div class="help-groups">{ for groups }</div>
             <p class="help-note">
                 { "Shortcuts use physical key positions. Shift moves and zooms faster. " }
                 <kbd>{ "Ctrl" }</kbd><kbd>{ "K" }</kbd>{ " finds any command by name." }
             </p>
-        </> },
-    })
+        </Modal>
+    }
 }
 
 /// The keys of a command.

@@ -9,7 +9,6 @@ use yew::prelude::*;
 use super::shifted::shifted;
 use super::{Action, FileKey, Model, ModelHandle, Tab, use_model};
 use crate::browser::after_next_frame;
-use crate::hooks::use_effect_with;
 use crate::worker::client::Workers;
 
 /// Whom a question is for: a file and a device of it.

@@ -4,7 +4,6 @@ use shared::query::{Answer, Axis, Query, Window};
 use yew::prelude::*;
 
 use super::{Action, answer::ask, use_answer, use_model};
-use crate::hooks::use_effect_with;
 
 /// Maps the window onto an axis that was asked for, and lets the window follow the cursor.
 #[hook]

@@ -17,7 +17,6 @@ use super::canvas_pen::CanvasPen;
 use super::painter::{Backend, Painter};
 use super::pen::Pen;
 use crate::browser::{Listener, window};
-use crate::hooks::{use_effect_with, use_state_eq};
 use crate::widgets::size::use_size;
 
 /// More device pixels per CSS pixel than this cost time and show nothing new.

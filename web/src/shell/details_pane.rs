@@ -5,10 +5,8 @@ use web_sys::{Element, PointerEvent};
 use yew::prelude::*;
 
 use crate::browser::window;
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
 use crate::model::use_model;
-use crate::views::details::details;
+use crate::views::details::Details;
 use crate::widgets::style::{pixels, set_style};
 
 /// Its width at first, on a page of some width and on a narrow one, in pixels.
@@ -45,13 +43,9 @@ pub struct DetailsPaneProps {
     pub is_filled: bool,
 }
 
-part!(
-    /// The pane and the line that it is dragged by.
-    pub fn details_pane(DetailsPaneProps) = use_details_pane
-);
-
-#[hook]
-fn use_details_pane(props: &DetailsPaneProps) -> Html {
+/// The pane and the line that it is dragged by.
+#[component]
+pub fn DetailsPane(props: &DetailsPaneProps) -> Html {
     let is_filled = props.is_filled;
     let model = use_model();
     let node = use_node_ref();
@@ -102,7 +96,7 @@ fn use_details_pane(props: &DetailsPaneProps) -> Html {
                 {onpointerdown} {onpointermove} {onkeydown} {ondblclick} data-testid="details-splitter" />
             <aside class="details-pane" ref={node} aria-label="Details" data-testid="details-pane">
                 if is_filled {
-                    { details() }
+                    <Details />
                 }
             </aside>
         </>

@@ -3,7 +3,7 @@
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use super::token_form::{TokenProps, token_form};
+use super::token_form::TokenForm;
 use crate::model::{Action, FileEntry, Live, ModelHandle, Phase};
 use crate::source;
 use crate::views::controls::sends;
@@ -58,7 +58,7 @@ fn session_failed(model: &ModelHandle, file: &FileEntry, live: &Live, message: &
             <div class="failed" role="alert">
                 <h1>{ "Can't watch " }<span class="file-name">{ file.name.clone() }</span></h1>
                 if wants_token {
-                    { token_form(TokenProps { is_wrong: !source::server::token().is_empty(), on_token }) }
+                    <TokenForm is_wrong={!source::server::token().is_empty()} {on_token} />
                 } else {
                     <p class="failed-message" data-testid="error-message">{ message.to_owned() }</p>
                 }

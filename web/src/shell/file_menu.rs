@@ -7,7 +7,7 @@ use crate::model::{Action, FileEntry, ModelHandle, Phase};
 use crate::source;
 use crate::views::controls::sends;
 use crate::widgets::icon::{Symbol, icon};
-use crate::widgets::menu::{MenuProps, menu};
+use crate::widgets::menu::Menu;
 use crate::worker::message::Stage;
 
 /// The menu.
@@ -19,18 +19,15 @@ pub fn file_menu(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_| source::open_sample(&model))
     };
-    menu(MenuProps {
-        label,
-        name: "Files".into(),
-        test_id: "file-menu".into(),
-        children: html! { <>
+    html! {
+        <Menu {label} name="Files" test_id="file-menu">
             { for model.files.iter().map(|file| row(model, file)) }
             <hr />
             <button type="button" class="menu-row" onclick={sends(model, Action::ShowStart)} data-testid="menu-sessions">{ "Back to jobs" }</button>
             <button type="button" class="menu-row" onclick={|_| source::pick()} data-testid="menu-open-file">{ "Open file…" }</button>
             <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open sample" }</button>
-        </> },
-    })
+        </Menu>
+    }
 }
 
 fn row(model: &ModelHandle, file: &FileEntry) -> Html {

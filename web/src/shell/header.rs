@@ -6,7 +6,7 @@ use super::device_menu::device_menu;
 use super::file_menu::file_menu;
 use crate::model::{Action, Dialog, ModelHandle};
 use crate::theme::theme_switch;
-use crate::views::search::search_box;
+use crate::views::search::SearchBox;
 
 /// Files, devices, search, and the page's own buttons.
 pub fn header(model: &ModelHandle) -> Html {
@@ -24,7 +24,7 @@ pub fn header(model: &ModelHandle) -> Html {
             }
             if is_ready {
                 { device_menu(model) }
-                <div key={model.current.map_or(0, |key| key.0)} class="header-search" role="search">{ search_box() }</div>
+                <div key={model.current.map_or(0, |key| key.0)} class="header-search" role="search"><SearchBox /></div>
             }
             <div class="header-end">
                 { theme_switch(model) }

@@ -6,7 +6,7 @@ use yew::prelude::*;
 use crate::model::ModelHandle;
 use crate::source;
 use crate::widgets::format::span_text;
-use crate::widgets::menu::{MenuProps, menu};
+use crate::widgets::menu::Menu;
 
 /// Spans that are offered, in microseconds before what is held.
 const SPANS: [i64; 3] = [60_000_000, 600_000_000, 3_600_000_000];
@@ -28,15 +28,13 @@ pub fn older_menu(model: &ModelHandle) -> Html {
             </button>
         }
     });
-    menu(MenuProps {
-        label: html! { <span class="menu-label">{ "Older" }</span> },
-        name: "Open older events from the server".into(),
-        test_id: "older-menu".into(),
-        children: html! { <>
+    let label = html! { <span class="menu-label">{ "Older" }</span> };
+    html! {
+        <Menu {label} name="Open older events from the server" test_id="older-menu">
             <p class="menu-heading">{ "Open from the server as a separate file" }</p>
             { for rows }
-        </> },
-    })
+        </Menu>
+    }
 }
 
 /// When the first event that is held happened, in microseconds since the epoch.
@@ -49,9 +47,8 @@ fn held_from(summary: &Summary) -> Option<i64> {
 fn spans(held_from: i64, started: Option<i64>) -> Vec<(Option<i64>, String)> {
     let before = started.map_or(i64::MAX, |started| held_from.saturating_sub(started));
     let shorter = SPANS.into_iter().filter(|span| *span < before);
-    let mut spans: Vec<_> = shorter
-        .map(|span| (Some(held_from.saturating_sub(span)), format!("previous {}", span_text(span))))
-        .collect();
+    let mut spans: Vec<_> =
+        shorter.map(|span| (Some(held_from.saturating_sub(span)), format!("previous {}", span_text(span)))).collect();
     spans.push((None, "everything earlier".to_owned()));
     spans
 }

@@ -5,14 +5,12 @@ use yew::prelude::*;
 
 use super::session_poll::{Listing, Poll};
 use super::session_row::{RowProps, session_row, trace_path};
-use super::token_form::{TokenProps, token_form};
+use super::token_form::TokenForm;
 use crate::browser::spawn_local;
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
 use crate::model::{Action, ModelHandle, use_model};
 use crate::source::{self, server};
-use crate::widgets::copy::{CopyButtonProps, copy_button};
-use crate::widgets::dialog::{ModalProps, modal};
+use crate::widgets::copy::CopyButton;
+use crate::widgets::dialog::Modal;
 
 /// Sends a job's memory here; the module is the project's own agent.
 fn attach_snippet() -> String {
@@ -25,26 +23,20 @@ fn attach_snippet() -> String {
 
 /// The list over a session that is watched, to go on to another one.
 pub fn job_dialog(model: &ModelHandle) -> Html {
-    modal(ModalProps {
-        title: "Jobs".into(),
-        is_title_hidden: true,
-        on_close: {
-            let model = model.clone();
-            Callback::from(move |()| model.dispatch(Action::CloseDialog))
-        },
-        class: "jobs".into(),
-        test_id: "jobs".into(),
-        children: session_list(),
-    })
+    let on_close = {
+        let model = model.clone();
+        Callback::from(move |()| model.dispatch(Action::CloseDialog))
+    };
+    html! {
+        <Modal title="Jobs" is_title_hidden={true} {on_close} class="jobs" test_id="jobs">
+            <SessionList />
+        </Modal>
+    }
 }
 
-part!(
-    /// The list.
-    pub fn session_list = use_session_list
-);
-
-#[hook]
-fn use_session_list() -> Html {
+/// The list.
+#[component]
+pub fn SessionList() -> Html {
     let model = use_model();
     let listing = use_state_eq(Listing::default);
     let turn = use_state_eq(|| 0_u32);
@@ -114,7 +106,7 @@ fn use_session_list() -> Html {
         Listing::Token { is_wrong } => html! {
             <section class="sessions" aria-labelledby="sessions-title" data-testid="sessions">
                 <header><h2 id="sessions-title">{ "Jobs" }</h2></header>
-                { token_form(TokenProps { is_wrong: *is_wrong, on_token }) }
+                <TokenForm is_wrong={*is_wrong} {on_token} />
             </section>
         },
         Listing::Sessions(_) | Listing::Away(_) => html! {
@@ -131,7 +123,7 @@ fn use_session_list() -> Html {
                         <p>{ "No jobs connected yet. In the job you want to watch:" }</p>
                         <div class="snippet">
                             <pre><code>{ attach_snippet() }</code></pre>
-                            { copy_button(CopyButtonProps { text: attach_snippet().into(), label: "Copy" }) }
+                            <CopyButton text={attach_snippet()} label="Copy" />
                         </div>
                     </div>
                 } else {

@@ -6,11 +6,11 @@ use std::rc::Rc;
 
 use shared::order::sort_by_key;
 use web_sys::VisibilityState;
+use yew::functional::UseStateSetter;
 
 use super::session_row::{SessionInfo, row_id};
 use super::sparkline::Sparkline;
 use crate::browser::{Timeout, clock_ms, document, spawn_local, window};
-use crate::hooks::Setter;
 use crate::source::server::{self, Failure};
 
 /// Milliseconds from one answer to the next question.
@@ -53,7 +53,7 @@ impl Listing {
 pub struct Poll(Rc<Inner>);
 
 struct Inner {
-    set: Setter<Listing>,
+    set: UseStateSetter<Listing>,
     last: RefCell<Listing>,
     sparks: RefCell<HashMap<String, (f64, Option<Sparkline>)>>,
     timer: RefCell<Option<Timeout>>,
@@ -69,7 +69,7 @@ impl Drop for Poll {
 
 impl Poll {
     /// Begins at once.
-    pub fn start(set: Setter<Listing>) -> Self {
+    pub fn start(set: UseStateSetter<Listing>) -> Self {
         let inner = Rc::new(Inner {
             set,
             last: RefCell::default(),

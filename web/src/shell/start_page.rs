@@ -2,10 +2,10 @@
 
 use yew::prelude::*;
 
-use super::session_list::session_list;
+use super::session_list::SessionList;
 use crate::model::ModelHandle;
 use crate::source;
-use crate::widgets::copy::{CopyButtonProps, copy_button};
+use crate::widgets::copy::CopyButton;
 use crate::widgets::empty::RECORD_SNIPPET;
 use crate::widgets::icon::{Symbol, icon};
 
@@ -25,7 +25,7 @@ pub fn start_page(model: &ModelHandle) -> Html {
                         { "This link is for “" }<strong>{ name.clone() }</strong>{ "”. Drop that file here to open it." }
                     </p>
                 }
-                { session_list() }
+                <SessionList />
                 <div class="drop-target" data-testid="drop-target">
                     { icon(Symbol::Open) }
                     <p>{ "Drop a PyTorch memory snapshot or a recording anywhere on this page" }</p>
@@ -38,7 +38,7 @@ pub fn start_page(model: &ModelHandle) -> Html {
                 <section class="recipe" aria-labelledby="recipe-title">
                     <header>
                         <h2 id="recipe-title">{ "Record a snapshot" }</h2>
-                        { copy_button(CopyButtonProps { text: RECORD_SNIPPET.into(), label: "Copy" }) }
+                        <CopyButton text={RECORD_SNIPPET} label="Copy" />
                     </header>
                     <pre><code>{ RECORD_SNIPPET }</code></pre>
                 </section>

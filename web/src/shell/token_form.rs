@@ -3,11 +3,10 @@
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
-use crate::hooks::part::part;
 use crate::source::server;
 
-/// What [`token_form`] is given.
-#[derive(PartialEq)]
+/// Properties of [`TokenForm`].
+#[derive(PartialEq, Properties)]
 pub struct TokenProps {
     /// Whether one was typed, and is not the right one.
     pub is_wrong: bool,
@@ -15,13 +14,9 @@ pub struct TokenProps {
     pub on_token: Callback<()>,
 }
 
-part!(
-    /// The form.
-    pub fn token_form(TokenProps) = use_token_form
-);
-
-#[hook]
-fn use_token_form(props: &TokenProps) -> Html {
+/// The form.
+#[component]
+pub fn TokenForm(props: &TokenProps) -> Html {
     let input = use_node_ref();
     let onsubmit = {
         let (input, on_token) = (input.clone(), props.on_token.clone());

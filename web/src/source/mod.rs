@@ -7,8 +7,8 @@ mod sample;
 pub mod server;
 mod watch;
 
-pub use drop::drop_zone;
-pub use picker::{file_picker, pick};
+pub use drop::DropZone;
+pub use picker::{FilePicker, pick};
 pub use sample::open_sample;
 use shared::order::Within;
 pub use watch::{ask_history, fetch_older, watch, watch_demo};

@@ -6,8 +6,6 @@ use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
-use crate::hooks::part::part;
-use crate::hooks::use_effect_with;
 use crate::model::{Action, ModelHandle, use_model};
 use crate::render::canvas::Size;
 use crate::widgets::style::{pixels, set_style};
@@ -21,20 +19,16 @@ const COLORS: [(ColorBy, &str); 5] = [
     (ColorBy::Lifetime, "lifetime"),
 ];
 
-/// What [`color_menu`] is given.
-#[derive(PartialEq)]
+/// Properties of [`ColorMenu`].
+#[derive(PartialEq, Properties)]
 pub struct ColorMenuProps {
     /// The control's `data-testid`.
     pub testid: &'static str,
 }
 
-part!(
-    /// What colours stand for.
-    pub fn color_menu(ColorMenuProps) = use_color_menu
-);
-
-#[hook]
-fn use_color_menu(props: &ColorMenuProps) -> Html {
+/// What colours stand for.
+#[component]
+pub fn ColorMenu(props: &ColorMenuProps) -> Html {
     let model = use_model();
     let select = use_node_ref();
     let onchange = {

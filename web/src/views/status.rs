@@ -4,18 +4,13 @@ use shared::query::{Answer, DeviceSummary, Query, StateAt};
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
-use crate::hooks::part::part;
 use crate::model::{use_answer, use_model};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{seconds, wall_clock};
 
-part!(
-    /// The status line.
-    pub fn status = use_status
-);
-
-#[hook]
-fn use_status() -> Html {
+/// The status line.
+#[component]
+pub fn Status() -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::State { position: model.view.cursor }));
     let Some(device) = model.device() else { return html! {} };
@@ -58,7 +53,11 @@ const GAPS: &str = "free gaps";
 const SUMS: [Sum; 5] = [
     Sum { name: "requested", meaning: "bytes that the program asked for", of: |state| state.totals.requested },
     Sum { name: "allocated", meaning: "allocated blocks, including rounding", of: |state| state.totals.allocated },
-    Sum { name: "active", meaning: "allocated blocks, and freed blocks that wait for a stream", of: |state| state.totals.active },
+    Sum {
+        name: "active",
+        meaning: "allocated blocks, and freed blocks that wait for a stream",
+        of: |state| state.totals.active,
+    },
     Sum { name: "reserved", meaning: "reserved from the driver", of: |state| state.totals.reserved },
     Sum { name: GAPS, meaning: "reserved, but not in an active block", of: |state| state.totals.cached },
 ];

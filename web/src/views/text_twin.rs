@@ -6,8 +6,6 @@ use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use crate::browser::Timeout;
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
 use crate::model::{ModelHandle, Selection, Tab, View, use_answer, use_model};
 use crate::views::legend::ranked;
 use crate::widgets::format::counted;
@@ -19,13 +17,9 @@ const FOLLOWED_MS: i32 = 5_000;
 /// Rows of the table.
 const ROWS: usize = 12;
 
-part!(
-    /// The summary and the table.
-    pub fn text_twin = use_text_twin
-);
-
-#[hook]
-fn use_text_twin() -> Html {
+/// The summary and the table.
+#[component]
+pub fn TextTwin() -> Html {
     let model = use_model();
     let rested = use_state_eq(|| (Axis::Time, Window::default(), 0_u32));
     let now = (model.view.axis, model.view.window, model.view.cursor);

@@ -9,29 +9,24 @@ use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
 use super::lifetime::{lifetime, window_of};
-use crate::hooks::part::part;
 use crate::model::{Action, ModelHandle, Selection, Tab, use_answer, use_model};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
-use crate::widgets::copy::{CopyButtonProps, copy_button};
+use crate::widgets::copy::CopyButton;
 use crate::widgets::format::{bytes_in_full, share};
 use crate::widgets::stack_list::{NO_STACK, place, plain_text, split_path, stack_list};
 
-/// What [`allocation_pane`] is given.
-#[derive(PartialEq)]
+/// Properties of [`AllocationPane`].
+#[derive(PartialEq, Properties)]
 pub struct AllocationPaneProps {
     /// The allocation's number.
     pub id: u32,
 }
 
-part!(
-    /// The pane of an allocation.
-    pub fn allocation_pane(AllocationPaneProps) = use_allocation_pane
-);
-
-#[hook]
-fn use_allocation_pane(props: &AllocationPaneProps) -> Html {
+/// The pane of an allocation.
+#[component]
+pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let answer = use_answer(Some(Query::Allocation { id: props.id }));
@@ -57,11 +52,7 @@ fn use_allocation_pane(props: &AllocationPaneProps) -> Html {
             },
         ),
         fact_with("Rounding loss", bytes(loss), share(loss, detail.size).into()),
-        fact_with(
-            "Lifetime",
-            life.span.clone().into(),
-            life.length.clone().map(Html::from).unwrap_or_default(),
-        ),
+        fact_with("Lifetime", life.span.clone().into(), life.length.clone().map(Html::from).unwrap_or_default()),
         fact("Events", events(detail, &model)),
         fact("Stream", stream_text(detail.stream)),
         fact("Pool", pool_text(detail.pool, detail.is_small)),
@@ -82,7 +73,7 @@ fn use_allocation_pane(props: &AllocationPaneProps) -> Html {
             <header class="detail-head">
                 { paint_chip(&palette, detail.paint) }
                 <h2 class="mono">{ detail.name.clone() }</h2>
-                { copy_button(CopyButtonProps { text: as_text(detail, has_times).into(), label: "Copy" }) }
+                <CopyButton text={as_text(detail, has_times)} label="Copy" />
             </header>
             <p class="detail-lead"><b>{ bytes_text(detail.requested) }</b>{ lead(detail) }</p>
             <div class="acts">{ actions(&model, detail) }</div>

@@ -4,7 +4,6 @@ use shared::query::{Answer, Query};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
-use crate::hooks::part::part;
 use crate::model::{use_answer, use_model};
 use crate::views::findings::peak_classes;
 use crate::widgets::bytes_text::bytes_text;
@@ -12,20 +11,16 @@ use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 use crate::widgets::format::share;
 
-/// What [`class_pane`] is given.
-#[derive(PartialEq)]
+/// Properties of [`ClassPane`].
+#[derive(PartialEq, Properties)]
 pub struct ClassPaneProps {
     /// Its place in stacking order.
     pub index: u32,
 }
 
-part!(
-    /// The pane of a class.
-    pub fn class_pane(ClassPaneProps) = use_class_pane
-);
-
-#[hook]
-fn use_class_pane(props: &ClassPaneProps) -> Html {
+/// The pane of a class.
+#[component]
+pub fn ClassPane(props: &ClassPaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let answer = use_answer(model.device().map(|device| {

@@ -21,11 +21,7 @@ pub fn fact_with(name: &'static str, value: Html, remark: Html) -> Html {
 /// `large, default pool`, `small, private pool (0, 1)`.
 pub fn pool_text(pool: PoolId, is_small: bool) -> String {
     let size = if is_small { "small" } else { "large" };
-    if pool.is_private() {
-        format!("{size}, private pool {pool}")
-    } else {
-        format!("{size}, default pool")
-    }
+    if pool.is_private() { format!("{size}, private pool {pool}") } else { format!("{size}, default pool") }
 }
 
 /// `default`, `stream 7`.

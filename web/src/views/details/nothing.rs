@@ -7,7 +7,6 @@ use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
-use crate::hooks::part::part;
 use crate::model::{Action, Model, ModelHandle, Selection, Tab, use_answer, use_model};
 use crate::views::events::glyph;
 use crate::views::findings::{finding_row, ordered};
@@ -30,13 +29,9 @@ fn before_all(model: &Model) -> String {
     }
 }
 
-part!(
-    /// The pane of no selection.
-    pub fn nothing_pane = use_nothing_pane
-);
-
-#[hook]
-fn use_nothing_pane() -> Html {
+/// The pane of no selection.
+#[component]
+pub fn NothingPane() -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::State { position: model.view.cursor }));
     let state = match answer.as_deref() {

@@ -5,26 +5,21 @@ use shared::units::{Address, Count};
 use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
-use crate::hooks::part::part;
 use crate::model::{Action, use_answer, use_model};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, share};
 use crate::widgets::stack_list::{NO_STACK, stack_list};
 
-/// What [`segment_pane`] is given.
-#[derive(PartialEq)]
+/// Properties of [`SegmentPane`].
+#[derive(PartialEq, Properties)]
 pub struct SegmentPaneProps {
     /// An address in it.
     pub address: Address,
 }
 
-part!(
-    /// The pane of a segment.
-    pub fn segment_pane(SegmentPaneProps) = use_segment_pane
-);
-
-#[hook]
-fn use_segment_pane(props: &SegmentPaneProps) -> Html {
+/// The pane of a segment.
+#[component]
+pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::Segment { address: props.address, position: model.view.cursor }));
     let segment = match answer.as_deref() {

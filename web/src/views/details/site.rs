@@ -7,7 +7,6 @@ use yew::prelude::*;
 
 use super::allocation::search_term;
 use super::facts::{act, fact_with, facts};
-use crate::hooks::part::part;
 use crate::model::{Action, Selection, use_answer, use_model};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
@@ -15,20 +14,16 @@ use crate::widgets::colors::use_palette;
 use crate::widgets::format::counted;
 use crate::widgets::stack_list::{NO_STACK, stack_list};
 
-/// What [`site_pane`] is given.
-#[derive(PartialEq)]
+/// Properties of [`SitePane`].
+#[derive(PartialEq, Properties)]
 pub struct SitePaneProps {
     /// The number of its stack.
     pub stack: u32,
 }
 
-part!(
-    /// The pane of a call site.
-    pub fn site_pane(SitePaneProps) = use_site_pane
-);
-
-#[hook]
-fn use_site_pane(props: &SitePaneProps) -> Html {
+/// The pane of a call site.
+#[component]
+pub fn SitePane(props: &SitePaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let answer = use_answer(Some(Query::Site { stack: props.stack, position: model.view.cursor }));

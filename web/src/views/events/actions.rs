@@ -6,17 +6,12 @@ use yew::prelude::*;
 
 use super::glyph::glyph;
 use super::lost::lost_glyph;
-use crate::hooks::part::part;
 use crate::model::{Action, use_model};
 use crate::widgets::chips::toggle;
 
-part!(
-    /// One toggle an action, each with how often it is in the trace. None pressed means all.
-    pub fn action_toggles = use_action_toggles
-);
-
-#[hook]
-fn use_action_toggles() -> Html {
+/// One toggle an action, each with how often it is in the trace. None pressed means all.
+#[component]
+pub fn ActionToggles() -> Html {
     let model = use_model();
     let shown = model.view.event_actions.clone();
     let mut actions = model.device().map(|device| device.actions.clone()).unwrap_or_default();

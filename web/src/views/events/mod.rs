@@ -5,7 +5,7 @@ mod glyph;
 mod lost;
 mod row;
 
-use actions::action_toggles;
+use actions::ActionToggles;
 pub use glyph::glyph;
 pub use lost::sentence as lost_sentence;
 use row::Row;
@@ -14,15 +14,12 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
-use crate::hooks::part::part;
-use crate::hooks::use_effect_with;
 use crate::model::{Action, Selection, use_answer, use_ask, use_model};
 use crate::widgets::empty::empty;
 use crate::widgets::virtual_list::use_virtual_list;
 
 /// What would fill an empty list.
-const NO_HISTORY: &str =
-    "The snapshot contains only the allocator's state. To record history too, start recording before the part of interest:";
+const NO_HISTORY: &str = "The snapshot contains only the allocator's state. To record history too, start recording before the part of interest:";
 /// Rows are asked for in pages that start at a multiple of this, so that scrolling a little asks for nothing.
 const PAGE_ROWS: u32 = 64;
 /// Rows asked for beyond the visible ones, on each side.
@@ -35,13 +32,9 @@ fn page_around(first: u32, end: u32) -> (u32, u32) {
     (start, stop.saturating_sub(start))
 }
 
-part!(
-    /// The events tab.
-    pub fn events = use_events
-);
-
-#[hook]
-fn use_events() -> Html {
+/// The events tab.
+#[component]
+pub fn Events() -> Html {
     let model = use_model();
     let ask = use_ask();
     let cursor = model.view.cursor;
@@ -158,7 +151,7 @@ fn use_events() -> Html {
     html! {
         <section class="events" data-testid="events">
             <div class="bar">
-                { action_toggles() }
+                <ActionToggles />
                 <span class="bar-note" data-testid="events-count">
                     if is_filtered {
                         { format!("{} of {} events", Count(rows.into()), Count(events.into())) }

@@ -4,19 +4,14 @@ use shared::query::Origin;
 use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
-use crate::hooks::part::part;
 use crate::model::{Action, use_model};
 use crate::views::events::glyph;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, wall_clock};
 
-part!(
-    /// The file and its devices.
-    pub fn file_facts = use_file_facts
-);
-
-#[hook]
-fn use_file_facts() -> Html {
+/// The file and its devices.
+#[component]
+pub fn FileFacts() -> Html {
     let model = use_model();
     let (Some(summary), Some(file)) = (model.summary(), model.file()) else { return html! {} };
     let (heading, size) = if file.live.is_some() { ("Session", "In memory") } else { ("File", "Size") };
@@ -107,11 +102,8 @@ fn joined(items: impl Iterator<Item = impl ToString>) -> String {
 
 /// The allocator's settings, names and values as written; of a recording, or of a snapshot.
 pub fn settings_table(settings: &[(String, String)], is_recording: bool) -> Html {
-    let silence = if is_recording {
-        "Not in this recording."
-    } else {
-        "Not in this file. PyTorch 2.2 and later write them."
-    };
+    let silence =
+        if is_recording { "Not in this recording." } else { "Not in this file. PyTorch 2.2 and later write them." };
     html! {
         <section aria-label="Allocator settings" data-testid="settings">
             <h2>{ "Allocator settings" }</h2>

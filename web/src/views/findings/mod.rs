@@ -3,16 +3,14 @@
 mod facts;
 mod sites;
 
-use facts::{file_facts, settings_table};
+use facts::{FileFacts, settings_table};
 use shared::finding::{Finding, FindingCode};
 use shared::order::sort_by_key;
 use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
-use sites::peak_sites;
+use sites::PeakSites;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
-use crate::hooks::part::part;
-use crate::hooks::use_effect_with;
 use crate::model::{Action, ModelHandle, use_model};
 use crate::widgets::empty::empty;
 
@@ -127,13 +125,9 @@ pub fn finding_row(model: &ModelHandle, finding: &Finding) -> Html {
 const FILE_QUIET: &str = "No problems found: history is complete and consistent.";
 const LIVE_QUIET: &str = "No problems so far: no events were lost and no request failed.";
 
-part!(
-    /// The findings tab.
-    pub fn findings = use_findings
-);
-
-#[hook]
-fn use_findings() -> Html {
+/// The findings tab.
+#[component]
+pub fn Findings() -> Html {
     let model = use_model();
     {
         // All of it is there with the summary: nothing is waited for.
@@ -161,8 +155,8 @@ fn use_findings() -> Html {
                 { empty("This file contains no device memory, so there is nothing to draw.",
                     "It was written before anything was recorded, or it was cut short. To record a snapshot:", true) }
             }
-            { peak_sites() }
-            { file_facts() }
+            <PeakSites />
+            <FileFacts />
             { settings_table(&summary.settings, summary.origin.is_some()) }
         </div>
     }

@@ -5,7 +5,6 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::peak_classes;
-use crate::hooks::part::part;
 use crate::model::{Action, Selection, use_answer, use_model};
 use crate::views::legend::ranked;
 use crate::widgets::bytes_text::bytes_text;
@@ -16,13 +15,9 @@ use crate::widgets::share_bar::share_bar;
 /// Rows of the list.
 const TOP: usize = 20;
 
-part!(
-    /// The list of the largest call sites.
-    pub fn peak_sites = use_peak_sites
-);
-
-#[hook]
-fn use_peak_sites() -> Html {
+/// The list of the largest call sites.
+#[component]
+pub fn PeakSites() -> Html {
     let model = use_model();
     let palette = use_palette();
     let query = model.device().map(|device| Query::Timeline(peak_classes(device, ColorBy::Site, Vec::new(), None)));

@@ -11,9 +11,7 @@ use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement};
 use yew::prelude::*;
 
 use super::layout::{ROW, Tree};
-use super::tooltip::{TooltipProps, tooltip};
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
+use super::tooltip::Tooltip;
 use crate::render::palette::Palette;
 use crate::widgets::colors::use_palette;
 use crate::widgets::format::share;
@@ -27,8 +25,8 @@ const NAMED_PX: f64 = 24.0;
 /// Room between a box's edge and its name.
 const PAD_PX: f64 = 4.0;
 
-/// What [`flame_canvas`] is given.
-#[derive(PartialEq)]
+/// Properties of [`FlameCanvas`].
+#[derive(PartialEq, Properties)]
 pub struct FlameCanvasProps {
     /// An [`Answer::Flame`].
     pub answer: Rc<Answer>,
@@ -42,13 +40,9 @@ pub struct FlameCanvasProps {
     pub on_width: Callback<f32>,
 }
 
-part!(
-    /// The drawn flame graph.
-    pub fn flame_canvas(FlameCanvasProps) = use_flame_canvas
-);
-
-#[hook]
-fn use_flame_canvas(props: &FlameCanvasProps) -> Html {
+/// The drawn flame graph.
+#[component]
+pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     let (scroller, sizer, canvas) = (use_node_ref(), use_node_ref(), use_node_ref());
     let (width, height) = use_size(&scroller);
     let scrolled = use_state_eq(|| 0.0_f64);
@@ -137,7 +131,7 @@ fn use_flame_canvas(props: &FlameCanvasProps) -> Html {
                 </div>
             </div>
             if let Some((flame_box, total, x, y)) = tip {
-                { tooltip(TooltipProps { flame_box, total, x, y, width, height }) }
+                <Tooltip {flame_box} {total} {x} {y} {width} {height} />
             }
         </div>
     }

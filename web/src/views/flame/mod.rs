@@ -7,15 +7,13 @@ mod tooltip;
 
 use std::rc::Rc;
 
-use canvas::{FlameCanvasProps, flame_canvas};
+use canvas::FlameCanvas;
 use layout::Tree;
 use shared::query::{Answer, Flame as FlameAnswer, FlameQuery, FrameText, Query};
 use shared::units::{Bytes, Count};
-use table::{FlameTableProps, flame_table};
+use table::FlameTable;
 use yew::prelude::*;
 
-use crate::hooks::part::part;
-use crate::hooks::use_state_eq;
 use crate::model::{Action, Selection, use_answer, use_model};
 use crate::widgets::chips::toggle;
 use crate::widgets::empty::empty;
@@ -24,13 +22,9 @@ use crate::widgets::format::{counted, share};
 /// The width that is asked for until the real one is known.
 const FIRST_WIDTH: f32 = 1000.0;
 
-part!(
-    /// The flame tab.
-    pub fn flame = use_flame
-);
-
-#[hook]
-fn use_flame() -> Html {
+/// The flame tab.
+#[component]
+pub fn Flame() -> Html {
     let model = use_model();
     let view = &model.view;
     let width = use_state_eq(|| FIRST_WIDTH);
@@ -90,9 +84,9 @@ fn use_flame() -> Html {
         Some(Answer::Flame(_)) => {
             let answer = answer.clone().unwrap_or_else(|| Rc::new(Answer::Position(None)));
             if *as_table {
-                flame_table(FlameTableProps { answer, tree: tree.clone(), on_pick })
+                html! { <FlameTable {answer} tree={tree.clone()} {on_pick} /> }
             } else {
-                flame_canvas(FlameCanvasProps { answer, tree: tree.clone(), marked, on_pick, on_width })
+                html! { <FlameCanvas {answer} tree={tree.clone()} {marked} {on_pick} {on_width} /> }
             }
         }
         Some(Answer::Refused(reason)) => empty("No flame graph for this trace.", reason.clone(), false),
@@ -100,7 +94,7 @@ fn use_flame() -> Html {
     };
     html! {
         <section class="flame" data-testid="flame">
-            { bar(BarProps { as_table: *as_table, on_table: Callback::from(move |on| as_table.set(on)) }) }
+            <Bar as_table={*as_table} on_table={Callback::from(move |on| as_table.set(on))} />
             if let Some(Answer::Flame(flame)) = answer.as_deref() {
                 { heading(flame, state.as_deref(), view.filter.is_empty()) }
                 if !view.flame_zoom.is_empty() {
@@ -171,20 +165,16 @@ fn breadcrumbs(model: &crate::model::ModelHandle, flame: &FlameAnswer, tree: &Tr
     }
 }
 
-/// What [`bar`] is given.
-#[derive(PartialEq)]
+/// Properties of [`Bar`].
+#[derive(PartialEq, Properties)]
 struct BarProps {
     as_table: bool,
     on_table: Callback<bool>,
 }
 
-part!(
-    /// The buttons above the graph.
-    fn bar(BarProps) = use_bar
-);
-
-#[hook]
-fn use_bar(props: &BarProps) -> Html {
+/// The buttons above the graph.
+#[component]
+fn Bar(props: &BarProps) -> Html {
     let model = use_model();
     let (bottom_up, hide_internal) = (model.view.flame_bottom_up, model.view.hide_internal);
     let peak = model.device().map(|device| device.peak_position);

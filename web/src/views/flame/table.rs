@@ -10,8 +10,6 @@ use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::layout::Tree;
-use crate::hooks::part::part;
-use crate::hooks::use_state_eq;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 use crate::widgets::share_bar::share_bar;
@@ -55,8 +53,8 @@ pub fn visible_rows(boxes: &[FlameBox], tree: &Tree, toggled: &HashSet<u64>) -> 
     rows
 }
 
-/// What [`flame_table`] is given.
-#[derive(PartialEq)]
+/// Properties of [`FlameTable`].
+#[derive(PartialEq, Properties)]
 pub struct FlameTableProps {
     /// An [`Answer::Flame`].
     pub answer: Rc<Answer>,
@@ -66,13 +64,9 @@ pub struct FlameTableProps {
     pub on_pick: Callback<usize>,
 }
 
-part!(
-    /// The tree.
-    pub fn flame_table(FlameTableProps) = use_flame_table
-);
-
-#[hook]
-fn use_flame_table(props: &FlameTableProps) -> Html {
+/// The tree.
+#[component]
+pub fn FlameTable(props: &FlameTableProps) -> Html {
     let toggled = use_state_eq(HashSet::<u64>::new);
     let palette = use_palette();
     let focused = use_state_eq(|| 0_u64);

@@ -15,8 +15,6 @@ use yew::prelude::*;
 use self::brush::{Drag, Grip, grip};
 use self::picture::{OverviewPicture, Scene, plot};
 use crate::browser::Listener;
-use crate::hooks::part::part;
-use crate::hooks::use_effect_with;
 use crate::model::{Action, ModelHandle, use_answer, use_ask, use_model};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::scale::Scale;
@@ -24,13 +22,9 @@ use crate::views::losses;
 use crate::widgets::colors::use_palette;
 use crate::widgets::style::set_style;
 
-part!(
-    /// Reserved, active and allocated bytes over the whole run.
-    pub fn overview = use_overview
-);
-
-#[hook]
-fn use_overview() -> Html {
+/// Reserved, active and allocated bytes over the whole run.
+#[component]
+pub fn Overview() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(OverviewPicture::default);

@@ -11,8 +11,6 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use crate::browser::Timeout;
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
 use crate::model::{Action, Selection, use_answer, use_ask, use_model};
 use crate::widgets::chips::chip;
 
@@ -21,13 +19,9 @@ pub const SEARCH_INPUT_ID: &str = "search-input";
 /// How long typing rests before it is searched for, in milliseconds.
 const DEBOUNCE_MS: i32 = 120;
 
-part!(
-    /// The box, its result, and the buttons that go with it.
-    pub fn search_box = use_search_box
-);
-
-#[hook]
-fn use_search_box() -> Html {
+/// The box, its result, and the buttons that go with it.
+#[component]
+pub fn SearchBox() -> Html {
     let model = use_model();
     let ask = use_ask();
     let term = model.view.highlight.clone().filter(|term| !term.is_empty());
@@ -226,13 +220,9 @@ fn outcome(result: &SearchResult, number: Option<u32>) -> Html {
     }
 }
 
-part!(
-    /// The filters that are in force.
-    pub fn filter_chips = use_filter_chips
-);
-
-#[hook]
-fn use_filter_chips() -> Html {
+/// The filters that are in force.
+#[component]
+pub fn FilterChips() -> Html {
     let model = use_model();
     let filters = &model.view.filter;
     if filters.is_empty() {

@@ -13,11 +13,9 @@ use web_sys::{Event, HtmlElement, MouseEvent, WheelEvent};
 use yew::prelude::*;
 
 use self::picture::{Hover, MARGIN, Scene, SegmentsPicture};
-use self::tooltip::{TooltipProps, tooltip};
-use super::controls::{ColorMenuProps, choice, color_menu, place_tip, sends, use_first_picture};
+use self::tooltip::Tooltip;
+use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
 use crate::browser::Listener;
-use crate::hooks::part::part;
-use crate::hooks::{State, use_effect_with, use_state_eq};
 use crate::model::{Action, ModelHandle, Selection, use_answer, use_model};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::widgets::colors::use_palette;
@@ -35,13 +33,9 @@ fn around(scroll: f64, height: f64) -> Window {
     Window { start: ((first - 1.0) * step).max(0.0), end: (first + 4.0) * step }
 }
 
-part!(
-    /// All segments at the cursor with their blocks.
-    pub fn segments = use_segments
-);
-
-#[hook]
-fn use_segments() -> Html {
+/// All segments at the cursor with their blocks.
+#[component]
+pub fn Segments() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(SegmentsPicture::default);
@@ -116,7 +110,7 @@ fn use_segments() -> Html {
                         <p class="canvas-empty">{ "Nothing is reserved at the cursor. Move the cursor to where memory is in use." }</p>
                     }
                     <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
-                        { tooltip(TooltipProps { hover: *hovered }) }
+                        <Tooltip hover={*hovered} />
                     </div>
                 </div>
                 <div ref={spacer} class="segments-spacer" />
@@ -125,7 +119,7 @@ fn use_segments() -> Html {
     }
 }
 
-fn toolbar(model: &ModelHandle, by_state: &State<bool>, map: Option<&SegmentsAnswer>) -> Html {
+fn toolbar(model: &ModelHandle, by_state: &UseStateHandle<bool>, map: Option<&SegmentsAnswer>) -> Html {
     let layout = model.view.segment_layout;
     let paint = |state: bool| {
         let by_state = by_state.clone();
@@ -144,7 +138,7 @@ fn toolbar(model: &ModelHandle, by_state: &State<bool>, map: Option<&SegmentsAns
                 { choice("paint-class", "As timeline", "Use the timeline's colours", !**by_state, paint(false)) }
             </div>
             if !**by_state {
-                { color_menu(ColorMenuProps { testid: "segments-color" }) }
+                <ColorMenu testid="segments-color" />
             } else {
                 { key() }
             }
@@ -213,7 +207,7 @@ fn use_scroll_height(scroller: &NodeRef, spacer: &NodeRef, more: f64, anchor: &R
 struct Hand {
     model: ModelHandle,
     canvas: Canvas<SegmentsPicture>,
-    hovered: State<Option<Hover>>,
+    hovered: UseStateHandle<Option<Hover>>,
     tooltip: NodeRef,
     scroller: NodeRef,
     anchor: Rc<std::cell::RefCell<Option<Anchor>>>,

@@ -5,24 +5,19 @@ use shared::units::Bytes;
 use yew::prelude::*;
 
 use super::picture::{Gap, Hover};
-use crate::hooks::part::part;
 use crate::model::use_answer;
 use crate::views::controls::site_line;
 
-/// What [`tooltip`] is given.
-#[derive(PartialEq)]
+/// Properties of [`Tooltip`].
+#[derive(PartialEq, Properties)]
 pub struct TooltipProps {
     /// What is under the pointer.
     pub hover: Option<Hover>,
 }
 
-part!(
-    /// The lines.
-    pub fn tooltip(TooltipProps) = use_tooltip
-);
-
-#[hook]
-fn use_tooltip(props: &TooltipProps) -> Html {
+/// The lines.
+#[component]
+pub fn Tooltip(props: &TooltipProps) -> Html {
     let id = props.hover.and_then(|hover| hover.allocation);
     let answer = use_answer(id.map(|id| Query::Allocation { id }));
     let gap = props.hover.and_then(|hover| hover.gap);

@@ -14,7 +14,6 @@ use super::hover::Hover;
 use super::marks;
 use super::picture::{Scene, TimelinePicture};
 use crate::browser::Listener;
-use crate::hooks::{State, use_effect_with};
 use crate::model::{Action, ModelHandle, Selection};
 use crate::render::canvas::Canvas;
 use crate::views::controls::place_tip;
@@ -28,7 +27,7 @@ pub struct Hand {
     /// The picture.
     pub canvas: Canvas<TimelinePicture>,
     /// What is under the pointer, for the tooltip.
-    pub hovered: State<Option<Hover>>,
+    pub hovered: UseStateHandle<Option<Hover>>,
     /// The tooltip.
     pub tooltip: NodeRef,
     /// The pointers that are down.

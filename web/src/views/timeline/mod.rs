@@ -21,27 +21,21 @@ use yew::prelude::*;
 use self::gesture::{Frame, Gesture};
 use self::hand::{Hand, use_listeners};
 use self::hover::{Hover, Thing};
-pub use self::legend::peak_legend;
+pub use self::legend::PeakLegend;
 use self::marked::use_marks;
 use self::picture::{Scene, TimelinePicture};
 use self::question::{Lens, fitting_height, largest_in_view, on_grid};
-use self::toolbar::{ToolbarProps, toolbar};
-use self::tooltip::{TooltipProps, class_of, tooltip};
+use self::toolbar::Toolbar;
+use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
 use super::losses;
-use crate::hooks::part::part;
-use crate::hooks::use_state_eq;
 use crate::model::{ModelHandle, use_answer, use_model};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::widgets::colors::use_palette;
 
-part!(
-    /// The stacked allocations over time.
-    pub fn timeline = use_timeline
-);
-
-#[hook]
-fn use_timeline() -> Html {
+/// The stacked allocations over time.
+#[component]
+pub fn Timeline() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(TimelinePicture::default);
@@ -148,7 +142,7 @@ fn use_timeline() -> Html {
     let note = timeline.map(toolbar::note).unwrap_or_default();
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
-            { toolbar(ToolbarProps { fits_requested: *fits_requested, on_fit, note }) }
+            <Toolbar fits_requested={*fits_requested} {on_fit} {note} />
             <div ref={canvas.host()} class="canvas-host" tabindex="0" role="img" aria-label="Memory over time, stacked"
                 aria-describedby="text-twin" data-testid="timeline-canvas">
                 { canvas.html() }
@@ -158,7 +152,7 @@ fn use_timeline() -> Html {
                     <p class="canvas-empty">{ "No history was recorded for this device. The Segments tab shows its final state." }</p>
                 }
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
-                    { tooltip(TooltipProps { hover: *hovered, class, words }) }
+                    <Tooltip hover={*hovered} {class} {words} />
                 </div>
             </div>
         </section>

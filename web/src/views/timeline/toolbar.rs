@@ -4,12 +4,11 @@ use shared::query::{Axis, Detail, Timeline};
 use shared::units::Count;
 use yew::prelude::*;
 
-use crate::hooks::part::part;
 use crate::model::{Action, use_model};
-use crate::views::controls::{ColorMenuProps, choice, color_menu, sends};
+use crate::views::controls::{ColorMenu, choice, sends};
 
-/// What [`toolbar`] is given.
-#[derive(PartialEq)]
+/// Properties of [`Toolbar`].
+#[derive(PartialEq, Properties)]
 pub struct ToolbarProps {
     /// Whether the height is fitted to what was requested, not to what was reserved.
     pub fits_requested: bool,
@@ -19,13 +18,9 @@ pub struct ToolbarProps {
     pub note: String,
 }
 
-part!(
-    /// The row of controls.
-    pub fn toolbar(ToolbarProps) = use_toolbar
-);
-
-#[hook]
-fn use_toolbar(props: &ToolbarProps) -> Html {
+/// The row of controls.
+#[component]
+pub fn Toolbar(props: &ToolbarProps) -> Html {
     let model = use_model();
     let (axis, has_times) = (model.view.axis, model.device().is_some_and(|device| device.has_times));
     let is_whole = model.view.window == model.extent() && model.view.bytes.is_none();
@@ -39,7 +34,7 @@ fn use_toolbar(props: &ToolbarProps) -> Html {
     let (reserved, requested) = (!props.fits_requested, props.fits_requested);
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Timeline">
-            { color_menu(ColorMenuProps { testid: "timeline-color" }) }
+            <ColorMenu testid="timeline-color" />
             <div class="choices" role="group" aria-label="X axis">
                 if has_times {
                     { choice("axis-time", "Time", "Show time on the x axis", axis == Axis::Time, sends(&model, Action::SetAxis(Axis::Time))) }

@@ -5,15 +5,14 @@ use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::hover::{self, Hover, Thing};
-use crate::hooks::part::part;
 use crate::model::{use_answer, use_model};
 use crate::views::controls::site_line;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::colors::use_palette;
 use crate::widgets::format::{counted, seconds};
 
-/// What [`tooltip`] is given.
-#[derive(PartialEq)]
+/// Properties of [`Tooltip`].
+#[derive(PartialEq, Properties)]
 pub struct TooltipProps {
     /// What is under the pointer.
     pub hover: Option<Hover>,
@@ -32,13 +31,9 @@ pub fn class_of(timeline: &Timeline, thing: Thing) -> Option<Class> {
     }
 }
 
-part!(
-    /// The lines. They are laid out by the caller; this says only what is in them.
-    pub fn tooltip(TooltipProps) = use_tooltip
-);
-
-#[hook]
-fn use_tooltip(props: &TooltipProps) -> Html {
+/// The lines. They are laid out by the caller; this says only what is in them.
+#[component]
+pub fn Tooltip(props: &TooltipProps) -> Html {
     let id = match props.hover.map(|hover| hover.thing) {
         Some(Thing::Allocation(id)) => Some(id),
         _ => None,

@@ -7,10 +7,8 @@ use shared::analysis::folding::{short_name, telling_text};
 use shared::query::FrameText;
 use yew::prelude::*;
 
-use super::copy::{CopyButtonProps, copy_button};
+use super::copy::CopyButton;
 use super::format::counted;
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
 
 /// Said of a stack that nobody recorded.
 pub const NO_STACK: &str = "No stack was recorded. The thread may have run no Python code, as in the backward pass (record \
@@ -19,22 +17,18 @@ pub const NO_STACK: &str = "No stack was recorded. The thread may have run no Py
 /// A titled stack. `title` says what it is of, in sentence case: `Allocated by`; `frames` are innermost first; `empty`
 /// stands in their place when there is none.
 pub fn stack_list(title: &'static str, frames: &[FrameText], empty: &'static str) -> Html {
-    titled(StackListProps { title, frames: frames.to_vec(), empty })
+    html! { <StackList {title} frames={frames.to_vec()} {empty} /> }
 }
 
-#[derive(PartialEq)]
+#[derive(PartialEq, Properties)]
 struct StackListProps {
     title: &'static str,
     frames: Vec<FrameText>,
     empty: &'static str,
 }
 
-part!(
-    fn titled(StackListProps) = use_stack_list
-);
-
-#[hook]
-fn use_stack_list(props: &StackListProps) -> Html {
+#[component]
+fn StackList(props: &StackListProps) -> Html {
     // Runs that were unfolded, by the index of their first frame.
     let unfolded = use_state_eq(Vec::<usize>::new);
     {
@@ -76,7 +70,7 @@ fn use_stack_list(props: &StackListProps) -> Html {
             <header class="section-head">
                 <h3>{ props.title }</h3>
                 if !props.frames.is_empty() {
-                    { copy_button(CopyButtonProps { text: plain_text(&props.frames).into(), label: "Copy stack" }) }
+                    <CopyButton text={plain_text(&props.frames)} label="Copy stack" />
                 }
             </header>
             if props.frames.is_empty() {

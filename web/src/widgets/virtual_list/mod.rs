@@ -18,7 +18,6 @@ use yew::prelude::*;
 use super::size::use_size;
 use super::style::{pixels, set_style};
 use crate::browser::Listener;
-use crate::hooks::{use_effect_with, use_state_eq};
 
 /// What a list needs to draw itself.
 pub struct VirtualList {
