@@ -11,7 +11,6 @@ pub mod canvas;
 mod canvas_pen;
 pub mod color;
 mod cpu;
-pub mod maths;
 pub mod painter;
 pub mod palette;
 pub mod pen;

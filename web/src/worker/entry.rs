@@ -8,13 +8,13 @@ use shared::limits::ImportLimits;
 use shared::order::Within;
 use shared::session::Session;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::spawn_local;
 use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
 
 use super::message::{FromWorker, Stage, ToWorker, decode, encode};
 use super::reader::Bytes;
 use super::warm;
 use super::{api, failure, live};
-use crate::browser::spawn_local;
 
 /// Milliseconds between two reports of progress.
 const REPORT_EVERY_MS: f64 = 50.0;

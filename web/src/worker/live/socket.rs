@@ -90,5 +90,5 @@ impl Drop for Timer {
 
 /// Calls when what runs now has returned: a closure must not be dropped while it runs.
 fn soon(call: impl FnOnce() + 'static) {
-    crate::browser::spawn_local(async move { call() });
+    wasm_bindgen_futures::spawn_local(async move { call() });
 }
