@@ -7,7 +7,8 @@ use web_sys::History;
 use yew::prelude::*;
 
 use crate::browser::{Listener, Timeout, window};
-use crate::model::{Action, Model, use_model};
+use crate::hooks::use_model;
+use crate::model::{Action, Model};
 use crate::source;
 
 /// How long the view rests before it is written, in milliseconds. Browsers limit how often a page may do this.

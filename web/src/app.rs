@@ -4,8 +4,9 @@ use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
 use crate::browser::{document, root};
+use crate::hooks::{ModelHandle, Store, use_followers};
 use crate::input::{CommandPalette, HelpDialog, use_keys};
-use crate::model::{Action, Dialog, Model, ModelHandle, Phase, Store, use_followers};
+use crate::model::{Action, Dialog, Model, Phase};
 use crate::shell::{Notice, Workbench, failed, header, job_dialog, loading, start_page};
 use crate::source::{DropZone, FilePicker};
 use crate::theme;

@@ -17,6 +17,7 @@ mod address;
 mod app;
 mod browser;
 mod crash;
+mod hooks;
 mod input;
 mod model;
 mod render;

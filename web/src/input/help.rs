@@ -4,7 +4,8 @@ use yew::prelude::*;
 
 use super::command::{Chord, Group};
 use super::registry::live_commands;
-use crate::model::{Action, use_model};
+use crate::hooks::use_model;
+use crate::model::Action;
 use crate::widgets::dialog::Modal;
 
 /// The dialog.

@@ -4,7 +4,8 @@ use shared::query::{Answer, EventFilter, Query};
 use yew::Callback;
 
 use crate::browser;
-use crate::model::{Action, ModelHandle, Selection, ask};
+use crate::hooks::{ModelHandle, ask};
+use crate::model::{Action, Selection};
 use crate::views::details::window_of;
 
 /// Shows the whole life of the selected allocation; the whole trace when that is shown already, or nothing with a life

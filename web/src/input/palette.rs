@@ -9,7 +9,8 @@ use super::fuzzy;
 use super::help::keys;
 use super::registry::live_commands;
 use crate::browser::after_next_frame;
-use crate::model::{Action, Model, use_model};
+use crate::hooks::use_model;
+use crate::model::{Action, Model};
 use crate::widgets::dialog::Modal;
 
 /// The commands that fit what was typed, best first.

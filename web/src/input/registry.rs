@@ -6,7 +6,8 @@ use shared::query::{Axis, ColorBy, SegmentLayout};
 use super::command::{Chord, Command, Group};
 use super::navigate as go;
 use crate::browser;
-use crate::model::{Action, Dialog, Live, Model, ModelHandle, Selection};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, Dialog, Live, Model, Selection};
 use crate::views::search::SEARCH_INPUT_ID;
 use crate::{source, theme};
 

@@ -16,8 +16,8 @@ use yew::prelude::*;
 use super::canvas_pen::CanvasPen;
 use super::painter::{Backend, Painter};
 use super::pen::Pen;
+use crate::browser::use_size;
 use crate::browser::{Listener, window};
-use crate::widgets::size::use_size;
 
 /// More device pixels per CSS pixel than this cost time and show nothing new.
 const HIGHEST_RATIO: f64 = 2.0;

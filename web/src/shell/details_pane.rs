@@ -5,7 +5,7 @@ use web_sys::{Element, PointerEvent};
 use yew::prelude::*;
 
 use crate::browser::window;
-use crate::model::use_model;
+use crate::hooks::use_model;
 use crate::views::details::Details;
 use crate::widgets::style::{pixels, set_style};
 

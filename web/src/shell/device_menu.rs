@@ -4,7 +4,8 @@ use shared::query::DeviceSummary;
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
-use crate::model::{Action, ModelHandle};
+use crate::hooks::ModelHandle;
+use crate::model::Action;
 use crate::widgets::menu::Menu;
 
 /// The menu; a plain line where there is nothing to choose.

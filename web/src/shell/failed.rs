@@ -4,7 +4,8 @@ use shared::units::Bytes;
 use yew::prelude::*;
 
 use super::token_form::TokenForm;
-use crate::model::{Action, FileEntry, Live, ModelHandle, Phase};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, FileEntry, Live, Phase};
 use crate::source;
 use crate::views::controls::sends;
 use crate::worker::message::Connection;

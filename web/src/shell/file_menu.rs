@@ -3,7 +3,8 @@
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use crate::model::{Action, FileEntry, ModelHandle, Phase};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, FileEntry, Phase};
 use crate::source;
 use crate::views::controls::sends;
 use crate::widgets::icon::{Symbol, icon};

@@ -4,7 +4,8 @@ use yew::prelude::*;
 
 use super::device_menu::device_menu;
 use super::file_menu::file_menu;
-use crate::model::{Action, Dialog, ModelHandle};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, Dialog};
 use crate::theme::theme_switch;
 use crate::views::search::SearchBox;
 

@@ -7,7 +7,8 @@ use shared::wire::SessionState;
 use yew::prelude::*;
 
 use super::older::older_menu;
-use crate::model::{Action, Live, ModelHandle, Tab, count};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, Live, Tab, count};
 use crate::source;
 use crate::views::controls::sends;
 use crate::widgets::format::{counted, span_text};

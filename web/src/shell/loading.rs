@@ -4,7 +4,8 @@ use shared::decimal::Decimal;
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use crate::model::{FileEntry, ModelHandle, Phase};
+use crate::hooks::ModelHandle;
+use crate::model::{FileEntry, Phase};
 use crate::source;
 use crate::worker::message::{Connection, Stage};
 

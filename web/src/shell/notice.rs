@@ -3,7 +3,8 @@
 use yew::prelude::*;
 
 use crate::browser::Timeout;
-use crate::model::{Action, use_model};
+use crate::hooks::use_model;
+use crate::model::Action;
 use crate::widgets::icon::{Symbol, icon};
 
 /// How long it stays, in milliseconds: long enough to read two sentences.

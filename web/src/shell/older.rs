@@ -3,7 +3,7 @@
 use shared::query::Summary;
 use yew::prelude::*;
 
-use crate::model::ModelHandle;
+use crate::hooks::ModelHandle;
 use crate::source;
 use crate::widgets::format::span_text;
 use crate::widgets::menu::Menu;

@@ -3,7 +3,7 @@
 use yew::prelude::*;
 
 use super::session_list::SessionList;
-use crate::model::ModelHandle;
+use crate::hooks::ModelHandle;
 use crate::source;
 use crate::widgets::copy::CopyButton;
 use crate::widgets::empty::RECORD_SNIPPET;

@@ -3,7 +3,8 @@
 use shared::units::Count;
 use yew::prelude::*;
 
-use crate::model::{Action, ModelHandle, Tab};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, Tab};
 use crate::widgets::icon::{Symbol, icon};
 
 const fn title(tab: Tab) -> &'static str {

@@ -8,7 +8,7 @@ use web_sys::DragEvent;
 use yew::prelude::*;
 
 use crate::browser::{Listener, window};
-use crate::model::use_model;
+use crate::hooks::use_model;
 
 /// Shows nothing until files are dragged over the page, then that they can be let go of anywhere.
 #[component]

@@ -16,7 +16,8 @@ use web_sys::File;
 use yew::Callback;
 
 use crate::browser::{after_next_frame, clock_ms, rest_then};
-use crate::model::{Action, FileKey, Model, ModelHandle, Selection, Shared};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, FileKey, Model, Selection, Shared};
 use crate::worker::message::FromWorker;
 
 /// Opens files, each in a worker of its own.

@@ -4,7 +4,7 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use crate::browser::document;
-use crate::model::use_model;
+use crate::hooks::use_model;
 
 const ID: &str = "file-input";
 

@@ -7,7 +7,8 @@ use wasm_bindgen_futures::spawn_local;
 use web_sys::{Blob, File, Response};
 
 use crate::browser::window;
-use crate::model::{Action, ModelHandle};
+use crate::hooks::ModelHandle;
+use crate::model::Action;
 
 /// Where the server has it, and its name in the page.
 const PATH: &str = "./sample.pickle";

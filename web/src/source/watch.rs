@@ -4,7 +4,8 @@ use wasm_bindgen_futures::spawn_local;
 use yew::Callback;
 
 use super::{server, told};
-use crate::model::{Action, ModelHandle};
+use crate::hooks::ModelHandle;
+use crate::model::Action;
 use crate::worker::message::ToWorker;
 
 /// Watches a session; shows it if it is watched already.

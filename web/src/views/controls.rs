@@ -6,7 +6,8 @@ use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
-use crate::model::{Action, ModelHandle, use_model};
+use crate::hooks::{ModelHandle, use_model};
+use crate::model::Action;
 use crate::render::canvas::Size;
 use crate::widgets::style::{pixels, set_style};
 

@@ -5,10 +5,11 @@ use shared::query::{Class, ColorBy};
 use shared::units::Count;
 use yew::prelude::*;
 
-use crate::model::{Action, Selection, use_model};
+use crate::hooks::use_model;
+use crate::hooks::use_palette;
+use crate::model::{Action, Selection};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::use_palette;
 
 /// Properties of [`Legend`].
 #[derive(PartialEq, Properties)]

@@ -4,7 +4,7 @@ use shared::query::{Answer, DeviceSummary, Query, StateAt};
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
-use crate::model::{use_answer, use_model};
+use crate::hooks::{use_answer, use_model};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{seconds, wall_clock};
 

@@ -6,7 +6,8 @@ use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use crate::browser::Timeout;
-use crate::model::{ModelHandle, Selection, Tab, View, use_answer, use_model};
+use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::model::{Selection, Tab, View};
 use crate::views::legend::ranked;
 use crate::widgets::format::counted;
 

@@ -9,10 +9,11 @@ use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
 use super::lifetime::{lifetime, window_of};
-use crate::model::{Action, ModelHandle, Selection, Tab, use_answer, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::model::{Action, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::use_palette;
 use crate::widgets::copy::CopyButton;
 use crate::widgets::format::{bytes_in_full, share};
 use crate::widgets::stack_list::{NO_STACK, place, plain_text, split_path, stack_list};

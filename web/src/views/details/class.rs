@@ -4,11 +4,11 @@ use shared::query::{Answer, Query};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
-use crate::model::{use_answer, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{use_answer, use_model};
 use crate::views::findings::peak_classes;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::use_palette;
 use crate::widgets::format::share;
 
 /// Properties of [`ClassPane`].

@@ -16,7 +16,8 @@ use segment::SegmentPane;
 use site::SitePane;
 use yew::prelude::*;
 
-use crate::model::{Action, Selection, use_model};
+use crate::hooks::use_model;
+use crate::model::{Action, Selection};
 use crate::views::timeline::PeakLegend;
 use crate::widgets::bytes_text::copy_exact;
 

@@ -7,7 +7,8 @@ use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
-use crate::model::{Action, Model, ModelHandle, Selection, Tab, use_answer, use_model};
+use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::model::{Action, Model, Selection, Tab};
 use crate::views::events::glyph;
 use crate::views::findings::{finding_row, ordered};
 use crate::views::status::no_event;

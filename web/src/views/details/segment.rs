@@ -5,7 +5,8 @@ use shared::units::{Address, Count};
 use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
-use crate::model::{Action, use_answer, use_model};
+use crate::hooks::{use_answer, use_model};
+use crate::model::Action;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, share};
 use crate::widgets::stack_list::{NO_STACK, stack_list};

@@ -6,7 +6,8 @@ use yew::prelude::*;
 
 use super::glyph::glyph;
 use super::lost::lost_glyph;
-use crate::model::{Action, use_model};
+use crate::hooks::use_model;
+use crate::model::Action;
 use crate::widgets::chips::toggle;
 
 /// One toggle an action, each with how often it is in the trace. None pressed means all.

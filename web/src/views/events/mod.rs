@@ -14,7 +14,8 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
-use crate::model::{Action, Selection, use_answer, use_ask, use_model};
+use crate::hooks::{use_answer, use_ask, use_model};
+use crate::model::{Action, Selection};
 use crate::widgets::empty::empty;
 use crate::widgets::virtual_list::use_virtual_list;
 
@@ -187,7 +188,7 @@ pub fn Events() -> Html {
 }
 
 /// Moves the cursor to right after an event, and selects what it is about; to right before what is missing.
-fn stand_on(model: &crate::model::ModelHandle, row: &ListRow) {
+fn stand_on(model: &crate::hooks::ModelHandle, row: &ListRow) {
     model.dispatch(Action::SetCursor(row.position()));
     model.dispatch(Action::Select(row.event().map_or(Selection::None, subject)));
 }

@@ -7,8 +7,8 @@ use yew::prelude::*;
 
 use super::glyph::glyph;
 use super::lost::cells;
+use crate::hooks::palette;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::palette;
 use crate::widgets::format::seconds;
 
 /// Properties of [`Row`].

@@ -4,7 +4,8 @@ use shared::query::Origin;
 use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
-use crate::model::{Action, use_model};
+use crate::hooks::use_model;
+use crate::model::Action;
 use crate::views::events::glyph;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, wall_clock};

@@ -11,7 +11,8 @@ use sites::PeakSites;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
-use crate::model::{Action, ModelHandle, use_model};
+use crate::hooks::{ModelHandle, use_model};
+use crate::model::Action;
 use crate::widgets::empty::empty;
 
 /// The question for the classes at a device's peak: one column over the whole trace.

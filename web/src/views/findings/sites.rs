@@ -5,11 +5,12 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::peak_classes;
-use crate::model::{Action, Selection, use_answer, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{use_answer, use_model};
+use crate::model::{Action, Selection};
 use crate::views::legend::ranked;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::use_palette;
 use crate::widgets::share_bar::share_bar;
 
 /// Rows of the list.

@@ -12,10 +12,10 @@ use yew::prelude::*;
 
 use super::layout::{ROW, Tree};
 use super::tooltip::Tooltip;
+use crate::browser::use_size;
+use crate::hooks::use_palette;
 use crate::render::palette::Palette;
-use crate::widgets::colors::use_palette;
 use crate::widgets::format::share;
-use crate::widgets::size::use_size;
 use crate::widgets::stack_list::{last_part, split_path};
 use crate::widgets::style::{pixels, set_style};
 

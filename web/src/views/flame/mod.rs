@@ -14,7 +14,8 @@ use shared::units::{Bytes, Count};
 use table::FlameTable;
 use yew::prelude::*;
 
-use crate::model::{Action, Selection, use_answer, use_model};
+use crate::hooks::{use_answer, use_model};
+use crate::model::{Action, Selection};
 use crate::widgets::chips::toggle;
 use crate::widgets::empty::empty;
 use crate::widgets::format::{counted, share};
@@ -141,7 +142,7 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
 }
 
 /// The boxes that were zoomed into, each a way back out.
-fn breadcrumbs(model: &crate::model::ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
+fn breadcrumbs(model: &crate::hooks::ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
     let zoom = &model.view.flame_zoom;
     let out = |length: usize| {
         let (model, zoom) = (model.clone(), zoom.iter().copied().take(length).collect::<Vec<_>>());

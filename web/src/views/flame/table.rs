@@ -10,8 +10,8 @@ use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::layout::Tree;
+use crate::hooks::use_palette;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::use_palette;
 use crate::widgets::share_bar::share_bar;
 use crate::widgets::virtual_list::use_virtual_list;
 

@@ -15,11 +15,12 @@ use yew::prelude::*;
 use self::brush::{Drag, Grip, grip};
 use self::picture::{OverviewPicture, Scene, plot};
 use crate::browser::Listener;
-use crate::model::{Action, ModelHandle, use_answer, use_ask, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{ModelHandle, use_answer, use_ask, use_model};
+use crate::model::Action;
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::scale::Scale;
 use crate::views::losses;
-use crate::widgets::colors::use_palette;
 use crate::widgets::style::set_style;
 
 /// Reserved, active and allocated bytes over the whole run.

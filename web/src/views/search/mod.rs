@@ -11,7 +11,8 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use crate::browser::Timeout;
-use crate::model::{Action, Selection, use_answer, use_ask, use_model};
+use crate::hooks::{use_answer, use_ask, use_model};
+use crate::model::{Action, Selection};
 use crate::widgets::chips::chip;
 
 /// The id of the input, for the key that jumps to it.

@@ -16,9 +16,10 @@ use self::picture::{Hover, MARGIN, Scene, SegmentsPicture};
 use self::tooltip::Tooltip;
 use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
 use crate::browser::Listener;
-use crate::model::{Action, ModelHandle, Selection, use_answer, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::model::{Action, Selection};
 use crate::render::canvas::{Canvas, use_canvas};
-use crate::widgets::colors::use_palette;
 use crate::widgets::format::counted;
 use crate::widgets::style::{pixels, set_style};
 

@@ -5,7 +5,7 @@ use shared::units::Bytes;
 use yew::prelude::*;
 
 use super::picture::{Gap, Hover};
-use crate::model::use_answer;
+use crate::hooks::use_answer;
 use crate::views::controls::site_line;
 
 /// Properties of [`Tooltip`].

@@ -3,7 +3,7 @@
 use shared::query::{Answer, Query};
 use yew::prelude::*;
 
-use crate::model::{use_answer, use_model};
+use crate::hooks::{use_answer, use_model};
 use crate::views::findings::peak_classes;
 use crate::views::legend::Legend;
 

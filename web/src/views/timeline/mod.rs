@@ -29,9 +29,9 @@ use self::toolbar::Toolbar;
 use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
 use super::losses;
-use crate::model::{ModelHandle, use_answer, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{ModelHandle, use_answer, use_model};
 use crate::render::canvas::{Canvas, use_canvas};
-use crate::widgets::colors::use_palette;
 
 /// The stacked allocations over time.
 #[component]

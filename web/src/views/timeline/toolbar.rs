@@ -4,7 +4,8 @@ use shared::query::{Axis, Detail, Timeline};
 use shared::units::Count;
 use yew::prelude::*;
 
-use crate::model::{Action, use_model};
+use crate::hooks::use_model;
+use crate::model::Action;
 use crate::views::controls::{ColorMenu, choice, sends};
 
 /// Properties of [`Toolbar`].

@@ -5,10 +5,10 @@ use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::hover::{self, Hover, Thing};
-use crate::model::{use_answer, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{use_answer, use_model};
 use crate::views::controls::site_line;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::use_palette;
 use crate::widgets::format::{counted, seconds};
 
 /// Properties of [`Tooltip`].

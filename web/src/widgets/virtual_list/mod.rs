@@ -15,9 +15,9 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, WheelEvent};
 use yew::prelude::*;
 
-use super::size::use_size;
 use super::style::{pixels, set_style};
 use crate::browser::Listener;
+use crate::browser::use_size;
 
 /// What a list needs to draw itself.
 pub struct VirtualList {

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use shared::query::{Answer, Query};
 use yew::prelude::*;
 
-use super::shifted::shifted;
-use super::{Action, FileKey, Model, ModelHandle, Tab, use_model};
+use super::{ModelHandle, use_model};
 use crate::browser::after_next_frame;
+use crate::model::{Action, FileKey, Model, Tab, rebased};
 use crate::worker::client::Workers;
 
 /// Whom a question is for: a file and a device of it.
@@ -90,7 +90,7 @@ impl Desk {
         }
         let trim = model.live().and_then(|live| live.trims.get(to.1 as usize));
         if age.epoch.wrapping_add(1) == now.epoch
-            && let Some(moved) = trim.and_then(|trim| shifted(answer, trim, model.view.axis))
+            && let Some(moved) = trim.and_then(|trim| rebased(answer, trim, model.view.axis))
         {
             *answer = Rc::new(moved);
         }
@@ -187,7 +187,7 @@ pub fn use_ask() -> Rc<dyn Fn(Query, Callback<Answer>)> {
 }
 
 /// Asks a single question of the current device.
-pub(crate) fn ask(handle: &ModelHandle, query: Query, reply: Callback<Answer>) {
+pub fn ask(handle: &ModelHandle, query: Query, reply: Callback<Answer>) {
     let workers: &Workers = handle.workers();
     let now = handle.now();
     if let Some(key) = now.current {

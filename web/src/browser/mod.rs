@@ -1,9 +1,12 @@
 //! The few things of the browser that every part of the page needs: its window, listeners that end when they are
 //! dropped, timers and frames.
 
+mod size;
+
 use std::cell::Cell;
 use std::rc::Rc;
 
+pub use size::use_size;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{AddEventListenerOptions, Document, Element, Event, EventTarget, HtmlElement, Window};
