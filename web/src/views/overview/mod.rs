@@ -66,7 +66,7 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
         let mut held = Vec::new();
         if let Some(host) = canvas.host().cast::<HtmlElement>() {
             for name in ["pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"] {
-                let hand = Hand {
+                let handler = PointerHandler {
                     model: model.clone(),
                     ask: Rc::clone(&ask),
                     canvas: canvas.clone(),
@@ -74,7 +74,7 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
                     shown: shown.clone(),
                 };
                 let host = host.clone();
-                held.push(Listener::new(&host.clone(), name, move |event| hand.handle(name, &event, &host)));
+                held.push(Listener::new(&host.clone(), name, move |event| handler.handle(name, &event, &host)));
             }
         }
         move || drop(held)
@@ -85,7 +85,7 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
 type Ask = Rc<dyn Fn(Query, Callback<Answer>)>;
 
 /// What acts on the brush when something is done to it.
-struct Hand {
+struct PointerHandler {
     model: ModelHandle,
     ask: Ask,
     canvas: Canvas<OverviewPicture>,
@@ -94,7 +94,7 @@ struct Hand {
     shown: Rc<Cell<&'static str>>,
 }
 
-impl Hand {
+impl PointerHandler {
     fn handle(&self, name: &str, event: &Event, host: &HtmlElement) {
         let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
         let pointer = event.dyn_ref::<PointerEvent>().map(PointerEvent::pointer_id);

@@ -89,7 +89,7 @@ pub fn Segments() -> Html {
             }
         })
     };
-    let hand = Hand {
+    let handler = PointerHandler {
         model: model.clone(),
         canvas: canvas.clone(),
         hovered: hovered.clone(),
@@ -97,7 +97,7 @@ pub fn Segments() -> Html {
         scroller: scroller.clone(),
         anchor,
     };
-    use_listeners(&hand);
+    use_listeners(&handler);
 
     let is_empty = map.is_some_and(|map| map.totals.reserved == 0);
     html! {
@@ -205,7 +205,7 @@ fn use_scroll_height(scroller: &NodeRef, spacer: &NodeRef, more: f64, anchor: &R
 
 /// What acts on the map when something is done to it.
 #[derive(Clone)]
-struct Hand {
+struct PointerHandler {
     model: ModelHandle,
     canvas: Canvas<SegmentsPicture>,
     hovered: UseStateHandle<Option<Hover>>,
@@ -215,21 +215,21 @@ struct Hand {
 }
 
 #[hook]
-fn use_listeners(hand: &Hand) {
-    let hand = hand.clone();
+fn use_listeners(handler: &PointerHandler) {
+    let handler = handler.clone();
     use_effect_with((), move |()| {
         let mut held = Vec::new();
-        if let Some(host) = hand.canvas.host().cast::<HtmlElement>() {
+        if let Some(host) = handler.canvas.host().cast::<HtmlElement>() {
             for name in ["click", "pointermove", "pointerleave", "wheel"] {
-                let hand = hand.clone();
-                held.push(Listener::new(&host, name, move |event| hand.handle(name, &event)));
+                let handler = handler.clone();
+                held.push(Listener::new(&host, name, move |event| handler.handle(name, &event)));
             }
         }
         move || drop(held)
     });
 }
 
-impl Hand {
+impl PointerHandler {
     fn handle(&self, name: &str, event: &Event) {
         let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
         let at = self.canvas.point((mouse.client_x(), mouse.client_y()));

@@ -4,7 +4,7 @@ use shared::query::{AllocationDetail, Answer, Paint, Query, SegmentRow};
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use super::picture::{Gap, Hover};
+use super::picture::{GapShape, Hover};
 use crate::hooks::use_answer;
 use crate::views::controls::site_line;
 
@@ -66,7 +66,7 @@ fn title(paint: Paint, allocation: Option<u32>, detail: Option<&AllocationDetail
 }
 
 /// The bytes between a gap's neighbours, as soon as both are known.
-fn gap_size(segment: &SegmentRow, gap: Gap, before: Option<&Answer>, after: Option<&Answer>) -> Option<u64> {
+fn gap_size(segment: &SegmentRow, gap: GapShape, before: Option<&Answer>, after: Option<&Answer>) -> Option<u64> {
     let edge = |id: Option<u32>, answer: Option<&Answer>, end: u64, of: fn(&AllocationDetail) -> u64| match (id, answer)
     {
         (None, _) => Some(end),
@@ -124,8 +124,8 @@ mod tests {
             is_small: false,
             is_expandable: false,
         };
-        assert_eq!(gap_size(&row, Gap { before: None, after: None }, None, None), Some(1 << 21));
-        assert_eq!(gap_size(&row, Gap { before: Some(3), after: None }, None, None), None);
+        assert_eq!(gap_size(&row, GapShape { before: None, after: None }, None, None), Some(1 << 21));
+        assert_eq!(gap_size(&row, GapShape { before: Some(3), after: None }, None, None), None);
     }
 
     #[test]

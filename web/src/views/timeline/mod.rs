@@ -2,12 +2,12 @@
 
 mod bands;
 mod gesture;
-mod hand;
 mod hover;
 mod legend;
 mod marked;
 mod marks;
 mod picture;
+mod pointer;
 mod question;
 mod toolbar;
 mod tooltip;
@@ -18,12 +18,12 @@ use std::rc::Rc;
 use shared::query::{Answer, Query, TimelineQuery, Window};
 use yew::prelude::*;
 
-use self::gesture::{Frame, Gesture};
-use self::hand::{Hand, use_listeners};
+use self::gesture::{Gesture, PlotArea};
 use self::hover::{Hover, Thing};
 pub use self::legend::PeakLegend;
 use self::marked::use_marks;
 use self::picture::{Scene, TimelinePicture};
+use self::pointer::{PointerHandler, use_listeners};
 use self::question::{Lens, fitting_height, largest_in_view, on_grid};
 use self::toolbar::Toolbar;
 use self::tooltip::{Tooltip, class_of};
@@ -92,11 +92,11 @@ pub fn Timeline() -> Html {
     }
 
     let is_height_free = view.bytes.is_some();
-    let frame = Frame { plot, window, extent: model.extent(), bytes, fit, is_height_free, is_following };
+    let plot_area = PlotArea { plot, window, extent: model.extent(), bytes, fit, is_height_free, is_following };
     canvas_scene(&canvas, &answer, || Scene {
         answer: answer.clone().unwrap_or_else(|| Rc::new(Answer::Position(None))),
         palette: Rc::clone(&palette),
-        frame,
+        plot_area,
         axis: view.axis,
         newest: model.newest(),
         marks: marks.clone(),
@@ -108,7 +108,7 @@ pub fn Timeline() -> Html {
     );
 
     let pointer = use_memo((), |()| Cell::new(None));
-    let hand = Hand {
+    let handler = PointerHandler {
         model: model.clone(),
         canvas: canvas.clone(),
         hovered: hovered.clone(),
@@ -116,7 +116,7 @@ pub fn Timeline() -> Html {
         gesture,
         pointer,
     };
-    use_listeners(&hand, frame, answer.as_ref());
+    use_listeners(&handler, plot_area, answer.as_ref());
 
     let timeline = match answer.as_deref() {
         Some(Answer::Timeline(timeline)) => Some(timeline),
