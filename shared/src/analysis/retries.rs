@@ -15,9 +15,9 @@ pub fn count(trace: &DeviceTrace) -> u32 {
     let mut count = 0;
     let mut released_for = None;
     let length = trace.events.len();
-    let actions = trace.events.action.slices(0..length).flatten();
+    let actions = trace.events.action.range(0..length);
     for (code, stack) in actions.zip(trace.events.stack.iter()) {
-        match Action::from_code(*code) {
+        match Action::from_code(code) {
             Action::SegmentFree | Action::SegmentUnmap if stack != 0 => released_for = Some(stack),
             Action::SegmentAlloc | Action::SegmentMap => {
                 count += u32::from(released_for == Some(stack));

@@ -38,7 +38,7 @@ pub enum Align {
 
 /// How a text is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
+pub enum Font {
     /// Labels of axes and shapes.
     Label,
     /// The same, stronger.
@@ -76,7 +76,7 @@ impl Area {
 }
 
 /// Draws over the shapes. All coordinates are CSS pixels from the canvas' top left corner.
-pub trait Pen {
+pub trait Surface {
     /// A rectangle.
     fn fill(&mut self, area: Area, ink: Ink);
     /// A rectangle's outline, `width` pixels inside its edge.
@@ -92,19 +92,19 @@ pub trait Pen {
     /// A veil over an area, with holes.
     fn veil(&mut self, area: Area, holes: &[Vec<(f64, f64)>], ink: Ink);
     /// A line of text, vertically centred on `y`.
-    fn text(&mut self, text: &str, at: (f64, f64), align: Align, set: Type, ink: Ink);
+    fn text(&mut self, text: &str, at: (f64, f64), align: Align, font: Font, ink: Ink);
     /// The width of a text.
-    fn text_width(&mut self, text: &str, set: Type) -> f64;
+    fn text_width(&mut self, text: &str, font: Font) -> f64;
 }
 
 /// As much of a text's beginning as fits a width, with an ellipsis where it is cut; `None` where nothing sensible fits.
-pub fn fit(pen: &mut dyn Pen, text: &str, set: Type, width: f64) -> Option<String> {
-    shorten(pen, text, set, width, |letters, keep| letters[..keep].iter().copied().chain(['…']).collect())
+pub fn fit(surface: &mut dyn Surface, text: &str, font: Font, width: f64) -> Option<String> {
+    shorten(surface, text, font, width, |letters, keep| letters[..keep].iter().copied().chain(['…']).collect())
 }
 
 /// As much of a text's end as fits a width.
-pub fn fit_end(pen: &mut dyn Pen, text: &str, set: Type, width: f64) -> Option<String> {
-    shorten(pen, text, set, width, |letters, keep| {
+pub fn fit_end(surface: &mut dyn Surface, text: &str, font: Font, width: f64) -> Option<String> {
+    shorten(surface, text, font, width, |letters, keep| {
         std::iter::once('…').chain(letters[letters.len() - keep..].iter().copied()).collect()
     })
 }
@@ -114,13 +114,13 @@ const LEAST_LETTERS: usize = 5;
 
 /// Tries to keep fewer and fewer letters. `cut` is asked for no more of them than there are.
 fn shorten(
-    pen: &mut dyn Pen,
+    surface: &mut dyn Surface,
     text: &str,
-    set: Type,
+    font: Font,
     width: f64,
     cut: impl Fn(&[char], usize) -> String,
 ) -> Option<String> {
-    let whole = pen.text_width(text, set);
+    let whole = surface.text_width(text, font);
     if whole <= width {
         return Some(text.to_owned());
     }
@@ -130,7 +130,7 @@ fn shorten(
     keep = keep.min(letters.len());
     while keep >= LEAST_LETTERS {
         let text = cut(&letters, keep);
-        if pen.text_width(&text, set) <= width {
+        if surface.text_width(&text, font) <= width {
             return Some(text);
         }
         keep -= 1;
@@ -144,13 +144,13 @@ pub(crate) mod log {
 
     /// Writes down what is drawn. Every letter is six pixels wide.
     #[derive(Default)]
-    pub(crate) struct PenLog(pub(crate) Vec<String>);
+    pub(crate) struct SurfaceLog(pub(crate) Vec<String>);
 
     fn area(a: Area) -> String {
         format!("{},{} {}x{}", a.x.round(), a.y.round(), a.width.round(), a.height.round())
     }
 
-    impl Pen for PenLog {
+    impl Surface for SurfaceLog {
         fn fill(&mut self, a: Area, ink: Ink) {
             self.0.push(format!("fill {} {}", area(a), ink.color.css()));
         }
@@ -174,25 +174,25 @@ pub(crate) mod log {
         fn veil(&mut self, a: Area, holes: &[Vec<(f64, f64)>], ink: Ink) {
             self.0.push(format!("veil {} with {} holes {}", area(a), holes.len(), ink.color.css()));
         }
-        fn text(&mut self, text: &str, at: (f64, f64), align: Align, _: Type, _: Ink) {
+        fn text(&mut self, text: &str, at: (f64, f64), align: Align, _: Font, _: Ink) {
             self.0.push(format!("text {text:?} at {},{} {align:?}", at.0.round(), at.1.round()));
         }
-        fn text_width(&mut self, text: &str, _: Type) -> f64 {
+        fn text_width(&mut self, text: &str, _: Font) -> f64 {
             text.chars().count() as f64 * 6.0
         }
     }
 
     #[test]
     fn texts_are_cut_where_they_don_t_fit() {
-        let mut pen = PenLog::default();
+        let mut surface = SurfaceLog::default();
         let mut check = |width, want: Option<&str>| {
-            assert_eq!(fit(&mut pen, "train.py:120", Type::Label, width).as_deref(), want, "{width}");
+            assert_eq!(fit(&mut surface, "train.py:120", Font::Label, width).as_deref(), want, "{width}");
         };
         check(72.0, Some("train.py:120"));
         check(60.0, Some("train.py:…"));
         check(36.0, Some("train…"));
         check(35.0, None);
-        assert_eq!(fit_end(&mut pen, "0x7c0005400000", Type::Label, 60.0).as_deref(), Some("…005400000"));
-        assert_eq!(fit_end(&mut pen, "0x7c0005400000", Type::Label, 10.0), None);
+        assert_eq!(fit_end(&mut surface, "0x7c0005400000", Font::Label, 60.0).as_deref(), Some("…005400000"));
+        assert_eq!(fit_end(&mut surface, "0x7c0005400000", Font::Label, 10.0), None);
     }
 }

@@ -3,8 +3,8 @@
 use shared::query::{Answer, Axis, Query, Window};
 use yew::prelude::*;
 
-use super::{Action, answer::ask, use_answer, use_model};
-use crate::hooks::use_effect_with;
+use super::{ask, use_answer, use_model};
+use crate::model::Action;
 
 /// Maps the window onto an axis that was asked for, and lets the window follow the cursor.
 #[hook]

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use shared::query::Summary;
 use yew::prelude::*;
 
-use super::{Action, Model, update};
+use crate::model::{Action, Model, Shared, update};
 use crate::worker::client::Workers;
 
 /// Where the model lives. There is one in a page; clones share it.
@@ -83,7 +83,7 @@ impl ModelHandle {
 
     /// What the current file holds, once it has been read.
     pub fn summary(&self) -> Option<Rc<Summary>> {
-        self.shared_summary().map(super::Shared::rc)
+        self.shared_summary().map(Shared::rc)
     }
 
     /// The workers behind the files.

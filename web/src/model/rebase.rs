@@ -7,7 +7,7 @@ use super::live::moved;
 use crate::worker::message::Trim;
 
 /// The answer as it counts now; nothing where that can't be told.
-pub fn shifted(answer: &Answer, trim: &Trim, axis: Axis) -> Option<Answer> {
+pub fn rebased(answer: &Answer, trim: &Trim, axis: Axis) -> Option<Answer> {
     let by = match axis {
         Axis::Time => -trim.us,
         Axis::Event => -f64::from(trim.events),

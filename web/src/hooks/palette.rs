@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use yew::prelude::*;
 
-use crate::model::use_model;
+use super::use_model;
 use crate::render::palette::Palette;
 
 thread_local! {

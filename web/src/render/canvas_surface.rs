@@ -1,25 +1,25 @@
-//! The pen that writes on a 2D canvas.
+//! The surface of a 2D canvas: lines, words and flags over the shapes.
 
 use js_sys::Array;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{CanvasRenderingContext2d, CanvasWindingRule, HtmlCanvasElement};
 
-use super::pen::{Align, Area, Ink, Pen, Type};
+use super::surface::{Align, Area, Font, Ink, Surface};
 
 /// See the module.
-pub struct CanvasPen {
+pub struct CanvasSurface {
     canvas: HtmlCanvasElement,
     context: CanvasRenderingContext2d,
     /// Device pixels per CSS pixel.
     ratio: f64,
     /// The page's family of letters.
     family: String,
-    set: Option<Type>,
+    font: Option<Font>,
     ink: Option<Ink>,
 }
 
-impl CanvasPen {
-    /// A pen for an overlay. Its letters are those that CSS gives the canvas.
+impl CanvasSurface {
+    /// Creates the surface of an overlay. Its font is the one that CSS gives the canvas.
     pub fn new(canvas: &HtmlCanvasElement) -> Option<Self> {
         let context = canvas.get_context("2d").ok()??.dyn_into().ok()?;
         let family = web_sys::window()?
@@ -29,7 +29,7 @@ impl CanvasPen {
             .and_then(|style| style.get_property_value("font-family").ok())
             .filter(|family| !family.is_empty())
             .unwrap_or_else(|| "sans-serif".to_owned());
-        Some(Self { canvas: canvas.clone(), context, ratio: 1.0, family, set: None, ink: None })
+        Some(Self { canvas: canvas.clone(), context, ratio: 1.0, family, font: None, ink: None })
     }
 
     /// Begins a picture on an empty canvas of a size in device pixels.
@@ -40,7 +40,7 @@ impl CanvasPen {
         }
         self.ratio = ratio;
         // A new size resets the context: all that is remembered is set anew.
-        self.set = None;
+        self.font = None;
         self.ink = None;
         // These fail for numbers that aren't finite only, and sizes always are.
         let _ = self.context.set_transform(1.0, 0.0, 0.0, 1.0, 0.0, 0.0);
@@ -60,14 +60,14 @@ impl CanvasPen {
         self.context.set_stroke_style_str(&css);
     }
 
-    fn set(&mut self, set: Type) {
-        if self.set == Some(set) {
+    fn set_font(&mut self, font: Font) {
+        if self.font == Some(font) {
             return;
         }
-        self.set = Some(set);
-        let weight = match set {
-            Type::Label => "400",
-            Type::Strong => "600",
+        self.font = Some(font);
+        let weight = match font {
+            Font::Label => "400",
+            Font::Strong => "600",
         };
         self.context.set_font(&format!("{weight} 11px {}", self.family));
     }
@@ -90,7 +90,7 @@ impl CanvasPen {
     }
 }
 
-impl Pen for CanvasPen {
+impl Surface for CanvasSurface {
     fn fill(&mut self, area: Area, ink: Ink) {
         self.ink(ink);
         self.context.fill_rect(area.x, area.y, area.width, area.height);
@@ -153,9 +153,9 @@ impl Pen for CanvasPen {
         self.context.fill_with_canvas_winding_rule(CanvasWindingRule::Evenodd);
     }
 
-    fn text(&mut self, text: &str, (x, y): (f64, f64), align: Align, set: Type, ink: Ink) {
+    fn text(&mut self, text: &str, (x, y): (f64, f64), align: Align, font: Font, ink: Ink) {
         self.ink(ink);
-        self.set(set);
+        self.set_font(font);
         self.context.set_text_align(match align {
             Align::Start => "left",
             Align::Middle => "center",
@@ -165,8 +165,8 @@ impl Pen for CanvasPen {
         let _ = self.context.fill_text(text, x, y);
     }
 
-    fn text_width(&mut self, text: &str, set: Type) -> f64 {
-        self.set(set);
+    fn text_width(&mut self, text: &str, font: Font) -> f64 {
+        self.set_font(font);
         self.context.measure_text(text).map_or(0.0, |metrics| metrics.width())
     }
 }

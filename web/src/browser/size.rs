@@ -5,8 +5,6 @@ use wasm_bindgen::prelude::Closure;
 use web_sys::{Element, ResizeObserver};
 use yew::prelude::*;
 
-use crate::hooks::{use_effect_with, use_state_eq};
-
 /// Width and height in CSS pixels of the inside of an element; zero until it is on the page.
 #[hook]
 pub fn use_size(node: &NodeRef) -> (f64, f64) {

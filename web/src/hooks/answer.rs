@@ -6,10 +6,9 @@ use std::rc::Rc;
 use shared::query::{Answer, Query};
 use yew::prelude::*;
 
-use super::shifted::shifted;
-use super::{Action, FileKey, Model, ModelHandle, Tab, use_model};
+use super::{ModelHandle, use_model};
 use crate::browser::after_next_frame;
-use crate::hooks::use_effect_with;
+use crate::model::{Action, FileKey, Model, Tab, rebased};
 use crate::worker::client::Workers;
 
 /// Whom a question is for: a file and a device of it.
@@ -35,7 +34,7 @@ type Asked = (Addressee, Query, Age);
 
 /// What a hook remembers from one render to the next.
 #[derive(Default)]
-struct Desk {
+struct QuerySlot {
     /// What was asked and has not been answered.
     in_flight: Option<Asked>,
     /// What is to be asked next; an earlier one that was never sent is forgotten.
@@ -57,32 +56,32 @@ struct Desk {
 #[hook]
 pub fn use_answer(query: Option<Query>) -> Option<Rc<Answer>> {
     let model = use_model();
-    let desk = use_mut_ref(Desk::default);
+    let slot = use_mut_ref(QuerySlot::default);
     let redraw = use_force_update();
     let to = model.shared_summary().and(model.current).map(|key| (key, model.view.device));
     let age = Age::of(&model);
     let question: Option<Asked> = to.zip(query).map(|(to, query)| (to, query, age));
 
-    desk.borrow_mut().catch_up(&model, age);
+    slot.borrow_mut().catch_up(&model, age);
     let shown =
-        desk.borrow().answered.as_ref().and_then(|((from, ..), answer)| {
+        slot.borrow().answered.as_ref().and_then(|((from, ..), answer)| {
             question.as_ref().filter(|(to, ..)| to == from).map(|_| Rc::clone(answer))
         });
     {
-        let desk = Rc::clone(&desk);
+        let slot = Rc::clone(&slot);
         use_effect_with(question, move |question| {
-            let asker = Asker { desk, handle: model, redraw: Callback::from(move |()| redraw.force_update()) };
+            let asker = Asker { slot, handle: model, redraw: Callback::from(move |()| redraw.force_update()) };
             asker.want(question.clone());
         });
     }
     {
         // A hook that is gone wants no answer.
-        use_effect_with((), move |()| move || desk.borrow_mut().generation += 1);
+        use_effect_with((), move |()| move || slot.borrow_mut().generation += 1);
     }
     shown
 }
 
-impl Desk {
+impl QuerySlot {
     /// Moves the last answer to where it belongs since the session let go of its oldest events.
     fn catch_up(&mut self, model: &Model, now: Age) {
         let Some(((to, _, age), answer)) = &mut self.answered else { return };
@@ -91,7 +90,7 @@ impl Desk {
         }
         let trim = model.live().and_then(|live| live.trims.get(to.1 as usize));
         if age.epoch.wrapping_add(1) == now.epoch
-            && let Some(moved) = trim.and_then(|trim| shifted(answer, trim, model.view.axis))
+            && let Some(moved) = trim.and_then(|trim| rebased(answer, trim, model.view.axis))
         {
             *answer = Rc::new(moved);
         }
@@ -102,7 +101,7 @@ impl Desk {
 /// What is needed to send the next question.
 #[derive(Clone)]
 struct Asker {
-    desk: Rc<RefCell<Desk>>,
+    slot: Rc<RefCell<QuerySlot>>,
     handle: ModelHandle,
     redraw: Callback<()>,
 }
@@ -110,35 +109,35 @@ struct Asker {
 impl Asker {
     fn want(&self, question: Option<Asked>) {
         {
-            let mut desk = self.desk.borrow_mut();
+            let mut slot = self.slot.borrow_mut();
             let to = question.as_ref().map(|(to, ..)| *to);
-            let is_elsewhere = desk.in_flight.as_ref().is_some_and(|(other, ..)| Some(*other) != to);
+            let is_elsewhere = slot.in_flight.as_ref().is_some_and(|(other, ..)| Some(*other) != to);
             if is_elsewhere {
                 // The old worker may never answer: don't wait for it.
-                desk.in_flight = None;
-                desk.generation += 1;
+                slot.in_flight = None;
+                slot.generation += 1;
             }
-            if desk.answered.as_ref().is_some_and(|((from, ..), _)| Some(*from) != to) {
-                desk.answered = None;
+            if slot.answered.as_ref().is_some_and(|((from, ..), _)| Some(*from) != to) {
+                slot.answered = None;
             }
             let is_known = question.as_ref().is_some_and(|(_, query, age)| {
-                desk.in_flight.is_none()
-                    && desk.answered.as_ref().is_some_and(|((_, asked, then), _)| asked == query && then == age)
+                slot.in_flight.is_none()
+                    && slot.answered.as_ref().is_some_and(|((_, asked, then), _)| asked == query && then == age)
             });
-            desk.waiting = question.filter(|_| !is_known);
+            slot.waiting = question.filter(|_| !is_known);
         }
         self.send();
     }
 
     fn send(&self) {
         let (to, query, generation) = {
-            let mut desk = self.desk.borrow_mut();
-            if desk.in_flight.is_some() {
+            let mut slot = self.slot.borrow_mut();
+            if slot.in_flight.is_some() {
                 return;
             }
-            let Some((to, query, age)) = desk.waiting.take() else { return };
-            desk.in_flight = Some((to, query.clone(), age));
-            (to, query, desk.generation)
+            let Some((to, query, age)) = slot.waiting.take() else { return };
+            slot.in_flight = Some((to, query.clone(), age));
+            (to, query, slot.generation)
         };
         let asker = self.clone();
         let reply = Callback::from(move |answer| asker.receive(generation, answer));
@@ -147,15 +146,15 @@ impl Asker {
 
     fn receive(&self, generation: u32, answer: Answer) {
         {
-            let mut desk = self.desk.borrow_mut();
-            if desk.generation != generation {
+            let mut slot = self.slot.borrow_mut();
+            if slot.generation != generation {
                 return;
             }
-            let Some(asked) = desk.in_flight.take() else { return };
+            let Some(asked) = slot.in_flight.take() else { return };
             // Asked before the oldest events were let go, answered after: positions meant something else. The question
             // is on its way again.
             if asked.2.epoch == Age::of(&self.handle.now()).epoch {
-                desk.answered = Some((asked, Rc::new(answer)));
+                slot.answered = Some((asked, Rc::new(answer)));
             }
         }
         self.send();
@@ -166,8 +165,8 @@ impl Asker {
     /// Views of text are whole with their first answer; those that paint on a canvas say so themselves.
     fn picture(&self) {
         let model = self.handle.now();
-        let desk = self.desk.borrow();
-        let answer = desk.answered.as_ref().map(|(_, answer)| answer.as_ref());
+        let slot = self.slot.borrow();
+        let answer = slot.answered.as_ref().map(|(_, answer)| answer.as_ref());
         let is_whole = matches!(
             (model.view.tab, answer),
             (Tab::Events, Some(Answer::Events(_))) | (Tab::Flame, Some(Answer::Flame(_) | Answer::Refused(_)))
@@ -188,7 +187,7 @@ pub fn use_ask() -> Rc<dyn Fn(Query, Callback<Answer>)> {
 }
 
 /// Asks a single question of the current device.
-pub(crate) fn ask(handle: &ModelHandle, query: Query, reply: Callback<Answer>) {
+pub fn ask(handle: &ModelHandle, query: Query, reply: Callback<Answer>) {
     let workers: &Workers = handle.workers();
     let now = handle.now();
     if let Some(key) = now.current {
