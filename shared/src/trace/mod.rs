@@ -82,7 +82,7 @@ pub struct Event {
     pub stack: StackId,
 }
 
-/// Trace entries as columns: 33 bytes each.
+/// Trace entries as columns: [`Self::BYTES_PER_EVENT`] each.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     /// [`Action`] codes.
@@ -100,6 +100,9 @@ pub struct Events {
 }
 
 impl Events {
+    /// Bytes that an entry takes in all columns together.
+    pub const BYTES_PER_EVENT: usize = 33;
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.action.len()

@@ -38,7 +38,7 @@ pub enum ToWorker {
         /// As in [`ToWorker::Watch`].
         token: String,
     },
-    /// The last [`FromWorker::Grown`] was taken in: the next may be made.
+    /// The last [`FromWorker::Update`] was taken in: the next may be made.
     Taken {
         /// The allocation that is selected now: the device's index, and its number.
         selected: Option<(u32, u32)>,
@@ -128,7 +128,7 @@ pub struct Kept {
 
 /// What became of a session since it was last told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Grown {
+pub struct Update {
     /// What it holds now.
     pub summary: Summary,
     /// What each device lost at its beginning; empty where none did.
@@ -179,7 +179,7 @@ pub enum FromWorker {
     Loaded(Box<Summary>),
     /// A session that is watched has grown; questions are answered from the first of these on. No other follows before
     /// [`ToWorker::Taken`].
-    Grown(Box<Grown>),
+    Update(Box<Update>),
     /// How the session is; sent some times a second, and after what it tells of has grown.
     Live(Box<LiveStatus>),
     /// It can't be read, or the worker broke down; nothing follows.

@@ -11,7 +11,8 @@ use shared::analysis::site::label;
 use shared::analysis::usage::Usage;
 use shared::finding::Finding;
 use shared::import::{Encoding, Format, Imported};
-use shared::replay::Replay;
+use shared::index::Index;
+use shared::replay::{Replay, Replayed};
 use shared::totals::Totals;
 use shared::trace::DeviceTrace;
 use shared::units::Count;
@@ -197,8 +198,8 @@ impl Report {
             let failed = position
                 .and_then(|position| OutOfMemory::at(trace, &snapshot.tags, &replay, position))
                 .map(|failed| (within(failed, heading.capacity), totals.gaps));
-            let peak = Usage::build(trace, &replay).peak_bytes;
-            let telling = Telling::new(&snapshot.symbols);
+            let peak = Usage::build(Replayed { trace, tags: &snapshot.tags, replay: &replay }).peak_bytes;
+            let telling = Telling::build(&snapshot.symbols);
             let growth = growth::largest(trace, &replay, end, peak)
                 .map(|growth| (label(&snapshot.symbols, &telling, growth.stack), growth));
             let facts = Facts { stats: &stats, capacity: heading.capacity, failed, growth };
