@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::Count;
+
 /// What a trace entry records. Names and meaning are PyTorch's `TraceEntry::Action`; actions of later versions that
 /// this build does not know are kept as [`Action::Other`], with their name in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -82,4 +84,18 @@ impl Action {
     pub const fn is_segment(self) -> bool {
         matches!(self, Self::SegmentAlloc | Self::SegmentFree | Self::SegmentMap | Self::SegmentUnmap)
     }
+}
+
+/// Returns counts by [`Action`] code as text: `2 alloc, 1 oom`; empty when all counts are 0.
+pub fn counts_in_words(by_action: &[u64; Action::ALL.len()]) -> String {
+    let mut words = String::new();
+    for (action, count) in Action::ALL.iter().zip(by_action).filter(|(_, count)| **count > 0) {
+        if !words.is_empty() {
+            words.push_str(", ");
+        }
+        words.push_str(&Count(*count).to_string());
+        words.push(' ');
+        words.push_str(action.name());
+    }
+    words
 }

@@ -2,6 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::Action;
+use crate::frames::StrId;
+use crate::order;
+use crate::trace::Snapshot;
+use crate::units::Count;
+
+/// The number of unknown actions that one message names.
+const NAMES: usize = 5;
+/// Characters of such a name.
+const NAME_CHARS: usize = 32;
+
 /// What kind of finding it is. The code is stable: scripts may match on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -80,4 +91,50 @@ impl Finding {
         self.position = Some(position);
         self
     }
+}
+
+/// Returns the finding about trace entries with actions that this build does not know, if there are any.
+pub(crate) fn unknown_actions(snapshot: &Snapshot) -> Option<Finding> {
+    let others: Vec<StrId> = snapshot.tags.iter().map(|tag| tag.other_action).collect();
+    if others.iter().all(|&name| name == StrId(0)) {
+        return None;
+    }
+    // The last stands for tags that the file does not have.
+    let mut by_tag = vec![0_u64; others.len() + 1];
+    for device in &snapshot.devices {
+        for (action, tag) in device.events.action.iter().zip(device.events.tag.iter()) {
+            if action == Action::Other as u8
+                && let Some(count) = by_tag.get_mut((tag as usize).min(others.len()))
+            {
+                *count += 1;
+            }
+        }
+    }
+    // Several tags can have the same name.
+    let mut counts: Vec<(StrId, u64)> =
+        others.into_iter().chain([StrId(0)]).zip(by_tag).filter(|(_, count)| *count > 0).collect();
+    order::merge(&mut counts, |sum, count| *sum += count);
+    if counts.is_empty() {
+        return None;
+    }
+    let total: u64 = counts.iter().map(|(_, count)| count).sum();
+    let mut names: Vec<String> = counts
+        .iter()
+        .take(NAMES)
+        .map(|&(name, count)| {
+            let text: String = snapshot.symbols.text(name).chars().take(NAME_CHARS).collect();
+            format!("{} ({})", text.escape_default(), Count(count))
+        })
+        .collect();
+    if counts.len() > NAMES {
+        names.push("…".to_owned());
+    }
+    Some(Finding::new(
+        FindingCode::UnknownAction,
+        format!(
+            "{} trace entries have actions that this version does not know; they are listed, and change nothing: {}",
+            Count(total),
+            names.join(", ")
+        ),
+    ))
 }

@@ -7,7 +7,7 @@ use rmp::Marker;
 use rmp::decode::{self, Bytes};
 use rmp::encode::{self, ByteBuf};
 
-use crate::import::error::{Checked, damaged};
+use crate::error::{Checked, damaged};
 
 /// Writes one map.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use common::{describe, fixtures, import, import_in_pieces};
 use proptest::prelude::*;
 use shared::event::Action;
 use shared::finding::FindingCode;
-use shared::format::{self, Device, End, EventColumns, Gap, Header, Kind, Writer};
+use shared::format::{self, Device, End, EventColumns, Header, Kind, LostEvents, Writer};
 use shared::frames::{Frame, StackId, Symbols};
 use shared::import::{Encoding, Imported};
 use shared::limits::ImportLimits;
@@ -210,7 +210,7 @@ fn small() -> (Vec<u8>, Vec<usize>) {
     let mut by_action = [0; Action::ALL.len()];
     by_action[Action::Alloc as usize] = 3;
     by_action[Action::FreeCompleted as usize] = 1;
-    writer.gap(&Gap { device: 1, from: 3, to: 7, by_action }, &mut bytes);
+    writer.lost_events(&LostEvents { device: 1, from: 3, to: 7, by_action }, &mut bytes);
     at(&bytes, &mut starts);
     columns.clear();
     columns.push(event(Action::FreeRequested, base, 1000, 20, tag));
@@ -288,7 +288,7 @@ fn check_small(golden: &[u8], samples: &[(i64, u64)]) {
     assert_eq!((blocks.len(), blocks[1].size, blocks[1].requested), (3, 1 << 19, (1 << 19) - 24));
     assert_eq!(got.snapshot.settings.max_split_size, Some(64 << 20));
 
-    let mut decoder = format::Decoder::new(ImportLimits::default());
+    let mut decoder = shared::recording::Decoder::new(ImportLimits::default());
     decoder.push(golden).unwrap();
     let header = decoder.recording().header.clone().unwrap();
     assert_eq!((header.host.as_str(), header.rank, header.devices.len()), ("node-7", Some(1), 2));
@@ -304,7 +304,7 @@ fn the_index_leads_to_every_chunk() {
     let places: Vec<usize> = entries.iter().map(|entry| entry.byte as usize).collect();
     assert_eq!(places[0], format::PRELUDE_BYTES);
     assert_eq!(places[1..], starts);
-    let gap = entries.iter().find(|entry| entry.kind == Kind::Gap as u8).unwrap();
+    let gap = entries.iter().find(|entry| entry.kind == Kind::LostEvents as u8).unwrap();
     assert_eq!((gap.device, gap.first, gap.count), (1, 3, 4));
     let events = entries.iter().find(|entry| entry.kind == Kind::Events as u8).unwrap();
     assert_eq!((events.count, events.from_us - START_US, events.to_us - START_US), (3, 9, 12));

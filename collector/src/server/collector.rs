@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::App;
 use super::socket::{Came, Line, stopped};
-use crate::ingest::{Conversation, IngestError, News};
+use crate::ingest::{Conversation, IngestError, Outgoing};
 
 /// Serves a collector to its end. Its place is held as long.
 pub(super) async fn serve(socket: WebSocket, app: App, is_known: bool, _place: OwnedSemaphorePermit) {
@@ -44,12 +44,12 @@ async fn converse(line: &mut Line, conversation: &mut Conversation, app: &App) -
                 }
             },
             news = conversation.next() => match news {
-                News::Frames(frames) => {
+                Outgoing::Messages(frames) => {
                     if !line.send(frames).await {
                         return Ok(());
                     }
                 }
-                News::Over(frames) => {
+                Outgoing::Last(frames) => {
                     line.send(frames.unwrap_or_default()).await;
                     return Ok(());
                 }

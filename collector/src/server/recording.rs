@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use shared::format::{Kind, PRELUDE_BYTES, TRAILER_BYTES, index_byte, prelude};
+use shared::format::{ChunkScanner, Kind, PRELUDE_BYTES, RawChunk, TRAILER_BYTES, index_byte, prelude};
 
 use super::stream::Broken;
 use crate::ingest::Session;
-use crate::store::{Cut, Piece, SegmentInfo, TraceStore};
+use crate::store::{SegmentInfo, TraceStore};
 
 /// Bytes that are read at once.
 const READ_BYTES: u64 = 1 << 20;
@@ -39,7 +39,7 @@ impl Recording {
         for (i, segment) in self.segments.iter().enumerate() {
             // The head of the first makes it a recording; those of the others say what is known by then.
             let mut at = if i == 0 { 0 } else { segment.head };
-            let mut cut = Cut::new(at);
+            let mut scanner = if at == 0 { ChunkScanner::at_start() } else { ChunkScanner::at_chunk() };
             while at < segment.bytes {
                 let most = (segment.bytes - at).min(READ_BYTES) as usize;
                 let bytes = self.store.read(&self.session, segment.number, at, most).map_err(|_| Broken)?;
@@ -47,8 +47,8 @@ impl Recording {
                     return Err(Broken);
                 }
                 at += bytes.len() as u64;
-                cut.push(&bytes);
-                while let Some(piece) = cut.piece().map_err(|_| Broken)? {
+                scanner.push(&bytes);
+                while let Some(piece) = scanner.next_chunk().map_err(|_| Broken)? {
                     page.add(piece);
                 }
                 send(std::mem::take(&mut page.bytes))?;
@@ -68,7 +68,7 @@ struct Page {
 }
 
 impl Page {
-    fn add(&mut self, piece: Piece<'_>) {
+    fn add(&mut self, piece: RawChunk<'_>) {
         if piece.is(Kind::Batch) {
             return;
         }

@@ -16,7 +16,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
 use super::App;
 use super::history::{History, Stored};
 use super::socket::{Came, Line, stopped};
-use crate::bus::{Heard, Subscription};
+use crate::bus::{Delivery, Subscription};
 use crate::ingest::{IngestError, Session, now_us};
 use crate::store::{StoreError, StoreResult};
 
@@ -138,14 +138,14 @@ impl<'a> Viewer<'a> {
         loop {
             tokio::select! {
                 heard = self.news.next() => match heard {
-                    Heard::Batch(batch) if batch.seq <= self.last => {}
-                    Heard::Batch(batch) if batch.seq == self.last.saturating_add(1) => {
-                        self.send(batch.frame.clone()).await?;
+                    Delivery::Batch(batch) if batch.seq <= self.last => {}
+                    Delivery::Batch(batch) if batch.seq == self.last.saturating_add(1) => {
+                        self.send(batch.message.clone()).await?;
                         (self.last, self.end) = (batch.seq, Some(batch.end));
                     }
                     // One that was sent before the subscription began, or left out since.
-                    Heard::Batch(_) => self.catch_up().await?,
-                    Heard::Gap => {
+                    Delivery::Batch(_) => self.catch_up().await?,
+                    Delivery::Lagged => {
                         self.app.sessions.counters.lagged.add(1);
                         self.catch_up().await?;
                     }

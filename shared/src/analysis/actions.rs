@@ -6,7 +6,6 @@ use crate::event::Action;
 use crate::frames::Symbols;
 use crate::order;
 use crate::trace::{DeviceTrace, Event, Snapshot, TagId, Tags};
-use crate::units::Count;
 
 /// The action of an event as it is written.
 pub fn written_name<'a>(event: &Event, tags: &Tags, symbols: &'a Symbols) -> Cow<'a, str> {
@@ -14,20 +13,6 @@ pub fn written_name<'a>(event: &Event, tags: &Tags, symbols: &'a Symbols) -> Cow
         Action::Other => symbols.text(tags.get(event.tag).other_action),
         known => Cow::Borrowed(known.name()),
     }
-}
-
-/// Counts by [`Action`] as a sentence has them: `2 alloc, 1 oom`; empty when all are 0.
-pub fn in_words(by_action: &[u64; Action::ALL.len()]) -> String {
-    let mut words = String::new();
-    for (action, count) in Action::ALL.iter().zip(by_action).filter(|(_, count)| **count > 0) {
-        if !words.is_empty() {
-            words.push_str(", ");
-        }
-        words.push_str(&Count(*count).to_string());
-        words.push(' ');
-        words.push_str(action.name());
-    }
-    words
 }
 
 /// How many events of each action a device has: known actions in the order of their codes, then all others by name.

@@ -1,18 +1,11 @@
 //! What is wrong with a file that could be read, or worth knowing of it, as far as the file itself tells. What takes a
 //! replay to know (lost history, contradictions) is told in [`crate::analysis::findings`].
 
-use super::words;
-use crate::event::Action;
-use crate::finding::{Finding, FindingCode};
+use crate::finding::{Finding, FindingCode, unknown_actions};
 use crate::frames::StrId;
-use crate::order;
 use crate::trace::Snapshot;
 use crate::units::Count;
-
-/// Names of unknown actions in one message.
-const NAMES: usize = 5;
-/// Characters of such a name.
-const NAME_CHARS: usize = 32;
+use crate::values::keywords;
 
 /// What was noticed while reading.
 #[derive(Debug, Default)]
@@ -51,9 +44,9 @@ pub(super) fn findings(snapshot: &Snapshot, notes: &Notes) -> Vec<Finding> {
 fn truncated(snapshot: &Snapshot, notes: &Notes) -> Option<Finding> {
     let end = notes.cut_at?;
     let part = match notes.last_key {
-        Some(words::SEGMENTS) => "segments",
-        Some(words::DEVICE_TRACES) => "trace",
-        Some(words::EXTERNAL_ANNOTATIONS) => "annotations",
+        Some(keywords::SEGMENTS) => "segments",
+        Some(keywords::DEVICE_TRACES) => "trace",
+        Some(keywords::EXTERNAL_ANNOTATIONS) => "annotations",
         _ => "settings",
     };
     let entries: usize = snapshot.devices.iter().map(|d| d.events.len()).sum();
@@ -91,51 +84,6 @@ fn history(snapshot: &Snapshot) -> Option<Finding> {
         )),
         _ => None,
     }
-}
-
-pub(crate) fn unknown_actions(snapshot: &Snapshot) -> Option<Finding> {
-    let others: Vec<StrId> = snapshot.tags.iter().map(|tag| tag.other_action).collect();
-    if others.iter().all(|&name| name == StrId(0)) {
-        return None;
-    }
-    // The last stands for tags that the file does not have.
-    let mut by_tag = vec![0_u64; others.len() + 1];
-    for device in &snapshot.devices {
-        for (action, tag) in device.events.action.iter().zip(device.events.tag.iter()) {
-            if action == Action::Other as u8
-                && let Some(count) = by_tag.get_mut((tag as usize).min(others.len()))
-            {
-                *count += 1;
-            }
-        }
-    }
-    // Several tags can have the same name.
-    let mut counts: Vec<(StrId, u64)> =
-        others.into_iter().chain([StrId(0)]).zip(by_tag).filter(|(_, count)| *count > 0).collect();
-    order::merge(&mut counts, |sum, count| *sum += count);
-    if counts.is_empty() {
-        return None;
-    }
-    let total: u64 = counts.iter().map(|(_, count)| count).sum();
-    let mut names: Vec<String> = counts
-        .iter()
-        .take(NAMES)
-        .map(|&(name, count)| {
-            let text: String = snapshot.symbols.text(name).chars().take(NAME_CHARS).collect();
-            format!("{} ({})", text.escape_default(), Count(count))
-        })
-        .collect();
-    if counts.len() > NAMES {
-        names.push("…".to_owned());
-    }
-    Some(Finding::new(
-        FindingCode::UnknownAction,
-        format!(
-            "{} trace entries have actions that this version does not know; they are listed, and change nothing: {}",
-            Count(total),
-            names.join(", ")
-        ),
-    ))
 }
 
 fn not_shown(notes: &Notes) -> Option<Finding> {

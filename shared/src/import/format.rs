@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::error::ImportError;
 use super::{gzip, zstd};
+use crate::error::ImportError;
 use crate::format::MAGIC;
 
 /// How a snapshot is written down.

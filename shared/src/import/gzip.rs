@@ -2,9 +2,9 @@
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::ImportError;
-use super::error::{Checked, damaged};
 use crate::checksum::Checksum;
+use crate::error::ImportError;
+use crate::error::{Checked, damaged};
 
 /// The format's name in messages.
 const GZIP: &str = "gzip";

@@ -3,17 +3,17 @@
 //! A tokenizer of our own: the numbers of a snapshot need all 64 bits, Python writes `NaN` and `Infinity`, which are no
 //! JSON, and the push parsers that can be had take a call for each byte.
 
-use super::error::{Checked, ImportError, damaged, too_much};
-use super::fold::Fold;
-use super::operands::Operands;
-use super::value::{Kind, Value};
+use crate::error::{Checked, ImportError, damaged, too_much};
 use crate::limits::ImportLimits;
 use crate::units::Count;
+use crate::values::Operands;
+use crate::values::SnapshotBuilder;
+use crate::values::{Kind, Value};
 
 /// The format's name in messages.
 const JSON: &str = "JSON";
 /// Items of a list that are folded at once, so that a long trace never waits on the stack. At least a thousand: see
-/// [`Fold::append`].
+/// [`SnapshotBuilder::append`].
 const BATCH: usize = 1_024;
 /// Characters of a number, beyond which nothing is a number.
 const DIGITS: usize = 1_024;
@@ -45,7 +45,7 @@ enum Token {
 /// JSON that is being read.
 #[derive(Debug)]
 pub(super) struct Json {
-    fold: Fold,
+    builder: SnapshotBuilder,
     operands: Operands,
     /// By depth: whether it is an object.
     open: Vec<bool>,
@@ -59,7 +59,7 @@ pub(super) struct Json {
 impl Json {
     pub(super) fn new(limits: ImportLimits) -> Self {
         Self {
-            fold: Fold::new(limits),
+            builder: SnapshotBuilder::new(limits),
             operands: Operands::new(limits.stack_items, limits.depth),
             open: Vec::new(),
             want: Want::Value,
@@ -72,7 +72,7 @@ impl Json {
 
     /// Trace entries read so far.
     pub(super) fn events(&self) -> usize {
-        self.fold.events.len()
+        self.builder.events.len()
     }
 
     /// Whether the end was reached. What follows it is not read.
@@ -95,13 +95,13 @@ impl Json {
     }
 
     /// Takes what was read: the folded values, the root, and where the text was cut off, if it was.
-    pub(super) fn finish(mut self) -> Result<(Fold, Option<Value>, Option<u64>), ImportError> {
+    pub(super) fn finish(mut self) -> Result<(SnapshotBuilder, Option<Value>, Option<u64>), ImportError> {
         let cut_at = self.root.is_none().then_some(self.byte);
         let root = match self.root {
             Some(root) => Some(root),
-            None => self.operands.close(&mut self.fold).map_err(|fault| fault.at(JSON, self.byte))?,
+            None => self.operands.close(&mut self.builder).map_err(|fault| fault.at(JSON, self.byte))?,
         };
-        Ok((self.fold, root, cut_at))
+        Ok((self.builder, root, cut_at))
     }
 
     /// Reads the next token, or the part of it that has come, and gives its length.
@@ -143,9 +143,9 @@ impl Json {
     fn begin(&mut self, is_object: bool) -> Checked {
         // An object is folded when it is whole; only the outermost is filled bit by bit, so that it can be cut off.
         let target = match (is_object, self.open.is_empty()) {
-            (true, true) => self.fold.node(Kind::EmptyDict)?,
+            (true, true) => self.builder.node(Kind::EmptyDict)?,
             (true, false) => Value::None,
-            (false, _) => self.fold.node(Kind::EmptyList)?,
+            (false, _) => self.builder.node(Kind::EmptyList)?,
         };
         self.operands.push(target)?;
         self.operands.mark()?;
@@ -162,10 +162,10 @@ impl Json {
             let place = self.operands.unmark()?;
             if self.open.is_empty() {
                 let root = self.operands.below(place)?;
-                self.fold.set_items(root, self.operands.above(place))?;
+                self.builder.set_items(root, self.operands.above(place))?;
                 self.operands.cut(place);
             } else {
-                let object = self.fold.whole_dict(self.operands.above(place))?;
+                let object = self.builder.whole_dict(self.operands.above(place))?;
                 self.operands.cut(place);
                 self.operands.pop()?;
                 self.operands.push(object)?;
@@ -181,7 +181,7 @@ impl Json {
     fn flush(&mut self) -> Checked {
         let place = self.operands.unmark()?;
         let list = self.operands.below(place)?;
-        self.fold.append(list, self.operands.above(place))?;
+        self.builder.append(list, self.operands.above(place))?;
         self.operands.cut(place);
         self.operands.mark()
     }
@@ -203,8 +203,8 @@ impl Json {
             ends
         });
         let part = ahead.get(..end.unwrap_or(ahead.len())).unwrap_or(&[]);
-        if self.text.len() + part.len() > self.fold.limits.string_bytes {
-            let limit = self.fold.limits.string_bytes as u64;
+        if self.text.len() + part.len() > self.builder.limits.string_bytes {
+            let limit = self.builder.limits.string_bytes as u64;
             return Err(too_much(format!("a string of more than {} bytes", Count(limit))));
         }
         if end.is_none() {
@@ -213,12 +213,12 @@ impl Json {
             return Ok(ahead.len());
         }
         let value = if self.text.is_empty() && !part.contains(&b'\\') {
-            self.fold.string(part)?
+            self.builder.string(part)?
         } else {
             self.text.extend_from_slice(part);
             let text = unescaped(&self.text)?;
             self.text.clear();
-            self.fold.string(&text)?
+            self.builder.string(&text)?
         };
         self.token = Token::None;
         self.operands.push(value)?;
@@ -241,7 +241,7 @@ impl Json {
         if end.is_some() {
             self.token = Token::None;
             let value = match scalar(&self.text)? {
-                Value::Odd => self.fold.odd(),
+                Value::Odd => self.builder.odd(),
                 value => value,
             };
             self.text.clear();
@@ -332,14 +332,14 @@ fn hex4(text: &[u8]) -> Option<(u32, &[u8])> {
 mod tests {
     use super::*;
 
-    fn read(text: &[u8], piece: usize) -> Result<(Value, Fold), ImportError> {
+    fn read(text: &[u8], piece: usize) -> Result<(Value, SnapshotBuilder), ImportError> {
         let mut json = Json::new(ImportLimits::default());
         for part in text.chunks(piece) {
             json.push(part)?;
         }
-        let (fold, root, cut_at) = json.finish()?;
+        let (builder, root, cut_at) = json.finish()?;
         assert_eq!(cut_at, None);
-        Ok((root.unwrap(), fold))
+        Ok((root.unwrap(), builder))
     }
 
     #[test]
@@ -347,14 +347,14 @@ mod tests {
         let text =
             br#"[1, -2, 18446744073709551615, 1.5e3, NaN, -Infinity, true, null, "a\u00e9\ud83d\ude00\"\n", {}]"#;
         for piece in [1, 2, 3, 7, 1000] {
-            let (root, fold) = read(text, piece).unwrap();
+            let (root, builder) = read(text, piece).unwrap();
             let Value::Node(id) = root else { panic!("{root:?}") };
-            let Kind::List(place) = fold.kind(id) else { panic!() };
-            let items = fold.kept.get(place);
+            let Kind::List(place) = builder.kind(id) else { panic!() };
+            let items = builder.kept.get(place);
             assert_eq!(items[..4], [Value::Int(1), Value::Int(-2), Value::Big(u64::MAX), Value::Float(1500.0)]);
             assert!(matches!(items[4], Value::Float(f) if f.is_nan()));
             assert_eq!(items[5..8], [Value::Float(f64::NEG_INFINITY), Value::Bool(true), Value::None]);
-            assert_eq!(fold.symbols.text(items[8].str().unwrap()), "aé😀\"\n");
+            assert_eq!(builder.symbols.text(items[8].str().unwrap()), "aé😀\"\n");
         }
     }
 

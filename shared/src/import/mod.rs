@@ -2,43 +2,34 @@
 //!
 //! An [`Importer`] is pushed bytes in pieces of any size. Behind it stand, one after the other: what unpacks (`gzip`,
 //! `zstd`), what reads (the pickle machine, `json`, or the
-//! decoder of recordings, which needs nothing behind it), the folding of values into columns (`fold`), and, at the end,
+//! decoder of recordings, which needs nothing behind it), the folding of values into columns (`builder`), and, at the end,
 //! the reading of what was kept (`snapshot`). The same code runs in the page's worker, on the command line and under
 //! the fuzzer. What is wrong but readable becomes a finding; only a file that is no snapshot, or that no snapshot would
 //! be, is an error.
 
-mod entry;
-pub(crate) mod error;
 mod findings;
-pub(crate) mod fold;
 mod format;
 mod gzip;
 mod json;
-mod kept;
-pub(crate) mod operands;
 mod segments;
 mod settings;
 mod snapshot;
-pub(crate) mod value;
-mod words;
 mod zstd;
 
-pub use error::ImportError;
-pub(crate) use findings::unknown_actions;
 pub use format::{Compression, Encoding, Format};
+
+pub use crate::error::ImportError;
 
 use self::gzip::Gzip;
 use self::json::Json;
 use self::snapshot::Read;
 use self::zstd::Zstd;
 use crate::finding::Finding;
-use crate::format::{Decoder, Header};
+use crate::format::Header;
 use crate::limits::ImportLimits;
 use crate::pickle::{Machine, Unpickled};
+use crate::recording::Decoder;
 use crate::trace::Snapshot;
-
-/// The format's name in messages.
-pub(crate) const PICKLE: &str = "pickle";
 
 /// What unpacks the file.
 enum Unpacker {
@@ -140,12 +131,12 @@ impl Importer {
         let (encoding, protocol, read) = match reader {
             Reader::Unknown(head) => return Err(ImportError::Unknown(head)),
             Reader::Pickle(machine) => {
-                let Unpickled { fold, root, protocol, cut_at } = machine.finish()?;
-                (Encoding::Pickle, Some(protocol), Read { fold, root, cut_at, is_packed: compression.is_some() })
+                let Unpickled { builder, root, protocol, cut_at } = machine.finish()?;
+                (Encoding::Pickle, Some(protocol), Read { builder, root, cut_at, is_packed: compression.is_some() })
             }
             Reader::Json(json) => {
-                let (fold, root, cut_at) = json.finish()?;
-                (Encoding::Json, None, Read { fold, root, cut_at, is_packed: compression.is_some() })
+                let (builder, root, cut_at) = json.finish()?;
+                (Encoding::Json, None, Read { builder, root, cut_at, is_packed: compression.is_some() })
             }
             Reader::Recording(decoder) => {
                 let (snapshot, findings, header) = decoder.finish()?;

@@ -5,8 +5,8 @@ use std::io::Read;
 use ruzstd::decoding::errors::FrameDecoderError;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::ImportError;
-use super::error::{Checked, damaged, too_much};
+use crate::error::ImportError;
+use crate::error::{Checked, damaged, too_much};
 use crate::units::Bytes;
 
 /// The format's name in messages.

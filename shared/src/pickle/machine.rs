@@ -4,14 +4,16 @@ use super::memo::Memo;
 use super::opcode as op;
 use super::runs::{Ahead, Runs};
 use super::text;
-use crate::import::error::{Checked, Fault, damaged, too_much};
-use crate::import::fold::Fold;
-use crate::import::operands::Operands;
-use crate::import::value::{Kind, Value};
-use crate::import::{ImportError, PICKLE};
+use crate::error::ImportError;
+use crate::error::{Checked, Fault, damaged, too_much};
 use crate::limits::ImportLimits;
 use crate::units::Count;
+use crate::values::Operands;
+use crate::values::SnapshotBuilder;
+use crate::values::{Kind, Value};
 
+/// The format's name in messages.
+const PICKLE: &str = "pickle";
 /// The newest protocol there is.
 const PROTOCOL: u8 = 5;
 /// Digits of a number written as text, beyond which nothing is a number.
@@ -22,7 +24,7 @@ const MORE: usize = 16;
 /// A pickle that is being read.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    fold: Fold,
+    builder: SnapshotBuilder,
     operands: Operands,
     memo: Memo,
     runs: Runs,
@@ -38,7 +40,7 @@ pub(crate) struct Machine {
 /// What came out of a pickle.
 #[derive(Debug)]
 pub(crate) struct Unpickled {
-    pub(crate) fold: Fold,
+    pub(crate) builder: SnapshotBuilder,
     pub(crate) root: Option<Value>,
     pub(crate) protocol: u8,
     /// Where the pickle was cut off, if it was.
@@ -49,7 +51,7 @@ impl Machine {
     /// At the start of a pickle; the protocol is that of one that does not say.
     pub(crate) fn new(limits: ImportLimits, protocol: u8) -> Self {
         Self {
-            fold: Fold::new(limits),
+            builder: SnapshotBuilder::new(limits),
             operands: Operands::new(limits.stack_items, limits.depth),
             memo: Memo::default(),
             runs: Runs::new(limits.remembered_bytes),
@@ -63,7 +65,7 @@ impl Machine {
 
     /// Trace entries read so far.
     pub(crate) fn events(&self) -> usize {
-        self.fold.events.len()
+        self.builder.events.len()
     }
 
     /// Whether the pickle's end was reached. What follows it is not read.
@@ -105,9 +107,9 @@ impl Machine {
         let cut_at = self.root.is_none().then_some(end);
         let root = match self.root {
             Some(root) => Some(root),
-            None => self.operands.close(&mut self.fold).map_err(|fault| fault.at(PICKLE, end))?,
+            None => self.operands.close(&mut self.builder).map_err(|fault| fault.at(PICKLE, end))?,
         };
-        Ok(Unpickled { fold: self.fold, root, protocol: self.protocol, cut_at })
+        Ok(Unpickled { builder: self.builder, root, protocol: self.protocol, cut_at })
     }
 
     /// Runs the opcodes that are wholly in `bytes`, and gives the number of bytes that they take.
@@ -175,7 +177,7 @@ impl Machine {
                 let slot = u32::from_le_bytes(operand!(4));
                 self.operands.push(self.memo.get(slot as usize)?)?;
             }
-            op::MEMOIZE => self.memo.push(self.operands.top()?, self.fold.limits.items)?,
+            op::MEMOIZE => self.memo.push(self.operands.top()?, self.builder.limits.items)?,
             op::BINPUT => {
                 let [slot] = operand!(1);
                 self.put(u64::from(slot))?;
@@ -189,11 +191,11 @@ impl Machine {
                 length => next += length,
             },
             op::EMPTY_DICT => {
-                let dict = self.fold.node(Kind::EmptyDict)?;
+                let dict = self.builder.node(Kind::EmptyDict)?;
                 self.operands.push(dict)?;
             }
             op::EMPTY_LIST | op::EMPTY_SET => {
-                let list = self.fold.node(Kind::EmptyList)?;
+                let list = self.builder.node(Kind::EmptyList)?;
                 self.operands.push(list)?;
             }
             op::BININT1 => {
@@ -255,7 +257,7 @@ impl Machine {
             op::LONG4 => {
                 let Some((length, rest)) = rest.split_first_chunk::<4>() else { return Ok(None) };
                 let length = u32::from_le_bytes(*length) as usize;
-                if length > self.fold.limits.integer_bytes {
+                if length > self.builder.limits.integer_bytes {
                     return Err(too_much(format!("an integer of {} bytes", Count(length as u64))));
                 }
                 let Some(digits) = rest.get(..length) else { return Ok(None) };
@@ -279,11 +281,11 @@ impl Machine {
                 self.operands.push(value)?;
             }
             op::STRING => {
-                let text = text::quoted(line!(self.fold.limits.string_bytes))?;
+                let text = text::quoted(line!(self.builder.limits.string_bytes))?;
                 self.string(&text)?;
             }
             op::UNICODE => {
-                let text = text::raw_unicode(line!(self.fold.limits.string_bytes));
+                let text = text::raw_unicode(line!(self.builder.limits.string_bytes));
                 self.string(&text)?;
             }
             op::GET => {
@@ -299,7 +301,7 @@ impl Machine {
             op::TUPLE2 => self.tuple(self.operands.last(2)?)?,
             op::TUPLE3 => self.tuple(self.operands.last(3)?)?,
             op::EMPTY_TUPLE => {
-                let tuple = self.fold.whole_list(&[])?;
+                let tuple = self.builder.whole_list(&[])?;
                 self.operands.push(tuple)?;
             }
             op::TUPLE | op::FROZENSET => {
@@ -308,14 +310,14 @@ impl Machine {
             }
             op::LIST => {
                 let place = self.operands.unmark()?;
-                let list = self.fold.node(Kind::EmptyList)?;
-                self.fold.append(list, self.operands.above(place))?;
+                let list = self.builder.node(Kind::EmptyList)?;
+                self.builder.append(list, self.operands.above(place))?;
                 self.replace(place, list)?;
             }
             op::DICT => {
                 let place = self.operands.unmark()?;
-                let dict = self.fold.node(Kind::EmptyDict)?;
-                self.fold.set_items(dict, whole_pairs(self.operands.above(place))?)?;
+                let dict = self.builder.node(Kind::EmptyDict)?;
+                self.builder.set_items(dict, whole_pairs(self.operands.above(place))?)?;
                 self.replace(place, dict)?;
             }
             op::POP => {
@@ -341,7 +343,7 @@ impl Machine {
             // Tells unpicklers that read from files how much to fetch at once.
             op::FRAME => {
                 let length = u64::from_le_bytes(operand!(8));
-                if length > self.fold.limits.plain_bytes {
+                if length > self.builder.limits.plain_bytes {
                     return Err(too_much(format!("a frame of {} bytes", Count(length))));
                 }
             }
@@ -364,17 +366,17 @@ impl Machine {
             return Ok(0);
         }
         let Ok(Value::Node(list)) = self.operands.top() else { return Ok(0) };
-        if self.fold.kind(list) != Kind::EmptyList {
+        if self.builder.kind(list) != Kind::EmptyList {
             return Ok(0);
         }
-        if self.memo.overwritten || self.frame_changes != self.fold.frame_changes {
+        if self.memo.overwritten || self.frame_changes != self.builder.frame_changes {
             self.memo.overwritten = false;
-            self.frame_changes = self.fold.frame_changes;
+            self.frame_changes = self.builder.frame_changes;
             self.runs.clear();
         }
         match self.runs.look(ahead) {
             Ahead::Known(length, stack) => {
-                self.fold.set_kind(list, Kind::Stack(stack));
+                self.builder.set_kind(list, Kind::Stack(stack));
                 Ok(length)
             }
             Ahead::New(length) => self.new_frames(list, ahead.get(..length).unwrap_or(&[])),
@@ -401,7 +403,7 @@ impl Machine {
         }
         let place = self.operands.unmark()?;
         self.append(place)?;
-        if let Kind::Stack(stack) = self.fold.kind(list) {
+        if let Kind::Stack(stack) = self.builder.kind(list) {
             self.runs.add(run, stack);
         }
         Ok(run.len())
@@ -409,28 +411,28 @@ impl Machine {
 
     #[inline]
     fn put(&mut self, slot: u64) -> Checked {
-        self.memo.put(slot, self.operands.top()?, self.fold.limits.items)
+        self.memo.put(slot, self.operands.top()?, self.builder.limits.items)
     }
 
     /// A declared length, if it is one that a string can have.
     #[inline]
     fn length(&self, length: u64) -> Checked<usize> {
         match usize::try_from(length) {
-            Ok(n) if n <= self.fold.limits.string_bytes => Ok(n),
+            Ok(n) if n <= self.builder.limits.string_bytes => Ok(n),
             _ => Err(too_much(format!("a string of {} bytes", Count(length)))),
         }
     }
 
     #[inline]
     fn string(&mut self, text: &[u8]) -> Checked {
-        let value = self.fold.string(text)?;
+        let value = self.builder.string(text)?;
         self.operands.push(value)
     }
 
     #[inline]
     fn set_items(&mut self, place: usize) -> Checked {
         let dict = self.operands.below(place)?;
-        self.fold.set_items(dict, whole_pairs(self.operands.above(place))?)?;
+        self.builder.set_items(dict, whole_pairs(self.operands.above(place))?)?;
         self.operands.cut(place);
         Ok(())
     }
@@ -438,13 +440,13 @@ impl Machine {
     #[inline]
     fn append(&mut self, place: usize) -> Checked {
         let list = self.operands.below(place)?;
-        self.fold.append(list, self.operands.above(place))?;
+        self.builder.append(list, self.operands.above(place))?;
         self.operands.cut(place);
         Ok(())
     }
 
     fn tuple(&mut self, place: usize) -> Checked {
-        let tuple = self.fold.whole_list(self.operands.above(place))?;
+        let tuple = self.builder.whole_list(self.operands.above(place))?;
         self.replace(place, tuple)
     }
 
@@ -454,7 +456,7 @@ impl Machine {
     }
 
     fn number(&mut self, value: Value) -> Checked {
-        let value = if value == Value::Odd { self.fold.odd() } else { value };
+        let value = if value == Value::Odd { self.builder.odd() } else { value };
         self.operands.push(value)
     }
 

@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::error::{Checked, damaged, too_much};
 use crate::frames::{FrameId, StackId, StrId};
-use crate::import::error::{Checked, damaged, too_much};
-use crate::import::value::{Kind, Value};
 use crate::trace::Column;
+use crate::values::{Kind, Value};
 
 /// Slots that may be skipped before a number counts as out of sequence. Picklers count by one.
 const GAP: usize = 16;

@@ -1,7 +1,7 @@
 //! The operands that protocols 0 and 1 write as text.
 
-use crate::import::error::{Checked, damaged};
-use crate::import::value::Value;
+use crate::error::{Checked, damaged};
+use crate::values::Value;
 
 /// An integer in decimal digits, as `INT` and `LONG` have it. [`Value::Odd`] where it has more than 64 bits.
 pub(super) fn integer(line: &[u8]) -> Checked<Value> {

@@ -5,7 +5,7 @@ use super::successor::Successor;
 use super::summary::Known;
 use super::{Caches, Device, Session};
 use crate::analysis::usage::Usage;
-use crate::format::Batch;
+use crate::recording::DeviceUpdate;
 use crate::replay::{Growth, rewound};
 use crate::trace::{Annotation, DeviceTrace, Loss, Segment, Settings, Snapshot, Stage, Tags};
 
@@ -72,7 +72,7 @@ impl Growing {
     /// Takes in what came of the device.
     pub(super) fn take(
         &mut self,
-        batch: Batch,
+        batch: DeviceUpdate,
         trace: &mut DeviceTrace,
         device: &mut Device,
         tags: &mut Tags,
@@ -87,12 +87,12 @@ impl Growing {
         }
         let is_over = self.is_settled && !batch.events.is_empty();
         let mut states = if is_over { self.begin_anew(device, settings) } else { Vec::new() };
-        let mut gaps = batch.gaps.iter().map(|position| position.saturating_add(from));
+        let mut gaps = batch.loss_positions.iter().map(|position| position.saturating_add(from));
         let mut seen = 0;
         for moment in batch.moments {
             let position = moment.position.saturating_add(from);
-            self.gap = gaps.by_ref().take(moment.gaps.saturating_sub(seen)).last().or(self.gap);
-            seen = moment.gaps;
+            self.gap = gaps.by_ref().take(moment.losses_before.saturating_sub(seen)).last().or(self.gap);
+            seen = moment.losses_before;
             if let Some(gap) = self.gap.take().filter(|gap| *gap < position) {
                 let known = rewound(trace, tags, settings, gap..position, moment.segments.clone());
                 self.anchor(gap, known, &mut states, device, settings);

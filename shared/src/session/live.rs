@@ -13,10 +13,11 @@ use super::growing::{Fill, Growing};
 use crate::analysis::findings::findings_of;
 use crate::analysis::oom::OutOfMemory;
 use crate::finding::Finding;
-use crate::format::{Frames, Header, MAGIC, PRELUDE_BYTES, Recording, notes, prelude};
+use crate::format::{ChunkReader, Header, MAGIC, PRELUDE_BYTES};
 use crate::import::{Encoding, Format, ImportError};
 use crate::limits::LiveLimits;
 use crate::query::{Answer, Query, Summary};
+use crate::recording::{Recording, findings};
 use crate::trace::{Annotation, DeviceTrace, Sample, Snapshot};
 
 /// What a refresh brought.
@@ -48,7 +49,7 @@ pub struct Trimmed {
 /// See the module.
 #[derive(Debug)]
 pub struct LiveSession {
-    frames: Frames,
+    chunks: ChunkReader,
     has_begun: bool,
     stream: Stream,
 }
@@ -86,7 +87,7 @@ impl LiveSession {
             recording,
             limits,
         };
-        Self { frames: Frames::new(&limits.import), has_begun: false, stream }
+        Self { chunks: ChunkReader::at_start(&limits.import), has_begun: false, stream }
     }
 
     /// Takes in the next bytes of a recording, in pieces of any size. The first bytes of its file may be left out, and may
@@ -95,18 +96,18 @@ impl LiveSession {
     /// version, or one that unpacks to more than the limits allow; nothing can be read after it.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         let Some(&first) = bytes.first() else { return Ok(()) };
-        let Self { frames, has_begun, stream } = self;
+        let Self { chunks, has_begun, stream } = self;
         let mut bytes = bytes;
         if !*has_begun {
             *has_begun = true;
             if first != MAGIC[0] {
-                frames.push(&prelude(), &mut |_| {})?;
+                *chunks = ChunkReader::at_chunk(&stream.limits.import, PRELUDE_BYTES as u64);
             }
-        } else if frames.unfinished() == 0 && bytes.starts_with(&MAGIC) {
+        } else if chunks.unfinished() == 0 && bytes.starts_with(&MAGIC) {
             bytes = bytes.get(PRELUDE_BYTES..).unwrap_or(&[]);
         }
         let mut refused = None;
-        let pushed = frames.push(bytes, &mut |chunk| {
+        let pushed = chunks.push(bytes, &mut |chunk| {
             if refused.is_some() {
                 return;
             }
@@ -119,7 +120,7 @@ impl LiveSession {
             }
             stream.has_news = true;
             stream.lend_names();
-            stream.recording.fold(chunk, &stream.limits.import);
+            stream.recording.add(chunk, &stream.limits.import);
             stream.lend_names();
             // Whoever pushes a long recording at once holds no more of it than who refreshes on the way.
             if stream.recording.events > stream.limits.events / 4 {
@@ -136,7 +137,7 @@ impl LiveSession {
             return None;
         }
         stream.grow();
-        stream.summarize(&self.frames);
+        stream.summarize(&self.chunks);
         let has_ended = stream.recording.end.is_some();
         Some(Grown { has_ended, ..std::mem::take(&mut stream.grown) })
     }
@@ -185,7 +186,7 @@ impl LiveSession {
         let names = &session.snapshot.symbols;
         // A name costs about as much again where it is looked up.
         let mut bytes = 2 * names.string_bytes() + 8 * names.stack_frames() + 24 * names.frame_count();
-        bytes += recording.events * EVENT_BYTES + self.frames.unfinished();
+        bytes += recording.events * EVENT_BYTES + self.chunks.unfinished();
         for (trace, (device, growing)) in session.snapshot.devices.iter().zip(session.devices.iter().zip(growing)) {
             bytes += trace.events.len() * EVENT_BYTES + trace.annotations.len() * size_of::<Annotation>();
             bytes += trace.samples.len() * size_of::<Sample>();
@@ -230,8 +231,8 @@ impl Stream {
                 session.devices.push(device);
                 growing.push(new);
             }
-            let places = track.missing.len();
-            let batch = track.take();
+            let places = track.lost.len();
+            let batch = track.drain();
             grown.events += batch.events.len() as u64;
             came.push(batch.events.len());
             let Snapshot { devices, tags, settings, .. } = &mut session.snapshot;
@@ -293,14 +294,14 @@ impl Stream {
     }
 
     /// Says what is held now.
-    fn summarize(&mut self, frames: &Frames) {
+    fn summarize(&mut self, chunks: &ChunkReader) {
         let Self { session, growing, recording, is_late, .. } = self;
-        let mut found: Vec<Finding> = notes::of_chunks(recording, frames);
+        let mut found: Vec<Finding> = findings::of_chunks(recording, chunks);
         let mut summaries = Vec::new();
         for ((trace, device), growing) in session.snapshot.devices.iter().zip(&session.devices).zip(growing) {
             let Growing { known, places, is_trimmed, .. } = growing;
             let summary = known.tell(&session.snapshot, trace, &device.replay, &device.usage);
-            found.extend(notes::of_losses(trace.device, &trace.losses, *places, recording.end.is_some()));
+            found.extend(findings::of_losses(trace.device, &trace.losses, *places, recording.end.is_some()));
             let start = (!*is_trimmed && !*is_late).then_some(&summary.start);
             let tags = &session.snapshot.tags;
             found.extend(findings_of(trace, tags, &device.replay, start, &summary.ooms, false));

@@ -4,7 +4,7 @@ use super::message::{
     Ack, Ask, Batch, Code, Goodbye, HEAD_BYTES, Hello, Message, Refused, SessionState, Skipped, Status, Watch, Welcome,
 };
 use crate::checksum::Checksum;
-use crate::import::error::{Checked, damaged};
+use crate::error::{Checked, damaged};
 use crate::msgpack::{MapReader, MapWriter};
 
 /// The first byte of a body: a MessagePack array of two.

@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use shared::format::{Decoder, EventColumns, Header, PRELUDE_BYTES, Writer};
+use shared::format::{EventColumns, Header, PRELUDE_BYTES, Writer};
 use shared::limits::{ImportLimits, ServerLimits};
+use shared::recording::Decoder;
 use shared::trace::{Event, TagId};
 use shared::units::Address;
 use shared::wire::{Batch, Code, Message};
 use tests::http;
 use tests::peer::Peer;
 use tests::stream::Stream;
-use vramscope::ingest::{Conversation, Keep};
+use vramscope::ingest::{Conversation, Retention};
 
 use crate::inside::{Inside, small};
 
@@ -27,7 +28,7 @@ fn json(server: &Inside, path: &str) -> Result<Value> {
 #[test]
 fn a_list_of_thousands_has_a_bound() -> Result<()> {
     const SESSIONS: u64 = 1_200;
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         for seed in 0..SESSIONS {
@@ -53,7 +54,7 @@ fn a_list_of_thousands_has_a_bound() -> Result<()> {
 
 #[test]
 fn a_name_of_a_megabyte_is_cut_in_lists_and_whole_in_the_recording() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let name = "\u{1b}]0;owned\u{7}\0\u{202e}é".repeat(60_000);
     let stream = Stream::named(80, &name, 2, 50);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
@@ -81,7 +82,7 @@ fn a_name_of_a_megabyte_is_cut_in_lists_and_whole_in_the_recording() -> Result<(
 #[test]
 fn a_session_of_a_thousand_devices_is_refused() -> Result<()> {
     let limits = ServerLimits { devices: 20, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&Header::default(), &mut bytes);
     let mut batches = vec![bytes.split_off(PRELUDE_BYTES)];
@@ -111,7 +112,7 @@ fn a_session_of_a_thousand_devices_is_refused() -> Result<()> {
 
 #[test]
 fn names_that_lead_elsewhere_lead_nowhere() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let long = "a".repeat(10_000);
     for name in ["..", "../..", "..%2f..%2fetc%2fpasswd", "%2e%2e", "%00", "a%0d%0aX-Evil:%201", "%ff%fe", &long] {
         for path in ["", "/stats", "/trace", "/live", "/ask"] {
@@ -132,7 +133,7 @@ fn names_that_lead_elsewhere_lead_nowhere() -> Result<()> {
 
 #[test]
 fn a_body_that_drips_is_waited_for_no_longer_than_any_and_what_came_is_kept() -> Result<()> {
-    let server = Inside::start(ServerLimits { body_seconds: 2, ..small() }, Keep::default())?;
+    let server = Inside::start(ServerLimits { body_seconds: 2, ..small() }, Retention::default())?;
     let stream = Stream::new(82, 2, 50);
     let mut whole = Message::Hello(stream.hello.clone()).to_bytes();
     Message::Batch(Batch { seq: 1, sent_us: 1, chunks: stream.batch(1) }).encode(&mut whole);
@@ -163,7 +164,7 @@ fn a_body_that_drips_is_waited_for_no_longer_than_any_and_what_came_is_kept() ->
 #[test]
 fn a_message_that_drips_is_silence() -> Result<()> {
     let limits = ServerLimits { ping_seconds: 1, idle_seconds: 2, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(83, 2, 50);
     let (peer, _) = Peer::hello(server.address, &stream.hello)?;
     let mut socket = peer.stream().try_clone()?;
@@ -182,7 +183,7 @@ fn a_message_that_drips_is_silence() -> Result<()> {
 
 #[test]
 fn a_watcher_of_what_will_never_be_breaks_nothing() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(84, 2, 50);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.batch(1, stream.batch(1))?;

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use shared::wire::{Code, Message};
 use tests::peer::Peer;
 use tests::stream::Stream;
-use vramscope::ingest::Keep;
+use vramscope::ingest::Retention;
 use vramscope::store::{MemoryStore, SegmentWriter, StoreResult, TraceStore};
 
 use crate::check_same;
@@ -126,7 +126,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 fn a_new_connection_is_welcomed_only_over_what_is_synced() -> Result<()> {
     let disk = Arc::new(Disk::default());
     let store = Watched { store: MemoryStore::new(1 << 30), disk: Arc::clone(&disk) };
-    let server = Inside::with(Arc::new(store), small(), Keep::default())?;
+    let server = Inside::with(Arc::new(store), small(), Retention::default())?;
     let stream = Stream::new(90, 4, 100);
     let (mut old, _) = Peer::hello(server.address, &stream.hello)?;
     old.batch(1, stream.batch(1))?;
@@ -166,7 +166,7 @@ fn a_store_that_fills_takes_nothing_from_who_watches() -> Result<()> {
         shared::limits::ServerLimits { history_bytes: 1 << 30, behind_bytes: 1 << 30, viewer_bytes: 1, ..small() };
     // One segment, so that none can be dropped for another.
     let limits = shared::limits::ServerLimits { segment_bytes: 1 << 30, ..limits };
-    let server = Inside::with(Arc::new(MemoryStore::new(room)), limits, Keep::default())?;
+    let server = Inside::with(Arc::new(MemoryStore::new(room)), limits, Retention::default())?;
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
     peer.acked(1)?;
@@ -191,7 +191,7 @@ fn a_store_that_fills_takes_nothing_from_who_watches() -> Result<()> {
 
 #[test]
 fn a_session_that_ends_before_it_began_is_one() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(92, 2, 100);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.goodbye(0)?;

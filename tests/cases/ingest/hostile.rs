@@ -10,7 +10,7 @@ use shared::wire::{Batch, Code, Hello, Message, Watch};
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::{Random, Stream};
-use vramscope::ingest::Keep;
+use vramscope::ingest::Retention;
 
 use crate::inside::{Inside, small};
 
@@ -24,7 +24,7 @@ fn frame(body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn what_is_no_collectors_frame_is_refused() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(50, 3, 100);
     let hello = || Message::Hello(stream.hello.clone()).to_bytes();
     let with = |change: &dyn Fn(&mut Hello)| {
@@ -103,7 +103,7 @@ fn what_is_no_collectors_frame_is_refused() -> Result<()> {
 
 #[test]
 fn chance_breaks_nothing() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(51, 3, 100);
     let mut random = Random::new(7);
     let mut whole = Message::Hello(stream.hello.clone()).to_bytes();
@@ -127,7 +127,7 @@ fn chance_breaks_nothing() -> Result<()> {
 
 #[test]
 fn who_says_nothing_or_only_a_little_is_not_waited_for() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let begun = Instant::now();
     let mut silent = Peer::collector(server.address)?;
     assert_eq!(silent.refused()?, (Code::Malformed, false));
@@ -181,7 +181,7 @@ fn ten_thousand_connections_shut_nobody_out() -> Result<()> {
 #[test]
 fn collectors_and_viewers_beyond_the_bound_are_told_to_come_later() -> Result<()> {
     let limits = shared::limits::ServerLimits { live_sessions: 2, viewers: 1, sessions: 3, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let streams: Vec<Stream> = (55..59).map(|seed| Stream::new(seed, 1, 10)).collect();
     let (one, _) = Peer::hello(server.address, &streams[0].hello)?;
     let (two, _) = Peer::hello(server.address, &streams[1].hello)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use shared::limits::ServerLimits;
 use vramscope::bus::LocalBus;
-use vramscope::ingest::{Keep, Sessions};
+use vramscope::ingest::{Retention, Sessions};
 use vramscope::server::{self, App, Hosts};
 use vramscope::store::{MemoryStore, TraceStore};
 
@@ -18,12 +18,12 @@ pub(crate) struct Inside {
 
 impl Inside {
     /// Starts one that keeps its sessions in memory, and runs as long as this process.
-    pub(crate) fn start(limits: ServerLimits, keep: Keep) -> Result<Self> {
+    pub(crate) fn start(limits: ServerLimits, keep: Retention) -> Result<Self> {
         Self::with(Arc::new(MemoryStore::new(keep.bytes)), limits, keep)
     }
 
     /// The same with a store.
-    pub(crate) fn with(store: Arc<dyn TraceStore>, limits: ServerLimits, keep: Keep) -> Result<Self> {
+    pub(crate) fn with(store: Arc<dyn TraceStore>, limits: ServerLimits, keep: Retention) -> Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;

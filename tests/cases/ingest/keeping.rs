@@ -9,7 +9,7 @@ use shared::format::seal;
 use tests::http;
 use tests::peer::Peer;
 use tests::stream::{Random, Stream};
-use vramscope::ingest::Keep;
+use vramscope::ingest::Retention;
 
 use crate::inside::{Inside, small};
 
@@ -33,7 +33,7 @@ fn send(server: &Inside, stream: &Stream, is_ended: bool) -> Result<Peer> {
 fn the_oldest_session_that_ended_goes_first_and_then_the_start_of_one_that_runs() -> Result<()> {
     let streams: Vec<Stream> = (30..33).map(|seed| Stream::new(seed, 60, 500)).collect();
     let size = streams[0].file.len() as u64;
-    let server = Inside::start(small(), Keep { bytes: size * 5 / 2, ..Keep::default() })?;
+    let server = Inside::start(small(), Retention { bytes: size * 5 / 2, ..Retention::default() })?;
     for stream in &streams[..2] {
         send(&server, stream, true)?;
     }
@@ -54,7 +54,7 @@ fn the_oldest_session_that_ended_goes_first_and_then_the_start_of_one_that_runs(
     assert_eq!(session["events"], (long.last() - 1) * 500);
     // What is kept is a recording by itself.
     let file = http::get(server.address, &format!("/api/v1/sessions/{}/trace", long.session()), &[])?;
-    let mut decoder = shared::format::Decoder::new(shared::limits::ImportLimits::default());
+    let mut decoder = shared::recording::Decoder::new(shared::limits::ImportLimits::default());
     decoder.push(&file.body)?;
     let (snapshot, ..) = decoder.finish()?;
     let count = snapshot.devices[0].events.len();
@@ -68,7 +68,7 @@ fn the_oldest_session_that_ended_goes_first_and_then_the_start_of_one_that_runs(
 
 #[test]
 fn what_is_too_old_goes() -> Result<()> {
-    let server = Inside::start(small(), Keep { micros: 1_500_000, ..Keep::default() })?;
+    let server = Inside::start(small(), Retention { micros: 1_500_000, ..Retention::default() })?;
     let (ended, live) = (Stream::new(35, 2, 100), Stream::new(36, 60, 500));
     send(&server, &ended, true)?;
     let (mut peer, _) = Peer::hello(server.address, &live.hello)?;
@@ -88,7 +88,7 @@ fn what_is_too_old_goes() -> Result<()> {
 
 #[test]
 fn a_session_is_deleted_only_when_its_job_has_ended() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(37, 2, 100);
     let delete = || -> Result<u16> {
         let request = format!(
@@ -115,7 +115,7 @@ fn a_session_is_deleted_only_when_its_job_has_ended() -> Result<()> {
 #[test]
 fn a_download_of_a_session_that_goes_meanwhile_is_broken_off() -> Result<()> {
     let limits = shared::limits::ServerLimits { segment_bytes: 16 << 20, lost_seconds: 1, ..small() };
-    let server = Inside::start(limits, Keep { micros: 2_000_000, ..Keep::default() })?;
+    let server = Inside::start(limits, Retention { micros: 2_000_000, ..Retention::default() })?;
     let stream = Stream::new(39, 1, 100);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
@@ -149,7 +149,7 @@ fn a_download_of_a_session_that_goes_meanwhile_is_broken_off() -> Result<()> {
 
 #[test]
 fn a_part_of_a_session_and_a_pickle_can_be_had() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(38, 100, 500);
     send(&server, &stream, true)?;
     let path = format!("/api/v1/sessions/{}/trace", stream.session());
@@ -158,7 +158,7 @@ fn a_part_of_a_session_and_a_pickle_can_be_had() -> Result<()> {
     let points = stats["devices"][0]["points"].as_array().expect("points").clone();
     let middle = points[points.len() / 2][0].as_i64().expect("a time");
     let part = get(&format!("?from_us={middle}"))?;
-    let mut decoder = shared::format::Decoder::new(shared::limits::ImportLimits::default());
+    let mut decoder = shared::recording::Decoder::new(shared::limits::ImportLimits::default());
     decoder.push(&part.body)?;
     let (snapshot, findings, header) = decoder.finish()?;
     let count = snapshot.devices[0].events.len();

@@ -9,7 +9,7 @@ use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::{Random, START_US, Stream};
 use tests::{Folder, http, program};
-use vramscope::ingest::Keep;
+use vramscope::ingest::Retention;
 
 use crate::inside::{Inside, small};
 use crate::{check_same, download, json};
@@ -114,7 +114,7 @@ fn a_peak_within_a_chunk_is_told_exactly_whatever_cuts_the_session() -> Result<(
 
     // In many segments, none of which ends with the peak.
     let limits = shared::limits::ServerLimits { segment_bytes: 10_000, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     for seq in 1..=stream.last() {
         peer.batch(seq, stream.batch(seq))?;
@@ -130,7 +130,7 @@ fn a_peak_within_a_chunk_is_told_exactly_whatever_cuts_the_session() -> Result<(
 
 #[test]
 fn peaks_over_a_loss_are_not_called_exact() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(71, 3, 100);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     let exact = || -> Result<Value> {
@@ -151,7 +151,7 @@ fn peaks_over_a_loss_are_not_called_exact() -> Result<()> {
 #[test]
 fn a_clock_that_is_set_back_breaks_neither_the_course_nor_the_trace() -> Result<()> {
     const HOUR_US: i64 = 3_600_000_000;
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let (mut time_us, mut is_held) = (START_US, false);
     let stream = Stream::of(72, "jumps", 30, |batch, stack| {
         if batch % 10 == 9 {
@@ -193,7 +193,7 @@ fn a_clock_that_is_set_back_breaks_neither_the_course_nor_the_trace() -> Result<
     for query in [format!("?to_us={START_US}"), format!("?from_us={}", time_us - 5), "?from_us=0&to_us=1".to_owned()] {
         let part = get(&format!("{path}/trace{query}"))?;
         if part.status == 200 {
-            let mut decoder = shared::format::Decoder::new(shared::limits::ImportLimits::default());
+            let mut decoder = shared::recording::Decoder::new(shared::limits::ImportLimits::default());
             decoder.push(&part.body)?;
             decoder.finish()?;
         } else {

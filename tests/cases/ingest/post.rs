@@ -7,7 +7,7 @@ use anyhow::Result;
 use shared::limits::WireLimits;
 use shared::wire::{Ack, Batch, Code, Decoder, Goodbye, Message, Refused, Welcome};
 use tests::stream::Stream;
-use vramscope::ingest::Keep;
+use vramscope::ingest::Retention;
 
 use crate::check_same;
 use crate::inside::{Inside, small};
@@ -54,7 +54,7 @@ fn body(stream: &Stream, batches: impl IntoIterator<Item = u64>, goodbye: Option
 
 #[test]
 fn a_session_comes_in_by_requests() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(40, 6, 200);
     let session = |words: &[&str]| (200, words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
     assert_eq!(post(&server, &body(&stream, [], None))?, session(&["welcome 1"]));
@@ -71,7 +71,7 @@ fn a_session_comes_in_by_requests() -> Result<()> {
 
 #[test]
 fn a_body_that_is_none_is_refused_and_what_came_whole_before_it_is_kept() -> Result<()> {
-    let server = Inside::start(shared::limits::ServerLimits { body_bytes: 200_000, ..small() }, Keep::default())?;
+    let server = Inside::start(shared::limits::ServerLimits { body_bytes: 200_000, ..small() }, Retention::default())?;
     let stream = Stream::new(41, 6, 200);
     let malformed = format!("refused {:?} false", Code::Malformed);
     assert_eq!(post(&server, b"")?, (200, vec![malformed.clone()]));

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use shared::format::{Decoder, Kind, prelude};
+use shared::format::{Kind, prelude};
 use shared::limits::ImportLimits;
+use shared::recording::Decoder;
 use shared::wire::{Code, Message, SessionState};
 use tests::http;
 use tests::peer::{Came, Peer, sent_us};
 use tests::stream::Stream;
-use vramscope::ingest::Keep;
+use vramscope::ingest::Retention;
 
 use crate::check_same;
 use crate::inside::{Inside, small};
@@ -27,7 +28,7 @@ fn sent(server: &Inside, stream: &Stream) -> Result<Peer> {
 
 #[test]
 fn who_comes_late_gets_the_state_and_the_last_part_and_then_what_comes() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(20, 200, 500);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     let most = stream.last() - 1;
@@ -73,7 +74,7 @@ fn state(file: &[u8]) -> Result<BTreeMap<u64, (u64, u64, String)>> {
 #[test]
 fn who_comes_back_goes_on_where_it_was() -> Result<()> {
     let limits = shared::limits::ServerLimits { behind_bytes: 4 << 20, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(21, 200, 500);
     let _peer = sent(&server, &stream)?;
     for after in [1, 57, 199, 200] {
@@ -93,7 +94,7 @@ fn who_comes_back_goes_on_where_it_was() -> Result<()> {
 #[test]
 fn when_a_batch_was_sent_is_told_to_who_comes_late_too() -> Result<()> {
     let limits = shared::limits::ServerLimits { behind_bytes: 4 << 20, history_bytes: 4 << 20, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(27, 150, 500);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     let last = stream.last() - 1;
@@ -118,7 +119,7 @@ fn when_a_batch_was_sent_is_told_to_who_comes_late_too() -> Result<()> {
 
 #[test]
 fn who_is_very_far_behind_is_set_forward_and_told() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(26, 200, 500);
     let _peer = sent(&server, &stream)?;
     let mut viewer = Peer::viewer(server.address, stream.session(), 1)?;
@@ -131,7 +132,7 @@ fn who_is_very_far_behind_is_set_forward_and_told() -> Result<()> {
 #[test]
 fn who_comes_late_gets_no_more_than_it_can_hold() -> Result<()> {
     let limits = shared::limits::ServerLimits { history_bytes: 1 << 30, behind_bytes: 1 << 30, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(27, 200, 500);
     let _peer = sent(&server, &stream)?;
     // What it can hold, and the least and the most of the 100,000 events that it gets.
@@ -152,7 +153,7 @@ fn who_comes_late_gets_no_more_than_it_can_hold() -> Result<()> {
 #[test]
 fn a_segment_ends_after_so_many_events_however_few_bytes_they_take() -> Result<()> {
     let limits = shared::limits::ServerLimits { segment_bytes: 1 << 30, segment_events: 10_000, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(28, 100, 500);
     let _peer = sent(&server, &stream)?;
     let mut viewer = Peer::viewer_of(server.address, stream.session(), 20_000)?;
@@ -171,7 +172,7 @@ fn a_viewer_that_stops_reading_slows_nobody_and_catches_up_from_the_store() -> R
         idle_seconds: 600,
         ..shared::limits::ServerLimits::default()
     };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     // More than any socket holds on its way.
     let stream = Stream::new(22, 300, 16_384);
     ensure!(stream.file.len() > 24 << 20, "{} bytes", stream.file.len());
@@ -205,7 +206,7 @@ fn a_viewer_that_stops_reading_slows_nobody_and_catches_up_from_the_store() -> R
 
 #[test]
 fn a_collector_that_goes_without_a_word_is_lost_and_may_come_back() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(23, 3, 100);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
@@ -226,7 +227,7 @@ fn a_collector_that_goes_without_a_word_is_lost_and_may_come_back() -> Result<()
 
 #[test]
 fn what_a_person_asks_reaches_the_job() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(24, 3, 100);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     let ask = |body: &str| -> Result<u16> {
@@ -252,7 +253,7 @@ fn what_a_person_asks_reaches_the_job() -> Result<()> {
 
 #[test]
 fn a_watch_of_another_protocol_or_none_is_refused() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(25, 2, 100);
     let _peer = sent(&server, &stream)?;
     let path = format!("/api/v1/sessions/{}/live", stream.session());

@@ -3,8 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shared::format::{Decoder, Header, Writer, prelude, seal};
+use shared::format::{Header, Writer, prelude, seal};
 use shared::limits::ImportLimits;
+use shared::recording::Decoder;
 
 /// What a recording comes to: events, segments and findings, or that it is refused.
 fn outcome(bytes: &[u8], piece: usize) -> Option<(usize, usize, usize)> {

@@ -2,19 +2,19 @@
 //!
 //! They lie side by side and name each other by number, so that no nesting, however deep, is ever walked to be freed.
 
-use super::error::{Checked, too_much};
 use super::value::Value;
+use crate::error::{Checked, too_much};
 
 /// The arena of kept dicts (key, value, key, value, …) and lists.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct ValueArena {
     places: Vec<Vec<Value>>,
     free: Vec<u32>,
     /// Values in all places, and one for each place.
     held: usize,
 }
 
-impl Kept {
+impl ValueArena {
     /// Keeps some values in a place of their own.
     pub(crate) fn add(&mut self, values: &[Value], limit: usize) -> Checked<u32> {
         self.charge(values.len() + 1, limit)?;

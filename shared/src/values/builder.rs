@@ -11,10 +11,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::error::{Checked, damaged, too_much};
-use super::kept::Kept;
+use super::arena::ValueArena;
+use super::keywords;
 use super::value::{Kind, Value};
-use super::words;
+use crate::error::{Checked, damaged, too_much};
 use crate::frames::{Frame, FrameId, StackId, StrId, Symbols};
 use crate::limits::ImportLimits;
 use crate::trace::{Column, Events, Tag, TagId, Tags};
@@ -29,37 +29,37 @@ pub(crate) type Rows = Vec<(u32, u32)>;
 
 /// Everything that was read so far.
 #[derive(Debug)]
-pub(crate) struct Fold {
+pub(crate) struct SnapshotBuilder {
     pub(crate) limits: ImportLimits,
     pub(crate) symbols: Symbols,
     pub(crate) tags: Tags,
     /// All trace entries of all devices, in the order in which they were complete.
     pub(crate) events: Events,
     pub(crate) lists: Vec<Rows>,
-    pub(crate) kept: Kept,
+    pub(crate) kept: ValueArena,
     /// Values that are not what their place asks for.
     pub(crate) malformed: u64,
     /// Goes up when a frame that a stack may hold already changes.
     pub(crate) frame_changes: u32,
-    pub(super) last_tag: (Tag, TagId),
+    pub(crate) last_tag: (Tag, TagId),
     nodes: Column<u32>,
     pairs: Vec<PoolId>,
     pair_numbers: FxHashMap<PoolId, u32>,
     frames: Vec<FrameId>,
 }
 
-impl Fold {
+impl SnapshotBuilder {
     /// Nothing read.
     pub(crate) fn new(limits: ImportLimits) -> Self {
         let mut tags = Tags::default();
         let default_tag = tags.intern(Tag::default());
         Self {
             limits,
-            symbols: words::symbols(),
+            symbols: keywords::symbols(),
             tags,
             events: Events::default(),
             lists: Vec::new(),
-            kept: Kept::default(),
+            kept: ValueArena::default(),
             malformed: 0,
             frame_changes: 0,
             last_tag: (Tag::default(), default_tag),
@@ -169,10 +169,10 @@ impl Fold {
 
     /// A dict that is whole: a JSON object.
     pub(crate) fn whole_dict(&mut self, pairs: &[Value]) -> Checked<Value> {
-        if has_key(pairs, words::ACTION) {
+        if has_key(pairs, keywords::ACTION) {
             return Ok(self.entry(pairs)?.map_or(Value::Odd, Value::Event));
         }
-        if has_key(pairs, words::FILENAME) {
+        if has_key(pairs, keywords::FILENAME) {
             let frame = self.frame(None, pairs)?;
             return Ok(Value::Frame(frame));
         }
@@ -249,12 +249,12 @@ impl Fold {
         match self.kind(id) {
             Kind::Event(_) => Ok(true),
             Kind::Dict(place) => {
-                let is_entry = has_key(self.kept.get(place), words::ACTION);
+                let is_entry = has_key(self.kept.get(place), keywords::ACTION);
                 if is_entry {
                     let pairs = self.kept.release(place);
                     let row = self.entry(&pairs)?;
                     self.set_kind(id, row.map_or(Kind::Dropped, Kind::Event));
-                } else if has_key(self.kept.get(place), words::FILENAME) {
+                } else if has_key(self.kept.get(place), keywords::FILENAME) {
                     let pairs = self.kept.release(place);
                     let frame = self.frame(None, &pairs)?;
                     self.set_kind(id, Kind::Frame(frame));
@@ -283,7 +283,7 @@ impl Fold {
     }
 
     /// The stack that some values are, if all are frames.
-    pub(super) fn stack_of_frames(&mut self, items: &[Value]) -> Checked<Option<StackId>> {
+    pub(crate) fn stack_of_frames(&mut self, items: &[Value]) -> Checked<Option<StackId>> {
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
         let mut found = true;
@@ -358,9 +358,9 @@ impl Fold {
         match self.kind(id) {
             Kind::EmptyDict => {
                 // A single entry may be the first of many: protocol 0 sets them one by one.
-                let kind = if pairs.len() > 2 && has_key(pairs, words::ACTION) {
+                let kind = if pairs.len() > 2 && has_key(pairs, keywords::ACTION) {
                     self.entry(pairs)?.map_or(Kind::Dropped, Kind::Event)
-                } else if pairs.len() > 4 && has_key(pairs, words::FILENAME) {
+                } else if pairs.len() > 4 && has_key(pairs, keywords::FILENAME) {
                     Kind::Frame(self.frame(None, pairs)?)
                 } else {
                     Kind::Dict(self.kept.add(pairs, self.limits.kept_values)?)
@@ -391,15 +391,17 @@ impl Fold {
         for (key, value) in entries(pairs) {
             let text = matches!(value, Value::Str(_));
             match (key, value) {
-                (words::NAME, Value::Str(name)) => frame.name = name,
-                (words::FILENAME, Value::Str(name)) => frame.filename = name,
-                (words::LINE, value) if !text => match value.int().map(u32::try_from) {
+                (keywords::NAME, Value::Str(name)) => frame.name = name,
+                (keywords::FILENAME, Value::Str(name)) => frame.filename = name,
+                (keywords::LINE, value) if !text => match value.int().map(u32::try_from) {
                     Some(Ok(line)) => frame.line = line,
                     // Negative where the symbolizer found none.
                     Some(Err(_)) => frame.line = 0,
                     None => self.malformed += u64::from(value != Value::None),
                 },
-                (words::NAME | words::FILENAME | words::LINE, _) => self.malformed += u64::from(value != Value::None),
+                (keywords::NAME | keywords::FILENAME | keywords::LINE, _) => {
+                    self.malformed += u64::from(value != Value::None)
+                }
                 _ => self.drop_kept(value),
             }
         }
@@ -408,7 +410,7 @@ impl Fold {
 
     /// The entries of a kept dict, which are taken out: each is read once, so that a file that refers to one dict a
     /// million times is no larger than it is. `None` for what is no dict.
-    pub(super) fn dict(&mut self, value: Value) -> Option<Vec<Value>> {
+    pub(crate) fn dict(&mut self, value: Value) -> Option<Vec<Value>> {
         let Value::Node(id) = value else { return None };
         match self.kind(id) {
             Kind::Dict(place) => Some(self.kept.take(place)),
@@ -418,13 +420,13 @@ impl Fold {
     }
 
     /// The entries of a kept dict.
-    pub(super) fn dict_entries(&self, value: Value) -> &[Value] {
+    pub(crate) fn dict_entries(&self, value: Value) -> &[Value] {
         let Value::Node(id) = value else { return &[] };
         if let Kind::Dict(place) = self.kind(id) { self.kept.get(place) } else { &[] }
     }
 
     /// The items of a kept list, which are taken out (see [`Self::dict`]); none for what is no list.
-    pub(super) fn items(&mut self, value: Value) -> Vec<Value> {
+    pub(crate) fn items(&mut self, value: Value) -> Vec<Value> {
         match value {
             Value::Node(id) => match self.kind(id) {
                 Kind::List(place) => self.kept.take(place),
@@ -443,13 +445,13 @@ impl Fold {
     }
 
     /// What a value was read as; counted, and the default, where it could not be.
-    pub(super) fn checked<T: Default>(&mut self, value: Value, read: Option<T>) -> T {
+    pub(crate) fn checked<T: Default>(&mut self, value: Value, read: Option<T>) -> T {
         self.malformed += u64::from(read.is_none() && value != Value::None);
         read.unwrap_or_default()
     }
 
     /// Frees what an unknown key of a trace entry or frame holds: there may be one in each of millions of entries.
-    pub(super) fn drop_kept(&mut self, value: Value) {
+    pub(crate) fn drop_kept(&mut self, value: Value) {
         let mut left = vec![];
         let mut next = Some(value);
         while let Some(value) = next {

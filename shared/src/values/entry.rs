@@ -1,15 +1,15 @@
 //! Trace entries: from a dict's keys to a row of the columns.
 
-use super::error::{Checked, too_much};
-use super::fold::{Fold, entries};
+use super::builder::{SnapshotBuilder, entries};
+use super::keywords;
 use super::value::{Kind, Value};
-use super::words;
+use crate::error::{Checked, too_much};
 use crate::event::Action;
 use crate::frames::{FrameId, StackId, StrId};
 use crate::trace::{Event, Tag, TagId};
 use crate::units::{Address, Count, Stream};
 
-impl Fold {
+impl SnapshotBuilder {
     /// Pushes the row that a dict's entries make. `None` when its action is no string: such a row means nothing.
     pub(super) fn entry(&mut self, pairs: &[Value]) -> Checked<Option<u32>> {
         let row = self.events.len();
@@ -50,25 +50,25 @@ impl Fold {
         for (key, value) in entries(pairs) {
             // Every key is optional, and a value of the wrong kind is left out.
             let understood = match key {
-                words::ACTION => value.str().map(|name| action = Some(name)),
-                words::ADDR | words::ADDRESS | words::DEVICE_FREE => {
+                keywords::ACTION => value.str().map(|name| action = Some(name)),
+                keywords::ADDR | keywords::ADDRESS | keywords::DEVICE_FREE => {
                     value.address().map(|n| event.address = Address(n))
                 }
-                words::SIZE => value.size().map(|n| event.size = n),
+                keywords::SIZE => value.size().map(|n| event.size = n),
                 // Some writers have streams as unsigned numbers.
-                words::STREAM => value.address().map(|n| tag.stream = Stream(n as i64)),
-                words::TIME_US => value.int().map(|n| event.time_us = n),
-                words::COMPILE_CONTEXT => value.str().map(|text| tag.compile_context = text),
-                words::USER_METADATA => value.str().map(|text| tag.user_metadata = text),
-                words::POOL_ID => self.pool(value).map(|pool| {
+                keywords::STREAM => value.address().map(|n| tag.stream = Stream(n as i64)),
+                keywords::TIME_US => value.int().map(|n| event.time_us = n),
+                keywords::COMPILE_CONTEXT => value.str().map(|text| tag.compile_context = text),
+                keywords::USER_METADATA => value.str().map(|text| tag.user_metadata = text),
+                keywords::POOL_ID => self.pool(value).map(|pool| {
                     tag.pool = Some(pool);
                     self.drop_kept(value);
                 }),
-                words::FRAMES => {
+                keywords::FRAMES => {
                     event.stack = self.stack(value)?;
                     Some(())
                 }
-                words::CPP_FRAMES => {
+                keywords::CPP_FRAMES => {
                     cpp_stack = self.stack(value)?;
                     Some(())
                 }
@@ -84,7 +84,7 @@ impl Fold {
             self.malformed += 1;
             return Ok(None);
         };
-        event.action = words::action(action);
+        event.action = keywords::action(action);
         tag.other_action = if event.action == Action::Other { action } else { StrId(0) };
         if cpp_stack != StackId(0) {
             event.stack = self.joined(cpp_stack, event.stack)?;
@@ -94,7 +94,7 @@ impl Fold {
     }
 
     /// The stack of C++ frames above Python's.
-    pub(super) fn joined(&mut self, inner: StackId, outer: StackId) -> Checked<StackId> {
+    pub(crate) fn joined(&mut self, inner: StackId, outer: StackId) -> Checked<StackId> {
         let frames: Vec<FrameId> = [inner, outer].iter().flat_map(|&s| self.symbols.stack(s)).copied().collect();
         let values: Vec<Value> = frames.into_iter().map(Value::Frame).collect();
         Ok(self.stack_of_frames(&values)?.unwrap_or_default())

@@ -1,16 +1,14 @@
-//! What is wrong with a recording that could be read, or worth knowing of it.
+//! Findings about a recording: damage, losses and truncation.
 
-use super::frames::Frames;
 use super::recording::{Recording, Track};
-use crate::analysis::actions::in_words;
-use crate::event::Action;
-use crate::finding::{Finding, FindingCode};
-use crate::import::unknown_actions;
+use crate::event::{Action, counts_in_words};
+use crate::finding::{Finding, FindingCode, unknown_actions};
+use crate::format::ChunkReader;
 use crate::trace::{Loss, Snapshot};
 use crate::units::{Bytes, Count};
 
-/// What is to be said of the file as a whole. `cut_at` is where its last whole chunk ends if more bytes follow.
-pub(super) fn of_file(recording: &Recording, frames: &Frames, cut_at: Option<u64>, packed: u64) -> Vec<Finding> {
+/// Returns the findings about the file as a whole. `cut_at` is where its last whole chunk ends if other bytes follow.
+pub(super) fn of_file(recording: &Recording, chunks: &ChunkReader, cut_at: Option<u64>, packed: u64) -> Vec<Finding> {
     let mut findings = Vec::new();
     if recording.end.is_none() {
         let events = Count(recording.events as u64);
@@ -28,14 +26,14 @@ pub(super) fn of_file(recording: &Recording, frames: &Frames, cut_at: Option<u64
             ),
         ));
     }
-    findings.extend(of_chunks(recording, frames));
+    findings.extend(of_chunks(recording, chunks));
     findings
 }
 
-/// What is to be said of chunks that could not be read.
-pub(crate) fn of_chunks(recording: &Recording, frames: &Frames) -> Vec<Finding> {
+/// Returns the findings about chunks that could not be read.
+pub(crate) fn of_chunks(recording: &Recording, chunks: &ChunkReader) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let (damages, further) = frames.damages();
+    let (damages, further) = chunks.damages();
     let (count, bytes) = damages.iter().fold((further, 0_u64), |(n, sum), d| (n + 1, sum.saturating_add(d.bytes)));
     if let Some(first) = damages.first() {
         let more = if further > 0 { " or more" } else { "" };
@@ -71,12 +69,13 @@ pub(crate) fn of_chunks(recording: &Recording, frames: &Frames) -> Vec<Finding> 
     findings
 }
 
-/// What is to be said of a device: events that are missing, and why.
+/// Returns the finding about a device's lost events.
 pub(super) fn of_device(track: &Track, has_ended: bool) -> Option<Finding> {
-    of_losses(track.trace.device, &track.losses(), track.missing.len(), has_ended)
+    of_losses(track.trace.device, &track.losses(), track.lost.len(), has_ended)
 }
 
-/// The same where it is known what is missing. Several places may be one, so `places` says how many there are.
+/// Returns the finding about `losses` of a device. `places` is the number of separate runs, as losses at one position are
+/// joined.
 pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: bool) -> Option<Finding> {
     let first = losses.first()?;
     let lost = losses.iter().fold(0_u64, |sum, loss| sum.saturating_add(loss.events));
@@ -86,7 +85,7 @@ pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: 
             *sum = sum.saturating_add(count);
         }
     }
-    let kinds = in_words(&by_action);
+    let kinds = counts_in_words(&by_action);
     let kinds = if kinds.is_empty() { kinds } else { format!(" ({kinds})") };
     let after = if has_ended { "" } else { ", the end included" };
     let message = format!(
@@ -99,7 +98,7 @@ pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: 
     Some(Finding::new(FindingCode::EventsLost, message).on_device(device).at(first.position))
 }
 
-/// What is to be said of the events themselves.
+/// Returns the findings about the events themselves.
 pub(super) fn of_history(snapshot: &Snapshot, is_cut: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !is_cut && snapshot.devices.iter().all(|device| device.events.is_empty()) {

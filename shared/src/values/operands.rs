@@ -1,8 +1,8 @@
 //! The values that wait for what they belong to, and the marks between them.
 
-use super::error::{Checked, damaged, too_much};
-use super::fold::Fold;
+use super::builder::SnapshotBuilder;
 use super::value::{Kind, Value};
+use crate::error::{Checked, damaged, too_much};
 use crate::units::Count;
 
 /// A stack of values with marks in it. A list or dict lies below the mark after which its items come.
@@ -111,30 +111,30 @@ impl Operands {
     /// Closes everything that is open, as if the file had ended in an orderly way: lists get the items that were
     /// complete, the dict at the bottom its entries; other dicts that were being filled are left out, as half a trace
     /// entry or segment would be wrong. Gives the value at the bottom.
-    pub(crate) fn close(mut self, fold: &mut Fold) -> Checked<Option<Value>> {
+    pub(crate) fn close(mut self, builder: &mut SnapshotBuilder) -> Checked<Option<Value>> {
         let targets: Vec<usize> = self.marks.iter().filter_map(|&mark| (mark as usize).checked_sub(1)).collect();
-        let is_kept = |&place: &usize| place == 0 || self.values.get(place).is_some_and(|&v| is_list(fold, v));
+        let is_kept = |&place: &usize| place == 0 || self.values.get(place).is_some_and(|&v| is_list(builder, v));
         let kept = targets.iter().take_while(|&place| is_kept(place)).count();
         if let Some(&dropped) = targets.get(kept) {
             self.values.truncate(dropped);
         }
         for &place in targets.iter().take(kept).rev() {
-            self.fill(fold, place)?;
+            self.fill(builder, place)?;
             self.values.truncate(place + 1);
         }
-        self.fill(fold, 0)?;
+        self.fill(builder, 0)?;
         Ok(self.values.first().copied())
     }
 
     /// Gives the list or dict at a place what lies above it.
-    fn fill(&mut self, fold: &mut Fold, place: usize) -> Checked {
+    fn fill(&mut self, builder: &mut SnapshotBuilder, place: usize) -> Checked {
         let Some((&target, _)) = self.values.get(place..).and_then(<[Value]>::split_first) else { return Ok(()) };
-        if is_list(fold, target) {
-            let items: Vec<Value> = self.above(place + 1).iter().copied().filter(|&v| is_whole(fold, v)).collect();
-            return fold.append(target, &items);
+        if is_list(builder, target) {
+            let items: Vec<Value> = self.above(place + 1).iter().copied().filter(|&v| is_whole(builder, v)).collect();
+            return builder.append(target, &items);
         }
         let Value::Node(id) = target else { return Ok(()) };
-        if !matches!(fold.kind(id), Kind::EmptyDict | Kind::Dict(_)) {
+        if !matches!(builder.kind(id), Kind::EmptyDict | Kind::Dict(_)) {
             return Ok(());
         }
         let mut pairs = Vec::new();
@@ -145,28 +145,28 @@ impl Operands {
             // as well, or else not complete.
             let mut list = value;
             while let Some(item) = rest.next_if(|next| !matches!(next, Value::Str(_))) {
-                if !is_list(fold, list) || !is_list(fold, item) {
-                    return fold.set_items(target, &pairs);
+                if !is_list(builder, list) || !is_list(builder, item) {
+                    return builder.set_items(target, &pairs);
                 }
-                fold.append(list, &[item])?;
+                builder.append(list, &[item])?;
                 list = item;
             }
         }
-        fold.set_items(target, &pairs)
+        builder.set_items(target, &pairs)
     }
 }
 
-fn is_list(fold: &Fold, value: Value) -> bool {
+fn is_list(builder: &SnapshotBuilder, value: Value) -> bool {
     let Value::Node(id) = value else { return false };
-    matches!(fold.kind(id), Kind::EmptyList | Kind::Events(_) | Kind::List(_) | Kind::Stack(_))
+    matches!(builder.kind(id), Kind::EmptyList | Kind::Events(_) | Kind::List(_) | Kind::Stack(_))
 }
 
 /// Whether an item of a list was complete when the file ended: a dict without entries was just begun.
-fn is_whole(fold: &Fold, value: Value) -> bool {
-    !matches!(value, Value::Node(id) if fold.kind(id) == Kind::EmptyDict)
+fn is_whole(builder: &SnapshotBuilder, value: Value) -> bool {
+    !matches!(value, Value::Node(id) if builder.kind(id) == Kind::EmptyDict)
 }
 
 #[cold]
-fn underflow() -> Box<super::error::Fault> {
+fn underflow() -> Box<crate::error::Fault> {
     damaged("an operand is missing")
 }
