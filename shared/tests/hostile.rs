@@ -225,7 +225,7 @@ fn other_files_are_told_apart() {
         ("packed nothing", &gzip(b""), "compressed and empty"),
         ("a broken gzip", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xff\xff\xff", "gzip is damaged"),
         ("a cut gzip", b"\x1f\x8b\x08", "ends before anything"),
-        ("another pickle", b"\x80\x04}\x8c\x01ak\x01s.", "is no opcode"),
+        ("another pickle", b"\x80\x04}\x8c\x01ak\x01s.", "is not an opcode"),
         ("another dict", b"\x80\x04}\x8c\x01aK\x01s.", "neither segments nor device_traces"),
         ("a list of numbers", b"[1, 2, 3]", "neither segments nor device_traces"),
         ("other JSON", b"{\"traceEvents\": []}", "neither segments nor device_traces"),

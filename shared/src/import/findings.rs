@@ -1,5 +1,5 @@
-//! What is wrong with a file that could be read, or worth knowing of it, as far as the file itself tells. What takes a
-//! replay to know (lost history, contradictions) is told in [`crate::analysis::findings`].
+//! Findings about a file that was read, as far as the file itself shows them. Findings that take a replay (lost history,
+//! contradictions) are in `crate::analysis::findings`.
 
 use crate::finding::{Finding, FindingCode, unknown_actions};
 use crate::frames::StrId;
@@ -7,22 +7,22 @@ use crate::trace::Snapshot;
 use crate::units::Count;
 use crate::values::keywords;
 
-/// What was noticed while reading.
+/// Observations made while reading.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    /// Where the (decompressed) file ends, if before its end.
+    /// Where the (decompressed) file is truncated, if it is.
     pub(super) cut_at: Option<u64>,
     pub(super) is_packed: bool,
-    /// The last key at the top.
+    /// The last top-level key.
     pub(super) last_key: Option<StrId>,
     pub(super) malformed: u64,
     pub(super) host_segments: u64,
     pub(super) host_entries: u64,
-    /// Annotations of devices that have neither segments nor entries.
+    /// The number of annotations of devices that have neither segments nor entries.
     pub(super) homeless_annotations: u64,
 }
 
-/// Everything to be said, the gravest first.
+/// Returns all findings, the most serious first.
 pub(super) fn findings(snapshot: &Snapshot, notes: &Notes) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(truncated(snapshot, notes));
@@ -33,8 +33,8 @@ pub(super) fn findings(snapshot: &Snapshot, notes: &Notes) -> Vec<Finding> {
     findings.extend(not_shown(notes));
     if notes.malformed > 0 {
         let text = match notes.malformed {
-            1 => "1 value is not what its place asks for; it was left out.".to_owned(),
-            n => format!("{} values are not what their places ask for; they were left out.", Count(n)),
+            1 => "1 value has an unexpected type and was left out.".to_owned(),
+            n => format!("{} values have unexpected types and were left out.", Count(n)),
         };
         findings.push(Finding::new(FindingCode::Malformed, text));
     }
@@ -54,10 +54,10 @@ fn truncated(snapshot: &Snapshot, notes: &Notes) -> Option<Finding> {
     Some(Finding::new(
         FindingCode::Truncated,
         format!(
-            "The file is cut off at byte {}{}, in or after its {part}: {} and {} before that are kept. Copy it again for \
-             the rest.",
+            "The file is truncated at byte {}{}, in or after its {part}; {} and {} were read. Copy the file again to get the \
+             rest.",
             Count(end),
-            if notes.is_packed { " of what it unpacks to" } else { "" },
+            if notes.is_packed { " of the unpacked data" } else { "" },
             counted(entries, "trace entry", "trace entries"),
             counted(segments, "segment", "segments"),
         ),
@@ -68,18 +68,18 @@ fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{} {}", Count(count as u64), if count == 1 { one } else { many })
 }
 
-/// Whether there is any history, and more than its last entry.
+/// Returns the finding about a history that is empty or holds only its last entry.
 fn history(snapshot: &Snapshot) -> Option<Finding> {
     let longest = snapshot.devices.iter().map(|d| d.events.len()).max().unwrap_or(0);
     match longest {
         0 => Some(Finding::new(
             FindingCode::NoHistory,
-            "No history was recorded: only the state at the end is known. Call \
-             torch.cuda.memory._record_memory_history() before what you want to see.",
+            "No history was recorded, so only the final state is known. Call \
+             torch.cuda.memory._record_memory_history() before the code that you want to see.",
         )),
         1 => Some(Finding::new(
             FindingCode::StateOnly,
-            "The history holds its newest entry only, so only the state at the end is known: it was recorded with \
+            "The history holds only its newest entry, so only the final state is known: it was recorded with \
              _record_memory_history(\"state\"). Use \"all\" to record every entry.",
         )),
         _ => None,

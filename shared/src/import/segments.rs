@@ -1,4 +1,4 @@
-//! Segments and their blocks, in every layout from torch 1.13 on.
+//! Reads segments and their blocks, in every layout from torch 1.13 on.
 
 use crate::error::Checked;
 use crate::frames::StackId;
@@ -9,10 +9,10 @@ use crate::values::Value;
 use crate::values::keywords;
 use crate::values::{SnapshotBuilder, entries};
 
-/// A small pool's segments are of this size when nothing else is said (`kSmallBuffer`).
+/// The segment size of the small pool (`kSmallBuffer`), which identifies it where the layout doesn't name the pool.
 const SMALL_SEGMENT: u64 = 2 << 20;
 
-/// Reads a segment, and the device that it belongs to. `None` for what is no segment.
+/// Reads a segment and its device; `None` if the value is not a segment.
 pub(super) fn segment(builder: &mut SnapshotBuilder, value: Value) -> Checked<Option<(i64, Segment)>> {
     let Some(pairs) = builder.dict(value) else { return Ok(None) };
     let mut device = 0;
@@ -46,7 +46,7 @@ pub(super) fn segment(builder: &mut SnapshotBuilder, value: Value) -> Checked<Op
     let Some(size) = size else { return Ok(None) };
     segment.size = size;
     segment.is_small = is_small.unwrap_or(size == SMALL_SEGMENT);
-    // Before torch 2.1 a block has no address: it begins where the one before it ends.
+    // Before torch 2.1 a block has no address: it begins where the previous one ends.
     let mut next = segment.address.0;
     for value in builder.items(blocks) {
         match block(builder, value, next)? {
@@ -82,7 +82,7 @@ fn block(builder: &mut SnapshotBuilder, value: Value, address: u64) -> Checked<O
     let Some(size) = size else { return Ok(None) };
     block.size = size;
     block.requested = requested.unwrap_or(size);
-    // The newest entry is first: who asked for what is there now. Older ones are of blocks that were merged into it.
+    // The newest entry is first and belongs to the current allocation; older ones belong to blocks that were merged into it.
     if let Some(&newest) = builder.items(history).first() {
         block.stack = history_stack(builder, newest)?;
     }
@@ -102,7 +102,7 @@ fn state(builder: &mut SnapshotBuilder, value: Value) -> BlockState {
     }
 }
 
-/// The stack of an entry of `history` (torch 1.13 and 2.0), C++ frames on top.
+/// Returns the stack of a `history` entry (torch 1.13 and 2.0), with C++ frames on top.
 fn history_stack(builder: &mut SnapshotBuilder, value: Value) -> Checked<StackId> {
     let Some(pairs) = builder.dict(value) else { return Ok(StackId(0)) };
     let mut stack = StackId(0);

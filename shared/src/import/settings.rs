@@ -1,4 +1,4 @@
-//! The allocator's settings, as a snapshot records them.
+//! Reads the allocator's settings of a snapshot.
 
 use crate::decimal::Decimal;
 use crate::trace::Divisions;
@@ -18,7 +18,7 @@ pub(super) fn settings(builder: &mut SnapshotBuilder, value: Value) -> Settings 
                     settings.conf = builder.symbols.text(text).into_owned();
                 }
             }
-            // -1 is unlimited.
+            // -1 means unlimited.
             keywords::MAX_SPLIT_SIZE => settings.max_split_size = value.size().filter(|&size| size < i64::MAX as u64),
             keywords::EXPANDABLE_SEGMENTS => settings.expandable_segments = value.int() == Some(1),
             keywords::GARBAGE_COLLECTION_THRESHOLD => {
@@ -36,7 +36,7 @@ pub(super) fn settings(builder: &mut SnapshotBuilder, value: Value) -> Settings 
     settings
 }
 
-/// A dict from size classes ('1', '2', '4', … '32768', in MiB) to numbers of divisions.
+/// Reads a dict from size classes ('1', '2', '4', … '32768', in MiB) to numbers of divisions.
 fn divisions(builder: &SnapshotBuilder, value: Value) -> Divisions {
     let mut table = [0; 16];
     for (key, value) in entries(builder.dict_entries(value)) {
@@ -49,7 +49,7 @@ fn divisions(builder: &SnapshotBuilder, value: Value) -> Divisions {
     table
 }
 
-/// A real number as Python prints it. Those of settings are a few digits long; what needs more is told to six places.
+/// Formats a floating-point number as Python prints it. Settings have few digits; longer numbers are rounded to six places.
 fn float(f: f64) -> String {
     match Decimal::exact(f) {
         Some(decimal) => decimal.to_string(),
@@ -59,7 +59,7 @@ fn float(f: f64) -> String {
     }
 }
 
-/// A setting as Python prints it. What is nested deeper than one dict is no setting.
+/// Formats a setting as Python prints it. Settings are nested at most one dict deep.
 fn written(builder: &SnapshotBuilder, value: Value) -> String {
     let scalar = |value: Value| match value {
         Value::None => "None".to_owned(),

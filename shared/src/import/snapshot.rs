@@ -1,7 +1,7 @@
-//! From the folded values of a whole file to a snapshot: the layouts of torch 1.13 to 2.15.
+//! From the values of a whole file to a snapshot: the layouts of torch 1.13 to 2.15.
 //!
-//! Everything but `segments` or `device_traces` is optional, and what is not known is left out. A file that is cut off
-//! is read the same way, from what was complete.
+//! Everything but `segments` or `device_traces` is optional, and unknown keys are ignored. A truncated file is read the same
+//! way, from the values that are complete.
 
 use super::findings::{self, Notes};
 use super::settings;
@@ -16,16 +16,16 @@ use crate::values::keywords;
 use crate::values::{Kind, Value};
 use crate::values::{Rows, SnapshotBuilder, entries, has_key};
 
-/// What a reader leaves behind.
+/// The result of a reader.
 pub(super) struct Read {
     pub(super) builder: SnapshotBuilder,
     pub(super) root: Option<Value>,
-    /// Where the (decompressed) bytes end, if before the end.
+    /// Where the (decompressed) file is truncated, if it is.
     pub(super) cut_at: Option<u64>,
     pub(super) is_packed: bool,
 }
 
-/// Makes the snapshot, and the findings about it.
+/// Returns the snapshot and the findings about it.
 pub(super) fn assemble(read: Read) -> Result<(Snapshot, Vec<Finding>), ImportError> {
     let Read { mut builder, root, cut_at, is_packed } = read;
     let mut notes = Notes { cut_at, is_packed, ..Notes::default() };
@@ -36,10 +36,10 @@ pub(super) fn assemble(read: Read) -> Result<(Snapshot, Vec<Finding>), ImportErr
     Ok((snapshot, findings))
 }
 
-/// The entries at the top; a plain list is that of the segments (torch 1.13, and `torch.cuda.memory_snapshot()`).
+/// Returns the top-level entries; a plain list holds the segments (torch 1.13, and `torch.cuda.memory_snapshot()`).
 fn top(builder: &mut SnapshotBuilder, root: Option<Value>, is_cut: bool) -> Result<Vec<Value>, ImportError> {
     let refused = ImportError::NotASnapshot(match is_cut {
-        true => "it ends before any part of it is complete",
+        true => "it is truncated before any part of it is complete",
         false => "it holds neither segments nor device_traces",
     });
     let Some(root) = root else { return Err(refused) };
@@ -56,7 +56,7 @@ fn top(builder: &mut SnapshotBuilder, root: Option<Value>, is_cut: bool) -> Resu
         },
         _ => return Err(refused),
     };
-    // An empty list is what 1.13 gives before the first allocation; one that is cut says nothing.
+    // torch 1.13 writes an empty list before the first allocation; a truncated one means nothing.
     let known = first.map_or(!is_cut, |segment| has_key(builder.dict_entries(segment), keywords::TOTAL_SIZE));
     if known { Ok(vec![Value::Str(keywords::SEGMENTS), root]) } else { Err(refused) }
 }
@@ -112,10 +112,10 @@ fn read_segments(builder: &mut SnapshotBuilder, value: Value, devices: &mut Numb
     Ok(())
 }
 
-/// The rows of each device that has any, by the device's place in the list.
+/// Returns the rows of each device that has any, by the device's place in the list.
 fn traces(builder: &mut SnapshotBuilder, value: Value) -> Vec<(i64, Rows)> {
     let lists = match value {
-        // A list of entries where a list of such lists should be: that of one device.
+        // A list of entries in place of a list of such lists: one device.
         Value::Node(id) if matches!(builder.kind(id), Kind::Events(_)) => vec![value],
         _ => builder.items(value),
     };
@@ -123,7 +123,7 @@ fn traces(builder: &mut SnapshotBuilder, value: Value) -> Vec<(i64, Rows)> {
     rows.collect::<Vec<_>>().into_iter().filter(|(_, rows)| !rows.is_empty()).collect()
 }
 
-/// The rows of one list of entries.
+/// Returns the rows of one list of entries.
 fn rows(builder: &mut SnapshotBuilder, list: Value) -> Rows {
     if let Value::Node(id) = list
         && let Kind::Events(number) = builder.kind(id)
@@ -140,8 +140,8 @@ fn rows(builder: &mut SnapshotBuilder, list: Value) -> Rows {
     rows
 }
 
-/// Gives each device its rows. They were read into one set of columns, in which those of a device mostly lie together:
-/// then they are cut off from the end, so that no more than one device's are ever there twice.
+/// Distributes the rows to the devices. All were read into one set of columns, where those of a device are mostly contiguous:
+/// then they are split off from the end, so that at most one device's rows are ever copied.
 fn by_device(builder: &mut SnapshotBuilder, lists: Vec<(i64, Rows)>) -> Checked<Vec<(i64, Events)>> {
     let mut all = std::mem::take(&mut builder.events);
     let is_in_order = lists.iter().all(|(_, rows)| rows.len() == 1)
@@ -160,7 +160,7 @@ fn by_device(builder: &mut SnapshotBuilder, lists: Vec<(i64, Rows)>) -> Checked<
         }
         return Ok(devices);
     }
-    // An entry may be referred to more than once. No real file does so; one that multiplies itself is stopped.
+    // Entries may be referenced repeatedly. No real file does that, and one that multiplies its size is refused.
     let total: u64 = lists.iter().flat_map(|(_, rows)| rows).map(|&(start, end)| u64::from(end - start)).sum();
     if total > 2 * all.len() as u64 {
         let text = format!("{} entries are listed {} times", Count(all.len() as u64), Count(total));
@@ -207,7 +207,7 @@ fn read_annotations(builder: &mut SnapshotBuilder, value: Value) -> Vec<(i64, An
     annotations
 }
 
-/// Number of items of a list.
+/// Returns the number of items of a list.
 fn count(builder: &SnapshotBuilder, value: Value) -> u64 {
     let Value::Node(id) = value else { return 0 };
     match builder.kind(id) {

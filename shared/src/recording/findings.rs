@@ -14,15 +14,15 @@ pub(super) fn of_file(recording: &Recording, chunks: &ChunkReader, cut_at: Optio
         let events = Count(recording.events as u64);
         let torn = match cut_at {
             Some(byte) => {
-                format!("the last {} are no whole chunk and are left out", Bytes(packed.saturating_sub(byte)))
+                format!("the last {} are an incomplete chunk and were left out", Bytes(packed.saturating_sub(byte)))
             }
-            None => "its last chunk is whole".to_owned(),
+            None => "its last chunk is complete".to_owned(),
         };
         findings.push(Finding::new(
             FindingCode::Truncated,
             format!(
-                "The recording was not ended: the program was stopped, or still writes, or the file was cut. {events} \
-                 events are there; {torn}. The segments at the end are derived from the events."
+                "The recording was not ended: the program was stopped or is still writing, or the file was truncated. {events} \
+                 events were read; {torn}. The final segments are derived from the events."
             ),
         ));
     }
@@ -40,8 +40,8 @@ pub(crate) fn of_chunks(recording: &Recording, chunks: &ChunkReader) -> Vec<Find
         findings.push(Finding::new(
             FindingCode::Malformed,
             format!(
-                "The file is damaged in {} (first at byte {}, {}{more} in all); what was there is left out. Copy it again \
-                 for the rest.",
+                "The file is damaged in {} (first at byte {}, {}{more} in all); the damaged parts were left out. Copy the file \
+                 again to get the rest.",
                 counted(count, "place", "places"),
                 Count(first.byte),
                 Bytes(bytes),
@@ -52,7 +52,7 @@ pub(crate) fn of_chunks(recording: &Recording, chunks: &ChunkReader) -> Vec<Find
         findings.push(Finding::new(
             FindingCode::Malformed,
             format!(
-                "{} could not be read to the end; what is missing is left out.",
+                "{} could not be read completely; the rest of their contents was left out.",
                 counted(recording.malformed, "chunk", "chunks")
             ),
         ));
@@ -61,7 +61,7 @@ pub(crate) fn of_chunks(recording: &Recording, chunks: &ChunkReader) -> Vec<Find
         findings.push(Finding::new(
             FindingCode::NotShown,
             format!(
-                "The file also holds {} of a kind that this version does not know. A newer one shows more.",
+                "The file also contains {} of unknown kinds. A newer version of Vramscope may show more.",
                 counted(recording.unknown, "chunk", "chunks")
             ),
         ));
@@ -87,10 +87,10 @@ pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: 
     }
     let kinds = counts_in_words(&by_action);
     let kinds = if kinds.is_empty() { kinds } else { format!(" ({kinds})") };
-    let after = if has_ended { "" } else { ", the end included" };
+    let after = if has_ended { "" } else { ", including the end" };
     let message = format!(
-        "Device {device}: {} were lost while recording{kinds}, in {}; the first after event {}. What follows from them is \
-         not exact{after}.",
+        "Device {device}: {} were lost while recording{kinds}, in {}; the first after event {}. Everything that depends on \
+         them is not exact{after}.",
         counted(lost, "event", "events"),
         counted(places as u64, "place", "places"),
         Count(first.position.into()),
@@ -102,10 +102,8 @@ pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: 
 pub(super) fn of_history(snapshot: &Snapshot, is_cut: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !is_cut && snapshot.devices.iter().all(|device| device.events.is_empty()) {
-        findings.push(Finding::new(
-            FindingCode::NoHistory,
-            "No event was recorded: only the state at the end is known, if any.",
-        ));
+        findings
+            .push(Finding::new(FindingCode::NoHistory, "No events were recorded; at most the final state is known."));
     }
     findings.extend(unknown_actions(snapshot));
     findings

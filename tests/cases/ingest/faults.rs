@@ -89,7 +89,7 @@ fn a_torn_tail_is_cut_at_the_last_whole_batch_and_told() -> Result<()> {
         let session = json(&server, &format!("/api/v1/sessions/{}", stream.session()))?;
         assert_eq!((&session["state"], &session["events"]), (&"lost".into(), &400.into()), "tail {i}");
         let notes = session["notes"].to_string();
-        assert!(notes.contains(&format!("last {} bytes were cut off", tail.len())), "tail {i}: {notes}");
+        assert!(notes.contains(&format!("last {} bytes were removed", tail.len())), "tail {i}: {notes}");
         let (mut peer, next) = Peer::hello(server.address(), &stream.hello)?;
         assert_eq!(next, 3, "tail {i}");
         for seq in 3..=4 {
