@@ -13,6 +13,8 @@ mod conversation;
 mod counters;
 mod error;
 mod key;
+#[cfg(test)]
+mod log_tests;
 mod pipe;
 mod retention;
 mod session;

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_come_out_whatever_the_pieces() {
+    fn chunks_are_read_whatever_the_pieces() {
         let (bytes, starts) = file();
         let want: Vec<_> = [(1, b"one".to_vec()), (2, vec![2; 300]), (77, b"three".to_vec())]
             .into_iter()
@@ -261,6 +261,27 @@ mod tests {
         for piece in [1, 2, 3, 19, 20, 21, 1000] {
             assert_eq!(read(&bytes, piece), (want.clone(), vec![], None), "pieces of {piece}");
         }
+    }
+
+    #[test]
+    fn a_reader_can_start_at_any_chunk() {
+        let (mut bytes, starts) = file();
+        let kinds = [1, 2, 77];
+        for (i, &start) in starts.iter().enumerate() {
+            for piece in [1, 21, 1000] {
+                let mut reader = ChunkReader::at_chunk(&ImportLimits::default(), start as u64);
+                let mut chunks = Vec::new();
+                for piece in bytes[start..].chunks(piece) {
+                    reader.push(piece, &mut |c| chunks.push((c.kind, c.byte))).unwrap();
+                }
+                let want: Vec<_> = kinds.into_iter().zip(starts.iter().map(|&start| start as u64)).skip(i).collect();
+                assert_eq!((chunks, reader.finish(), reader.byte()), (want, None, bytes.len() as u64));
+            }
+        }
+        bytes[starts[1] + 30] ^= 1;
+        let mut reader = ChunkReader::at_chunk(&ImportLimits::default(), starts[1] as u64);
+        reader.push(&bytes[starts[1]..], &mut |_| {}).unwrap();
+        assert_eq!(reader.damages().0[0].byte, starts[1] as u64, "damage is reported at its offset in the file");
     }
 
     #[test]
