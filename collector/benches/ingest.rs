@@ -19,7 +19,7 @@ use shared::units::Address;
 use shared::wire::{Ack, Batch, Decoder, Hello, Message, PROTOCOL, SESSION_CHARS, Watch, session_id};
 use tungstenite::{Message as WsMessage, WebSocket};
 use vramscope::bus::LocalBus;
-use vramscope::ingest::{Keep, Sessions};
+use vramscope::ingest::{Retention, Sessions};
 use vramscope::server::{self, App, Hosts};
 use vramscope::store::DiskStore;
 
@@ -81,7 +81,7 @@ fn batches() -> Vec<Vec<u8>> {
 
 fn serve(folder: &str) -> Result<(), Failure> {
     let limits = ServerLimits::default();
-    let keep = Keep::default();
+    let keep = Retention::default();
     let store = Arc::new(DiskStore::open(folder.as_ref(), keep.bytes)?);
     let sessions = Sessions::open(store, Arc::new(LocalBus::new(limits.viewer_bytes)), limits, keep, None)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;

@@ -1,7 +1,7 @@
-//! How fast files are imported, and in how much memory.
+//! Measures the speed and the memory of imports.
 //!
-//! `cargo bench -p shared --bench import -- FILE...` prints a line for each file, pushed as it is read, a MiB at a time.
-//! The peak is that of the whole process: give one file to know that file's.
+//! `cargo bench -p shared --bench import -- FILE...` prints a line for each file, pushed as it is read, 1 MiB at a time.
+//! The peak is that of the whole process: to measure a file's own peak, give only that file.
 
 use std::io::Read;
 use std::time::Instant;
@@ -51,7 +51,7 @@ fn measure(path: &str) -> Result<String, Box<dyn std::error::Error>> {
     Ok(format!("{bytes:>10} {seconds:>8.3} {speed:>9.1} {entries:>12} {peak:>10} {share:>8.2}"))
 }
 
-/// The most memory that this process ever held, as Linux tells it.
+/// Returns the peak memory of this process, as Linux reports it.
 fn peak_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

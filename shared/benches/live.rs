@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use shared::allocator::sim::{Placement, SimDriver};
 use shared::allocator::{AllocatorConfig, DeviceAllocator, Request, TORCH_2_11, TraceEntry};
-use shared::format::{EventColumns, Frames, Header, Tracker, Writer};
+use shared::format::{ChunkReader, EventColumns, Header, Writer};
 use shared::frames::{Frame, StackId, Symbols};
 use shared::limits::{CHUNK_EVENTS, ImportLimits, LiveLimits};
 use shared::query::{Axis, ColorBy, Query, TimelineQuery, Window};
 use shared::replay::Forward;
 use shared::session::LiveSession;
 use shared::trace::{Event, Settings, Tag, Tags};
+use shared::tracker::Tracker;
 use shared::units::{Address, Stream};
 
 /// Each measurement is the best of so many.
@@ -153,8 +154,8 @@ fn main() {
         let ns = best(|| {
             let mut tracker = Tracker::new(ImportLimits::default());
             let start = Instant::now();
-            let mut frames = Frames::new(&ImportLimits::default());
-            frames.push(&bytes, &mut |chunk| tracker.fold_chunk(chunk)).expect("a recording");
+            let mut chunks = ChunkReader::at_start(&ImportLimits::default());
+            chunks.push(&bytes, &mut |chunk| tracker.add(chunk)).expect("a recording");
             black_box(tracker.bytes());
             start.elapsed().as_secs_f64() * 1e9 / job.next as f64
         });

@@ -1,35 +1,46 @@
-//! What is wrong, or worth knowing, with something that could still be read.
+//! Findings: problems and notable facts about a file that could be read.
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of finding it is. The code is stable: scripts may match on it.
+use crate::event::Action;
+use crate::frames::StrId;
+use crate::order;
+use crate::trace::Snapshot;
+use crate::units::Count;
+
+/// The number of unknown actions that one message names.
+const NAMES: usize = 5;
+/// Characters of such a name.
+const NAME_CHARS: usize = 32;
+
+/// The kind of a finding. The codes are stable: scripts may match on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingCode {
-    /// The file ends before its end: what came before is kept.
+    /// The file is truncated; what precedes the cut was read.
     Truncated,
-    /// No device has a trace: history was not being recorded.
+    /// No device has a trace: the history was not recorded.
     NoHistory,
-    /// Events in the middle of a recording that the recorder could not keep, or that a damaged part held.
+    /// Events in the middle of a recording were dropped by the recorder or lost to damage.
     EventsLost,
-    /// The history ring was full: the first events of the run are lost.
+    /// The history ring overflowed: the first events of the run are lost.
     RingOverflow,
-    /// The trace holds the newest entry only (`_record_memory_history("state")`).
+    /// The trace holds only the newest entry (`_record_memory_history("state")`).
     StateOnly,
-    /// Entries with an action that this build does not know; they are kept and counted.
+    /// Entries have actions that this build does not know; they are kept and counted.
     UnknownAction,
-    /// Trace and segments disagree: entries are missing between the two, or kinds of entries were skipped.
+    /// Trace and segments disagree: entries are missing between them, or kinds of entries were skipped.
     Inconsistent,
-    /// A request failed for lack of memory.
+    /// A request failed because memory ran out.
     OutOfMemory,
-    /// The file holds parts that this build does not show (keys or traces of another kind).
+    /// The file contains parts that this build does not show (unknown keys, or traces of another kind).
     NotShown,
-    /// Values that could not be read as what they should be; they are left out and counted.
+    /// Values could not be read as the expected type; they are left out and counted.
     Malformed,
 }
 
 impl FindingCode {
-    /// The code as it is written in a report.
+    /// Returns the code as it appears in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Truncated => "truncated",
@@ -53,31 +64,77 @@ pub struct Finding {
     pub code: FindingCode,
     /// One or two sentences, without a line break.
     pub message: String,
-    /// The device it is about, if it is about one.
+    /// The device that it concerns, if any.
     #[serde(default)]
     pub device: Option<i64>,
-    /// The position in that device's trace where it can be seen, if there is one.
+    /// The position in that device's trace where it shows, if any.
     #[serde(default)]
     pub position: Option<u32>,
 }
 
 impl Finding {
-    /// A finding about the whole file.
+    /// Creates a finding about the whole file.
     pub fn new(code: FindingCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), device: None, position: None }
     }
 
-    /// The same finding, about one device.
+    /// Sets the device that the finding concerns.
     #[must_use]
     pub fn on_device(mut self, device: i64) -> Self {
         self.device = Some(device);
         self
     }
 
-    /// The same finding, at a position of its device's trace.
+    /// Sets the position in the device's trace.
     #[must_use]
     pub fn at(mut self, position: u32) -> Self {
         self.position = Some(position);
         self
     }
+}
+
+/// Returns the finding about trace entries with actions that this build does not know, if there are any.
+pub(crate) fn unknown_actions(snapshot: &Snapshot) -> Option<Finding> {
+    let others: Vec<StrId> = snapshot.tags.iter().map(|tag| tag.other_action).collect();
+    if others.iter().all(|&name| name == StrId(0)) {
+        return None;
+    }
+    // The last counter is for tags that the file does not define.
+    let mut by_tag = vec![0_u64; others.len() + 1];
+    for device in &snapshot.devices {
+        for (action, tag) in device.events.action.iter().zip(device.events.tag.iter()) {
+            if action == Action::Other as u8
+                && let Some(count) = by_tag.get_mut((tag as usize).min(others.len()))
+            {
+                *count += 1;
+            }
+        }
+    }
+    // Several tags can have the same name.
+    let mut counts: Vec<(StrId, u64)> =
+        others.into_iter().chain([StrId(0)]).zip(by_tag).filter(|(_, count)| *count > 0).collect();
+    order::merge(&mut counts, |sum, count| *sum += count);
+    if counts.is_empty() {
+        return None;
+    }
+    let total: u64 = counts.iter().map(|(_, count)| count).sum();
+    let mut names: Vec<String> = counts
+        .iter()
+        .take(NAMES)
+        .map(|&(name, count)| {
+            let text: String = snapshot.symbols.text(name).chars().take(NAME_CHARS).collect();
+            format!("{} ({})", text.escape_default(), Count(count))
+        })
+        .collect();
+    if counts.len() > NAMES {
+        names.push("…".to_owned());
+    }
+    Some(Finding::new(
+        FindingCode::UnknownAction,
+        format!(
+            "{} trace entries have actions that this version does not know; they are listed but have no effect: {}",
+            Count(total),
+            names.join(", ")
+        ),
+    ))
 }

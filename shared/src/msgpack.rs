@@ -1,13 +1,12 @@
-//! What a chunk holds: one MessagePack map from short names to numbers, text and bytes.
+//! MessagePack maps from short keys to numbers, text and bytes: the contents of chunks and of wire messages.
 //!
-//! Columns are single `bin` values. A name that this build does not know is stepped over, so that a later version can
-//! add to a map without shutting out older readers.
+//! Columns are single `bin` values. Readers skip unknown keys, so that later versions can add to a map.
 
 use rmp::Marker;
 use rmp::decode::{self, Bytes};
 use rmp::encode::{self, ByteBuf};
 
-use crate::import::error::{Checked, damaged};
+use crate::error::{Checked, damaged};
 
 /// Writes one map.
 #[derive(Default)]
@@ -17,7 +16,7 @@ pub(crate) struct MapWriter {
 
 // Writing to a growing buffer can't fail: its error type has no value, and every result is dropped as such.
 impl MapWriter {
-    /// A map that will get `entries` entries.
+    /// Begins a map of `entries` entries.
     pub(crate) fn map(entries: u32) -> Self {
         let mut new = Self::default();
         new.begin_map(entries);
@@ -67,7 +66,7 @@ impl MapWriter {
         let _ = encode::write_bool(&mut self.bytes, value);
     }
 
-    /// A number that takes nine bytes whatever its value.
+    /// Writes a number that always takes nine bytes.
     pub(crate) fn wide(&mut self, key: &str, number: u64) {
         self.text(key);
         let _ = encode::write_u64(&mut self.bytes, number);
@@ -83,8 +82,7 @@ impl MapWriter {
     }
 }
 
-/// Reads values one after the other from a chunk. Its functions are called, not copied to where they are used: the
-/// page that carries them is to stay small.
+/// Reads values in order. Its functions are not inlined, to keep the page's code small.
 #[derive(Clone, Copy)]
 pub(crate) struct MapReader<'a> {
     rest: &'a [u8],
@@ -97,19 +95,19 @@ impl<'a> MapReader<'a> {
 
     fn with<T, E>(&mut self, read: impl FnOnce(&mut Bytes<'a>) -> Result<T, E>) -> Checked<T> {
         let mut bytes = Bytes::new(self.rest);
-        let value = read(&mut bytes).map_err(|_| damaged("a value is not what its place asks for"))?;
+        let value = read(&mut bytes).map_err(|_| damaged("a value has an unexpected type"))?;
         self.rest = bytes.remaining_slice();
         Ok(value)
     }
 
-    fn take(&mut self, length: u32) -> Checked<&'a [u8]> {
-        let (taken, rest) =
+    fn bytes(&mut self, length: u32) -> Checked<&'a [u8]> {
+        let (bytes, rest) =
             self.rest.split_at_checked(length as usize).ok_or_else(|| damaged("a value is longer than its chunk"))?;
         self.rest = rest;
-        Ok(taken)
+        Ok(bytes)
     }
 
-    /// Reads a map; `visit` takes the value of each key that it knows and says whether it did.
+    /// Reads a map. `visit` reads the value of each key that it knows, and returns whether it did.
     pub(crate) fn map(&mut self, visit: &mut dyn FnMut(&'a str, &mut Self) -> Checked<bool>) -> Checked {
         for _ in 0..self.with(decode::read_map_len)? {
             let key = self.str()?;
@@ -120,7 +118,7 @@ impl<'a> MapReader<'a> {
         Ok(())
     }
 
-    /// The number of items that follow.
+    /// Reads the number of items of an array; the items follow.
     pub(crate) fn array(&mut self) -> Checked<u32> {
         self.with(decode::read_array_len)
     }
@@ -128,7 +126,7 @@ impl<'a> MapReader<'a> {
     #[inline(never)]
     pub(crate) fn str(&mut self) -> Checked<&'a str> {
         let length = self.with(decode::read_str_len)?;
-        std::str::from_utf8(self.take(length)?).map_err(|_| damaged("a text is not UTF-8"))
+        std::str::from_utf8(self.bytes(length)?).map_err(|_| damaged("a text is not UTF-8"))
     }
 
     #[inline(never)]
@@ -139,7 +137,7 @@ impl<'a> MapReader<'a> {
     #[inline(never)]
     pub(crate) fn column(&mut self) -> Checked<&'a [u8]> {
         let length = self.with(decode::read_bin_len)?;
-        self.take(length)
+        self.bytes(length)
     }
 
     #[inline(never)]
@@ -154,7 +152,7 @@ impl<'a> MapReader<'a> {
 
     #[inline(never)]
     pub(crate) fn number(&mut self) -> Checked<u32> {
-        u32::try_from(self.unsigned()?).map_err(|_| damaged("a number is too large for its place"))
+        u32::try_from(self.unsigned()?).map_err(|_| damaged("a number is too large for its field"))
     }
 
     #[inline(never)]
@@ -167,13 +165,13 @@ impl<'a> MapReader<'a> {
         self.with(decode::read_bool)
     }
 
-    /// A length of so many bytes, as what has one begins.
+    /// Reads a length of so many bytes.
     fn length(&mut self, bytes: u32) -> Checked<u64> {
-        Ok(self.take(bytes)?.iter().fold(0, |length, &byte| length << 8 | u64::from(byte)))
+        Ok(self.bytes(bytes)?.iter().fold(0, |length, &byte| length << 8 | u64::from(byte)))
     }
 
-    /// Steps over one value, whatever it is. Not by going into it: values may lie in each other as deep as a chunk is
-    /// long. Each step takes a byte at least, so it ends.
+    /// Skips one value of any type, without recursion: values may be nested as deeply as a chunk is long. Each step consumes
+    /// at least one byte, so it ends.
     #[inline(never)]
     fn skip(&mut self) -> Checked {
         let mut values = 1_u64;
@@ -190,7 +188,7 @@ impl<'a> MapReader<'a> {
                 Marker::Str8 | Marker::Bin8 => self.length(1)?,
                 Marker::Str16 | Marker::Bin16 => self.length(2)?,
                 Marker::Str32 | Marker::Bin32 => self.length(4)?,
-                // An extension has a byte that says which.
+                // An extension begins with a byte for its type.
                 Marker::FixExt1 => 2,
                 Marker::FixExt2 => 3,
                 Marker::FixExt4 => 5,
@@ -209,9 +207,9 @@ impl<'a> MapReader<'a> {
                     values = values.saturating_add(2 * u64::from(self.with(decode::read_map_len)?));
                     0
                 }
-                Marker::Reserved => return Err(damaged("a value is of no kind")),
+                Marker::Reserved => return Err(damaged("a value has a reserved type")),
             };
-            self.take(u32::try_from(bytes).unwrap_or(u32::MAX))?;
+            self.bytes(u32::try_from(bytes).unwrap_or(u32::MAX))?;
         }
         Ok(())
     }

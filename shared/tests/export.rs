@@ -1,4 +1,4 @@
-//! What is written is what is read again: every fixture, and what no fixture holds.
+//! Exports survive a round trip: every fixture, and cases that no fixture covers.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn written(snapshot: &Snapshot) -> Vec<u8> {
     bytes
 }
 
-/// Writes a snapshot, reads it, and holds what was read against it.
+/// Exports a snapshot, imports it again and compares the two.
 fn check(snapshot: Snapshot) {
     let mut read = import(&written(&snapshot)).unwrap();
     read.findings.clear();
@@ -50,7 +50,7 @@ fn extremes_survive() {
     let far = Tag { stream: Stream(i64::MIN), pool: Some(PoolId(u64::MAX >> 1, 3)), ..Tag::default() };
     let mut trace = DeviceTrace { device: 3, ..DeviceTrace::default() };
     let kinds = Action::ALL.into_iter().map(|action| (action, if action == Action::Other { other } else { far }));
-    // More entries than one batch, so that a list is filled in several goes.
+    // More entries than one batch, so that a list is filled in several steps.
     for (i, (action, tag)) in kinds.cycle().take(2_500).enumerate() {
         let tag = snapshot.tags.intern(tag);
         let address = Address([0, 255, 256, 65_536, 1 << 31, u64::MAX][i % 6]);

@@ -1,4 +1,4 @@
-//! Recordings read as they were written, whole or cut, in pieces of any size; broken ones as far as they go.
+//! Recordings survive a round trip, whole or truncated, in pieces of any size; damaged ones are read as far as possible.
 
 mod common;
 mod support;
@@ -7,7 +7,7 @@ use common::{describe, fixtures, import, import_in_pieces};
 use proptest::prelude::*;
 use shared::event::Action;
 use shared::finding::FindingCode;
-use shared::format::{self, Device, End, EventColumns, Gap, Header, Kind, Writer};
+use shared::format::{self, Device, End, EventColumns, Header, Kind, LostEvents, Writer};
 use shared::frames::{Frame, StackId, Symbols};
 use shared::import::{Encoding, Imported};
 use shared::limits::ImportLimits;
@@ -47,7 +47,7 @@ fn every_snapshot_survives_being_written_as_a_recording() {
     }
 }
 
-/// The segments of a moment of the model, as a trace has them.
+/// Returns the model's segments at a position, as a trace holds them.
 fn segments(held: &[Held]) -> Vec<Segment> {
     let block = |&(address, size, piece): &(u64, u64, Option<Piece>)| {
         let state = match piece {
@@ -72,7 +72,7 @@ fn segments(held: &[Held]) -> Vec<Segment> {
         .collect()
 }
 
-/// Segments without stacks, which the model does not keep.
+/// Removes the stacks, which the model does not keep.
 fn bare(segments: &[Segment]) -> Vec<Segment> {
     let mut segments = segments.to_vec();
     for segment in &mut segments {
@@ -144,7 +144,7 @@ proptest! {
     }
 }
 
-/// A small recording of two devices with everything that the format can hold, and where each chunk begins.
+/// Returns a small recording of two devices with everything that the format can hold, and the offset of each chunk.
 fn small() -> (Vec<u8>, Vec<usize>) {
     let (mut symbols, mut tags) = (Symbols::default(), Tags::default());
     let name = symbols.intern(b"forward");
@@ -210,7 +210,7 @@ fn small() -> (Vec<u8>, Vec<usize>) {
     let mut by_action = [0; Action::ALL.len()];
     by_action[Action::Alloc as usize] = 3;
     by_action[Action::FreeCompleted as usize] = 1;
-    writer.gap(&Gap { device: 1, from: 3, to: 7, by_action }, &mut bytes);
+    writer.lost_events(&LostEvents { device: 1, from: 3, to: 7, by_action }, &mut bytes);
     at(&bytes, &mut starts);
     columns.clear();
     columns.push(event(Action::FreeRequested, base, 1000, 20, tag));
@@ -251,21 +251,21 @@ fn what_was_written_when_a_version_was_made_is_read_and_the_latest_still_written
         std::fs::write(&path, &bytes).unwrap();
     }
     let golden = std::fs::read(&path).unwrap();
-    // A change here is a change of the format: a new version gets a file of its own, and this one is read for good.
-    assert!(golden == bytes, "today's writer writes other bytes than version 1.1 did");
+    // A change here is a change of the format: a new version gets its own file, and this one must stay readable.
+    assert!(golden == bytes, "the writer's bytes differ from those of version 1.1");
     check_small(&golden, &[(11, 1024), (25, 1 << 19)]);
     // Version 1.0 had no statistics.
     check_small(&std::fs::read(fixture("recording_1_0.vramscope")).unwrap(), &[]);
 }
 
-/// That a golden file holds what [`small`] writes, with these statistics: times, and allocated bytes.
+/// Checks that a golden file holds what [`small`] writes, with these statistics: times and allocated bytes.
 fn check_small(golden: &[u8], samples: &[(i64, u64)]) {
     let got = import(golden).unwrap();
     assert_eq!(codes(&got), [FindingCode::EventsLost, FindingCode::UnknownAction]);
     assert_eq!(
         got.findings[0].message,
         "Device 1: 4 events were lost while recording (3 alloc, 1 free_completed), in 1 place; the first after event 3. \
-         What follows from them is not exact."
+         Everything that depends on them is not exact."
     );
     assert_eq!((got.findings[0].device, got.findings[0].position), (Some(1), Some(3)));
     let [first, second] = &got.snapshot.devices[..] else { panic!("two devices") };
@@ -288,7 +288,7 @@ fn check_small(golden: &[u8], samples: &[(i64, u64)]) {
     assert_eq!((blocks.len(), blocks[1].size, blocks[1].requested), (3, 1 << 19, (1 << 19) - 24));
     assert_eq!(got.snapshot.settings.max_split_size, Some(64 << 20));
 
-    let mut decoder = format::Decoder::new(ImportLimits::default());
+    let mut decoder = shared::recording::Decoder::new(ImportLimits::default());
     decoder.push(golden).unwrap();
     let header = decoder.recording().header.clone().unwrap();
     assert_eq!((header.host.as_str(), header.rank, header.devices.len()), ("node-7", Some(1), 2));
@@ -304,7 +304,7 @@ fn the_index_leads_to_every_chunk() {
     let places: Vec<usize> = entries.iter().map(|entry| entry.byte as usize).collect();
     assert_eq!(places[0], format::PRELUDE_BYTES);
     assert_eq!(places[1..], starts);
-    let gap = entries.iter().find(|entry| entry.kind == Kind::Gap as u8).unwrap();
+    let gap = entries.iter().find(|entry| entry.kind == Kind::LostEvents as u8).unwrap();
     assert_eq!((gap.device, gap.first, gap.count), (1, 3, 4));
     let events = entries.iter().find(|entry| entry.kind == Kind::Events as u8).unwrap();
     assert_eq!((events.count, events.from_us - START_US, events.to_us - START_US), (3, 9, 12));
@@ -365,7 +365,7 @@ fn what_is_sent_twice_counts_once() {
     for (from, to) in starts.iter().zip(&starts[1..]) {
         let twice = [&bytes[..*to], &bytes[*from..]].concat();
         let mut got = import(&twice).unwrap();
-        // A mark has no number by which it could be known again.
+        // Marks have no sequence numbers, so repeated ones can't be recognized.
         for device in &mut got.snapshot.devices {
             device.annotations.truncate(3);
         }
@@ -443,7 +443,7 @@ fn a_segment_with_very_many_blocks_takes_several_pieces() {
 
 #[test]
 fn a_model_of_a_program_is_recorded_small() {
-    // Without stacks, an event costs 12 bytes at most before it is packed.
+    // Without stacks, an event takes at most 12 bytes before compression.
     let mut random = 12_345_u64;
     let ops: Vec<Op> = (0..20_000)
         .map(|_| {

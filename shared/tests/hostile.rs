@@ -1,4 +1,4 @@
-//! Files made to hurt are refused in one sentence, quickly and in little memory; so are files of another kind.
+//! Hostile files, and files of other kinds, are refused with one sentence, quickly and in little memory.
 
 mod common;
 
@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use shared::import::ImportError;
 use shared::limits::ImportLimits;
 
-/// Far more than any of these needs, even unoptimized on a busy machine.
+/// Far more time than any of these needs, even unoptimized on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
 fn refused(name: &str, bytes: &[u8]) -> ImportError {
@@ -73,7 +73,7 @@ fn nesting_goes_no_deeper_than_the_bound() {
     refused("dicts", &[b"\x80\x04".to_vec(), b"}N".repeat(million), vec![b's'; million / 2]].concat());
     refused("arrays", &b"[".repeat(million));
     refused("objects", &b"{\"a\":".repeat(million));
-    // A list in itself.
+    // A list that contains itself.
     refused("a list in itself", b"\x80\x04]\x94h\0a.");
 }
 
@@ -88,13 +88,13 @@ fn lengths_that_lie_cost_nothing() {
         assert!(matches!(error, ImportError::TooMuch { .. }));
     }
     refused("an integer", b"\x80\x02\x8b\xff\xff\xff\x7f");
-    // A length within the bound, and no bytes for it: the file is cut.
+    // A length within the limit, and no bytes for it: the file is truncated.
     refused("a short string", b"\x80\x04}X\0\0\x08\0abc");
 }
 
 #[test]
 fn the_memo_is_no_bomb() {
-    // One slot far away is odd, and no more than that.
+    // A single slot far away is unusual but allowed.
     assert!(import(b"\x80\x02]r\xff\xff\xff\xff.").unwrap().snapshot.devices.is_empty());
     refused("an unset slot", b"\x80\x02}h\x07.");
     refused("a slot below", b"(p-1\n.");
@@ -104,7 +104,7 @@ fn the_memo_is_no_bomb() {
 
 #[test]
 fn what_refers_to_itself_does_not_multiply() {
-    // Ten lists deep, each with the one before ten times: the billion laughs.
+    // Ten lists, each holding the previous one ten times: the billion laughs attack.
     let mut laughs = b"\x80\x02]q\0(NNe0".to_vec();
     for i in 1..30u8 {
         laughs.extend([b']', b'q', i, b'(']);
@@ -224,13 +224,13 @@ fn other_files_are_told_apart() {
         ("packed twice", &twice, "compressed twice"),
         ("packed nothing", &gzip(b""), "compressed and empty"),
         ("a broken gzip", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xff\xff\xff", "gzip is damaged"),
-        ("a cut gzip", b"\x1f\x8b\x08", "ends before anything"),
-        ("another pickle", b"\x80\x04}\x8c\x01ak\x01s.", "is no opcode"),
+        ("a cut gzip", b"\x1f\x8b\x08", "truncated before anything"),
+        ("another pickle", b"\x80\x04}\x8c\x01ak\x01s.", "is not an opcode"),
         ("another dict", b"\x80\x04}\x8c\x01aK\x01s.", "neither segments nor device_traces"),
         ("a list of numbers", b"[1, 2, 3]", "neither segments nor device_traces"),
         ("other JSON", b"{\"traceEvents\": []}", "neither segments nor device_traces"),
         ("broken JSON", b"{\"segments\": [}", "JSON is damaged at byte 14"),
-        ("a cut pickle", b"\x80\x04\x95", "ends before any part"),
+        ("a cut pickle", b"\x80\x04\x95", "truncated before any part"),
         ("a newer pickle", b"\x80\x09}.", "The file begins with"),
     ];
     for (name, bytes, want) in cases {

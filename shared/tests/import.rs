@@ -1,4 +1,4 @@
-//! Files in every layout and encoding come out as what they hold; broken and hostile ones as a sentence.
+//! Imports files in every layout and encoding; damaged and hostile ones are refused with a sentence.
 //!
 //! The fixtures are made by `tests/fixtures/make.py`.
 
@@ -42,7 +42,7 @@ fn every_encoding_of_one_snapshot_reads_the_same() {
         assert_eq!(describe(&got), want, "{name}");
         assert_eq!(codes(&got), [], "{name}");
     }
-    // The JSON ones have one setting more, which is not a number.
+    // The JSON files have one more setting, which is NaN.
     for name in ["current.json", "current.json.gz"] {
         let mut got = fixture(name);
         assert_eq!(got.format.encoding, Encoding::Json);
@@ -95,7 +95,7 @@ fn torch_1_13_has_segments_and_nothing_else() {
     let segment = &got.snapshot.devices[0].segments[1];
     let addresses: Vec<u64> = segment.blocks.iter().map(|b| (b.address.0 - BASE) / MIB).collect();
     assert_eq!(addresses, [0, 2, 6, 8, 10]);
-    // Requested sizes are not written: they read as the blocks' own.
+    // Requested sizes are not written: they read as the block sizes.
     assert!(segment.blocks.iter().all(|b| b.requested == b.size));
 }
 
@@ -196,14 +196,14 @@ fn a_file_cut_anywhere_keeps_what_was_complete() {
         let mut kept = 0;
         let description = describe(&whole);
         let lines: HashSet<&str> = description.lines().collect();
-        // The longest have more of the same.
+        // The longest files repeat themselves.
         let step = [1, 7, 97][usize::from(bytes.len() > 5_000) + usize::from(bytes.len() > 20_000)];
         for end in (0..bytes.len()).step_by(step) {
             let Ok(got) = import(&bytes[..end]) else {
                 assert_eq!(kept, 0, "{name} cut at {end} keeps less than cut before");
                 continue;
             };
-            // Padding and checksums may be missing without a loss.
+            // Padding and checksums may be missing without loss of data.
             if describe(&got) == description {
                 continue;
             }
@@ -211,7 +211,7 @@ fn a_file_cut_anywhere_keeps_what_was_complete() {
             assert!((kept..=all).contains(&events), "{name} cut at {end}: {events} entries after {kept}");
             kept = events;
             assert_eq!(got.findings[0].code, FindingCode::Truncated, "{name} cut at {end}");
-            // Entries, segments, blocks and annotations are as in the whole, or not there.
+            // Entries, segments, blocks and annotations are those of the whole file, or missing.
             let text = describe(&got);
             let added = text.lines().find(|line| line.starts_with("  ") && !lines.contains(line));
             assert_eq!(added, None, "{name} cut at {end}");
@@ -222,14 +222,14 @@ fn a_file_cut_anywhere_keeps_what_was_complete() {
     }
 }
 
-/// One step of a made-up pickle that fills lists of frames from the memo.
+/// One step of a generated pickle that fills lists of frames from the memo.
 #[derive(Clone, Debug)]
 enum Step {
     /// An entry whose stack is these slots.
     Entry(Vec<u8>),
-    /// A slot gets another frame.
+    /// A slot is overwritten with another frame.
     Overwrite(u8, u8),
-    /// The frame in a slot gets another line.
+    /// The line of the frame in a slot changes.
     Change(u8, u8),
 }
 

@@ -1,6 +1,6 @@
-//! Settings strings, compared with PyTorch's own answers.
+//! Settings strings, compared with PyTorch's results.
 //!
-//! `fixtures/settings/RELEASE.jsonl` is what the official binaries of that release answered. The first line holds the
+//! `fixtures/settings/RELEASE.jsonl` holds the results of the official binaries of that release. The first line holds the
 //! settings without any string, as pairs in the snapshot's order. Every other line is an array: the strings that were
 //! set one after the other while the program ran; the error of each, or `"crash"`; which settings differ from the
 //! first line afterwards; the error when the first string is set at the start (`null`: none, `"unset"`: not tried,
@@ -16,19 +16,19 @@ const FIXTURES: [(&str, &str); 3] = [
     ("2.15", include_str!("fixtures/settings/2.15.jsonl")),
 ];
 
-/// The error as the fixture writes it.
+/// Returns the error in the fixture's notation.
 fn told(error: &ConfigError) -> String {
     format!("{}: {error}", error.kind.name())
 }
 
 fn settings(config: &AllocatorConfig, profile: &Profile) -> Vec<(String, Value)> {
-    // Through text, as the fixture's numbers come: serde_json reads some last digits inexactly.
+    // Through text, like the fixture's numbers: serde_json rounds some last digits.
     let json = |value| serde_json::from_str(&serde_json::to_string(&value).unwrap()).unwrap();
     let pair = |(name, value): (&str, _)| (name.to_owned(), json(value));
     config.settings(profile).into_iter().map(pair).collect()
 }
 
-/// What differs from `base`, without the string itself.
+/// Returns the settings that differ from `base`, without the string itself.
 fn changes(config: &AllocatorConfig, profile: &Profile, base: &[(String, Value)]) -> Value {
     let changed = settings(config, profile).into_iter().zip(base).filter(|(now, before)| now != *before);
     Value::Object(
@@ -36,7 +36,7 @@ fn changes(config: &AllocatorConfig, profile: &Profile, base: &[(String, Value)]
     )
 }
 
-/// Both ways in give what one line of a fixture says.
+/// Checks one line of a fixture, both while the program runs and at its start.
 fn check(profile: &Profile, base: &[(String, Value)], row: &Value) {
     let confs: Vec<&str> = row[0].as_array().unwrap().iter().map(|conf| conf.as_str().unwrap()).collect();
     let mut config = AllocatorConfig::default();
@@ -114,7 +114,7 @@ fn sizes_that_no_snapshot_shows_follow_the_large_segment() {
     }
 }
 
-/// Strings made of what means something.
+/// Strings composed of meaningful parts.
 fn meaningful() -> impl Strategy<Value = String> {
     let token = prop::sample::select(vec![
         ",",

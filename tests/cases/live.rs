@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
-use shared::format::Decoder;
 use shared::limits::ImportLimits;
+use shared::recording::Decoder;
 use shared::trace::{Event, Snapshot};
 use tests::proxy::{Network, Proxy};
 use tests::server::Server;

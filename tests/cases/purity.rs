@@ -1,6 +1,7 @@
 //! `shared` stays pure: what it is built from is listed here, and nothing of it touches the outside.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -42,6 +43,24 @@ const FORBIDDEN: [&str; 9] = [
     "Instant::now",
 ];
 
+/// The modules of `shared`, from the bottom up. A module may use those of lower layers only: never its own layer, and never
+/// a higher one. A new module gets the lowest layer above everything it uses.
+const LAYERS: [&[&str]; 13] = [
+    &["budget", "checksum", "decimal", "limits", "order"],
+    &["numbered", "units"],
+    &["error", "event"],
+    &["frames", "msgpack"],
+    &["trace"],
+    &["allocator", "finding", "format", "totals", "values", "wire"],
+    &["pickle", "query", "replay"],
+    &["export", "link", "recording"],
+    &["import"],
+    &["analysis"],
+    &["lod"],
+    &["tracker"],
+    &["session"],
+];
+
 #[test]
 fn shared_is_built_from_what_is_listed() -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -66,10 +85,11 @@ fn shared_is_built_from_what_is_listed() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn shared_names_nothing_that_reaches_outside() -> Result<()> {
-    let mut folders = vec![workspace("shared/src")];
-    let mut files = 0;
+/// The files of `shared` with their paths below `shared/src`, up to their unit tests: tests may measure, and may use any
+/// module.
+fn sources() -> Result<Vec<(PathBuf, String)>> {
+    let root = workspace("shared/src");
+    let (mut folders, mut files) = (vec![root.clone()], Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder)? {
             let path = entry?.path();
@@ -77,16 +97,47 @@ fn shared_names_nothing_that_reaches_outside() -> Result<()> {
                 folders.push(path);
                 continue;
             }
-            files += 1;
             let text = std::fs::read_to_string(&path)?;
-            // Tests may measure; what is built into the program may not.
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-            for name in FORBIDDEN {
-                assert!(!code.contains(name), "{} names {name}", path.display());
-            }
+            files.push((path.strip_prefix(&root)?.to_owned(), code.to_owned()));
         }
     }
-    assert!(files > 5, "only {files} files found");
+    ensure!(files.len() > 5, "only {} files found", files.len());
+    Ok(files)
+}
+
+#[test]
+fn modules_of_shared_use_lower_layers_only() -> Result<()> {
+    let layer_of = |module: &str| LAYERS.iter().position(|layer| layer.contains(&module));
+    for (path, code) in sources()? {
+        let first = path.components().next().context("a file has a path")?.as_os_str().to_string_lossy();
+        let module = first.trim_end_matches(".rs");
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if matches!(module, "lib" | "testing") || name.ends_with("tests.rs") || path.extension() != Some("rs".as_ref())
+        {
+            continue;
+        }
+        let layer = layer_of(module).with_context(|| format!("{module} has no layer yet: add it to LAYERS"))?;
+        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for used in lines.flat_map(|line| line.split("crate::").skip(1)) {
+            let used: String = used.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            let Some(below) = layer_of(&used).filter(|_| used != module) else {
+                ensure!(used == module || used.is_empty(), "{}: {used} has no layer", path.display());
+                continue;
+            };
+            ensure!(below < layer, "{} uses {used}, which is not of a lower layer than {module}", path.display());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn shared_names_nothing_that_reaches_outside() -> Result<()> {
+    for (path, code) in sources()? {
+        for name in FORBIDDEN {
+            assert!(!code.contains(name), "{} names {name}", path.display());
+        }
+    }
     let root = std::fs::read_to_string(workspace("shared/src/lib.rs"))?;
     assert!(root.contains("#![forbid(unsafe_code)]"));
     Ok(())

@@ -12,10 +12,11 @@ use anyhow::{Context, Result, ensure};
 use shared::allocator::{TraceEntry, TraceSink};
 use shared::event::Action;
 use shared::finding::FindingCode;
-use shared::format::{Decoder, Device, Header};
+use shared::format::{Device, Header};
 use shared::frames::StackId;
 use shared::import::{Encoding, Imported, Importer};
 use shared::limits::{ImportLimits, RecorderLimits};
+use shared::recording::Decoder;
 use shared::trace::{Block, BlockState, Segment, Stage};
 use shared::units::{Address, PoolId, Stream};
 use tests::{Folder, program};
@@ -179,13 +180,13 @@ fn a_full_queue_counts_what_it_loses_and_marks_the_gap() -> Result<()> {
     let mut decoder = Decoder::new(ImportLimits::default());
     decoder.push(&output.bytes.lock().unwrap())?;
     let track = decoder.recording().devices.get(0).context("no device")?;
-    let missing = &track.missing;
+    let missing = &track.lost;
     assert_eq!(missing.len(), 2, "{missing:?}");
-    assert_eq!(missing.iter().map(|m| m.gap.to - m.gap.from).sum::<u64>(), stats.lost);
+    assert_eq!(missing.iter().map(|m| m.lost.to - m.lost.from).sum::<u64>(), stats.lost);
     // The gap stands where the events were: what comes after it is what came after it.
     let seq_of = |position: usize| {
         position as u64
-            + missing.iter().filter(|m| m.position as usize <= position).map(|m| m.gap.to - m.gap.from).sum::<u64>()
+            + missing.iter().filter(|m| m.position as usize <= position).map(|m| m.lost.to - m.lost.from).sum::<u64>()
     };
     for (position, event) in track.trace.events.iter().enumerate() {
         let want = entry(seq_of(position), StackId(0));
@@ -193,10 +194,10 @@ fn a_full_queue_counts_what_it_loses_and_marks_the_gap() -> Result<()> {
     }
     for m in missing {
         let mut want = [0; Action::ALL.len()];
-        (m.gap.from..m.gap.to).for_each(|i| want[entry(i, StackId(0)).action as usize] += 1);
-        assert_eq!(m.gap.by_action, want);
+        (m.lost.from..m.lost.to).for_each(|i| want[entry(i, StackId(0)).action as usize] += 1);
+        assert_eq!(m.lost.by_action, want);
     }
-    assert_eq!(missing[1].gap.to, 9 + 3_000 + 3 + 300);
+    assert_eq!(missing[1].lost.to, 9 + 3_000 + 3 + 300);
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! The wire is MessagePack as others read it: a library that knows nothing of this project reads the golden stream by
-//! the names that the documentation gives, and what it writes by those names is read here.
+//! The wire is ordinary MessagePack: an independent library reads the golden stream by the documented keys, and what it
+//! writes with those keys is read here.
 
 use anyhow::{Context, Result, ensure};
 use serde::de::DeserializeOwned;
@@ -79,18 +79,18 @@ struct Status {
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Gap {
+struct Skipped {
     from: u64,
     to: u64,
     reason: String,
 }
 
-/// A frame around a body.
+/// A message around a body.
 fn framed(body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32).to_le_bytes()[..], &crc32fast::hash(body).to_le_bytes(), body].concat()
 }
 
-/// The bodies of a stream.
+/// Returns the bodies of a stream.
 fn bodies(mut stream: &[u8]) -> Result<Vec<&[u8]>> {
     let mut bodies = Vec::new();
     while let Some((head, rest)) = stream.split_first_chunk::<8>() {
@@ -101,24 +101,25 @@ fn bodies(mut stream: &[u8]) -> Result<Vec<&[u8]>> {
     Ok(bodies)
 }
 
-/// What the library makes of a body, written by it again.
+/// Reads a body with the library and writes it again.
 fn again<T: DeserializeOwned + Serialize>(body: &[u8]) -> Result<Vec<u8>> {
     let value: (u8, T) = rmp_serde::from_slice(body)?;
     Ok(rmp_serde::to_vec_named(&value)?)
 }
 
-/// The frames of a stream, as text.
+/// The messages of a stream, as text.
 fn read(stream: &[u8]) -> Result<Vec<String>> {
-    let mut frames = Vec::new();
-    Decoder::new(&WireLimits::default()).push(stream, &mut |frame: Message<'_>| frames.push(format!("{frame:?}")))?;
-    Ok(frames)
+    let mut messages = Vec::new();
+    Decoder::new(&WireLimits::default())
+        .push(stream, &mut |message: Message<'_>| messages.push(format!("{message:?}")))?;
+    Ok(messages)
 }
 
 #[test]
-fn a_library_reads_what_is_written_and_is_read() -> Result<()> {
+fn an_independent_library_reads_and_writes_the_stream() -> Result<()> {
     let golden = std::fs::read(workspace("tests/fixtures/wire_1.bin"))?;
     let bodies = bodies(&golden)?;
-    ensure!(bodies.len() == 10, "a frame of each kind");
+    ensure!(bodies.len() == 10, "one message of each kind");
     let mut written = Vec::new();
     for body in bodies {
         let kind = *body.get(1).context("a body without a kind")?;
@@ -131,8 +132,8 @@ fn a_library_reads_what_is_written_and_is_read() -> Result<()> {
             7 => again::<Ask>(body),
             8 => again::<Watch>(body),
             9 => again::<Status>(body),
-            10 => again::<Gap>(body),
-            _ => anyhow::bail!("no frame of kind {kind} is known"),
+            10 => again::<Skipped>(body),
+            _ => anyhow::bail!("unknown message kind {kind}"),
         };
         written.extend(framed(&body.with_context(|| format!("kind {kind}"))?));
     }

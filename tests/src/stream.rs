@@ -1,7 +1,7 @@
 //! A session to send: plausible events, as a recorder writes them, cut into batches.
 
 use shared::event::Action;
-use shared::format::{Chunk, Device, End, EventColumns, Frames, Header, Writer, prelude};
+use shared::format::{Chunk, ChunkReader, Device, End, EventColumns, Header, Writer, prelude};
 use shared::frames::{Frame, StackId, Symbols};
 use shared::limits::ImportLimits;
 use shared::trace::{Event, TagId, Tags};
@@ -142,13 +142,13 @@ impl Stream {
 /// The payload of a file's first chunk.
 fn first_payload(file: &[u8]) -> Vec<u8> {
     let mut payload = Vec::new();
-    let mut frames = Frames::new(&ImportLimits::default());
+    let mut chunks = ChunkReader::at_start(&ImportLimits::default());
     let visit = &mut |chunk: Chunk<'_>| {
         if payload.is_empty() {
             payload = chunk.payload.to_vec();
         }
     };
-    frames.push(file, visit).expect("a recording");
+    chunks.push(file, visit).expect("a recording");
     payload
 }
 

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
-use super::{Heard, LiveBus, Published, Subscription};
+use super::{Delivery, LiveBus, Published, Subscription};
 
-/// Hands batches to subscribers in this process. Each has a queue of its own, with a bound in bytes; one that fills is
-/// emptied, and its owner told.
+/// Passes batches to subscribers in this process. Each has its own queue, limited in bytes; a queue that overflows is
+/// emptied, and its subscriber is told.
 #[derive(Debug)]
 pub struct LocalBus {
     bytes: usize,
@@ -19,19 +19,19 @@ pub struct LocalBus {
 
 #[derive(Debug, Default)]
 struct Queue {
-    held: Mutex<Held>,
-    news: Notify,
+    pending: Mutex<Pending>,
+    changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct Pending {
     batches: VecDeque<Arc<Published>>,
     bytes: usize,
-    has_gap: bool,
+    has_lagged: bool,
 }
 
 impl LocalBus {
-    /// With so many bytes on their way to each subscriber.
+    /// Creates a bus whose queues hold up to `bytes` each.
     pub fn new(bytes: usize) -> Self {
         Self { bytes, sessions: Mutex::default() }
     }
@@ -42,35 +42,35 @@ impl LocalBus {
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn push(&self, batch: &Arc<Published>, limit: usize) {
-        let mut held = self.lock();
-        held.bytes += batch.frame.len();
-        held.batches.push_back(Arc::clone(batch));
-        // A batch that is larger than the bound by itself goes alone.
-        if held.bytes > limit && held.batches.len() > 1 {
-            *held = Held { has_gap: true, ..Held::default() };
+        let mut pending = self.lock();
+        pending.bytes += batch.message.len();
+        pending.batches.push_back(Arc::clone(batch));
+        // A batch that exceeds the limit by itself is queued alone.
+        if pending.bytes > limit && pending.batches.len() > 1 {
+            *pending = Pending { has_lagged: true, ..Pending::default() };
         }
-        drop(held);
-        self.news.notify_one();
+        drop(pending);
+        self.changed.notify_one();
     }
 
-    fn take(&self) -> Option<Heard> {
-        let mut held = self.lock();
-        if std::mem::take(&mut held.has_gap) {
-            return Some(Heard::Gap);
+    fn pop(&self) -> Option<Delivery> {
+        let mut pending = self.lock();
+        if std::mem::take(&mut pending.has_lagged) {
+            return Some(Delivery::Lagged);
         }
-        let batch = held.batches.pop_front()?;
-        held.bytes -= batch.frame.len();
-        Some(Heard::Batch(batch))
+        let batch = pending.batches.pop_front()?;
+        pending.bytes -= batch.message.len();
+        Some(Delivery::Batch(batch))
     }
 }
 
 impl LiveBus for LocalBus {
-    fn is_heard(&self, session: &str) -> bool {
+    fn has_subscribers(&self, session: &str) -> bool {
         self.lock().contains_key(session)
     }
 
@@ -92,7 +92,7 @@ impl LiveBus for LocalBus {
         let queue = Arc::new(Queue::default());
         let mut sessions = self.lock();
         let queues = sessions.entry(session.to_owned()).or_default();
-        // Of a session that is silent nobody would ever clear away who has left.
+        // Publishing removes dropped subscriptions, but a silent session never publishes.
         queues.retain(|queue| queue.strong_count() > 0);
         queues.push(Arc::downgrade(&queue));
         Box::new(LocalSubscription(queue))
@@ -102,14 +102,14 @@ impl LiveBus for LocalBus {
 struct LocalSubscription(Arc<Queue>);
 
 impl Subscription for LocalSubscription {
-    fn next(&mut self) -> Pin<Box<dyn Future<Output = Heard> + Send + '_>> {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Delivery> + Send + '_>> {
         Box::pin(async {
             loop {
-                // One who is told between the look and the wait is not forgotten: `notify_one` leaves a permit.
-                if let Some(heard) = self.0.take() {
-                    return heard;
+                // A notification between the check and the wait is not lost: `notify_one` leaves a permit.
+                if let Some(delivery) = self.0.pop() {
+                    return delivery;
                 }
-                self.0.news.notified().await;
+                self.0.changed.notified().await;
             }
         })
     }
@@ -122,51 +122,51 @@ mod tests {
     const SESSION: &str = "abc";
 
     fn batch(seq: u64, bytes: usize) -> Arc<Published> {
-        Arc::new(Published { seq, frame: vec![0; bytes], end: (1, seq) })
+        Arc::new(Published { seq, message: vec![0; bytes], end: (1, seq) })
     }
 
-    async fn heard(subscription: &mut Box<dyn Subscription>) -> Option<u64> {
+    async fn next_seq(subscription: &mut Box<dyn Subscription>) -> Option<u64> {
         match subscription.next().await {
-            Heard::Batch(batch) => Some(batch.seq),
-            Heard::Gap => None,
+            Delivery::Batch(batch) => Some(batch.seq),
+            Delivery::Lagged => None,
         }
     }
 
     #[tokio::test]
-    async fn each_subscriber_hears_its_session_in_order() {
+    async fn each_subscriber_receives_its_session_in_order() {
         let bus = LocalBus::new(100);
         bus.publish(SESSION, &batch(1, 10));
-        assert!(!bus.is_heard(SESSION));
+        assert!(!bus.has_subscribers(SESSION));
         let (mut one, mut other) = (bus.subscribe(SESSION), bus.subscribe("else"));
-        assert!(bus.is_heard(SESSION));
+        assert!(bus.has_subscribers(SESSION));
         for seq in 2..5 {
             bus.publish(SESSION, &batch(seq, 10));
         }
         bus.publish("else", &batch(7, 10));
-        assert_eq!((heard(&mut one).await, heard(&mut other).await), (Some(2), Some(7)));
-        assert_eq!((heard(&mut one).await, heard(&mut one).await), (Some(3), Some(4)));
+        assert_eq!((next_seq(&mut one).await, next_seq(&mut other).await), (Some(2), Some(7)));
+        assert_eq!((next_seq(&mut one).await, next_seq(&mut one).await), (Some(3), Some(4)));
         drop(one);
         bus.publish(SESSION, &batch(5, 10));
-        assert!(!bus.is_heard(SESSION));
+        assert!(!bus.has_subscribers(SESSION));
     }
 
     #[tokio::test]
-    async fn who_is_too_slow_hears_of_a_gap_and_no_one_else_does() {
+    async fn only_a_slow_subscriber_is_told_that_it_lags() {
         let bus = LocalBus::new(100);
         let (mut slow, mut quick) = (bus.subscribe(SESSION), bus.subscribe(SESSION));
         for seq in 1..=11 {
             bus.publish(SESSION, &batch(seq, 10));
-            assert_eq!(heard(&mut quick).await, Some(seq));
+            assert_eq!(next_seq(&mut quick).await, Some(seq));
         }
         bus.publish(SESSION, &batch(12, 10));
-        assert_eq!((heard(&mut slow).await, heard(&mut slow).await), (None, Some(12)));
-        // One that is larger than the bound comes all the same.
+        assert_eq!((next_seq(&mut slow).await, next_seq(&mut slow).await), (None, Some(12)));
+        // A batch that exceeds the limit is delivered nevertheless.
         bus.publish(SESSION, &batch(13, 1_000));
-        assert_eq!(heard(&mut slow).await, Some(13));
+        assert_eq!(next_seq(&mut slow).await, Some(13));
     }
 
     #[tokio::test]
-    async fn who_waits_is_woken() {
+    async fn a_waiting_subscriber_is_woken() {
         let bus = Arc::new(LocalBus::new(100));
         let mut waits = bus.subscribe(SESSION);
         let publisher = Arc::clone(&bus);
@@ -174,7 +174,7 @@ mod tests {
             tokio::task::yield_now().await;
             publisher.publish(SESSION, &batch(1, 1));
         });
-        assert_eq!(heard(&mut waits).await, Some(1));
+        assert_eq!(next_seq(&mut waits).await, Some(1));
         task.await.unwrap();
     }
 }

@@ -1,7 +1,7 @@
-//! From a session's collector to its viewers, while it happens.
+//! Passes batches from the ingest to the viewers of a session as they are stored.
 //!
-//! A bus forgets: who comes late or can't follow reads from the store. Publishing never waits. Everything above reaches a
-//! bus through [`LiveBus`] alone.
+//! A bus keeps no history: viewers that join late or fall behind read from the store. Publishing never waits. Everything else
+//! reaches a bus through [`LiveBus`] alone.
 
 mod local;
 
@@ -12,38 +12,38 @@ use std::sync::Arc;
 
 pub use local::LocalBus;
 
-/// A batch, as every viewer gets it.
+/// A batch, as it is sent to every viewer.
 #[derive(Debug)]
 pub struct Published {
     /// Its number.
     pub seq: u64,
-    /// The whole wire frame.
-    pub frame: Vec<u8>,
-    /// Where it ends in the store: the segment's number, and the byte behind it.
+    /// The whole wire message.
+    pub message: Vec<u8>,
+    /// Where it ends in the store: the number of the log segment, and the offset after it.
     pub end: (u32, u64),
 }
 
-/// What a subscriber hears.
+/// What a subscriber receives.
 #[derive(Clone, Debug)]
-pub enum Heard {
+pub enum Delivery {
     /// The next batch.
     Batch(Arc<Published>),
-    /// Some are missing here, for the subscriber was too slow; the next one comes from behind them.
-    Gap,
+    /// Batches were dropped here because the subscriber was too slow; the next one follows them.
+    Lagged,
 }
 
-/// A subscription; dropping it ends it.
+/// A subscription to a session; ends when it is dropped.
 pub trait Subscription: Send {
-    /// What comes next. Dropping the future loses nothing.
-    fn next(&mut self) -> Pin<Box<dyn Future<Output = Heard> + Send + '_>>;
+    /// Waits for the next delivery. Cancel-safe: dropping the future loses nothing.
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Delivery> + Send + '_>>;
 }
 
-/// Carries batches from who stores them to who watches.
+/// Carries stored batches to viewers.
 pub trait LiveBus: Send + Sync + fmt::Debug {
-    /// Whether anyone listens to a session.
-    fn is_heard(&self, session: &str) -> bool;
-    /// Hands a batch on. Batches of one session are published in order.
+    /// Whether a session has subscribers.
+    fn has_subscribers(&self, session: &str) -> bool;
+    /// Publishes a batch. Batches of one session must be published in order.
     fn publish(&self, session: &str, batch: &Arc<Published>);
-    /// Every batch from now on.
+    /// Subscribes to a session's batches from now on.
     fn subscribe(&self, session: &str) -> Box<dyn Subscription>;
 }

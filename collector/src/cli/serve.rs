@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use super::log::LogOptions;
 use super::setting;
 use crate::bus::LocalBus;
-use crate::ingest::{Keep, Sessions};
+use crate::ingest::{Retention, Sessions};
 use crate::server::{self, App, Hosts};
 use crate::store::DiskStore;
 
@@ -118,7 +118,7 @@ impl Serve {
         let limits = ServerLimits::default();
         let store = Arc::new(DiskStore::open(&folder, self.keep_bytes)?);
         let bus = Arc::new(LocalBus::new(limits.viewer_bytes));
-        Sessions::open(store, bus, limits, Keep::new(self.keep_days, self.keep_bytes), token)
+        Sessions::open(store, bus, limits, Retention::new(self.keep_days, self.keep_bytes), token)
             .map_err(|error| format!("The sessions in {} can't be read: {error}.", folder.display()))
     }
 

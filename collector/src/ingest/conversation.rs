@@ -1,4 +1,4 @@
-//! What a collector says, frame by frame, whatever carries the bytes.
+//! The protocol with one collector, message by message, whatever transport carries the bytes.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use shared::wire::{Ack, Ask, Batch, Decoder, Goodbye, Hello, Message, PROTOCOL, 
 use super::pipe::Pipe;
 use super::{IngestError, Reply, Sessions};
 
-/// See the module.
+/// One collector's connection or request, from its hello on.
 #[derive(Debug)]
 pub struct Conversation {
     sessions: Arc<Sessions>,
     decoder: Decoder,
-    /// The request had the token.
-    is_known: bool,
+    /// Whether the request itself carried the token.
+    is_authorized: bool,
     pipe: Option<Pipe>,
 }
 
-/// A frame that came whole, for as long as the next ones are read.
-enum Said {
+/// A message that was received, copied out of the decoder's buffer.
+enum Incoming {
     Hello(Hello),
     Batch {
         seq: u64,
@@ -27,79 +27,93 @@ enum Said {
         chunks: Vec<u8>,
     },
     Goodbye(u64),
-    /// A frame that is not a collector's.
+    /// A message that collectors must not send.
     Other,
 }
 
 impl Conversation {
-    /// At its start. `is_known` where the request that began it had the token.
-    pub fn new(sessions: Arc<Sessions>, is_known: bool) -> Self {
-        Self { sessions, decoder: Decoder::new(&WireLimits::default()), is_known, pipe: None }
+    /// Creates a conversation. `is_authorized` tells whether the request that began it carried the token.
+    pub fn new(sessions: Arc<Sessions>, is_authorized: bool) -> Self {
+        Self { sessions, decoder: Decoder::new(&WireLimits::default()), is_authorized, pipe: None }
     }
 
-    /// Whether the hello was taken.
+    /// Whether the hello was accepted.
     pub fn is_open(&self) -> bool {
         self.pipe.is_some()
     }
 
-    /// Takes more bytes; gives the frames to answer with at once. Waits while too much is on its way to the disk.
+    /// Reads more bytes and appends the messages to answer with at once. Waits while too much is queued for the disk.
     pub async fn push(&mut self, bytes: &[u8], answer: &mut Vec<u8>) -> Result<(), IngestError> {
-        let mut said = Vec::new();
-        let read = self.decoder.push(bytes, &mut |frame| {
-            said.push(match frame {
-                Message::Hello(hello) => Said::Hello(hello),
-                Message::Batch(Batch { seq, sent_us, chunks }) => Said::Batch { seq, sent_us, chunks: chunks.to_vec() },
-                Message::Goodbye(Goodbye { seq }) => Said::Goodbye(seq),
-                // Of a later version; the protocol says that it can do without.
+        let mut incoming = Vec::new();
+        let read = self.decoder.push(bytes, &mut |message| {
+            incoming.push(match message {
+                Message::Hello(hello) => Incoming::Hello(hello),
+                Message::Batch(Batch { seq, sent_us, chunks }) => {
+                    Incoming::Batch { seq, sent_us, chunks: chunks.to_vec() }
+                }
+                Message::Goodbye(Goodbye { seq }) => Incoming::Goodbye(seq),
+                // A message of a later version: the protocol allows to ignore it.
                 Message::Unknown(_) => return,
-                _ => Said::Other,
+                _ => Incoming::Other,
             });
         });
-        for said in said {
-            self.take(said, answer).await?;
+        for message in incoming {
+            self.receive(message, answer).await?;
         }
-        read.map_err(|error| IngestError::Malformed(error.to_string()))
+        read.map_err(|error| self.refused(IngestError::Malformed(error.to_string())))
     }
 
-    async fn take(&mut self, said: Said, answer: &mut Vec<u8>) -> Result<(), IngestError> {
-        match (said, &self.pipe) {
-            (Said::Hello(hello), None) => self.hello(hello, answer).await,
-            (Said::Batch { seq, sent_us, chunks }, Some(pipe)) => {
+    async fn receive(&mut self, message: Incoming, answer: &mut Vec<u8>) -> Result<(), IngestError> {
+        match (message, &self.pipe) {
+            (Incoming::Hello(hello), None) => self.hello(hello, answer).await,
+            (Incoming::Batch { seq, sent_us, chunks }, Some(pipe)) => {
                 pipe.batch((seq, sent_us), chunks).await;
                 Ok(())
             }
-            (Said::Goodbye(seq), Some(pipe)) => {
+            (Incoming::Goodbye(seq), Some(pipe)) => {
                 pipe.goodbye(seq);
                 Ok(())
             }
-            (Said::Hello(_), Some(_)) => Err(IngestError::Malformed("a hello comes once".to_owned())),
-            (_, None) => Err(IngestError::Malformed("the first frame is a hello".to_owned())),
-            (Said::Other, _) => Err(IngestError::Malformed("this frame is not for a collector to send".to_owned())),
+            (Incoming::Hello(_), Some(_)) => Err(self.malformed("only the first message may be a hello")),
+            (_, None) => Err(self.malformed("the first message must be a hello")),
+            (Incoming::Other, _) => Err(self.malformed("collectors must not send this kind of message")),
         }
     }
 
     async fn hello(&mut self, hello: Hello, answer: &mut Vec<u8>) -> Result<(), IngestError> {
-        let (sessions, is_known) = (Arc::clone(&self.sessions), self.is_known);
-        let joined = tokio::task::spawn_blocking(move || sessions.join(&hello, is_known)).await;
+        let (sessions, is_authorized) = (Arc::clone(&self.sessions), self.is_authorized);
+        let joined = tokio::task::spawn_blocking(move || sessions.join(&hello, is_authorized)).await;
         let joined = joined.unwrap_or(Err(IngestError::Restart))?;
         Message::Welcome(Welcome { protocol: PROTOCOL, next: joined.next }).encode(answer);
         self.pipe = Some(Pipe::new(&self.sessions, joined)?);
         Ok(())
     }
 
-    /// Waits for something to tell the collector. Never resolves before the hello.
-    pub async fn next(&mut self) -> News {
+    fn malformed(&self, what: &str) -> IngestError {
+        self.refused(IngestError::Malformed(what.to_owned()))
+    }
+
+    /// Logs that the collector is refused.
+    fn refused(&self, error: IngestError) -> IngestError {
+        error.log_refusal(self.pipe.as_ref().map_or("", |pipe| pipe.session.id()));
+        error
+    }
+
+    /// Waits for something to send to the collector. Never resolves before the hello.
+    pub async fn next(&mut self) -> Outgoing {
         let Some(pipe) = &mut self.pipe else { return std::future::pending().await };
         let session = Arc::clone(&pipe.session);
         let replaced = pipe.replaced();
         tokio::select! {
-            reply = pipe.reply() => reply.map_or(News::Over(None), |reply| tell(&reply)),
-            () = session.asked.notified() => News::Frames(asks(session.take_asks())),
-            () = replaced => News::Over(Some(Message::Refused(IngestError::Replaced.refused()).to_bytes())),
+            reply = pipe.reply() => reply.map_or(Outgoing::Last(None), |reply| encode_reply(&reply)),
+            () = session.asked.notified() => Outgoing::Messages(encode_asks(session.drain_asks())),
+            () = replaced => {
+                Outgoing::Last(Some(Message::Refused(IngestError::Replaced.refused()).to_bytes()))
+            }
         }
     }
 
-    /// No more will come: waits until what came is stored, and gives what there is to tell.
+    /// Ends the input: waits until everything received is stored, and returns the last messages to send.
     pub async fn finish(&mut self) -> Vec<u8> {
         let Some(mut pipe) = self.pipe.take() else { return Vec::new() };
         pipe.close();
@@ -107,41 +121,41 @@ impl Conversation {
         while let Some(reply) = pipe.reply().await {
             last = reply;
         }
-        let mut frames = asks(pipe.session.take_asks());
-        if let News::Frames(told) | News::Over(Some(told)) = tell(&last) {
-            frames.extend(told);
+        let mut messages = encode_asks(pipe.session.drain_asks());
+        if let Outgoing::Messages(more) | Outgoing::Last(Some(more)) = encode_reply(&last) {
+            messages.extend(more);
         }
-        frames
+        messages
     }
 }
 
-/// What there is to tell a collector.
+/// Encoded messages for a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
-    /// These frames.
-    Frames(Vec<u8>),
-    /// These, if any, and no more.
-    Over(Option<Vec<u8>>),
+pub enum Outgoing {
+    /// Messages to send; more may follow.
+    Messages(Vec<u8>),
+    /// The last messages, if any; the conversation is over.
+    Last(Option<Vec<u8>>),
 }
 
-fn tell(reply: &Reply) -> News {
-    let mut frames = Vec::new();
+fn encode_reply(reply: &Reply) -> Outgoing {
+    let mut messages = Vec::new();
     if let Some(seq) = reply.acked {
-        Message::Ack(Ack { seq }).encode(&mut frames);
+        Message::Ack(Ack { seq }).encode(&mut messages);
     }
     match &reply.refused {
-        None => News::Frames(frames),
+        None => Outgoing::Messages(messages),
         Some(refused) => {
-            Message::Refused(refused.clone()).encode(&mut frames);
-            News::Over(Some(frames))
+            Message::Refused(refused.clone()).encode(&mut messages);
+            Outgoing::Last(Some(messages))
         }
     }
 }
 
-fn asks(asks: Vec<String>) -> Vec<u8> {
-    let mut frames = Vec::new();
+fn encode_asks(asks: Vec<String>) -> Vec<u8> {
+    let mut messages = Vec::new();
     for what in asks {
-        Message::Ask(Ask { what }).encode(&mut frames);
+        Message::Ask(Ask { what }).encode(&mut messages);
     }
-    frames
+    messages
 }

@@ -1,4 +1,4 @@
-//! What the server counts, for its metrics.
+//! Counters for the server's metrics.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -7,50 +7,50 @@ use std::time::Duration;
 
 use shared::wire::Code;
 
-/// Sums since the server began.
+/// Counts since the server started.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Batches that were stored.
+    /// Batches stored.
     pub batches: Count,
-    /// Batches that were there already.
+    /// Batches that had been stored before.
     pub repeated: Count,
-    /// Bytes of chunks that were stored.
+    /// Bytes of chunks stored.
     pub bytes: Count,
-    /// Events that were stored.
+    /// Events stored.
     pub events: Count,
-    /// Times that something was made durable.
+    /// Syncs to the disk.
     pub syncs: Count,
-    /// Microseconds that this took.
+    /// Microseconds spent in syncs.
     pub sync_micros: Count,
-    /// Times that a viewer was too slow for the bus.
+    /// Times that a viewer's queue on the bus overflowed.
     pub lagged: Count,
-    /// Times that a viewer was set forward.
+    /// Times that batches were skipped for a viewer.
     pub skipped: Count,
-    /// Viewers that were dropped because they took nothing.
+    /// Viewers disconnected because they read nothing.
     pub stuck: Count,
     /// Bytes sent to viewers.
     pub sent_bytes: Count,
     refused: Mutex<Vec<(Code, u64)>>,
 }
 
-/// A sum that several threads add to.
+/// A counter that several threads add to.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Adds to it.
+    /// Adds to the count.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// What it has come to.
+    /// Returns the count.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Counters {
-    /// A collector or viewer was refused.
+    /// Counts a refused collector or viewer.
     pub fn refuse(&self, code: Code) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         match refused.iter_mut().find(|(known, _)| *known == code) {
@@ -59,12 +59,12 @@ impl Counters {
         }
     }
 
-    /// How many were refused, by code.
+    /// Returns the number of refusals by code.
     pub fn refused(&self) -> Vec<(Code, u64)> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Something was made durable.
+    /// Counts a sync.
     pub fn synced(&self, took: Duration) {
         self.syncs.add(1);
         self.sync_micros.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));

@@ -1,57 +1,60 @@
-//! Why a batch is not taken.
+//! Why a collector or a batch is refused.
 
 use shared::wire::{Code, Refused};
 
 use crate::store::StoreError;
 
-/// See the module. What it says goes to the collector as it is.
+/// The reason for a refusal. Its text is sent to the collector.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
-    /// A collector of another protocol.
-    #[error("this server speaks protocol {known} and not {0}; bring both to one version", known = shared::wire::PROTOCOL)]
+    /// The collector speaks another protocol version.
+    #[error(
+        "the collector speaks protocol {0} and this server protocol {known}; install the same release on both",
+        known = shared::wire::PROTOCOL
+    )]
     Protocol(u32),
-    /// No token, or another one.
-    #[error("this server wants the token that it was started with")]
+    /// The token is missing or wrong.
+    #[error("the token is missing or wrong; use the one that the server was started with")]
     Token,
-    /// The key of another collector.
-    #[error("the session belongs to another collector")]
+    /// The session's key is another collector's.
+    #[error("the session belongs to another collector; start a new session")]
     Key,
-    /// A session's name that is none.
-    #[error("a session's name has 26 characters of a-z and 2-7")]
+    /// The session's name or key is malformed.
+    #[error("a session's name and key have 26 characters of a-z and 2-7")]
     Session,
     /// The session has ended.
-    #[error("the session has ended; nothing may be added to it")]
+    #[error("the session has ended; start a new one")]
     Ended,
-    /// A batch was left out.
-    #[error("batch {wanted} is wanted, and {found} came")]
+    /// A batch is missing.
+    #[error("expected batch {wanted}, got batch {found}")]
     Order {
-        /// The one that is wanted next.
+        /// The batch that is expected next.
         wanted: u64,
-        /// The one that came.
+        /// The batch that was received.
         found: u64,
     },
-    /// A frame or a chunk that is none.
+    /// A message or chunk can't be read.
     #[error("{0}")]
     Malformed(String),
-    /// A bound that won't move.
+    /// A permanent limit is exceeded.
     #[error("{0}")]
     TooMuch(String),
-    /// Too many at once.
+    /// A temporary limit is exceeded.
     #[error("{0}; try again later")]
     Busy(&'static str),
-    /// Another connection speaks for the session now.
-    #[error("another connection of this session took over")]
+    /// A newer connection took over the session.
+    #[error("a newer connection took over this session")]
     Replaced,
-    /// The server is being stopped.
-    #[error("the server stops; try again in a moment")]
+    /// The server is stopping.
+    #[error("the server is stopping; try again in a moment")]
     Restart,
-    /// What the store says.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl IngestError {
-    /// As the wire has it.
+    /// Returns the code of the wire protocol.
     pub fn code(&self) -> Code {
         match self {
             Self::Protocol(_) => Code::Protocol,
@@ -67,7 +70,7 @@ impl IngestError {
         }
     }
 
-    /// The frame that says so.
+    /// Returns the message that tells the collector.
     pub fn refused(&self) -> Refused {
         let retry = match self {
             Self::Order { .. } | Self::Busy(_) | Self::Replaced | Self::Restart | Self::Store(_) => true,
@@ -81,9 +84,20 @@ impl IngestError {
         };
         Refused { code: self.code(), message: self.to_string(), retry }
     }
+
+    /// Logs that a collector is refused. `session` must be a valid name, or empty before one is known: no other text of a
+    /// client's enters the log.
+    pub(super) fn log_refusal(&self, session: &str) {
+        let code = word(self.code());
+        match self {
+            // Another connection of the same collector, or a stop: nothing is wrong.
+            Self::Replaced | Self::Restart => tracing::debug!(session, code, "collector refused: {self}"),
+            _ => tracing::warn!(session, code, "collector refused: {self}"),
+        }
+    }
 }
 
-/// The word for a code, as the wire and the metrics have it.
+/// Returns the name of a code on the wire and in the metrics.
 pub fn word(code: Code) -> &'static str {
     match code {
         Code::Protocol => "protocol",

@@ -1,24 +1,24 @@
-//! Secrets: kept as their hashes, and compared in a time that says nothing.
+//! Secrets: stored as hashes and compared in constant time.
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// The hash of a token, or of a session's key. Both are made of chance and long, so a plain hash will do.
+/// The hash of a token or of a session's key. Both are long and random, so a plain hash is enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Of the text itself.
+    /// Hashes a secret.
     pub fn of(text: &str) -> Self {
         Self(Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// From [`Self::as_str`].
+    /// Creates the secret from its hash, as [`Self::as_str`] returns it.
     pub fn from_hash(hash: &str) -> Self {
         Self(hash.to_owned())
     }
 
-    /// Hexadecimal digits.
+    /// Returns the hash in hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }

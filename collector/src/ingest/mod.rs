@@ -1,32 +1,34 @@
-//! From collectors into the store.
+//! Receives what collectors send and writes it to the store.
 //!
 //! ```text
-//! socket or request ─► Conversation ─► Pipe (bounded) ─► a thread: Desk ─► store, bus
+//! socket or request ─► Conversation ─► Pipe (bounded) ─► a thread: SessionWriter ─► store, bus
 //!        ▲                                                    │
 //!        └──────────── acknowledged, refused ◄────────────────┘
 //! ```
-//! Whoever sends more than the disk takes waits, and nobody else does: each collector has a queue and a thread of its own.
-//! Batches that came together are made durable together, and then acknowledged.
+//! Each collector has a queue and a thread of its own, so one that sends faster than the disk writes delays nobody else.
+//! Batches that arrive together are synced together, and acknowledged after that.
 
 mod clock;
 mod conversation;
 mod counters;
-mod desk;
 mod error;
-mod keep;
 mod key;
+#[cfg(test)]
+mod log_tests;
 mod pipe;
+mod retention;
 mod session;
 mod sessions;
 mod view;
+mod writer;
 
 pub use clock::now_us;
-pub use conversation::{Conversation, News};
+pub use conversation::{Conversation, Outgoing};
 pub use counters::Counters;
 pub use error::{IngestError, word};
-pub use keep::Keep;
 pub use key::Secret;
 pub use pipe::Reply;
+pub use retention::Retention;
 pub use session::Session;
 pub use sessions::Sessions;
 pub use view::View;

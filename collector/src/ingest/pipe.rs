@@ -1,4 +1,4 @@
-//! The way of one collector's batches to its desk: a queue with a bound, and a thread that waits for the disk.
+//! Carries one collector's batches to its session's writer: a bounded queue, and a thread that waits for the disk.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,27 +11,28 @@ use super::sessions::Joined;
 use super::{IngestError, Session, Sessions};
 use crate::store::StoreError;
 
-/// What has become of what was sent.
+/// What became of the batches sent so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// All batches up to this one are safe.
+    /// All batches up to this one are durable.
     pub acked: Option<u64>,
-    /// Nothing more is taken, and why.
+    /// Why nothing more is accepted.
     pub refused: Option<Refused>,
 }
 
 enum Command {
-    Batch { seq: u64, sent_us: i64, chunks: Vec<u8>, _room: OwnedSemaphorePermit },
+    Batch { seq: u64, sent_us: i64, chunks: Vec<u8>, _permit: OwnedSemaphorePermit },
     Goodbye(u64),
 }
 
-/// See the module. What was sent is stored even when this is dropped.
+/// One collector's queue. What was sent is stored even if the pipe is dropped.
 #[derive(Debug)]
 pub(super) struct Pipe {
     pub(super) session: Arc<Session>,
     number: u64,
     commands: Option<mpsc::UnboundedSender<Command>>,
-    room: Arc<Semaphore>,
+    /// Bytes that may still be queued.
+    space: Arc<Semaphore>,
     replies: watch::Receiver<Reply>,
 }
 
@@ -44,20 +45,22 @@ impl Pipe {
         let builder = thread::Builder::new().name("vramscope-ingest".to_owned());
         if builder.spawn(move || worker.run(received)).is_err() {
             session.leave();
-            return Err(IngestError::Busy("this server has as many threads as it can"));
+            let error = IngestError::Busy("this server can't start another thread");
+            error.log_refusal(session.id());
+            return Err(error);
         }
-        let room = Arc::new(Semaphore::new(sessions.limits().queue_bytes));
-        Ok(Self { session, number, commands: Some(commands), room, replies })
+        let space = Arc::new(Semaphore::new(sessions.limits().queue_bytes));
+        Ok(Self { session, number, commands: Some(commands), space, replies })
     }
 
-    /// Sends a batch on its way; waits while too much is.
+    /// Queues a batch; waits while the queue is full.
     pub(super) async fn batch(&self, (seq, sent_us): (u64, i64), chunks: Vec<u8>) {
         let Some(commands) = &self.commands else { return };
-        // One frame is smaller than the queue. A closed semaphore there is none.
+        // One message always fits the queue, and the semaphore is never closed.
         let bytes = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
-        if let Ok(room) = Arc::clone(&self.room).acquire_many_owned(bytes).await {
-            // A thread that has gone has said why.
-            let _ = commands.send(Command::Batch { seq, sent_us, chunks, _room: room });
+        if let Ok(permit) = Arc::clone(&self.space).acquire_many_owned(bytes).await {
+            // A thread that has ended gave its reason in the reply.
+            let _ = commands.send(Command::Batch { seq, sent_us, chunks, _permit: permit });
         }
     }
 
@@ -67,18 +70,18 @@ impl Pipe {
         }
     }
 
-    /// No more will be sent.
+    /// Ends the queue: nothing more will be sent.
     pub(super) fn close(&mut self) {
         self.commands = None;
     }
 
-    /// Waits for another reply than the last one that was seen; `None` when there will be none.
+    /// Waits for a reply that was not returned yet; `None` when there will be none.
     pub(super) async fn reply(&mut self) -> Option<Reply> {
         self.replies.changed().await.ok()?;
         Some(self.replies.borrow_and_update().clone())
     }
 
-    /// Resolves when another connection speaks for the session.
+    /// Resolves when another connection takes over the session.
     pub(super) fn replaced(&self) -> impl Future<Output = ()> + use<> {
         let (mut holder, number) = (self.session.holder(), self.number);
         async move {
@@ -99,7 +102,8 @@ struct Worker {
 impl Worker {
     fn run(self, mut commands: mpsc::UnboundedReceiver<Command>) {
         if let Err(error) = self.serve(&mut commands) {
-            self.sessions.heed(&error);
+            self.sessions.note_store_error(self.session.id(), &error);
+            error.log_refusal(self.session.id());
             self.reply.send_modify(|reply| reply.refused = Some(error.refused()));
             commands.close();
         }
@@ -111,9 +115,9 @@ impl Worker {
         while let Some(first) = commands.blocking_recv() {
             let begun = Instant::now();
             let (mut next, mut failed) = (Some(first), None);
-            // What has come together is made safe together.
+            // Batches that are queued together are synced together.
             while let Some(command) = next.take() {
-                match self.take(command) {
+                match self.execute(command) {
                     Ok(bytes)
                         if bytes < limits.sync_bytes && begun.elapsed() < Duration::from_millis(limits.sync_millis) =>
                     {
@@ -123,13 +127,13 @@ impl Worker {
                     Err(error) => failed = Some(error),
                 }
             }
-            // What came before a bad one is good.
+            // Batches before a refused one are kept.
             let can_sync = matches!(failed, None | Some(IngestError::Order { .. } | IngestError::Ended));
             if can_sync {
                 let begun = Instant::now();
                 let acked = self.session.sync(self.number)?;
                 self.sessions.counters.synced(begun.elapsed());
-                self.sessions.is_well();
+                self.sessions.note_store_success();
                 self.reply.send_modify(|reply| reply.acked = Some(acked));
             }
             if let Some(error) = failed {
@@ -139,14 +143,14 @@ impl Worker {
         Ok(())
     }
 
-    /// Gives the bytes that are not safe yet.
-    fn take(&self, command: Command) -> Result<u64, IngestError> {
+    /// Executes a command. Returns the bytes that are not synced yet.
+    fn execute(&self, command: Command) -> Result<u64, IngestError> {
         match command {
             Command::Goodbye(seq) => self.session.end(self.number, seq).map(|_| 0),
             Command::Batch { seq, sent_us, mut chunks, .. } => match self.append((seq, sent_us), &mut chunks) {
                 Err(IngestError::Store(StoreError::Full)) => {
-                    // Old history makes room for new.
-                    self.sessions.make_room();
+                    // Old history gives way to new.
+                    self.sessions.free_space();
                     self.session.reopen(self.number, self.sessions.store(), *self.sessions.limits())?;
                     self.append((seq, sent_us), &mut chunks)
                 }

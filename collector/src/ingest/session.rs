@@ -1,4 +1,4 @@
-//! One session, as collectors, viewers and routes share it.
+//! One session, shared by collectors, viewers and routes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,28 +9,28 @@ use shared::wire::{Batch, Message, SessionState};
 use tokio::sync::{Notify, watch};
 
 use super::counters::Counters;
-use super::desk::{Desk, Taken};
 use super::view::View;
+use super::writer::{Appended, SessionWriter};
 use super::{IngestError, Secret};
 use crate::bus::{LiveBus, Published};
 use crate::store::{Record, StoreError, TraceStore};
 
-/// What is asked of a collector waits for it; more is not needed, for there are two things to ask.
+/// The most questions that wait for a collector. There are only two different ones.
 const ASKS: usize = 4;
 
-/// See the module.
+/// A recorded job: its writer, what is shown of it, and its connections.
 #[derive(Debug)]
 pub struct Session {
     id: String,
-    desk: Mutex<Option<Desk>>,
+    writer: Mutex<Option<SessionWriter>>,
     view: Mutex<View>,
-    /// The number of the connection that may add; each new one takes the next.
+    /// The number of the connection that may append; each new one gets the next.
     holder: watch::Sender<u64>,
     presence: Mutex<Presence>,
     asks: Mutex<Vec<String>>,
-    /// There is something to ask.
+    /// Notified when there is something to ask the collector.
     pub asked: Notify,
-    /// How many watch.
+    /// The number of viewers.
     pub viewers: AtomicUsize,
 }
 
@@ -42,7 +42,7 @@ struct Presence {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A desk whose thread panicked is dropped and opened again; everything else is whole at every moment.
+    // A writer whose thread panicked is dropped and opened again; the other values are consistent at every moment.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -50,7 +50,7 @@ impl Session {
     pub(super) fn new(view: View) -> Self {
         Self {
             id: view.record.id.clone(),
-            desk: Mutex::new(None),
+            writer: Mutex::new(None),
             view: Mutex::new(view),
             holder: watch::Sender::new(0),
             presence: Mutex::default(),
@@ -60,22 +60,22 @@ impl Session {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What is shown of it.
+    /// Returns a copy of what is shown of it.
     pub fn view(&self) -> View {
         lock(&self.view).clone()
     }
 
-    /// Looks at what is shown of it, without copying all.
+    /// Reads from what is shown of it, without copying everything.
     pub fn look<T>(&self, look: impl FnOnce(&View) -> T) -> T {
         look(&lock(&self.view))
     }
 
-    /// Live, ended or lost.
+    /// Returns whether it is live, ended or lost.
     pub fn state(&self, limits: &ServerLimits) -> SessionState {
         if self.look(|view| view.record.ended_us.is_some() || view.has_end) {
             return SessionState::Ended;
@@ -90,7 +90,8 @@ impl Session {
         lock(&self.presence).connections > 0
     }
 
-    /// A collector speaks for the session from now on: its number, and the batch that is wanted. Waits for the disk.
+    /// Admits a collector in place of any earlier one. Returns its number and the batch that is expected next. Waits for the
+    /// disk.
     pub(super) fn join(
         &self,
         store: &Arc<dyn TraceStore>,
@@ -100,71 +101,87 @@ impl Session {
         if !Secret::from_hash(&self.look(|view| view.record.key_hash.clone())).is(key) {
             return Err(IngestError::Key);
         }
-        // At once, so that the old one lets go of the desk.
+        // At once, so that the earlier connection releases the writer.
         self.holder.send_modify(|holder| *holder += 1);
         let number = *self.holder.borrow();
-        let mut desk = lock(&self.desk);
+        let mut writer = lock(&self.writer);
         if lock(&self.presence).is_removed {
             return Err(IngestError::Busy("the session is being deleted"));
         }
-        // What is not wanted again counts as acknowledged; the connection before this one may have gone without a sync.
-        let synced = self.opened(&mut desk, store, limits)?.sync();
+        let was_open = writer.is_some();
+        // Batches that are not requested again count as acknowledged, so they must be durable: the earlier connection may
+        // have ended without a sync.
+        let synced = self.opened(&mut writer, store, limits)?.sync();
         if synced.is_err() {
-            *desk = None;
+            *writer = None;
         }
         let next = synced? + 1;
+        let (seq, bytes) = self.look(|view| (view.last, view.bytes()));
+        if was_open {
+            tracing::debug!(session = self.id, seq, bytes, "collector reconnected");
+        } else if seq > 0 {
+            tracing::info!(session = self.id, seq, bytes, "session resumed");
+        } else {
+            tracing::info!(session = self.id, seq, bytes, "session begun");
+        }
         let mut presence = lock(&self.presence);
         presence.connections += 1;
         presence.last = Some(Instant::now());
         Ok((number, next))
     }
 
+    /// Returns the writer, opened or created if necessary.
     fn opened<'a>(
         &self,
-        desk: &'a mut Option<Desk>,
+        writer: &'a mut Option<SessionWriter>,
         store: &Arc<dyn TraceStore>,
         limits: ServerLimits,
-    ) -> Result<&'a mut Desk, IngestError> {
-        if desk.is_none() {
-            let opened = match Desk::open(store, &self.id, limits) {
+    ) -> Result<&'a mut SessionWriter, IngestError> {
+        if writer.is_none() {
+            let opened = match SessionWriter::open(store, &self.id, limits) {
                 Err(IngestError::Store(StoreError::Missing)) => {
-                    Desk::create(store, self.look(|view| view.record.clone()), limits)?
+                    SessionWriter::create(store, self.look(|view| view.record.clone()), limits)?
                 }
                 other => other?,
             };
             lock(&self.view).update(&opened);
-            *desk = Some(opened);
+            *writer = Some(opened);
         }
-        desk.as_mut().ok_or(IngestError::Restart)
+        writer.as_mut().ok_or(IngestError::Restart)
     }
 
-    /// The collector has gone.
+    /// Notes that a collector disconnected.
     pub(super) fn leave(&self) {
         let mut presence = lock(&self.presence);
         presence.connections = presence.connections.saturating_sub(1);
         presence.last = Some(Instant::now());
     }
 
-    /// Who may add now.
+    /// Watches the number of the connection that may append.
     pub(super) fn holder(&self) -> watch::Receiver<u64> {
         self.holder.subscribe()
     }
 
-    /// Lets a collector do something with the desk. After an error other than of order the desk is opened anew.
-    fn with<T>(&self, number: u64, act: impl FnOnce(&mut Desk) -> Result<T, IngestError>) -> Result<T, IngestError> {
-        let mut held = lock(&self.desk);
+    /// Runs an action of the current collector on the writer. After an error, unless it only concerns the batch's number,
+    /// the writer is closed and must be opened again.
+    fn with<T>(
+        &self,
+        number: u64,
+        act: impl FnOnce(&mut SessionWriter) -> Result<T, IngestError>,
+    ) -> Result<T, IngestError> {
+        let mut held = lock(&self.writer);
         if *self.holder.borrow() != number {
             return Err(IngestError::Replaced);
         }
-        let desk = held.as_mut().ok_or(IngestError::Busy("the session has to be opened again"))?;
-        let done = act(desk);
+        let writer = held.as_mut().ok_or(IngestError::Busy("the session must be opened again"))?;
+        let done = act(writer);
         if !matches!(done, Ok(_) | Err(IngestError::Order { .. } | IngestError::Ended)) {
             *held = None;
         }
         done
     }
 
-    /// Adds a batch and hands it to who watches. Waits for the disk.
+    /// Appends a batch and publishes it to the viewers. Returns the bytes that are not synced yet. Waits for the disk.
     pub(super) fn append(
         &self,
         number: u64,
@@ -173,97 +190,108 @@ impl Session {
         bus: &dyn LiveBus,
         counters: &Counters,
     ) -> Result<u64, IngestError> {
-        self.with(number, |desk| {
-            let before = desk.totals().events();
-            match desk.append((seq, sent_us), chunks)? {
-                Taken::Known => counters.repeated.add(1),
-                Taken::Added { end } => {
+        self.with(number, |writer| {
+            let before = writer.totals().events();
+            match writer.append((seq, sent_us), chunks)? {
+                Appended::Duplicate => counters.repeated.add(1),
+                Appended::Stored { end } => {
                     counters.batches.add(1);
                     counters.bytes.add(chunks.len() as u64);
-                    counters.events.add(desk.totals().events().saturating_sub(before));
+                    counters.events.add(writer.totals().events().saturating_sub(before));
                     let mut view = lock(&self.view);
-                    view.tick();
-                    view.update(desk);
+                    view.sample_rate();
+                    view.update(writer);
                     drop(view);
-                    if bus.is_heard(&self.id) {
-                        let frame = Message::Batch(Batch { seq, sent_us, chunks }).to_bytes();
-                        bus.publish(&self.id, &Arc::new(Published { seq, frame, end }));
+                    if bus.has_subscribers(&self.id) {
+                        let message = Message::Batch(Batch { seq, sent_us, chunks }).to_bytes();
+                        bus.publish(&self.id, &Arc::new(Published { seq, message, end }));
                     }
                 }
             }
-            Ok(desk.unsafe_bytes())
+            Ok(writer.unsynced_bytes())
         })
     }
 
-    /// Makes all that came safe; gives the last batch. Waits for the disk.
+    /// Makes all received batches durable. Returns the last one's number. Waits for the disk.
     pub(super) fn sync(&self, number: u64) -> Result<u64, IngestError> {
-        self.with(number, Desk::sync)
+        self.with(number, SessionWriter::sync)
     }
 
-    /// The session ends. Waits for the disk.
+    /// Ends the session with the batch `seq`. Returns the last batch's number. Waits for the disk.
     pub(super) fn end(&self, number: u64, seq: u64) -> Result<u64, IngestError> {
-        self.with(number, |desk| {
-            desk.end(seq)?;
-            lock(&self.view).update(desk);
-            Ok(desk.last())
+        self.with(number, |writer| {
+            self.end_with(writer, seq)?;
+            Ok(writer.last())
         })
     }
 
-    /// Opens the desk again after an error, for the same collector.
+    fn end_with(&self, writer: &mut SessionWriter, seq: u64) -> Result<(), IngestError> {
+        let was_ended = writer.record().ended_us.is_some();
+        writer.end(seq)?;
+        let mut view = lock(&self.view);
+        view.update(writer);
+        if !was_ended {
+            tracing::info!(session = self.id, seq = view.last, bytes = view.bytes(), "session ended");
+        }
+        Ok(())
+    }
+
+    /// Opens the writer again after an error, for the same collector.
     pub(super) fn reopen(
         &self,
         number: u64,
         store: &Arc<dyn TraceStore>,
         limits: ServerLimits,
     ) -> Result<(), IngestError> {
-        let mut desk = lock(&self.desk);
+        let mut writer = lock(&self.writer);
         if *self.holder.borrow() != number {
             return Err(IngestError::Replaced);
         }
-        self.opened(&mut desk, store, limits).map(drop)
+        self.opened(&mut writer, store, limits).map(drop)
     }
 
-    /// Reads what the store has of it into the view, and keeps nothing open: for a session that was there before the
-    /// server.
+    /// Reads what the store holds of it into the view and closes it again: for a session that is older than this server
+    /// process.
     pub(super) fn load(&self, store: &Arc<dyn TraceStore>, limits: ServerLimits) -> Result<(), IngestError> {
-        let desk = Desk::open(store, &self.id, limits)?;
-        lock(&self.view).update(&desk);
+        let writer = SessionWriter::open(store, &self.id, limits)?;
+        lock(&self.view).update(&writer);
         Ok(())
     }
 
-    /// Says something about the session where it is shown.
+    /// Adds a note that is shown with the session.
     pub(super) fn note(&self, sentence: String) {
         lock(&self.view).record.notes.push(sentence);
     }
 
-    /// Closes the desk of a session whose collector has gone. One that ended without a goodbye is closed for good.
-    pub(super) fn rest(&self) {
-        let mut held = lock(&self.desk);
+    /// Closes the writer of a session whose collector disconnected. A session whose recording has ended, but whose
+    /// collector said no goodbye, is ended.
+    pub(super) fn close(&self) {
+        let mut held = lock(&self.writer);
         if self.is_connected() {
             return;
         }
-        if let Some(desk) = held.as_mut()
-            && desk.has_end()
+        if let Some(writer) = held.as_mut()
+            && writer.has_end()
+            && let Err(error) = self.end_with(writer, writer.last())
         {
-            // What can't be written now is known again after the next start.
-            let _ = desk.end(desk.last());
-            lock(&self.view).update(desk);
+            // The end is found again in the recording at the next start.
+            tracing::error!(session = self.id, seq = writer.last(), "the session's end could not be stored: {error}");
         }
         *held = None;
     }
 
-    /// Drops the oldest segment; gives its bytes, 0 where only the last is left.
+    /// Deletes the oldest log segment. Returns its bytes; 0 if only one is left.
     pub(super) fn drop_oldest(&self, store: &Arc<dyn TraceStore>, limits: ServerLimits) -> Result<u64, IngestError> {
-        let mut held = lock(&self.desk);
-        let desk = self.opened(&mut held, store, limits)?;
-        let bytes = desk.drop_oldest()?;
-        lock(&self.view).update(desk);
+        let mut held = lock(&self.writer);
+        let writer = self.opened(&mut held, store, limits)?;
+        let bytes = writer.drop_oldest()?;
+        lock(&self.view).update(writer);
         Ok(bytes)
     }
 
-    /// Removes it from the store; refused while a collector is connected that may add to it.
+    /// Deletes it from the store; fails while a collector is connected that may append to it.
     pub(super) fn remove(&self, store: &dyn TraceStore) -> Result<(), IngestError> {
-        let mut held = lock(&self.desk);
+        let mut held = lock(&self.writer);
         let has_ended = self.look(|view| view.record.ended_us.is_some());
         let mut presence = lock(&self.presence);
         if presence.connections > 0 && !has_ended {
@@ -278,7 +306,7 @@ impl Session {
         Ok(())
     }
 
-    /// Asks the collector for something, once it listens.
+    /// Asks the collector for something, as soon as it is connected.
     pub fn ask(&self, what: &str) {
         let mut asks = lock(&self.asks);
         if asks.len() < ASKS && !asks.iter().any(|ask| ask == what) {
@@ -288,18 +316,18 @@ impl Session {
         self.asked.notify_one();
     }
 
-    /// What there is to ask, once.
-    pub(super) fn take_asks(&self) -> Vec<String> {
+    /// Removes and returns the waiting questions.
+    pub(super) fn drain_asks(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.asks))
     }
 
-    /// How many watch it.
+    /// Returns the number of viewers.
     pub fn viewer_count(&self) -> usize {
         self.viewers.load(Ordering::Relaxed)
     }
 }
 
-/// A record for a session that is new here.
+/// Returns the record of a new session.
 pub(super) fn record(id: &str, key: &str, mode: &str, now_us: i64) -> Record {
     Record {
         id: id.to_owned(),

@@ -5,66 +5,70 @@ use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use shared::format::{Decoder, Kind, prelude, seal};
-use shared::limits::{ImportLimits, ServerLimits, WireLimits};
+use shared::format::Header;
+use shared::limits::{ServerLimits, WireLimits};
 use shared::wire::{Hello, PROTOCOL, is_session};
 use tokio::sync::{Semaphore, watch};
 
 use super::session::record;
 use super::view::View;
-use super::{Counters, IngestError, Keep, Secret, Session, now_us};
+use super::{Counters, IngestError, Retention, Secret, Session, now_us};
 use crate::bus::LiveBus;
 use crate::store::{Record, StoreError, StoreResult, TraceStore};
 
-/// Bytes that are written to see whether any can be.
+/// Bytes written to check that the store accepts writes.
 const PROBE_BYTES: usize = 4_096;
 
-/// See the module.
+/// All sessions of a server, with the store, the bus and the limits that they share.
 #[derive(Debug)]
 pub struct Sessions {
     store: Arc<dyn TraceStore>,
     bus: Arc<dyn LiveBus>,
     limits: ServerLimits,
-    keep: Keep,
+    retention: Retention,
     token: Option<Secret>,
     known: Mutex<HashMap<String, Arc<Session>>>,
-    /// Places for collectors.
+    /// Free places for collectors.
     pub(crate) collectors: Arc<Semaphore>,
-    /// Places for viewers.
+    /// Free places for viewers.
     pub(crate) viewers: Arc<Semaphore>,
-    /// What is counted.
+    /// Counters for the metrics.
     pub counters: Counters,
     is_full: AtomicBool,
     stop: watch::Sender<bool>,
 }
 
-/// A collector that was let in.
+/// A collector that was admitted.
 #[derive(Debug)]
 pub(super) struct Joined {
     pub(super) session: Arc<Session>,
-    /// Its number among those of the session.
+    /// Its number among the session's connections.
     pub(super) number: u64,
-    /// The batch that is wanted.
+    /// The batch that is expected next.
     pub(super) next: u64,
 }
 
 impl Sessions {
-    /// Those that a store has. What can't be read of one is said in its notes. Waits for the disk.
+    /// Opens the sessions of a store. Damage to one of them becomes a note on it. Waits for the disk.
     pub fn open(
         store: Arc<dyn TraceStore>,
         bus: Arc<dyn LiveBus>,
         limits: ServerLimits,
-        keep: Keep,
+        retention: Retention,
         token: Option<&str>,
     ) -> StoreResult<Self> {
         let mut known = HashMap::new();
         for id in store.sessions()? {
             let read = store.record(&id).ok().and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok());
-            // Without a record it was never begun: a crash came between the two.
-            let Some(record) = read.filter(|record| record.id == id) else { continue };
+            // Without a record it was never begun: a crash came between the two steps.
+            let Some(record) = read.filter(|record| record.id == id) else {
+                tracing::warn!(session = id, "session skipped: its record is missing or damaged");
+                continue;
+            };
             let session = Session::new(View::of_record(record));
             if let Err(error) = session.load(&store, limits) {
-                session.note(format!("It can't be gone on with: {error}."));
+                tracing::error!(session = id, "cannot resume session: {error}");
+                session.note(format!("Cannot resume this session: {error}."));
             }
             known.insert(id, Arc::new(session));
         }
@@ -72,7 +76,7 @@ impl Sessions {
             store,
             bus,
             limits,
-            keep,
+            retention,
             token: token.map(Secret::of),
             known: Mutex::new(known),
             collectors: Arc::new(Semaphore::new(limits.live_sessions)),
@@ -87,12 +91,12 @@ impl Sessions {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every session, in no order.
+    /// Returns all sessions, in no particular order.
     pub fn all(&self) -> Vec<Arc<Session>> {
         self.lock().values().cloned().collect()
     }
 
-    /// The session of a name.
+    /// Returns the session of a name.
     pub fn get(&self, id: &str) -> Option<Arc<Session>> {
         self.lock().get(id).cloned()
     }
@@ -101,22 +105,32 @@ impl Sessions {
         self.lock().remove(id);
     }
 
-    /// Whether a text is the token, or none is wanted.
+    /// Whether a text is the token, or none is required.
     pub fn accepts(&self, token: &str) -> bool {
         self.token.as_ref().is_none_or(|wanted| wanted.is(token))
     }
 
-    /// Whether a token is wanted.
+    /// Whether a token is required.
     pub fn wants_token(&self) -> bool {
         self.token.is_some()
     }
 
-    /// A collector says hello. `is_known` where its request had the token. Waits for the disk.
-    pub(super) fn join(&self, hello: &Hello, is_known: bool) -> Result<Joined, IngestError> {
+    /// Admits a collector by its hello. `is_authorized` tells whether its request carried the token. Waits for the disk.
+    pub(super) fn join(&self, hello: &Hello, is_authorized: bool) -> Result<Joined, IngestError> {
+        let joined = self.admit(hello, is_authorized);
+        if let Err(error) = &joined {
+            let session = if is_session(&hello.session) { hello.session.as_str() } else { "" };
+            self.note_store_error(session, error);
+            error.log_refusal(session);
+        }
+        joined
+    }
+
+    fn admit(&self, hello: &Hello, is_authorized: bool) -> Result<Joined, IngestError> {
         if hello.protocol != PROTOCOL {
             return Err(IngestError::Protocol(hello.protocol));
         }
-        if !is_known && !self.accepts(&hello.token) {
+        if !is_authorized && !self.accepts(&hello.token) {
             return Err(IngestError::Token);
         }
         if !is_session(&hello.session) || !is_session(&hello.key) {
@@ -132,10 +146,10 @@ impl Sessions {
                 let record = described(hello, &self.limits)?;
                 let mut known = self.lock();
                 if known.len() >= self.limits.sessions {
-                    return Err(IngestError::Busy("this server keeps as many sessions as it can"));
+                    return Err(IngestError::Busy("this server has reached its limit of sessions"));
                 }
                 match known.entry(hello.session.clone()) {
-                    // Another connection was quicker.
+                    // Another connection was faster.
                     Entry::Occupied(found) => (Arc::clone(found.get()), false),
                     Entry::Vacant(place) => {
                         (Arc::clone(place.insert(Arc::new(Session::new(View::of_record(record))))), true)
@@ -149,81 +163,90 @@ impl Sessions {
                 if is_new && !matches!(error, IngestError::Key) {
                     self.forget(&hello.session);
                 }
-                self.heed(&error);
                 Err(error)
             }
         }
     }
 
-    /// Remembers whether the store took what it was given.
-    pub(super) fn heed(&self, error: &IngestError) {
-        if let IngestError::Store(StoreError::Full | StoreError::Io(_)) = error {
+    /// Logs an error of the store, and remembers whether it refuses writes. Other errors are ignored.
+    pub(super) fn note_store_error(&self, session: &str, error: &IngestError) {
+        let IngestError::Store(cause) = error else { return };
+        tracing::error!(session, "store error: {cause}");
+        if let StoreError::Full | StoreError::Io(_) = cause {
             self.is_full.store(true, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn is_well(&self) {
-        self.is_full.store(false, Ordering::Relaxed);
+    /// Remembers that the store accepts writes.
+    pub(super) fn note_store_success(&self) {
+        if self.is_full.swap(false, Ordering::Relaxed) {
+            tracing::info!(bytes = self.store.usage(), "the store accepts writes again");
+        }
     }
 
-    /// Whether the store can be written, now. Waits for the disk.
+    /// Checks that the store can be written now. Waits for the disk.
     pub fn check_store(&self) -> StoreResult {
-        // One that refused a batch is well again when a batch has room.
+        // A store that refused a batch has recovered when it has space for one.
         let bytes = if self.is_full() { WireLimits::default().batch_bytes } else { PROBE_BYTES };
-        let probed = self.store.probe(bytes);
-        self.is_full.store(probed.is_err(), Ordering::Relaxed);
-        probed
+        match self.store.probe(bytes) {
+            Ok(()) => {
+                self.note_store_success();
+                Ok(())
+            }
+            Err(cause) => {
+                // Health checks come every few seconds: one line for each change.
+                if !self.is_full.swap(true, Ordering::Relaxed) {
+                    tracing::error!(bytes = self.store.usage(), "store error: {cause}");
+                }
+                Err(cause)
+            }
+        }
     }
 
-    /// Whether the store took what came last.
+    /// Whether the store refused the last write.
     pub fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Relaxed)
     }
 
-    /// Tells every collector and viewer that the server stops.
+    /// Tells all collectors and viewers that the server stops.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
 
-    /// Whether the server stops, and word of it.
+    /// Watches whether the server stops.
     pub fn stopping(&self) -> watch::Receiver<bool> {
         self.stop.subscribe()
     }
 
-    /// The bounds.
+    /// Returns the limits.
     pub fn limits(&self) -> &ServerLimits {
         &self.limits
     }
 
-    /// What is kept.
-    pub fn keep(&self) -> &Keep {
-        &self.keep
+    /// Returns the limits of what is kept.
+    pub fn retention(&self) -> &Retention {
+        &self.retention
     }
 
-    /// The store.
+    /// Returns the store.
     pub fn store(&self) -> &Arc<dyn TraceStore> {
         &self.store
     }
 
-    /// The bus.
+    /// Returns the bus.
     pub fn bus(&self) -> &Arc<dyn LiveBus> {
         &self.bus
     }
 }
 
-/// A record by what a hello says.
+/// Returns the record of a new session, described by its hello.
 fn described(hello: &Hello, limits: &ServerLimits) -> Result<Record, IngestError> {
     let mode: String = hello.mode.chars().take(limits.text_chars).collect();
     let mut new = record(&hello.session, &hello.key, &mode, now_us());
     if !hello.header.is_empty() {
-        // The one reader of headers is that of recordings; this is the beginning of one.
-        let mut decoder = Decoder::new(ImportLimits::default());
-        let chunk = seal(Kind::Header as u8, &hello.header);
-        let read = decoder.push(&prelude()).and_then(|()| decoder.push(&chunk));
-        match (read, &decoder.recording().header) {
-            (Ok(()), Some(header)) => new.describe(header, limits),
-            _ => return Err(IngestError::Malformed("the header in the hello can't be read".to_owned())),
-        }
+        let header = Header::decode(&hello.header)
+            .map_err(|fault| IngestError::Malformed(format!("the header in the hello can't be read: {fault}")))?;
+        new.describe(&header, limits);
     }
     Ok(new)
 }

@@ -1,61 +1,61 @@
-//! What is shown of a session, without waiting for its disk.
+//! What is shown of a session, readable without waiting for the disk.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::desk::Desk;
-use crate::store::{Record, SegmentInfo, Totals};
+use super::writer::SessionWriter;
+use crate::store::{Record, SegmentInfo, SessionTotals};
 
-/// The time over which the rate of events is taken.
+/// The time over which the event rate is measured.
 const RATE_SPAN: Duration = Duration::from_secs(5);
-/// The least time between two points of it.
+/// The shortest time between two samples of the rate.
 const RATE_STEP: Duration = Duration::from_millis(250);
 
 /// A session as of its last batch.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// What is known of it.
+    /// Its record.
     pub record: Record,
-    /// Sums over it.
-    pub totals: Totals,
-    /// Its segments.
+    /// Its totals.
+    pub totals: SessionTotals,
+    /// Its log segments.
     pub segments: Vec<SegmentInfo>,
-    /// Its last batch.
+    /// The number of its last batch.
     pub last: u64,
-    /// Whether the recording itself says that it ended.
+    /// Whether its recording contains an end.
     pub has_end: bool,
     rate: VecDeque<(Instant, u64)>,
 }
 
 impl View {
-    /// Of a session that is not open.
+    /// Creates the view of a session that is not open.
     pub fn of_record(record: Record) -> Self {
         let (totals, segments, last) = (record.totals.clone(), record.segments.clone(), record.last);
         Self { record, totals, segments, last, ..Self::default() }
     }
 
-    /// Brings it up to a desk.
-    pub(super) fn update(&mut self, desk: &Desk) {
-        self.record.clone_from(desk.record());
-        self.totals.clone_from(desk.totals());
-        self.segments = desk.segments();
-        (self.last, self.has_end) = (desk.last(), desk.has_end());
+    /// Updates the view from the session's writer.
+    pub(super) fn update(&mut self, writer: &SessionWriter) {
+        self.record.clone_from(writer.record());
+        self.totals.clone_from(writer.totals());
+        self.segments = writer.segments();
+        (self.last, self.has_end) = (writer.last(), writer.has_end());
     }
 
-    /// Remembers when how many events were there.
-    pub(super) fn tick(&mut self) {
+    /// Adds a sample for the event rate.
+    pub(super) fn sample_rate(&mut self) {
         let now = Instant::now();
         if self.rate.back().is_some_and(|(then, _)| now.duration_since(*then) < RATE_STEP) {
             return;
         }
         self.rate.push_back((now, self.totals.events()));
-        // One older than the span stays, to have all of it.
+        // One older sample stays, so that the whole span is covered.
         while self.rate.get(1).is_some_and(|(then, _)| now.duration_since(*then) > RATE_SPAN) {
             self.rate.pop_front();
         }
     }
 
-    /// Events a second, over the last seconds.
+    /// Returns the events per second over the last seconds.
     pub fn rate(&self) -> f64 {
         let now = Instant::now();
         let recent = self.rate.iter().find(|(then, _)| now.duration_since(*then) <= RATE_SPAN);
@@ -65,12 +65,12 @@ impl View {
         if seconds < RATE_STEP.as_secs_f64() { 0.0 } else { events as f64 / seconds }
     }
 
-    /// Bytes in the store.
+    /// Returns the bytes in the store.
     pub fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 
-    /// Bytes behind a place: a segment's number and a byte in it.
+    /// Returns the bytes of batches after a place: the number of a log segment and an offset in it.
     pub fn bytes_behind(&self, (number, byte): (u32, u64)) -> u64 {
         let later = self.segments.iter().filter(|segment| segment.number > number);
         let here = self.segments.iter().find(|segment| segment.number == number);

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use shared::format::{Frames, Kind, PRELUDE_BYTES};
+use shared::format::{ChunkReader, Kind, PRELUDE_BYTES};
 use shared::limits::ImportLimits;
 
 use super::state::SharedState;
@@ -59,12 +59,12 @@ impl Output for PublisherOutput {
 /// Returns the payload of the header chunk at the start of a recording.
 fn header_payload(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut found = None;
-    let mut frames = Frames::new(&ImportLimits::default());
+    let mut chunks = ChunkReader::at_start(&ImportLimits::default());
     let visit = &mut |chunk: shared::format::Chunk<'_>| {
         if chunk.kind == Kind::Header as u8 && found.is_none() {
             found = Some(chunk.payload.to_vec());
         }
     };
-    frames.push(bytes, visit).ok()?;
+    chunks.push(bytes, visit).ok()?;
     found
 }

@@ -35,13 +35,12 @@ fn chunk(number: u32, bytes: usize) -> Vec<u8> {
 /// Returns the numbers that the chunks hold.
 fn numbers(mut chunks: &[u8]) -> Vec<u32> {
     let mut found = Vec::new();
-    let mut frames = shared::format::Frames::new(&shared::limits::ImportLimits::default());
-    frames.push(&shared::format::prelude(), &mut |_| {}).unwrap();
+    let mut reader = shared::format::ChunkReader::at_chunk(&shared::limits::ImportLimits::default(), 0);
     while let Some(length) = chunk_bytes(chunks) {
         let visit = &mut |chunk: shared::format::Chunk<'_>| {
             found.push(u32::from_le_bytes(*chunk.payload.first_chunk().unwrap()));
         };
-        frames.push(&chunks[..length], visit).unwrap();
+        reader.push(&chunks[..length], visit).unwrap();
         chunks = &chunks[length..];
     }
     assert!(chunks.is_empty());

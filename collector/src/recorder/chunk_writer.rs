@@ -3,7 +3,7 @@
 use std::sync::mpsc::Receiver;
 
 use shared::event::Action;
-use shared::format::{End, EventColumns, Gap, Writer};
+use shared::format::{End, EventColumns, LostEvents, Writer};
 use shared::frames::Symbols;
 use shared::trace::{Annotation, Sample, Segment, Tags};
 
@@ -67,9 +67,9 @@ impl ChunkWriter {
         if lost == 0 {
             return;
         }
-        let gap = Gap { device, from: *next, to: *next + lost, by_action };
-        self.writer.gap(&gap, &mut self.bytes);
-        *next = gap.to;
+        let run = LostEvents { device, from: *next, to: *next + lost, by_action };
+        self.writer.lost_events(&run, &mut self.bytes);
+        *next = run.to;
         self.stats.lost += lost;
         for (sum, count) in self.stats.lost_by_action.iter_mut().zip(by_action) {
             *sum += count;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use shared::format::{Kind, PRELUDE_BYTES, TRAILER_BYTES, index_byte, prelude};
+use shared::format::{ChunkScanner, Kind, PRELUDE_BYTES, RawChunk, TRAILER_BYTES, index_byte, prelude};
 
 use super::stream::BodyError;
 use crate::ingest::Session;
-use crate::store::{Cut, Piece, SegmentInfo, TraceStore};
+use crate::store::{SegmentInfo, TraceStore};
 
 /// Bytes that are read at once.
 const READ_BYTES: u64 = 1 << 20;
@@ -39,8 +39,8 @@ impl Download {
         for (i, segment) in self.segments.iter().enumerate() {
             // The first head makes this a recording; later heads repeat what is known by then.
             let mut at = if i == 0 { 0 } else { segment.head };
-            let mut cut = Cut::new(at);
             let damaged = |how: &str| BodyError::Damaged(format!("segment {} {how}", segment.number));
+            let mut scanner = if at == 0 { ChunkScanner::at_start() } else { ChunkScanner::at_chunk() };
             while at < segment.bytes {
                 let most = (segment.bytes - at).min(READ_BYTES) as usize;
                 let bytes = self.store.read(&self.session, segment.number, at, most)?;
@@ -48,8 +48,8 @@ impl Download {
                     return Err(damaged("is too short"));
                 }
                 at += bytes.len() as u64;
-                cut.push(&bytes);
-                while let Some(piece) = cut.piece().map_err(|_| damaged("holds no chunk"))? {
+                scanner.push(&bytes);
+                while let Some(piece) = scanner.next_chunk().map_err(|_| damaged("holds no chunk"))? {
                     output.add(piece);
                 }
                 send(std::mem::take(&mut output.bytes))?;
@@ -70,7 +70,7 @@ struct RecordingOutput {
 }
 
 impl RecordingOutput {
-    fn add(&mut self, piece: Piece<'_>) {
+    fn add(&mut self, piece: RawChunk<'_>) {
         if piece.is(Kind::Batch) {
             return;
         }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use shared::format::BatchEnd;
+use shared::format::{BatchEnd, ChunkScanner};
 use shared::limits::ServerLimits;
 use shared::wire::Skipped;
 
 use crate::ingest::{Session, View};
-use crate::store::{Cut, SegmentInfo, StoreError, StoreResult, TraceStore};
+use crate::store::{SegmentInfo, StoreError, StoreResult, TraceStore};
 
 /// Bytes that are read at once.
 const READ_BYTES: u64 = 1 << 20;
@@ -37,7 +37,7 @@ pub(super) struct History {
     number: u32,
     /// The byte that is read next.
     at: u64,
-    cut: Cut,
+    scanner: ChunkScanner,
     /// The byte behind the last chunk that was cut.
     byte: u64,
     /// What stands before the first batch ends here.
@@ -92,7 +92,7 @@ impl History {
             session: Arc::clone(session),
             number,
             at: byte,
-            cut: Cut::new(byte),
+            scanner: if byte == 0 { ChunkScanner::at_start() } else { ChunkScanner::at_chunk() },
             byte: if byte == 0 { shared::format::PRELUDE_BYTES as u64 } else { byte },
             head: 0,
             before: Vec::new(),
@@ -116,7 +116,8 @@ impl History {
             if most == 0 {
                 let Some(next) = next else { return Ok(Vec::new()) };
                 // What its head says is known.
-                (self.number, self.at, self.byte, self.cut) = (next.number, next.head, next.head, Cut::new(next.head));
+                (self.number, self.at, self.byte) = (next.number, next.head, next.head);
+                self.scanner = ChunkScanner::at_chunk();
                 continue;
             }
             let bytes = self.store.read(self.session.id(), self.number, self.at, most as usize)?;
@@ -124,7 +125,7 @@ impl History {
                 return Err(StoreError::Damaged(format!("segment {} is shorter than it was", self.number)));
             }
             self.at += bytes.len() as u64;
-            self.cut.push(&bytes);
+            self.scanner.push(&bytes);
             let stored = self.cut_batches()?;
             if !stored.is_empty() {
                 return Ok(stored);
@@ -135,12 +136,12 @@ impl History {
     fn cut_batches(&mut self) -> StoreResult<Vec<Stored>> {
         let mut stored = Vec::new();
         loop {
-            let piece = self.cut.piece();
+            let piece = self.scanner.next_chunk();
             let piece = piece.map_err(|_| StoreError::Damaged(format!("segment {} holds no chunks", self.number)))?;
             let Some(piece) = piece else { return Ok(stored) };
             self.byte += piece.bytes.len() as u64;
             let end = (self.number, self.byte);
-            if let Some(BatchEnd { seq, sent_us }) = piece.batch() {
+            if let Some(BatchEnd { seq, sent_us }) = piece.batch_end() {
                 let chunks = std::mem::take(&mut self.chunks);
                 if seq > self.after {
                     stored.extend(self.with_head(Stored { seq, sent_us, chunks, end }));

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::App;
 use super::refusal::refuse;
 use super::socket::{Received, Socket, stopped};
-use crate::ingest::{Conversation, IngestError, News};
+use crate::ingest::{Conversation, IngestError, Outgoing};
 
 /// Serves a collector until it disconnects. Holds its permit as long.
 pub(super) async fn serve(socket: WebSocket, app: App, has_token: bool, _permit: OwnedSemaphorePermit) {
@@ -46,12 +46,12 @@ async fn converse(socket: &mut Socket, conversation: &mut Conversation, app: &Ap
                 }
             },
             news = conversation.next() => match news {
-                News::Frames(messages) => {
+                Outgoing::Messages(messages) => {
                     if !socket.send(messages).await {
                         return Ok(());
                     }
                 }
-                News::Over(messages) => {
+                Outgoing::Last(messages) => {
                     socket.send(messages.unwrap_or_default()).await;
                     return Ok(());
                 }

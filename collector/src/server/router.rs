@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
     use crate::bus::LocalBus;
-    use crate::ingest::{Keep, Sessions};
+    use crate::ingest::{Retention, Sessions};
     use crate::server::Hosts;
     use crate::store::MemoryStore;
 
@@ -92,7 +92,7 @@ mod tests {
     async fn the_description_has_every_route_and_no_other() {
         let limits = ServerLimits::default();
         let store = Arc::new(MemoryStore::new(1 << 20));
-        let sessions = Sessions::open(store, Arc::new(LocalBus::new(1)), limits, Keep::default(), None).unwrap();
+        let sessions = Sessions::open(store, Arc::new(LocalBus::new(1)), limits, Retention::default(), None).unwrap();
         let router = router(App::new(sessions, Hosts::new("127.0.0.1:7070".parse().unwrap(), &[])));
         let api: serde_json::Value = serde_json::from_str(&routes::OPENAPI).unwrap();
         let described = api["paths"].as_object().unwrap();

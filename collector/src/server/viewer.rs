@@ -19,7 +19,7 @@ use super::App;
 use super::history::{History, Stored};
 use super::refusal::refuse;
 use super::socket::{Received, Socket, stopped};
-use crate::bus::{Heard, Subscription};
+use crate::bus::{Delivery, Subscription};
 use crate::ingest::{IngestError, Session, View, now_us};
 use crate::store::{StoreError, StoreResult};
 
@@ -143,15 +143,15 @@ impl<'a> Viewer<'a> {
         self.catch_up().await?;
         loop {
             tokio::select! {
-                heard = self.bus.next() => match heard {
-                    Heard::Batch(batch) if batch.seq <= self.last => {}
-                    Heard::Batch(batch) if batch.seq == self.last.saturating_add(1) => {
-                        self.send(batch.frame.clone()).await?;
+                delivery = self.bus.next() => match delivery {
+                    Delivery::Batch(batch) if batch.seq <= self.last => {}
+                    Delivery::Batch(batch) if batch.seq == self.last.saturating_add(1) => {
+                        self.send(batch.message.clone()).await?;
                         (self.last, self.end) = (batch.seq, Some(batch.end));
                     }
                     // Batches before this one were published before the subscription, or skipped since.
-                    Heard::Batch(_) => self.catch_up().await?,
-                    Heard::Gap => {
+                    Delivery::Batch(_) => self.catch_up().await?,
+                    Delivery::Lagged => {
                         self.app.sessions.counters.lagged.add(1);
                         self.catch_up().await?;
                     }

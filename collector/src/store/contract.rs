@@ -1,11 +1,11 @@
-//! What holds for every store.
+//! Tests that every store must pass.
 
 use super::{StoreError, TraceStore};
 
 const SESSION: &str = "abcdefghijklmnopqrstuvwxyz";
 const OTHER: &str = "zyxwvutsrqponmlkjihgfedcba";
 
-/// Checks a kind of store; `open` makes an empty one that takes so many bytes.
+/// Checks an implementation; `open` creates an empty store with a quota in bytes.
 pub(super) fn check(open: &dyn Fn(u64) -> Box<dyn TraceStore>) {
     names(&*open(1 << 20));
     records(&*open(1 << 20));
@@ -62,7 +62,7 @@ fn segments(store: &dyn TraceStore) {
     again.append(b"!").unwrap();
     assert_eq!((store.read(SESSION, 1, 0, 99).unwrap(), store.usage()), (b"hello!".to_vec(), 10));
     assert!(matches!(store.open_segment(SESSION, 1, 7), Err(StoreError::Damaged(_))));
-    // One that is begun again is empty.
+    // A log segment that is created again is empty.
     assert_eq!(store.begin_segment(SESSION, 2).unwrap().length(), 0);
     assert_eq!(store.segments(SESSION).unwrap(), [(1, 6), (2, 0)]);
     store.remove_segment(SESSION, 1).unwrap();

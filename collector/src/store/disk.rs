@@ -3,10 +3,10 @@
 //! ```text
 //! DIR/lock                                  held while a server uses the folder
 //! DIR/sessions/{session}/session.json       the record
-//! DIR/sessions/{session}/00000001.vramscope segments
+//! DIR/sessions/{session}/00000001.vramscope log segments
 //! ```
-//! Nothing but a session's name and a number ever becomes part of a path, and links are not followed: what is no plain
-//! file or folder is as good as missing.
+//! Paths are built only from a session's valid name and a number. Symlinks are not followed: anything but a regular file or
+//! folder counts as missing.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,41 +19,41 @@ use shared::wire::is_session;
 
 use super::{SegmentWriter, StoreError, StoreResult, TraceStore};
 
-/// See the module.
+/// Stores sessions in a folder.
 #[derive(Debug)]
 pub struct DiskStore {
     sessions: PathBuf,
-    room: Arc<Room>,
-    /// Held for as long as the store is.
+    quota: Arc<Quota>,
+    /// Locked for the lifetime of the store.
     _lock: File,
 }
 
-/// Bytes that are taken, and that may be.
+/// Bytes that are used, and how many may be.
 #[derive(Debug)]
-struct Room {
+struct Quota {
     used: AtomicU64,
-    quota: u64,
+    limit: u64,
 }
 
-impl Room {
-    fn take(&self, bytes: u64) -> StoreResult {
-        let take = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.quota);
-        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
-        taken.map(drop).map_err(|_| StoreError::Full)
+impl Quota {
+    fn reserve(&self, bytes: u64) -> StoreResult {
+        let reserve = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.limit);
+        let reserved = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserve);
+        reserved.map(drop).map_err(|_| StoreError::Full)
     }
 
-    fn give(&self, bytes: u64) {
-        let give = |used: u64| Some(used.saturating_sub(bytes));
-        // Always some.
-        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, give);
+    fn release(&self, bytes: u64) {
+        let release = |used: u64| Some(used.saturating_sub(bytes));
+        // Never fails: the closure always returns a value.
+        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, release);
     }
 }
 
 const RECORD: &str = "session.json";
 
 impl DiskStore {
-    /// Uses a folder, which is made where there is none, up to `quota` bytes of segments. An error is a sentence for
-    /// people: above all, another server may use the folder.
+    /// Opens the store in a folder, created if necessary, for up to `quota` bytes of log segments. The error is a sentence for
+    /// people; most often another server uses the folder.
     pub fn open(folder: &Path, quota: u64) -> Result<Self, String> {
         let failed = |error: io::Error| {
             format!("The folder {} can't be used: {error}. Name another one with --data.", folder.display())
@@ -71,17 +71,19 @@ impl DiskStore {
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let store = Self { sessions, room: Arc::new(Room { used: AtomicU64::new(0), quota }), _lock: lock };
+        let quota = Arc::new(Quota { used: AtomicU64::new(0), limit: quota });
+        let store = Self { sessions, quota, _lock: lock };
         let mut used = 0;
         for session in store.sessions().map_err(|error| failed(io::Error::other(error)))? {
-            // What can't be read is told where it is used.
+            // Unreadable log segments are reported where they are used.
             used += store.segments(&session).unwrap_or_default().iter().map(|(_, bytes)| bytes).sum::<u64>();
         }
-        store.room.used.store(used, Ordering::Relaxed);
+        store.quota.used.store(used, Ordering::Relaxed);
+        tracing::debug!(folder = ?folder, bytes = used, "store opened");
         Ok(store)
     }
 
-    /// The folder of a session that is there.
+    /// Returns the folder of an existing session.
     fn folder(&self, session: &str) -> StoreResult<PathBuf> {
         let path = self.path(session)?;
         if fs::symlink_metadata(&path)?.is_dir() { Ok(path) } else { Err(StoreError::Missing) }
@@ -119,21 +121,21 @@ impl TraceStore for DiskStore {
         }
         sync_folder(&self.sessions)?;
         self.set_record(session, record).inspect_err(|_| {
-            // Without a record it is no session; a folder that stays is empty.
+            // A folder without a record is no session; if it stays behind, it is empty.
             let _ = fs::remove_dir_all(&path);
         })
     }
 
     fn record(&self, session: &str) -> StoreResult<Vec<u8>> {
         let mut bytes = Vec::new();
-        plain_file(&self.folder(session)?.join(RECORD))?.read_to_end(&mut bytes)?;
+        open_regular(&self.folder(session)?.join(RECORD))?.read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
     fn set_record(&self, session: &str, record: &[u8]) -> StoreResult {
         let folder = self.folder(session)?;
         let new = folder.join("session.new");
-        // A link that someone put there is removed, not followed.
+        // A symlink here is removed, not followed.
         remove_file(&new)?;
         let mut file = options().write(true).create_new(true).open(&new)?;
         file.write_all(record)?;
@@ -146,24 +148,24 @@ impl TraceStore for DiskStore {
         self.remove_segment(session, number)?;
         let file = options().read(true).write(true).create_new(true).open(self.segment(session, number)?)?;
         sync_folder(&self.folder(session)?)?;
-        Ok(Box::new(DiskSegment { file, length: 0, room: Arc::clone(&self.room) }))
+        Ok(Box::new(DiskSegment { file, length: 0, quota: Arc::clone(&self.quota) }))
     }
 
     fn open_segment(&self, session: &str, number: u32, length: u64) -> StoreResult<Box<dyn SegmentWriter>> {
         let path = self.segment(session, number)?;
-        let had = plain_file(&path)?.metadata()?.len();
+        let had = open_regular(&path)?.metadata()?.len();
         if had < length {
-            return Err(StoreError::Damaged(format!("segment {number} has {had} bytes and should have {length}")));
+            return Err(StoreError::Damaged(format!("log segment {number} has {had} bytes instead of {length}")));
         }
         let mut file = options().read(true).write(true).open(path)?;
         if had > length {
             file.set_len(length)?;
-            self.room.give(had - length);
+            self.quota.release(had - length);
         }
-        // What is there counts as stored from now on, so it must be.
+        // These bytes will be acknowledged as stored, so they must be durable.
         file.sync_all()?;
         file.seek(SeekFrom::Start(length))?;
-        Ok(Box::new(DiskSegment { file, length, room: Arc::clone(&self.room) }))
+        Ok(Box::new(DiskSegment { file, length, quota: Arc::clone(&self.quota) }))
     }
 
     fn segments(&self, session: &str) -> StoreResult<Vec<(u32, u64)>> {
@@ -182,7 +184,7 @@ impl TraceStore for DiskStore {
     }
 
     fn read(&self, session: &str, number: u32, from: u64, most: usize) -> StoreResult<Vec<u8>> {
-        let mut file = plain_file(&self.segment(session, number)?)?;
+        let mut file = open_regular(&self.segment(session, number)?)?;
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
         file.take(most as u64).read_to_end(&mut bytes)?;
@@ -193,7 +195,7 @@ impl TraceStore for DiskStore {
         let path = self.segment(session, number)?;
         let Ok(bytes) = fs::symlink_metadata(&path).map(|found| found.len()) else { return Ok(()) };
         remove_file(&path)?;
-        self.room.give(bytes);
+        self.quota.release(bytes);
         Ok(())
     }
 
@@ -207,11 +209,11 @@ impl TraceStore for DiskStore {
     }
 
     fn usage(&self) -> u64 {
-        self.room.used.load(Ordering::Relaxed)
+        self.quota.used.load(Ordering::Relaxed)
     }
 
     fn probe(&self, bytes: usize) -> StoreResult {
-        if self.usage().saturating_add(bytes as u64) > self.room.quota {
+        if self.usage().saturating_add(bytes as u64) > self.quota.limit {
             return Err(StoreError::Full);
         }
         let path = self.sessions.join("probe");
@@ -223,20 +225,20 @@ impl TraceStore for DiskStore {
     }
 }
 
-/// A segment's file, open at its end.
+/// The file of a log segment, open at its end.
 #[derive(Debug)]
 struct DiskSegment {
     file: File,
     length: u64,
-    room: Arc<Room>,
+    quota: Arc<Quota>,
 }
 
 impl SegmentWriter for DiskSegment {
     fn append(&mut self, bytes: &[u8]) -> StoreResult {
-        self.room.take(bytes.len() as u64)?;
+        self.quota.reserve(bytes.len() as u64)?;
         if let Err(error) = self.file.write_all(bytes) {
-            self.room.give(bytes.len() as u64);
-            // What came of it goes. Where even that fails, it stands behind the last whole batch and is cut later.
+            self.quota.release(bytes.len() as u64);
+            // A partial write is removed. If even that fails, it follows the last whole batch and is removed later.
             let _ = self.file.set_len(self.length);
             let _ = self.file.seek(SeekFrom::Start(self.length));
             return Err(error.into());
@@ -254,7 +256,7 @@ impl SegmentWriter for DiskSegment {
     }
 }
 
-/// What is made is for its owner alone: traces name files and lines of the job.
+/// Files are readable by their owner alone: traces name files and lines of the job.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -273,8 +275,8 @@ fn make_folder(path: &Path) -> io::Result<()> {
     folder_builder().recursive(true).create(path)
 }
 
-/// A file that is none by way of a link.
-fn plain_file(path: &Path) -> StoreResult<File> {
+/// Opens a regular file; refuses symlinks.
+fn open_regular(path: &Path) -> StoreResult<File> {
     if fs::symlink_metadata(path)?.is_file() { Ok(File::open(path)?) } else { Err(StoreError::Missing) }
 }
 
@@ -285,7 +287,7 @@ fn remove_file(path: &Path) -> StoreResult {
     }
 }
 
-/// Makes names in a folder safe from a crash. Elsewhere than on Unix a folder can't be opened, and needs not be.
+/// Makes the names in a folder durable. Other systems than Unix can't open a folder, and don't need to.
 fn sync_folder(path: &Path) -> StoreResult {
     #[cfg(unix)]
     File::open(path)?.sync_all()?;

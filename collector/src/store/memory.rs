@@ -1,4 +1,4 @@
-//! A store in memory: for tests, and to try a server that leaves nothing behind.
+//! A store in memory: for tests, and for servers that leave nothing behind.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,34 +7,34 @@ use shared::wire::is_session;
 
 use super::{SegmentWriter, StoreError, StoreResult, TraceStore};
 
-/// See the module. Clones are the same store.
+/// Stores sessions in memory. Clones share the same sessions.
 #[derive(Clone, Debug)]
 pub struct MemoryStore {
-    held: Arc<Mutex<Held>>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct State {
     quota: u64,
     used: u64,
-    sessions: BTreeMap<String, Kept>,
+    sessions: BTreeMap<String, StoredSession>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct StoredSession {
     record: Vec<u8>,
     segments: BTreeMap<u32, Vec<u8>>,
 }
 
 impl MemoryStore {
-    /// Up to `quota` bytes of segments.
+    /// Creates an empty store for up to `quota` bytes of log segments.
     pub fn new(quota: u64) -> Self {
-        Self { held: Arc::new(Mutex::new(Held { quota, ..Held::default() })) }
+        Self { state: Arc::new(Mutex::new(State { quota, ..State::default() })) }
     }
 
-    /// Nothing is left half done by what panics here, so a poisoned lock is as good as any.
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A panic can't leave the state inconsistent, so a poisoned lock is usable.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn writer(&self, session: &str, number: u32, length: u64) -> Box<dyn SegmentWriter> {
@@ -42,8 +42,8 @@ impl MemoryStore {
     }
 }
 
-impl Held {
-    fn session(&mut self, session: &str) -> StoreResult<&mut Kept> {
+impl State {
+    fn session(&mut self, session: &str) -> StoreResult<&mut StoredSession> {
         self.sessions.get_mut(session).ok_or(StoreError::Missing)
     }
 
@@ -61,11 +61,13 @@ impl TraceStore for MemoryStore {
         if !is_session(session) {
             return Err(StoreError::Missing);
         }
-        let mut held = self.lock();
-        if held.sessions.contains_key(session) {
+        let mut state = self.lock();
+        if state.sessions.contains_key(session) {
             return Err(StoreError::Exists);
         }
-        held.sessions.insert(session.to_owned(), Kept { record: record.to_vec(), ..Kept::default() });
+        state
+            .sessions
+            .insert(session.to_owned(), StoredSession { record: record.to_vec(), ..StoredSession::default() });
         Ok(())
     }
 
@@ -85,38 +87,38 @@ impl TraceStore for MemoryStore {
     }
 
     fn open_segment(&self, session: &str, number: u32, length: u64) -> StoreResult<Box<dyn SegmentWriter>> {
-        let mut held = self.lock();
-        let segment = held.segment(session, number)?;
+        let mut state = self.lock();
+        let segment = state.segment(session, number)?;
         let more = (segment.len() as u64)
             .checked_sub(length)
-            .ok_or_else(|| StoreError::Damaged(format!("segment {number} is too short")))?;
+            .ok_or_else(|| StoreError::Damaged(format!("log segment {number} is too short")))?;
         segment.truncate(length as usize);
-        held.used -= more;
+        state.used -= more;
         Ok(self.writer(session, number, length))
     }
 
     fn segments(&self, session: &str) -> StoreResult<Vec<(u32, u64)>> {
-        let mut held = self.lock();
-        Ok(held.session(session)?.segments.iter().map(|(number, bytes)| (*number, bytes.len() as u64)).collect())
+        let mut state = self.lock();
+        Ok(state.session(session)?.segments.iter().map(|(number, bytes)| (*number, bytes.len() as u64)).collect())
     }
 
     fn read(&self, session: &str, number: u32, from: u64, most: usize) -> StoreResult<Vec<u8>> {
-        let mut held = self.lock();
-        let rest = held.segment(session, number)?.get(from as usize..).unwrap_or(&[]);
+        let mut state = self.lock();
+        let rest = state.segment(session, number)?.get(from as usize..).unwrap_or(&[]);
         Ok(rest.get(..most).unwrap_or(rest).to_vec())
     }
 
     fn remove_segment(&self, session: &str, number: u32) -> StoreResult {
-        let mut held = self.lock();
-        let removed = held.session(session)?.segments.remove(&number).unwrap_or_default();
-        held.used -= removed.len() as u64;
+        let mut state = self.lock();
+        let removed = state.session(session)?.segments.remove(&number).unwrap_or_default();
+        state.used -= removed.len() as u64;
         Ok(())
     }
 
     fn remove(&self, session: &str) -> StoreResult {
-        let mut held = self.lock();
-        let removed = held.sessions.remove(session).ok_or(StoreError::Missing)?;
-        held.used -= removed.segments.values().map(|bytes| bytes.len() as u64).sum::<u64>();
+        let mut state = self.lock();
+        let removed = state.sessions.remove(session).ok_or(StoreError::Missing)?;
+        state.used -= removed.segments.values().map(|bytes| bytes.len() as u64).sum::<u64>();
         Ok(())
     }
 
@@ -125,8 +127,8 @@ impl TraceStore for MemoryStore {
     }
 
     fn probe(&self, bytes: usize) -> StoreResult {
-        let held = self.lock();
-        if held.used.saturating_add(bytes as u64) <= held.quota { Ok(()) } else { Err(StoreError::Full) }
+        let state = self.lock();
+        if state.used.saturating_add(bytes as u64) <= state.quota { Ok(()) } else { Err(StoreError::Full) }
     }
 }
 
@@ -140,13 +142,13 @@ struct MemorySegment {
 
 impl SegmentWriter for MemorySegment {
     fn append(&mut self, bytes: &[u8]) -> StoreResult {
-        let mut held = self.store.lock();
-        let used = held.used.saturating_add(bytes.len() as u64);
-        if used > held.quota {
+        let mut state = self.store.lock();
+        let used = state.used.saturating_add(bytes.len() as u64);
+        if used > state.quota {
             return Err(StoreError::Full);
         }
-        held.segment(&self.session, self.number)?.extend_from_slice(bytes);
-        held.used = used;
+        state.segment(&self.session, self.number)?.extend_from_slice(bytes);
+        state.used = used;
         self.length += bytes.len() as u64;
         Ok(())
     }

@@ -1,12 +1,11 @@
-//! Where sessions are kept: for each a record about it, and its segments.
+//! Stores sessions: for each a record that describes it, and its log segments.
 //!
-//! A segment is bytes that only grow at their end; what they mean is not known here (`crate::ingest` writes whole
-//! recordings). Everything above reaches a store through [`TraceStore`] alone, and one set of tests holds for every kind
-//! of store.
+//! A log segment is a byte sequence that grows only at its end. The store doesn't interpret it (`crate::ingest` writes whole
+//! recordings). Everything else reaches a store through [`TraceStore`] alone, and one set of tests holds for all
+//! implementations.
 
 #[cfg(test)]
 mod contract;
-mod cut;
 mod disk;
 mod memory;
 mod record;
@@ -14,28 +13,27 @@ mod record;
 use std::fmt;
 use std::io;
 
-pub use cut::{Cut, Piece};
 pub use disk::DiskStore;
 pub use memory::MemoryStore;
-pub use record::{DeviceTotals, Record, RecordDevice, SegmentInfo, Totals};
+pub use record::{DeviceTotals, Record, RecordDevice, SegmentInfo, SessionTotals};
 
-/// Why a store can't do what it is asked.
+/// Why an operation of a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The disk, or what it may take of it, is full.
-    #[error("there is no room left in the store")]
+    /// The disk is full, or the store's quota of it.
+    #[error("the store is full; free disk space or raise --keep-bytes")]
     Full,
-    /// It has nothing of this name, or the name is none.
-    #[error("the store has no such session")]
+    /// There is no session or log segment of this name, or the name is malformed.
+    #[error("there is no such session in the store")]
     Missing,
-    /// It has one of this name already.
-    #[error("the store has a session of this name")]
+    /// There is a session of this name already.
+    #[error("the store has a session of this name already")]
     Exists,
-    /// What it has is not what was written.
+    /// The stored bytes are not what was written.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// What the system says.
-    #[error("the store can't be used: {0}")]
+    /// Another error of the operating system.
+    #[error("the store can't be read or written: {0}")]
     Io(io::Error),
 }
 
@@ -49,44 +47,44 @@ impl From<io::Error> for StoreError {
     }
 }
 
-/// What a store gives back.
+/// The result of an operation of a store.
 pub type StoreResult<T = ()> = Result<T, StoreError>;
 
-/// Keeps sessions. A session's name has the form of [`shared::wire::is_session`]; every other one is [`StoreError::Missing`].
-/// Functions may wait for a disk: never call them where others wait in turn.
+/// Stores sessions. Names that [`shared::wire::is_session`] refuses are [`StoreError::Missing`]. All functions may wait for
+/// a disk: never call them on an async task.
 pub trait TraceStore: Send + Sync + fmt::Debug {
-    /// The names of all sessions, in no order.
+    /// Returns the names of all sessions, in no particular order.
     fn sessions(&self) -> StoreResult<Vec<String>>;
-    /// Makes a session without a segment, with its first record. [`StoreError::Exists`] where there is one.
+    /// Creates a session with its first record and no log segment. Fails with [`StoreError::Exists`] if there is one.
     fn create(&self, session: &str, record: &[u8]) -> StoreResult;
-    /// The record that was written last.
+    /// Returns the record that was written last.
     fn record(&self, session: &str) -> StoreResult<Vec<u8>>;
-    /// Replaces the record: durably, and as a whole or not at all.
+    /// Replaces the record, durably and atomically.
     fn set_record(&self, session: &str, record: &[u8]) -> StoreResult;
-    /// Begins an empty segment, in place of one of this number that was there.
+    /// Creates an empty log segment, in place of any earlier one of this number.
     fn begin_segment(&self, session: &str, number: u32) -> StoreResult<Box<dyn SegmentWriter>>;
-    /// Goes on with a segment behind its first `length` bytes; the others are dropped.
+    /// Opens a log segment to append after its first `length` bytes; the bytes after them are removed.
     fn open_segment(&self, session: &str, number: u32, length: u64) -> StoreResult<Box<dyn SegmentWriter>>;
-    /// The segments' numbers and lengths in bytes, in order.
+    /// Returns the numbers and lengths in bytes of the log segments, in order.
     fn segments(&self, session: &str) -> StoreResult<Vec<(u32, u64)>>;
-    /// Up to `most` bytes of a segment; fewer only at its end.
+    /// Reads up to `most` bytes of a log segment from the offset `from`; fewer only at its end.
     fn read(&self, session: &str, number: u32, from: u64, most: usize) -> StoreResult<Vec<u8>>;
-    /// Drops a segment. Nothing happens where there is none.
+    /// Deletes a log segment. Does nothing if there is none.
     fn remove_segment(&self, session: &str, number: u32) -> StoreResult;
-    /// Drops a session with all that it has.
+    /// Deletes a session with its record and log segments.
     fn remove(&self, session: &str) -> StoreResult;
-    /// Bytes of all segments.
+    /// Returns the bytes of all log segments.
     fn usage(&self) -> u64;
-    /// Whether so many bytes can be written.
+    /// Checks that so many bytes can be written.
     fn probe(&self, bytes: usize) -> StoreResult;
 }
 
-/// Adds to one segment. Only one may be open for each.
+/// Appends to one log segment. At most one may be open for each.
 pub trait SegmentWriter: Send + fmt::Debug {
-    /// Adds bytes at the end: all of them, or none. Readers see them at once; a crash may lose them.
+    /// Appends bytes: all of them, or none. Readers see them at once; a crash may lose them until [`Self::sync`].
     fn append(&mut self, bytes: &[u8]) -> StoreResult;
-    /// Makes everything that was added safe from a crash.
+    /// Makes all appended bytes durable.
     fn sync(&mut self) -> StoreResult;
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     fn length(&self) -> u64;
 }

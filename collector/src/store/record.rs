@@ -1,4 +1,4 @@
-//! What is written about a session beside its segments.
+//! The record of a session: what is stored about it beside its log segments.
 
 use serde::{Deserialize, Serialize};
 use shared::event::Action;
@@ -6,8 +6,8 @@ use shared::format::Header;
 use shared::limits::ServerLimits;
 use shared::lod::Series;
 
-/// `session.json`. It is written when the session begins, when a segment is begun or dropped, and when it ends; what has
-/// happened since the last segment began is in that segment.
+/// `session.json`. It is written when the session begins and ends, and when a log segment is begun or deleted. Everything
+/// since the last log segment began is found in that segment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
@@ -15,114 +15,114 @@ pub struct Record {
     pub id: String,
     /// SHA-256 of the key, in hexadecimal digits.
     pub key_hash: String,
-    /// How events are had.
+    /// How events are recorded, for people.
     pub mode: String,
-    /// What the recording is called.
+    /// The recording's name.
     pub name: String,
-    /// The job.
+    /// The job's name.
     pub job: String,
-    /// The machine.
+    /// The host name.
     pub host: String,
-    /// The process within the job.
+    /// The process's rank within the job.
     pub rank: Option<u32>,
-    /// The release of PyTorch.
+    /// The PyTorch release.
     pub torch: String,
     /// The devices.
     pub devices: Vec<RecordDevice>,
     /// When recording began, by the job's clock, in microseconds since the epoch.
     pub started_us: i64,
-    /// When the server first heard of it, by its own clock.
+    /// When the session began, by the server's clock.
     pub created_us: i64,
-    /// When the newest batch came, by the server's clock, as far as this record knows.
+    /// When the newest batch was received, by the server's clock, as far as this record knows.
     pub last_us: i64,
-    /// When it ended, by the server's clock; `None` where it did not, or not as it should.
+    /// When it ended, by the server's clock; `None` if it did not end, or not normally.
     pub ended_us: Option<i64>,
-    /// The last batch of a session that has ended.
+    /// The number of the last batch, for a session that has ended.
     pub last: u64,
-    /// The segments that are kept, in order.
+    /// The log segments that are kept, in order.
     pub segments: Vec<SegmentInfo>,
-    /// Sums up to the start of the last segment; of a session that has ended, of all.
-    pub totals: Totals,
-    /// Whether older segments were dropped.
+    /// The totals at the start of the last log segment; for a session that has ended, the final totals.
+    pub totals: SessionTotals,
+    /// Whether older log segments were deleted.
     pub is_shortened: bool,
-    /// What else is to be said, in sentences.
+    /// Notes that are shown with the session, in sentences.
     pub notes: Vec<String>,
 }
 
-/// A device, as the header has it.
+/// A device, as the header describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordDevice {
     /// Its number.
     pub number: i64,
-    /// Its model.
+    /// Its model name.
     pub name: String,
-    /// Its memory in bytes; 0 when not known.
+    /// Its total memory in bytes; 0 if unknown.
     pub capacity: u64,
 }
 
-/// A segment.
+/// A log segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SegmentInfo {
     /// Its number in the store.
     pub number: u32,
-    /// Its first batch.
+    /// The number of its first batch.
     pub first: u64,
-    /// Bytes before that: what makes it a recording by itself.
+    /// Bytes before that batch: the head, which makes it a recording by itself.
     pub head: u64,
-    /// Its length in bytes; of the last one of a session that runs, that of its head.
+    /// Its length in bytes; for the last one of a live session, the length of its head.
     pub bytes: u64,
-    /// The latest time of an event before it, in microseconds since the epoch: nothing in it is older, but for clocks
-    /// that were set back.
+    /// The latest time of an event before it, in microseconds since the epoch. Nothing in it is older, unless a clock was
+    /// set back.
     pub from_us: i64,
     /// The latest time of an event up to its end.
     pub to_us: i64,
     /// When it was begun, by the server's clock.
     pub begun_us: i64,
-    /// Events of the session before it.
+    /// The number of the session's events before it.
     pub before: u64,
 }
 
-/// Sums over a session.
+/// Totals of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Totals {
-    /// Those of each device.
+pub struct SessionTotals {
+    /// The totals of each device.
     pub devices: Vec<DeviceTotals>,
 }
 
-/// Sums over a device of a session.
+/// Totals of one device of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceTotals {
     /// Its number.
     pub number: i64,
-    /// Events that came.
+    /// The number of events received.
     pub events: u64,
-    /// Events that are missing.
+    /// The number of missing events.
     pub lost: u64,
-    /// How many of these were of each [`Action`], by its code, as far as that is known.
+    /// How many of the missing events were of each [`Action`], by its code, as far as known.
     pub lost_by_action: [u64; Action::ALL.len()],
-    /// Requests that failed.
+    /// The number of failed requests.
     pub ooms: u64,
-    /// Bytes allocated, active and reserved, as last known.
+    /// The latest known bytes allocated, active and reserved.
     pub now: [u64; 3],
-    /// The most of each: after any event, by a state, or by statistics that were newer than all events.
+    /// The peak of each: after any event, in a written state, or in statistics newer than all events.
     pub peak: [u64; 3],
-    /// The most bytes that were requested by active allocations, after any event.
+    /// The most bytes requested by active allocations, after any event.
     pub peak_requested: u64,
-    /// Whether the peaks are exact so far: each event came and was looked at, none contradicted another, and nothing is
-    /// known by statistics alone. False for what was summed up before this was known.
+    /// Whether the peaks are exact: no event is missing, none contradicts another, and nothing is known from statistics
+    /// alone. False for totals that were stored before this field existed.
     pub is_exact: bool,
     /// The latest time of an event, in microseconds since the epoch.
     pub last_us: Option<i64>,
-    /// Its course.
+    /// Allocated, active and reserved bytes over time.
     pub series: Series,
 }
 
 impl Record {
-    /// Takes over what a header says, and of its lists and texts no more than a server keeps in memory.
+    /// Copies the fields of a header; lists and texts are cut to what a server keeps in memory.
     pub fn describe(&mut self, header: &Header, limits: &ServerLimits) {
         let cut = |text: &str| text.chars().take(limits.text_chars).collect::<String>();
         self.name = cut(&header.name);
@@ -138,34 +138,34 @@ impl Record {
         self.devices = header.devices.iter().take(limits.devices).map(device).collect();
     }
 
-    /// Bytes of its segments.
+    /// Returns the bytes of its log segments.
     pub fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 }
 
-impl Totals {
-    /// Events of all devices.
+impl SessionTotals {
+    /// Returns the events of all devices.
     pub fn events(&self) -> u64 {
         self.devices.iter().map(|device| device.events).fold(0, u64::saturating_add)
     }
 
-    /// Events of all devices that are missing.
+    /// Returns the missing events of all devices.
     pub fn lost(&self) -> u64 {
         self.devices.iter().map(|device| device.lost).fold(0, u64::saturating_add)
     }
 
-    /// Requests that failed, on all devices.
+    /// Returns the failed requests on all devices.
     pub fn ooms(&self) -> u64 {
         self.devices.iter().map(|device| device.ooms).fold(0, u64::saturating_add)
     }
 
-    /// The latest time of an event.
+    /// Returns the latest time of an event.
     pub fn last_us(&self) -> Option<i64> {
         self.devices.iter().filter_map(|device| device.last_us).max()
     }
 
-    /// A device's sums; new ones where there are none.
+    /// Returns the totals of a device, created if necessary.
     pub fn device(&mut self, number: i64) -> &mut DeviceTotals {
         let at = self.devices.iter().position(|device| device.number == number).unwrap_or_else(|| {
             self.devices.push(DeviceTotals { number, is_exact: true, ..DeviceTotals::default() });

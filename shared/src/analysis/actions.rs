@@ -7,7 +7,6 @@ use crate::frames::Symbols;
 use crate::index::Index;
 use crate::order;
 use crate::trace::{DeviceTrace, Event, Snapshot, TagId, Tags};
-use crate::units::Count;
 
 /// Returns the name of an event's action as the file writes it.
 pub fn written_name<'a>(event: &Event, tags: &Tags, symbols: &'a Symbols) -> Cow<'a, str> {
@@ -15,20 +14,6 @@ pub fn written_name<'a>(event: &Event, tags: &Tags, symbols: &'a Symbols) -> Cow
         Action::Other => symbols.text(tags.get(event.tag).other_action),
         known => Cow::Borrowed(known.name()),
     }
-}
-
-/// Formats counts by [`Action`]: `2 alloc, 1 oom`; empty when all are 0.
-pub fn in_words(by_action: &[u64; Action::ALL.len()]) -> String {
-    let mut words = String::new();
-    for (action, count) in Action::ALL.iter().zip(by_action).filter(|(_, count)| **count > 0) {
-        if !words.is_empty() {
-            words.push_str(", ");
-        }
-        words.push_str(&Count(*count).to_string());
-        words.push(' ');
-        words.push_str(action.name());
-    }
-    words
 }
 
 /// Counts a device's events by action: known actions in the order of their codes, then all others by name.

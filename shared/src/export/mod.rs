@@ -1,6 +1,6 @@
-//! The way back: a [`Snapshot`](crate::trace::Snapshot) in the formats that other programs read.
+//! Exports a [`Snapshot`](crate::trace::Snapshot) in the formats that other programs read.
 //!
-//! What is written goes to a sink piece by piece, so that a file of gigabytes is never in memory as a whole.
+//! The output goes to a sink piece by piece, so that a file of gigabytes is never held in memory as a whole.
 
 mod pickle;
 mod settings;

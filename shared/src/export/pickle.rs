@@ -1,8 +1,8 @@
 //! Writes a snapshot as `torch.cuda.memory._dump_snapshot` does: a protocol 4 pickle of dicts and lists, with the keys
 //! and their order of `torch/csrc/cuda/memory_snapshot.cpp` and `torch/csrc/cuda/Module.cpp`.
 //!
-//! A stack is written once and referred to after that, and so is a frame within it: PyTorch's tools tell stacks apart
-//! by identity, and without it a file would be many times as large.
+//! Each stack, and each frame in it, is written once and referred to after that: PyTorch's tools distinguish stacks by
+//! identity, and without references a file would be many times larger.
 
 use super::writer::{Slot, Writer};
 use crate::event::Action;
@@ -14,15 +14,14 @@ use crate::units::PoolId;
 /// (`C10_COMPILE_TIME_MAX_GPUS`). A segment may name any number.
 const MOST_DEVICES: i64 = 120;
 
-/// No slot yet.
+/// A slot that is not assigned.
 const NONE: Slot = Slot::MAX;
 
-/// Hands the bytes of a snapshot file to `sink`, piece by piece.
+/// Passes the bytes of a snapshot file to `sink`, piece by piece.
 ///
-/// PyTorch's own tools read it (`python -m torch.cuda._memory_viz`, <https://pytorch.org/memory_viz>), and reading it
-/// here gives the snapshot again. What the trace does not hold is left out: times where they are 0, pools where
-/// the layout had none, settings where there were none. Strings that are not UTF-8 are written with replacement
-/// characters, since Python refuses them.
+/// PyTorch's tools read the file (`python -m torch.cuda._memory_viz`, <https://pytorch.org/memory_viz>), and importing it
+/// returns the same snapshot. Missing values are left out: times of 0, pools in layouts without them, absent settings.
+/// Strings that are not UTF-8 are written with replacement characters, as Python refuses them.
 pub fn pickle(snapshot: &Snapshot, sink: &mut dyn FnMut(&[u8])) {
     let mut pickler = Pickler {
         snapshot,
@@ -57,13 +56,13 @@ pub fn pickle(snapshot: &Snapshot, sink: &mut dyn FnMut(&[u8])) {
     writer.finish();
 }
 
-/// How many lists of entries there are: a device's list is found by its number.
+/// Returns the number of lists of entries: a device's list is found by its number.
 fn lists(snapshot: &Snapshot) -> i64 {
     let counts = |trace: &&DeviceTrace| !trace.events.is_empty() || trace.device < MOST_DEVICES;
     snapshot.devices.iter().filter(counts).map(|trace| trace.device.saturating_add(1)).max().unwrap_or(0).max(0)
 }
 
-/// What has been written already.
+/// What has been written so far.
 struct Pickler<'a> {
     snapshot: &'a Snapshot,
     /// The slot of each string, by number.
@@ -185,7 +184,7 @@ impl Pickler<'_> {
             self.string(w, frame.filename);
             w.int_item("line", frame.line);
         });
-        // After its items: it refers to nothing that refers to it.
+        // Stored after its items, as no item refers back to it.
         let own = w.memoize();
         if let Some(slot) = self.frames.get_mut(number) {
             *slot = own;
@@ -212,13 +211,13 @@ fn pool(w: &mut Writer<'_>, id: PoolId) {
     w.pair();
 }
 
-/// Writes the settings by the names that they were read under, and as they were written.
+/// Writes the settings with the names and values that were read.
 fn write_settings(w: &mut Writer<'_>, settings: &Settings) {
     w.dict(|w| {
         for (name, written) in &settings.as_written {
             w.text(name);
             match name.as_str() {
-                // It may look like a number, and is none.
+                // It may look like a number, but is text.
                 "PYTORCH_CUDA_ALLOC_CONF" => w.text(&settings.conf),
                 "roundup_power2_divisions" => w.dict(|w| {
                     for (class, divisions) in written.split(", ").filter_map(|entry| entry.split_once(':')) {
@@ -232,7 +231,7 @@ fn write_settings(w: &mut Writer<'_>, settings: &Settings) {
     });
 }
 
-/// A value from how Python prints it; text where it would not print as that again.
+/// Parses a value that Python printed; returns text if the value would not print the same way.
 fn value(w: &mut Writer<'_>, written: &str) {
     match written {
         "None" => return w.none(),

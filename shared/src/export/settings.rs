@@ -1,9 +1,9 @@
-//! An allocator's settings in the words of a snapshot.
+//! An allocator's settings in the notation of a snapshot.
 
 use crate::allocator::{AllocatorConfig, Profile, SettingValue};
 use crate::trace::Settings;
 
-/// The settings as reading a snapshot of the profile's release would give them.
+/// Returns the settings as importing a snapshot of the profile's release would.
 pub fn settings(config: &AllocatorConfig, profile: &Profile) -> Settings {
     let as_written = config.settings(profile).into_iter().map(|(name, value)| (name.to_owned(), written(&value)));
     Settings {
@@ -16,7 +16,7 @@ pub fn settings(config: &AllocatorConfig, profile: &Profile) -> Settings {
     }
 }
 
-/// A value as Python prints it.
+/// Formats a value as Python prints it.
 fn written(value: &SettingValue<'_>) -> String {
     match value {
         SettingValue::Text(text) => (*text).to_owned(),

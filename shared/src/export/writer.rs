@@ -1,18 +1,18 @@
-//! The pickle machine's input as it grows: values of protocol 4, handed on in pieces.
+//! Writes values as a protocol 4 pickle, passed on in pieces.
 
 use rustc_hash::FxHashMap;
 
 use crate::pickle::opcode as op;
 
-/// CPython hands its unpickler this many items of a container at once.
+/// CPython's pickler writes this many items of a container at once.
 const BATCH: usize = 1000;
-/// Bytes of a piece: large enough that a write of each costs nothing.
+/// Bytes of a piece: large enough that the cost of each write is negligible.
 const PIECE: usize = 256 << 10;
 
-/// A place in the reader's memo.
+/// A slot in the reader's memo.
 pub(super) type Slot = u32;
 
-/// Writes values one after the other. Only what is referred to again takes a place in the memo.
+/// Writes values in order. Only values that are referred to again take a slot in the memo.
 pub(super) struct Writer<'a> {
     out: Vec<u8>,
     sink: &'a mut dyn FnMut(&[u8]),
@@ -34,14 +34,14 @@ impl<'a> Writer<'a> {
         (self.sink)(&self.out);
     }
 
-    /// Puts the value just written, or the container just begun, into the memo.
+    /// Stores the value just written, or the container just begun, in the memo.
     pub(super) fn memoize(&mut self) -> Slot {
         self.out.push(op::MEMOIZE);
         self.slots += 1;
         self.slots - 1
     }
 
-    /// The value of a slot again: the same object for the reader.
+    /// Writes a reference to a slot: the same object for the reader.
     pub(super) fn get(&mut self, slot: Slot) {
         if let Ok(short) = u8::try_from(slot) {
             self.out.extend([op::BINGET, short]);
@@ -51,20 +51,20 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A dict whose keys and values `fill` writes in turn.
+    /// Writes a dict whose keys and values `fill` writes in turn.
     pub(super) fn dict(&mut self, fill: impl FnOnce(&mut Self)) {
         self.out.extend([op::EMPTY_DICT, op::MARK]);
         fill(self);
         self.out.push(op::SETITEMS);
     }
 
-    /// A list with one value for each item.
+    /// Writes a list with one value for each item.
     pub(super) fn list<T>(&mut self, items: impl Iterator<Item = T>, write: impl FnMut(&mut Self, T)) {
         self.out.push(op::EMPTY_LIST);
         self.append(items, write);
     }
 
-    /// A list that is referred to again: `begun` is told its slot before any item is written.
+    /// Writes a list that is referred to again: `begun` gets its slot before any item is written.
     pub(super) fn shared_list<T>(
         &mut self,
         begun: impl FnOnce(&mut Self, Slot),
@@ -99,7 +99,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A string as it is, whatever was written before.
+    /// Writes a string in full, even if it was written before.
     pub(super) fn text(&mut self, text: &str) {
         match u8::try_from(text.len()) {
             Ok(length) => self.out.extend([op::SHORT_BINUNICODE, length]),
@@ -117,7 +117,7 @@ impl<'a> Writer<'a> {
         self.out.extend(text.as_bytes());
     }
 
-    /// A string that is written in full once.
+    /// Writes a string in full the first time, and as a reference after that.
     pub(super) fn word(&mut self, word: &'static str) {
         if let Some(&slot) = self.words.get(word) {
             return self.get(slot);
@@ -138,7 +138,7 @@ impl<'a> Writer<'a> {
             self.out.push(op::BININT);
             self.out.extend(int.to_le_bytes());
         } else {
-            // Two's complement in as few bytes as still show the sign.
+            // Two's complement in the fewest bytes that preserve the sign.
             let bytes = value.to_le_bytes();
             let fits = |n: &usize| value >> (8 * n - 1) == 0 || value >> (8 * n - 1) == -1;
             let length = (1..16).find(fits).unwrap_or(16);
@@ -160,7 +160,7 @@ impl<'a> Writer<'a> {
         self.out.push(op::NONE);
     }
 
-    /// Makes the last two values a tuple.
+    /// Joins the last two values to a tuple.
     pub(super) fn pair(&mut self) {
         self.out.push(op::TUPLE2);
     }

@@ -1,26 +1,26 @@
-//! The envelope of a chunk: what it is, how long it is, and whether it is whole.
+//! The envelope of a chunk: its kind, its length and its checksums. The only definition of the marker and the layout.
 
 use crate::checksum::{self, Checksum};
-use crate::import::error::{Checked, damaged, too_much};
+use crate::error::{Checked, damaged, too_much};
 
-/// The first bytes of a recording. A byte above 127, both line ends and a control character: whatever treats the file
-/// as text breaks them, and is found out.
+/// The first bytes of a recording. A byte above 127, both kinds of line ending and a control character: a transfer that
+/// treats the file as text changes them, so it is detected.
 pub const MAGIC: [u8; 8] = *b"\x89VRS\r\n\x1a\n";
-/// The version that this build writes. A change that older readers can't step over raises it.
+/// The major version that this build writes. It rises with every change that older readers can't skip.
 pub const MAJOR: u16 = 1;
-/// Additions that older readers step over: names in maps, kinds of chunks.
+/// The minor version. It rises with additions that older readers skip: keys in maps, kinds of chunks.
 pub const MINOR: u16 = 1;
-/// Bytes before the first chunk: [`MAGIC`], [`MAJOR`], [`MINOR`].
+/// Bytes before the first chunk: [`MAGIC`], [`MAJOR`] and [`MINOR`].
 pub const PRELUDE_BYTES: usize = 12;
 
-/// The first bytes of a chunk; after damage, the next chunk is looked for by them.
-pub(super) const MARKER: [u8; 4] = *b"\xc7VRC";
+/// The first bytes of a chunk. After damage, readers search for them to find the next chunk.
+const MARKER: [u8; 4] = *b"\xc7VRC";
 /// Bytes of a chunk before its payload.
 pub const ENVELOPE_BYTES: usize = 20;
-/// LZ4 can't make more bytes of one; a length beyond that is a lie.
+/// The highest compression ratio that LZ4 can reach; a higher declared length is refused.
 const LZ4_RATIO: usize = 255;
 
-/// What a chunk holds. The numbers stand in files and never change their meaning.
+/// What a chunk holds. The numbers are part of the file format and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -32,19 +32,19 @@ pub enum Kind {
     Events = 3,
     /// Marks and annotations of one device.
     Marks = 4,
-    /// Events of one device that were lost.
-    Gap = 5,
-    /// Segments and blocks of one device at one moment.
+    /// A run of one device's events that was lost.
+    LostEvents = 5,
+    /// Segments and blocks of one device at one position.
     Segments = 6,
-    /// The recording ended as it should.
+    /// The recording ended normally.
     End = 7,
-    /// Where the chunks are.
+    /// Offsets of the chunks.
     Index = 8,
-    /// Where the index is; the last chunk.
+    /// The offset of the index; the last chunk.
     Trailer = 9,
-    /// Sums of one device at moments.
+    /// Sampled totals of one device.
     Statistics = 10,
-    /// A batch of a live stream ends here; only in a server's store.
+    /// The end of a batch of a live stream; only in a server's store.
     Batch = 11,
 }
 
@@ -55,7 +55,7 @@ impl Kind {
         Self::Symbols,
         Self::Events,
         Self::Marks,
-        Self::Gap,
+        Self::LostEvents,
         Self::Segments,
         Self::End,
         Self::Index,
@@ -64,31 +64,32 @@ impl Kind {
         Self::Batch,
     ];
 
-    /// The kind with this number; `None` for one of a later version.
+    /// Returns the kind with this number; `None` for a kind of a later version.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|&kind| kind as u8 == code)
     }
 }
 
-/// How a payload is packed.
+/// Codec: the payload is stored as it is.
 const STORED: u8 = 0;
+/// Codec: the payload is an LZ4 block.
 const LZ4: u8 = 1;
 
-/// An envelope that was read.
+/// A decoded envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Envelope {
     pub(super) kind: u8,
     codec: u8,
-    /// Bytes of the payload in the file.
+    /// Bytes of the payload as stored.
     pub(super) packed: u32,
-    /// Bytes that it unpacks to.
+    /// Bytes of the unpacked payload.
     plain: u32,
-    /// CRC-32 of the payload in the file.
+    /// CRC-32 of the payload as stored.
     sum: u32,
 }
 
 impl Envelope {
-    /// With its own check in bytes 6 and 7: the low half of the CRC-32 over all others.
+    /// Encodes the envelope. Bytes 6 and 7 hold its own checksum: the low half of the CRC-32 over the other bytes.
     fn to_bytes(self) -> [u8; ENVELOPE_BYTES] {
         let mut bytes = [0; ENVELOPE_BYTES];
         let fields = [self.packed, self.plain, self.sum];
@@ -102,10 +103,16 @@ impl Envelope {
         bytes
     }
 
-    /// Reads an envelope; `None` where none is.
+    /// Reads an envelope; `None` unless its marker and its own checksum are right.
     pub(super) fn read(bytes: &[u8; ENVELOPE_BYTES]) -> Option<Self> {
-        let [a, b, c, d, kind, codec, low, high, fields @ ..] = *bytes;
-        if [a, b, c, d] != MARKER || u16::from_le_bytes([low, high]) != check(bytes) {
+        let [_, _, _, _, _, _, low, high, ..] = *bytes;
+        Self::parse(bytes).filter(|_| u16::from_le_bytes([low, high]) == check(bytes))
+    }
+
+    /// Reads an envelope without verifying its checksum; `None` without a marker.
+    pub(super) fn parse(bytes: &[u8; ENVELOPE_BYTES]) -> Option<Self> {
+        let [a, b, c, d, kind, codec, _, _, fields @ ..] = *bytes;
+        if [a, b, c, d] != MARKER {
             return None;
         }
         let mut numbers = fields.as_chunks::<4>().0.iter().map(|&field| u32::from_le_bytes(field));
@@ -113,12 +120,17 @@ impl Envelope {
         Some(Self { kind, codec, packed: next(), plain: next(), sum: next() })
     }
 
-    /// Whether the payload is what was written.
+    /// Returns the length of the whole chunk in the file, envelope included.
+    pub(super) fn chunk_bytes(&self) -> usize {
+        ENVELOPE_BYTES.saturating_add(self.packed as usize)
+    }
+
+    /// Whether the payload matches its checksum.
     pub(super) fn is_whole(&self, payload: &[u8]) -> bool {
         checksum::of(payload) == self.sum
     }
 
-    /// Unpacks a payload into `plain`; gives what it unpacks to.
+    /// Returns the unpacked payload. `plain` is the buffer for packed ones. Fails beyond `limit` bytes.
     pub(super) fn unpack<'a>(&self, payload: &'a [u8], plain: &'a mut Vec<u8>, limit: usize) -> Checked<&'a [u8]> {
         let length = self.plain as usize;
         if length > limit {
@@ -133,13 +145,13 @@ impl Envelope {
                     _ => Err(damaged("a chunk can't be unpacked")),
                 }
             }
-            STORED | LZ4 => Err(damaged("a chunk has another length than it says")),
-            codec => Err(damaged(format!("a chunk is packed in a way that is not known ({codec})"))),
+            STORED | LZ4 => Err(damaged("the length of a chunk does not match its envelope")),
+            codec => Err(damaged(format!("a chunk is packed with an unknown codec ({codec})"))),
         }
     }
 }
 
-/// The low half of the CRC-32 over an envelope without its bytes 6 and 7.
+/// Returns the low half of the CRC-32 over an envelope without its bytes 6 and 7.
 fn check(bytes: &[u8; ENVELOPE_BYTES]) -> u16 {
     let mut hasher = Checksum::new();
     hasher.update(&bytes[..6]);
@@ -147,14 +159,24 @@ fn check(bytes: &[u8; ENVELOPE_BYTES]) -> u16 {
     hasher.finalize() as u16
 }
 
-/// How many bytes the chunk takes that `bytes` begin with, as its envelope says; `None` where no whole envelope of one
-/// is. Its payload is not looked at: for who passes on what a [`super::Writer`] made.
+/// Returns the length of the chunk that `bytes` begin with, envelope included; `None` without a whole envelope. The
+/// payload is not verified: for bytes that a [`super::Writer`] just made.
 pub fn chunk_bytes(bytes: &[u8]) -> Option<usize> {
-    let envelope = Envelope::read(bytes.first_chunk()?)?;
-    (envelope.packed as usize).checked_add(ENVELOPE_BYTES)
+    Envelope::read(bytes.first_chunk()?).map(|envelope| envelope.chunk_bytes())
 }
 
-/// The first bytes of a recording.
+/// Whether `bytes` begin with the marker, or with as much of it as they are long.
+pub(super) fn is_marker_start(bytes: &[u8]) -> bool {
+    let count = bytes.len().min(MARKER.len());
+    bytes.get(..count) == MARKER.get(..count)
+}
+
+/// Returns the offset of the next byte of `bytes`, after the first, that may begin a marker.
+pub(super) fn find_marker(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().skip(1).position(|&byte| byte == MARKER[0]).map(|n| n + 1)
+}
+
+/// Returns the first bytes of a recording.
 pub fn prelude() -> [u8; PRELUDE_BYTES] {
     let mut bytes = [0; PRELUDE_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
@@ -163,20 +185,20 @@ pub fn prelude() -> [u8; PRELUDE_BYTES] {
     bytes
 }
 
-/// Puts a payload into its envelope, packed where that makes it smaller.
+/// Returns a whole chunk with this payload, packed if that makes it smaller.
 pub fn seal(kind: u8, payload: &[u8]) -> Vec<u8> {
     let packed = lz4_flex::block::compress(payload);
     let (codec, body) = if packed.len() < payload.len() { (LZ4, &packed[..]) } else { (STORED, payload) };
     seal_as(kind, codec, body, payload.len())
 }
 
-/// Puts a payload into its envelope as it stands.
+/// Returns a whole chunk with this payload, not packed.
 pub(super) fn seal_stored(kind: u8, payload: &[u8]) -> Vec<u8> {
     seal_as(kind, STORED, payload, payload.len())
 }
 
 fn seal_as(kind: u8, codec: u8, body: &[u8], plain: usize) -> Vec<u8> {
-    // Writers keep far below 4 GiB: readers refuse more than `ImportLimits::chunk_bytes`.
+    // Writers stay far below 4 GiB: readers refuse more than `ImportLimits::chunk_bytes`.
     let length = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let envelope = Envelope { kind, codec, packed: length(body.len()), plain: length(plain), sum: checksum::of(body) };
     let mut bytes = Vec::with_capacity(ENVELOPE_BYTES + body.len());

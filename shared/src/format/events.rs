@@ -1,11 +1,11 @@
-//! The chunk of events: columns, with the device and the number of the first.
+//! The events chunk: columns, with the device and the sequence number of the first event.
 
 use super::columns::{EventColumns, EventReader};
 use super::varint::Varints;
-use crate::import::error::{Checked, damaged};
+use crate::error::{Checked, damaged};
 use crate::msgpack::{MapReader, MapWriter};
 
-/// The payload for events of `device`, the first of which has the sequence number `first`.
+/// Returns the payload of an events chunk. `first` is the sequence number of the first event.
 pub fn encode_events(device: i64, first: u64, columns: &EventColumns) -> Vec<u8> {
     let mut message = MapWriter::map(9);
     message.signed("device", device);
@@ -20,15 +20,20 @@ pub fn encode_events(device: i64, first: u64, columns: &EventColumns) -> Vec<u8>
     message.into_bytes()
 }
 
-/// Events that are being read.
-pub(super) struct EventChunk<'a> {
-    pub(super) device: i64,
-    pub(super) first: u64,
-    pub(super) events: EventReader<'a>,
+/// The contents of an events chunk, read event by event from its columns.
+#[derive(Clone, Copy, Debug)]
+pub struct EventsChunk<'a> {
+    /// The device.
+    pub device: i64,
+    /// The sequence number of the first event.
+    pub first: u64,
+    /// The events.
+    pub events: EventReader<'a>,
 }
 
-impl<'a> EventChunk<'a> {
-    pub(super) fn decode(payload: &'a [u8]) -> Checked<Self> {
+impl<'a> EventsChunk<'a> {
+    /// Reads the payload of an events chunk. Damage inside the columns is found when its event is read.
+    pub fn decode(payload: &'a [u8]) -> Checked<Self> {
         let (mut device, mut first, mut start_us) = (0, 0, 0);
         let mut columns = [&[][..]; 6];
         MapReader::new(payload).map(&mut |key, values| {
@@ -48,7 +53,7 @@ impl<'a> EventChunk<'a> {
         })?;
         let [action, address, size, time, tag, stack] = columns;
         if first.checked_add(action.len() as u64).is_none() {
-            return Err(damaged("events are numbered beyond all bounds"));
+            return Err(damaged("the sequence numbers of events overflow"));
         }
         let some = |column: &'a [u8]| (!column.is_empty()).then(|| Varints::new(column));
         let mut events = EventReader::new(start_us);

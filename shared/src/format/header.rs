@@ -1,52 +1,52 @@
-//! What a recording says of itself at its start.
+//! The header chunk: where a recording comes from.
 
-use crate::import::error::{Checked, damaged};
+use crate::error::{Checked, damaged};
 use crate::msgpack::{MapReader, MapWriter};
 use crate::trace::Settings;
 
-/// Where a recording comes from. Everything but the devices may be empty.
+/// Where a recording comes from. All fields but the devices may be empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Header {
-    /// The program that writes, with its version: `vramscope 0.1.0`.
+    /// The program that wrote it, with its version: `vramscope 0.1.0`.
     pub program: String,
-    /// What the recording is called.
+    /// The recording's name.
     pub name: String,
-    /// The machine.
+    /// The host name.
     pub host: String,
-    /// The job that it is part of.
+    /// The job's name.
     pub job: String,
-    /// The process's number within the job, where it has one.
+    /// The process's rank within the job, if it has one.
     pub rank: Option<u32>,
-    /// The release of PyTorch whose decisions the allocator takes: `2.11`.
+    /// The PyTorch release that the allocator reproduces: `2.11`.
     pub torch: String,
-    /// Whose allocator it is, where it is not Vramscope's: `PyTorch's own`.
+    /// The allocator that was recorded, unless it is Vramscope's: `PyTorch's own`.
     pub allocator: String,
-    /// What the times are read from: `monotonic` (never set back; anchored to the epoch once, at the start), `system`
-    /// or `simulated`.
+    /// The clock: `monotonic` (never set back; anchored to the epoch once, at the start), `system` or `simulated`.
     pub clock: String,
     /// When recording began, in microseconds since the epoch.
     pub started_us: i64,
-    /// The devices that are recorded.
+    /// The recorded devices.
     pub devices: Vec<Device>,
     /// The allocator's settings.
     pub settings: Settings,
 }
 
-/// A device that is recorded.
+/// A recorded device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device {
     /// Its number.
     pub number: i64,
-    /// Its model.
+    /// Its model name.
     pub name: String,
-    /// Its whole memory in bytes; 0 when it is not known.
+    /// Its total memory in bytes; 0 if unknown.
     pub capacity: u64,
 }
 
-/// Devices of one machine, far above what any has.
+/// The most devices that a header may name, far above what any machine has.
 const DEVICES: u32 = 1024;
 
 impl Header {
+    /// Returns the payload of a header chunk.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut message = MapWriter::map(9 + u32::from(self.rank.is_some()) + u32::from(!self.allocator.is_empty()));
         message.string("program", &self.program);
@@ -73,7 +73,8 @@ impl Header {
         message.into_bytes()
     }
 
-    pub(super) fn decode(payload: &[u8]) -> Checked<Self> {
+    /// Reads the payload of a header chunk.
+    pub fn decode(payload: &[u8]) -> Checked<Self> {
         let mut new = Self::default();
         MapReader::new(payload).map(&mut |key, values| {
             match key {
@@ -158,7 +159,7 @@ fn decode_settings(values: &mut MapReader<'_>) -> Checked<Settings> {
             "as_written" => {
                 for _ in 0..values.array()? {
                     if values.array()? != 2 {
-                        return Err(damaged("a setting is not a name and a value"));
+                        return Err(damaged("a setting is not a pair of name and value"));
                     }
                     settings.as_written.push((values.string()?, values.string()?));
                 }
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_reads_as_it_was_written() {
+    fn a_header_survives_a_round_trip() {
         let mut full = Header {
             program: "vramscope 0.1.0".to_owned(),
             name: "step".to_owned(),

@@ -1,39 +1,39 @@
-//! Where the chunks of a file are: for readers that can jump.
+//! The index and trailer chunks: offsets of a file's chunks, for readers that can seek.
 
-use super::varint::{Varints, fold, push};
-use crate::import::error::Checked;
+use super::varint::{Varints, push, zigzag};
+use crate::error::Checked;
 use crate::msgpack::{MapReader, MapWriter};
 
-/// A chunk of the file.
+/// An index entry: one chunk of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it begins, in bytes from the start of the file.
+    /// Its offset in the file.
     pub byte: u64,
-    /// What it holds, as in its envelope.
+    /// The number of its kind, as in its envelope.
     pub kind: u8,
-    /// The device that it is about; 0 where it is about none.
+    /// Its device; 0 if it has none.
     pub device: i64,
-    /// For events and gaps the first sequence number, for segments that of the first event after their moment; else 0.
+    /// For events and lost events the first sequence number; for segments that of the next event; otherwise 0.
     pub first: u64,
-    /// How many sequence numbers it covers.
+    /// The number of sequence numbers that it covers.
     pub count: u64,
-    /// The earliest time in it in microseconds since the epoch; 0 where it has none.
+    /// Its earliest time in microseconds since the epoch; 0 if it has no times.
     pub from_us: i64,
-    /// The latest time in it.
+    /// Its latest time.
     pub to_us: i64,
 }
 
-/// The payload of the index.
+/// Returns the payload of an index chunk.
 pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
     let (mut column, mut last) = (Vec::new(), Entry::default());
     for entry in entries {
         push(&mut column, entry.byte.wrapping_sub(last.byte));
         push(&mut column, entry.kind.into());
-        push(&mut column, fold(entry.device));
+        push(&mut column, zigzag(entry.device));
         push(&mut column, entry.first);
         push(&mut column, entry.count);
-        push(&mut column, fold(entry.from_us.wrapping_sub(last.to_us)));
-        push(&mut column, fold(entry.to_us.wrapping_sub(entry.from_us)));
+        push(&mut column, zigzag(entry.from_us.wrapping_sub(last.to_us)));
+        push(&mut column, zigzag(entry.to_us.wrapping_sub(entry.from_us)));
         last = *entry;
     }
     let mut message = MapWriter::map(1);
@@ -41,7 +41,7 @@ pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
     message.into_bytes()
 }
 
-/// Reads an index.
+/// Reads the payload of an index chunk.
 pub(super) fn decode(payload: &[u8]) -> Checked<Vec<Entry>> {
     let mut column = Varints::new(&[]);
     MapReader::new(payload).map(&mut |key, values| {
@@ -63,14 +63,14 @@ pub(super) fn decode(payload: &[u8]) -> Checked<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The payload of the trailer: of one length, whatever the index's place.
+/// Returns the payload of a trailer chunk. Its length is the same for every offset.
 pub(super) fn encode_trailer(index_byte: u64) -> Vec<u8> {
     let mut message = MapWriter::map(1);
     message.wide("index", index_byte);
     message.into_bytes()
 }
 
-/// Where the trailer says that the index begins.
+/// Reads the payload of a trailer chunk: the offset of the index.
 pub(super) fn decode_trailer(payload: &[u8]) -> Checked<u64> {
     let mut byte = 0;
     MapReader::new(payload).map(&mut |key, values| {

@@ -1,59 +1,62 @@
 #![doc = include_str!("FORMAT.md")]
+//!
+//! # In this module
+//!
+//! [`ChunkReader`] cuts pushed bytes into checked, unpacked [`Chunk`]s; [`ChunkScanner`] only finds their boundaries. Each
+//! kind of chunk has a type that decodes its payload: [`Header`], [`SymbolsChunk`], [`EventsChunk`], [`MarksChunk`],
+//! [`LostEvents`], [`SegmentsChunk`], [`StatisticsChunk`], [`End`] and [`BatchEnd`]. [`Writer`] writes them. Whole
+//! recordings are read by [`crate::recording`].
 
 mod chunk;
 mod columns;
-mod decoder;
 mod events;
-mod frames;
 mod header;
 mod index;
-pub(crate) mod notes;
-mod recording;
+mod reader;
 mod records;
+mod scanner;
 mod segments;
 mod sequence;
 mod symbols;
-mod tracker;
 mod varint;
 mod writer;
 
 pub use chunk::{ENVELOPE_BYTES, Kind, MAGIC, MAJOR, MINOR, PRELUDE_BYTES, chunk_bytes, prelude, seal};
-pub use columns::EventColumns;
-pub use decoder::Decoder;
-pub use events::encode_events;
-pub use frames::{Chunk, Damage, Frames};
+pub use columns::{EventColumns, EventReader};
+pub use events::{EventsChunk, encode_events};
 pub use header::{Device, Header};
 pub use index::Entry;
-pub(crate) use recording::Batch;
-pub use recording::{Missing, Recording, Track};
-pub use records::{BatchEnd, End, Gap};
-pub use segments::encode_segments;
-pub use tracker::{Tracked, Tracker};
+pub(crate) use reader::RECORDING;
+pub use reader::{Chunk, ChunkReader, Damage};
+pub use records::{BatchEnd, End, LostEvents, MarksChunk, StatisticsChunk};
+pub use scanner::{ChunkScanner, NotAChunk, RawChunk};
+pub use segments::{SegmentPiece, SegmentsAssembler, SegmentsChunk, encode_segments};
+pub use sequence::Sequence;
+pub use symbols::{SymbolMap, SymbolsChunk, TagStreams};
 pub use writer::{TRAILER_BYTES, Writer, write};
 
-/// The ending of a recording's file name.
+/// The extension of a recording's file name.
 pub const EXTENSION: &str = "vramscope";
 
-/// Where the index begins, as the last [`TRAILER_BYTES`] of a file say; `None` for a file that was not ended.
+/// Returns the offset of the index, from the last [`TRAILER_BYTES`] of a file; `None` for a file that was not ended.
 pub fn index_byte(tail: &[u8]) -> Option<u64> {
-    only(tail, Kind::Trailer).and_then(|payload| index::decode_trailer(&payload).ok())
+    first_payload(tail, Kind::Trailer).and_then(|payload| index::decode_trailer(&payload).ok())
 }
 
-/// The index, from the bytes where [`index_byte`] says that it begins; `None` where none is.
+/// Returns the index, from the bytes at the offset that [`index_byte`] returned; `None` if there is none.
 pub fn index(bytes: &[u8]) -> Option<Vec<Entry>> {
-    only(bytes, Kind::Index).and_then(|payload| index::decode(&payload).ok())
+    first_payload(bytes, Kind::Index).and_then(|payload| index::decode(&payload).ok())
 }
 
-/// The payload of the chunk that `bytes` begin with, if it is whole and of this kind.
-fn only(bytes: &[u8], kind: Kind) -> Option<Vec<u8>> {
+/// Returns the payload of the chunk that `bytes` begin with, if it is whole and of this kind.
+fn first_payload(bytes: &[u8], kind: Kind) -> Option<Vec<u8>> {
     let mut found = None;
-    let mut frames = Frames::new(&crate::limits::ImportLimits::default());
-    frames.push(&prelude(), &mut |_| {}).ok()?;
+    let mut reader = ChunkReader::at_chunk(&crate::limits::ImportLimits::default(), 0);
     let visit = &mut |chunk: Chunk<'_>| {
-        if found.is_none() && chunk.byte == PRELUDE_BYTES as u64 {
-            found = Some((chunk.kind, chunk.payload.to_vec()));
+        if chunk.byte == 0 && chunk.known_kind() == Some(kind) {
+            found = Some(chunk.payload.to_vec());
         }
     };
-    frames.push(bytes, visit).ok()?;
-    found.filter(|(code, _)| *code == kind as u8).map(|(_, payload)| payload)
+    reader.push(bytes, visit).ok()?;
+    found
 }

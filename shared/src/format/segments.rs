@@ -1,62 +1,66 @@
-//! The segments and blocks of a device at one moment.
+//! The segments chunk: all segments and blocks of a device at one position.
 //!
-//! A state may take several chunks; each says how many pieces the state has and with which of them it begins, so a
-//! reader knows when it is whole. A piece is a segment, or a part of one with very many blocks.
+//! Large states take several chunks. Each holds a range of pieces and the number of pieces of the whole state, so a reader
+//! knows when the state is complete. A piece is a segment, or a part of one with very many blocks.
 
-use super::varint::{Varints, fold, push};
+use super::varint::{Varints, push, zigzag};
+use crate::error::{Checked, damaged};
 use crate::frames::StackId;
-use crate::import::error::{Checked, damaged};
 use crate::msgpack::{MapReader, MapWriter};
 use crate::trace::{Block, BlockState, Segment};
 use crate::units::{Address, PoolId, Stream};
 
-/// Bytes of a chunk before another is begun.
+/// Bytes after which the next chunk begins.
 const CHUNK_BYTES: usize = 1 << 20;
 
 const FLAG_SMALL: u64 = 1;
 const FLAG_EXPANDABLE: u64 = 2;
-/// No segment of its own: more blocks of the one before.
+/// The piece continues the segment before it.
 const FLAG_CONTINUED: u64 = 4;
 
-/// Blocks of one piece of a segment. A segment with more takes several, so that no chunk outgrows its bound.
+/// The most blocks of one piece. A segment with more takes several pieces, so that no chunk exceeds its limit.
 const PIECE_BLOCKS: usize = 1 << 15;
 
-/// A part of a state, as it was read. Stacks are numbers of the recording.
-#[derive(Debug, Default)]
-pub(super) struct Part {
-    pub(super) device: i64,
-    /// The sequence number of the first event after this moment.
-    pub(super) at: u64,
-    /// Pieces of the whole state.
-    pub(super) of: u64,
-    /// Pieces before this part.
-    pub(super) from: u64,
-    pub(super) pieces: Vec<Piece>,
+/// The contents of a segments chunk. Stacks are numbers of the recording.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SegmentsChunk {
+    /// The device.
+    pub device: i64,
+    /// The sequence number of the next event after this state.
+    pub at: u64,
+    /// The number of pieces of the whole state.
+    pub of: u64,
+    /// The number of pieces before this chunk.
+    pub from: u64,
+    /// The pieces in this chunk.
+    pub pieces: Vec<SegmentPiece>,
 }
 
-/// A segment, or more blocks of the one before.
-#[derive(Debug)]
-pub(super) struct Piece {
-    pub(super) is_continued: bool,
-    pub(super) segment: Segment,
+/// A segment, or more blocks of the segment before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegmentPiece {
+    /// Whether the blocks belong to the segment of the piece before.
+    pub is_continued: bool,
+    /// The segment with the blocks of this piece.
+    pub segment: Segment,
 }
 
-/// A state that comes in parts.
+/// Joins the chunks of a device's state.
 #[derive(Debug, Default)]
-pub(super) struct Coming {
-    /// How many pieces came, its sequence number, and the segments.
+pub struct SegmentsAssembler {
+    /// The number of pieces so far, the state's sequence number, and its segments.
     parts: Option<(u64, u64, Vec<Segment>)>,
 }
 
-impl Coming {
-    /// Takes the next part; gives the sequence number and the segments of a state that is whole with it. `next` is the
+impl SegmentsAssembler {
+    /// Adds the next chunk. Returns the sequence number and the segments of a state that it completes. `next` is the
     /// sequence number of the next event.
-    pub(super) fn take(&mut self, part: Part, next: Option<u64>) -> Option<(u64, Vec<Segment>)> {
-        let Part { at, of, from, pieces, .. } = part;
+    pub fn add(&mut self, chunk: SegmentsChunk, next: Option<u64>) -> Option<(u64, Vec<Segment>)> {
+        let SegmentsChunk { at, of, from, pieces, .. } = chunk;
         if from == 0 {
             self.parts = Some((0, at, Vec::new()));
         }
-        // A part without those before it, or a state of a moment that has passed, is of no use.
+        // A chunk without those before it is useless, and so is a state of an earlier position.
         let (done, _, segments) = self.parts.as_mut().filter(|c| c.0 == from && c.1 == at)?;
         if next.is_some_and(|next| at < next) {
             return None;
@@ -75,8 +79,8 @@ impl Coming {
     }
 }
 
-/// The payloads that hold a state: the segments of `device` before the event with sequence number `at`. There is one at
-/// least. Stacks are numbers of the recording.
+/// Returns the payloads of the segments chunks for the state of `device` before the event with sequence number `at`: at
+/// least one. Stacks are numbers of the recording.
 pub fn encode_segments(device: i64, at: u64, segments: &[Segment]) -> Vec<Vec<u8>> {
     let pieces: Vec<(&Segment, usize)> = segments
         .iter()
@@ -113,7 +117,7 @@ fn encode_piece(segment: &Segment, first: usize, heads: &mut Vec<u8>, columns: &
     for n in [
         segment.address.0,
         segment.size,
-        fold(segment.stream.0),
+        zigzag(segment.stream.0),
         is(segment.is_small, FLAG_SMALL) | is(segment.is_expandable, FLAG_EXPANDABLE) | is(first > 0, FLAG_CONTINUED),
         segment.pool.0,
         segment.pool.1,
@@ -122,40 +126,43 @@ fn encode_piece(segment: &Segment, first: usize, heads: &mut Vec<u8>, columns: &
     ] {
         push(heads, n);
     }
-    // Blocks tile their segment: each begins where the one before it ends. A piece begins anew at its segment.
+    // Blocks tile their segment: each begins where the previous one ends. Each piece counts from the segment's address.
     let mut next = segment.address.0;
     for block in blocks {
-        push(columns, fold(block.address.0.wrapping_sub(next) as i64));
+        push(columns, zigzag(block.address.0.wrapping_sub(next) as i64));
         push(columns, block.size);
-        push(columns, fold(block.size.wrapping_sub(block.requested) as i64));
+        push(columns, zigzag(block.size.wrapping_sub(block.requested) as i64));
         push(columns, block.state as u64);
         push(columns, block.stack.0.into());
         next = block.address.0.wrapping_add(block.size);
     }
 }
 
-pub(super) fn decode(payload: &[u8]) -> Checked<Part> {
-    let mut part = Part::default();
-    let [mut heads, mut blocks] = [Varints::new(&[]); 2];
-    MapReader::new(payload).map(&mut |key, values| {
-        match key {
-            "device" => part.device = values.signed()?,
-            "at" => part.at = values.unsigned()?,
-            "of" => part.of = values.unsigned()?,
-            "from" => part.from = values.unsigned()?,
-            "segments" => heads = Varints::new(values.column()?),
-            "blocks" => blocks = Varints::new(values.column()?),
-            _ => return Ok(false),
+impl SegmentsChunk {
+    /// Reads the payload of a segments chunk.
+    pub fn decode(payload: &[u8]) -> Checked<Self> {
+        let mut chunk = Self::default();
+        let [mut heads, mut blocks] = [Varints::new(&[]); 2];
+        MapReader::new(payload).map(&mut |key, values| {
+            match key {
+                "device" => chunk.device = values.signed()?,
+                "at" => chunk.at = values.unsigned()?,
+                "of" => chunk.of = values.unsigned()?,
+                "from" => chunk.from = values.unsigned()?,
+                "segments" => heads = Varints::new(values.column()?),
+                "blocks" => blocks = Varints::new(values.column()?),
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        while !heads.is_empty() {
+            chunk.pieces.push(decode_piece(&mut heads, &mut blocks)?);
         }
-        Ok(true)
-    })?;
-    while !heads.is_empty() {
-        part.pieces.push(decode_piece(&mut heads, &mut blocks)?);
+        Ok(chunk)
     }
-    Ok(part)
 }
 
-fn decode_piece(heads: &mut Varints<'_>, blocks: &mut Varints<'_>) -> Checked<Piece> {
+fn decode_piece(heads: &mut Varints<'_>, blocks: &mut Varints<'_>) -> Checked<SegmentPiece> {
     let (address, size, stream, flags) = (heads.next()?, heads.next()?, heads.signed()?, heads.next()?);
     let mut segment = Segment {
         address: Address(address),
@@ -176,11 +183,11 @@ fn decode_piece(heads: &mut Varints<'_>, blocks: &mut Varints<'_>) -> Checked<Pi
             0 => BlockState::Allocated,
             1 => BlockState::Pending,
             2 => BlockState::Inactive,
-            _ => return Err(damaged("a block is in a state that is not known")),
+            _ => return Err(damaged("the state of a block is not known")),
         };
         let stack = StackId(blocks.small()?);
         segment.blocks.push(Block { address: Address(address), size, requested, state, stack });
         next = address.wrapping_add(size);
     }
-    Ok(Piece { is_continued: flags & FLAG_CONTINUED != 0, segment })
+    Ok(SegmentPiece { is_continued: flags & FLAG_CONTINUED != 0, segment })
 }

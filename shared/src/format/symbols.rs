@@ -1,36 +1,36 @@
-//! Strings, frames, stacks and tags as they are met: each chunk holds those that are new since the one before.
+//! The symbols chunk: strings, frames, stacks and tags that are new since the previous one.
 //!
-//! Numbers count over the whole file and each chunk says with which it begins, so that a chunk that is lost costs its
-//! own names only: what it held reads as the empty string or stack.
+//! Numbers count through the whole file, and each chunk says with which number it begins. A lost chunk therefore costs
+//! only its own names, which read as the empty string or stack.
 
-use super::varint::{Varints, fold, push};
+use super::varint::{Varints, push, zigzag};
+use crate::error::{Checked, damaged, too_much};
 use crate::frames::{Frame, FrameId, StackId, StrId, Symbols};
-use crate::import::error::{Checked, damaged, too_much};
 use crate::limits::ImportLimits;
 use crate::msgpack::{MapReader, MapWriter};
 use crate::trace::{Tag, TagId, Tags};
 use crate::units::{PoolId, Stream};
 
-/// Bytes of a chunk before another is begun. A string or stack is never torn apart.
+/// Bytes after which the next chunk begins. A string or stack is never split.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Which symbols were written already: the next number of each kind.
+/// How many symbols were written: the next number of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct SymbolCursor {
     strings: usize,
     frames: usize,
     stacks: usize,
     tags: usize,
 }
 
-impl Default for Written {
-    /// The empty string and the empty stack are number 0 of every file, and are never written.
+impl Default for SymbolCursor {
+    /// The empty string and the empty stack are number 0 of every file and are never written.
     fn default() -> Self {
         Self { strings: 1, frames: 0, stacks: 1, tags: 0 }
     }
 }
 
-/// One chunk's columns.
+/// The columns of one chunk.
 #[derive(Default)]
 struct Columns {
     lengths: Vec<u8>,
@@ -47,12 +47,12 @@ impl Columns {
     }
 }
 
-/// The payload of the next chunk, with what is new since `written`; `None` when nothing is.
-pub(super) fn encode(symbols: &Symbols, tags: &Tags, written: &mut Written) -> Option<Vec<u8>> {
+/// Returns the payload of the next chunk, with the symbols that are new since `written`; `None` if there are none.
+pub(super) fn encode(symbols: &Symbols, tags: &Tags, written: &mut SymbolCursor) -> Option<Vec<u8>> {
     let from = *written;
     let mut columns = Columns::default();
     let id = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    // In this order: each refers to those before it only.
+    // In this order: each kind refers only to those before it.
     while written.strings < symbols.string_count() && !columns.is_full() {
         let text = symbols.bytes(StrId(id(written.strings)));
         push(&mut columns.lengths, text.len() as u64);
@@ -71,7 +71,7 @@ pub(super) fn encode(symbols: &Symbols, tags: &Tags, written: &mut Written) -> O
         push(&mut columns.stacks, stack.len() as u64);
         let mut last = 0;
         for frame in stack {
-            push(&mut columns.stacks, fold(i64::from(frame.0) - last));
+            push(&mut columns.stacks, zigzag(i64::from(frame.0) - last));
             last = i64::from(frame.0);
         }
         written.stacks += 1;
@@ -97,7 +97,7 @@ pub(super) fn encode(symbols: &Symbols, tags: &Tags, written: &mut Written) -> O
 }
 
 fn encode_tag(column: &mut Vec<u8>, tag: &Tag) {
-    push(column, fold(tag.stream.0));
+    push(column, zigzag(tag.stream.0));
     push(column, u64::from(tag.pool.is_some()));
     let pool = tag.pool.unwrap_or_default();
     for n in [pool.0, pool.1] {
@@ -108,38 +108,74 @@ fn encode_tag(column: &mut Vec<u8>, tag: &Tag) {
     }
 }
 
-/// From the numbers of a file to those of the tables that it is read into.
+/// The contents of a symbols chunk, read by a [`SymbolMap`] or [`TagStreams`].
+#[derive(Clone, Copy, Debug)]
+pub struct SymbolsChunk<'a> {
+    lengths: Varints<'a>,
+    texts: Varints<'a>,
+    frames: Varints<'a>,
+    stacks: Varints<'a>,
+    tags: Varints<'a>,
+    /// The first number of the strings, frames, stacks and tags.
+    from: [u32; 4],
+}
+
+impl<'a> SymbolsChunk<'a> {
+    /// Reads the payload of a symbols chunk. Damage inside the columns is found when they are added to a map.
+    pub fn decode(payload: &'a [u8]) -> Checked<Self> {
+        let none = Varints::new(&[]);
+        let mut new = Self { lengths: none, texts: none, frames: none, stacks: none, tags: none, from: [0; 4] };
+        MapReader::new(payload).map(&mut |key, values| {
+            match key {
+                "strings_from" => new.from[0] = values.number()?,
+                "string_lengths" => new.lengths = Varints::new(values.column()?),
+                "strings" => new.texts = Varints::new(values.column()?),
+                "frames_from" => new.from[1] = values.number()?,
+                "frames" => new.frames = Varints::new(values.column()?),
+                "stacks_from" => new.from[2] = values.number()?,
+                "stacks" => new.stacks = Varints::new(values.column()?),
+                "tags_from" => new.from[3] = values.number()?,
+                "tags" => new.tags = Varints::new(values.column()?),
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(new)
+    }
+}
+
+/// Maps the numbers of a recording to those of the tables that it is read into.
 #[derive(Debug)]
-pub(super) struct Numbers {
+pub struct SymbolMap {
     strings: Vec<StrId>,
     frames: Vec<FrameId>,
     stacks: Vec<StackId>,
     tags: Vec<TagId>,
-    /// Numbers that no chunk has given a meaning.
+    /// How many numbers no chunk has defined.
     holes: usize,
 }
 
-impl Default for Numbers {
+impl Default for SymbolMap {
     fn default() -> Self {
         Self { strings: vec![StrId(0)], frames: Vec::new(), stacks: vec![StackId(0)], tags: Vec::new(), holes: 0 }
     }
 }
 
-impl Numbers {
-    /// A string; the empty one where its chunk is lost.
-    pub(super) fn string(&self, number: u32) -> StrId {
+impl SymbolMap {
+    /// Returns the string with this number; the empty string if its chunk is lost.
+    pub fn string(&self, number: u32) -> StrId {
         self.strings.get(number as usize).copied().unwrap_or_default()
     }
 
-    /// A stack; the empty one where its chunk is lost.
+    /// Returns the stack with this number; the empty stack if its chunk is lost.
     #[inline]
-    pub(super) fn stack(&self, number: u32) -> StackId {
+    pub fn stack(&self, number: u32) -> StackId {
         self.stacks.get(number as usize).copied().unwrap_or_default()
     }
 
-    /// A tag; that of the default stream where its chunk is lost.
+    /// Returns the tag with this number; that of the default stream if its chunk is lost.
     #[inline]
-    pub(super) fn tag(&self, number: u32, tags: &mut Tags) -> TagId {
+    pub fn tag(&self, number: u32, tags: &mut Tags) -> TagId {
         match self.tags.get(number as usize) {
             Some(&id) => id,
             None => tags.intern(Tag::default()),
@@ -147,30 +183,14 @@ impl Numbers {
     }
 
     /// Reads a chunk into the tables.
-    pub(super) fn decode(
+    pub fn extend(
         &mut self,
-        payload: &[u8],
+        chunk: SymbolsChunk<'_>,
         symbols: &mut Symbols,
         tags: &mut Tags,
         limits: &ImportLimits,
     ) -> Checked {
-        let mut from = [0; 4];
-        let [mut lengths, mut texts, mut frames, mut stacks, mut tag_column] = [Varints::new(&[]); 5];
-        MapReader::new(payload).map(&mut |key, values| {
-            match key {
-                "strings_from" => from[0] = values.number()?,
-                "string_lengths" => lengths = Varints::new(values.column()?),
-                "strings" => texts = Varints::new(values.column()?),
-                "frames_from" => from[1] = values.number()?,
-                "frames" => frames = Varints::new(values.column()?),
-                "stacks_from" => from[2] = values.number()?,
-                "stacks" => stacks = Varints::new(values.column()?),
-                "tags_from" => from[3] = values.number()?,
-                "tags" => tag_column = Varints::new(values.column()?),
-                _ => return Ok(false),
-            }
-            Ok(true)
-        })?;
+        let SymbolsChunk { mut lengths, mut texts, mut frames, mut stacks, tags: mut tag_column, from } = chunk;
         let mut holes = self.holes;
         if !lengths.is_empty() {
             begin(&mut self.strings, from[0], StrId::default, &mut holes, limits)?;
@@ -209,7 +229,7 @@ impl Numbers {
             for _ in 0..length {
                 number = number.wrapping_add(stacks.signed()?);
                 let frame = usize::try_from(number).ok().and_then(|n| self.frames.get(n));
-                list.push(*frame.ok_or_else(|| damaged("a stack has a frame that is not there"))?);
+                list.push(*frame.ok_or_else(|| damaged("a stack refers to a missing frame"))?);
             }
             self.stacks.push(symbols.intern_stack(&list));
         }
@@ -239,37 +259,29 @@ fn stream_and_pool(column: &mut Varints<'_>) -> Checked<(Stream, Option<PoolId>)
     Ok((stream, has_pool.then_some(pool)))
 }
 
-/// Streams and pools of tags by their numbers, for who needs nothing else of what is named.
+/// The stream and pool of each tag, for readers that need no names.
 #[derive(Debug, Default)]
-pub(super) struct Places {
-    places: Vec<(Stream, Option<PoolId>)>,
+pub struct TagStreams {
+    streams: Vec<(Stream, Option<PoolId>)>,
     holes: usize,
 }
 
-impl Places {
-    /// Those of a tag; the default stream where its chunk is lost.
+impl TagStreams {
+    /// Returns the stream and pool of a tag; the default stream if its chunk is lost.
     #[inline]
-    pub(super) fn get(&self, tag: TagId) -> (Stream, Option<PoolId>) {
-        self.places.get(tag.0 as usize).copied().unwrap_or_default()
+    pub fn get(&self, tag: TagId) -> (Stream, Option<PoolId>) {
+        self.streams.get(tag.0 as usize).copied().unwrap_or_default()
     }
 
-    /// Reads a chunk of symbols.
-    pub(super) fn decode(&mut self, payload: &[u8], limits: &ImportLimits) -> Checked {
-        let (mut from, mut tags) = (0, Varints::new(&[]));
-        MapReader::new(payload).map(&mut |key, values| {
-            match key {
-                "tags_from" => from = values.number()?,
-                "tags" => tags = Varints::new(values.column()?),
-                _ => return Ok(false),
-            }
-            Ok(true)
-        })?;
+    /// Reads the tags of a chunk.
+    pub fn extend(&mut self, chunk: SymbolsChunk<'_>, limits: &ImportLimits) -> Checked {
+        let SymbolsChunk { mut tags, from: [.., from], .. } = chunk;
         if !tags.is_empty() {
-            begin(&mut self.places, from, Default::default, &mut self.holes, limits)?;
+            begin(&mut self.streams, from, Default::default, &mut self.holes, limits)?;
         }
         while !tags.is_empty() {
-            self.places.push(stream_and_pool(&mut tags)?);
-            // The texts.
+            self.streams.push(stream_and_pool(&mut tags)?);
+            // Three strings follow.
             for _ in 0..3 {
                 tags.next()?;
             }
@@ -277,14 +289,14 @@ impl Places {
         Ok(())
     }
 
-    /// Bytes of memory that it takes.
-    pub(super) fn bytes(&self) -> usize {
-        self.places.capacity() * size_of::<(Stream, Option<PoolId>)>()
+    /// Returns the bytes of memory that it occupies.
+    pub fn bytes(&self) -> usize {
+        self.streams.capacity() * size_of::<(Stream, Option<PoolId>)>()
     }
 }
 
-/// Makes `from` the next number. What was numbered from there on is numbered anew (a chunk that is there twice);
-/// what is missing before it becomes `hole`.
+/// Makes `from` the next number. Later numbers are dropped (a chunk that occurs twice defines them again); missing ones
+/// become `hole`.
 fn begin<T: Clone>(
     list: &mut Vec<T>,
     from: u32,
@@ -324,6 +336,10 @@ mod tests {
         (symbols, tags)
     }
 
+    fn chunk(payload: &[u8]) -> SymbolsChunk<'_> {
+        SymbolsChunk::decode(payload).unwrap()
+    }
+
     fn describe(symbols: &Symbols, tags: &Tags) -> String {
         let strings: Vec<_> = (0..symbols.string_count()).map(|n| symbols.bytes(StrId(n as u32))).collect();
         let frames: Vec<_> = (0..symbols.frame_count()).map(|n| symbols.frame(FrameId(n as u32))).collect();
@@ -332,35 +348,35 @@ mod tests {
     }
 
     #[test]
-    fn tables_read_as_they_were_written_in_one_go_or_several() {
+    fn tables_survive_a_round_trip_in_one_chunk_or_several() {
         let (symbols, tags) = tables();
-        let mut written = Written::default();
+        let mut written = SymbolCursor::default();
         let payload = encode(&symbols, &tags, &mut written).unwrap();
         assert_eq!(encode(&symbols, &tags, &mut written), None);
         let limits = ImportLimits::default();
-        let (mut numbers, mut read, mut read_tags) = (Numbers::default(), Symbols::default(), Tags::default());
-        numbers.decode(&payload, &mut read, &mut read_tags, &limits).unwrap();
+        let (mut numbers, mut read, mut read_tags) = (SymbolMap::default(), Symbols::default(), Tags::default());
+        numbers.extend(chunk(&payload), &mut read, &mut read_tags, &limits).unwrap();
         let whole = describe(&read, &read_tags);
         assert_eq!(whole, describe(&symbols, &tags));
-        numbers.decode(&payload, &mut read, &mut read_tags, &limits).unwrap();
-        assert_eq!(describe(&read, &read_tags), whole, "a chunk that is there twice changes nothing");
+        numbers.extend(chunk(&payload), &mut read, &mut read_tags, &limits).unwrap();
+        assert_eq!(describe(&read, &read_tags), whole, "a chunk that occurs twice changes nothing");
     }
 
     #[test]
     fn a_lost_chunk_costs_its_own_names_only() {
         let (mut symbols, tags) = tables();
-        let mut written = Written::default();
+        let mut written = SymbolCursor::default();
         encode(&symbols, &tags, &mut written).unwrap();
         let name = symbols.intern(b"backward");
         let frame = symbols.intern_frame(Frame { name, filename: StrId(1), line: 77 });
         let stack = symbols.intern_stack(&[frame]);
         let payload = encode(&symbols, &tags, &mut written).unwrap();
-        let (mut numbers, mut read, mut read_tags) = (Numbers::default(), Symbols::default(), Tags::default());
-        numbers.decode(&payload, &mut read, &mut read_tags, &ImportLimits::default()).unwrap();
+        let (mut numbers, mut read, mut read_tags) = (SymbolMap::default(), Symbols::default(), Tags::default());
+        numbers.extend(chunk(&payload), &mut read, &mut read_tags, &ImportLimits::default()).unwrap();
         let got = read.frame(read.stack(numbers.stack(stack.0))[0]);
         assert_eq!((read.text(got.name).as_ref(), read.text(got.filename).as_ref(), got.line), ("backward", "", 77));
         assert_eq!(numbers.stack(1), StackId(0));
         let few = ImportLimits { lost_symbols: 3, ..ImportLimits::default() };
-        assert!(Numbers::default().decode(&payload, &mut read, &mut read_tags, &few).is_err());
+        assert!(SymbolMap::default().extend(chunk(&payload), &mut read, &mut read_tags, &few).is_err());
     }
 }

@@ -1,17 +1,17 @@
-//! Numbers in as few bytes as they need: seven bits a byte, lowest first, the eighth bit on all but the last (LEB128).
-//! Signed ones are folded first, so that small ones are short on both sides of zero: 0, -1, 1, -2, … (zigzag).
+//! Variable-length integers (LEB128): seven bits a byte, lowest first, with the eighth bit set on all but the last byte.
+//! Signed integers are zigzag-encoded first (0, -1, 1, -2, … become 0, 1, 2, 3, …), so that small ones stay short.
 
-use crate::import::error::{Checked, damaged};
+use crate::error::{Checked, damaged};
 
-/// A signed number folded: 0, -1, 1, -2 become 0, 1, 2, 3.
+/// Zigzag-encodes a signed number: 0, -1, 1, -2 become 0, 1, 2, 3.
 #[inline]
-pub(super) const fn fold(n: i64) -> u64 {
+pub(super) const fn zigzag(n: i64) -> u64 {
     ((n << 1) ^ (n >> 63)) as u64
 }
 
-/// What [`fold`] folded.
+/// Decodes a number that [`zigzag`] encoded.
 #[inline]
-pub(super) const fn unfold(n: u64) -> i64 {
+pub(super) const fn unzigzag(n: u64) -> i64 {
     (n >> 1) as i64 ^ -((n & 1) as i64)
 }
 
@@ -26,7 +26,7 @@ pub(super) fn push(bytes: &mut Vec<u8>, mut n: u64) {
 }
 
 /// Reads numbers from a column.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Varints<'a> {
     rest: &'a [u8],
 }
@@ -41,17 +41,17 @@ impl<'a> Varints<'a> {
         self.rest.is_empty()
     }
 
-    /// The next number. A call, not its code in every place: most columns are short, and the page is to stay small.
+    /// Returns the next number. Not inlined: most columns are short, and the page's code stays small.
     #[inline(never)]
     pub(super) fn next(&mut self) -> Checked<u64> {
         self.fast()
     }
 
-    /// The next number, for the columns that are long.
+    /// Returns the next number; inlined, for long columns.
     #[inline]
     pub(super) fn fast(&mut self) -> Checked<u64> {
         match self.rest {
-            // Most numbers are that short.
+            // Most numbers take one or two bytes.
             [a, rest @ ..] if *a < 0x80 => {
                 self.rest = rest;
                 Ok(u64::from(*a))
@@ -64,7 +64,7 @@ impl<'a> Varints<'a> {
         }
     }
 
-    /// Eight bytes at once, without a branch for each: an address or a size takes four or five.
+    /// Decodes up to eight bytes at once, without a branch for each: an address or a size takes four or five.
     #[inline]
     fn long(&mut self) -> Checked<u64> {
         if let Some((&eight, _)) = self.rest.split_first_chunk::<8>() {
@@ -97,27 +97,27 @@ impl<'a> Varints<'a> {
                 return Ok(n);
             }
         }
-        Err(damaged("a column ends too soon, or a number in it is too long"))
+        Err(damaged("a column ends too early, or a number in it is too long"))
     }
 
-    /// The next number, which fits 32 bits.
+    /// Returns the next number, which must fit in 32 bits.
     #[inline(never)]
     pub(super) fn small(&mut self) -> Checked<u32> {
-        u32::try_from(self.next()?).map_err(|_| damaged("a number is too large for its place"))
+        u32::try_from(self.next()?).map_err(|_| damaged("a number is too large for its field"))
     }
 
-    /// The next number, folded.
+    /// Returns the next zigzag-encoded number.
     #[inline(never)]
     pub(super) fn signed(&mut self) -> Checked<i64> {
-        self.next().map(unfold)
+        self.next().map(unzigzag)
     }
 
-    /// The next bytes as they stand.
+    /// Returns the next `count` bytes.
     pub(super) fn bytes(&mut self, count: usize) -> Checked<&'a [u8]> {
-        let (taken, rest) =
-            self.rest.split_at_checked(count).ok_or_else(|| damaged("a column is shorter than it says"))?;
+        let (bytes, rest) =
+            self.rest.split_at_checked(count).ok_or_else(|| damaged("a column is shorter than declared"))?;
         self.rest = rest;
-        Ok(taken)
+        Ok(bytes)
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_take_what_they_need() {
+    fn numbers_take_as_few_bytes_as_possible() {
         let cases: &[(u64, usize)] =
             &[(0, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (u64::from(u32::MAX), 5), (u64::MAX, 10)];
         for &(n, length) in cases {
@@ -139,8 +139,8 @@ mod tests {
             assert_eq!(read.next().unwrap(), n);
             assert!(read.is_empty() && read.next().is_err());
         }
-        for (n, folded) in [(0, 0), (-1, 1), (1, 2), (i64::MIN, u64::MAX), (i64::MAX, u64::MAX - 1)] {
-            assert_eq!((fold(n), unfold(folded)), (folded, n));
+        for (n, encoded) in [(0, 0), (-1, 1), (1, 2), (i64::MIN, u64::MAX), (i64::MAX, u64::MAX - 1)] {
+            assert_eq!((zigzag(n), unzigzag(encoded)), (encoded, n));
         }
         for hostile in [&[0x80; 11][..], &[0xff; 10], &[0x80], &[]] {
             assert!(Varints::new(hostile).next().is_err(), "{hostile:?}");
@@ -152,12 +152,12 @@ mod tests {
         fn a_column_reads_as_it_was_written(
             numbers in prop::collection::vec((any::<u64>(), any::<i64>(), 0_u32..64), 0..50),
         ) {
-            // Of every length.
+            // Shifted, so that every length occurs.
             let numbers: Vec<(u64, i64)> = numbers.iter().map(|&(n, signed, by)| (n >> by, signed >> by)).collect();
             let mut bytes = Vec::new();
             for &(n, signed) in &numbers {
                 push(&mut bytes, n);
-                push(&mut bytes, fold(signed));
+                push(&mut bytes, zigzag(signed));
             }
             let mut read = Varints::new(&bytes);
             for &(n, signed) in &numbers {

@@ -1,41 +1,40 @@
-//! From events to the bytes of a file. No clock and no file here: the caller says when, and where the bytes go.
+//! From events to the bytes of a recording. The caller supplies the times and writes the bytes.
 
 use super::chunk::{self, ENVELOPE_BYTES, Kind};
 use super::columns::EventColumns;
 use super::header::Header;
 use super::index::{self, Entry};
-use super::records::{End, Gap, encode_marks, encode_samples};
-use super::symbols::Written;
+use super::records::{End, LostEvents, encode_marks, encode_samples};
+use super::symbols::SymbolCursor;
 use super::{events, segments, symbols};
 use crate::frames::Symbols;
 use crate::limits::{CHUNK_EVENTS, RECORDING_RATIO};
 use crate::trace::{Annotation, Sample, Segment, Snapshot, Tags};
 
-/// Entries of an index. A longer file keeps every second chunk, then every fourth, and so on: enough to jump by.
+/// The most entries of an index. A longer file lists every second chunk, then every fourth, and so on: enough to seek.
 const INDEX_ENTRIES: usize = 1 << 14;
-/// Unpacked bytes before it matters how well they pack: half of what readers allow.
+/// Unpacked bytes up to which any compression ratio is allowed: half of what readers allow.
 const GRACE_BYTES: u64 = 32 << 20;
 
-/// Writes one recording. Each call appends whole chunks to `out`, which the caller then writes in that order; a file
-/// that ends after any of them can be read.
+/// Writes one recording. Each call appends whole chunks to `out`, which the caller writes in that order. A file that ends
+/// after any of them can be read.
 #[derive(Debug)]
 pub struct Writer {
-    written: Written,
-    /// Bytes given out so far.
+    written: SymbolCursor,
+    /// Bytes written so far.
     byte: u64,
-    /// What they unpack to.
+    /// Their unpacked size.
     plain: u64,
     entries: Vec<Entry>,
-    /// One chunk in so many is in the index.
+    /// The index lists one of this many chunks.
     stride: u64,
     chunks: u64,
 }
 
 impl Writer {
-    /// Begins a file: its first bytes and its header.
+    /// Creates a writer and begins a file with its first bytes and the header.
     pub fn new(header: &Header, out: &mut Vec<u8>) -> Self {
-        let mut new =
-            Self { written: Written::default(), byte: 0, plain: 0, entries: Vec::new(), stride: 1, chunks: 0 };
+        let mut new = Self::at_chunk();
         let prelude = chunk::prelude();
         out.extend_from_slice(&prelude);
         new.byte = prelude.len() as u64;
@@ -43,19 +42,24 @@ impl Writer {
         new
     }
 
-    /// Bytes given out so far.
+    /// Creates a writer for chunks that follow others, without the first bytes and the header.
+    pub fn at_chunk() -> Self {
+        Self { written: SymbolCursor::default(), byte: 0, plain: 0, entries: Vec::new(), stride: 1, chunks: 0 }
+    }
+
+    /// Returns the bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.byte
     }
 
-    /// Names that are new. They must be written before what refers to them.
+    /// Writes the names that are new. They must precede everything that refers to them.
     pub fn symbols(&mut self, symbols: &Symbols, tags: &Tags, out: &mut Vec<u8>) {
         while let Some(payload) = symbols::encode(symbols, tags, &mut self.written) {
             self.chunk(Kind::Symbols, Entry::default(), &payload, out);
         }
     }
 
-    /// Events of a device; `first` is the sequence number of the first of them. Nothing is written for none.
+    /// Writes events of a device; `first` is the sequence number of the first. Writes nothing for no events.
     pub fn events(&mut self, device: i64, first: u64, columns: &EventColumns, out: &mut Vec<u8>) {
         if columns.is_empty() {
             return;
@@ -65,7 +69,7 @@ impl Writer {
         self.chunk(Kind::Events, entry, &events::encode_events(device, first, columns), out);
     }
 
-    /// Marks of a device.
+    /// Writes marks of a device.
     pub fn marks(&mut self, device: i64, marks: &[Annotation], out: &mut Vec<u8>) {
         let times = || marks.iter().map(|mark| mark.time_us);
         if let (Some(from_us), Some(to_us)) = (times().min(), times().max()) {
@@ -74,7 +78,7 @@ impl Writer {
         }
     }
 
-    /// What a device's memory came to at moments.
+    /// Writes sampled totals of a device.
     pub fn statistics(&mut self, device: i64, samples: &[Sample], out: &mut Vec<u8>) {
         let times = || samples.iter().map(|sample| sample.time_us);
         if let (Some(from_us), Some(to_us)) = (times().min(), times().max()) {
@@ -83,21 +87,21 @@ impl Writer {
         }
     }
 
-    /// Events that were lost.
-    pub fn gap(&mut self, gap: &Gap, out: &mut Vec<u8>) {
-        let count = gap.to.saturating_sub(gap.from);
-        let entry = Entry { device: gap.device, first: gap.from, count, ..Entry::default() };
-        self.chunk(Kind::Gap, entry, &gap.encode(), out);
+    /// Writes that events were lost.
+    pub fn lost_events(&mut self, lost: &LostEvents, out: &mut Vec<u8>) {
+        let count = lost.to.saturating_sub(lost.from);
+        let entry = Entry { device: lost.device, first: lost.from, count, ..Entry::default() };
+        self.chunk(Kind::LostEvents, entry, &lost.encode(), out);
     }
 
-    /// All segments of a device, as they are before the event with sequence number `at`.
+    /// Writes all segments of a device, as they are before the event with sequence number `at`.
     pub fn segments(&mut self, device: i64, at: u64, segments: &[Segment], out: &mut Vec<u8>) {
         for payload in segments::encode_segments(device, at, segments) {
             self.chunk(Kind::Segments, Entry { device, first: at, ..Entry::default() }, &payload, out);
         }
     }
 
-    /// Ends the file: the end, the index, and the trailer that says where the index is.
+    /// Ends the file: writes the end, the index and the trailer.
     pub fn end(&mut self, end: &End, out: &mut Vec<u8>) {
         let entry = Entry { from_us: end.time_us, to_us: end.time_us, ..Entry::default() };
         self.chunk(Kind::End, entry, &end.encode(), out);
@@ -131,10 +135,10 @@ impl Writer {
     }
 }
 
-/// Bytes of the trailer, with which a file that ended as it should ends.
+/// Bytes of the trailer, the last chunk of a file that ended normally.
 pub const TRAILER_BYTES: usize = ENVELOPE_BYTES + 16;
 
-/// A whole file that holds a snapshot.
+/// Returns a whole recording that holds a snapshot.
 pub fn write(header: &Header, snapshot: &Snapshot) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = Writer::new(header, &mut out);

@@ -1,23 +1,23 @@
-//! What a file is, told by its first bytes and never by its name.
+//! File formats, recognized by the first bytes and never by the name.
 
 use std::fmt;
 
-use super::error::ImportError;
 use super::{gzip, zstd};
+use crate::error::ImportError;
 use crate::format::MAGIC;
 
-/// How a snapshot is written down.
+/// The encoding of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// As `_dump_snapshot` and the C++ pickler write it.
+    /// A pickle, as `_dump_snapshot` and the C++ pickler write it.
     Pickle,
-    /// As `json.dumps` writes it.
+    /// JSON, as `json.dumps` writes it.
     Json,
     /// A recording in the project's own [`format`](crate::format).
     Recording,
 }
 
-/// What a file is packed with.
+/// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// gzip.
@@ -26,12 +26,12 @@ pub enum Compression {
     Zstd,
 }
 
-/// What a file is.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// How the snapshot is written down.
+    /// The encoding of the snapshot.
     pub encoding: Encoding,
-    /// What the file is packed with, if it is.
+    /// The compression, if the file is compressed.
     pub compression: Option<Compression>,
 }
 
@@ -50,10 +50,10 @@ impl fmt::Display for Format {
     }
 }
 
-/// Bytes after which a file that is still nothing known is given up.
+/// Bytes after which an unrecognized file is refused.
 const ENOUGH: usize = 64;
 
-/// What a file is packed with. `None` while it can't be told yet.
+/// Recognizes the compression of a file; `None` while more bytes are needed.
 pub(super) fn compression(head: &[u8], is_all: bool) -> Option<Option<Compression>> {
     if head.starts_with(&gzip::MAGIC) {
         return Some(Some(Compression::Gzip));
@@ -65,13 +65,13 @@ pub(super) fn compression(head: &[u8], is_all: bool) -> Option<Option<Compressio
     is_all.then_some(None)
 }
 
-/// How the snapshot in a (decompressed) file is written down. `None` while it can't be told yet.
+/// Recognizes the encoding of a (decompressed) file; `None` while more bytes are needed.
 pub(super) fn encoding(head: &[u8], is_all: bool, is_unpacked: bool) -> Result<Option<Encoding>, ImportError> {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     match head {
-        // Protocols 2 to 5 say so; 0 and 1 begin with a dict or a list.
+        // Protocols 2 to 5 declare themselves; 0 and 1 begin with a dict or a list.
         [0x80, 2..=5, ..] | [b'(' | b']' | b'}', _, ..] => return Ok(Some(Encoding::Pickle)),
-        // All that a text copy leaves of it: the decoder says what happened to the rest.
+        // What a copy as text leaves intact: the decoder reports the damage.
         _ if head.starts_with(&MAGIC[..4]) => return Ok(Some(Encoding::Recording)),
         _ if text.starts_with(b"{") || text.starts_with(b"[") => return Ok(Some(Encoding::Json)),
         _ if !is_all && head.len() < ENOUGH => return Ok(None),
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_bytes_tell() {
+    fn formats_are_recognized_by_their_first_bytes() {
         let cases: &[(&[u8], Option<Encoding>)] = &[
             (b"\x80\x04\x95", Some(Encoding::Pickle)),
             (b"(dp0\n", Some(Encoding::Pickle)),

@@ -1,10 +1,10 @@
-//! gzip, pushed in pieces: the members' headers and trailers; `flate2` inflates.
+//! Decompresses gzip, pushed in pieces: reads the members' headers and trailers; `flate2` inflates.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::ImportError;
-use super::error::{Checked, damaged};
 use crate::checksum::Checksum;
+use crate::error::ImportError;
+use crate::error::{Checked, damaged};
 
 /// The format's name in messages.
 const GZIP: &str = "gzip";
@@ -12,9 +12,9 @@ const GZIP: &str = "gzip";
 pub(super) const MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Bytes inflated at a time.
 const PIECE: usize = 256 << 10;
-/// Bytes of a header with all its optional parts; an ordinary one has ten and a name.
+/// The most bytes of a header with all its optional parts; an ordinary one has ten and a name.
 const HEADER: usize = 256 << 10;
-/// Checksum and length behind a member.
+/// Bytes of checksum and length after a member.
 const TRAILER: usize = 8;
 
 #[derive(Debug)]
@@ -22,15 +22,15 @@ enum Part {
     Header,
     Body,
     Trailer,
-    /// What follows the last member is no gzip (padding, mostly).
+    /// The bytes after the last member are not gzip (mostly padding).
     End,
 }
 
-/// A gzip stream that is being read.
+/// Reads a gzip stream.
 #[derive(Debug)]
 pub(super) struct Gzip {
     part: Part,
-    /// The header or trailer as far as it has come.
+    /// The beginning of an incomplete header or trailer.
     held: Vec<u8>,
     inflate: Decompress,
     checksum: Checksum,
@@ -54,7 +54,7 @@ impl Gzip {
         }
     }
 
-    /// Whether a member is begun and not ended.
+    /// Whether a member is incomplete.
     pub(super) fn is_cut(&self) -> bool {
         match self.part {
             Part::Header => self.first || !self.held.is_empty(),
@@ -63,14 +63,14 @@ impl Gzip {
         }
     }
 
-    /// Reads more bytes and hands out what they inflate to. Ends early once `plain` says that it has enough.
+    /// Reads more bytes and passes the inflated bytes to `plain`. Stops once that returns false.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
         plain: &mut dyn FnMut(&[u8]) -> Result<bool, ImportError>,
     ) -> Result<(), ImportError> {
         let mut rest = bytes;
-        // A full piece may not be all that the bytes so far inflate to.
+        // If the piece is full, there may be more output for the same input.
         while !rest.is_empty() || self.is_full {
             let before = rest.len();
             let more = self.step(&mut rest, plain)?;
@@ -119,7 +119,7 @@ impl Gzip {
                 *rest = rest.get(read..).unwrap_or(&[]);
                 let out = self.piece.get(..written).unwrap_or(&[]);
                 self.checksum.update(out);
-                // What came out before a fault is read all the same: it may be all that is wanted.
+                // Bytes inflated before an error are read nevertheless: they may suffice.
                 let wants_more = out.is_empty() || plain(out)?;
                 self.is_full &= status.is_ok();
                 return match status {
@@ -139,7 +139,7 @@ impl Gzip {
                 *rest = after;
                 if let Some(&[a, b, c, d]) = self.held.get(..TRAILER).and_then(<[u8]>::first_chunk::<4>) {
                     if u32::from_le_bytes([a, b, c, d]) != std::mem::take(&mut self.checksum).finalize() {
-                        return Err(damaged("its checksum is another").at(GZIP, byte));
+                        return Err(damaged("its checksum does not match").at(GZIP, byte));
                     }
                     self.held.clear();
                     self.first = false;
@@ -152,11 +152,11 @@ impl Gzip {
     }
 }
 
-/// The length of a member's header, if all of it has come.
+/// Returns the length of a member's header, once it is complete.
 fn header_length(held: &[u8]) -> Checked<Option<usize>> {
     let Some(&[a, b, method, flags, ..]) = held.first_chunk::<10>() else { return Ok(None) };
     if [a, b] != MAGIC || method != 8 {
-        return Err(damaged("its header is no gzip header"));
+        return Err(damaged("a member has no gzip header"));
     }
     let mut at = 10;
     if flags & 4 != 0 {

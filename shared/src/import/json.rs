@@ -1,24 +1,24 @@
-//! JSON as `json.dumps` writes it, pushed in pieces of any size into the same folding as a pickle.
+//! Reads JSON as `json.dumps` writes it, pushed in pieces of any size.
 //!
-//! A tokenizer of our own: the numbers of a snapshot need all 64 bits, Python writes `NaN` and `Infinity`, which are no
-//! JSON, and the push parsers that can be had take a call for each byte.
+//! The tokenizer is written by hand: the numbers of a snapshot need all 64 bits, Python writes `NaN` and `Infinity`, which
+//! are not JSON, and the available push parsers need a call for each byte.
 
-use super::error::{Checked, ImportError, damaged, too_much};
-use super::fold::Fold;
-use super::operands::Operands;
-use super::value::{Kind, Value};
+use crate::error::{Checked, ImportError, damaged, too_much};
 use crate::limits::ImportLimits;
 use crate::units::Count;
+use crate::values::Operands;
+use crate::values::SnapshotBuilder;
+use crate::values::{Kind, Value};
 
 /// The format's name in messages.
 const JSON: &str = "JSON";
-/// Items of a list that are folded at once, so that a long trace never waits on the stack. At least a thousand: see
-/// [`Fold::append`].
+/// List items that are appended at once, so that a long trace never fills the stack. At least a thousand: see
+/// [`SnapshotBuilder::append`].
 const BATCH: usize = 1_024;
-/// Characters of a number, beyond which nothing is a number.
+/// The most characters of a number.
 const DIGITS: usize = 1_024;
 
-/// What may come next.
+/// What may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Want {
     Value,
@@ -30,11 +30,11 @@ enum Want {
     Nothing,
 }
 
-/// A token that is cut at the end of a piece.
+/// A token that is incomplete at the end of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token {
     None,
-    /// A string; whether its last byte so far is a backslash that escapes the next.
+    /// A string; `escaping` if its last byte is a backslash that escapes the next.
     String {
         escaping: bool,
     },
@@ -42,12 +42,12 @@ enum Token {
     Word,
 }
 
-/// JSON that is being read.
+/// Reads one JSON text.
 #[derive(Debug)]
 pub(super) struct Json {
-    fold: Fold,
+    builder: SnapshotBuilder,
     operands: Operands,
-    /// By depth: whether it is an object.
+    /// For each depth, whether it is an object.
     open: Vec<bool>,
     want: Want,
     token: Token,
@@ -59,7 +59,7 @@ pub(super) struct Json {
 impl Json {
     pub(super) fn new(limits: ImportLimits) -> Self {
         Self {
-            fold: Fold::new(limits),
+            builder: SnapshotBuilder::new(limits),
             operands: Operands::new(limits.stack_items, limits.depth),
             open: Vec::new(),
             want: Want::Value,
@@ -70,12 +70,12 @@ impl Json {
         }
     }
 
-    /// Trace entries read so far.
+    /// Returns the number of trace entries read so far.
     pub(super) fn events(&self) -> usize {
-        self.fold.events.len()
+        self.builder.events.len()
     }
 
-    /// Whether the end was reached. What follows it is not read.
+    /// Whether the end was reached. Bytes after it are ignored.
     pub(super) fn is_done(&self) -> bool {
         self.root.is_some()
     }
@@ -94,17 +94,17 @@ impl Json {
         Ok(())
     }
 
-    /// Takes what was read: the folded values, the root, and where the text was cut off, if it was.
-    pub(super) fn finish(mut self) -> Result<(Fold, Option<Value>, Option<u64>), ImportError> {
+    /// Returns what was read, the root, and where the text was truncated, if it was.
+    pub(super) fn finish(mut self) -> Result<(SnapshotBuilder, Option<Value>, Option<u64>), ImportError> {
         let cut_at = self.root.is_none().then_some(self.byte);
         let root = match self.root {
             Some(root) => Some(root),
-            None => self.operands.close(&mut self.fold).map_err(|fault| fault.at(JSON, self.byte))?,
+            None => self.operands.close(&mut self.builder).map_err(|fault| fault.at(JSON, self.byte))?,
         };
-        Ok((self.fold, root, cut_at))
+        Ok((self.builder, root, cut_at))
     }
 
-    /// Reads the next token, or the part of it that has come, and gives its length.
+    /// Reads the next token, or the available part of it. Returns its length.
     fn step(&mut self, ahead: &[u8]) -> Checked<usize> {
         match self.token {
             Token::String { escaping } => return self.string(ahead, escaping),
@@ -135,17 +135,18 @@ impl Json {
                 self.token = Token::Word;
                 return self.word(ahead);
             }
-            _ => return Err(damaged(format!("a character that can't stand there (0x{byte:02x})"))),
+            _ => return Err(damaged(format!("unexpected character (0x{byte:02x})"))),
         }
         Ok(1)
     }
 
     fn begin(&mut self, is_object: bool) -> Checked {
-        // An object is folded when it is whole; only the outermost is filled bit by bit, so that it can be cut off.
+        // An object is converted when it is complete. Only the outermost is filled entry by entry, so that it may be
+        // truncated.
         let target = match (is_object, self.open.is_empty()) {
-            (true, true) => self.fold.node(Kind::EmptyDict)?,
+            (true, true) => self.builder.node(Kind::EmptyDict)?,
             (true, false) => Value::None,
-            (false, _) => self.fold.node(Kind::EmptyList)?,
+            (false, _) => self.builder.node(Kind::EmptyList)?,
         };
         self.operands.push(target)?;
         self.operands.mark()?;
@@ -156,16 +157,16 @@ impl Json {
 
     fn end(&mut self, is_object: bool) -> Checked {
         if self.open.pop() != Some(is_object) {
-            return Err(damaged("a bracket closes another kind of bracket"));
+            return Err(damaged("a closing bracket does not match the opening one"));
         }
         if is_object {
             let place = self.operands.unmark()?;
             if self.open.is_empty() {
                 let root = self.operands.below(place)?;
-                self.fold.set_items(root, self.operands.above(place))?;
+                self.builder.set_items(root, self.operands.above(place))?;
                 self.operands.cut(place);
             } else {
-                let object = self.fold.whole_dict(self.operands.above(place))?;
+                let object = self.builder.whole_dict(self.operands.above(place))?;
                 self.operands.cut(place);
                 self.operands.pop()?;
                 self.operands.push(object)?;
@@ -177,16 +178,16 @@ impl Json {
         self.done()
     }
 
-    /// Adds the items that wait to the innermost list.
+    /// Appends the waiting items to the innermost list.
     fn flush(&mut self) -> Checked {
         let place = self.operands.unmark()?;
         let list = self.operands.below(place)?;
-        self.fold.append(list, self.operands.above(place))?;
+        self.builder.append(list, self.operands.above(place))?;
         self.operands.cut(place);
         self.operands.mark()
     }
 
-    /// A value is complete.
+    /// Handles a complete value.
     fn done(&mut self) -> Checked {
         self.want = Want::CommaOrEnd;
         if self.open.is_empty() {
@@ -203,8 +204,8 @@ impl Json {
             ends
         });
         let part = ahead.get(..end.unwrap_or(ahead.len())).unwrap_or(&[]);
-        if self.text.len() + part.len() > self.fold.limits.string_bytes {
-            let limit = self.fold.limits.string_bytes as u64;
+        if self.text.len() + part.len() > self.builder.limits.string_bytes {
+            let limit = self.builder.limits.string_bytes as u64;
             return Err(too_much(format!("a string of more than {} bytes", Count(limit))));
         }
         if end.is_none() {
@@ -213,12 +214,12 @@ impl Json {
             return Ok(ahead.len());
         }
         let value = if self.text.is_empty() && !part.contains(&b'\\') {
-            self.fold.string(part)?
+            self.builder.string(part)?
         } else {
             self.text.extend_from_slice(part);
             let text = unescaped(&self.text)?;
             self.text.clear();
-            self.fold.string(&text)?
+            self.builder.string(&text)?
         };
         self.token = Token::None;
         self.operands.push(value)?;
@@ -235,13 +236,13 @@ impl Json {
         let end = ahead.iter().position(|b| !is_part(b));
         let part = ahead.get(..end.unwrap_or(ahead.len())).unwrap_or(&[]);
         if self.text.len() + part.len() > DIGITS {
-            return Err(damaged("a number that goes on and on"));
+            return Err(damaged("a number is too long"));
         }
         self.text.extend_from_slice(part);
         if end.is_some() {
             self.token = Token::None;
             let value = match scalar(&self.text)? {
-                Value::Odd => self.fold.odd(),
+                Value::Odd => self.builder.odd(),
                 value => value,
             };
             self.text.clear();
@@ -252,7 +253,7 @@ impl Json {
     }
 }
 
-/// A number or a name.
+/// Parses a number or a name.
 fn scalar(word: &[u8]) -> Checked<Value> {
     let text = std::str::from_utf8(word).unwrap_or("");
     Ok(match text {
@@ -263,7 +264,7 @@ fn scalar(word: &[u8]) -> Checked<Value> {
         "Infinity" => Value::Float(f64::INFINITY),
         "-Infinity" => Value::Float(f64::NEG_INFINITY),
         _ if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => {
-            return Err(damaged("a word that is no JSON"));
+            return Err(damaged("an unknown word"));
         }
         _ => {
             if let Ok(n) = text.parse() {
@@ -271,16 +272,16 @@ fn scalar(word: &[u8]) -> Checked<Value> {
             } else if let Ok(n) = text.parse() {
                 Value::Big(n)
             } else if text.strip_prefix('-').unwrap_or(text).bytes().all(|b| b.is_ascii_digit()) && text != "-" {
-                // Beyond 64 bits.
+                // More than 64 bits.
                 Value::Odd
             } else {
-                text.parse().map(Value::Float).map_err(|_| damaged("a number that can't be read"))?
+                text.parse().map(Value::Float).map_err(|_| damaged("a number can't be read"))?
             }
         }
     })
 }
 
-/// A string's bytes, with its escapes resolved.
+/// Returns a string's bytes with its escapes resolved.
 fn unescaped(raw: &[u8]) -> Checked<Vec<u8>> {
     let bad = || damaged("an escape in a string can't be read");
     let mut text = Vec::with_capacity(raw.len());
@@ -304,7 +305,7 @@ fn unescaped(raw: &[u8]) -> Checked<Vec<u8>> {
                 let (code, after) = hex4(rest).ok_or_else(bad)?;
                 rest = after;
                 let mut code = code;
-                // Two halves of a character beyond 16 bits.
+                // A surrogate pair.
                 if (0xd800..0xdc00).contains(&code)
                     && let Some((low, after)) = rest.strip_prefix(b"\\u").and_then(hex4)
                     && (0xdc00..0xe000).contains(&low)
@@ -332,14 +333,14 @@ fn hex4(text: &[u8]) -> Option<(u32, &[u8])> {
 mod tests {
     use super::*;
 
-    fn read(text: &[u8], piece: usize) -> Result<(Value, Fold), ImportError> {
+    fn read(text: &[u8], piece: usize) -> Result<(Value, SnapshotBuilder), ImportError> {
         let mut json = Json::new(ImportLimits::default());
         for part in text.chunks(piece) {
             json.push(part)?;
         }
-        let (fold, root, cut_at) = json.finish()?;
+        let (builder, root, cut_at) = json.finish()?;
         assert_eq!(cut_at, None);
-        Ok((root.unwrap(), fold))
+        Ok((root.unwrap(), builder))
     }
 
     #[test]
@@ -347,19 +348,19 @@ mod tests {
         let text =
             br#"[1, -2, 18446744073709551615, 1.5e3, NaN, -Infinity, true, null, "a\u00e9\ud83d\ude00\"\n", {}]"#;
         for piece in [1, 2, 3, 7, 1000] {
-            let (root, fold) = read(text, piece).unwrap();
+            let (root, builder) = read(text, piece).unwrap();
             let Value::Node(id) = root else { panic!("{root:?}") };
-            let Kind::List(place) = fold.kind(id) else { panic!() };
-            let items = fold.kept.get(place);
+            let Kind::List(place) = builder.kind(id) else { panic!() };
+            let items = builder.kept.get(place);
             assert_eq!(items[..4], [Value::Int(1), Value::Int(-2), Value::Big(u64::MAX), Value::Float(1500.0)]);
             assert!(matches!(items[4], Value::Float(f) if f.is_nan()));
             assert_eq!(items[5..8], [Value::Float(f64::NEG_INFINITY), Value::Bool(true), Value::None]);
-            assert_eq!(fold.symbols.text(items[8].str().unwrap()), "aé😀\"\n");
+            assert_eq!(builder.symbols.text(items[8].str().unwrap()), "aé😀\"\n");
         }
     }
 
     #[test]
-    fn what_is_no_json_is_refused() {
+    fn malformed_json_is_refused() {
         for text in ["[1 2]", "{1:2}", "[}", "{\"a\" 1}", "[nul]", "[\"\\x\"]", "[--]", "]", "[1.2.3]"] {
             assert!(read(text.as_bytes(), 100).is_err(), "{text}");
         }

@@ -1,70 +1,59 @@
-//! What a file is, and the way from its bytes to a [`Snapshot`] and findings.
+//! Imports a file of any supported format: from its bytes to a [`Snapshot`] and findings.
 //!
-//! An [`Importer`] is pushed bytes in pieces of any size. Behind it stand, one after the other: what unpacks (`gzip`,
-//! `zstd`), what reads (the pickle machine, `json`, or the
-//! decoder of recordings, which needs nothing behind it), the folding of values into columns (`fold`), and, at the end,
-//! the reading of what was kept (`snapshot`). The same code runs in the page's worker, on the command line and under
-//! the fuzzer. What is wrong but readable becomes a finding; only a file that is no snapshot, or that no snapshot would
-//! be, is an error.
+//! An [`Importer`] accepts bytes in pieces of any size. They pass through a decompressor (`gzip`, `zstd`) and a reader: the
+//! decoder of recordings, or the pickle machine or `json`, whose values become columns in [`crate::values`] and, at the end, a
+//! snapshot (`snapshot`). Problems become findings where the file can still be read; only other files, and those beyond any
+//! real snapshot, are errors.
 
-mod entry;
-pub(crate) mod error;
 mod findings;
-pub(crate) mod fold;
 mod format;
 mod gzip;
 mod json;
-mod kept;
-pub(crate) mod operands;
 mod segments;
 mod settings;
 mod snapshot;
-pub(crate) mod value;
-mod words;
 mod zstd;
 
-pub use error::ImportError;
-pub(crate) use findings::unknown_actions;
 pub use format::{Compression, Encoding, Format};
+
+pub use crate::error::ImportError;
 
 use self::gzip::Gzip;
 use self::json::Json;
 use self::snapshot::Read;
 use self::zstd::Zstd;
 use crate::finding::Finding;
-use crate::format::{Decoder, Header};
+use crate::format::Header;
 use crate::limits::ImportLimits;
 use crate::pickle::{Machine, Unpickled};
+use crate::recording::Decoder;
 use crate::trace::Snapshot;
 
-/// The format's name in messages.
-pub(crate) const PICKLE: &str = "pickle";
-
-/// What unpacks the file.
+/// The decompressor.
 enum Unpacker {
-    /// Not known yet: the first bytes.
+    /// Not chosen yet; holds the first bytes.
     Unknown(Vec<u8>),
     Plain,
     Gzip(Box<Gzip>),
     Zstd(Box<Zstd>),
 }
 
-/// What reads the unpacked bytes.
+/// The reader of the decompressed bytes.
 enum Reader {
-    /// Not known yet: the first bytes.
+    /// Not chosen yet; holds the first bytes.
     Unknown(Vec<u8>),
     Pickle(Box<Machine>),
     Json(Box<Json>),
     Recording(Box<Decoder>),
 }
 
-/// Reads one file, pushed in pieces.
+/// Reads one file, pushed in pieces of any size.
 pub struct Importer {
     unpacker: Unpacker,
     plain: Plain,
 }
 
-/// The unpacked side.
+/// Reads the decompressed bytes.
 struct Plain {
     limits: ImportLimits,
     reader: Reader,
@@ -73,23 +62,23 @@ struct Plain {
     bytes: u64,
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug)]
 pub struct Imported {
-    /// What it is.
+    /// The file's format.
     pub format: Format,
-    /// The pickle's protocol, for a pickle.
+    /// The protocol, for a pickle.
     pub protocol: Option<u8>,
-    /// Its devices, and the tables that they share.
+    /// The devices and the tables that they share.
     pub snapshot: Snapshot,
-    /// What is wrong with it, or worth knowing.
+    /// The findings about the file.
     pub findings: Vec<Finding>,
-    /// Where it comes from, for a recording.
+    /// The header, for a recording.
     pub header: Option<Header>,
 }
 
 impl Importer {
-    /// At the start of a file.
+    /// Creates an importer for the first byte of a file.
     pub fn new(limits: ImportLimits) -> Self {
         let reader = Reader::Unknown(Vec::new());
         Self {
@@ -98,7 +87,7 @@ impl Importer {
         }
     }
 
-    /// Reads the next bytes of the file. After an error the file can't be read on.
+    /// Reads the next bytes of the file. After an error nothing more can be read.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         self.plain.packed_bytes += bytes.len() as u64;
         if let Unpacker::Unknown(head) = &mut self.unpacker {
@@ -108,7 +97,7 @@ impl Importer {
         self.unpack(bytes)
     }
 
-    /// Trace entries read so far: for progress.
+    /// Returns the number of trace entries read so far, to show progress.
     pub fn events(&self) -> usize {
         match &self.plain.reader {
             Reader::Unknown(_) => 0,
@@ -118,7 +107,7 @@ impl Importer {
         }
     }
 
-    /// The whole file was pushed: what it holds.
+    /// Ends the file and returns its contents.
     pub fn finish(mut self) -> Result<Imported, ImportError> {
         if self.plain.packed_bytes == 0 {
             return Err(ImportError::Empty);
@@ -132,7 +121,7 @@ impl Importer {
         let Plain { reader, compression, .. } = {
             let mut plain = self.plain;
             if is_cut && plain.bytes == 0 {
-                return Err(ImportError::NotASnapshot("it is compressed, and ends before anything can be read"));
+                return Err(ImportError::NotASnapshot("it is compressed and truncated before anything can be read"));
             }
             plain.decide(true)?;
             plain
@@ -140,12 +129,12 @@ impl Importer {
         let (encoding, protocol, read) = match reader {
             Reader::Unknown(head) => return Err(ImportError::Unknown(head)),
             Reader::Pickle(machine) => {
-                let Unpickled { fold, root, protocol, cut_at } = machine.finish()?;
-                (Encoding::Pickle, Some(protocol), Read { fold, root, cut_at, is_packed: compression.is_some() })
+                let Unpickled { builder, root, protocol, cut_at } = machine.finish()?;
+                (Encoding::Pickle, Some(protocol), Read { builder, root, cut_at, is_packed: compression.is_some() })
             }
             Reader::Json(json) => {
-                let (fold, root, cut_at) = json.finish()?;
-                (Encoding::Json, None, Read { fold, root, cut_at, is_packed: compression.is_some() })
+                let (builder, root, cut_at) = json.finish()?;
+                (Encoding::Json, None, Read { builder, root, cut_at, is_packed: compression.is_some() })
             }
             Reader::Recording(decoder) => {
                 let (snapshot, findings, header) = decoder.finish()?;
@@ -157,7 +146,7 @@ impl Importer {
         Ok(Imported { format: Format { encoding, compression }, protocol, snapshot, findings, header: None })
     }
 
-    /// Chooses the unpacker once the first bytes tell, and gives it those.
+    /// Chooses the decompressor once the first bytes suffice, and passes them on.
     fn decide(&mut self, is_all: bool) -> Result<(), ImportError> {
         let Unpacker::Unknown(head) = &mut self.unpacker else { return Ok(()) };
         let Some(compression) = format::compression(head, is_all) else { return Ok(()) };
@@ -173,7 +162,7 @@ impl Importer {
 
     fn unpack(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         let plain = &mut self.plain;
-        // What follows the end of the snapshot is not looked at, whatever the pieces.
+        // Bytes after the end of the snapshot are ignored, whatever the pieces.
         if plain.is_done() {
             return Ok(());
         }
@@ -187,7 +176,7 @@ impl Importer {
 }
 
 impl Plain {
-    /// Reads unpacked bytes. Whether more are wanted.
+    /// Reads decompressed bytes. Returns whether more are needed.
     fn push(&mut self, bytes: &[u8]) -> Result<bool, ImportError> {
         self.bytes += bytes.len() as u64;
         let allowed = self.packed_bytes.saturating_mul(self.limits.ratio).max(self.limits.ratio_grace_bytes);
@@ -211,19 +200,19 @@ impl Plain {
             Reader::Unknown(_) => false,
             Reader::Pickle(machine) => machine.is_done(),
             Reader::Json(json) => json.is_done(),
-            // Whatever follows its end is none of it, but says that the file is damaged.
+            // Bytes after its end are damage, which becomes a finding.
             Reader::Recording(_) => false,
         }
     }
 
-    /// Chooses the reader once the first bytes tell, and gives it those.
+    /// Chooses the reader once the first bytes suffice, and passes them on.
     fn decide(&mut self, is_all: bool) -> Result<(), ImportError> {
         let Reader::Unknown(head) = &mut self.reader else { return Ok(()) };
         let Some(encoding) = format::encoding(head, is_all, self.compression.is_some())? else { return Ok(()) };
         let head = std::mem::take(head);
         match encoding {
             Encoding::Pickle => {
-                // Protocol 1 does not say so, but begins with an opcode that 0 has not.
+                // Protocol 1 is not declared, but begins with an opcode that protocol 0 lacks.
                 let protocol = u8::from(!head.starts_with(b"("));
                 let mut machine = Machine::new(self.limits, protocol);
                 machine.push(&head)?;

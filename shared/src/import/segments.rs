@@ -1,20 +1,20 @@
-//! Segments and their blocks, in every layout from torch 1.13 on.
+//! Reads segments and their blocks, in every layout from torch 1.13 on.
 
-use super::error::Checked;
-use super::fold::{Fold, entries};
-use super::value::Value;
-use super::words;
+use crate::error::Checked;
 use crate::frames::StackId;
 use crate::order;
 use crate::trace::{Block, BlockState, Segment};
 use crate::units::{Address, PoolId, Stream};
+use crate::values::Value;
+use crate::values::keywords;
+use crate::values::{SnapshotBuilder, entries};
 
-/// A small pool's segments are of this size when nothing else is said (`kSmallBuffer`).
+/// The segment size of the small pool (`kSmallBuffer`), which identifies it where the layout doesn't name the pool.
 const SMALL_SEGMENT: u64 = 2 << 20;
 
-/// Reads a segment, and the device that it belongs to. `None` for what is no segment.
-pub(super) fn segment(fold: &mut Fold, value: Value) -> Checked<Option<(i64, Segment)>> {
-    let Some(pairs) = fold.dict(value) else { return Ok(None) };
+/// Reads a segment and its device; `None` if the value is not a segment.
+pub(super) fn segment(builder: &mut SnapshotBuilder, value: Value) -> Checked<Option<(i64, Segment)>> {
+    let Some(pairs) = builder.dict(value) else { return Ok(None) };
     let mut device = 0;
     let mut size = None;
     let mut is_small = None;
@@ -31,38 +31,38 @@ pub(super) fn segment(fold: &mut Fold, value: Value) -> Checked<Option<(i64, Seg
     };
     for (key, value) in entries(&pairs) {
         match key {
-            words::DEVICE => device = value.int().unwrap_or(0),
-            words::ADDRESS => segment.address = Address(fold.checked(value, value.address())),
-            words::TOTAL_SIZE => size = value.size(),
-            words::STREAM => segment.stream = Stream(fold.checked(value, value.address()) as i64),
-            words::SEGMENT_TYPE => is_small = value.str().map(|text| text == words::SMALL),
-            words::SEGMENT_POOL_ID => segment.pool = fold.checked(value, fold.pool(value)),
-            words::IS_EXPANDABLE => segment.is_expandable = value.int() == Some(1),
-            words::FRAMES => segment.stack = fold.stack(value)?,
-            words::BLOCKS => blocks = value,
+            keywords::DEVICE => device = value.int().unwrap_or(0),
+            keywords::ADDRESS => segment.address = Address(builder.checked(value, value.address())),
+            keywords::TOTAL_SIZE => size = value.size(),
+            keywords::STREAM => segment.stream = Stream(builder.checked(value, value.address()) as i64),
+            keywords::SEGMENT_TYPE => is_small = value.str().map(|text| text == keywords::SMALL),
+            keywords::SEGMENT_POOL_ID => segment.pool = builder.checked(value, builder.pool(value)),
+            keywords::IS_EXPANDABLE => segment.is_expandable = value.int() == Some(1),
+            keywords::FRAMES => segment.stack = builder.stack(value)?,
+            keywords::BLOCKS => blocks = value,
             _ => {}
         }
     }
     let Some(size) = size else { return Ok(None) };
     segment.size = size;
     segment.is_small = is_small.unwrap_or(size == SMALL_SEGMENT);
-    // Before torch 2.1 a block has no address: it begins where the one before it ends.
+    // Before torch 2.1 a block has no address: it begins where the previous one ends.
     let mut next = segment.address.0;
-    for value in fold.items(blocks) {
-        match block(fold, value, next)? {
+    for value in builder.items(blocks) {
+        match block(builder, value, next)? {
             Some(block) => {
                 next = block.address.0.wrapping_add(block.size);
                 segment.blocks.push(block);
             }
-            None => fold.malformed += 1,
+            None => builder.malformed += 1,
         }
     }
     order::sort_by_key(&mut segment.blocks, |block| block.address);
     Ok(Some((device, segment)))
 }
 
-fn block(fold: &mut Fold, value: Value, address: u64) -> Checked<Option<Block>> {
-    let Some(pairs) = fold.dict(value) else { return Ok(None) };
+fn block(builder: &mut SnapshotBuilder, value: Value, address: u64) -> Checked<Option<Block>> {
+    let Some(pairs) = builder.dict(value) else { return Ok(None) };
     let mut size = None;
     let mut requested = None;
     let mut history = Value::None;
@@ -70,49 +70,49 @@ fn block(fold: &mut Fold, value: Value, address: u64) -> Checked<Option<Block>> 
         Block { address: Address(address), size: 0, requested: 0, state: BlockState::Inactive, stack: StackId(0) };
     for (key, value) in entries(&pairs) {
         match key {
-            words::ADDRESS | words::ADDR => block.address = Address(fold.checked(value, value.address())),
-            words::SIZE => size = value.size(),
-            words::REQUESTED_SIZE => requested = value.size(),
-            words::STATE => block.state = state(fold, value),
-            words::FRAMES => block.stack = fold.stack(value)?,
-            words::HISTORY => history = value,
+            keywords::ADDRESS | keywords::ADDR => block.address = Address(builder.checked(value, value.address())),
+            keywords::SIZE => size = value.size(),
+            keywords::REQUESTED_SIZE => requested = value.size(),
+            keywords::STATE => block.state = state(builder, value),
+            keywords::FRAMES => block.stack = builder.stack(value)?,
+            keywords::HISTORY => history = value,
             _ => {}
         }
     }
     let Some(size) = size else { return Ok(None) };
     block.size = size;
     block.requested = requested.unwrap_or(size);
-    // The newest entry is first: who asked for what is there now. Older ones are of blocks that were merged into it.
-    if let Some(&newest) = fold.items(history).first() {
-        block.stack = history_stack(fold, newest)?;
+    // The newest entry is first and belongs to the current allocation; older ones belong to blocks that were merged into it.
+    if let Some(&newest) = builder.items(history).first() {
+        block.stack = history_stack(builder, newest)?;
     }
     Ok(Some(block))
 }
 
-fn state(fold: &mut Fold, value: Value) -> BlockState {
+fn state(builder: &mut SnapshotBuilder, value: Value) -> BlockState {
     match value.str() {
-        Some(words::INACTIVE) => BlockState::Inactive,
-        Some(words::ACTIVE_ALLOCATED) => BlockState::Allocated,
-        Some(words::ACTIVE_PENDING_FREE | words::ACTIVE_AWAITING_FREE) => BlockState::Pending,
+        Some(keywords::INACTIVE) => BlockState::Inactive,
+        Some(keywords::ACTIVE_ALLOCATED) => BlockState::Allocated,
+        Some(keywords::ACTIVE_PENDING_FREE | keywords::ACTIVE_AWAITING_FREE) => BlockState::Pending,
         other => {
-            fold.malformed += 1;
-            let is_active = other.is_some_and(|id| fold.symbols.bytes(id).starts_with(b"active"));
+            builder.malformed += 1;
+            let is_active = other.is_some_and(|id| builder.symbols.bytes(id).starts_with(b"active"));
             if is_active { BlockState::Pending } else { BlockState::Inactive }
         }
     }
 }
 
-/// The stack of an entry of `history` (torch 1.13 and 2.0), C++ frames on top.
-fn history_stack(fold: &mut Fold, value: Value) -> Checked<StackId> {
-    let Some(pairs) = fold.dict(value) else { return Ok(StackId(0)) };
+/// Returns the stack of a `history` entry (torch 1.13 and 2.0), with C++ frames on top.
+fn history_stack(builder: &mut SnapshotBuilder, value: Value) -> Checked<StackId> {
+    let Some(pairs) = builder.dict(value) else { return Ok(StackId(0)) };
     let mut stack = StackId(0);
     let mut cpp_stack = StackId(0);
     for (key, value) in entries(&pairs) {
         match key {
-            words::FRAMES => stack = fold.stack(value)?,
-            words::CPP_FRAMES => cpp_stack = fold.stack(value)?,
+            keywords::FRAMES => stack = builder.stack(value)?,
+            keywords::CPP_FRAMES => cpp_stack = builder.stack(value)?,
             _ => {}
         }
     }
-    if cpp_stack == StackId(0) { Ok(stack) } else { fold.joined(cpp_stack, stack) }
+    if cpp_stack == StackId(0) { Ok(stack) } else { builder.joined(cpp_stack, stack) }
 }

@@ -1,46 +1,46 @@
-//! The allocator's settings, as a snapshot records them.
+//! Reads the allocator's settings of a snapshot.
 
-use super::fold::{Fold, entries};
-use super::value::{Kind, Value};
-use super::words;
 use crate::decimal::Decimal;
 use crate::trace::Divisions;
 use crate::trace::Settings;
+use crate::values::keywords;
+use crate::values::{Kind, Value};
+use crate::values::{SnapshotBuilder, entries};
 
 /// Reads `allocator_settings`.
-pub(super) fn settings(fold: &mut Fold, value: Value) -> Settings {
+pub(super) fn settings(builder: &mut SnapshotBuilder, value: Value) -> Settings {
     let mut settings = Settings::default();
-    let Some(pairs) = fold.dict(value) else { return settings };
+    let Some(pairs) = builder.dict(value) else { return settings };
     for (key, value) in entries(&pairs) {
         match key {
-            words::CONF => {
+            keywords::CONF => {
                 if let Some(text) = value.str() {
-                    settings.conf = fold.symbols.text(text).into_owned();
+                    settings.conf = builder.symbols.text(text).into_owned();
                 }
             }
-            // -1 is unlimited.
-            words::MAX_SPLIT_SIZE => settings.max_split_size = value.size().filter(|&size| size < i64::MAX as u64),
-            words::EXPANDABLE_SEGMENTS => settings.expandable_segments = value.int() == Some(1),
-            words::GARBAGE_COLLECTION_THRESHOLD => {
+            // -1 means unlimited.
+            keywords::MAX_SPLIT_SIZE => settings.max_split_size = value.size().filter(|&size| size < i64::MAX as u64),
+            keywords::EXPANDABLE_SEGMENTS => settings.expandable_segments = value.int() == Some(1),
+            keywords::GARBAGE_COLLECTION_THRESHOLD => {
                 settings.garbage_collection_threshold = match value {
                     Value::Float(threshold) => threshold,
                     other => other.int().unwrap_or(0) as f64,
                 };
             }
-            words::ROUNDUP_POWER2_DIVISIONS => settings.roundup_power2_divisions = divisions(fold, value),
+            keywords::ROUNDUP_POWER2_DIVISIONS => settings.roundup_power2_divisions = divisions(builder, value),
             _ => {}
         }
-        let written = written(fold, value);
-        settings.as_written.push((fold.symbols.text(key).into_owned(), written));
+        let written = written(builder, value);
+        settings.as_written.push((builder.symbols.text(key).into_owned(), written));
     }
     settings
 }
 
-/// A dict from size classes ('1', '2', '4', … '32768', in MiB) to numbers of divisions.
-fn divisions(fold: &Fold, value: Value) -> Divisions {
+/// Reads a dict from size classes ('1', '2', '4', … '32768', in MiB) to numbers of divisions.
+fn divisions(builder: &SnapshotBuilder, value: Value) -> Divisions {
     let mut table = [0; 16];
-    for (key, value) in entries(fold.dict_entries(value)) {
-        let class: Option<u64> = fold.symbols.text(key).parse().ok();
+    for (key, value) in entries(builder.dict_entries(value)) {
+        let class: Option<u64> = builder.symbols.text(key).parse().ok();
         let slot = class.and_then(|mib| table.get_mut(mib.checked_ilog2()? as usize));
         if let (Some(slot), Some(Ok(divisions))) = (slot, value.int().map(u64::try_from)) {
             *slot = divisions;
@@ -49,7 +49,7 @@ fn divisions(fold: &Fold, value: Value) -> Divisions {
     table
 }
 
-/// A real number as Python prints it. Those of settings are a few digits long; what needs more is told to six places.
+/// Formats a floating-point number as Python prints it. Settings have few digits; longer numbers are rounded to six places.
 fn float(f: f64) -> String {
     match Decimal::exact(f) {
         Some(decimal) => decimal.to_string(),
@@ -59,21 +59,21 @@ fn float(f: f64) -> String {
     }
 }
 
-/// A setting as Python prints it. What is nested deeper than one dict is no setting.
-fn written(fold: &Fold, value: Value) -> String {
+/// Formats a setting as Python prints it. Settings are nested at most one dict deep.
+fn written(builder: &SnapshotBuilder, value: Value) -> String {
     let scalar = |value: Value| match value {
         Value::None => "None".to_owned(),
         Value::Bool(b) => if b { "True" } else { "False" }.to_owned(),
         Value::Int(n) => n.to_string(),
         Value::Big(n) => n.to_string(),
         Value::Float(f) => float(f),
-        Value::Str(text) => fold.symbols.text(text).into_owned(),
+        Value::Str(text) => builder.symbols.text(text).into_owned(),
         _ => "…".to_owned(),
     };
     match value {
-        Value::Node(id) if matches!(fold.kind(id), Kind::Dict(_) | Kind::EmptyDict) => {
-            let entry = |(key, value)| format!("{}:{}", fold.symbols.text(key), scalar(value));
-            entries(fold.dict_entries(value)).map(entry).collect::<Vec<_>>().join(", ")
+        Value::Node(id) if matches!(builder.kind(id), Kind::Dict(_) | Kind::EmptyDict) => {
+            let entry = |(key, value)| format!("{}:{}", builder.symbols.text(key), scalar(value));
+            entries(builder.dict_entries(value)).map(entry).collect::<Vec<_>>().join(", ")
         }
         value => scalar(value),
     }

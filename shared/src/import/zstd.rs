@@ -1,34 +1,34 @@
-//! zstd, pushed in pieces: where frames and blocks begin and end; `ruzstd` decodes a block once all of it has come.
+//! Decompresses zstd, pushed in pieces: finds frames and blocks; `ruzstd` decodes each complete block.
 
 use std::io::Read;
 
 use ruzstd::decoding::errors::FrameDecoderError;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::ImportError;
-use super::error::{Checked, damaged, too_much};
+use crate::error::ImportError;
+use crate::error::{Checked, damaged, too_much};
 use crate::units::Bytes;
 
 /// The format's name in messages.
 const ZSTD: &str = "zstd";
 /// The first bytes of a frame.
 pub(super) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Bytes handed out at a time.
+/// Bytes passed on at a time.
 const PIECE: usize = 256 << 10;
-/// The decoder keeps this much of what it wrote; `zstd --ultra -22` asks for as much.
+/// The largest window that the decoder keeps; `zstd --ultra -22` needs as much.
 const WINDOW: u64 = 128 << 20;
 
-/// Whether a frame of user data begins here, which a decoder skips.
+/// Whether a skippable frame begins here.
 pub(super) fn is_skippable(head: [u8; 4]) -> bool {
     (0x184d_2a50..=0x184d_2a5f).contains(&u32::from_le_bytes(head))
 }
 
-/// A zstd stream that is being read.
+/// Reads a zstd stream.
 pub(super) struct Zstd {
     decoder: FrameDecoder,
-    /// The header or block as far as it has come.
+    /// The beginning of an incomplete header or block.
     held: Vec<u8>,
-    /// Bytes of a skippable frame that are still to come.
+    /// Bytes of a skippable frame that are still to be skipped.
     skip: u64,
     in_frame: bool,
     has_checksum: bool,
@@ -45,12 +45,12 @@ impl Zstd {
         Self { decoder, held: Vec::new(), skip: 0, in_frame: false, has_checksum: false, piece, byte: 0, ended: false }
     }
 
-    /// Whether a frame is begun and not ended.
+    /// Whether a frame is incomplete.
     pub(super) fn is_cut(&self) -> bool {
         !self.ended && (self.in_frame || self.skip > 0 || !self.held.is_empty())
     }
 
-    /// Reads more bytes and hands out what they decode to. Ends early once `plain` says that it has enough.
+    /// Reads more bytes and passes the decoded bytes to `plain`. Stops once that returns false.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
@@ -65,7 +65,7 @@ impl Zstd {
                 rest = rest.get(count as usize..).unwrap_or(&[]);
                 continue;
             }
-            // Bytes are held until a header or block is whole: at most 128 KiB and a little.
+            // Bytes are held until a header or block is complete: slightly more than 128 KiB at most.
             let need = self.need().map_err(|fault| fault.at(ZSTD, self.byte))?;
             let missing = need.saturating_sub(self.held.len());
             let (more, after) = rest.split_at(missing.min(rest.len()));
@@ -79,7 +79,7 @@ impl Zstd {
         Ok(())
     }
 
-    /// How many bytes from the start of `held` are needed before more can be said or done.
+    /// Returns how many bytes `held` needs for the next step.
     fn need(&self) -> Checked<usize> {
         let held = &self.held;
         if !self.in_frame {
@@ -103,7 +103,7 @@ impl Zstd {
         let Some(&[a, b, c]) = held.first_chunk::<3>() else { return Ok(3) };
         let header = u32::from_le_bytes([a, b, c, 0]);
         let length = if header >> 1 & 3 == 1 { 1 } else { (header >> 3) as usize };
-        // RFC 8878: no block is larger. Without this a declared length would be waited for.
+        // RFC 8878: no block is larger. Without this check the decoder would wait for any declared length.
         if length > 128 << 10 {
             return Err(damaged("a block is larger than the format allows"));
         }
@@ -111,7 +111,7 @@ impl Zstd {
         Ok(3 + length + checksum)
     }
 
-    /// Decodes the header or block that is held.
+    /// Decodes the complete header or block in `held`.
     fn decode(&mut self, plain: &mut dyn FnMut(&[u8]) -> Result<bool, ImportError>) -> Result<(), ImportError> {
         let byte = self.byte;
         self.byte += self.held.len() as u64;
@@ -132,7 +132,7 @@ impl Zstd {
                 break;
             }
         }
-        // The buffer serves again.
+        // The buffer is reused.
         self.held = held;
         self.held.clear();
         Ok(())
@@ -147,7 +147,7 @@ impl Zstd {
             return Ok(());
         }
         if magic != MAGIC {
-            return Err(damaged("a frame does not begin as one"));
+            return Err(damaged("a frame does not begin with the magic number"));
         }
         self.decoder.reset(header).map_err(|error| match error {
             FrameDecoderError::WindowSizeTooBig { requested, .. } => {

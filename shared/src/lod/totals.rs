@@ -4,7 +4,7 @@ use super::columns::{self, Span};
 use super::maxima::{Maxima, larger};
 use super::sampled;
 use super::{BUCKET, bucket_of};
-use crate::analysis::actions::in_words;
+use crate::event::counts_in_words;
 use crate::index::Index;
 use crate::order;
 use crate::order::Within;
@@ -237,7 +237,7 @@ pub(super) fn losses(trace: &DeviceTrace, replay: &Replay, totals: &RunningTotal
         // Times may go back.
         let span = Window { start, end: after.max(start) };
         let samples = if axis == Axis::Time { samples(trace, span) } else { Vec::new() };
-        LossSpan { span, position, events: loss.events, kinds: in_words(&loss.by_action), samples }
+        LossSpan { span, position, events: loss.events, kinds: counts_in_words(&loss.by_action), samples }
     };
     let mut found: Vec<LossSpan> = trace.losses.iter().map(place).collect();
     for position in [0, end] {

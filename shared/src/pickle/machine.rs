@@ -1,55 +1,57 @@
-//! The opcodes, one after the other.
+//! The machine that executes the opcodes.
 
 use super::memo::Memo;
 use super::opcode as op;
 use super::runs::{Ahead, Runs};
 use super::text;
-use crate::import::error::{Checked, Fault, damaged, too_much};
-use crate::import::fold::Fold;
-use crate::import::operands::Operands;
-use crate::import::value::{Kind, Value};
-use crate::import::{ImportError, PICKLE};
+use crate::error::ImportError;
+use crate::error::{Checked, Fault, damaged, too_much};
 use crate::limits::ImportLimits;
 use crate::units::Count;
+use crate::values::Operands;
+use crate::values::SnapshotBuilder;
+use crate::values::{Kind, Value};
 
-/// The newest protocol there is.
+/// The format's name in messages.
+const PICKLE: &str = "pickle";
+/// The newest known protocol.
 const PROTOCOL: u8 = 5;
-/// Digits of a number written as text, beyond which nothing is a number.
+/// The most digits of a number that is written as text.
 const DIGITS: usize = 1_024;
-/// Bytes that are added at a time to an opcode that was cut, at first.
+/// Bytes that are first added to an incomplete opcode.
 const MORE: usize = 16;
 
-/// A pickle that is being read.
+/// Reads one pickle, pushed in pieces.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    fold: Fold,
+    builder: SnapshotBuilder,
     operands: Operands,
     memo: Memo,
     runs: Runs,
     frame_changes: u32,
-    /// The beginning of an opcode whose rest has not come yet.
+    /// The beginning of an incomplete opcode.
     carry: Vec<u8>,
-    /// Where the next byte stands in the pickle.
+    /// The offset of the next byte in the pickle.
     byte: u64,
     protocol: u8,
     root: Option<Value>,
 }
 
-/// What came out of a pickle.
+/// The contents of a pickle.
 #[derive(Debug)]
 pub(crate) struct Unpickled {
-    pub(crate) fold: Fold,
+    pub(crate) builder: SnapshotBuilder,
     pub(crate) root: Option<Value>,
     pub(crate) protocol: u8,
-    /// Where the pickle was cut off, if it was.
+    /// Where the pickle was truncated, if it was.
     pub(crate) cut_at: Option<u64>,
 }
 
 impl Machine {
-    /// At the start of a pickle; the protocol is that of one that does not say.
+    /// Creates a machine for the start of a pickle. `protocol` holds for a pickle that doesn't declare one.
     pub(crate) fn new(limits: ImportLimits, protocol: u8) -> Self {
         Self {
-            fold: Fold::new(limits),
+            builder: SnapshotBuilder::new(limits),
             operands: Operands::new(limits.stack_items, limits.depth),
             memo: Memo::default(),
             runs: Runs::new(limits.remembered_bytes),
@@ -61,12 +63,12 @@ impl Machine {
         }
     }
 
-    /// Trace entries read so far.
+    /// Returns the number of trace entries read so far.
     pub(crate) fn events(&self) -> usize {
-        self.fold.events.len()
+        self.builder.events.len()
     }
 
-    /// Whether the pickle's end was reached. What follows it is not read.
+    /// Whether the pickle's end was reached. Bytes after it are ignored.
     pub(crate) fn is_done(&self) -> bool {
         self.root.is_some()
     }
@@ -75,7 +77,7 @@ impl Machine {
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         let mut rest = bytes;
         while !self.carry.is_empty() && !rest.is_empty() && !self.is_done() {
-            // Only as much as finishes the cut opcode, doubling as it turns out to be long.
+            // Only enough to complete the opcode, doubling while it is longer.
             let (more, after) = rest.split_at(rest.len().min(self.carry.len().max(MORE)));
             let mut opcode = std::mem::take(&mut self.carry);
             opcode.extend_from_slice(more);
@@ -84,7 +86,7 @@ impl Machine {
                 self.carry = opcode;
                 rest = after;
             } else {
-                // The opcode's end lies in `more`: what is left of it is the beginning of what comes next.
+                // The opcode ends within `more`; the rest of it begins the next opcode.
                 let left = opcode.len() - used;
                 rest = rest.get(more.len() - left.min(more.len())..).unwrap_or(&[]);
             }
@@ -99,18 +101,18 @@ impl Machine {
         Ok(())
     }
 
-    /// Takes what was read; a pickle that is not at its end is closed as well as it goes.
+    /// Returns what was read. A truncated pickle is closed as far as possible.
     pub(crate) fn finish(mut self) -> Result<Unpickled, ImportError> {
         let end = self.byte + self.carry.len() as u64;
         let cut_at = self.root.is_none().then_some(end);
         let root = match self.root {
             Some(root) => Some(root),
-            None => self.operands.close(&mut self.fold).map_err(|fault| fault.at(PICKLE, end))?,
+            None => self.operands.close(&mut self.builder).map_err(|fault| fault.at(PICKLE, end))?,
         };
-        Ok(Unpickled { fold: self.fold, root, protocol: self.protocol, cut_at })
+        Ok(Unpickled { builder: self.builder, root, protocol: self.protocol, cut_at })
     }
 
-    /// Runs the opcodes that are wholly in `bytes`, and gives the number of bytes that they take.
+    /// Executes the opcodes that are complete in `bytes`. Returns their length.
     fn run(&mut self, bytes: &[u8]) -> Result<usize, ImportError> {
         let mut at = 0;
         let fault = loop {
@@ -126,13 +128,12 @@ impl Machine {
         Err(fault.at(PICKLE, self.byte + at as u64))
     }
 
-    /// Runs the opcode at `at`, and gives where the next one stands: `None` if this one is not all there, or if the
-    /// pickle is at its end.
+    /// Executes the opcode at `at`. Returns the offset of the next one; `None` if this one is incomplete or ends the pickle.
     #[inline(always)]
     fn step(&mut self, bytes: &[u8], at: usize) -> Checked<Option<usize>> {
         let Some((&code, rest)) = bytes.get(at..).and_then(<[u8]>::split_first) else { return Ok(None) };
         let mut next = at + 1;
-        // The operand of a fixed length, or `None` from here when it is not all there.
+        // An operand of fixed length; returns `None` from the function if it is incomplete.
         macro_rules! operand {
             ($count:literal) => {{
                 let Some(&operand) = rest.first_chunk::<$count>() else { return Ok(None) };
@@ -140,7 +141,7 @@ impl Machine {
                 operand
             }};
         }
-        // Bytes whose length is written before them.
+        // Bytes that follow their length.
         macro_rules! counted {
             ($count:literal, $int:ty) => {{
                 let Some((length, rest)) = rest.split_first_chunk::<$count>() else { return Ok(None) };
@@ -150,7 +151,7 @@ impl Machine {
                 text
             }};
         }
-        // Text up to the end of its line.
+        // Text up to the end of the line.
         macro_rules! line {
             ($limit:expr) => {{
                 let limit = $limit;
@@ -175,7 +176,7 @@ impl Machine {
                 let slot = u32::from_le_bytes(operand!(4));
                 self.operands.push(self.memo.get(slot as usize)?)?;
             }
-            op::MEMOIZE => self.memo.push(self.operands.top()?, self.fold.limits.items)?,
+            op::MEMOIZE => self.memo.push(self.operands.top()?, self.builder.limits.items)?,
             op::BINPUT => {
                 let [slot] = operand!(1);
                 self.put(u64::from(slot))?;
@@ -189,11 +190,11 @@ impl Machine {
                 length => next += length,
             },
             op::EMPTY_DICT => {
-                let dict = self.fold.node(Kind::EmptyDict)?;
+                let dict = self.builder.node(Kind::EmptyDict)?;
                 self.operands.push(dict)?;
             }
             op::EMPTY_LIST | op::EMPTY_SET => {
-                let list = self.fold.node(Kind::EmptyList)?;
+                let list = self.builder.node(Kind::EmptyList)?;
                 self.operands.push(list)?;
             }
             op::BININT1 => {
@@ -214,7 +215,7 @@ impl Machine {
                 let Some(digits) = rest.get(..length) else { return Ok(None) };
                 next += 1 + length;
                 match rest.first_chunk::<8>() {
-                    // Addresses and times: read eight bytes and shift away those that are not the integer's.
+                    // Addresses and times: read eight bytes and shift out those beyond the integer.
                     Some(&eight) if (1..=8).contains(&length) => {
                         let beside = 64 - 8 * length as u32;
                         let n = i64::from_le_bytes(eight) << beside >> beside;
@@ -243,7 +244,7 @@ impl Machine {
             op::BINUNICODE | op::BINBYTES => self.string(counted!(4, u32))?,
             op::BINUNICODE8 | op::BINBYTES8 | op::BYTEARRAY8 => self.string(counted!(8, u64))?,
             op::SHORT_BINSTRING | op::SHORT_BINBYTES => self.string(counted!(1, u8))?,
-            // Signed: a negative length reads as one far beyond every bound.
+            // Signed: a negative length reads as one far beyond every limit.
             op::BINSTRING => self.string(counted!(4, i32))?,
             op::NONE => self.operands.push(Value::None)?,
             op::NEWTRUE => self.operands.push(Value::Bool(true))?,
@@ -255,7 +256,7 @@ impl Machine {
             op::LONG4 => {
                 let Some((length, rest)) = rest.split_first_chunk::<4>() else { return Ok(None) };
                 let length = u32::from_le_bytes(*length) as usize;
-                if length > self.fold.limits.integer_bytes {
+                if length > self.builder.limits.integer_bytes {
                     return Err(too_much(format!("an integer of {} bytes", Count(length as u64))));
                 }
                 let Some(digits) = rest.get(..length) else { return Ok(None) };
@@ -279,11 +280,11 @@ impl Machine {
                 self.operands.push(value)?;
             }
             op::STRING => {
-                let text = text::quoted(line!(self.fold.limits.string_bytes))?;
+                let text = text::quoted(line!(self.builder.limits.string_bytes))?;
                 self.string(&text)?;
             }
             op::UNICODE => {
-                let text = text::raw_unicode(line!(self.fold.limits.string_bytes));
+                let text = text::raw_unicode(line!(self.builder.limits.string_bytes));
                 self.string(&text)?;
             }
             op::GET => {
@@ -299,7 +300,7 @@ impl Machine {
             op::TUPLE2 => self.tuple(self.operands.last(2)?)?,
             op::TUPLE3 => self.tuple(self.operands.last(3)?)?,
             op::EMPTY_TUPLE => {
-                let tuple = self.fold.whole_list(&[])?;
+                let tuple = self.builder.whole_list(&[])?;
                 self.operands.push(tuple)?;
             }
             op::TUPLE | op::FROZENSET => {
@@ -308,18 +309,18 @@ impl Machine {
             }
             op::LIST => {
                 let place = self.operands.unmark()?;
-                let list = self.fold.node(Kind::EmptyList)?;
-                self.fold.append(list, self.operands.above(place))?;
+                let list = self.builder.node(Kind::EmptyList)?;
+                self.builder.append(list, self.operands.above(place))?;
                 self.replace(place, list)?;
             }
             op::DICT => {
                 let place = self.operands.unmark()?;
-                let dict = self.fold.node(Kind::EmptyDict)?;
-                self.fold.set_items(dict, whole_pairs(self.operands.above(place))?)?;
+                let dict = self.builder.node(Kind::EmptyDict)?;
+                self.builder.set_items(dict, whole_pairs(self.operands.above(place))?)?;
                 self.replace(place, dict)?;
             }
             op::POP => {
-                // Python lets it take a mark as well.
+                // As in Python, this may remove a mark.
                 if self.operands.above_mark() == 0 {
                     self.operands.unmark()?;
                 } else {
@@ -338,10 +339,10 @@ impl Machine {
                 }
                 self.protocol = protocol;
             }
-            // Tells unpicklers that read from files how much to fetch at once.
+            // A hint for unpicklers about how much to read at once.
             op::FRAME => {
                 let length = u64::from_le_bytes(operand!(8));
-                if length > self.fold.limits.plain_bytes {
+                if length > self.builder.limits.plain_bytes {
                     return Err(too_much(format!("a frame of {} bytes", Count(length))));
                 }
             }
@@ -357,24 +358,24 @@ impl Machine {
         Ok(Some(next))
     }
 
-    /// Reads a list of frames that was read before, if the bytes after a mark are one: its length, or 0.
+    /// Reads a list of frames whose bytes were read before, if the bytes after a mark are one. Returns its length, or 0.
     #[inline]
     fn known_frames(&mut self, ahead: &[u8]) -> Checked<usize> {
         if !matches!(ahead.first(), Some(&(op::BINGET | op::LONG_BINGET))) {
             return Ok(0);
         }
         let Ok(Value::Node(list)) = self.operands.top() else { return Ok(0) };
-        if self.fold.kind(list) != Kind::EmptyList {
+        if self.builder.kind(list) != Kind::EmptyList {
             return Ok(0);
         }
-        if self.memo.overwritten || self.frame_changes != self.fold.frame_changes {
+        if self.memo.overwritten || self.frame_changes != self.builder.frame_changes {
             self.memo.overwritten = false;
-            self.frame_changes = self.fold.frame_changes;
+            self.frame_changes = self.builder.frame_changes;
             self.runs.clear();
         }
         match self.runs.look(ahead) {
             Ahead::Known(length, stack) => {
-                self.fold.set_kind(list, Kind::Stack(stack));
+                self.builder.set_kind(list, Kind::Stack(stack));
                 Ok(length)
             }
             Ahead::New(length) => self.new_frames(list, ahead.get(..length).unwrap_or(&[])),
@@ -382,7 +383,7 @@ impl Machine {
         }
     }
 
-    /// Reads a list made of memo reads alone for the first time, and remembers it if it is a list of frames.
+    /// Reads a list that consists only of memo reads for the first time, and remembers it if it is a list of frames.
     fn new_frames(&mut self, list: u32, run: &[u8]) -> Checked<usize> {
         self.operands.mark()?;
         let mut rest = run;
@@ -401,7 +402,7 @@ impl Machine {
         }
         let place = self.operands.unmark()?;
         self.append(place)?;
-        if let Kind::Stack(stack) = self.fold.kind(list) {
+        if let Kind::Stack(stack) = self.builder.kind(list) {
             self.runs.add(run, stack);
         }
         Ok(run.len())
@@ -409,28 +410,28 @@ impl Machine {
 
     #[inline]
     fn put(&mut self, slot: u64) -> Checked {
-        self.memo.put(slot, self.operands.top()?, self.fold.limits.items)
+        self.memo.put(slot, self.operands.top()?, self.builder.limits.items)
     }
 
-    /// A declared length, if it is one that a string can have.
+    /// Checks a declared string length.
     #[inline]
     fn length(&self, length: u64) -> Checked<usize> {
         match usize::try_from(length) {
-            Ok(n) if n <= self.fold.limits.string_bytes => Ok(n),
+            Ok(n) if n <= self.builder.limits.string_bytes => Ok(n),
             _ => Err(too_much(format!("a string of {} bytes", Count(length)))),
         }
     }
 
     #[inline]
     fn string(&mut self, text: &[u8]) -> Checked {
-        let value = self.fold.string(text)?;
+        let value = self.builder.string(text)?;
         self.operands.push(value)
     }
 
     #[inline]
     fn set_items(&mut self, place: usize) -> Checked {
         let dict = self.operands.below(place)?;
-        self.fold.set_items(dict, whole_pairs(self.operands.above(place))?)?;
+        self.builder.set_items(dict, whole_pairs(self.operands.above(place))?)?;
         self.operands.cut(place);
         Ok(())
     }
@@ -438,13 +439,13 @@ impl Machine {
     #[inline]
     fn append(&mut self, place: usize) -> Checked {
         let list = self.operands.below(place)?;
-        self.fold.append(list, self.operands.above(place))?;
+        self.builder.append(list, self.operands.above(place))?;
         self.operands.cut(place);
         Ok(())
     }
 
     fn tuple(&mut self, place: usize) -> Checked {
-        let tuple = self.fold.whole_list(self.operands.above(place))?;
+        let tuple = self.builder.whole_list(self.operands.above(place))?;
         self.replace(place, tuple)
     }
 
@@ -454,11 +455,11 @@ impl Machine {
     }
 
     fn number(&mut self, value: Value) -> Checked {
-        let value = if value == Value::Odd { self.fold.odd() } else { value };
+        let value = if value == Value::Odd { self.builder.odd() } else { value };
         self.operands.push(value)
     }
 
-    /// An integer in two's complement, its lowest byte first.
+    /// Pushes an integer in two's complement, lowest byte first.
     fn long(&mut self, digits: &[u8]) -> Checked {
         let (low, high) = digits.split_at(digits.len().min(8));
         let negative = digits.last().is_some_and(|&b| b >= 0x80);
@@ -480,7 +481,7 @@ impl Machine {
     }
 }
 
-/// Keys and values, if there are as many of either.
+/// Returns the pairs, if each key has a value.
 fn whole_pairs(pairs: &[Value]) -> Checked<&[Value]> {
     if pairs.len().is_multiple_of(2) { Ok(pairs) } else { Err(damaged("a key has no value")) }
 }
@@ -489,6 +490,6 @@ fn whole_pairs(pairs: &[Value]) -> Checked<&[Value]> {
 fn refused(code: u8) -> Box<Fault> {
     match op::running_code(code) {
         Some(name) => Box::new(Fault::Code(name)),
-        None => damaged(format!("0x{code:02x} is no opcode")),
+        None => damaged(format!("0x{code:02x} is not an opcode")),
     }
 }

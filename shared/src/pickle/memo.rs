@@ -1,41 +1,41 @@
-//! The memo: what a pickle put aside to use again, four bytes a slot.
+//! The memo: values that a pickle stores for reuse, four bytes a slot.
 
 use rustc_hash::FxHashMap;
 
+use crate::error::{Checked, damaged, too_much};
 use crate::frames::{FrameId, StackId, StrId};
-use crate::import::error::{Checked, damaged, too_much};
-use crate::import::value::{Kind, Value};
 use crate::trace::PlainColumn;
+use crate::values::{Kind, Value};
 
-/// Slots that may be skipped before a number counts as out of sequence. Picklers count by one.
+/// How many slots may be skipped before a number counts as out of sequence. Picklers count by one.
 const GAP: usize = 16;
-/// Slots out of sequence. No pickler makes any.
+/// The most slots out of sequence. No pickler makes any.
 const SPARSE: usize = 1 << 16;
-/// A slot that nothing was put into.
+/// An empty slot.
 const UNSET: u32 = u32::MAX;
 
-/// Slots by number. One is made for each entry of a trace, one for its frames and one for some of its strings, so a
-/// slot holds a tag of four bits and a number of 28; what does not fit lies in a table beside.
+/// Slots by number. Each trace entry takes one, its frames another and some of its strings one each, so a slot is a tag of
+/// four bits and a number of 28; larger values are stored in a table.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     slots: PlainColumn<u32>,
     sparse: FxHashMap<u32, u32>,
     odd: Vec<Value>,
-    /// Slots that hold something.
+    /// The number of filled slots.
     count: usize,
-    /// Whether a slot was given a new value since this was last cleared.
+    /// Whether a slot was overwritten since this was last cleared.
     pub(super) overwritten: bool,
 }
 
 impl Memo {
-    /// Puts a value into the next slot, as `MEMOIZE` does.
+    /// Stores a value in the next slot, as `MEMOIZE` does.
     #[inline]
     pub(super) fn push(&mut self, value: Value, limit: usize) -> Checked {
         if self.count != self.slots.len() {
             return self.put(self.count as u64, value, limit);
         }
         if self.count >= limit || self.odd.len() >= limit {
-            return Err(too_much(format!("more than {limit} values are put aside for later")));
+            return Err(too_much(format!("more than {limit} values in the memo")));
         }
         let word = self.pack(value);
         self.slots.push(word);
@@ -43,7 +43,7 @@ impl Memo {
         Ok(())
     }
 
-    /// Puts a value into slot `index`.
+    /// Stores a value in slot `index`.
     #[inline]
     pub(super) fn put(&mut self, index: u64, value: Value, limit: usize) -> Checked {
         if index == self.slots.len() as u64 && self.sparse.is_empty() && self.count == self.slots.len() {
@@ -55,7 +55,7 @@ impl Memo {
     fn put_anywhere(&mut self, index: u64, value: Value, limit: usize) -> Checked {
         let Ok(number) = u32::try_from(index) else { return Err(damaged("a memo number beyond 32 bits")) };
         if self.count >= limit || self.odd.len() >= limit {
-            return Err(too_much(format!("more than {limit} values are put aside for later")));
+            return Err(too_much(format!("more than {limit} values in the memo")));
         }
         let word = self.pack(value);
         let index = number as usize;
@@ -87,7 +87,7 @@ impl Memo {
         }
     }
 
-    /// The value in slot `index`.
+    /// Returns the value in slot `index`.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Checked<Value> {
         match self.slots.get(index) {
@@ -100,7 +100,7 @@ impl Memo {
     fn get_sparse(&self, index: usize) -> Checked<Value> {
         match self.find(index) {
             Some(word) => Ok(self.unpack(word)),
-            None => Err(damaged(format!("memo slot {index} is read before it is filled"))),
+            None => Err(damaged(format!("memo slot {index} is read before it is written"))),
         }
     }
 
@@ -121,7 +121,7 @@ impl Memo {
         if number <= Kind::MAX {
             return tag << Kind::BITS | number;
         }
-        // Below `ImportLimits::items`, as every one of these takes a slot.
+        // Below `ImportLimits::items`, as each of these takes a slot.
         self.odd.push(value);
         9 << Kind::BITS | (self.odd.len() as u32 - 1) & Kind::MAX
     }
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_gives_back_what_was_put() {
+    fn a_slot_returns_what_was_stored() {
         let mut memo = Memo::default();
         let values = [
             Value::Node(5),

@@ -1,8 +1,8 @@
-//! A machine for pickles that hold data and nothing else: bytes in, folded values out.
+//! Reads pickles that contain only data: bytes in, values out.
 //!
-//! It is pushed bytes in pieces of any size and can stop at any byte. It never recurses, never runs anything, and
-//! allocates nothing on a declared length's word. All opcodes of protocols 0 to 5 that only make data are read, those
-//! that call or load code are refused by name.
+//! The machine accepts bytes in pieces of any size and can stop at any byte. It never recurses, never executes anything, and
+//! never allocates memory for a declared length alone. It reads all opcodes of protocols 0 to 5 that create data, and refuses
+//! by name those that load or call code.
 
 mod machine;
 mod memo;

@@ -1,4 +1,4 @@
-//! The opcodes of protocols 0 to 5: those that only make data, and the names of those that could run code.
+//! The opcodes of protocols 0 to 5: those that create data, and the names of those that could run code.
 
 macro_rules! opcodes {
     ($($name:ident = $code:literal),* $(,)?) => { $(pub(crate) const $name: u8 = $code;)* };
@@ -18,7 +18,7 @@ opcodes! {
     GET = b'g', BINGET = b'h', LONG_BINGET = b'j', PUT = b'p', BINPUT = b'q', LONG_BINPUT = b'r', MEMOIZE = 0x94,
 }
 
-/// The name of an opcode that calls code, loads it, or asks for data from outside the file.
+/// Returns the name of an opcode that calls code, loads it, or requests data from outside the file.
 pub(super) fn running_code(code: u8) -> Option<&'static str> {
     Some(match code {
         b'c' => "GLOBAL",

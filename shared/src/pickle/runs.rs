@@ -1,8 +1,8 @@
-//! Knowing lists of frames again by their bytes.
+//! Recognizes repeated lists of frames by their bytes.
 //!
-//! Three of four opcodes of a real snapshot are memo reads inside lists of frames. A trace of millions of entries has
-//! only a few thousand distinct lists, and the memo reads of equal lists are equal bytes, as long as no slot of the
-//! memo is filled anew. So a list that was read once is known again by comparing bytes, without a look at any opcode.
+//! Three of four opcodes of a real snapshot are memo reads inside lists of frames. A trace of millions of entries has only a
+//! few thousand distinct lists, and equal lists have equal bytes as long as no memo slot is overwritten. A list that was
+//! read once is therefore recognized by comparing bytes, without decoding opcodes.
 
 use std::hash::Hasher;
 
@@ -12,17 +12,17 @@ use rustc_hash::FxHasher;
 use super::opcode;
 use crate::frames::StackId;
 
-/// A list's memo reads, up to and with the opcode that ends them, and the stack that they make.
+/// A list's memo reads, including the opcode that ends them, and their stack.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     start: usize,
     len: usize,
     stack: StackId,
-    /// The run that came after it when it was last read: programs repeat themselves.
+    /// The run that followed it the last time: programs repeat themselves.
     next: u32,
 }
 
-/// The runs that were read.
+/// The runs read so far.
 #[derive(Debug)]
 pub(super) struct Runs {
     bytes: Vec<u8>,
@@ -32,13 +32,13 @@ pub(super) struct Runs {
     byte_limit: usize,
 }
 
-/// What stands ahead where a list of frames may begin.
+/// What follows where a list of frames may begin.
 pub(super) enum Ahead {
-    /// A run that is known: its length and its stack.
+    /// A known run: its length and its stack.
     Known(usize, StackId),
-    /// A run that is not known, of this length.
+    /// An unknown run of this length.
     New(usize),
-    /// No run, or one that is not all there.
+    /// No run, or an incomplete one.
     Other,
 }
 
@@ -47,12 +47,12 @@ impl Runs {
         Self { bytes: Vec::new(), runs: Vec::new(), table: HashTable::new(), last: 0, byte_limit }
     }
 
-    /// Forgets all.
+    /// Forgets all runs.
     pub(super) fn clear(&mut self) {
         *self = Self::new(self.byte_limit);
     }
 
-    /// What `ahead` begins with.
+    /// Examines what `ahead` begins with.
     #[inline]
     pub(super) fn look(&mut self, ahead: &[u8]) -> Ahead {
         if let Some(last) = self.runs.get(self.last as usize)
@@ -81,7 +81,7 @@ impl Runs {
 
     /// Remembers a run.
     pub(super) fn add(&mut self, run: &[u8], stack: StackId) {
-        // Most of what is remembered once all is full would be read once only.
+        // Once the limit is reached, most new runs would be read only once.
         if self.bytes.len() + run.len() > self.byte_limit || self.runs.len() >= u32::MAX as usize {
             return;
         }
@@ -109,8 +109,8 @@ impl Runs {
     }
 }
 
-/// Whether `ahead` begins with `known`. By words: WebAssembly's `memcmp` goes byte by byte, and this is where most of a
-/// file's bytes pass.
+/// Whether `ahead` begins with `known`. Compares words, as WebAssembly's `memcmp` compares bytes and most bytes of a file
+/// pass here.
 #[inline]
 fn begins_with(ahead: &[u8], known: &[u8]) -> bool {
     let Some(ahead) = ahead.get(..known.len()) else { return false };
@@ -125,7 +125,7 @@ fn hash(run: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The length of the memo reads ahead and the opcode that ends their list, if that is what stands ahead.
+/// Returns the length of the memo reads at the start of `ahead`, including the opcode that ends their list.
 fn length(ahead: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_known_again_by_its_bytes() {
+    fn a_run_is_recognized_by_its_bytes() {
         let mut runs = Runs::new(1 << 10);
         let (a, b) = (b"h\x01h\x02e", b"h\x01j\x02\0\0\0e");
         assert!(matches!(runs.look(a), Ahead::New(5)));
@@ -155,7 +155,7 @@ mod tests {
             assert!(matches!(runs.look(b), Ahead::Known(8, StackId(2))));
             assert!(matches!(runs.look(b), Ahead::Known(8, StackId(2))));
         }
-        // Cut anywhere, or not only memo reads: no run.
+        // Truncated, or not only memo reads: no run.
         for n in 0..b.len() {
             assert!(matches!(runs.look(&b[..n]), Ahead::Other));
         }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_remembered_than_the_bound() {
+    fn no_more_is_remembered_than_the_limit() {
         let mut runs = Runs::new(8);
         runs.add(b"h\x01h\x02e", StackId(1));
         runs.add(b"h\x01h\x03e", StackId(2));

@@ -1,9 +1,9 @@
 //! The operands that protocols 0 and 1 write as text.
 
-use crate::import::error::{Checked, damaged};
-use crate::import::value::Value;
+use crate::error::{Checked, damaged};
+use crate::values::Value;
 
-/// An integer in decimal digits, as `INT` and `LONG` have it. [`Value::Odd`] where it has more than 64 bits.
+/// Parses the integer of `INT` and `LONG`. Returns [`Value::Odd`] if it has more than 64 bits.
 pub(super) fn integer(line: &[u8]) -> Checked<Value> {
     let digits = line.strip_suffix(b"L").unwrap_or(line);
     let text = std::str::from_utf8(digits).unwrap_or("").trim();
@@ -15,24 +15,24 @@ pub(super) fn integer(line: &[u8]) -> Checked<Value> {
     }
     let unsigned = text.trim_start_matches(['-', '+']);
     if unsigned.is_empty() || !unsigned.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(damaged("an integer has other characters than digits"));
+        return Err(damaged("an integer contains characters other than digits"));
     }
     Ok(Value::Odd)
 }
 
-/// A real number in digits.
+/// Parses a floating-point number.
 pub(super) fn float(line: &[u8]) -> Checked<Value> {
     let text = std::str::from_utf8(line).unwrap_or("").trim();
-    text.parse().map(Value::Float).map_err(|_| damaged("a real number can't be read"))
+    text.parse().map(Value::Float).map_err(|_| damaged("a floating-point number can't be read"))
 }
 
-/// A slot's number in digits.
+/// Parses the number of a memo slot.
 pub(super) fn slot(line: &[u8]) -> Checked<u64> {
     let text = std::str::from_utf8(line).unwrap_or("").trim();
     text.parse().map_err(|_| damaged("a memo number can't be read"))
 }
 
-/// A string as Python 2 prints it: in quotes, with escapes.
+/// Parses a string as Python 2 prints it: in quotes, with escapes.
 pub(super) fn quoted(line: &[u8]) -> Checked<Vec<u8>> {
     let inner = match line {
         [b'\'', inner @ .., b'\''] | [b'"', inner @ .., b'"'] => inner,
@@ -64,7 +64,7 @@ pub(super) fn quoted(line: &[u8]) -> Checked<Vec<u8>> {
     Ok(text)
 }
 
-/// A string as `UNICODE` has it: Latin-1 bytes, and `\u` escapes for the rest.
+/// Decodes the string of `UNICODE`: Latin-1 bytes, and `\u` escapes for other characters.
 pub(super) fn raw_unicode(line: &[u8]) -> Vec<u8> {
     let mut text = String::with_capacity(line.len());
     let mut rest = line;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::context::Context;
 use super::device::Caches;
 use super::terms::is_permanent_text;
-use crate::analysis::actions::{in_words, written_name};
+use crate::analysis::actions::written_name;
 use crate::analysis::matches::Matches;
-use crate::event::Action;
+use crate::event::{Action, counts_in_words};
 use crate::index::{Index, Kept};
 use crate::query::{Answer, EventFilter, EventRows, LOST, ListRow, LossRow};
 use crate::replay::Replay;
@@ -217,7 +217,7 @@ pub(super) fn rows(
         Place::Lost(loss) => Some(ListRow::Lost(LossRow {
             position: loss.position,
             events: loss.events,
-            kinds: in_words(&loss.by_action),
+            kinds: counts_in_words(&loss.by_action),
         })),
     };
     let rows = (first..last).filter_map(row).collect();

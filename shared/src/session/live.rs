@@ -12,11 +12,12 @@ use super::Session;
 use super::device::Device;
 use super::live_device::{Capacity, LiveDevice};
 use crate::analysis::oom::OutOfMemory;
-use crate::format::{Frames, Header, MAGIC, PRELUDE_BYTES, Recording, notes, prelude};
+use crate::format::{ChunkReader, Header, MAGIC, PRELUDE_BYTES};
 use crate::import::{Encoding, Format, ImportError};
 use crate::index::Index;
 use crate::limits::LiveLimits;
 use crate::query::{Answer, Query, Summary};
+use crate::recording::{Recording, findings};
 use crate::trace::{Annotation, DeviceTrace, Events, Sample, Snapshot};
 
 /// What a refresh changed.
@@ -48,7 +49,7 @@ pub struct Trim {
 /// A session whose recording is pushed as it arrives.
 #[derive(Debug)]
 pub struct LiveSession {
-    frames: Frames,
+    chunks: ChunkReader,
     has_begun: bool,
     stream: Stream,
 }
@@ -86,7 +87,7 @@ impl LiveSession {
             recording,
             limits,
         };
-        Self { frames: Frames::new(&limits.import), has_begun: false, stream }
+        Self { chunks: ChunkReader::at_start(&limits.import), has_begun: false, stream }
     }
 
     /// Reads the next bytes of a recording, in pieces of any size. The prelude of its file may be left out, and may be
@@ -97,18 +98,18 @@ impl LiveSession {
     /// error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         let Some(&first) = bytes.first() else { return Ok(()) };
-        let Self { frames, has_begun, stream } = self;
+        let Self { chunks, has_begun, stream } = self;
         let mut bytes = bytes;
         if !*has_begun {
             *has_begun = true;
             if first != MAGIC[0] {
-                frames.push(&prelude(), &mut |_| {})?;
+                *chunks = ChunkReader::at_chunk(&stream.limits.import, PRELUDE_BYTES as u64);
             }
-        } else if frames.unfinished() == 0 && bytes.starts_with(&MAGIC) {
+        } else if chunks.unfinished() == 0 && bytes.starts_with(&MAGIC) {
             bytes = bytes.get(PRELUDE_BYTES..).unwrap_or(&[]);
         }
         let mut refused = None;
-        let pushed = frames.push(bytes, &mut |chunk| {
+        let pushed = chunks.push(bytes, &mut |chunk| {
             if refused.is_some() {
                 return;
             }
@@ -121,7 +122,7 @@ impl LiveSession {
             }
             stream.has_news = true;
             stream.lend_names();
-            stream.recording.fold(chunk, &stream.limits.import);
+            stream.recording.add(chunk, &stream.limits.import);
             stream.lend_names();
             // Bounds the memory when a long recording is pushed without refreshes.
             if stream.recording.events > stream.limits.events / 4 {
@@ -138,7 +139,7 @@ impl LiveSession {
             return None;
         }
         stream.extend();
-        stream.summarize(&self.frames);
+        stream.summarize(&self.chunks);
         let has_ended = stream.recording.end.is_some();
         Some(Update { has_ended, ..std::mem::take(&mut stream.update) })
     }
@@ -187,7 +188,7 @@ impl LiveSession {
         let names = &session.snapshot.symbols;
         // The table in which a name is looked up takes roughly as much as the name.
         let mut bytes = 2 * names.string_bytes() + 8 * names.stack_frames() + 24 * names.frame_count();
-        bytes += recording.events * Events::BYTES_PER_EVENT + self.frames.unfinished();
+        bytes += recording.events * Events::BYTES_PER_EVENT + self.chunks.unfinished();
         for (trace, (device, live)) in session.snapshot.devices.iter().zip(session.devices.iter().zip(live)) {
             bytes += trace.events.memory() + trace.annotations.len() * size_of::<Annotation>();
             bytes += trace.samples.len() * size_of::<Sample>();
@@ -227,7 +228,7 @@ impl Stream {
                 session.devices.push(Device::default());
                 live.push(LiveDevice::default());
             }
-            let batch = track.take();
+            let batch = track.drain();
             update.events += batch.events.len() as u64;
             added.push(batch.events.len());
             let Snapshot { devices, tags, settings, .. } = &mut session.snapshot;
@@ -287,10 +288,10 @@ impl Stream {
     }
 
     /// Updates the session's summary.
-    fn summarize(&mut self, frames: &Frames) {
+    fn summarize(&mut self, chunks: &ChunkReader) {
         let Self { session, live, recording, is_late, .. } = self;
         let has_ended = recording.end.is_some();
-        session.summarize(notes::of_chunks(recording, frames), false, |index, trace| {
+        session.summarize(findings::of_chunks(recording, chunks), false, |index, trace| {
             live.get(index).map(|live| live.notes(trace, *is_late, has_ended)).unwrap_or_default()
         });
         if let Some(header) = &recording.header {

@@ -3,8 +3,8 @@
 use super::device::Device;
 use super::live::Trim;
 use super::{Notes, Session};
-use crate::format::{Batch, notes};
 use crate::index::{Index, KnownState, Recorded, TrimmedCopy};
+use crate::recording::{DeviceUpdate, findings};
 use crate::replay::{Replayed, rewind_state};
 use crate::trace::{Annotation, DeviceTrace, Loss, Segment, Settings, Snapshot, Stage, Tags};
 
@@ -47,14 +47,14 @@ impl LiveDevice {
     /// Adds what was recorded since the last time.
     pub(super) fn extend(
         &mut self,
-        batch: Batch,
+        batch: DeviceUpdate,
         trace: &mut DeviceTrace,
         device: &mut Device,
         tags: &mut Tags,
         settings: &Settings,
     ) {
         let from = trace.events.len() as u32;
-        self.places += batch.gaps.len();
+        self.places += batch.loss_positions.len();
         batch.events.iter().for_each(|event| trace.events.push(event));
         trace.annotations.extend(batch.annotations);
         trace.samples.extend(batch.samples);
@@ -63,12 +63,12 @@ impl LiveDevice {
         }
         let has_resumed = self.is_settled && !batch.events.is_empty();
         let mut states = if has_resumed { self.restart(device) } else { Vec::new() };
-        let mut gaps = batch.gaps.iter().map(|position| position.saturating_add(from));
+        let mut gaps = batch.loss_positions.iter().map(|position| position.saturating_add(from));
         let mut seen = 0;
         for moment in batch.moments {
             let position = moment.position.saturating_add(from);
-            self.gap = gaps.by_ref().take(moment.gaps.saturating_sub(seen)).last().or(self.gap);
-            seen = moment.gaps;
+            self.gap = gaps.by_ref().take(moment.losses_before.saturating_sub(seen)).last().or(self.gap);
+            seen = moment.losses_before;
             if let Some(gap) = self.gap.take().filter(|gap| *gap < position) {
                 let segments = rewind_state(trace, tags, settings, gap..position, moment.segments.clone());
                 // If the events behind the gap were replayed from the state before it, the results can't be corrected.
@@ -154,7 +154,7 @@ impl LiveDevice {
 
     /// Returns what the recording says about this device.
     pub(super) fn notes(&self, trace: &DeviceTrace, is_late: bool, has_ended: bool) -> Notes {
-        let losses = notes::of_losses(trace.device, &trace.losses, self.places, has_ended);
+        let losses = findings::of_losses(trace.device, &trace.losses, self.places, has_ended);
         Notes { losses, has_start: !self.is_trimmed && !is_late }
     }
 

@@ -1,10 +1,11 @@
-//! Frames to bytes and back, by hand: written for every type of frame by a macro, this was a tenth of the page's module.
+//! Encodes and decodes messages. Written by hand: code generated for every type of message took a tenth of the page's
+//! module.
 
 use super::message::{
     Ack, Ask, Batch, Code, Goodbye, HEAD_BYTES, Hello, Message, Refused, SessionState, Skipped, Status, Watch, Welcome,
 };
 use crate::checksum::Checksum;
-use crate::import::error::{Checked, damaged};
+use crate::error::{Checked, damaged};
 use crate::msgpack::{MapReader, MapWriter};
 
 /// The first byte of a body: a MessagePack array of two.
@@ -28,10 +29,10 @@ const CODES: [(Code, &str); 10] = [
 
 const STATES: [SessionState; 3] = [SessionState::Live, SessionState::Ended, SessionState::Lost];
 
-/// Appends the frame of a kind and a map to `out`.
+/// Appends the message of a kind and a map to `out`.
 fn append(kind: u8, map: MapWriter, out: &mut Vec<u8>) {
     let map = map.into_bytes();
-    // Writers keep far below 4 GiB: readers refuse more than `WireLimits::frame_bytes`.
+    // Writers stay far below 4 GiB: readers refuse more than `WireLimits::frame_bytes`.
     let length = u32::try_from(map.len() + 2).unwrap_or(u32::MAX);
     let mut sum = Checksum::new();
     sum.update(&[PAIR, kind]);
@@ -50,14 +51,14 @@ impl Watch {
         map.unsigned("protocol", (*protocol).into());
         map.string("token", token);
         map.unsigned("after", *after);
-        // Left out where it says nothing: servers of before do without.
+        // Left out if 0, as earlier servers don't know it.
         if *events > 0 {
             map.unsigned("events", *events);
         }
         map
     }
 
-    /// The frame alone: all that a viewer ever sends, so that its program need not hold what writes the others.
+    /// Returns the message alone. Viewers send nothing else, so the page needs no code for the other messages.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         append(WATCH, self.body(), &mut out);
@@ -66,20 +67,20 @@ impl Watch {
 }
 
 impl<'a> Message<'a> {
-    /// Appends the frame to `out`.
+    /// Appends the message to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let (kind, map) = self.body();
         append(kind, map, out);
     }
 
-    /// The frame alone.
+    /// Returns the message alone.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode(&mut out);
         out
     }
 
-    /// The kind, and the map.
+    /// Returns the kind and the map.
     fn body(&self) -> (u8, MapWriter) {
         let mut map;
         let kind = match self {
@@ -158,11 +159,11 @@ impl<'a> Message<'a> {
         (kind, map)
     }
 
-    /// The frame that a body holds; `None` for what is none.
+    /// Decodes a body; `None` if it is malformed.
     pub(super) fn decode(body: &'a [u8]) -> Option<Self> {
-        // Kinds are below 128: a MessagePack number of one byte.
+        // Kinds are below 128: one byte in MessagePack.
         let [PAIR, kind @ 0..=0x7f, rest @ ..] = body else { return None };
-        let mut frame = match kind {
+        let mut message = match kind {
             1 => Self::Hello(Hello::default()),
             2 => Self::Batch(Batch::default()),
             3 => Self::Goodbye(Goodbye::default()),
@@ -175,12 +176,12 @@ impl<'a> Message<'a> {
             10 => Self::Skipped(Skipped::default()),
             kind => return Some(Self::Unknown(*kind)),
         };
-        MapReader::new(rest).map(&mut |key, values| frame.take(key, values)).ok()?;
-        Some(frame)
+        MapReader::new(rest).map(&mut |key, values| message.read_value(key, values)).ok()?;
+        Some(message)
     }
 
-    /// Takes the value of a name. False for a name that isn't known: nothing is read then.
-    fn take(&mut self, key: &str, values: &mut MapReader<'a>) -> Checked<bool> {
+    /// Reads the value of a key. Returns false, and reads nothing, for an unknown key.
+    fn read_value(&mut self, key: &str, values: &mut MapReader<'a>) -> Checked<bool> {
         match (self, key) {
             (Self::Hello(Hello { protocol, .. }), "protocol") => *protocol = values.number()?,
             (Self::Hello(Hello { session, .. }), "session") => *session = values.string()?,
@@ -209,9 +210,9 @@ impl<'a> Message<'a> {
             (Self::Watch(Watch { after, .. }), "after") => *after = values.unsigned()?,
             (Self::Status(Status { state, .. }), "state") => {
                 let name = values.str()?;
-                // A state of a later protocol can't be taken for one of this.
+                // A state of a later protocol has no equivalent here.
                 let known = STATES.into_iter().find(|known| known.name() == name);
-                *state = known.ok_or_else(|| damaged("a state is not known"))?;
+                *state = known.ok_or_else(|| damaged("an unknown session state"))?;
             }
             (Self::Status(Status { last, .. }), "last") => *last = values.unsigned()?,
             (Self::Status(Status { now_us, .. }), "now_us") => *now_us = values.signed()?,

@@ -1,85 +1,85 @@
-//! The frames, as Rust has them. What each means stands in the module's documentation.
+//! The messages as Rust types. The module's documentation describes their meaning.
 
 use serde::{Deserialize, Serialize};
 
-/// The protocol that this build speaks.
+/// The protocol version of this build.
 pub const PROTOCOL: u32 = 1;
-/// Bytes of a frame before its body.
+/// Bytes of a message before its body.
 pub const HEAD_BYTES: usize = 8;
 
-/// Who a collector is: the first frame of every stream.
+/// Identifies a collector: the first message of every stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
-    /// [`PROTOCOL`] of the sender.
+    /// The sender's [`PROTOCOL`].
     pub protocol: u32,
     /// The session's name; see [`super::is_session`].
     pub session: String,
-    /// The session's secret, of the same form.
+    /// The session's secret, in the form of a session's name.
     pub key: String,
-    /// What the server's owner gave out; empty where none is needed.
+    /// The server's token; empty if none is required.
     pub token: String,
-    /// How events are had, for people.
+    /// How events are recorded, for people.
     pub mode: String,
-    /// The payload of the trace's header chunk.
+    /// The payload of the recording's header chunk.
     pub header: Vec<u8>,
 }
 
-/// Chunks of a trace.
+/// Chunks of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batch<'a> {
-    /// Its number: from 1, by one.
+    /// Its number, counted from 1.
     pub seq: u64,
-    /// When it was sent, in microseconds since the epoch by the collector's clock.
+    /// The time of sending, in microseconds since the epoch by the collector's clock.
     pub sent_us: i64,
-    /// Whole chunks of the trace format.
+    /// Whole chunks of the recording.
     pub chunks: &'a [u8],
 }
 
-/// The session ended as it should.
+/// The session ended normally.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Goodbye {
-    /// Its last batch.
+    /// The number of its last batch.
     pub seq: u64,
 }
 
-/// The hello was taken.
+/// The hello was accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Welcome {
-    /// [`PROTOCOL`] of the server.
+    /// The server's [`PROTOCOL`].
     pub protocol: u32,
-    /// The number of the batch that is wanted next.
+    /// The number of the batch that the server expects next.
     pub next: u64,
 }
 
-/// What is safely stored.
+/// Acknowledges durable batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ack {
-    /// All batches up to this one.
+    /// All batches up to this one are durable.
     pub seq: u64,
 }
 
 /// Why a stream ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Code {
-    /// The other side's protocol is not spoken here.
+    /// The other side uses another protocol version.
     Protocol,
-    /// A token is wanted.
+    /// The token is missing or wrong.
     Token,
-    /// The session is another collector's.
+    /// The session belongs to another collector.
     Key,
     /// There is no such session, or its name is malformed.
     Session,
     /// The session has ended.
     Ended,
-    /// A batch was left out.
+    /// A batch is missing.
     Order,
-    /// No room.
+    /// The disk or a limit of the server is full.
     Full,
-    /// Too many at once.
+    /// There are too many sessions or viewers at once.
     Busy,
-    /// The server stops.
+    /// The server is stopping.
     Restart,
-    /// A frame or chunk is not what it should be; and any code that this build doesn't know.
+    /// A message or chunk is malformed. Also stands for unknown codes.
     #[default]
     Malformed,
 }
@@ -87,49 +87,49 @@ pub enum Code {
 /// Why a stream ends, for programs and for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// For programs.
+    /// The code, for programs.
     pub code: Code,
-    /// A sentence.
+    /// A sentence, for people.
     pub message: String,
-    /// Whether the same may be tried later.
+    /// Whether to try again later.
     pub retry: bool,
 }
 
-/// Something that a person wants to know of a running job.
+/// Something that a person wants to know from a running job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
     /// `history` or `state`.
     pub what: String,
 }
 
-/// From where a viewer wants a session.
+/// Tells which part of a session a viewer wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watch {
-    /// [`PROTOCOL`] of the viewer.
+    /// The viewer's [`PROTOCOL`].
     pub protocol: u32,
-    /// What the server's owner gave out; empty where none is needed.
+    /// The server's token; empty if none is required.
     pub token: String,
-    /// The last batch that it has; 0 for none.
+    /// The last batch that the viewer has; 0 for none.
     pub after: u64,
-    /// How many events it can hold: of a longer session the newest are enough. 0 for as many as are sent.
+    /// How many events the viewer can hold: of a longer session it gets the newest. 0 for no limit.
     pub events: u64,
 }
 
-/// How a session is.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
     /// Its collector is connected, or was a moment ago.
     #[default]
     Live,
-    /// It ended as it should.
+    /// It ended normally.
     Ended,
-    /// Its collector went away without a word.
+    /// The job disconnected unexpectedly.
     Lost,
 }
 
 impl SessionState {
-    /// The word for it: `live`, `ended` or `lost`.
+    /// Returns the state's name: `live`, `ended` or `lost`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -139,7 +139,7 @@ impl SessionState {
     }
 }
 
-/// How a session is, for its viewers.
+/// The state of a session, for its viewers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// Live, ended or lost.
@@ -152,22 +152,22 @@ pub struct Status {
     pub events: u64,
     /// Events that were lost on the way out of the job.
     pub lost_events: u64,
-    /// How long ago the newest batch came, in microseconds.
+    /// The time since the newest batch was received, in microseconds.
     pub behind_us: i64,
 }
 
-/// Batches that will not come.
+/// Batches that will not be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// The first of them.
     pub from: u64,
-    /// The first that may come again.
+    /// The first batch that may be sent again.
     pub to: u64,
     /// Why, for people.
     pub reason: String,
 }
 
-/// One frame.
+/// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// Kind 1.
@@ -190,6 +190,6 @@ pub enum Message<'a> {
     Status(Status),
     /// Kind 10.
     Skipped(Skipped),
-    /// A kind of a later build, by its number.
+    /// A kind of a later version, by its number.
     Unknown(u8),
 }

@@ -35,32 +35,32 @@ fn all() -> Vec<Message<'static>> {
     ]
 }
 
-fn bytes(frames: &[Message<'_>]) -> Vec<u8> {
+fn bytes(messages: &[Message<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
-    frames.iter().for_each(|frame| frame.encode(&mut out));
+    messages.iter().for_each(|message| message.encode(&mut out));
     out
 }
 
-/// What a decoder makes of bytes in pieces of a size: each frame as bytes again, and the error.
+/// Decodes bytes in pieces of a size. Returns each message, encoded again, and the error.
 fn read(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<WireError>) {
     let mut decoder = Decoder::new(&WireLimits::default());
-    let mut frames = Vec::new();
+    let mut messages = Vec::new();
     for piece in bytes.chunks(piece) {
-        if let Err(error) = decoder.push(piece, &mut |frame| frames.push(frame.to_bytes())) {
+        if let Err(error) = decoder.push(piece, &mut |message| messages.push(message.to_bytes())) {
             assert_eq!(decoder.push(b"", &mut |_| {}), Err(error.clone()), "an error stays");
-            return (frames, Some(error));
+            return (messages, Some(error));
         }
     }
-    (frames, None)
+    (messages, None)
 }
 
 #[test]
-fn frames_come_out_as_they_went_in_whatever_the_pieces() {
-    let mut frames = all();
-    frames.push(Message::Watch(Watch { protocol: PROTOCOL, events: 4_000_000, ..Watch::default() }));
-    let want: Vec<Vec<u8>> = frames.iter().map(Message::to_bytes).collect();
+fn messages_survive_a_round_trip_whatever_the_pieces() {
+    let mut messages = all();
+    messages.push(Message::Watch(Watch { protocol: PROTOCOL, events: 4_000_000, ..Watch::default() }));
+    let want: Vec<Vec<u8>> = messages.iter().map(Message::to_bytes).collect();
     for piece in [1, 2, 7, 8, 9, 64, 4096] {
-        assert_eq!(read(&bytes(&frames), piece), (want.clone(), None), "pieces of {piece}");
+        assert_eq!(read(&bytes(&messages), piece), (want.clone(), None), "pieces of {piece}");
     }
 }
 
@@ -82,8 +82,8 @@ fn no_bit_may_change() {
 }
 
 #[test]
-fn what_is_no_frame_ends_the_stream_and_what_is_of_a_later_build_does_not() {
-    let frame = |body: &[u8]| {
+fn malformed_messages_end_the_stream_and_unknown_kinds_do_not() {
+    let message = |body: &[u8]| {
         let mut out = (body.len() as u32).to_le_bytes().to_vec();
         out.extend(crc32fast::hash(body).to_le_bytes());
         out.extend_from_slice(body);
@@ -91,14 +91,14 @@ fn what_is_no_frame_ends_the_stream_and_what_is_of_a_later_build_does_not() {
     };
     let limit = WireLimits::default().frame_bytes;
     let too_long = (limit as u32 + 1).to_le_bytes();
-    let ack = |rest: &[u8]| frame(&[&[0x92, 5], rest].concat());
+    let ack = |rest: &[u8]| message(&[&[0x92, 5], rest].concat());
     let cases: [(&str, Vec<u8>, Result<usize, WireError>); 9] = [
-        ("a kind that is not known", frame(&[0x92, 77, 0x80]), Ok(1)),
+        ("a kind that is not known", message(&[0x92, 77, 0x80]), Ok(1)),
         ("a name that is not known", ack(&[0x82, 0xa1, b'x', 0x91, 0xc0, 0xa3, b's', b'e', b'q', 3]), Ok(1)),
         ("a name that is missing", ack(&[0x80]), Ok(1)),
-        ("no body", frame(&[]), Err(WireError::Malformed)),
-        ("no pair", frame(&[0x91, 5]), Err(WireError::Malformed)),
-        ("a kind that is no small number", frame(&[0x92, 0xcc, 200, 0x80]), Err(WireError::Malformed)),
+        ("no body", message(&[]), Err(WireError::Malformed)),
+        ("no pair", message(&[0x91, 5]), Err(WireError::Malformed)),
+        ("a kind that is no small number", message(&[0x92, 0xcc, 200, 0x80]), Err(WireError::Malformed)),
         ("text for a number", ack(&[0x81, 0xa3, b's', b'e', b'q', 0xa1, b'3']), Err(WireError::Malformed)),
         ("deep", ack(&[&[0x81, 0xa1, b'x'][..], &[0x91; 5000], &[0xc0]].concat()), Ok(1)),
         (
@@ -108,8 +108,8 @@ fn what_is_no_frame_ends_the_stream_and_what_is_of_a_later_build_does_not() {
         ),
     ];
     for (name, bytes, want) in cases {
-        let (frames, error) = read(&bytes, 4096);
-        assert_eq!(error.map_or(Ok(frames.len()), Err), want, "{name}");
+        let (messages, error) = read(&bytes, 4096);
+        assert_eq!(error.map_or(Ok(messages.len()), Err), want, "{name}");
     }
 }
 

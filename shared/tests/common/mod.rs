@@ -1,4 +1,4 @@
-//! Reading the fixtures, and writing a snapshot down as text so that two can be compared.
+//! Reads the fixtures, and formats snapshots as text for comparison.
 // Each test file uses a part of it.
 #![allow(dead_code)]
 
@@ -13,7 +13,7 @@ use shared::limits::ImportLimits;
 pub(crate) struct Fixture {
     /// Its name.
     pub(crate) name: String,
-    /// What it holds.
+    /// Its bytes.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -21,7 +21,7 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures")
 }
 
-/// All snapshots among the fixtures.
+/// Returns all snapshots among the fixtures.
 pub(crate) fn fixtures() -> Vec<Fixture> {
     let mut all: Vec<Fixture> = std::fs::read_dir(folder())
         .unwrap()
@@ -37,7 +37,7 @@ pub(crate) fn fixtures() -> Vec<Fixture> {
     all
 }
 
-/// A fixture, imported.
+/// Imports a fixture.
 pub(crate) fn fixture(name: &str) -> Imported {
     import(&std::fs::read(folder().join(name)).unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
@@ -47,7 +47,7 @@ pub(crate) fn import(bytes: &[u8]) -> Result<Imported, ImportError> {
     import_in_pieces(bytes, &[bytes.len().max(1)], ImportLimits::default())
 }
 
-/// Imports a file pushed in pieces of these sizes, over and over.
+/// Imports a file pushed in pieces of these sizes, used in turn.
 pub(crate) fn import_in_pieces(bytes: &[u8], sizes: &[usize], limits: ImportLimits) -> Result<Imported, ImportError> {
     let mut importer = Importer::new(limits);
     let mut rest = bytes;
@@ -62,7 +62,8 @@ pub(crate) fn import_in_pieces(bytes: &[u8], sizes: &[usize], limits: ImportLimi
     importer.finish()
 }
 
-/// Everything that a snapshot says, as text: no numbers of strings or stacks, as these follow the order of reading.
+/// Formats the contents of a snapshot as text, without the numbers of strings or stacks, which depend on the order of
+/// reading.
 pub(crate) fn describe(imported: &Imported) -> String {
     let snapshot = &imported.snapshot;
     let text = |id| snapshot.symbols.text(id).into_owned();

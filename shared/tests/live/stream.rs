@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use shared::allocator::sim::{Placement, SimDriver};
 use shared::allocator::{AllocatorConfig, DeviceAllocator, Request, TORCH_2_11, TraceEntry};
 use shared::event::Action;
-use shared::format::{Device, End, EventColumns, Gap, Header, Writer};
+use shared::format::{Device, End, EventColumns, Header, LostEvents, Writer};
 use shared::frames::{Frame, StackId, Symbols};
 use shared::trace::{Annotation, BlockState, Event, Sample, Segment, Settings, Stage, Tag, Tags};
 use shared::units::{Address, Stream};
@@ -182,7 +182,9 @@ impl Recorder {
             let mut by_action = [0; Action::ALL.len()];
             lost.iter().for_each(|event| by_action[event.action as usize] += 1);
             self.found.lost += lost.len() as u64;
-            self.chunk(|writer, _, _, out| writer.gap(&Gap { device: device as i64, from, to, by_action }, out));
+            self.chunk(|writer, _, _, out| {
+                writer.lost_events(&LostEvents { device: device as i64, from, to, by_action }, out)
+            });
             self.sides[device].next = to;
         }
     }

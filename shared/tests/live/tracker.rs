@@ -1,16 +1,18 @@
 //! What a tracker keeps is what a decoder reads, and what the allocator holds.
 
 use proptest::prelude::*;
-use shared::format::{Decoder, Frames, Tracker};
+use shared::format::ChunkReader;
 use shared::limits::ImportLimits;
+use shared::recording::Decoder;
 use shared::replay::Replay;
+use shared::tracker::Tracker;
 
 use crate::stream::{CONFS, Recorded, comparable, ops, record};
 
 fn track(bytes: &[u8]) -> Tracker {
     let limits = ImportLimits::default();
     let mut tracker = Tracker::new(limits);
-    Frames::new(&limits).push(bytes, &mut |chunk| tracker.fold_chunk(chunk)).unwrap();
+    ChunkReader::at_start(&limits).push(bytes, &mut |chunk| tracker.add(chunk)).unwrap();
     tracker
 }
 
@@ -38,7 +40,7 @@ proptest! {
             let track = decoder.recording().devices.get(number).unwrap();
             prop_assert_eq!(device.events, events[number as usize]);
             prop_assert_eq!(device.events, track.trace.events.len() as u64);
-            prop_assert_eq!(device.lost, track.missing.iter().map(|m| m.gap.to - m.gap.from).sum::<u64>());
+            prop_assert_eq!(device.lost, track.lost.iter().map(|m| m.lost.to - m.lost.from).sum::<u64>());
             let times = || track.trace.events.time_us.iter();
             prop_assert_eq!(device.span_us, times().min().zip(times().max()));
             lost_in_all += device.lost;
@@ -113,12 +115,12 @@ proptest! {
     fn chunks_in_any_order_break_nothing(ops in ops(100, true), order in prop::collection::vec(any::<prop::sample::Index>(), 0..40)) {
         let Recorded { bytes, chunks, .. } = record(&ops, 2, "", 0, true);
         let mut tracker = Tracker::new(ImportLimits::default());
-        let mut frames = Frames::new(&ImportLimits::default());
+        let mut frames = ChunkReader::at_start(&ImportLimits::default());
         frames.push(&bytes[..12], &mut |_| {}).unwrap();
         for index in order {
             let at = index.index(chunks.len());
             let end = chunks.get(at + 1).copied().unwrap_or(bytes.len());
-            frames.push(&bytes[chunks[at]..end], &mut |chunk| tracker.fold_chunk(chunk)).unwrap();
+            frames.push(&bytes[chunks[at]..end], &mut |chunk| tracker.add(chunk)).unwrap();
         }
         for (_, device) in tracker.devices.iter() {
             let segments = device.now.segments();

@@ -1,6 +1,6 @@
-//! A plain caching allocator that writes down what it does: the model that replay and level of detail are held
-//! against. It follows PyTorch's rules for rounding, splitting and merging in the most direct way, and keeps the
-//! whole state after every event.
+//! A simple caching allocator that records its events: the model against which replay and level of detail are tested. It
+//! follows PyTorch's rules for rounding, splitting and merging in the most direct way, and keeps the whole state after every
+//! event.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test binary uses its own part")]
 
 use proptest::prelude::*;
@@ -9,18 +9,18 @@ use shared::frames::{StackId, Symbols};
 use shared::trace::{Block, BlockState, DeviceTrace, Event, Events, Segment, Settings, Tag, TagId, Tags};
 use shared::units::{Address, PoolId, Stream};
 
-/// What a random program does next.
+/// A step of a random program.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
-    /// Asks for so many bytes on a stream.
+    /// Allocates so many bytes on a stream.
     Alloc { size: u64, stream: i64 },
-    /// Frees one of the live allocations at once.
+    /// Frees a live allocation.
     Free(usize),
-    /// Frees one that another stream still uses.
+    /// Frees an allocation that another stream still uses.
     FreeLater(usize),
-    /// The oldest one that waits is done.
+    /// Completes the oldest pending free.
     Complete,
-    /// Gives all cached segments back.
+    /// Releases all cached segments.
     EmptyCache,
     /// A request that fails.
     Oom(u64),
@@ -54,14 +54,14 @@ pub struct Piece {
     pub is_allocated: bool,
 }
 
-/// A segment of the model with all its blocks; free ones have nothing requested and are neither active.
+/// A segment of the model with all its blocks; free blocks are inactive and have no requested size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     pub address: u64,
     pub size: u64,
     pub stream: i64,
     pub is_small: bool,
-    /// Address, size, and for active ones what they are.
+    /// Address and size of each block, and the allocation in active ones.
     pub blocks: Vec<(u64, u64, Option<Piece>)>,
 }
 
@@ -72,23 +72,23 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// The active blocks by address.
+    /// Returns the active blocks by address.
     pub fn active(&self) -> Vec<Piece> {
         self.segments.iter().flat_map(|s| s.blocks.iter().filter_map(|b| b.2)).collect()
     }
 
-    /// The free blocks by address: address and size.
+    /// Returns address and size of the free blocks, by address.
     pub fn gaps(&self) -> Vec<(u64, u64)> {
         let free = |s: &Held| s.blocks.iter().filter(|b| b.2.is_none()).map(|b| (b.0, b.1)).collect::<Vec<_>>();
         self.segments.iter().flat_map(free).collect()
     }
 
-    /// Bytes requested by active blocks.
+    /// Returns the bytes requested by active blocks.
     pub fn requested(&self) -> u64 {
         self.active().iter().map(|p| p.requested).sum()
     }
 
-    /// Bytes of segments.
+    /// Returns the bytes of all segments.
     pub fn reserved(&self) -> u64 {
         self.segments.iter().map(|s| s.size).sum()
     }
@@ -224,7 +224,7 @@ impl Model {
     }
 }
 
-/// Runs a program and keeps its trace without the first `lost` events, as a full ring would.
+/// Runs a program and keeps its trace without the first `lost` events, as a ring that overflowed does.
 pub fn run(ops: &[Op], lost: usize) -> Run {
     let mut model = Model::default();
     for &op in ops {

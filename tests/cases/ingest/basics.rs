@@ -7,7 +7,7 @@ use tests::stream::Stream;
 use crate::{check_same, download, json};
 
 #[test]
-fn a_session_comes_in_is_watched_and_is_the_file_that_was_sent() -> Result<()> {
+fn a_session_is_received_watched_and_downloaded_as_it_was_sent() -> Result<()> {
     let server = Server::start()?;
     let stream = Stream::new(1, 5, 300);
     let (mut collector, next) = Peer::hello(server.address(), &stream.hello)?;
@@ -41,7 +41,7 @@ fn a_session_comes_in_is_watched_and_is_the_file_that_was_sent() -> Result<()> {
 }
 
 #[test]
-fn what_was_sent_twice_is_there_once() -> Result<()> {
+fn a_batch_that_is_sent_twice_is_stored_once() -> Result<()> {
     let server = Server::start()?;
     let stream = Stream::new(2, 4, 100);
     let (mut collector, _) = Peer::hello(server.address(), &stream.hello)?;
@@ -51,7 +51,7 @@ fn what_was_sent_twice_is_there_once() -> Result<()> {
     collector.goodbye(4)?;
     collector.acked(4)?;
     check_same("the download", &download(&server, stream.session())?, &stream.file);
-    // Word of the last ack may be lost: who comes again hears that nothing is wanted, and may add nothing.
+    // The last ack may be lost: a collector that reconnects learns that nothing more is expected, and may add nothing.
     let (mut again, next) = Peer::hello(server.address(), &stream.hello)?;
     assert_eq!(next, 5);
     again.goodbye(4)?;
@@ -62,7 +62,7 @@ fn what_was_sent_twice_is_there_once() -> Result<()> {
 }
 
 #[test]
-fn a_batch_that_is_left_out_is_refused_and_what_came_before_it_is_kept() -> Result<()> {
+fn a_missing_batch_is_refused_and_earlier_ones_are_kept() -> Result<()> {
     let server = Server::start()?;
     let stream = Stream::new(3, 4, 100);
     let (mut collector, _) = Peer::hello(server.address(), &stream.hello)?;
@@ -77,7 +77,7 @@ fn a_batch_that_is_left_out_is_refused_and_what_came_before_it_is_kept() -> Resu
 }
 
 #[test]
-fn the_newer_connection_of_a_session_takes_over_and_a_strangers_does_not() -> Result<()> {
+fn a_newer_connection_takes_over_and_another_collectors_does_not() -> Result<()> {
     let server = Server::start()?;
     let stream = Stream::new(4, 4, 100);
     let (mut old, _) = Peer::hello(server.address(), &stream.hello)?;

@@ -1,4 +1,4 @@
-//! What grows with what clients send, and may not: each has a bound, and what is beyond it is cut or refused.
+//! Limits on everything that clients can make grow: what exceeds them is cut or refused.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use shared::format::{Decoder, EventColumns, Header, PRELUDE_BYTES, Writer};
+use shared::format::{EventColumns, Header, PRELUDE_BYTES, Writer};
 use shared::limits::{ImportLimits, ServerLimits};
+use shared::recording::Decoder;
 use shared::trace::{Event, TagId};
 use shared::units::Address;
 use shared::wire::{Batch, Code, Message};
 use tests::http;
 use tests::peer::Peer;
 use tests::stream::Stream;
-use vramscope::ingest::{Conversation, Keep};
+use vramscope::ingest::{Conversation, Retention};
 
 use crate::inside::{Inside, small};
 
@@ -25,9 +26,9 @@ fn json(server: &Inside, path: &str) -> Result<Value> {
 }
 
 #[test]
-fn a_list_of_thousands_has_a_bound() -> Result<()> {
+fn a_list_of_thousands_is_limited() -> Result<()> {
     const SESSIONS: u64 = 1_200;
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         for seed in 0..SESSIONS {
@@ -53,11 +54,11 @@ fn a_list_of_thousands_has_a_bound() -> Result<()> {
 
 #[test]
 fn a_name_of_a_megabyte_is_cut_in_lists_and_whole_in_the_recording() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let name = "\u{1b}]0;owned\u{7}\0\u{202e}é".repeat(60_000);
     let stream = Stream::named(80, &name, 2, 50);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
-    // By the hello alone, and by the header of the first batch.
+    // In the hello, and in the header of the first batch.
     for seq in 0..=stream.last() {
         if seq > 0 {
             peer.batch(seq, stream.batch(seq))?;
@@ -65,7 +66,7 @@ fn a_name_of_a_megabyte_is_cut_in_lists_and_whole_in_the_recording() -> Result<(
         }
         let response = http::get(server.address, "/api/v1/sessions", &[])?;
         ensure!(response.body.len() < 50_000, "{} bytes after {seq}", response.body.len());
-        // As text: what would steer a terminal is escaped.
+        // As text: terminal control characters are escaped.
         ensure!(!response.body.iter().any(|byte| *byte < b' '), "a control character");
         let listed: Value = serde_json::from_slice(&response.body)?;
         let cut: String = name.chars().take(ServerLimits::default().text_chars).collect();
@@ -81,7 +82,7 @@ fn a_name_of_a_megabyte_is_cut_in_lists_and_whole_in_the_recording() -> Result<(
 #[test]
 fn a_session_of_a_thousand_devices_is_refused() -> Result<()> {
     let limits = ServerLimits { devices: 20, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&Header::default(), &mut bytes);
     let mut batches = vec![bytes.split_off(PRELUDE_BYTES)];
@@ -102,7 +103,7 @@ fn a_session_of_a_thousand_devices_is_refused() -> Result<()> {
         peer.batch(seq, chunks)?;
     }
     assert_eq!(peer.refused()?, (Code::Full, false));
-    // What came before is kept.
+    // Earlier batches are kept.
     assert_eq!(Peer::hello(server.address, &hello)?.1, 3);
     let stats = json(&server, &format!("/api/v1/sessions/{}/stats", hello.session))?;
     assert_eq!(stats["devices"].as_array().map(Vec::len), Some(20));
@@ -110,8 +111,8 @@ fn a_session_of_a_thousand_devices_is_refused() -> Result<()> {
 }
 
 #[test]
-fn names_that_lead_elsewhere_lead_nowhere() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn names_cannot_escape_the_store() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let long = "a".repeat(10_000);
     for name in ["..", "../..", "..%2f..%2fetc%2fpasswd", "%2e%2e", "%00", "a%0d%0aX-Evil:%201", "%ff%fe", &long] {
         for path in ["", "/stats", "/trace", "/live", "/ask"] {
@@ -121,7 +122,7 @@ fn names_that_lead_elsewhere_lead_nowhere() -> Result<()> {
                 server.address
             );
             let response = http::send(server.address, &request)?;
-            // A list is what the folder above has.
+            // The parent path is the list of sessions.
             ensure!((400..500).contains(&response.status), "{name}{path}: {}", response.status);
             assert_eq!(response.header("x-evil"), "", "{name}{path}");
         }
@@ -131,12 +132,12 @@ fn names_that_lead_elsewhere_lead_nowhere() -> Result<()> {
 }
 
 #[test]
-fn a_body_that_drips_is_waited_for_no_longer_than_any_and_what_came_is_kept() -> Result<()> {
-    let server = Inside::start(ServerLimits { body_seconds: 2, ..small() }, Keep::default())?;
+fn a_slow_body_times_out_and_what_was_received_is_kept() -> Result<()> {
+    let server = Inside::start(ServerLimits { body_seconds: 2, ..small() }, Retention::default())?;
     let stream = Stream::new(82, 2, 50);
     let mut whole = Message::Hello(stream.hello.clone()).to_bytes();
     Message::Batch(Batch { seq: 1, sent_us: 1, chunks: stream.batch(1) }).encode(&mut whole);
-    // And the head of a frame that never becomes whole.
+    // And the head of a message that is never completed.
     whole.extend(500_000_u32.to_le_bytes());
     whole.extend([0; 4]);
     let mut socket = TcpStream::connect(server.address)?;
@@ -146,7 +147,7 @@ fn a_body_that_drips_is_waited_for_no_longer_than_any_and_what_came_is_kept() ->
     let begun = Instant::now();
     let mut drip = socket.try_clone()?;
     let dripper = std::thread::spawn(move || {
-        // Until nobody takes it any more.
+        // Until the server closes the connection.
         while begun.elapsed() < Duration::from_secs(20) && drip.write_all(&[0]).is_ok() {
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -161,35 +162,35 @@ fn a_body_that_drips_is_waited_for_no_longer_than_any_and_what_came_is_kept() ->
 }
 
 #[test]
-fn a_message_that_drips_is_silence() -> Result<()> {
+fn a_message_that_arrives_byte_by_byte_counts_as_silence() -> Result<()> {
     let limits = ServerLimits { ping_seconds: 1, idle_seconds: 2, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(83, 2, 50);
     let (peer, _) = Peer::hello(server.address, &stream.hello)?;
     let mut socket = peer.stream().try_clone()?;
-    // The head of a masked binary message of 60,000 bytes, of which one comes now and then.
+    // The head of a masked binary message of 60,000 bytes, followed by single bytes now and then.
     socket.write_all(&[0x82, 0xfe, 0xea, 0x60, 0, 0, 0, 0])?;
     let begun = Instant::now();
     while socket.write_all(&[0]).is_ok() {
         assert!(begun.elapsed() < Duration::from_secs(20), "it was waited for");
         std::thread::sleep(Duration::from_millis(100));
     }
-    // The session is as good as ever.
+    // The session still works.
     let (mut peer, next) = Peer::hello(server.address, &stream.hello)?;
     peer.batch(next, stream.batch(next))?;
     peer.acked(next)
 }
 
 #[test]
-fn a_watcher_of_what_will_never_be_breaks_nothing() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn a_viewer_that_waits_for_batches_far_ahead_breaks_nothing() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(84, 2, 50);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
     peer.acked(1)?;
     for after in [2, u64::MAX - 1, u64::MAX] {
         let mut viewer = Peer::viewer(server.address, stream.session(), after)?;
-        // Told at the start, and again: it is still served.
+        // One status at the start and more later: it is still served.
         for _ in 0..2 {
             assert_eq!(viewer.status(|_| true)?.last, 1, "{after}");
         }

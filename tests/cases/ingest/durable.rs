@@ -1,4 +1,4 @@
-//! What is promised is on the disk: an ack, and the number that a welcome wants, come after the sync.
+//! Durability: an ack, and the number in a welcome, are sent only after the sync.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,23 +8,23 @@ use anyhow::{Result, ensure};
 use shared::wire::{Code, Message};
 use tests::peer::Peer;
 use tests::stream::Stream;
-use vramscope::ingest::Keep;
+use vramscope::ingest::Retention;
 use vramscope::store::{MemoryStore, SegmentWriter, StoreResult, TraceStore};
 
 use crate::check_same;
 use crate::inside::{Inside, small};
 
-/// What a disk was given and has not been told to keep.
+/// What was written to a disk but not synced.
 #[derive(Debug, Default)]
 struct Disk {
     unsynced: AtomicUsize,
-    /// While set, an append takes until it is no more.
+    /// While set, appends wait.
     is_slow: AtomicBool,
-    /// Appends that wait.
+    /// The number of waiting appends.
     waiting: AtomicUsize,
 }
 
-/// A store in memory that knows what a power cut would take.
+/// A store in memory that knows what a power failure would lose.
 #[derive(Debug)]
 struct Watched {
     store: MemoryStore,
@@ -123,17 +123,17 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_new_connection_is_welcomed_only_over_what_is_synced() -> Result<()> {
+fn a_new_connection_is_welcomed_only_after_a_sync() -> Result<()> {
     let disk = Arc::new(Disk::default());
     let store = Watched { store: MemoryStore::new(1 << 30), disk: Arc::clone(&disk) };
-    let server = Inside::with(Arc::new(store), small(), Keep::default())?;
+    let server = Inside::with(Arc::new(store), small(), Retention::default())?;
     let stream = Stream::new(90, 4, 100);
     let (mut old, _) = Peer::hello(server.address, &stream.hello)?;
     old.batch(1, stream.batch(1))?;
     old.acked(1)?;
     assert_eq!(disk.unsynced.load(Ordering::SeqCst), 0, "acknowledged before it was synced");
 
-    // The second batch is being written when another connection takes over: the first may sync nothing any more.
+    // Another connection takes over while the second batch is being written: the first may not sync any more.
     disk.is_slow.store(true, Ordering::SeqCst);
     old.batch(2, stream.batch(2))?;
     until("the batch", || disk.waiting.load(Ordering::SeqCst) == 1);
@@ -159,18 +159,18 @@ fn a_new_connection_is_welcomed_only_over_what_is_synced() -> Result<()> {
 }
 
 #[test]
-fn a_store_that_fills_takes_nothing_from_who_watches() -> Result<()> {
+fn a_store_that_fills_up_loses_nothing_for_viewers() -> Result<()> {
     let stream = Stream::new(91, 60, 4_000);
     let room = stream.file.len() as u64 / 2;
     let limits =
         shared::limits::ServerLimits { history_bytes: 1 << 30, behind_bytes: 1 << 30, viewer_bytes: 1, ..small() };
-    // One segment, so that none can be dropped for another.
+    // A single log segment, so that none can be deleted for another.
     let limits = shared::limits::ServerLimits { segment_bytes: 1 << 30, ..limits };
-    let server = Inside::with(Arc::new(MemoryStore::new(room)), limits, Keep::default())?;
+    let server = Inside::with(Arc::new(MemoryStore::new(room)), limits, Retention::default())?;
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
     peer.acked(1)?;
-    // It reads nothing while the store fills, and so has all of it to catch up with from there.
+    // It reads nothing while the store fills up, so it has to catch up with everything from the store.
     let mut viewer = Peer::viewer(server.address, stream.session(), 0)?;
     for seq in 2..=stream.last() {
         let _ = peer.batch(seq, stream.batch(seq));
@@ -183,15 +183,15 @@ fn a_store_that_fills_takes_nothing_from_who_watches() -> Result<()> {
     let want: Vec<u8> = (1..next).flat_map(|seq| stream.batch(seq).to_vec()).collect();
     assert!(gaps.is_empty(), "{gaps:?}");
     check_same("what the viewer got", &got, &want);
-    // And nothing of the batch that found no room; it is still served.
+    // And nothing of the batch that did not fit; it is still served.
     let last = viewer.status(|_| true)?.last;
     assert_eq!(last, next - 1);
     Ok(())
 }
 
 #[test]
-fn a_session_that_ends_before_it_began_is_one() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn a_session_that_ends_without_batches_is_valid() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(92, 2, 100);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.goodbye(0)?;

@@ -1,4 +1,4 @@
-//! What a crash may cost: nothing that was acknowledged.
+//! Crashes: nothing that was acknowledged may be lost.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -14,7 +14,7 @@ use tests::{Folder, program};
 
 use crate::{check_same, download, json};
 
-/// Sends batches until the server is gone; gives the last that was acknowledged.
+/// Sends batches until the server is gone. Returns the last one that was acknowledged.
 fn send_until_gone(peer: &mut Peer, stream: &Stream, from: u64) -> u64 {
     let mut acked = 0;
     for seq in from..=stream.last() {
@@ -40,7 +40,7 @@ fn killed_ten_times_every_batch_is_there_once_and_in_order() -> Result<()> {
         let (mut peer, next) = Peer::hello(server.address(), &stream.hello)?;
         assert!(next > acked, "round {round}: {acked} were acknowledged, and {next} is wanted");
         wanted.push(next);
-        // In mid-stream, at another moment each time.
+        // In mid-stream, at a different moment each time.
         let after = Duration::from_millis(5 + random.below(60));
         let killer = std::thread::spawn(move || {
             std::thread::sleep(after);
@@ -64,15 +64,15 @@ fn killed_ten_times_every_batch_is_there_once_and_in_order() -> Result<()> {
     Ok(())
 }
 
-/// The only segment of a session.
+/// Returns the path of a session's only log segment.
 fn segment(folder: &Path, stream: &Stream) -> PathBuf {
     folder.join("sessions").join(stream.session()).join("00000001.vramscope")
 }
 
 #[test]
-fn a_torn_tail_is_cut_at_the_last_whole_batch_and_told() -> Result<()> {
+fn a_torn_tail_is_removed_after_the_last_whole_batch_and_reported() -> Result<()> {
     let stream = Stream::new(11, 4, 200);
-    // Parts of the next batch, as a crash leaves them: all of its chunks but no mark, half a chunk, and zeros.
+    // Parts of the next batch as a crash leaves them: all its chunks without the mark, half a chunk, and zeros.
     let whole = stream.batch(3).to_vec();
     let tails = [whole.clone(), whole[..whole.len() / 2].to_vec(), whole[..7].to_vec(), vec![0; 5_000]];
     for (i, tail) in tails.iter().enumerate() {
@@ -89,7 +89,7 @@ fn a_torn_tail_is_cut_at_the_last_whole_batch_and_told() -> Result<()> {
         let session = json(&server, &format!("/api/v1/sessions/{}", stream.session()))?;
         assert_eq!((&session["state"], &session["events"]), (&"lost".into(), &400.into()), "tail {i}");
         let notes = session["notes"].to_string();
-        assert!(notes.contains(&format!("last {} bytes were cut off", tail.len())), "tail {i}: {notes}");
+        assert!(notes.contains(&format!("last {} bytes were removed", tail.len())), "tail {i}: {notes}");
         let (mut peer, next) = Peer::hello(server.address(), &stream.hello)?;
         assert_eq!(next, 3, "tail {i}");
         for seq in 3..=4 {
@@ -118,7 +118,7 @@ fn a_full_store_refuses_tears_nothing_and_recovers() -> Result<()> {
 
     let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
     for seq in 1..=stream.last() {
-        // Refused in between, maybe while this is on its way.
+        // Refused meanwhile, perhaps while this is being sent.
         let _ = peer.batch(seq, stream.batch(seq));
     }
     assert_eq!(peer.refused()?, (Code::Full, true));
@@ -130,7 +130,7 @@ fn a_full_store_refuses_tears_nothing_and_recovers() -> Result<()> {
     assert!(next > 1 && next <= stream.last(), "{next}");
     server.kill()?;
 
-    // With room again, it goes on where it was.
+    // With space again, it continues where it stopped.
     let server = Server::start_in(&folder, &[])?;
     assert_eq!(server.get("/api/v1/health/ready")?.status, 200);
     let (mut peer, again) = Peer::hello(server.address(), &stream.hello)?;
@@ -146,7 +146,7 @@ fn a_full_store_refuses_tears_nothing_and_recovers() -> Result<()> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_disk_that_is_really_full_is_no_different() -> Result<()> {
+fn a_disk_that_is_really_full_behaves_alike() -> Result<()> {
     let Some(folder) = Folder::disk("full", 4)? else {
         eprintln!("skipped: mounting a small disk needs rights that this user has not");
         return Ok(());
@@ -181,7 +181,7 @@ fn fill(folder: &Path) -> Result<()> {
 }
 
 #[test]
-fn a_folder_is_for_one_server() -> Result<()> {
+fn only_one_server_can_use_a_folder() -> Result<()> {
     let folder = Folder::new("two")?;
     let server = Server::start_in(&folder, &[])?;
     let output = program::run(&["serve", "--listen", "127.0.0.1:0", "--data", folder.to_str().context("a path")?])?;
@@ -195,7 +195,7 @@ fn a_folder_is_for_one_server() -> Result<()> {
 
 #[cfg(unix)]
 #[test]
-fn a_server_that_is_stopped_says_so_and_keeps_what_came() -> Result<()> {
+fn a_server_that_stops_says_so_and_keeps_what_it_received() -> Result<()> {
     let folder = Folder::new("stopped")?;
     let stream = Stream::new(15, 3, 200);
     let server = Server::start_in(&folder, &[])?;

@@ -1,4 +1,4 @@
-//! Clients that mean no good: bounded, refused, and nobody else's trouble.
+//! Hostile clients: limited, refused, and harmless to others.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,11 +10,11 @@ use shared::wire::{Batch, Code, Hello, Message, Watch};
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::{Random, Stream};
-use vramscope::ingest::Keep;
+use vramscope::ingest::Retention;
 
 use crate::inside::{Inside, small};
 
-/// A frame of these bytes, with the right sum.
+/// Returns a message with this body and the right checksum.
 fn frame(body: &[u8]) -> Vec<u8> {
     let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
     bytes.extend(crc32fast::hash(body).to_le_bytes());
@@ -23,8 +23,8 @@ fn frame(body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_collectors_frame_is_refused() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn messages_that_collectors_must_not_send_are_refused() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(50, 3, 100);
     let hello = || Message::Hello(stream.hello.clone()).to_bytes();
     let with = |change: &dyn Fn(&mut Hello)| {
@@ -91,7 +91,7 @@ fn what_is_no_collectors_frame_is_refused() -> Result<()> {
         };
         assert_eq!((refused.code, refused.retry), (code, false), "{what}: {}", refused.message);
     }
-    // None of it was stored, and the session is as good as ever.
+    // None of it was stored, and the session still works.
     let (mut peer, next) = Peer::hello(server.address, &stream.hello)?;
     assert_eq!(next, 1);
     for seq in 1..=3 {
@@ -102,8 +102,8 @@ fn what_is_no_collectors_frame_is_refused() -> Result<()> {
 }
 
 #[test]
-fn chance_breaks_nothing() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn random_bytes_break_nothing() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(51, 3, 100);
     let mut random = Random::new(7);
     let mut whole = Message::Hello(stream.hello.clone()).to_bytes();
@@ -126,8 +126,8 @@ fn chance_breaks_nothing() -> Result<()> {
 }
 
 #[test]
-fn who_says_nothing_or_only_a_little_is_not_waited_for() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn silent_and_slow_clients_time_out() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let begun = Instant::now();
     let mut silent = Peer::collector(server.address)?;
     assert_eq!(silent.refused()?, (Code::Malformed, false));
@@ -152,7 +152,7 @@ fn ten_thousand_connections_shut_nobody_out() -> Result<()> {
     peer.acked(1)?;
     let mut open = Vec::new();
     for i in 0..10_000 {
-        // A process may have fewer files than that; then these are all that one client can do.
+        // The process's limit of open files may be lower; then a client can't open more.
         let Ok(mut socket) = TcpStream::connect_timeout(&server.address(), Duration::from_secs(10)) else { break };
         if i % 3 == 0 {
             let _ = socket.write_all(b"GET /api/v1/sess");
@@ -179,9 +179,9 @@ fn ten_thousand_connections_shut_nobody_out() -> Result<()> {
 }
 
 #[test]
-fn collectors_and_viewers_beyond_the_bound_are_told_to_come_later() -> Result<()> {
+fn collectors_and_viewers_beyond_the_limit_are_told_to_try_later() -> Result<()> {
     let limits = shared::limits::ServerLimits { live_sessions: 2, viewers: 1, sessions: 3, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let streams: Vec<Stream> = (55..59).map(|seed| Stream::new(seed, 1, 10)).collect();
     let (one, _) = Peer::hello(server.address, &streams[0].hello)?;
     let (two, _) = Peer::hello(server.address, &streams[1].hello)?;

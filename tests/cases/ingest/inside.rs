@@ -1,4 +1,4 @@
-//! A server in this process, with bounds that a test chooses.
+//! A server in this process, with limits that a test chooses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,24 +6,24 @@ use std::sync::Arc;
 use anyhow::Result;
 use shared::limits::ServerLimits;
 use vramscope::bus::LocalBus;
-use vramscope::ingest::{Keep, Sessions};
+use vramscope::ingest::{Retention, Sessions};
 use vramscope::server::{self, App, Hosts};
 use vramscope::store::{MemoryStore, TraceStore};
 
-/// Where it listens, and its sessions.
+/// A running server: its address and its sessions.
 pub(crate) struct Inside {
     pub(crate) address: SocketAddr,
     pub(crate) sessions: Arc<Sessions>,
 }
 
 impl Inside {
-    /// Starts one that keeps its sessions in memory, and runs as long as this process.
-    pub(crate) fn start(limits: ServerLimits, keep: Keep) -> Result<Self> {
+    /// Starts a server that keeps its sessions in memory and runs as long as this process.
+    pub(crate) fn start(limits: ServerLimits, keep: Retention) -> Result<Self> {
         Self::with(Arc::new(MemoryStore::new(keep.bytes)), limits, keep)
     }
 
-    /// The same with a store.
-    pub(crate) fn with(store: Arc<dyn TraceStore>, limits: ServerLimits, keep: Keep) -> Result<Self> {
+    /// Starts a server with a store.
+    pub(crate) fn with(store: Arc<dyn TraceStore>, limits: ServerLimits, keep: Retention) -> Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -42,7 +42,7 @@ impl Inside {
     }
 }
 
-/// Bounds of which a test reaches the end.
+/// Returns limits that a test can reach.
 pub(crate) fn small() -> ServerLimits {
     ServerLimits {
         segment_bytes: 40_000,

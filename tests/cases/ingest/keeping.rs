@@ -1,4 +1,4 @@
-//! What is kept, and for how long.
+//! Retention: what is kept, and for how long.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use shared::format::seal;
 use tests::http;
 use tests::peer::Peer;
 use tests::stream::{Random, Stream};
-use vramscope::ingest::Keep;
+use vramscope::ingest::Retention;
 
 use crate::inside::{Inside, small};
 
@@ -30,14 +30,14 @@ fn send(server: &Inside, stream: &Stream, is_ended: bool) -> Result<Peer> {
 }
 
 #[test]
-fn the_oldest_session_that_ended_goes_first_and_then_the_start_of_one_that_runs() -> Result<()> {
+fn ended_sessions_are_evicted_first_and_then_the_start_of_live_ones() -> Result<()> {
     let streams: Vec<Stream> = (30..33).map(|seed| Stream::new(seed, 60, 500)).collect();
     let size = streams[0].file.len() as u64;
-    let server = Inside::start(small(), Keep { bytes: size * 5 / 2, ..Keep::default() })?;
+    let server = Inside::start(small(), Retention { bytes: size * 5 / 2, ..Retention::default() })?;
     for stream in &streams[..2] {
         send(&server, stream, true)?;
     }
-    // One of two parts is what is left when the third comes; its first half is live, and longer than all room.
+    // The store holds two and a half sessions of the first size: both ended ones go, and then the start of the live one.
     let long = Stream::new(34, 200, 500);
     let (mut peer, _) = Peer::hello(server.address, &long.hello)?;
     for seq in 1..long.last() {
@@ -52,14 +52,14 @@ fn the_oldest_session_that_ended_goes_first_and_then_the_start_of_one_that_runs(
     ensure!(session["bytes"].as_u64() <= Some(size * 5 / 2), "{session}");
     ensure!(session["kept_from_us"].as_i64() > session["started_us"].as_i64(), "{session}");
     assert_eq!(session["events"], (long.last() - 1) * 500);
-    // What is kept is a recording by itself.
+    // What is kept is a complete recording.
     let file = http::get(server.address, &format!("/api/v1/sessions/{}/trace", long.session()), &[])?;
-    let mut decoder = shared::format::Decoder::new(shared::limits::ImportLimits::default());
+    let mut decoder = shared::recording::Decoder::new(shared::limits::ImportLimits::default());
     decoder.push(&file.body)?;
     let (snapshot, ..) = decoder.finish()?;
     let count = snapshot.devices[0].events.len();
     ensure!(count > 10_000 && count < 100_000, "{count} events");
-    // And who watches hears from where it is.
+    // And a viewer is told where it begins.
     let mut viewer = Peer::viewer(server.address, long.session(), 1)?;
     let (batches, gaps) = viewer.batches(long.last() - 1)?;
     assert_eq!(gaps, [(2, batches[0].0)]);
@@ -67,8 +67,8 @@ fn the_oldest_session_that_ended_goes_first_and_then_the_start_of_one_that_runs(
 }
 
 #[test]
-fn what_is_too_old_goes() -> Result<()> {
-    let server = Inside::start(small(), Keep { micros: 1_500_000, ..Keep::default() })?;
+fn sessions_that_are_too_old_are_evicted() -> Result<()> {
+    let server = Inside::start(small(), Retention { micros: 1_500_000, ..Retention::default() })?;
     let (ended, live) = (Stream::new(35, 2, 100), Stream::new(36, 60, 500));
     send(&server, &ended, true)?;
     let (mut peer, _) = Peer::hello(server.address, &live.hello)?;
@@ -88,7 +88,7 @@ fn what_is_too_old_goes() -> Result<()> {
 
 #[test]
 fn a_session_is_deleted_only_when_its_job_has_ended() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(37, 2, 100);
     let delete = || -> Result<u16> {
         let request = format!(
@@ -113,13 +113,13 @@ fn a_session_is_deleted_only_when_its_job_has_ended() -> Result<()> {
 }
 
 #[test]
-fn a_download_of_a_session_that_goes_meanwhile_is_broken_off() -> Result<()> {
+fn a_download_fails_if_its_session_is_evicted_meanwhile() -> Result<()> {
     let limits = shared::limits::ServerLimits { segment_bytes: 16 << 20, lost_seconds: 1, ..small() };
-    let server = Inside::start(limits, Keep { micros: 2_000_000, ..Keep::default() })?;
+    let server = Inside::start(limits, Retention { micros: 2_000_000, ..Retention::default() })?;
     let stream = Stream::new(39, 1, 100);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
-    // More than what is on its way to one that reads nothing: chunks of a later version, which are kept as they are.
+    // More than the buffers to a client that reads nothing: chunks of a later version, which are kept unchanged.
     let mut random = Random::new(39);
     let chunk = seal(200, &(0..1 << 20).map(|_| random.below(256) as u8).collect::<Vec<u8>>());
     for seq in 2..=30 {
@@ -140,7 +140,7 @@ fn a_download_of_a_session_that_goes_meanwhile_is_broken_off() -> Result<()> {
     server.sessions.sweep();
     assert!(server.sessions.get(stream.session()).is_none(), "it is too old and was kept");
     let mut rest = Vec::new();
-    // However the connection ends, what came must not pass for a whole file: its last piece is missing.
+    // However the connection ends, the download must not pass for a whole file: its last piece is missing.
     let _ = socket.read_to_end(&mut rest);
     assert!(rest.len() < 29 << 20 && !rest.ends_with(b"\r\n0\r\n\r\n"), "{} bytes", rest.len());
     assert_eq!(http::get(server.address, &path, &[])?.status, 404);
@@ -148,8 +148,8 @@ fn a_download_of_a_session_that_goes_meanwhile_is_broken_off() -> Result<()> {
 }
 
 #[test]
-fn a_part_of_a_session_and_a_pickle_can_be_had() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn a_part_of_a_session_and_a_pickle_can_be_downloaded() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(38, 100, 500);
     send(&server, &stream, true)?;
     let path = format!("/api/v1/sessions/{}/trace", stream.session());
@@ -158,7 +158,7 @@ fn a_part_of_a_session_and_a_pickle_can_be_had() -> Result<()> {
     let points = stats["devices"][0]["points"].as_array().expect("points").clone();
     let middle = points[points.len() / 2][0].as_i64().expect("a time");
     let part = get(&format!("?from_us={middle}"))?;
-    let mut decoder = shared::format::Decoder::new(shared::limits::ImportLimits::default());
+    let mut decoder = shared::recording::Decoder::new(shared::limits::ImportLimits::default());
     decoder.push(&part.body)?;
     let (snapshot, findings, header) = decoder.finish()?;
     let count = snapshot.devices[0].events.len();

@@ -1,4 +1,4 @@
-//! What a session's statistics say of its peaks: those of every event, wherever chunks, segments and crashes cut it.
+//! The peaks in a session's statistics: exact after every event, wherever chunks, log segments and crashes divide it.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -9,21 +9,21 @@ use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::{Random, START_US, Stream};
 use tests::{Folder, http, program};
-use vramscope::ingest::Keep;
+use vramscope::ingest::Retention;
 
 use crate::inside::{Inside, small};
 use crate::{check_same, download, json};
 
 const BATCHES: usize = 40;
-/// Events of a batch; the batch of the peak has as many and those of the peak.
+/// Events of a batch; the batch with the peak has those of the peak in addition.
 const EVENTS: usize = 1_000;
-/// What is held throughout, once it is there.
+/// Bytes that stay allocated once they are.
 const LEVEL: u64 = 200 << 20;
-/// What is held besides for a moment, and was asked for.
+/// Bytes allocated for a moment in addition, and bytes requested.
 const SPIKE: u64 = 6 << 30;
 const SPIKE_REQUESTED: u64 = SPIKE - 100;
 
-/// Within one of its chunks everything is taken and given back again.
+/// Within one of its chunks everything is allocated and freed again.
 fn spiky(seed: u64) -> Stream {
     const BASE: u64 = 0x7f00_0000_0000;
     const FAR: u64 = 0x7e00_0000_0000;
@@ -56,7 +56,7 @@ fn spiky(seed: u64) -> Stream {
     })
 }
 
-/// What is said of it, whatever happened on the way.
+/// Checks the reported peaks.
 fn check(stats: &Value, peak_us: i64) -> Result<()> {
     let device = &stats["devices"][0];
     for (name, want) in [
@@ -73,7 +73,7 @@ fn check(stats: &Value, peak_us: i64) -> Result<()> {
     let peak = points.iter().rposition(|point| point[0] <= peak_us).context("a point")?;
     for (i, point) in points.iter().enumerate() {
         let (used, reserved) = if i == peak { (LEVEL + SPIKE, 9 << 30) } else { (LEVEL, 1 << 30) };
-        // The very first ones may have only the segment, or only the time between two allocations.
+        // The first batches may hold only the segment, or only the time between two allocations.
         let is_begun = i > 0 || point[1] > 0;
         assert!(!is_begun || point[1..] == [used as i64, used as i64, reserved], "point {i}: {point:?}");
     }
@@ -81,7 +81,7 @@ fn check(stats: &Value, peak_us: i64) -> Result<()> {
 }
 
 #[test]
-fn a_peak_within_a_chunk_is_told_exactly_whatever_cuts_the_session() -> Result<()> {
+fn a_peak_within_a_chunk_is_exact_however_the_session_is_divided() -> Result<()> {
     let stream = spiky(70);
     let folder = Folder::new("peaks")?;
     let server = Server::start_in(&folder, &[])?;
@@ -91,7 +91,7 @@ fn a_peak_within_a_chunk_is_told_exactly_whatever_cuts_the_session() -> Result<(
         peer.batch(seq, stream.batch(seq))?;
     }
     peer.acked(half)?;
-    // What was counted is counted again from what is stored.
+    // The totals are computed again from what is stored.
     server.kill()?;
     let server = Server::start_in(&folder, &[])?;
     let (mut peer, next) = Peer::hello(server.address(), &stream.hello)?;
@@ -112,9 +112,9 @@ fn a_peak_within_a_chunk_is_told_exactly_whatever_cuts_the_session() -> Result<(
     let peak_us = peak["time_us"].as_i64().context("a time")?;
     check(&stats, peak_us)?;
 
-    // In many segments, none of which ends with the peak.
+    // In many log segments, none of which ends at the peak.
     let limits = shared::limits::ServerLimits { segment_bytes: 10_000, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     for seq in 1..=stream.last() {
         peer.batch(seq, stream.batch(seq))?;
@@ -129,8 +129,8 @@ fn a_peak_within_a_chunk_is_told_exactly_whatever_cuts_the_session() -> Result<(
 }
 
 #[test]
-fn peaks_over_a_loss_are_not_called_exact() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn peaks_after_lost_events_are_not_called_exact() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(71, 3, 100);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     let exact = || -> Result<Value> {
@@ -141,7 +141,7 @@ fn peaks_over_a_loss_are_not_called_exact() -> Result<()> {
     peer.batch(1, stream.batch(1))?;
     peer.acked(1)?;
     assert_eq!(exact()?, Value::Bool(true));
-    // The events of the second are left out, as by a recorder that had no room.
+    // The events of the second are left out, as by a recorder whose buffer overflowed.
     peer.batch(2, stream.batch(3))?;
     peer.acked(2)?;
     assert_eq!(exact()?, Value::Bool(false));
@@ -149,9 +149,9 @@ fn peaks_over_a_loss_are_not_called_exact() -> Result<()> {
 }
 
 #[test]
-fn a_clock_that_is_set_back_breaks_neither_the_course_nor_the_trace() -> Result<()> {
+fn a_clock_that_is_set_back_breaks_neither_the_series_nor_the_trace() -> Result<()> {
     const HOUR_US: i64 = 3_600_000_000;
-    let server = Inside::start(small(), Keep::default())?;
+    let server = Inside::start(small(), Retention::default())?;
     let (mut time_us, mut is_held) = (START_US, false);
     let stream = Stream::of(72, "jumps", 30, |batch, stack| {
         if batch % 10 == 9 {
@@ -193,7 +193,7 @@ fn a_clock_that_is_set_back_breaks_neither_the_course_nor_the_trace() -> Result<
     for query in [format!("?to_us={START_US}"), format!("?from_us={}", time_us - 5), "?from_us=0&to_us=1".to_owned()] {
         let part = get(&format!("{path}/trace{query}"))?;
         if part.status == 200 {
-            let mut decoder = shared::format::Decoder::new(shared::limits::ImportLimits::default());
+            let mut decoder = shared::recording::Decoder::new(shared::limits::ImportLimits::default());
             decoder.push(&part.body)?;
             decoder.finish()?;
         } else {

@@ -1,4 +1,4 @@
-//! Collectors that can't use sockets.
+//! Collectors that send HTTP requests instead of using a WebSocket.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -7,12 +7,12 @@ use anyhow::Result;
 use shared::limits::WireLimits;
 use shared::wire::{Ack, Batch, Code, Decoder, Goodbye, Message, Refused, Welcome};
 use tests::stream::Stream;
-use vramscope::ingest::Keep;
+use vramscope::ingest::Retention;
 
 use crate::check_same;
 use crate::inside::{Inside, small};
 
-/// Posts frames; gives the status and what came back.
+/// Posts messages. Returns the status and the answer.
 fn post(server: &Inside, body: &[u8]) -> Result<(u16, Vec<String>)> {
     let head = format!(
         "POST /api/v1/ingest HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
@@ -21,7 +21,7 @@ fn post(server: &Inside, body: &[u8]) -> Result<(u16, Vec<String>)> {
     );
     let mut stream = TcpStream::connect(server.address)?;
     stream.write_all(head.as_bytes())?;
-    // It may be refused before all of it was sent.
+    // The server may refuse it before all of it was sent.
     let _ = stream.write_all(body);
     let response = tests::http::receive(stream)?;
     let mut frames = Vec::new();
@@ -53,8 +53,8 @@ fn body(stream: &Stream, batches: impl IntoIterator<Item = u64>, goodbye: Option
 }
 
 #[test]
-fn a_session_comes_in_by_requests() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn a_session_is_received_by_requests() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(40, 6, 200);
     let session = |words: &[&str]| (200, words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
     assert_eq!(post(&server, &body(&stream, [], None))?, session(&["welcome 1"]));
@@ -70,8 +70,8 @@ fn a_session_comes_in_by_requests() -> Result<()> {
 }
 
 #[test]
-fn a_body_that_is_none_is_refused_and_what_came_whole_before_it_is_kept() -> Result<()> {
-    let server = Inside::start(shared::limits::ServerLimits { body_bytes: 200_000, ..small() }, Keep::default())?;
+fn a_malformed_body_is_refused_and_whole_messages_before_it_are_kept() -> Result<()> {
+    let server = Inside::start(shared::limits::ServerLimits { body_bytes: 200_000, ..small() }, Retention::default())?;
     let stream = Stream::new(41, 6, 200);
     let malformed = format!("refused {:?} false", Code::Malformed);
     assert_eq!(post(&server, b"")?, (200, vec![malformed.clone()]));

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Access control: tokens, hosts and origins.
 
 use std::fs;
 
@@ -51,7 +51,7 @@ fn a_page_from_elsewhere_changes_nothing_and_opens_no_socket() -> Result<()> {
                 "{origin} {path}"
             );
         }
-        // What only reads is answered, and no page from elsewhere can read the answer.
+        // Requests that only read are answered, but no page of another origin can read the answer.
         let read = ask(&server, "GET", &session, &[("Origin", origin)])?;
         assert_eq!((read.status, read.header("access-control-allow-origin")), (200, ""), "{origin}");
         assert_eq!(read.header("cross-origin-resource-policy"), "same-origin");
@@ -72,7 +72,7 @@ fn another_host_is_refused_everywhere_and_a_named_one_is_not() -> Result<()> {
 }
 
 #[test]
-fn with_a_token_nothing_is_had_without_it() -> Result<()> {
+fn a_server_with_a_token_answers_nothing_without_it() -> Result<()> {
     let folder = Folder::new("token")?;
     let file = folder.join("token");
     fs::write(&file, format!("{TOKEN}\n"))?;
@@ -111,7 +111,7 @@ fn with_a_token_nothing_is_had_without_it() -> Result<()> {
             assert_eq!(response.status, 401, "{method} {path} {header:?}");
             assert_eq!(response.header("www-authenticate"), "Bearer");
         }
-        // Never in an address: those stand in logs and histories.
+        // Never in a URL: those appear in logs and histories.
         assert_eq!(ask(&server, method, &format!("{path}?token={TOKEN}"), &[])?.status, 401, "{method} {path}");
     }
     assert_eq!(ask(&server, "GET", &trace, &[("Authorization", &bearer)])?.status, 200);
@@ -124,7 +124,7 @@ fn with_a_token_nothing_is_had_without_it() -> Result<()> {
 }
 
 #[test]
-fn an_address_for_others_needs_a_token_that_is_one() -> Result<()> {
+fn a_public_address_needs_a_proper_token() -> Result<()> {
     let folder = Folder::new("short")?;
     let short = folder.join("short");
     fs::write(&short, "short")?;
@@ -168,7 +168,7 @@ fn what_a_session_calls_itself_is_text() -> Result<()> {
     let file = server.get(&format!("/api/v1/sessions/{}/trace", stream.session()))?;
     assert_eq!((file.status, file.header("x-evil")), (200, ""));
     let disposition = file.header("content-disposition");
-    // The name as far as it is harmless, and when the session began.
+    // The harmless part of the name, and when the session began.
     let begin = "attachment; filename=\"script-alert-1---script----X-Evil--1-2";
     assert!(disposition.starts_with(begin) && disposition.ends_with(".vramscope\""), "{disposition}");
     let time = &disposition[begin.len()..disposition.len() - ".vramscope\"".len()];

@@ -1,21 +1,22 @@
-//! Viewers: late ones, slow ones, and that none is in another's way.
+//! Viewers: late ones and slow ones, and that none delays another.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use shared::format::{Decoder, Kind, prelude};
+use shared::format::{Kind, prelude};
 use shared::limits::ImportLimits;
+use shared::recording::Decoder;
 use shared::wire::{Code, Message, SessionState};
 use tests::http;
 use tests::peer::{Came, Peer, sent_us};
 use tests::stream::Stream;
-use vramscope::ingest::Keep;
+use vramscope::ingest::Retention;
 
 use crate::check_same;
 use crate::inside::{Inside, small};
 
-/// A session of which everything is stored.
+/// A session that is stored completely.
 fn sent(server: &Inside, stream: &Stream) -> Result<Peer> {
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     for seq in 1..=stream.last() {
@@ -26,8 +27,8 @@ fn sent(server: &Inside, stream: &Stream) -> Result<Peer> {
 }
 
 #[test]
-fn who_comes_late_gets_the_state_and_the_last_part_and_then_what_comes() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn a_late_viewer_gets_the_state_the_last_part_and_then_new_batches() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(20, 200, 500);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     let most = stream.last() - 1;
@@ -45,7 +46,7 @@ fn who_comes_late_gets_the_state_and_the_last_part_and_then_what_comes() -> Resu
     let bytes: usize = batches.iter().map(|(_, chunks)| chunks.len()).sum();
     ensure!((100_000..160_000).contains(&bytes), "{bytes} bytes");
 
-    // From nothing it decodes to the same state at the end as the whole.
+    // Decoded without earlier batches it leads to the same final state as the whole.
     peer.batch(stream.last(), stream.batch(stream.last()))?;
     let (rest, _) = viewer.batches(stream.last())?;
     let late: Vec<u8> = batches.iter().chain(&rest).flat_map(|(_, chunks)| chunks.clone()).collect();
@@ -53,7 +54,7 @@ fn who_comes_late_gets_the_state_and_the_last_part_and_then_what_comes() -> Resu
     Ok(())
 }
 
-/// The blocks at a recording's end, each with the innermost function of its stack.
+/// Returns the blocks at a recording's end, each with the innermost function of its stack.
 fn state(file: &[u8]) -> Result<BTreeMap<u64, (u64, u64, String)>> {
     let mut decoder = Decoder::new(ImportLimits::default());
     decoder.push(file)?;
@@ -71,9 +72,9 @@ fn state(file: &[u8]) -> Result<BTreeMap<u64, (u64, u64, String)>> {
 }
 
 #[test]
-fn who_comes_back_goes_on_where_it_was() -> Result<()> {
+fn a_viewer_that_reconnects_continues_where_it_was() -> Result<()> {
     let limits = shared::limits::ServerLimits { behind_bytes: 4 << 20, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(21, 200, 500);
     let _peer = sent(&server, &stream)?;
     for after in [1, 57, 199, 200] {
@@ -91,9 +92,9 @@ fn who_comes_back_goes_on_where_it_was() -> Result<()> {
 }
 
 #[test]
-fn when_a_batch_was_sent_is_told_to_who_comes_late_too() -> Result<()> {
+fn late_viewers_learn_when_a_batch_was_sent() -> Result<()> {
     let limits = shared::limits::ServerLimits { behind_bytes: 4 << 20, history_bytes: 4 << 20, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(27, 150, 500);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     let last = stream.last() - 1;
@@ -108,7 +109,7 @@ fn when_a_batch_was_sent_is_told_to_who_comes_late_too() -> Result<()> {
             assert_eq!((seq, told), (next, sent_us(next)));
             next += 1;
             if seq == last {
-                // And one that comes live.
+                // And one that is received live.
                 peer.batch(next, stream.batch(next))?;
             }
         }
@@ -117,8 +118,8 @@ fn when_a_batch_was_sent_is_told_to_who_comes_late_too() -> Result<()> {
 }
 
 #[test]
-fn who_is_very_far_behind_is_set_forward_and_told() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn a_viewer_far_behind_skips_batches_and_is_told() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(26, 200, 500);
     let _peer = sent(&server, &stream)?;
     let mut viewer = Peer::viewer(server.address, stream.session(), 1)?;
@@ -129,12 +130,12 @@ fn who_is_very_far_behind_is_set_forward_and_told() -> Result<()> {
 }
 
 #[test]
-fn who_comes_late_gets_no_more_than_it_can_hold() -> Result<()> {
+fn a_late_viewer_gets_no_more_than_it_can_hold() -> Result<()> {
     let limits = shared::limits::ServerLimits { history_bytes: 1 << 30, behind_bytes: 1 << 30, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(27, 200, 500);
     let _peer = sent(&server, &stream)?;
-    // What it can hold, and the least and the most of the 100,000 events that it gets.
+    // How many events it can hold, and the fewest and most of the 100,000 events that it gets.
     for (events, least, most) in
         [(0, 100_000, 100_000), (100_000, 100_000, 100_000), (99_999, 25_000, 60_000), (8_000, 2_000, 30_000)]
     {
@@ -150,9 +151,9 @@ fn who_comes_late_gets_no_more_than_it_can_hold() -> Result<()> {
 }
 
 #[test]
-fn a_segment_ends_after_so_many_events_however_few_bytes_they_take() -> Result<()> {
+fn a_log_segment_ends_after_so_many_events_however_few_bytes_they_take() -> Result<()> {
     let limits = shared::limits::ServerLimits { segment_bytes: 1 << 30, segment_events: 10_000, ..small() };
-    let server = Inside::start(limits, Keep::default())?;
+    let server = Inside::start(limits, Retention::default())?;
     let stream = Stream::new(28, 100, 500);
     let _peer = sent(&server, &stream)?;
     let mut viewer = Peer::viewer_of(server.address, stream.session(), 20_000)?;
@@ -165,14 +166,14 @@ fn a_segment_ends_after_so_many_events_however_few_bytes_they_take() -> Result<(
 
 #[test]
 fn a_viewer_that_stops_reading_slows_nobody_and_catches_up_from_the_store() -> Result<()> {
-    // It reads nothing for as long as all others take, however slow the machine.
+    // It reads nothing until all others are done, however slow the machine.
     let limits = shared::limits::ServerLimits {
         viewer_bytes: 1 << 20,
         idle_seconds: 600,
         ..shared::limits::ServerLimits::default()
     };
-    let server = Inside::start(limits, Keep::default())?;
-    // More than any socket holds on its way.
+    let server = Inside::start(limits, Retention::default())?;
+    // More than any socket buffers.
     let stream = Stream::new(22, 300, 16_384);
     ensure!(stream.file.len() > 24 << 20, "{} bytes", stream.file.len());
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
@@ -190,7 +191,7 @@ fn a_viewer_that_stops_reading_slows_nobody_and_catches_up_from_the_store() -> R
     peer.acked(last)?;
     let (batches, gaps) = reader.join().expect("the quick one")?;
     assert!(gaps.is_empty() && batches.len() as u64 == last, "{} of {last}", batches.len());
-    // Everything was there for all others while this one read nothing; now it does.
+    // All others received everything while this one read nothing; now it reads.
     let (late, gaps) = slow.batches(last)?;
     let got: Vec<u8> = late.into_iter().flat_map(|(_, chunks)| chunks).collect();
     let want: Vec<u8> = (2..=last).flat_map(|seq| stream.batch(seq).to_vec()).collect();
@@ -204,8 +205,8 @@ fn a_viewer_that_stops_reading_slows_nobody_and_catches_up_from_the_store() -> R
 }
 
 #[test]
-fn a_collector_that_goes_without_a_word_is_lost_and_may_come_back() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn a_session_whose_collector_disconnects_is_lost_and_can_be_resumed() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(23, 3, 100);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
@@ -225,8 +226,8 @@ fn a_collector_that_goes_without_a_word_is_lost_and_may_come_back() -> Result<()
 }
 
 #[test]
-fn what_a_person_asks_reaches_the_job() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn a_persons_question_reaches_the_job() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(24, 3, 100);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     let ask = |body: &str| -> Result<u16> {
@@ -251,8 +252,8 @@ fn what_a_person_asks_reaches_the_job() -> Result<()> {
 }
 
 #[test]
-fn a_watch_of_another_protocol_or_none_is_refused() -> Result<()> {
-    let server = Inside::start(small(), Keep::default())?;
+fn a_watch_with_another_or_no_protocol_is_refused() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(25, 2, 100);
     let _peer = sent(&server, &stream)?;
     let path = format!("/api/v1/sessions/{}/live", stream.session());
@@ -269,7 +270,7 @@ fn a_watch_of_another_protocol_or_none_is_refused() -> Result<()> {
         assert_eq!(viewer.refused()?, (code, false));
     }
     assert_eq!(Peer::connect(server.address, &path.replace("live", "nothing"), &[])?.err(), Some(404));
-    // What is stored has no chunk of the store's own in what is sent.
+    // Batch marks of the store are not sent.
     let mut viewer = Peer::viewer(server.address, stream.session(), 0)?;
     let chunks = viewer.batches(2)?.0.remove(0).1;
     assert!(!chunks.windows(5).any(|bytes| bytes == [0xc7, b'V', b'R', b'C', Kind::Batch as u8]));

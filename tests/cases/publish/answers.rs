@@ -4,8 +4,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use shared::format::Decoder;
 use shared::limits::ImportLimits;
+use shared::recording::Decoder;
 use shared::trace::Sample;
 use shared::wire::Code;
 use tests::Folder;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use shared::event::Action;
-use shared::format::Decoder;
 use shared::limits::{ImportLimits, PublishLimits};
+use shared::recording::Decoder;
 use tests::Folder;
 use vramscope::recorder::WhenFull;
 
@@ -88,17 +88,17 @@ fn when_the_disk_is_full_too_what_is_lost_is_counted_and_stands_as_a_gap() -> Re
         let mut decoder = Decoder::new(ImportLimits::default());
         decoder.push(&got)?;
         let track = decoder.recording().devices.get(0).context("no device")?;
-        let missing = &track.missing;
-        assert_eq!(missing.iter().map(|m| m.gap.to - m.gap.from).sum::<u64>(), recorded.lost);
+        let missing = &track.lost;
+        assert_eq!(missing.iter().map(|m| m.lost.to - m.lost.from).sum::<u64>(), recorded.lost);
         // Not one for each event that found no room.
         assert!(!missing.is_empty() && missing.len() < 20, "{} gaps", missing.len());
         for m in missing {
             let mut want = [0; Action::ALL.len()];
-            (m.gap.from..m.gap.to).for_each(|i| want[entry(i).action as usize] += 1);
-            assert_eq!(m.gap.by_action, want);
+            (m.lost.from..m.lost.to).for_each(|i| want[entry(i).action as usize] += 1);
+            assert_eq!(m.lost.by_action, want);
         }
         let lost_before = |position: usize| -> u64 {
-            missing.iter().filter(|m| m.position as usize <= position).map(|m| m.gap.to - m.gap.from).sum()
+            missing.iter().filter(|m| m.position as usize <= position).map(|m| m.lost.to - m.lost.from).sum()
         };
         for (position, event) in track.trace.events.iter().enumerate() {
             let want = entry(position as u64 + lost_before(position));

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use shared::format::Decoder;
 use shared::limits::ImportLimits;
+use shared::recording::Decoder;
 use shared::wire::Code;
 use tests::{Folder, program};
 

@@ -1,14 +1,14 @@
-//! Recordings: any bytes, and any contents of chunks that are whole. A snapshot or a sentence, and the same whatever the
-//! pieces.
+//! Recordings: arbitrary bytes, and arbitrary payloads of well-formed chunks. The outcome must not depend on the pieces.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shared::format::{Decoder, Header, Writer, prelude, seal};
+use shared::format::{Header, Writer, prelude, seal};
 use shared::limits::ImportLimits;
+use shared::recording::Decoder;
 
-/// What a recording comes to: events, segments and findings, or that it is refused.
+/// Returns the number of events, segments and findings of a recording; `None` if it is refused.
 fn outcome(bytes: &[u8], piece: usize) -> Option<(usize, usize, usize)> {
-    // Low bounds, so that the fuzzer finds the way to each.
+    // Low limits, so that the fuzzer reaches each.
     let limits = ImportLimits {
         items: 1 << 14,
         string_bytes: 1 << 10,
@@ -29,7 +29,7 @@ fn outcome(bytes: &[u8], piece: usize) -> Option<(usize, usize, usize)> {
     Some((events, segments, findings.len()))
 }
 
-/// Chunks of these contents: a kind, a length, and so many bytes, over and over.
+/// Returns chunks with these payloads: a kind, a length, and so many bytes, repeatedly.
 fn sealed(mut rest: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     Writer::new(&Header::default(), &mut bytes);

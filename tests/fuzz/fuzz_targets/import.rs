@@ -1,13 +1,13 @@
-//! Any bytes, in pieces of any sizes: a snapshot or a sentence, and the same whatever the pieces.
+//! Imports arbitrary bytes in pieces of any size. The outcome must not depend on the pieces.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use shared::import::Importer;
 use shared::limits::ImportLimits;
 
-/// What an import comes to: the number of entries and findings of a snapshot, or that it is refused.
+/// Returns the number of entries and findings of an import; `None` if it is refused.
 fn outcome(bytes: &[u8], sizes: &[u8]) -> Option<(usize, usize, usize)> {
-    // Low bounds, so that the fuzzer finds the way to each; only that on the ratio depends on the pieces.
+    // Low limits, so that the fuzzer reaches each. Only the limit of the compression ratio depends on the pieces.
     let limits = ImportLimits {
         plain_bytes: 4 << 20,
         ratio_grace_bytes: 4 << 20,

@@ -3,9 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use shared::format::{Frames, Header, Tracker, Writer, seal};
+use shared::format::{ChunkReader, Header, Writer, seal};
 use shared::limits::{ImportLimits, LiveLimits};
 use shared::query::{Axis, Query};
+use shared::tracker::Tracker;
 use shared::session::LiveSession;
 
 /// Low bounds, so that the fuzzer finds the way to each.
@@ -63,8 +64,8 @@ fuzz_target!(|data: &[u8]| {
     }
 
     let mut tracker = Tracker::new(limits().import);
-    let mut frames = Frames::new(&limits().import);
-    if frames.push(&bytes, &mut |chunk| tracker.fold_chunk(chunk)).is_ok() {
+    let mut chunks = ChunkReader::at_start(&limits().import);
+    if chunks.push(&bytes, &mut |chunk| tracker.add(chunk)).is_ok() {
         for (_, device) in tracker.devices.iter() {
             let sums = device.now.sums();
             let reserved = device.now.segments().iter().fold(0_u64, |sum, segment| sum.saturating_add(segment.size));

@@ -1,4 +1,4 @@
-//! Pickles only, with and without the memory for lists of frames: that memory may never change what is read.
+//! Pickles, with and without recognition of repeated frame lists: it must never change what is read.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use shared::import::Importer;
 use shared::limits::ImportLimits;
 use shared::trace::Event;
 
-/// All entries of a snapshot, or nothing when it is refused.
+/// Returns all entries of a snapshot; `None` if it is refused.
 fn entries(bytes: &[u8], remembered_bytes: usize) -> Option<Vec<Event>> {
     let limits = ImportLimits { remembered_bytes, items: 1 << 16, stack_items: 1 << 14, ..ImportLimits::default() };
     let mut importer = Importer::new(limits);

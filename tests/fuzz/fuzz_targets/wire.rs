@@ -1,26 +1,26 @@
-//! The wire: any bytes, and any bodies of frames that are whole. Frames or an error, and the same whatever the pieces.
+//! The wire: arbitrary bytes, and arbitrary bodies of well-formed messages. The outcome must not depend on the pieces.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use shared::limits::WireLimits;
 use shared::wire::{Decoder, WireError};
 
-/// The frames of a stream, each as bytes again, and how it ended.
+/// Returns the messages of a stream, encoded again, and the error.
 fn outcome(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<WireError>) {
-    // Low, so that the fuzzer finds the way to it.
+    // Low, so that the fuzzer reaches the limit.
     let limits = WireLimits { frame_bytes: 1 << 12, ..WireLimits::default() };
     let mut decoder = Decoder::new(&limits);
-    let mut frames = Vec::new();
+    let mut messages = Vec::new();
     for piece in bytes.chunks(piece) {
-        if let Err(error) = decoder.push(piece, &mut |frame| frames.push(frame.to_bytes())) {
-            return (frames, Some(error));
+        if let Err(error) = decoder.push(piece, &mut |message| messages.push(message.to_bytes())) {
+            return (messages, Some(error));
         }
         assert!(decoder.unfinished() <= limits.frame_bytes + 8 + piece.len());
     }
-    (frames, None)
+    (messages, None)
 }
 
-/// Frames with these bodies: a kind, a length, and so many bytes, over and over.
+/// Returns messages with these bodies: a kind, a length, and so many bytes, repeatedly.
 fn framed(mut rest: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let [kind, low, high, after @ ..] = rest {
@@ -41,7 +41,7 @@ fuzz_target!(|data: &[u8]| {
     let whole = outcome(&bytes, usize::MAX);
     assert_eq!(outcome(&bytes, 1), whole);
     assert_eq!(outcome(&bytes, 1 + usize::from(choice)), whole);
-    // What was read is written as it is read.
+    // Messages must survive a round trip.
     let again = whole.0.concat();
     assert_eq!(outcome(&again, usize::MAX), (whole.0, None));
 });

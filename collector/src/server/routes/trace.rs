@@ -9,8 +9,8 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use shared::export;
-use shared::format::Decoder;
 use shared::limits::ImportLimits;
+use shared::recording::Decoder;
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 

@@ -1,64 +1,81 @@
-//! From pushed bytes to whole chunks: the one place that knows where a chunk begins and ends.
+//! From pushed bytes to checked and unpacked chunks.
 
-use super::chunk::{ENVELOPE_BYTES, Envelope, MAGIC, MAJOR, MARKER, PRELUDE_BYTES};
-use crate::import::ImportError;
+use super::chunk::{ENVELOPE_BYTES, Envelope, Kind, MAGIC, MAJOR, PRELUDE_BYTES, find_marker, is_marker_start};
+use crate::error::ImportError;
 use crate::limits::ImportLimits;
 
 /// The format's name in messages.
-pub(super) const RECORDING: &str = "recording";
+pub(crate) const RECORDING: &str = "recording";
 
 /// A chunk, checked and unpacked.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk<'a> {
-    /// Its number; [`super::Kind::from_code`] tells what it holds.
+    /// The number of its kind; see [`Chunk::known_kind`].
     pub kind: u8,
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub byte: u64,
-    /// How many bytes it takes there, its envelope included.
+    /// Its length in the file, envelope included.
     pub bytes: u64,
-    /// What it holds: a MessagePack map.
+    /// The unpacked payload: a MessagePack map, read by the decoder of its kind.
     pub payload: &'a [u8],
 }
 
-/// A part of a file that is no chunk, between others.
+impl Chunk<'_> {
+    /// Returns the kind; `None` for a kind of a later version.
+    pub fn known_kind(&self) -> Option<Kind> {
+        Kind::from_code(self.kind)
+    }
+
+    /// Returns the offset of the first byte after the chunk.
+    pub fn end(&self) -> u64 {
+        self.byte.saturating_add(self.bytes)
+    }
+}
+
+/// A range of a file that holds no readable chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Where it begins.
+    /// Its offset in the file.
     pub byte: u64,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
 }
 
-/// Cuts a recording into chunks. Holds no more than one chunk.
+/// Cuts a recording into chunks, pushed in pieces of any size. Holds at most one chunk.
 #[derive(Debug)]
-pub struct Frames {
+pub struct ChunkReader {
     limit: usize,
     held: Vec<u8>,
     plain: Vec<u8>,
-    /// Where `held` begins in the file.
+    /// The offset of `held` in the file.
     byte: u64,
     has_begun: bool,
-    /// Where the present damage began.
+    /// The offset where the current damage began.
     lost_from: Option<u64>,
     damages: Vec<Damage>,
-    /// Damages that are not listed any more.
+    /// The number of damages beyond those listed.
     further: u64,
-    /// Payloads that were not what was written.
+    /// The number of payloads that failed their checksum.
     broken: usize,
 }
 
-/// Damages that are told one by one; a file with more is told by their number.
+/// The number of damages that are listed; the rest are counted only.
 const DAMAGES: usize = 64;
 
-impl Frames {
-    /// At the start of a file.
-    pub fn new(limits: &ImportLimits) -> Self {
+impl ChunkReader {
+    /// Creates a reader for the first byte of a file, which must begin with the prelude.
+    pub fn at_start(limits: &ImportLimits) -> Self {
+        Self { has_begun: false, ..Self::at_chunk(limits, 0) }
+    }
+
+    /// Creates a reader for bytes that begin with a chunk. `byte` is the offset of that chunk in the file.
+    pub fn at_chunk(limits: &ImportLimits, byte: u64) -> Self {
         Self {
             limit: limits.chunk_bytes,
             held: Vec::new(),
             plain: Vec::new(),
-            byte: 0,
-            has_begun: false,
+            byte,
+            has_begun: true,
             lost_from: None,
             damages: Vec::new(),
             further: 0,
@@ -66,24 +83,25 @@ impl Frames {
         }
     }
 
-    /// Where the first byte that belongs to no chunk yet stands.
+    /// Returns the offset of the first byte that belongs to no complete chunk.
     pub fn byte(&self) -> u64 {
         self.byte
     }
 
-    /// Bytes of a chunk that has not come whole.
+    /// Returns how many bytes belong to a chunk that is not complete.
     pub fn unfinished(&self) -> usize {
         self.held.len()
     }
 
-    /// What was damaged, and how many more parts were than are listed.
+    /// Returns the damaged ranges, and the number of further ones that are not listed.
     pub fn damages(&self) -> (&[Damage], u64) {
         (&self.damages, self.further)
     }
 
-    /// Reads more bytes and visits each chunk that became whole.
+    /// Reads more bytes and visits each chunk that they complete. Fails only for a file of a later version, or one whose
+    /// first bytes are no recording's.
     pub fn push(&mut self, bytes: &[u8], visit: &mut dyn FnMut(Chunk<'_>)) -> Result<(), ImportError> {
-        // Whole chunks are read where they are; only what is left over is kept.
+        // Complete chunks are read in place; only the remainder is copied.
         let mut held = std::mem::take(&mut self.held);
         let joined = !held.is_empty();
         if joined {
@@ -101,7 +119,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Reads chunks from the front; gives how many bytes are done with.
+    /// Reads chunks from the front. Returns the number of bytes that were used.
     fn read(&mut self, bytes: &[u8], visit: &mut dyn FnMut(Chunk<'_>)) -> Result<usize, ImportError> {
         let mut at = 0;
         if !self.has_begun {
@@ -132,18 +150,17 @@ impl Frames {
                 found => {
                     self.broken += usize::from(matches!(found, Found::Broken(_)));
                     self.lost_from.get_or_insert(byte);
-                    let next = rest.iter().skip(1).position(|&b| b == MARKER[0]);
-                    at += next.map_or(rest.len(), |n| n + 1);
+                    at += find_marker(rest).unwrap_or(rest.len());
                 }
             }
         }
         Ok(at)
     }
 
-    /// The chunk that `bytes` begin with.
+    /// Examines the chunk that `bytes` begin with.
     fn chunk<'b>(&self, bytes: &'b [u8]) -> Found<'b> {
         let Some((head, rest)) = bytes.split_first_chunk::<ENVELOPE_BYTES>() else {
-            return if is_start(bytes) { Found::More } else { Found::Nothing };
+            return if is_marker_start(bytes) { Found::More } else { Found::Nothing };
         };
         let Some(envelope) = Envelope::read(head).filter(|e| e.packed as usize <= self.limit) else {
             return Found::Nothing;
@@ -155,7 +172,7 @@ impl Frames {
         }
     }
 
-    /// Damage ends where a chunk begins.
+    /// Ends the current damage at `byte`, where a chunk begins.
     fn end_damage(&mut self, byte: u64) {
         if let Some(from) = self.lost_from.take() {
             self.add(Damage { byte: from, bytes: byte.saturating_sub(from) });
@@ -170,33 +187,27 @@ impl Frames {
         }
     }
 
-    /// The file has ended: where its last whole chunk ends, if more follows that is none.
+    /// Ends the file. Returns where its last whole chunk ends if other bytes follow it.
     pub fn finish(&mut self) -> Option<u64> {
         self.lost_from.take().or((!self.held.is_empty()).then_some(self.byte))
     }
 }
 
-/// What stands at a place.
+/// What begins at an offset.
 enum Found<'a> {
-    /// A chunk.
+    /// A whole chunk.
     Whole { envelope: Envelope, payload: &'a [u8] },
-    /// What may become one.
+    /// The beginning of a chunk.
     More,
-    /// A chunk of this length whose payload is not what was written. Bytes may be missing from it, so the next chunk
-    /// may begin anywhere in it; but a file that has many such is taken at its word, or each would be read again and
+    /// A chunk of this length whose payload fails its checksum. Bytes may be missing from it, so the next chunk may begin
+    /// anywhere inside. In a file with many such chunks the length is trusted, or their bytes would be searched again and
     /// again.
     Broken(usize),
     /// No chunk.
     Nothing,
 }
 
-/// Whether fewer bytes than an envelope has may begin one.
-fn is_start(bytes: &[u8]) -> bool {
-    let count = bytes.len().min(MARKER.len());
-    bytes.get(..count) == MARKER.get(..count)
-}
-
-/// Reads the first bytes of a recording.
+/// Checks the first bytes of a recording.
 fn begin(head: &[u8; PRELUDE_BYTES]) -> Result<(), ImportError> {
     let damaged = |what: &str| ImportError::Damaged { format: RECORDING, byte: 0, what: what.to_owned() };
     let (magic, [low, high, ..]) = (&head[..8], [head[8], head[9], head[10], head[11]]);
@@ -226,21 +237,21 @@ mod tests {
         (bytes, starts)
     }
 
-    /// Kind, place and payload of every chunk; damages; where the file is cut.
+    /// Kind, offset and payload of every chunk; the damages; where the file is cut.
     type Read = (Vec<(u8, u64, Vec<u8>)>, Vec<Damage>, Option<u64>);
 
     fn read(bytes: &[u8], piece: usize) -> Read {
-        let mut frames = Frames::new(&ImportLimits::default());
+        let mut reader = ChunkReader::at_start(&ImportLimits::default());
         let mut chunks = Vec::new();
         for piece in bytes.chunks(piece) {
-            frames.push(piece, &mut |c| chunks.push((c.kind, c.byte, c.payload.to_vec()))).unwrap();
+            reader.push(piece, &mut |c| chunks.push((c.kind, c.byte, c.payload.to_vec()))).unwrap();
         }
-        let cut = frames.finish();
-        (chunks, frames.damages().0.to_vec(), cut)
+        let cut = reader.finish();
+        (chunks, reader.damages().0.to_vec(), cut)
     }
 
     #[test]
-    fn chunks_come_out_whatever_the_pieces() {
+    fn chunks_are_read_whatever_the_pieces() {
         let (bytes, starts) = file();
         let want: Vec<_> = [(1, b"one".to_vec()), (2, vec![2; 300]), (77, b"three".to_vec())]
             .into_iter()
@@ -250,6 +261,27 @@ mod tests {
         for piece in [1, 2, 3, 19, 20, 21, 1000] {
             assert_eq!(read(&bytes, piece), (want.clone(), vec![], None), "pieces of {piece}");
         }
+    }
+
+    #[test]
+    fn a_reader_can_start_at_any_chunk() {
+        let (mut bytes, starts) = file();
+        let kinds = [1, 2, 77];
+        for (i, &start) in starts.iter().enumerate() {
+            for piece in [1, 21, 1000] {
+                let mut reader = ChunkReader::at_chunk(&ImportLimits::default(), start as u64);
+                let mut chunks = Vec::new();
+                for piece in bytes[start..].chunks(piece) {
+                    reader.push(piece, &mut |c| chunks.push((c.kind, c.byte))).unwrap();
+                }
+                let want: Vec<_> = kinds.into_iter().zip(starts.iter().map(|&start| start as u64)).skip(i).collect();
+                assert_eq!((chunks, reader.finish(), reader.byte()), (want, None, bytes.len() as u64));
+            }
+        }
+        bytes[starts[1] + 30] ^= 1;
+        let mut reader = ChunkReader::at_chunk(&ImportLimits::default(), starts[1] as u64);
+        reader.push(&bytes[starts[1]..], &mut |_| {}).unwrap();
+        assert_eq!(reader.damages().0[0].byte, starts[1] as u64, "damage is reported at its offset in the file");
     }
 
     #[test]
@@ -288,7 +320,7 @@ mod tests {
         let refusal = |at: usize, to: u8| {
             let mut changed = bytes.clone();
             changed[at] = to;
-            Frames::new(&ImportLimits::default()).push(&changed, &mut |_| {}).unwrap_err().to_string()
+            ChunkReader::at_start(&ImportLimits::default()).push(&changed, &mut |_| {}).unwrap_err().to_string()
         };
         assert!(refusal(8, 2).contains("version 2"), "{}", refusal(8, 2));
         assert!(refusal(8, 0).contains("no version"));

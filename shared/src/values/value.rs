@@ -1,40 +1,40 @@
-//! The values that a machine moves about: small and `Copy`, whatever they stand for.
+//! Decoded values: small and `Copy`, whatever they represent.
 
 use crate::frames::{FrameId, StackId, StrId};
 
-/// A value on a machine's stack, in its memo, or kept.
-// A tag of four bytes: with a smaller one the bytes beside it are copied one by one, and every copy waits for them.
+/// A value on the operand stack, in the memo, or in the arena.
+// The tag takes four bytes: with a smaller one the padding is copied byte by byte, which is slower.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(u32)]
 pub(crate) enum Value {
     /// `None`, `null`.
     None,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// An integer that fits.
+    /// A 64-bit signed integer.
     Int(i64),
     /// An integer from 2^63 to 2^64 - 1: an address of a driver other than CUDA's.
     Big(u64),
-    /// A real number.
+    /// A floating-point number.
     Float(f64),
-    /// A string, or bytes.
+    /// A string or bytes.
     Str(StrId),
     /// A pair of integers: a pool's id.
     Pair(u32),
-    /// A frame that is complete.
+    /// A complete frame.
     Frame(FrameId),
-    /// A list of frames that is complete.
+    /// A complete list of frames.
     Stack(StackId),
     /// A row of the trace columns.
     Event(u32),
     /// A list or dict that may still be filled, or is shared by reference: see [`Kind`].
     Node(u32),
-    /// What could not be read as a value, such as an integer beyond 64 bits.
+    /// A value that can't be represented, such as an integer beyond 64 bits.
     Odd,
 }
 
 impl Value {
-    /// As an address: negative numbers stand for the upper half, as some drivers print them.
+    /// Returns the value as an address. Negative numbers stand for the upper half, as some drivers print them.
     pub(crate) fn address(self) -> Option<u64> {
         match self {
             Self::Int(n) => Some(n as u64),
@@ -43,7 +43,7 @@ impl Value {
         }
     }
 
-    /// As a count of bytes.
+    /// Returns the value as a number of bytes.
     pub(crate) fn size(self) -> Option<u64> {
         match self {
             Self::Int(n) => u64::try_from(n).ok(),
@@ -52,18 +52,18 @@ impl Value {
         }
     }
 
-    /// As a signed integer. A real number without a fraction counts: JSON writers differ.
+    /// Returns the value as a signed integer. Floating-point numbers without a fraction count: JSON writers differ.
     pub(crate) fn int(self) -> Option<i64> {
         match self {
             Self::Int(n) => Some(n),
             Self::Bool(b) => Some(i64::from(b)),
-            // 2^53: beyond it not every integer is a double, so the digits written are already lost.
+            // Beyond 2^53 not every integer is a double, so digits may be lost already.
             Self::Float(f) if f.fract() == 0.0 && f.abs() < 9_007_199_254_740_992.0 => Some(f as i64),
             _ => None,
         }
     }
 
-    /// As a string.
+    /// Returns the value as a string.
     pub(crate) fn str(self) -> Option<StrId> {
         if let Self::Str(id) = self { Some(id) } else { None }
     }
@@ -80,15 +80,15 @@ pub(crate) enum Kind {
     Frame(FrameId),
     /// A list of frames.
     Stack(StackId),
-    /// A trace entry: its row in the columns.
+    /// A trace entry, by its row in the columns.
     Event(u32),
-    /// A list of trace entries: its number among such lists.
+    /// A list of trace entries, by its number among such lists.
     Events(u32),
-    /// A dict that is kept entry by entry: its place in the arena.
+    /// A kept dict, by its slot in the arena.
     Dict(u32),
-    /// A list that is kept item by item: its place in the arena.
+    /// A kept list, by its slot in the arena.
     List(u32),
-    /// Something that was read and then left out.
+    /// A value that was left out.
     Dropped,
 }
 
@@ -98,7 +98,8 @@ impl Kind {
     /// The largest number that can stand beside the kind.
     pub(crate) const MAX: u32 = (1 << Self::BITS) - 1;
 
-    /// Four bytes: there may be two nodes for each entry of a trace. Numbers are below 2^28 (`ImportLimits::items`).
+    /// Packs the kind into four bytes: there may be two nodes for each trace entry. Numbers are below 2^28
+    /// (`ImportLimits::items`).
     #[inline]
     pub(crate) fn pack(self) -> u32 {
         let (tag, number) = match self {
@@ -115,7 +116,7 @@ impl Kind {
         tag << Self::BITS | (number & Self::MAX)
     }
 
-    /// The reverse of [`Self::pack`].
+    /// Unpacks what [`Self::pack`] packed.
     #[inline]
     pub(crate) fn unpack(word: u32) -> Self {
         let number = word & Self::MAX;
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_survives_its_four_bytes() {
+    fn a_kind_survives_packing() {
         for kind in [
             Kind::EmptyDict,
             Kind::EmptyList,
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_as_what_is_asked_for() {
+    fn numbers_convert_to_the_requested_type() {
         assert_eq!(Value::Int(-1).address(), Some(u64::MAX));
         assert_eq!(Value::Big(1 << 63).address(), Some(1 << 63));
         assert_eq!(Value::Int(-1).size(), None);

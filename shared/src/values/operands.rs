@@ -1,11 +1,11 @@
-//! The values that wait for what they belong to, and the marks between them.
+//! The operand stack: values that wait for their parents, and the marks between them.
 
-use super::error::{Checked, damaged, too_much};
-use super::fold::Fold;
+use super::builder::SnapshotBuilder;
 use super::value::{Kind, Value};
+use crate::error::{Checked, damaged, too_much};
 use crate::units::Count;
 
-/// A stack of values with marks in it. A list or dict lies below the mark after which its items come.
+/// A stack of values with marks. A list or dict lies below the mark that its items follow.
 #[derive(Debug, Default)]
 pub(crate) struct Operands {
     values: Vec<Value>,
@@ -15,22 +15,22 @@ pub(crate) struct Operands {
 }
 
 impl Operands {
-    /// An empty stack with bounds.
+    /// Creates an empty stack with limits.
     pub(crate) fn new(value_limit: usize, mark_limit: usize) -> Self {
         Self { value_limit: value_limit.min(u32::MAX as usize), mark_limit, ..Self::default() }
     }
 
-    /// Puts a value on top.
+    /// Pushes a value.
     #[inline]
     pub(crate) fn push(&mut self, value: Value) -> Checked {
         if self.values.len() >= self.value_limit {
-            return Err(too_much(format!("more than {} values wait at once", Count(self.value_limit as u64))));
+            return Err(too_much(format!("more than {} values on the stack", Count(self.value_limit as u64))));
         }
         self.values.push(value);
         Ok(())
     }
 
-    /// Takes the top value, which must lie above the last mark.
+    /// Pops the top value, which must lie above the last mark.
     #[inline]
     pub(crate) fn pop(&mut self) -> Checked<Value> {
         if self.values.len() <= self.floor() {
@@ -39,7 +39,7 @@ impl Operands {
         self.values.pop().ok_or_else(underflow)
     }
 
-    /// The top value.
+    /// Returns the top value.
     #[inline]
     pub(crate) fn top(&self) -> Checked<Value> {
         match self.values.last() {
@@ -48,13 +48,13 @@ impl Operands {
         }
     }
 
-    /// Where the last mark stands.
+    /// Returns the place of the last mark.
     #[inline]
     fn floor(&self) -> usize {
         self.marks.last().map_or(0, |&mark| mark as usize)
     }
 
-    /// Sets a mark.
+    /// Pushes a mark.
     #[inline]
     pub(crate) fn mark(&mut self) -> Checked {
         if self.marks.len() >= self.mark_limit {
@@ -67,19 +67,19 @@ impl Operands {
         Ok(())
     }
 
-    /// Takes the last mark away, and gives where it stood.
+    /// Removes the last mark and returns its place.
     #[inline]
     pub(crate) fn unmark(&mut self) -> Checked<usize> {
         self.marks.pop().map(|mark| mark as usize).ok_or_else(|| damaged("a mark is missing"))
     }
 
-    /// The values from a place on.
+    /// Returns the values from a place on.
     #[inline]
     pub(crate) fn above(&self, place: usize) -> &[Value] {
         self.values.get(place..).unwrap_or(&[])
     }
 
-    /// The value below a place.
+    /// Returns the value below a place.
     #[inline]
     pub(crate) fn below(&self, place: usize) -> Checked<Value> {
         match place.checked_sub(1).and_then(|i| self.values.get(i)) {
@@ -88,18 +88,18 @@ impl Operands {
         }
     }
 
-    /// Values above the last mark.
+    /// Returns the number of values above the last mark.
     pub(crate) fn above_mark(&self) -> usize {
         self.values.len() - self.floor().min(self.values.len())
     }
 
-    /// Drops everything from a place on.
+    /// Removes everything from a place on.
     #[inline]
     pub(crate) fn cut(&mut self, place: usize) {
         self.values.truncate(place);
     }
 
-    /// Takes the last `count` values, all above the last mark.
+    /// Returns the place of the last `count` values, which must lie above the last mark.
     #[inline]
     pub(crate) fn last(&self, count: usize) -> Checked<usize> {
         match self.values.len().checked_sub(count) {
@@ -108,65 +108,65 @@ impl Operands {
         }
     }
 
-    /// Closes everything that is open, as if the file had ended in an orderly way: lists get the items that were
-    /// complete, the dict at the bottom its entries; other dicts that were being filled are left out, as half a trace
-    /// entry or segment would be wrong. Gives the value at the bottom.
-    pub(crate) fn close(mut self, fold: &mut Fold) -> Checked<Option<Value>> {
+    /// Closes everything that is open, as at the end of a complete file: lists get the items that are complete, the dict at
+    /// the bottom its entries. Other unfinished dicts are left out, as half a trace entry or segment would be wrong. Returns
+    /// the value at the bottom.
+    pub(crate) fn close(mut self, builder: &mut SnapshotBuilder) -> Checked<Option<Value>> {
         let targets: Vec<usize> = self.marks.iter().filter_map(|&mark| (mark as usize).checked_sub(1)).collect();
-        let is_kept = |&place: &usize| place == 0 || self.values.get(place).is_some_and(|&v| is_list(fold, v));
+        let is_kept = |&place: &usize| place == 0 || self.values.get(place).is_some_and(|&v| is_list(builder, v));
         let kept = targets.iter().take_while(|&place| is_kept(place)).count();
         if let Some(&dropped) = targets.get(kept) {
             self.values.truncate(dropped);
         }
         for &place in targets.iter().take(kept).rev() {
-            self.fill(fold, place)?;
+            self.fill(builder, place)?;
             self.values.truncate(place + 1);
         }
-        self.fill(fold, 0)?;
+        self.fill(builder, 0)?;
         Ok(self.values.first().copied())
     }
 
-    /// Gives the list or dict at a place what lies above it.
-    fn fill(&mut self, fold: &mut Fold, place: usize) -> Checked {
+    /// Fills the list or dict at a place with the values above it.
+    fn fill(&mut self, builder: &mut SnapshotBuilder, place: usize) -> Checked {
         let Some((&target, _)) = self.values.get(place..).and_then(<[Value]>::split_first) else { return Ok(()) };
-        if is_list(fold, target) {
-            let items: Vec<Value> = self.above(place + 1).iter().copied().filter(|&v| is_whole(fold, v)).collect();
-            return fold.append(target, &items);
+        if is_list(builder, target) {
+            let items: Vec<Value> = self.above(place + 1).iter().copied().filter(|&v| is_whole(builder, v)).collect();
+            return builder.append(target, &items);
         }
         let Value::Node(id) = target else { return Ok(()) };
-        if !matches!(fold.kind(id), Kind::EmptyDict | Kind::Dict(_)) {
+        if !matches!(builder.kind(id), Kind::EmptyDict | Kind::Dict(_)) {
             return Ok(());
         }
         let mut pairs = Vec::new();
         let mut rest = self.above(place + 1).iter().copied().peekable();
         while let (Some(key @ Value::Str(_)), Some(value)) = (rest.next(), rest.next()) {
             pairs.extend([key, value]);
-            // A value followed by something that is no key is a list that waits for this one item, which is a list
-            // as well, or else not complete.
+            // A value followed by something other than a key is a list that waits for this one item, which is itself a list
+            // or else not complete.
             let mut list = value;
             while let Some(item) = rest.next_if(|next| !matches!(next, Value::Str(_))) {
-                if !is_list(fold, list) || !is_list(fold, item) {
-                    return fold.set_items(target, &pairs);
+                if !is_list(builder, list) || !is_list(builder, item) {
+                    return builder.set_items(target, &pairs);
                 }
-                fold.append(list, &[item])?;
+                builder.append(list, &[item])?;
                 list = item;
             }
         }
-        fold.set_items(target, &pairs)
+        builder.set_items(target, &pairs)
     }
 }
 
-fn is_list(fold: &Fold, value: Value) -> bool {
+fn is_list(builder: &SnapshotBuilder, value: Value) -> bool {
     let Value::Node(id) = value else { return false };
-    matches!(fold.kind(id), Kind::EmptyList | Kind::Events(_) | Kind::List(_) | Kind::Stack(_))
+    matches!(builder.kind(id), Kind::EmptyList | Kind::Events(_) | Kind::List(_) | Kind::Stack(_))
 }
 
-/// Whether an item of a list was complete when the file ended: a dict without entries was just begun.
-fn is_whole(fold: &Fold, value: Value) -> bool {
-    !matches!(value, Value::Node(id) if fold.kind(id) == Kind::EmptyDict)
+/// Whether a list item was complete when the file ended: a dict without entries was just begun.
+fn is_whole(builder: &SnapshotBuilder, value: Value) -> bool {
+    !matches!(value, Value::Node(id) if builder.kind(id) == Kind::EmptyDict)
 }
 
 #[cold]
-fn underflow() -> Box<super::error::Fault> {
+fn underflow() -> Box<crate::error::Fault> {
     damaged("an operand is missing")
 }

@@ -1,65 +1,64 @@
-//! Folding from the leaves up: what a machine has read becomes frames, stacks and rows of the trace columns as soon as
-//! it is whole, so that no tree of the file is ever in memory.
+//! Builds a snapshot from the leaves up: values become frames, stacks and rows of the trace columns as soon as they are
+//! complete, so that the file is never held as a tree.
 //!
-//! Both formats complete children before parents. A dict is told by its keys once they are there: one with an `action`
-//! is a trace entry and goes into the columns at once, one with a `filename` is a frame. A list of frames is a stack, a
-//! list of entries is a range of rows. All else (segments, blocks, settings, annotations: little, however long the
-//! trace) is kept until the end, when [`super::snapshot`] reads it.
+//! Both formats complete children before parents. A dict is recognized by its keys: one with an `action` is a trace entry
+//! and goes into the columns at once, one with a `filename` is a frame. A list of frames is a stack, a list of entries is a
+//! range of rows. Everything else (segments, blocks, settings, annotations: little, however long the trace) is kept until
+//! the end, when `crate::import` reads it.
 //!
-//! A pickle refers to lists and dicts before and after they are filled, so each is a node: four bytes that say what it
-//! has become. JSON has no references; there, whole values are folded and no node is made for what is folded away.
+//! A pickle refers to lists and dicts before and after they are filled, so each is a node: four bytes that say what it has
+//! become. JSON has no references, so its values need no nodes once they are converted.
 
 use rustc_hash::FxHashMap;
 
-use super::error::{Checked, damaged, too_much};
-use super::kept::Kept;
+use super::arena::ValueArena;
+use super::keywords;
 use super::value::{Kind, Value};
-use super::words;
+use crate::error::{Checked, damaged, too_much};
 use crate::frames::{Frame, FrameId, StackId, StrId, Symbols};
 use crate::limits::ImportLimits;
 use crate::trace::{Events, PlainColumn, Tag, TagId, Tags};
 use crate::units::{Count, PoolId};
 
-/// Items of one batch that may be a whole stack. Python's pickler cuts longer lists into batches of 1,000, so a longer
-/// batch may not be the whole.
+/// Python's pickler splits lists into batches of 1,000 items, so a shorter batch is a whole list.
 const BATCH: usize = 1_000;
 
 /// A list of trace entries: runs of rows, `start..end`.
 pub(crate) type Rows = Vec<(u32, u32)>;
 
-/// Everything that was read so far.
+/// Everything that has been read so far.
 #[derive(Debug)]
-pub(crate) struct Fold {
+pub(crate) struct SnapshotBuilder {
     pub(crate) limits: ImportLimits,
     pub(crate) symbols: Symbols,
     pub(crate) tags: Tags,
-    /// All trace entries of all devices, in the order in which they were complete.
+    /// All trace entries of all devices, in the order in which they were completed.
     pub(crate) events: Events,
     pub(crate) lists: Vec<Rows>,
-    pub(crate) kept: Kept,
-    /// Values that are not what their place asks for.
+    pub(crate) kept: ValueArena,
+    /// The number of values of an unexpected type.
     pub(crate) malformed: u64,
-    /// Goes up when a frame that a stack may hold already changes.
+    /// Counts changes to frames that a stack may hold already.
     pub(crate) frame_changes: u32,
-    pub(super) last_tag: (Tag, TagId),
+    pub(crate) last_tag: (Tag, TagId),
     nodes: PlainColumn<u32>,
     pairs: Vec<PoolId>,
     pair_numbers: FxHashMap<PoolId, u32>,
     frames: Vec<FrameId>,
 }
 
-impl Fold {
-    /// Nothing read.
+impl SnapshotBuilder {
+    /// Creates an empty builder.
     pub(crate) fn new(limits: ImportLimits) -> Self {
         let mut tags = Tags::default();
         let default_tag = tags.intern(Tag::default());
         Self {
             limits,
-            symbols: words::symbols(),
+            symbols: keywords::symbols(),
             tags,
             events: Events::default(),
             lists: Vec::new(),
-            kept: Kept::default(),
+            kept: ValueArena::default(),
             malformed: 0,
             frame_changes: 0,
             last_tag: (Tag::default(), default_tag),
@@ -70,7 +69,7 @@ impl Fold {
         }
     }
 
-    /// A new node.
+    /// Creates a node.
     #[inline]
     pub(crate) fn node(&mut self, kind: Kind) -> Checked<Value> {
         let id = self.nodes.len();
@@ -85,7 +84,7 @@ impl Fold {
         self.limits.items.min(Kind::MAX as usize)
     }
 
-    /// What a node has become.
+    /// Returns what a node has become.
     #[inline]
     pub(crate) fn kind(&self, id: u32) -> Kind {
         self.nodes.get(id as usize).map_or(Kind::Dropped, Kind::unpack)
@@ -96,7 +95,7 @@ impl Fold {
         self.nodes.set(id as usize, kind.pack());
     }
 
-    /// A value with what its node has become in place of the node, where it is complete.
+    /// Returns a value, or what its node has become if that is complete.
     #[inline]
     pub(crate) fn look(&self, value: Value) -> Value {
         let Value::Node(id) = value else { return value };
@@ -108,7 +107,7 @@ impl Fold {
         }
     }
 
-    /// A string.
+    /// Interns a string.
     #[inline]
     pub(crate) fn string(&mut self, text: &[u8]) -> Checked<Value> {
         let id = self.symbols.intern(text);
@@ -119,13 +118,13 @@ impl Fold {
         Ok(Value::Str(id))
     }
 
-    /// A value that can't be read: counted, and left out wherever it stands.
+    /// Returns the value for something unreadable, and counts it.
     pub(crate) fn odd(&mut self) -> Value {
         self.malformed += 1;
         Value::Odd
     }
 
-    /// A list that is whole: a JSON array, or a tuple.
+    /// Converts a complete list: a JSON array, or a tuple.
     pub(crate) fn whole_list(&mut self, items: &[Value]) -> Checked<Value> {
         if let &[a, b] = items
             && let (Some(a), Some(b)) = (a.address(), b.address())
@@ -152,7 +151,7 @@ impl Fold {
         Ok(list)
     }
 
-    /// The pool that a pair stands for.
+    /// Returns the pool that a pair stands for.
     pub(crate) fn pool(&self, value: Value) -> Option<PoolId> {
         match value {
             Value::Pair(number) => self.pairs.get(number as usize).copied(),
@@ -167,12 +166,12 @@ impl Fold {
         }
     }
 
-    /// A dict that is whole: a JSON object.
+    /// Converts a complete dict: a JSON object.
     pub(crate) fn whole_dict(&mut self, pairs: &[Value]) -> Checked<Value> {
-        if has_key(pairs, words::ACTION) {
+        if has_key(pairs, keywords::ACTION) {
             return Ok(self.entry(pairs)?.map_or(Value::Odd, Value::Event));
         }
-        if has_key(pairs, words::FILENAME) {
+        if has_key(pairs, keywords::FILENAME) {
             let frame = self.frame(None, pairs)?;
             return Ok(Value::Frame(frame));
         }
@@ -183,12 +182,12 @@ impl Fold {
         self.node(kind)
     }
 
-    /// Adds items to a list.
+    /// Appends items to a list.
     pub(crate) fn append(&mut self, list: Value, items: &[Value]) -> Checked {
         let id = match list {
             Value::Node(id) => id,
-            // A tuple or a whole list is never added to by a pickler.
-            _ => return Err(damaged("items are added to something that is no list")),
+            // Picklers never append to a tuple or a complete list.
+            _ => return Err(damaged("items are appended to a value that is not a list")),
         };
         if items.is_empty() {
             return Ok(());
@@ -227,19 +226,19 @@ impl Fold {
                 self.kept.extend(place, items, self.limits.kept_values)?;
             }
             Kind::Stack(stack) => {
-                // More frames after all: it becomes a kept list again, and a stack when it is used.
+                // More frames follow: it becomes a kept list again, and a stack when it is used.
                 let mut values: Vec<Value> = self.symbols.stack(stack).iter().map(|&f| Value::Frame(f)).collect();
                 values.extend_from_slice(items);
                 let place = self.kept.add(&values, self.limits.kept_values)?;
                 self.set_kind(id, Kind::List(place));
             }
             Kind::Dropped => {}
-            _ => return Err(damaged("items are added to a dict")),
+            _ => return Err(damaged("items are appended to a dict")),
         }
         Ok(())
     }
 
-    /// Folds a dict that was filled entry by entry, now that it is used. Whether it is a trace entry.
+    /// Converts a dict that was filled entry by entry, now that it is used. Returns whether it is a trace entry.
     fn settle(&mut self, value: Value) -> Checked<bool> {
         let id = match value {
             Value::Node(id) => id,
@@ -249,12 +248,12 @@ impl Fold {
         match self.kind(id) {
             Kind::Event(_) => Ok(true),
             Kind::Dict(place) => {
-                let is_entry = has_key(self.kept.get(place), words::ACTION);
+                let is_entry = has_key(self.kept.get(place), keywords::ACTION);
                 if is_entry {
                     let pairs = self.kept.release(place);
                     let row = self.entry(&pairs)?;
                     self.set_kind(id, row.map_or(Kind::Dropped, Kind::Event));
-                } else if has_key(self.kept.get(place), words::FILENAME) {
+                } else if has_key(self.kept.get(place), keywords::FILENAME) {
                     let pairs = self.kept.release(place);
                     let frame = self.frame(None, &pairs)?;
                     self.set_kind(id, Kind::Frame(frame));
@@ -282,8 +281,8 @@ impl Fold {
         Ok(())
     }
 
-    /// The stack that some values are, if all are frames.
-    pub(super) fn stack_of_frames(&mut self, items: &[Value]) -> Checked<Option<StackId>> {
+    /// Returns the stack of some values, if all are frames.
+    pub(crate) fn stack_of_frames(&mut self, items: &[Value]) -> Checked<Option<StackId>> {
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
         let mut found = true;
@@ -314,7 +313,7 @@ impl Fold {
         Ok(stack)
     }
 
-    /// The stack that a value stands for: a list of frames, or of strings (the C++ frames of torch 2.0).
+    /// Returns the stack that a value stands for: a list of frames, or of strings (the C++ frames of torch 2.0).
     pub(crate) fn stack(&mut self, value: Value) -> Checked<StackId> {
         let id = match self.look(value) {
             Value::Stack(stack) => return Ok(stack),
@@ -349,18 +348,18 @@ impl Fold {
         Ok(stack)
     }
 
-    /// Adds entries to a dict.
+    /// Inserts entries into a dict.
     pub(crate) fn set_items(&mut self, dict: Value, pairs: &[Value]) -> Checked {
-        let Value::Node(id) = dict else { return Err(damaged("entries are added to something that is no dict")) };
+        let Value::Node(id) = dict else { return Err(damaged("entries are added to a value that is not a dict")) };
         if pairs.is_empty() {
             return Ok(());
         }
         match self.kind(id) {
             Kind::EmptyDict => {
                 // A single entry may be the first of many: protocol 0 sets them one by one.
-                let kind = if pairs.len() > 2 && has_key(pairs, words::ACTION) {
+                let kind = if pairs.len() > 2 && has_key(pairs, keywords::ACTION) {
                     self.entry(pairs)?.map_or(Kind::Dropped, Kind::Event)
-                } else if pairs.len() > 4 && has_key(pairs, words::FILENAME) {
+                } else if pairs.len() > 4 && has_key(pairs, keywords::FILENAME) {
                     Kind::Frame(self.frame(None, pairs)?)
                 } else {
                     Kind::Dict(self.kept.add(pairs, self.limits.kept_values)?)
@@ -380,8 +379,8 @@ impl Fold {
         Ok(())
     }
 
-    /// The frame that some entries are, on top of what it was before. Keys that are not known (`fx_…`) say nothing
-    /// about where it is.
+    /// Returns the frame that some entries describe, based on an earlier one. Unknown keys (`fx_…`) don't locate the frame
+    /// and are ignored.
     fn frame(&mut self, before: Option<FrameId>, pairs: &[Value]) -> Checked<FrameId> {
         if self.symbols.frame_count() >= self.node_limit() {
             return Err(too_much(format!("more than {} different frames", Count(self.node_limit() as u64))));
@@ -391,43 +390,45 @@ impl Fold {
         for (key, value) in entries(pairs) {
             let text = matches!(value, Value::Str(_));
             match (key, value) {
-                (words::NAME, Value::Str(name)) => frame.name = name,
-                (words::FILENAME, Value::Str(name)) => frame.filename = name,
-                (words::LINE, value) if !text => match value.int().map(u32::try_from) {
+                (keywords::NAME, Value::Str(name)) => frame.name = name,
+                (keywords::FILENAME, Value::Str(name)) => frame.filename = name,
+                (keywords::LINE, value) if !text => match value.int().map(u32::try_from) {
                     Some(Ok(line)) => frame.line = line,
-                    // Negative where the symbolizer found none.
+                    // Negative if the symbolizer found no line.
                     Some(Err(_)) => frame.line = 0,
                     None => self.malformed += u64::from(value != Value::None),
                 },
-                (words::NAME | words::FILENAME | words::LINE, _) => self.malformed += u64::from(value != Value::None),
+                (keywords::NAME | keywords::FILENAME | keywords::LINE, _) => {
+                    self.malformed += u64::from(value != Value::None)
+                }
                 _ => self.drop_kept(value),
             }
         }
         Ok(self.symbols.intern_frame(frame))
     }
 
-    /// The entries of a kept dict, which are taken out: each is read once, so that a file that refers to one dict a
-    /// million times is no larger than it is. `None` for what is no dict.
-    pub(super) fn dict(&mut self, value: Value) -> Option<Vec<Value>> {
+    /// Removes and returns the entries of a kept dict; `None` for another value. Each dict is read once, so that a file that
+    /// refers to one dict a million times does not grow in memory.
+    pub(crate) fn dict(&mut self, value: Value) -> Option<Vec<Value>> {
         let Value::Node(id) = value else { return None };
         match self.kind(id) {
-            Kind::Dict(place) => Some(self.kept.take(place)),
+            Kind::Dict(place) => Some(self.kept.empty(place)),
             Kind::EmptyDict => Some(Vec::new()),
             _ => None,
         }
     }
 
-    /// The entries of a kept dict.
-    pub(super) fn dict_entries(&self, value: Value) -> &[Value] {
+    /// Returns the entries of a kept dict.
+    pub(crate) fn dict_entries(&self, value: Value) -> &[Value] {
         let Value::Node(id) = value else { return &[] };
         if let Kind::Dict(place) = self.kind(id) { self.kept.get(place) } else { &[] }
     }
 
-    /// The items of a kept list, which are taken out (see [`Self::dict`]); none for what is no list.
-    pub(super) fn items(&mut self, value: Value) -> Vec<Value> {
+    /// Removes and returns the items of a kept list (see [`Self::dict`]); none for another value.
+    pub(crate) fn items(&mut self, value: Value) -> Vec<Value> {
         match value {
             Value::Node(id) => match self.kind(id) {
-                Kind::List(place) => self.kept.take(place),
+                Kind::List(place) => self.kept.empty(place),
                 Kind::EmptyList => Vec::new(),
                 _ => {
                     self.malformed += 1;
@@ -442,14 +443,14 @@ impl Fold {
         }
     }
 
-    /// What a value was read as; counted, and the default, where it could not be.
-    pub(super) fn checked<T: Default>(&mut self, value: Value, read: Option<T>) -> T {
+    /// Returns what a value was read as; if it could not be read, counts it and returns the default.
+    pub(crate) fn checked<T: Default>(&mut self, value: Value, read: Option<T>) -> T {
         self.malformed += u64::from(read.is_none() && value != Value::None);
         read.unwrap_or_default()
     }
 
-    /// Frees what an unknown key of a trace entry or frame holds: there may be one in each of millions of entries.
-    pub(super) fn drop_kept(&mut self, value: Value) {
+    /// Frees the value of an unknown key: there may be one in each of millions of entries.
+    pub(crate) fn drop_kept(&mut self, value: Value) {
         let mut left = vec![];
         let mut next = Some(value);
         while let Some(value) = next {
@@ -464,7 +465,7 @@ impl Fold {
     }
 }
 
-/// Keys and values; a key that is no string names nothing.
+/// Iterates over keys and values; skips keys that are not strings.
 pub(crate) fn entries(pairs: &[Value]) -> impl Iterator<Item = (StrId, Value)> + '_ {
     pairs.chunks_exact(2).filter_map(|pair| match *pair {
         [Value::Str(key), value] => Some((key, value)),
@@ -472,7 +473,7 @@ pub(crate) fn entries(pairs: &[Value]) -> impl Iterator<Item = (StrId, Value)> +
     })
 }
 
-/// Whether some entries have a key.
+/// Whether some entries contain a key.
 #[inline]
 pub(crate) fn has_key(pairs: &[Value], key: StrId) -> bool {
     entries(pairs).any(|(k, _)| k == key)

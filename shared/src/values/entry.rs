@@ -1,16 +1,16 @@
-//! Trace entries: from a dict's keys to a row of the columns.
+//! Trace entries: from the entries of a dict to a row of the columns.
 
-use super::error::{Checked, too_much};
-use super::fold::{Fold, entries};
+use super::builder::{SnapshotBuilder, entries};
+use super::keywords;
 use super::value::{Kind, Value};
-use super::words;
+use crate::error::{Checked, too_much};
 use crate::event::Action;
 use crate::frames::{FrameId, StackId, StrId};
 use crate::trace::{Event, Tag, TagId};
 use crate::units::{Address, Count, Stream};
 
-impl Fold {
-    /// Pushes the row that a dict's entries make. `None` when its action is no string: such a row means nothing.
+impl SnapshotBuilder {
+    /// Appends the row that a dict's entries describe. Returns `None` without an action, as such an entry has no meaning.
     pub(super) fn entry(&mut self, pairs: &[Value]) -> Checked<Option<u32>> {
         let row = self.events.len();
         let limit = self.limits.items.min(Kind::MAX as usize);
@@ -24,7 +24,7 @@ impl Fold {
         Ok(Some(row as u32))
     }
 
-    /// Sets more keys of a row.
+    /// Sets further keys of a row.
     pub(super) fn change_entry(&mut self, row: u32, pairs: &[Value]) -> Checked {
         let Some(before) = self.events.get(row as usize) else { return Ok(()) };
         let tag = self.tags.get(before.tag);
@@ -48,27 +48,27 @@ impl Fold {
         let mut malformed = 0;
         let mut cpp_stack = StackId(0);
         for (key, value) in entries(pairs) {
-            // Every key is optional, and a value of the wrong kind is left out.
+            // Every key is optional, and values of the wrong type are left out.
             let understood = match key {
-                words::ACTION => value.str().map(|name| action = Some(name)),
-                words::ADDR | words::ADDRESS | words::DEVICE_FREE => {
+                keywords::ACTION => value.str().map(|name| action = Some(name)),
+                keywords::ADDR | keywords::ADDRESS | keywords::DEVICE_FREE => {
                     value.address().map(|n| event.address = Address(n))
                 }
-                words::SIZE => value.size().map(|n| event.size = n),
-                // Some writers have streams as unsigned numbers.
-                words::STREAM => value.address().map(|n| tag.stream = Stream(n as i64)),
-                words::TIME_US => value.int().map(|n| event.time_us = n),
-                words::COMPILE_CONTEXT => value.str().map(|text| tag.compile_context = text),
-                words::USER_METADATA => value.str().map(|text| tag.user_metadata = text),
-                words::POOL_ID => self.pool(value).map(|pool| {
+                keywords::SIZE => value.size().map(|n| event.size = n),
+                // Some writers store streams as unsigned numbers.
+                keywords::STREAM => value.address().map(|n| tag.stream = Stream(n as i64)),
+                keywords::TIME_US => value.int().map(|n| event.time_us = n),
+                keywords::COMPILE_CONTEXT => value.str().map(|text| tag.compile_context = text),
+                keywords::USER_METADATA => value.str().map(|text| tag.user_metadata = text),
+                keywords::POOL_ID => self.pool(value).map(|pool| {
                     tag.pool = Some(pool);
                     self.drop_kept(value);
                 }),
-                words::FRAMES => {
+                keywords::FRAMES => {
                     event.stack = self.stack(value)?;
                     Some(())
                 }
-                words::CPP_FRAMES => {
+                keywords::CPP_FRAMES => {
                     cpp_stack = self.stack(value)?;
                     Some(())
                 }
@@ -84,7 +84,7 @@ impl Fold {
             self.malformed += 1;
             return Ok(None);
         };
-        event.action = words::action(action);
+        event.action = keywords::action(action);
         tag.other_action = if event.action == Action::Other { action } else { StrId(0) };
         if cpp_stack != StackId(0) {
             event.stack = self.joined(cpp_stack, event.stack)?;
@@ -93,14 +93,14 @@ impl Fold {
         Ok(Some(event))
     }
 
-    /// The stack of C++ frames above Python's.
-    pub(super) fn joined(&mut self, inner: StackId, outer: StackId) -> Checked<StackId> {
+    /// Returns the stack of C++ frames on top of Python's.
+    pub(crate) fn joined(&mut self, inner: StackId, outer: StackId) -> Checked<StackId> {
         let frames: Vec<FrameId> = [inner, outer].iter().flat_map(|&s| self.symbols.stack(s)).copied().collect();
         let values: Vec<Value> = frames.into_iter().map(Value::Frame).collect();
         Ok(self.stack_of_frames(&values)?.unwrap_or_default())
     }
 
-    /// The number of a tag; neighbours mostly share theirs.
+    /// Returns the number of a tag; neighbouring entries mostly share theirs.
     #[inline]
     fn tag(&mut self, tag: Tag) -> TagId {
         if self.last_tag.0 != tag {

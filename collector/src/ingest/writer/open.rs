@@ -1,19 +1,19 @@
-//! A session as the store has it, ready to be gone on with: after a restart, and after anything that went wrong.
+//! Opens a stored session for writing: after a restart, and after an error.
 
 use std::sync::Arc;
 
-use shared::format::{BatchEnd, Frames, Kind};
+use shared::format::{BatchEnd, Chunk, ChunkReader, Kind, PRELUDE_BYTES};
 use shared::limits::{ImportLimits, ServerLimits};
 
-use super::Desk;
+use super::SessionWriter;
 use crate::ingest::IngestError;
 use crate::store::{Record, StoreError, TraceStore};
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const READ_BYTES: usize = 1 << 20;
 
-impl Desk {
-    /// Opens a session. What stands behind its last whole batch came of one that was never acknowledged, and is cut off.
+impl SessionWriter {
+    /// Opens a session. Bytes after its last whole batch belong to one that was never acknowledged, and are removed.
     pub(in crate::ingest) fn open(
         store: &Arc<dyn TraceStore>,
         session: &str,
@@ -22,19 +22,19 @@ impl Desk {
         let damaged = |error: serde_json::Error| StoreError::Damaged(format!("session.json of {session}: {error}"));
         let record: Record = serde_json::from_slice(&store.record(session)?).map_err(damaged)?;
         if record.id != session {
-            return Err(StoreError::Damaged(format!("session.json of {session} is that of another session")).into());
+            return Err(StoreError::Damaged(format!("session.json of {session} belongs to another session")).into());
         }
         for (number, _) in store.segments(session)? {
-            // Begun, or dropped, when a crash came.
+            // It was being begun or deleted when the server crashed.
             if !record.segments.iter().any(|segment| segment.number == number) {
                 store.remove_segment(session, number)?;
             }
         }
-        let mut desk = Self::new(store, record, limits);
-        if desk.record.ended_us.is_none() {
-            desk.resume()?;
+        let mut writer = Self::new(store, record, limits);
+        if writer.record.ended_us.is_none() {
+            writer.resume()?;
         }
-        Ok(desk)
+        Ok(writer)
     }
 
     fn resume(&mut self) -> Result<(), IngestError> {
@@ -43,30 +43,32 @@ impl Desk {
         let had = self.store.segments(&self.record.id)?.into_iter().find(|(number, _)| *number == last.number);
         let cut = had.map_or(0, |(_, bytes)| bytes).saturating_sub(end);
         let log = self.store.open_segment(&self.record.id, last.number, end)?;
-        self.visit(last.number, end, &mut |desk, chunk, raw| desk.fold_stored(chunk, raw))?;
+        self.visit(last.number, end, &mut |writer, chunk| writer.add_stored(chunk))?;
         (self.log, self.last) = (Some(log), seq);
         self.record.last_us = self.record.last_us.max(last.begun_us);
         if let Some(header) = self.tracker.header.clone() {
             self.record.describe(&header, &self.limits);
         }
         if cut > 0 {
-            self.record.notes.push(format!("The last {cut} bytes were cut off after a crash: no whole batch."));
+            tracing::warn!(session = self.record.id, seq, bytes = cut, "session truncated after its last whole batch");
+            self.record.notes.push(format!("The last {cut} bytes were removed after a crash: an incomplete batch."));
             self.save(self.record.clone())?;
         }
         Ok(())
     }
 
-    /// Where the last whole batch of a segment ends, and its number: at least its head, and the batch before it.
+    /// Returns where the last whole batch of a log segment ends, and its number; without one, the end of the head and the
+    /// number of the batch before.
     fn last_whole(&mut self, number: u32, head: u64, before: u64) -> Result<(u64, u64), IngestError> {
         let (mut end, mut seq) = (head, before);
-        let mut next = shared::format::PRELUDE_BYTES as u64;
+        let mut next = PRELUDE_BYTES as u64;
         let mut is_whole = true;
-        self.visit(number, u64::MAX, &mut |_, chunk, _| {
+        self.visit(number, u64::MAX, &mut |_, chunk| {
             is_whole &= chunk.byte == next;
-            next = chunk.byte + chunk.bytes;
+            next = chunk.end();
             if is_whole
                 && chunk.kind == Kind::Batch as u8
-                && BatchEnd::decode(chunk.payload).is_some_and(|batch| batch.seq == seq + 1)
+                && BatchEnd::decode(chunk.payload).is_ok_and(|batch| batch.seq == seq + 1)
             {
                 (end, seq) = (next, seq + 1);
             }
@@ -74,17 +76,11 @@ impl Desk {
         Ok((end, seq))
     }
 
-    /// Visits the chunks of a segment up to a byte, each also as it stands.
-    fn visit(
-        &mut self,
-        number: u32,
-        to: u64,
-        visit: &mut dyn FnMut(&mut Self, shared::format::Chunk<'_>, &[u8]),
-    ) -> Result<(), IngestError> {
+    /// Visits the chunks of a log segment up to an offset.
+    fn visit(&mut self, number: u32, to: u64, visit: &mut dyn FnMut(&mut Self, Chunk<'_>)) -> Result<(), IngestError> {
         let store = Arc::clone(&self.store);
-        let mut frames = Frames::new(&ImportLimits::default());
-        // The bytes from `held_at` on: of the chunks that become whole by the next piece.
-        let (mut held, mut held_at, mut at) = (Vec::new(), 0_u64, 0_u64);
+        let mut chunks = ChunkReader::at_start(&ImportLimits::default());
+        let mut at = 0_u64;
         loop {
             let most = to.saturating_sub(at).min(READ_BYTES as u64) as usize;
             let bytes = store.read(&self.record.id, number, at, most)?;
@@ -92,17 +88,9 @@ impl Desk {
                 return Ok(());
             }
             at += bytes.len() as u64;
-            held.extend_from_slice(&bytes);
-            let pushed = frames.push(&bytes, &mut |chunk| {
-                let from = chunk.byte.saturating_sub(held_at) as usize;
-                visit(self, chunk, held.get(from..from + chunk.bytes as usize).unwrap_or(&[]));
-            });
-            if pushed.is_err() {
-                return Err(StoreError::Damaged(format!("segment {number} begins as no recording does")).into());
-            }
-            let done = frames.byte().saturating_sub(held_at).min(held.len() as u64) as usize;
-            held.drain(..done);
-            held_at += done as u64;
+            chunks
+                .push(&bytes, &mut |chunk| visit(self, chunk))
+                .map_err(|_| StoreError::Damaged(format!("log segment {number} does not begin as a recording")))?;
         }
     }
 }

@@ -1,49 +1,47 @@
-//! What is wrong with a recording that could be read, or worth knowing of it.
+//! Findings about a recording: damage, losses and truncation.
 
-use super::frames::Frames;
 use super::recording::{Recording, Track};
-use crate::analysis::actions::in_words;
-use crate::event::Action;
-use crate::finding::{Finding, FindingCode};
-use crate::import::unknown_actions;
+use crate::event::{Action, counts_in_words};
+use crate::finding::{Finding, FindingCode, unknown_actions};
+use crate::format::ChunkReader;
 use crate::trace::{Loss, Snapshot};
 use crate::units::{Bytes, Count};
 
-/// What is to be said of the file as a whole. `cut_at` is where its last whole chunk ends if more bytes follow.
-pub(super) fn of_file(recording: &Recording, frames: &Frames, cut_at: Option<u64>, packed: u64) -> Vec<Finding> {
+/// Returns the findings about the file as a whole. `cut_at` is where its last whole chunk ends if other bytes follow.
+pub(super) fn of_file(recording: &Recording, chunks: &ChunkReader, cut_at: Option<u64>, packed: u64) -> Vec<Finding> {
     let mut findings = Vec::new();
     if recording.end.is_none() {
         let events = Count(recording.events as u64);
         let torn = match cut_at {
             Some(byte) => {
-                format!("the last {} are no whole chunk and are left out", Bytes(packed.saturating_sub(byte)))
+                format!("the last {} are an incomplete chunk and were left out", Bytes(packed.saturating_sub(byte)))
             }
-            None => "its last chunk is whole".to_owned(),
+            None => "its last chunk is complete".to_owned(),
         };
         findings.push(Finding::new(
             FindingCode::Truncated,
             format!(
-                "The recording was not ended: the program was stopped, or still writes, or the file was cut. {events} \
-                 events are there; {torn}. The segments at the end are derived from the events."
+                "The recording was not ended: the program was stopped or is still writing, or the file was truncated. {events} \
+                 events were read; {torn}. The final segments are derived from the events."
             ),
         ));
     }
-    findings.extend(of_chunks(recording, frames));
+    findings.extend(of_chunks(recording, chunks));
     findings
 }
 
-/// What is to be said of chunks that could not be read.
-pub(crate) fn of_chunks(recording: &Recording, frames: &Frames) -> Vec<Finding> {
+/// Returns the findings about chunks that could not be read.
+pub(crate) fn of_chunks(recording: &Recording, chunks: &ChunkReader) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let (damages, further) = frames.damages();
+    let (damages, further) = chunks.damages();
     let (count, bytes) = damages.iter().fold((further, 0_u64), |(n, sum), d| (n + 1, sum.saturating_add(d.bytes)));
     if let Some(first) = damages.first() {
         let more = if further > 0 { " or more" } else { "" };
         findings.push(Finding::new(
             FindingCode::Malformed,
             format!(
-                "The file is damaged in {} (first at byte {}, {}{more} in all); what was there is left out. Copy it again \
-                 for the rest.",
+                "The file is damaged in {} (first at byte {}, {}{more} in all); the damaged parts were left out. Copy the file \
+                 again to get the rest.",
                 counted(count, "place", "places"),
                 Count(first.byte),
                 Bytes(bytes),
@@ -54,7 +52,7 @@ pub(crate) fn of_chunks(recording: &Recording, frames: &Frames) -> Vec<Finding> 
         findings.push(Finding::new(
             FindingCode::Malformed,
             format!(
-                "{} could not be read to the end; what is missing is left out.",
+                "{} could not be read completely; the rest of their contents was left out.",
                 counted(recording.malformed, "chunk", "chunks")
             ),
         ));
@@ -63,7 +61,7 @@ pub(crate) fn of_chunks(recording: &Recording, frames: &Frames) -> Vec<Finding> 
         findings.push(Finding::new(
             FindingCode::NotShown,
             format!(
-                "The file also holds {} of a kind that this version does not know. A newer one shows more.",
+                "The file also contains {} of unknown kinds. A newer version of Vramscope may show more.",
                 counted(recording.unknown, "chunk", "chunks")
             ),
         ));
@@ -71,12 +69,13 @@ pub(crate) fn of_chunks(recording: &Recording, frames: &Frames) -> Vec<Finding> 
     findings
 }
 
-/// What is to be said of a device: events that are missing, and why.
+/// Returns the finding about a device's lost events.
 pub(super) fn of_device(track: &Track, has_ended: bool) -> Option<Finding> {
-    of_losses(track.trace.device, &track.losses(), track.missing.len(), has_ended)
+    of_losses(track.trace.device, &track.losses(), track.lost.len(), has_ended)
 }
 
-/// The same where it is known what is missing. Several places may be one, so `places` says how many there are.
+/// Returns the finding about `losses` of a device. `places` is the number of separate runs, as losses at one position are
+/// joined.
 pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: bool) -> Option<Finding> {
     let first = losses.first()?;
     let lost = losses.iter().fold(0_u64, |sum, loss| sum.saturating_add(loss.events));
@@ -86,12 +85,12 @@ pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: 
             *sum = sum.saturating_add(count);
         }
     }
-    let kinds = in_words(&by_action);
+    let kinds = counts_in_words(&by_action);
     let kinds = if kinds.is_empty() { kinds } else { format!(" ({kinds})") };
-    let after = if has_ended { "" } else { ", the end included" };
+    let after = if has_ended { "" } else { ", including the end" };
     let message = format!(
-        "Device {device}: {} were lost while recording{kinds}, in {}; the first after event {}. What follows from them is \
-         not exact{after}.",
+        "Device {device}: {} were lost while recording{kinds}, in {}; the first after event {}. Everything that depends on \
+         them is not exact{after}.",
         counted(lost, "event", "events"),
         counted(places as u64, "place", "places"),
         Count(first.position.into()),
@@ -99,14 +98,12 @@ pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: 
     Some(Finding::new(FindingCode::EventsLost, message).on_device(device).at(first.position))
 }
 
-/// What is to be said of the events themselves.
+/// Returns the findings about the events themselves.
 pub(super) fn of_history(snapshot: &Snapshot, is_cut: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !is_cut && snapshot.devices.iter().all(|device| device.events.is_empty()) {
-        findings.push(Finding::new(
-            FindingCode::NoHistory,
-            "No event was recorded: only the state at the end is known, if any.",
-        ));
+        findings
+            .push(Finding::new(FindingCode::NoHistory, "No events were recorded; at most the final state is known."));
     }
     findings.extend(unknown_actions(snapshot));
     findings

@@ -1,11 +1,10 @@
-//! A recording that is being read: pushed bytes, columns out.
+//! Reads a whole recording into a snapshot.
 
-use super::frames::{Frames, RECORDING};
-use super::header::Header;
-use super::notes;
+use super::findings;
 use super::recording::{Recording, Track};
+use crate::error::ImportError;
 use crate::finding::Finding;
-use crate::import::ImportError;
+use crate::format::{ChunkReader, Header, RECORDING};
 use crate::limits::ImportLimits;
 use crate::order;
 use crate::replay;
@@ -15,37 +14,38 @@ use crate::trace::{DeviceTrace, Segment, Snapshot};
 #[derive(Debug)]
 pub struct Decoder {
     limits: ImportLimits,
-    frames: Frames,
+    chunks: ChunkReader,
     recording: Recording,
     packed: u64,
     plain: u64,
 }
 
 impl Decoder {
-    /// At the start of a file.
+    /// Creates a decoder for the first byte of a file.
     pub fn new(limits: ImportLimits) -> Self {
-        Self { limits, frames: Frames::new(&limits), recording: Recording::default(), packed: 0, plain: 0 }
+        let chunks = ChunkReader::at_start(&limits);
+        Self { limits, chunks, recording: Recording::default(), packed: 0, plain: 0 }
     }
 
-    /// Reads the next bytes. After an error the file can't be read on. What is damaged is no error but becomes a
-    /// finding; one are bytes that begin no recording, or one of a later version, and passed bounds.
+    /// Reads the next bytes. Damage becomes a finding. Fails if the first bytes are no recording's, for a later version, and
+    /// beyond a limit; after an error nothing more can be read.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         self.packed += bytes.len() as u64;
-        let Self { limits, frames, recording, plain, .. } = self;
+        let Self { limits, chunks, recording, plain, .. } = self;
         let mut refused = None;
-        let pushed = frames.push(bytes, &mut |chunk| {
+        let pushed = chunks.push(bytes, &mut |chunk| {
             if refused.is_some() {
                 return;
             }
             *plain += chunk.payload.len() as u64;
-            // Not by what was pushed, which depends on the pieces.
-            let packed = chunk.byte + chunk.bytes;
+            // Up to the end of the chunk: the bytes pushed so far depend on the pieces.
+            let packed = chunk.end();
             let allowed = packed.saturating_mul(limits.recording_ratio).max(limits.ratio_grace_bytes);
             if *plain > allowed.min(limits.plain_bytes) {
                 refused = Some(ImportError::Bomb { packed, plain: *plain });
                 return;
             }
-            recording.fold(chunk, limits);
+            recording.add(chunk, limits);
             if recording.events > limits.items {
                 let what = format!("it has more than {} events", limits.items);
                 refused = Some(ImportError::TooMuch { byte: chunk.byte, what });
@@ -54,20 +54,20 @@ impl Decoder {
         refused.map_or(pushed, Err)
     }
 
-    /// Events read so far.
+    /// Returns the number of events read so far.
     pub fn events(&self) -> usize {
         self.recording.events
     }
 
-    /// What has come so far.
+    /// Returns what was read so far.
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
 
-    /// The whole file was pushed: what it holds, what is to be said of it, and where it comes from.
+    /// Ends the file. Returns its contents, the findings about it, and its header.
     pub fn finish(mut self) -> Result<(Snapshot, Vec<Finding>, Option<Header>), ImportError> {
-        let cut_at = self.frames.finish();
-        let Self { frames, mut recording, packed, .. } = self;
+        let cut_at = self.chunks.finish();
+        let Self { chunks, mut recording, packed, .. } = self;
         if recording.header.is_none() && recording.devices.is_empty() {
             let what = "it ends before anything was recorded".to_owned();
             return Err(ImportError::Damaged { format: RECORDING, byte: cut_at.unwrap_or(packed), what });
@@ -80,18 +80,18 @@ impl Decoder {
             tags: std::mem::take(&mut recording.tags),
             devices: Vec::new(),
         };
-        let mut findings = notes::of_file(&recording, &frames, cut_at, packed);
+        let mut found = findings::of_file(&recording, &chunks, cut_at, packed);
         for (_, track) in &mut devices {
-            findings.extend(notes::of_device(track, recording.end.is_some()));
+            found.extend(findings::of_device(track, recording.end.is_some()));
         }
         snapshot.devices = devices.into_iter().map(|(_, track)| ended(track, &mut snapshot)).collect();
-        findings.extend(notes::of_history(&snapshot, cut_at.is_some()));
-        Ok((snapshot, findings, header))
+        found.extend(findings::of_history(&snapshot, cut_at.is_some()));
+        Ok((snapshot, found, header))
     }
 }
 
-/// A device with its segments at the end: as they were written, or, where the recording was cut, as they follow from the
-/// last that were written and the events since.
+/// Returns a device's trace with its segments at the end: as written, or, in a truncated recording, derived from the last
+/// written state and the events since.
 fn ended(track: Track, snapshot: &mut Snapshot) -> DeviceTrace {
     let losses = track.losses();
     let Track { mut trace, moment, .. } = track;

@@ -1,62 +1,63 @@
-//! Where a session's batches are checked, counted and written.
+//! Checks, counts and writes a session's batches.
 //!
-//! A segment is a recording by itself: its head has the header, all symbols so far and the state of each device, and
-//! behind it stand the batches as they came, each closed by its mark. An error that is not about the batch's number leaves
-//! a desk that has counted what is not stored: its owner drops it, and opens another from the store.
+//! A log segment is a recording by itself: its head holds the header, all symbols so far and the state of each device. The
+//! batches follow as they were received, each closed by a mark. After an error, unless it only concerns the batch's number,
+//! the writer may have counted what is not stored: its owner drops it and opens another one from the store.
 
-mod fold;
+mod batch;
 mod open;
 mod roll;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use shared::format::{BatchEnd, Frames, Tracker};
+use shared::format::{BatchEnd, ChunkReader};
 use shared::limits::{ImportLimits, ServerLimits};
+use shared::tracker::Tracker;
 
 use super::IngestError;
 use crate::ingest::now_us;
-use crate::store::{Record, SegmentInfo, SegmentWriter, Totals, TraceStore};
+use crate::store::{Record, SegmentInfo, SegmentWriter, SessionTotals, TraceStore};
 
 /// What became of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// It was there already.
-    Known,
-    /// It was added, and ends there: the segment's number, and the byte behind it.
-    Added {
-        /// Where it ends.
+pub(super) enum Appended {
+    /// It had been stored before.
+    Duplicate,
+    /// It was stored.
+    Stored {
+        /// Where it ends: the number of the log segment, and the offset after it.
         end: (u32, u64),
     },
 }
 
-/// See the module.
+/// Writes one session to the store.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct SessionWriter {
     store: Arc<dyn TraceStore>,
     limits: ServerLimits,
     record: Record,
-    /// Sums up to where the tracker began.
-    base: Totals,
-    totals: Totals,
+    /// The totals at the position where the tracker began.
+    base: SessionTotals,
+    totals: SessionTotals,
     tracker: Tracker,
-    frames: Frames,
-    /// The last segment, once there is one.
+    chunks: ChunkReader,
+    /// The last log segment; `None` before the first batch.
     log: Option<Box<dyn SegmentWriter>>,
-    /// The last batch.
+    /// The number of the last batch.
     last: u64,
-    /// Where the header stands in the last segment, and the symbols.
+    /// The range of the header in the last log segment, and those of the symbols.
     header: Range<u64>,
     symbols: Vec<Range<u64>>,
     symbol_bytes: u64,
-    /// Bytes that a crash may lose.
-    unsafe_bytes: u64,
-    /// Events at which the state's size is looked at again.
-    look_at: u64,
+    /// Bytes that are not synced.
+    unsynced_bytes: u64,
+    /// The number of events at which the size of the state is checked again.
+    check_at: u64,
 }
 
-impl Desk {
-    /// Begins a session in the store.
+impl SessionWriter {
+    /// Creates a session in the store.
     pub(in crate::ingest) fn create(
         store: &Arc<dyn TraceStore>,
         record: Record,
@@ -70,7 +71,7 @@ impl Desk {
         let import = ImportLimits::default();
         let mut tracker = Tracker::new(import);
         for device in &record.totals.devices {
-            // What was sums stays in `base`; a course is carried on.
+            // Earlier totals stay in `base`; the series is continued.
             tracker.course(device.number).clone_from(&device.series);
         }
         Self {
@@ -81,24 +82,24 @@ impl Desk {
             last: record.last,
             record,
             tracker,
-            frames: started(&import),
+            chunks: ChunkReader::at_chunk(&import, 0),
             log: None,
             header: 0..0,
             symbols: Vec::new(),
             symbol_bytes: 0,
-            unsafe_bytes: 0,
-            look_at: 0,
+            unsynced_bytes: 0,
+            check_at: 0,
         }
     }
 
-    /// Adds a batch, unless it is there; with when it was sent, by the collector's clock.
+    /// Appends a batch, unless it is stored already. `sent_us` is the collector's time of sending.
     pub(in crate::ingest) fn append(
         &mut self,
         (seq, sent_us): (u64, i64),
         chunks: &mut Vec<u8>,
-    ) -> Result<Taken, IngestError> {
+    ) -> Result<Appended, IngestError> {
         if seq <= self.last {
-            return Ok(Taken::Known);
+            return Ok(Appended::Duplicate);
         }
         if self.record.ended_us.is_some() {
             return Err(IngestError::Ended);
@@ -108,8 +109,8 @@ impl Desk {
         }
         self.make_segment()?;
         let from = self.log.as_ref().map_or(0, |log| log.length());
-        self.fold_batch(chunks, from)?;
-        // With its mark in one go: what is between two marks is whole.
+        self.add_batch(chunks, from)?;
+        // Together with its mark in one write: what stands between two marks is a whole batch.
         let length = chunks.len();
         chunks.extend_from_slice(&BatchEnd { seq, sent_us }.to_chunk());
         let written = self.write(chunks);
@@ -117,29 +118,29 @@ impl Desk {
         written?;
         self.last = seq;
         self.record.last_us = now_us();
-        Ok(Taken::Added { end: self.place() })
+        Ok(Appended::Stored { end: self.place() })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), IngestError> {
         if let Some(log) = &mut self.log {
             log.append(bytes)?;
-            self.unsafe_bytes += bytes.len() as u64;
+            self.unsynced_bytes += bytes.len() as u64;
         }
         Ok(())
     }
 
-    /// Makes everything safe from a crash; gives the last batch.
+    /// Makes all batches durable. Returns the last one's number.
     pub(in crate::ingest) fn sync(&mut self) -> Result<u64, IngestError> {
-        if self.unsafe_bytes > 0
+        if self.unsynced_bytes > 0
             && let Some(log) = &mut self.log
         {
             log.sync()?;
-            self.unsafe_bytes = 0;
+            self.unsynced_bytes = 0;
         }
         Ok(self.last)
     }
 
-    /// The session ends with the batch `seq`.
+    /// Ends the session with the batch `seq`.
     pub(in crate::ingest) fn end(&mut self, seq: u64) -> Result<(), IngestError> {
         if self.record.ended_us.is_some() {
             return Ok(());
@@ -159,7 +160,7 @@ impl Desk {
         self.save(record)
     }
 
-    /// Drops the oldest segment, where it is not the last. Gives its bytes.
+    /// Deletes the oldest log segment, unless it is the only one. Returns its bytes.
     pub(in crate::ingest) fn drop_oldest(&mut self) -> Result<u64, IngestError> {
         if self.record.segments.len() < 2 {
             return Ok(0);
@@ -167,7 +168,7 @@ impl Desk {
         let mut record = self.record.clone();
         let oldest = record.segments.remove(0);
         record.is_shortened = true;
-        // The record first: a segment that no record names is removed at the next start.
+        // The record first: a log segment that no record names is deleted at the next start.
         self.save(record)?;
         self.store.remove_segment(&self.record.id, oldest.number)?;
         Ok(oldest.bytes)
@@ -179,38 +180,38 @@ impl Desk {
         Ok(())
     }
 
-    /// Where the last batch ends.
+    /// Returns where the last batch ends.
     fn place(&self) -> (u32, u64) {
         let number = self.record.segments.last().map_or(0, |segment| segment.number);
         (number, self.log.as_ref().map_or(0, |log| log.length()))
     }
 
-    /// The latest time of an event; before there is one, that of the start.
+    /// Returns the latest time of an event; without events, the time of the start.
     fn latest_us(&self) -> i64 {
         self.totals.last_us().unwrap_or(self.record.started_us)
     }
 
-    /// The last batch.
+    /// Returns the number of the last batch.
     pub(in crate::ingest) fn last(&self) -> u64 {
         self.last
     }
 
-    /// Bytes that a crash may lose.
-    pub(in crate::ingest) fn unsafe_bytes(&self) -> u64 {
-        self.unsafe_bytes
+    /// Returns the bytes that are not synced.
+    pub(in crate::ingest) fn unsynced_bytes(&self) -> u64 {
+        self.unsynced_bytes
     }
 
-    /// What is known of the session.
+    /// Returns the session's record.
     pub(in crate::ingest) fn record(&self) -> &Record {
         &self.record
     }
 
-    /// Sums up to now.
-    pub(in crate::ingest) fn totals(&self) -> &Totals {
+    /// Returns the current totals.
+    pub(in crate::ingest) fn totals(&self) -> &SessionTotals {
         &self.totals
     }
 
-    /// Its segments, the last one's length included.
+    /// Returns the log segments, with the current length of the last one.
     pub(in crate::ingest) fn segments(&self) -> Vec<SegmentInfo> {
         let mut segments = self.record.segments.clone();
         if let (Some(last), Some(log)) = (segments.last_mut(), &self.log) {
@@ -219,21 +220,13 @@ impl Desk {
         segments
     }
 
-    /// Whether the recording itself says that it ended.
+    /// Whether the recording contains an end.
     pub(in crate::ingest) fn has_end(&self) -> bool {
         self.tracker.end.is_some()
     }
 }
 
-/// Cuts bytes that begin with a chunk.
-fn started(limits: &ImportLimits) -> Frames {
-    let mut frames = Frames::new(limits);
-    // A build takes the first bytes that it writes itself.
-    let _ = frames.push(&shared::format::prelude(), &mut |_| {});
-    frames
-}
-
 fn bytes_of(record: &Record) -> Vec<u8> {
-    // A record has nothing that JSON can't say.
+    // A record holds nothing that JSON can't represent.
     serde_json::to_vec_pretty(record).unwrap_or_default()
 }

@@ -1,21 +1,21 @@
-//! Dicts and lists that are kept as they are, until it is known what they belong to.
+//! An arena of dicts and lists that are kept until their parents are known.
 //!
-//! They lie side by side and name each other by number, so that no nesting, however deep, is ever walked to be freed.
+//! They refer to each other by number, so that dropping them never recurses, however deeply they are nested.
 
-use super::error::{Checked, too_much};
 use super::value::Value;
+use crate::error::{Checked, too_much};
 
-/// The arena of kept dicts (key, value, key, value, …) and lists.
+/// Holds dicts (key, value, key, value, …) and lists by number.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct ValueArena {
     places: Vec<Vec<Value>>,
     free: Vec<u32>,
-    /// Values in all places, and one for each place.
+    /// The number of values, plus one for each slot.
     held: usize,
 }
 
-impl Kept {
-    /// Keeps some values in a place of their own.
+impl ValueArena {
+    /// Stores values in a slot. Returns the slot's number.
     pub(crate) fn add(&mut self, values: &[Value], limit: usize) -> Checked<u32> {
         self.charge(values.len() + 1, limit)?;
         if let Some(place) = self.free.pop()
@@ -28,7 +28,7 @@ impl Kept {
         Ok(self.places.len() as u32 - 1)
     }
 
-    /// Appends values to a place.
+    /// Appends values to a slot.
     pub(crate) fn extend(&mut self, place: u32, values: &[Value], limit: usize) -> Checked {
         self.charge(values.len(), limit)?;
         if let Some(slot) = self.places.get_mut(place as usize) {
@@ -37,20 +37,20 @@ impl Kept {
         Ok(())
     }
 
-    /// The values of a place.
+    /// Returns the values of a slot.
     pub(crate) fn get(&self, place: u32) -> &[Value] {
         self.places.get(place as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// Empties a place and gives what was in it. The place itself is used again.
+    /// Frees a slot for reuse and returns its values.
     pub(crate) fn release(&mut self, place: u32) -> Vec<Value> {
-        let values = self.take(place);
+        let values = self.empty(place);
         self.free.push(place);
         values
     }
 
-    /// Empties a place, but leaves it its number: who else refers to it finds nothing.
-    pub(crate) fn take(&mut self, place: u32) -> Vec<Value> {
+    /// Empties a slot and returns its values. The number is not reused: other references to it find nothing.
+    pub(crate) fn empty(&mut self, place: u32) -> Vec<Value> {
         let values = self.places.get_mut(place as usize).map(std::mem::take).unwrap_or_default();
         self.held = self.held.saturating_sub(values.len() + 1);
         values

@@ -1,22 +1,23 @@
-//! From one segment to the next.
+//! Begins the next log segment.
 
 use std::ops::Range;
 
-use shared::format::{Header, PRELUDE_BYTES, Writer, prelude};
+use shared::format::{PRELUDE_BYTES, Writer, prelude};
 
-use super::Desk;
+use super::SessionWriter;
 use crate::ingest::IngestError;
 use crate::ingest::now_us;
 use crate::store::{SegmentInfo, SegmentWriter};
 
-/// Bytes that are copied at once.
+/// Bytes copied at once.
 const COPY_BYTES: u64 = 1 << 20;
 
-impl Desk {
-    /// Sees to it that there is a segment with room.
+impl SessionWriter {
+    /// Begins a log segment if there is none or the last is full.
     pub(super) fn make_segment(&mut self) -> Result<(), IngestError> {
         let Some(log) = &self.log else { return self.begin(1, 1, &[]) };
-        // What each segment repeats is to stay a small part of it. And what stands behind the end belongs beside it.
+        // The symbols that each log segment repeats should stay a small part of it, and whatever follows the recording's end
+        // belongs beside it.
         let least = 4 * self.symbol_bytes;
         let before = self.record.segments.last().map_or(0, |segment| segment.before);
         let has_enough = log.length() >= self.limits.segment_bytes.max(least)
@@ -30,11 +31,10 @@ impl Desk {
         self.begin(number, self.last + 1, &state)
     }
 
-    /// The chunks that hold the state of each device.
+    /// Returns the chunks with the state of each device.
     fn state(&self) -> Vec<u8> {
         let mut state = Vec::new();
-        let mut writer = Writer::new(&Header::default(), &mut state);
-        state.clear();
+        let mut writer = Writer::at_chunk();
         for (number, tracked) in self.tracker.devices.iter() {
             if let Some(next) = tracked.next() {
                 writer.segments(number, next, &tracked.now.segments(), &mut state);
@@ -68,13 +68,13 @@ impl Desk {
         let before = self.totals.events();
         record.segments.push(SegmentInfo { number, first, head, bytes, from_us, to_us: i64::MAX, begun_us, before });
         record.totals = self.totals.clone();
-        // From here on the new one is the last.
+        // From here on the new log segment is the last one.
         self.save(record)?;
         (self.log, self.header, self.symbols) = (Some(log), header, symbols);
         Ok(())
     }
 
-    /// Copies parts of a segment to the end of another; gives where they stand there.
+    /// Copies parts of a log segment to the end of another. Returns their range there.
     fn copy(&self, from: u32, parts: &[Range<u64>], to: &mut dyn SegmentWriter) -> Result<Range<u64>, IngestError> {
         let start = to.length();
         for part in parts {
@@ -82,7 +82,7 @@ impl Desk {
             while at < part.end {
                 let bytes = self.store.read(&self.record.id, from, at, (part.end - at).min(COPY_BYTES) as usize)?;
                 if bytes.is_empty() {
-                    let what = format!("segment {from} ends before its names do");
+                    let what = format!("log segment {from} ends before its names do");
                     return Err(crate::store::StoreError::Damaged(what).into());
                 }
                 to.append(&bytes)?;

@@ -1,22 +1,22 @@
-//! The strings that mean something in a snapshot, interned first, so that each has a fixed number and telling keys
-//! apart is a comparison of integers.
+//! The strings with a meaning in a snapshot. They are interned first, so that each has a fixed number and keys are compared
+//! as integers.
 
 use crate::event::Action;
 use crate::frames::{StrId, Symbols};
 
-macro_rules! words {
+macro_rules! keywords {
     ($($name:ident = $text:literal),* $(,)?) => {
-        // Only numbers the words; number 0 is the empty string.
+        // Only numbers the keywords; number 0 is the empty string.
         #[allow(clippy::upper_case_acronyms, non_camel_case_types, dead_code)]
         #[repr(u32)]
         enum Number { EMPTY, $($name),* }
-        // Most actions are told by their range.
+        // Most actions are recognized by their range.
         $(#[allow(dead_code)] pub(crate) const $name: StrId = StrId(Number::$name as u32);)*
-        const WORDS: &[&str] = &[$($text),*];
+        const KEYWORDS: &[&str] = &[$($text),*];
     };
 }
 
-words! {
+keywords! {
     // Actions, in the order of their codes.
     ALLOC = "alloc",
     FREE_REQUESTED = "free_requested",
@@ -61,7 +61,7 @@ words! {
     ACTIVE_PENDING_FREE = "active_pending_free",
     ACTIVE_AWAITING_FREE = "active_awaiting_free",
     INACTIVE = "inactive",
-    // Keys of the whole.
+    // Top-level keys.
     SEGMENTS = "segments",
     DEVICE_TRACES = "device_traces",
     ALLOCATOR_SETTINGS = "allocator_settings",
@@ -80,16 +80,16 @@ words! {
     ROUNDUP_POWER2_DIVISIONS = "roundup_power2_divisions",
 }
 
-/// A table that holds the words, at their numbers.
+/// Returns a symbol table with the keywords at their numbers.
 pub(crate) fn symbols() -> Symbols {
     let mut symbols = Symbols::default();
-    for word in WORDS {
-        symbols.intern(word.as_bytes());
+    for keyword in KEYWORDS {
+        symbols.intern(keyword.as_bytes());
     }
     symbols
 }
 
-/// The action with this name; [`Action::Other`] for a name that is none.
+/// Returns the action with this name; [`Action::Other`] for an unknown name.
 #[inline]
 pub(crate) fn action(name: StrId) -> Action {
     // ALLOC is number 1: the empty string wraps to a code that is no action.
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_has_its_number() {
+    fn every_keyword_has_its_number() {
         let mut symbols = symbols();
         assert_eq!(symbols.intern(b"alloc"), ALLOC);
         assert_eq!(symbols.intern(b"roundup_power2_divisions"), ROUNDUP_POWER2_DIVISIONS);

@@ -1,64 +1,67 @@
-//! Why a file can't be read: one plain sentence each, that says what, where, and what to do next.
+//! Errors of everything that reads untrusted bytes: pickles, JSON, recordings, compressed files, wire messages.
+//!
+//! A decoder reports a [`Fault`]; the caller, which knows its place in the file, turns it into an [`ImportError`], which says
+//! what is wrong, where, and what to do next.
 
 use crate::units::{Bytes, Count};
 
 /// How many characters of the file's own text a message may hold.
 const EXCERPT: usize = 24;
 
-/// A file that is refused. `Display` is for a person; what comes from the file itself stands last and is cut short.
+/// Why a file can't be read. `Display` is for a person; text from the file itself comes last, escaped and cut short.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
-    /// No byte at all.
+    /// The file has no bytes.
     #[error("The file is empty. Record a snapshot with torch.cuda.memory._dump_snapshot.")]
     Empty,
-    /// Something else than a snapshot, told by its first bytes or by what it holds.
+    /// A file of another kind, recognized by its first bytes or its contents.
     #[error("Not a PyTorch memory snapshot: {0}. Record one with torch.cuda.memory._dump_snapshot.")]
     NotASnapshot(&'static str),
-    /// Bytes that begin no format that is known.
+    /// The first bytes belong to no known format.
     #[error(
         "Not a PyTorch memory snapshot. Record one with torch.cuda.memory._dump_snapshot. The file begins with {}",
         excerpt(.0)
     )]
     Unknown(Vec<u8>),
-    /// A pickle with an opcode that calls code or loads it.
+    /// A pickle contains an opcode that loads or calls code.
     #[error(
         "Refused: the pickle asks to run code (opcode {opcode} at byte {}). A memory snapshot never does; \
          do not load this file in Python either.",
         Count(*.byte)
     )]
     RunsCode {
-        /// The opcode's name, as Python's `pickletools` has it.
+        /// The opcode's name in Python's `pickletools`.
         opcode: &'static str,
-        /// Where it stands in the (decompressed) file.
+        /// Its offset in the (decompressed) file.
         byte: u64,
     },
-    /// Bytes that break the rules of their format.
+    /// The bytes break the rules of their format.
     #[error("The {format} is damaged at byte {}: {what}. Copy the file again, or record a new one.", Count(*.byte))]
     Damaged {
         /// The format: pickle, JSON, recording, gzip or zstd.
         format: &'static str,
-        /// Where, in the bytes of that format.
+        /// The offset in the bytes of that format.
         byte: u64,
         /// What is wrong.
         what: String,
     },
-    /// A recording in a format that is yet to come.
+    /// A recording of a later format version.
     #[error("The recording is of format version {found}; this program reads up to version {known}. Update Vramscope.")]
     Newer {
         /// The file's major version.
         found: u16,
-        /// The newest that is known.
+        /// The newest version that this build reads.
         known: u16,
     },
-    /// More of something than any snapshot holds.
+    /// A limit is exceeded that no real snapshot reaches.
     #[error("Refused at byte {}: {what}. No memory snapshot needs that; record a new one.", Count(*.byte))]
     TooMuch {
-        /// Where, in the decompressed bytes.
+        /// The offset in the decompressed bytes.
         byte: u64,
-        /// What there is too much of, and the bound.
+        /// What exceeds its limit, and the limit.
         what: String,
     },
-    /// A compressed file that grows beyond every snapshot.
+    /// A compressed file expands beyond any real snapshot.
     #[error(
         "Refused: {} of compressed data grow beyond {}. Decompress the file yourself if you trust it.",
         Bytes(*.packed),
@@ -67,12 +70,12 @@ pub enum ImportError {
     Bomb {
         /// Compressed bytes read.
         packed: u64,
-        /// Bytes that came out.
+        /// Bytes after decompression.
         plain: u64,
     },
 }
 
-/// The first bytes of a file as text, cut short, with everything that is no plain character escaped.
+/// Returns the first bytes of a file as quoted text, cut short, with all but plain characters escaped.
 fn excerpt(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for c in String::from_utf8_lossy(bytes).chars().take(EXCERPT) {
@@ -82,34 +85,37 @@ fn excerpt(bytes: &[u8]) -> String {
     text
 }
 
-/// What stopped a machine, before it is said where. Boxed wherever it is returned: it is rare, and results stay small.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+/// What stopped a decoder, without the place in the file. Returned in a box: it is rare, and results stay small.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
     /// An opcode that could run code.
+    #[error("it asks to run code (opcode {0})")]
     Code(&'static str),
-    /// Rules of the format are broken.
+    /// The rules of the format are broken.
+    #[error("{0}")]
     Damaged(String),
-    /// A bound is passed.
+    /// A limit is exceeded.
+    #[error("{0}")]
     TooMuch(String),
 }
 
-/// A result inside the machines.
-pub(crate) type Checked<T = ()> = Result<T, Box<Fault>>;
+/// The result of decoding a part of a file.
+pub type Checked<T = ()> = Result<T, Box<Fault>>;
 
-/// The rules of the format are broken.
+/// Returns a [`Fault::Damaged`].
 #[cold]
 pub(crate) fn damaged(what: impl Into<String>) -> Box<Fault> {
     Box::new(Fault::Damaged(what.into()))
 }
 
-/// A bound is passed.
+/// Returns a [`Fault::TooMuch`].
 #[cold]
 pub(crate) fn too_much(what: impl Into<String>) -> Box<Fault> {
     Box::new(Fault::TooMuch(what.into()))
 }
 
 impl Fault {
-    /// The error, now that it is known where.
+    /// Returns the error for a fault at `byte` of a file of `format`.
     pub(crate) fn at(self, format: &'static str, byte: u64) -> ImportError {
         match self {
             Self::Code(opcode) => ImportError::RunsCode { opcode, byte },

@@ -1,0 +1,101 @@
+//! What the ingest writes to the server's log.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use shared::format::{Header, PRELUDE_BYTES, Writer};
+use shared::limits::ServerLimits;
+use shared::wire::{Hello, PROTOCOL};
+
+use super::{IngestError, Retention, Sessions};
+use crate::bus::LocalBus;
+use crate::store::{MemoryStore, StoreError};
+
+/// Collects the log in memory.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn sessions(store: &MemoryStore) -> Arc<Sessions> {
+    let bus = Arc::new(LocalBus::new(1 << 20));
+    let store = Arc::new(store.clone());
+    Arc::new(Sessions::open(store, bus, ServerLimits::default(), Retention::default(), Some("server-secret")).unwrap())
+}
+
+fn hello(session: &str, key: &str, token: &str) -> Hello {
+    let [session, key, token] = [session, key, token].map(str::to_owned);
+    Hello { protocol: PROTOCOL, session, key, token, mode: "\u{1b}[2Jmode\n".to_owned(), header: Vec::new() }
+}
+
+/// A session's life: begun, resumed by another server process, ended and deleted, with refusals in between.
+fn life(session: &str, key: &str) {
+    let store = MemoryStore::new(1 << 20);
+    let first = sessions(&store);
+    let joined = first.join(&hello(session, key, "server-secret"), false).unwrap();
+    let mut chunks = Vec::new();
+    Writer::new(&Header { name: "\u{1b}]0;name\u{7}".to_owned(), ..Header::default() }, &mut chunks);
+    chunks.drain(..PRELUDE_BYTES);
+    joined.session.append(joined.number, (1, 0), &mut chunks, &**first.bus(), &first.counters).unwrap();
+    joined.session.sync(joined.number).unwrap();
+    joined.session.leave();
+
+    let second = sessions(&store);
+    let joined = second.join(&hello(session, key, ""), true).unwrap();
+    second.join(&hello(session, &"z".repeat(26), ""), true).unwrap_err();
+    second.join(&hello("\u{1b}[31m\nforged line", key, ""), true).unwrap_err();
+    second.join(&hello(session, key, "\u{1b}[31m\nwrong token"), false).unwrap_err();
+    joined.session.end(joined.number, 1).unwrap();
+    joined.session.leave();
+    second.note_store_error(session, &IngestError::Store(StoreError::Full));
+    second.note_store_success();
+    second.remove(&joined.session).unwrap();
+}
+
+#[test]
+fn each_step_of_a_session_is_one_line_without_secrets_or_control_characters() {
+    let (session, key) = ("s".repeat(26), "k".repeat(26));
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .without_time()
+        .with_target(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    tracing::subscriber::with_default(subscriber, || life(&session, &key));
+
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+    let begins = [
+        "INFO session begun",
+        "INFO session resumed",
+        "WARN collector refused: the session belongs to another collector",
+        "WARN collector refused: a session's name and key have 26 characters",
+        "WARN collector refused: the token is missing or wrong",
+        "INFO session ended",
+        "ERROR store error: the store is full",
+        "INFO the store accepts writes again",
+        "INFO session deleted",
+    ];
+    assert_eq!(lines.len(), begins.len(), "{text}");
+    for (line, begin) in lines.iter().zip(begins) {
+        assert!(line.starts_with(begin), "{line}");
+        if begin.starts_with("INFO session") {
+            assert!(line.contains(&format!("session=\"{session}\"")), "{line}");
+            assert!(line.contains(" seq=") && line.contains(" bytes="), "{line}");
+        }
+    }
+    for secret in [key.as_str(), "server-secret", "wrong token", "forged", "mode", "\u{1b}", "\u{7}"] {
+        assert!(!text.contains(secret), "{secret:?} in {text}");
+    }
+}

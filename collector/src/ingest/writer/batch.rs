@@ -1,0 +1,165 @@
+//! Checks the chunks of a batch and counts what they hold.
+
+use std::ops::Range;
+
+use shared::format::{Chunk, Kind, StatisticsChunk};
+use shared::tracker::Tracker;
+
+use super::SessionWriter;
+use crate::ingest::IngestError;
+use crate::store::{DeviceTotals, SessionTotals};
+
+/// Events between two checks of how much memory the state occupies.
+const CHECK_EVENTS: u64 = 1 << 20;
+
+impl SessionWriter {
+    /// Reads a batch that will be written at the offset `from` of the last log segment.
+    pub(super) fn add_batch(&mut self, chunks: &[u8], from: u64) -> Result<(), IngestError> {
+        let is_first = self.last == 0;
+        let start = self.chunks.byte();
+        let (mut next, mut fault) = (start, None);
+        let most = self.limits.devices;
+        let Self { chunks: reader, tracker, base, totals, header, symbols, symbol_bytes, .. } = self;
+        let pushed = reader.push(chunks, &mut |chunk| {
+            let kind = chunk.known_kind();
+            let begins = is_first && chunk.byte == start;
+            if chunk.byte != next {
+                fault.get_or_insert("the batch holds bytes that are not a chunk");
+            } else if begins != (kind == Some(Kind::Header)) {
+                fault.get_or_insert("only the first chunk of batch 1 may be a header, and it must be one");
+            } else if kind == Some(Kind::Batch) {
+                fault.get_or_insert("only the server may write batch marks");
+            }
+            next = chunk.end();
+            // Each device costs memory: no batch may add a thousand of them.
+            if fault.is_some() || totals.devices.len() > most {
+                return;
+            }
+            let place = from + (chunk.byte - start)..from + (next - start);
+            match kind {
+                Some(Kind::Header) => *header = place,
+                Some(Kind::Symbols) => {
+                    *symbol_bytes += chunk.bytes;
+                    push_range(symbols, place);
+                }
+                _ => {}
+            }
+            tracker.add(chunk);
+            count(chunk, tracker, base, totals);
+        });
+        if pushed.is_err() || next != start + chunks.len() as u64 {
+            fault.get_or_insert("the batch holds bytes that are not a chunk");
+        }
+        if tracker.malformed > 0 {
+            fault.get_or_insert("the contents of a chunk can't be read");
+        }
+        if is_first && chunks.is_empty() {
+            fault.get_or_insert("batch 1 must begin with the header chunk");
+        }
+        if let Some(fault) = fault {
+            return Err(IngestError::Malformed(fault.to_owned()));
+        }
+        if self.totals.devices.len() > most {
+            return Err(IngestError::TooMuch(format!("the session has more than {most} devices")));
+        }
+        if is_first && let Some(header) = &self.tracker.header {
+            self.record.describe(header, &self.limits);
+        }
+        self.check_limits()
+    }
+
+    /// Checks what grows in memory, and not only on the disk.
+    fn check_limits(&mut self) -> Result<(), IngestError> {
+        let limits = &self.limits;
+        if self.symbol_bytes > limits.symbols_bytes {
+            let bytes = limits.symbols_bytes >> 20;
+            return Err(IngestError::TooMuch(format!("the session has more than {bytes} MiB of names")));
+        }
+        let events = self.totals.events();
+        if events >= self.check_at {
+            self.check_at = events.saturating_add(CHECK_EVENTS);
+            if self.tracker.bytes() > limits.state_bytes {
+                let what = "the session's allocator holds more blocks than this server can keep in memory";
+                return Err(IngestError::TooMuch(what.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a chunk that is in the store already.
+    pub(super) fn add_stored(&mut self, chunk: Chunk<'_>) {
+        let place = chunk.byte..chunk.end();
+        match chunk.known_kind() {
+            Some(Kind::Header) => self.header = place,
+            Some(Kind::Symbols) => {
+                self.symbol_bytes += chunk.bytes;
+                push_range(&mut self.symbols, place);
+            }
+            _ => {}
+        }
+        self.tracker.add(chunk);
+        count(chunk, &mut self.tracker, &self.base, &mut self.totals);
+    }
+}
+
+/// Appends a range, joined to the last one where it continues that.
+fn push_range(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
+    match ranges.last_mut() {
+        Some(last) if last.end == range.start => last.end = range.end,
+        _ => ranges.push(range),
+    }
+}
+
+/// Updates the totals after the tracker has read a chunk.
+fn count(chunk: Chunk<'_>, tracker: &mut Tracker, base: &SessionTotals, totals: &mut SessionTotals) {
+    if chunk.known_kind() == Some(Kind::Statistics) {
+        return count_samples(chunk.payload, tracker, totals);
+    }
+    let Some(number) = tracker.device else { return };
+    let Some(tracked) = tracker.devices.get(number) else { return };
+    let none = DeviceTotals::default();
+    let before = base.devices.iter().find(|device| device.number == number).unwrap_or(&none);
+    let device = totals.device(number);
+    device.events = before.events.saturating_add(tracked.events);
+    device.lost = before.lost.saturating_add(tracked.lost);
+    device.ooms = before.ooms.saturating_add(tracked.ooms);
+    for ((sum, before), now) in device.lost_by_action.iter_mut().zip(before.lost_by_action).zip(tracked.lost_by_action)
+    {
+        *sum = before.saturating_add(now);
+    }
+    let (sums, peak) = (tracked.now.sums(), &tracked.peak);
+    device.now = [sums.allocated, sums.active, sums.reserved];
+    raise(&mut device.peak, [peak.allocated, peak.active, peak.reserved]);
+    device.peak_requested = device.peak_requested.max(peak.requested);
+    device.is_exact &= device.lost == 0 && tracked.now.mismatches().total() == 0;
+    device.last_us = device.last_us.max(tracked.span_us.map(|(_, latest)| latest));
+    device.series.clone_from(&tracked.course);
+}
+
+/// Updates the totals from sampled statistics, which stand in for events that were not recorded.
+fn count_samples(payload: &[u8], tracker: &mut Tracker, totals: &mut SessionTotals) {
+    let Ok(StatisticsChunk { device: number, samples }) = StatisticsChunk::decode(payload) else { return };
+    let device = totals.device(number);
+    let course = tracker.course(number);
+    for sample in samples {
+        // Later events are exact.
+        if device.last_us.is_some_and(|last_us| last_us > sample.time_us) {
+            continue;
+        }
+        let sums = sample.sums();
+        // If the events lead to the same totals, none is missing.
+        device.is_exact &= device.now == sums;
+        device.now = sums;
+        raise(&mut device.peak, sums);
+        device.last_us = Some(sample.time_us);
+        course.add(sample.time_us, sums);
+    }
+    device.series.clone_from(course);
+}
+
+/// Raises each peak to at least the given total.
+fn raise(peak: &mut [u64; 3], sums: [u64; 3]) {
+    for (peak, sum) in peak.iter_mut().zip(sums) {
+        *peak = (*peak).max(sum);
+    }
+}

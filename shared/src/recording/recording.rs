@@ -1,0 +1,229 @@
+//! What has been read of a recording so far, chunk by chunk.
+
+use crate::error::Checked;
+use crate::format::{
+    Chunk, End, EventsChunk, Header, Kind, LostEvents, MarksChunk, SegmentsAssembler, SegmentsChunk, Sequence,
+    StatisticsChunk, SymbolMap, SymbolsChunk,
+};
+use crate::frames::Symbols;
+use crate::limits::ImportLimits;
+use crate::numbered::Numbered;
+use crate::trace::{Annotation, DeviceTrace, Events, Loss, Sample, Segment, Tags};
+
+/// A device's segments at a position.
+#[derive(Debug, Default)]
+pub(crate) struct Moment {
+    /// The number of events of the trace before it.
+    pub(crate) position: u32,
+    /// The number of losses before it, of those that the same [`DeviceUpdate`] holds.
+    pub(crate) losses_before: usize,
+    /// The segments.
+    pub(crate) segments: Vec<Segment>,
+}
+
+/// What was read of one device since the last [`Track::drain`]. Positions count from there.
+#[derive(Debug, Default)]
+pub(crate) struct DeviceUpdate {
+    pub(crate) events: Events,
+    pub(crate) annotations: Vec<Annotation>,
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) losses: Vec<Loss>,
+    /// The position of each single loss, in order; `losses` joins those at one position.
+    pub(crate) loss_positions: Vec<u32>,
+    pub(crate) moments: Vec<Moment>,
+}
+
+/// Events that are missing from a trace, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PositionedLoss {
+    /// The number of events of the trace before them.
+    pub position: u32,
+    /// The missing events.
+    pub lost: LostEvents,
+}
+
+/// What has been read of one device.
+#[derive(Debug, Default)]
+pub struct Track {
+    /// Its events and marks. Its segments are set by [`super::Decoder::finish`] only.
+    pub trace: DeviceTrace,
+    /// The missing events, in order.
+    pub lost: Vec<PositionedLoss>,
+    sequence: Sequence,
+    /// The latest complete state.
+    pub(super) moment: Option<Moment>,
+    /// All complete states since the last [`Track::drain`], if they are kept.
+    moments: Vec<Moment>,
+    assembler: SegmentsAssembler,
+}
+
+impl Track {
+    /// Returns the losses as a trace holds them: those at one position are joined.
+    pub(super) fn losses(&self) -> Vec<Loss> {
+        let mut losses: Vec<Loss> = Vec::new();
+        for &PositionedLoss { position, lost } in &self.lost {
+            if losses.last().is_none_or(|last| last.position != position) {
+                losses.push(Loss { position, ..Loss::default() });
+            }
+            if let Some(loss) = losses.last_mut() {
+                loss.events = loss.events.saturating_add(lost.to - lost.from);
+                for (sum, count) in loss.by_action.iter_mut().zip(lost.by_action) {
+                    *sum = sum.saturating_add(count);
+                }
+            }
+        }
+        losses
+    }
+
+    /// Moves out what was read since the last call, so that it is not held twice.
+    pub(crate) fn drain(&mut self) -> DeviceUpdate {
+        let losses = self.losses();
+        let loss_positions = self.lost.drain(..).map(|loss| loss.position).collect();
+        DeviceUpdate {
+            loss_positions,
+            events: std::mem::take(&mut self.trace.events),
+            annotations: std::mem::take(&mut self.trace.annotations),
+            samples: std::mem::take(&mut self.trace.samples),
+            losses,
+            moments: std::mem::take(&mut self.moments),
+        }
+    }
+
+    fn position(&self) -> u32 {
+        self.trace.events.len() as u32
+    }
+
+    /// Advances to the event `seq`; what is missing before it is lost.
+    fn advance(&mut self, device: i64, seq: u64, known: Option<&LostEvents>) {
+        if let Some(lost) = self.sequence.advance(device, seq, known) {
+            self.lost.push(PositionedLoss { position: self.position(), lost });
+        }
+    }
+}
+
+/// What has been read of a recording. It can be examined while it grows.
+#[derive(Debug, Default)]
+pub struct Recording {
+    /// Its header; `None` if it was not read yet or is missing.
+    pub header: Option<Header>,
+    /// Strings, frames and stacks.
+    pub symbols: Symbols,
+    /// Tags.
+    pub tags: Tags,
+    /// Devices by number.
+    pub devices: Numbered<Track>,
+    /// Its end; `None` if it was not read yet or is missing.
+    pub end: Option<End>,
+    numbers: SymbolMap,
+    /// Whether all states are kept for [`Track::drain`], and not only the latest.
+    pub(crate) keeps_moments: bool,
+    /// Events of all devices.
+    pub(crate) events: usize,
+    /// The number of chunks with malformed contents.
+    pub(crate) malformed: u64,
+    /// The number of chunks of unknown kinds.
+    pub(crate) unknown: u64,
+}
+
+impl Recording {
+    /// Reads the next chunk.
+    pub(crate) fn add(&mut self, chunk: Chunk<'_>, limits: &ImportLimits) {
+        let read = match chunk.known_kind() {
+            Some(Kind::Header) => Header::decode(chunk.payload).map(|header| self.header = Some(header)),
+            Some(Kind::Symbols) => SymbolsChunk::decode(chunk.payload)
+                .and_then(|names| self.numbers.extend(names, &mut self.symbols, &mut self.tags, limits)),
+            Some(Kind::Events) => self.add_events(chunk.payload),
+            Some(Kind::Marks) => self.add_marks(chunk.payload),
+            Some(Kind::LostEvents) => LostEvents::decode(chunk.payload).map(|lost| self.add_lost(&lost)),
+            Some(Kind::Segments) => SegmentsChunk::decode(chunk.payload).map(|state| self.add_segments(state)),
+            Some(Kind::End) => End::decode(chunk.payload).map(|end| self.end = Some(end)),
+            Some(Kind::Statistics) => self.add_samples(chunk.payload),
+            // A reader of the whole recording doesn't need them.
+            Some(Kind::Index | Kind::Trailer | Kind::Batch) => Ok(()),
+            None => {
+                self.unknown += 1;
+                Ok(())
+            }
+        };
+        self.malformed += u64::from(read.is_err());
+    }
+
+    fn track(&mut self, device: i64) -> &mut Track {
+        let track = self.devices.entry(device);
+        track.trace.device = device;
+        track
+    }
+
+    fn add_events(&mut self, payload: &[u8]) -> Checked {
+        let EventsChunk { device, first, mut events } = EventsChunk::decode(payload)?;
+        let Self { tags, numbers, devices, .. } = self;
+        let track = devices.entry(device);
+        track.trace.device = device;
+        track.advance(device, first, None);
+        let mut known = track.sequence.known_from(first);
+        let mut tag = None;
+        while let Some(mut event) = events.next_event()? {
+            if known > 0 {
+                known -= 1;
+                continue;
+            }
+            // Long runs share a tag.
+            event.tag = match tag {
+                Some((number, id)) if number == event.tag => id,
+                _ => {
+                    let id = numbers.tag(event.tag.0, tags);
+                    tag = Some((event.tag, id));
+                    id
+                }
+            };
+            event.stack = numbers.stack(event.stack.0);
+            track.trace.events.push(event);
+            track.sequence.count();
+            self.events += 1;
+        }
+        Ok(())
+    }
+
+    fn add_marks(&mut self, payload: &[u8]) -> Checked {
+        let MarksChunk { device, marks } = MarksChunk::decode(payload)?;
+        for mut mark in marks {
+            mark.name = self.numbers.string(mark.name.0);
+            self.track(device).trace.annotations.push(mark);
+        }
+        Ok(())
+    }
+
+    fn add_samples(&mut self, payload: &[u8]) -> Checked {
+        let StatisticsChunk { device, mut samples } = StatisticsChunk::decode(payload)?;
+        self.track(device).trace.samples.append(&mut samples);
+        Ok(())
+    }
+
+    fn add_lost(&mut self, lost: &LostEvents) {
+        let track = self.track(lost.device);
+        // Events missing before this run have no chunk of their own.
+        track.advance(lost.device, lost.from, Some(lost));
+        track.advance(lost.device, lost.to, Some(lost));
+    }
+
+    fn add_segments(&mut self, chunk: SegmentsChunk) {
+        let device = chunk.device;
+        let Self { numbers, devices, .. } = self;
+        let track = devices.entry(device);
+        track.trace.device = device;
+        let Some((at, mut segments)) = track.assembler.add(chunk, track.sequence.next) else { return };
+        for segment in &mut segments {
+            segment.stack = numbers.stack(segment.stack.0);
+            for block in &mut segment.blocks {
+                block.stack = numbers.stack(block.stack.0);
+            }
+        }
+        track.advance(device, at, None);
+        let moment = Moment { position: track.position(), losses_before: track.lost.len(), segments };
+        if self.keeps_moments {
+            track.moments.push(moment);
+        } else {
+            track.moment = Some(moment);
+        }
+    }
+}
