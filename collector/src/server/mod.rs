@@ -16,6 +16,7 @@ mod history;
 mod host;
 mod ingest_socket;
 mod json;
+mod openapi;
 mod refusal;
 mod router;
 mod routes;

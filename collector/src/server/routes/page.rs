@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
 use crate::server::assets::{self, Asset};
-use crate::server::router::not_found;
+use crate::server::error::not_found;
 
 /// The file that the address names; `/` is the page itself.
 pub(crate) async fn page(uri: Uri, request: HeaderMap) -> Response {
