@@ -1,48 +1,43 @@
-//! Folders for tests to write into, gone when the test is over, however it ends.
+//! Temporary folders for tests, removed when the test is over, however it ends.
 
 use std::ffi::OsStr;
 use std::io;
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An empty folder in the system's temporary one, for as long as the value lives.
+use tempfile::TempDir;
+
+/// An empty temporary folder, removed when the value is dropped.
 #[derive(Debug)]
 pub struct Folder {
-    path: PathBuf,
+    folder: TempDir,
     /// A small disk is mounted there.
     is_disk: bool,
 }
 
-/// What all names begin with; the process follows.
+/// The beginning of every name; the number of the process follows.
 const PREFIX: &str = "vramscope-test-";
 
-/// Tells folders of one process apart.
-static COUNT: AtomicU32 = AtomicU32::new(0);
-
-/// What killed processes left is cleared away once.
+/// Removes the folders of killed processes once.
 static SWEPT: Once = Once::new();
 
 impl Folder {
-    /// Makes one, with a name in its path that says whose it is.
+    /// Creates a folder whose path contains `name`.
     pub fn new(name: &str) -> io::Result<Self> {
         SWEPT.call_once(|| sweep(&std::env::temp_dir()));
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("{PREFIX}{}-{number}-{name}", std::process::id()));
-        // Of a process that had the same number.
-        remove(&path);
-        std::fs::create_dir(&path)?;
-        Ok(Self { path, is_disk: false })
+        let (prefix, suffix) = (format!("{PREFIX}{}-", std::process::id()), format!("-{name}"));
+        let folder = tempfile::Builder::new().prefix(&prefix).suffix(&suffix).tempdir()?;
+        Ok(Self { folder, is_disk: false })
     }
 
-    /// One that is a disk of so many MiB; `None` where the user may mount none.
+    /// Creates a folder on a disk of its own with `mib` MiB. Returns `None` if the user may not mount one.
     pub fn disk(name: &str, mib: u32) -> io::Result<Option<Self>> {
         let mut new = Self::new(name)?;
         let size = format!("size={mib}m");
         let words = ["-t", "tmpfs", "-o", &size, "tmpfs"].map(OsStr::new);
-        new.is_disk = succeeds("mount", words.into_iter().chain([new.path.as_os_str()]));
+        new.is_disk = succeeds("mount", words.into_iter().chain([new.folder.path().as_os_str()]));
         Ok(new.is_disk.then_some(new))
     }
 }
@@ -51,7 +46,7 @@ impl Deref for Folder {
     type Target = Path;
 
     fn deref(&self) -> &Path {
-        &self.path
+        self.folder.path()
     }
 }
 
@@ -63,21 +58,20 @@ impl AsRef<Path> for Folder {
 
 impl AsRef<OsStr> for Folder {
     fn as_ref(&self) -> &OsStr {
-        self.path.as_os_str()
+        self.folder.path().as_os_str()
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.is_disk {
-            unmount(&self.path);
+            unmount(self.folder.path());
         }
-        remove(&self.path);
     }
 }
 
-/// Clears away what processes left that are there no more: a test that is killed can't. Only where the system tells
-/// which are.
+/// Removes the folders of processes that have ended: a killed test can't remove its own. Does nothing on systems that
+/// don't list their processes.
 fn sweep(folder: &Path) {
     if !Path::new("/proc/self").exists() {
         return;
@@ -90,7 +84,8 @@ fn sweep(folder: &Path) {
             if is_mounted(&path) {
                 unmount(&path);
             }
-            remove(&path);
+            // Fails if another process was quicker.
+            let _ = std::fs::remove_dir_all(&path);
         }
     }
 }
@@ -100,7 +95,7 @@ fn is_mounted(path: &Path) -> bool {
     mounts.lines().any(|line| line.split(' ').nth(1).map(Path::new) == Some(path))
 }
 
-/// Whoever still has a file of it open keeps it from going at once, but not from going.
+/// Unmounts a disk, or has the system do so when its last file is closed.
 fn unmount(path: &Path) {
     if !succeeds("umount", [path]) {
         succeeds("umount", [OsStr::new("--lazy"), path.as_os_str()]);
@@ -111,17 +106,12 @@ fn succeeds(program: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>
     Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }
 
-/// What can't be removed is the system's to remove: the test itself has said how it went.
-fn remove(path: &Path) {
-    let _ = std::fs::remove_dir_all(path);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_empty_and_gone_when_its_test_is_over_or_fails() {
+    fn a_folder_is_empty_and_removed_when_its_test_ends_or_fails() {
         let folder = Folder::new("mine").unwrap();
         std::fs::create_dir_all(folder.join("a/b")).unwrap();
         let other = Folder::new("mine").unwrap();
@@ -134,9 +124,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_test_left_is_cleared_away_and_nothing_else() {
+    fn only_folders_of_killed_tests_are_swept() {
         let home = Folder::new("sweep").unwrap();
-        // No process has a number above the system's bound, which is 2^22.
+        // No process has a number above 2^22, the system's limit.
         let names = [
             format!("{PREFIX}4194305-0-killed"),
             format!("{PREFIX}{}-0-mine", std::process::id()),

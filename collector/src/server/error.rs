@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use axum::Json;
 use axum::http::header::WWW_AUTHENTICATE;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -68,6 +68,11 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, "token", message)
     }
 
+    /// 426: the request is not a WebSocket upgrade.
+    pub(super) fn socket_required() -> Self {
+        Self::new(StatusCode::UPGRADE_REQUIRED, "socket", "This route requires a WebSocket, version 13.")
+    }
+
     /// 503: a limit of the server is reached.
     pub(super) fn busy(message: &str) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
@@ -119,6 +124,11 @@ impl IntoResponse for ApiError {
         }
         response
     }
+}
+
+/// Answers a request for a file that the page does not have.
+pub(super) fn not_found(uri: &Uri) -> Response {
+    (StatusCode::NOT_FOUND, format!("Nothing is at {}. The page is at /.\n", uri.path())).into_response()
 }
 
 /// An error's text as a sentence.

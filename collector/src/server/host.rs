@@ -5,6 +5,7 @@
 //! reading the responses; a browser then names the origin, and requests that change anything are refused.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN, UPGRADE};
@@ -13,7 +14,6 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::App;
 use super::error::ApiError;
 
 /// The host names of this server.
@@ -44,8 +44,8 @@ impl Hosts {
 }
 
 /// Passes on requests to one of the server's names.
-pub(super) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
-    if is_ours(&request, &app.hosts) {
+pub(super) async fn check(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
+    if is_ours(&request, &hosts) {
         return next.run(request).await;
     }
     let message = "This server answers only to localhost, 127.0.0.1 and the names that it was given with --host.\n";

@@ -17,6 +17,7 @@ mod history;
 mod host;
 mod ingest_socket;
 mod json;
+mod openapi;
 mod refusal;
 mod router;
 mod routes;

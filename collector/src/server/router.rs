@@ -1,12 +1,15 @@
 //! The table of routes.
 
-use axum::Router;
-use axum::http::{Method, StatusCode, Uri};
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Redirect;
 use axum::routing::{MethodRouter, get, post};
+use axum::{Extension, Router};
 
 use super::error::ApiError;
+use super::openapi::OPENAPI;
 use super::{App, access_log, headers, host, routes, token};
 
 /// The routes of the API that require the token in the request.
@@ -49,8 +52,9 @@ pub fn router(app: App) -> Router {
         .route("/sample.pickle", get(routes::sample))
         // `get` answers HEAD too, and any other method with 405 and the list of these two.
         .fallback_service(get(routes::page))
+        .layer(Extension(routes::ApiDocument(&OPENAPI)))
         .layer(from_fn(host::check_origin))
-        .layer(from_fn_with_state(app.clone(), host::check))
+        .layer(from_fn_with_state(Arc::clone(&app.hosts), host::check))
         .layer(from_fn(headers::add))
         .layer(from_fn(access_log::record))
         .with_state(app)
@@ -67,15 +71,9 @@ async fn no_such_method(method: Method) -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", sentence)
 }
 
-/// Answers a request for a file that the page does not have.
-pub(super) fn not_found(uri: &Uri) -> Response {
-    (StatusCode::NOT_FOUND, format!("Nothing is at {}. The page is at /.\n", uri.path())).into_response()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::sync::Arc;
 
     use axum::body::Body;
     use axum::http::Request;
@@ -94,7 +92,7 @@ mod tests {
         let store = Arc::new(MemoryStore::new(1 << 20));
         let sessions = Sessions::open(store, Arc::new(LocalBus::new(1)), limits, Retention::default(), None).unwrap();
         let router = router(App::new(sessions, Hosts::new("127.0.0.1:7070".parse().unwrap(), &[])));
-        let api: serde_json::Value = serde_json::from_str(&routes::OPENAPI).unwrap();
+        let api: serde_json::Value = serde_json::from_str(&OPENAPI).unwrap();
         let described = api["paths"].as_object().unwrap();
         let paths: BTreeSet<&str> = authenticated().iter().chain(&public()).map(|(path, _)| *path).collect();
         assert_eq!(described.keys().map(String::as_str).collect::<BTreeSet<_>>(), paths);

@@ -1,11 +1,15 @@
-//! `/api/v1/`: the description of the API as a page.
+//! `/api/v1/`, `/api/v1/openapi.json`: the description of the API for people and for programs.
 
 use std::fmt::Write;
 
-use axum::response::Html;
+use axum::Extension;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{Html, IntoResponse, Response};
 use serde_json::Value;
 
-use super::openapi::OPENAPI;
+/// The description of the API as JSON. The router passes it to the routes, which it describes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ApiDocument(pub(crate) &'static str);
 
 /// The description of the API as a page.
 #[utoipa::path(
@@ -16,8 +20,19 @@ use super::openapi::OPENAPI;
         (status = 200, description = "The page.", content_type = "text/html", body = String),
     )
 )]
-pub(crate) async fn docs() -> Html<String> {
-    Html(page(&serde_json::from_str(&OPENAPI).unwrap_or_default()))
+pub(crate) async fn docs(Extension(ApiDocument(api)): Extension<ApiDocument>) -> Html<String> {
+    Html(page(&serde_json::from_str(api).unwrap_or_default()))
+}
+
+/// The description of the API.
+#[utoipa::path(
+    get,
+    path = "/api/v1/openapi.json",
+    operation_id = "get_openapi",
+    responses((status = 200, description = "OpenAPI 3.1.", content_type = "application/json", body = Object))
+)]
+pub(crate) async fn openapi(Extension(ApiDocument(api)): Extension<ApiDocument>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], api).into_response()
 }
 
 fn page(api: &Value) -> String {
@@ -83,6 +98,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::openapi::OPENAPI;
 
     #[test]
     fn text_is_escaped() {

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tokio_stream::StreamExt;
 use tracing::{Instrument, Span};
 
-use super::openapi::Binary;
+use super::binary::Binary;
 use crate::ingest::{Conversation, IngestError};
 use crate::server::error::{ApiError, ErrorJson};
 use crate::server::refusal::refuse;
@@ -41,17 +41,12 @@ pub(crate) async fn ingest_socket(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    let upgrade = upgrade.map_err(|_| socket_required())?;
+    let upgrade = upgrade.map_err(|_| ApiError::socket_required())?;
     let has_token = token::has_token(&headers, &app.sessions)?;
     let permit = app.sessions.collectors.clone().try_acquire_owned().map_err(|_| ApiError::busy(FULL))?;
     let span = Span::current();
     Ok(socket::bounded(upgrade)
         .on_upgrade(move |socket| ingest_socket::serve(socket, app, has_token, permit).instrument(span)))
-}
-
-/// 426: the request is not a WebSocket upgrade.
-pub(super) fn socket_required() -> ApiError {
-    ApiError::new(StatusCode::UPGRADE_REQUIRED, "socket", "This route requires a WebSocket, version 13.")
 }
 
 /// Sends messages of a collector where WebSockets can't pass.

@@ -8,7 +8,6 @@ use axum::response::Response;
 use tracing::{Instrument, Span};
 
 use super::find;
-use super::ingest::socket_required;
 use crate::server::error::{ApiError, ErrorJson};
 use crate::server::{App, socket, token, viewer};
 
@@ -35,7 +34,7 @@ pub(crate) async fn live(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    let upgrade = upgrade.map_err(|_| socket_required())?;
+    let upgrade = upgrade.map_err(|_| ApiError::socket_required())?;
     let has_token = token::has_token(&headers, &app.sessions)?;
     let session = find(&app, &id)?;
     let busy = || ApiError::busy("This server has as many viewers as it allows. Try again later.");

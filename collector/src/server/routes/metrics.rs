@@ -1,16 +1,29 @@
-//! `/metrics`: what Prometheus reads.
+//! `/metrics`: the server's metrics for Prometheus.
 
-use std::fmt::Write;
+use std::fmt;
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::TypedMetric;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
 use shared::event::Action;
-use shared::wire::SessionState as Live;
+use shared::wire::SessionState;
 
-use crate::ingest::{now_us, word};
+use crate::ingest::{Sessions, now_us, word};
 use crate::server::App;
-use crate::server::error::ErrorJson;
+use crate::server::error::{ApiError, ErrorJson};
+
+/// The prefix of every name.
+const PREFIX: &str = "vramscope";
+/// The media type of OpenMetrics.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Returns the server's metrics for Prometheus.
 #[utoipa::path(
@@ -19,90 +32,206 @@ use crate::server::error::ErrorJson;
     operation_id = "get_metrics",
     security(("token" = [])),
     responses(
-        (status = 200, description = "Text format 0.0.4.", content_type = "text/plain", body = String),
+        (status = 200, description = "OpenMetrics text, version 1.0.0.", content_type = "application/openmetrics-text", body = String),
         (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
     )
 )]
-pub(crate) async fn metrics(State(app): State<App>) -> Response {
-    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text(&app)).into_response()
+pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
+    let text = text(&app.sessions).map_err(ApiError::internal)?;
+    Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
 }
 
-fn text(app: &App) -> String {
-    let mut text = Text::default();
-    let counters = &app.sessions.counters;
-    let plain = [
-        ("events_total", "counter", "Events that were stored.", counters.events.get()),
-        ("batches_total", "counter", "Batches that were stored.", counters.batches.get()),
-        ("batches_repeated_total", "counter", "Batches that were there already.", counters.repeated.get()),
-        ("bytes_total", "counter", "Bytes of chunks that were stored.", counters.bytes.get()),
-        ("viewer_bytes_total", "counter", "Bytes sent to viewers.", counters.sent_bytes.get()),
-        ("viewer_lags_total", "counter", "Times that a viewer was too slow for the bus.", counters.lagged.get()),
-        ("viewer_skips_total", "counter", "Times that a viewer was set forward.", counters.skipped.get()),
-        ("viewers_dropped_total", "counter", "Viewers that took nothing for too long.", counters.stuck.get()),
-        ("fsync_total", "counter", "Times that batches were made durable.", counters.syncs.get()),
-        ("store_bytes", "gauge", "Bytes of all segments.", app.sessions.store().usage()),
-        ("store_full", "gauge", "Whether the store refused what came last.", app.sessions.is_full().into()),
-    ];
-    for (name, kind, help, value) in plain {
-        text.head(name, kind, help);
-        text.value(name, "", value);
-    }
-    text.head("fsync_seconds_total", "counter", "Seconds that making batches durable took.");
-    text.value("fsync_seconds_total", "", counters.sync_micros.get() as f64 / 1e6);
-
-    text.head("refused_total", "counter", "Collectors and viewers that were refused, by code.");
-    for (code, count) in counters.refused() {
-        text.value("refused_total", &format!("{{code=\"{}\"}}", word(code)), count);
-    }
-    sessions(app, &mut text);
-    text.0
+fn text(sessions: &Arc<Sessions>) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix(PREFIX);
+    registry.register_collector(Box::new(SessionMetrics(Arc::clone(sessions))));
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
 }
 
-fn sessions(app: &App, text: &mut Text) {
-    let (mut states, mut viewers, mut lost, mut behind_us) = ([0_u64; 3], 0, [0_u64; Action::ALL.len()], 0);
-    let (mut lost_all, now_us) = (0_u64, now_us());
-    for session in app.sessions.all() {
-        let state = session.state(app.limits());
-        states[state as usize] += 1;
-        viewers += session.viewer_count();
-        session.look(|view| {
-            lost_all += view.totals.lost();
-            for device in &view.totals.devices {
-                lost.iter_mut().zip(device.lost_by_action).for_each(|(sum, count)| *sum += count);
-            }
-            if state == Live::Live {
-                behind_us = now_us.saturating_sub(view.record.last_us).max(behind_us);
-            }
-        });
+/// Reads the counters of the sessions when Prometheus asks for them.
+#[derive(Debug)]
+struct SessionMetrics(Arc<Sessions>);
+
+impl Collector for SessionMetrics {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (mut metrics, sums) = (Metrics(encoder), Sums::of(&self.0));
+        let counters = &self.0.counters;
+        // OpenMetrics appends `_total` to the name of a counter.
+        for (name, help, value) in [
+            ("events", "Events stored.", counters.events.get()),
+            ("batches", "Batches stored.", counters.batches.get()),
+            ("batches_repeated", "Batches received that were stored before.", counters.repeated.get()),
+            ("bytes", "Bytes of chunks stored.", counters.bytes.get()),
+            ("viewer_bytes", "Bytes sent to viewers.", counters.sent_bytes.get()),
+            ("viewer_lags", "Times that a viewer was too slow for the bus.", counters.lagged.get()),
+            ("viewer_skips", "Times that a viewer skipped batches.", counters.skipped.get()),
+            ("viewers_dropped", "Viewers disconnected because they did not read.", counters.stuck.get()),
+            ("fsync", "Times that batches were synced to disk.", counters.syncs.get()),
+        ] {
+            metrics.one(name, help, &ConstCounter::new(value))?;
+        }
+        let seconds = counters.sync_micros.get() as f64 / 1e6;
+        metrics.one("fsync_seconds", "Seconds spent syncing batches to disk.", &ConstCounter::new(seconds))?;
+        let refused =
+            counters.refused().into_iter().map(|(code, count)| (("code", word(code)), ConstCounter::new(count)));
+        metrics.family("refused", "Collectors and viewers refused, by code.", refused)?;
+
+        let full = u64::from(self.0.is_full());
+        metrics.one("store_bytes", "Bytes of all log segments.", &ConstGauge::new(self.0.store().usage()))?;
+        metrics.one("store_full", "Whether the store refused the last write.", &ConstGauge::new(full))?;
+        let states = [SessionState::Live, SessionState::Ended, SessionState::Lost];
+        let by_state = states.map(|state| (("state", state.name()), ConstGauge::new(sums.states[state as usize])));
+        metrics.family("sessions", "Sessions kept, by state.", by_state)?;
+        metrics.one("viewers", "Viewers connected.", &ConstGauge::new(sums.viewers as u64))?;
+        let lag = sums.behind_us as f64 / 1e6;
+        let help = "Seconds since the last batch of the live session that is furthest behind.";
+        metrics.one("ingest_lag_seconds", help, &ConstGauge::new(lag))?;
+        // A gauge, because deleting a session takes its lost events away.
+        let known: u64 = sums.lost_by_action.iter().sum();
+        let by_action = Action::ALL.iter().map(|action| action.name()).zip(sums.lost_by_action);
+        let by_action = by_action.chain([("unknown", sums.lost.saturating_sub(known))]);
+        let by_action = by_action.map(|(action, count)| (("action", action), ConstGauge::new(count)));
+        metrics.family("events_lost", "Events lost by collectors, of the sessions kept, by action.", by_action)
     }
-    text.head("sessions", "gauge", "Sessions that are kept, by state.");
-    for state in [Live::Live, Live::Ended, Live::Lost] {
-        text.value("sessions", &format!("{{state=\"{}\"}}", state.name()), states[state as usize]);
-    }
-    text.head("viewers", "gauge", "Viewers that are connected.");
-    text.value("viewers", "", viewers);
-    // A gauge: sessions that are deleted take theirs along.
-    text.head("events_lost", "gauge", "Events that collectors lost, of the sessions that are kept, by action.");
-    let known: u64 = lost.iter().sum();
-    for (action, count) in Action::ALL.iter().zip(lost) {
-        text.value("events_lost", &format!("{{action=\"{}\"}}", action.name()), count);
-    }
-    text.value("events_lost", "{action=\"unknown\"}", lost_all.saturating_sub(known));
-    text.head("ingest_lag_seconds", "gauge", "Since the newest batch of the live session that is furthest behind.");
-    text.value("ingest_lag_seconds", "", behind_us as f64 / 1e6);
 }
 
-/// Prometheus' text format. Nothing in it comes from a client.
+/// Writes metrics.
+struct Metrics<'a>(DescriptorEncoder<'a>);
+
+impl Metrics<'_> {
+    fn one(&mut self, name: &str, help: &str, metric: &impl EncodeMetric) -> fmt::Result {
+        metric.encode(self.0.encode_descriptor(name, help, None, metric.metric_type())?)
+    }
+
+    fn family<M: EncodeMetric + TypedMetric>(
+        &mut self,
+        name: &str,
+        help: &str,
+        metrics: impl IntoIterator<Item = ((&'static str, &'static str), M)>,
+    ) -> fmt::Result {
+        let mut encoder = self.0.encode_descriptor(name, help, None, M::TYPE)?;
+        for (label, metric) in metrics {
+            metric.encode(encoder.encode_family(&[label])?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sums over all sessions.
 #[derive(Default)]
-struct Text(String);
+struct Sums {
+    states: [u64; 3],
+    viewers: usize,
+    lost: u64,
+    lost_by_action: [u64; Action::ALL.len()],
+    behind_us: i64,
+}
 
-impl Text {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a string can't fail.
-        let _ = write!(self.0, "# HELP vramscope_{name} {help}\n# TYPE vramscope_{name} {kind}\n");
+impl Sums {
+    fn of(sessions: &Sessions) -> Self {
+        let (mut sums, now_us) = (Self::default(), now_us());
+        for session in sessions.all() {
+            let state = session.state(sessions.limits());
+            sums.states[state as usize] += 1;
+            sums.viewers += session.viewer_count();
+            session.look(|view| {
+                sums.lost += view.totals.lost();
+                for device in &view.totals.devices {
+                    sums.lost_by_action.iter_mut().zip(device.lost_by_action).for_each(|(sum, count)| *sum += count);
+                }
+                if state == SessionState::Live {
+                    sums.behind_us = now_us.saturating_sub(view.record.last_us).max(sums.behind_us);
+                }
+            });
+        }
+        sums
     }
+}
 
-    fn value(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
-        let _ = writeln!(self.0, "vramscope_{name}{labels} {value}");
+#[cfg(test)]
+mod tests {
+    use shared::limits::ServerLimits;
+    use shared::wire::Code;
+
+    use super::*;
+    use crate::bus::LocalBus;
+    use crate::ingest::Keep;
+    use crate::store::MemoryStore;
+
+    #[test]
+    fn every_name_type_and_label_stays() {
+        let (store, bus) = (Arc::new(MemoryStore::new(1 << 20)), Arc::new(LocalBus::new(1)));
+        let sessions = Sessions::open(store, bus, ServerLimits::default(), Keep::default(), None).unwrap();
+        sessions.counters.events.add(3);
+        sessions.counters.refuse(Code::Token);
+        insta::assert_snapshot!(text(&Arc::new(sessions)).unwrap(), @r#"
+        # HELP vramscope_events Events stored.
+        # TYPE vramscope_events counter
+        vramscope_events_total 3
+        # HELP vramscope_batches Batches stored.
+        # TYPE vramscope_batches counter
+        vramscope_batches_total 0
+        # HELP vramscope_batches_repeated Batches received that were stored before.
+        # TYPE vramscope_batches_repeated counter
+        vramscope_batches_repeated_total 0
+        # HELP vramscope_bytes Bytes of chunks stored.
+        # TYPE vramscope_bytes counter
+        vramscope_bytes_total 0
+        # HELP vramscope_viewer_bytes Bytes sent to viewers.
+        # TYPE vramscope_viewer_bytes counter
+        vramscope_viewer_bytes_total 0
+        # HELP vramscope_viewer_lags Times that a viewer was too slow for the bus.
+        # TYPE vramscope_viewer_lags counter
+        vramscope_viewer_lags_total 0
+        # HELP vramscope_viewer_skips Times that a viewer skipped batches.
+        # TYPE vramscope_viewer_skips counter
+        vramscope_viewer_skips_total 0
+        # HELP vramscope_viewers_dropped Viewers disconnected because they did not read.
+        # TYPE vramscope_viewers_dropped counter
+        vramscope_viewers_dropped_total 0
+        # HELP vramscope_fsync Times that batches were synced to disk.
+        # TYPE vramscope_fsync counter
+        vramscope_fsync_total 0
+        # HELP vramscope_fsync_seconds Seconds spent syncing batches to disk.
+        # TYPE vramscope_fsync_seconds counter
+        vramscope_fsync_seconds_total 0.0
+        # HELP vramscope_refused Collectors and viewers refused, by code.
+        # TYPE vramscope_refused counter
+        vramscope_refused_total{code="token"} 1
+        # HELP vramscope_store_bytes Bytes of all log segments.
+        # TYPE vramscope_store_bytes gauge
+        vramscope_store_bytes 0
+        # HELP vramscope_store_full Whether the store refused the last write.
+        # TYPE vramscope_store_full gauge
+        vramscope_store_full 0
+        # HELP vramscope_sessions Sessions kept, by state.
+        # TYPE vramscope_sessions gauge
+        vramscope_sessions{state="live"} 0
+        vramscope_sessions{state="ended"} 0
+        vramscope_sessions{state="lost"} 0
+        # HELP vramscope_viewers Viewers connected.
+        # TYPE vramscope_viewers gauge
+        vramscope_viewers 0
+        # HELP vramscope_ingest_lag_seconds Seconds since the last batch of the live session that is furthest behind.
+        # TYPE vramscope_ingest_lag_seconds gauge
+        vramscope_ingest_lag_seconds 0.0
+        # HELP vramscope_events_lost Events lost by collectors, of the sessions kept, by action.
+        # TYPE vramscope_events_lost gauge
+        vramscope_events_lost{action="alloc"} 0
+        vramscope_events_lost{action="free_requested"} 0
+        vramscope_events_lost{action="free_completed"} 0
+        vramscope_events_lost{action="segment_alloc"} 0
+        vramscope_events_lost{action="segment_free"} 0
+        vramscope_events_lost{action="segment_map"} 0
+        vramscope_events_lost{action="segment_unmap"} 0
+        vramscope_events_lost{action="oom"} 0
+        vramscope_events_lost{action="snapshot"} 0
+        vramscope_events_lost{action="user_defined"} 0
+        vramscope_events_lost{action="annotate"} 0
+        vramscope_events_lost{action="other"} 0
+        vramscope_events_lost{action="unknown"} 0
+        # EOF
+        "#);
     }
 }

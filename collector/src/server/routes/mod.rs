@@ -1,29 +1,26 @@
 //! One file for each route.
 
-mod ask;
-mod demo;
-mod docs;
-mod health;
-mod ingest;
-mod live;
-mod metrics;
-mod openapi;
+pub(super) mod ask;
+mod binary;
+pub(super) mod demo;
+pub(super) mod docs;
+pub(super) mod health;
+pub(super) mod ingest;
+pub(super) mod live;
+pub(super) mod metrics;
 mod page;
 mod sample;
-mod sessions;
-mod stats;
-mod trace;
+pub(super) mod sessions;
+pub(super) mod stats;
+pub(super) mod trace;
 
 pub(super) use ask::ask;
 pub(super) use demo::demo;
-pub(super) use docs::docs;
+pub(super) use docs::{ApiDocument, docs, openapi};
 pub(super) use health::{health, live as health_live, ready as health_ready};
 pub(super) use ingest::{ingest_post, ingest_socket};
 pub(super) use live::live;
 pub(super) use metrics::metrics;
-#[cfg(test)]
-pub(super) use openapi::OPENAPI;
-pub(super) use openapi::openapi;
 pub(super) use page::page;
 pub(super) use sample::sample;
 pub(super) use sessions::{delete, list, one};

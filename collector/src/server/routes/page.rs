@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::server::assets::{self, Asset};
 use crate::server::coding::{self, Coding};
-use crate::server::router::not_found;
+use crate::server::error::not_found;
 
 /// For a file whose path contains the hash of its content: another content has another path.
 const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");

@@ -14,8 +14,8 @@ use shared::recording::Decoder;
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
+use super::binary::Binary;
 use super::find;
-use super::openapi::Binary;
 use crate::server::App;
 use crate::server::download::Download;
 use crate::server::error::{ApiError, ErrorJson};

@@ -1,16 +1,15 @@
-//! `/api/v1/openapi.json`: the description of the API, generated from the routes.
+//! The description of the API, generated from the routes.
 
 use std::sync::LazyLock;
 
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::openapi::{OpenApi as Document, RefOr};
-use utoipa::{Modify, OpenApi, PartialSchema, ToSchema};
+use utoipa::{Modify, OpenApi};
+
+use super::routes;
 
 /// The description as JSON. A test compares it with the router.
-pub(crate) static OPENAPI: LazyLock<String> =
+pub(super) static OPENAPI: LazyLock<String> =
     // Every key of the description is a string, so that it can always be written as JSON.
     LazyLock::new(|| Api::openapi().to_pretty_json().unwrap_or_default());
 
@@ -23,21 +22,21 @@ pub(crate) static OPENAPI: LazyLock<String> =
                        watched. Fields that end in _us are microseconds since the epoch. Sizes are in bytes."
     ),
     paths(
-        super::docs::docs,
-        openapi,
-        super::health::live,
-        super::health::ready,
-        super::ingest::ingest_socket,
-        super::ingest::ingest_post,
-        super::sessions::list,
-        super::sessions::one,
-        super::sessions::delete,
-        super::stats::stats,
-        super::trace::trace,
-        super::live::live,
-        super::ask::ask,
-        super::demo::demo,
-        super::metrics::metrics,
+        routes::docs::docs,
+        routes::docs::openapi,
+        routes::health::live,
+        routes::health::ready,
+        routes::ingest::ingest_socket,
+        routes::ingest::ingest_post,
+        routes::sessions::list,
+        routes::sessions::one,
+        routes::sessions::delete,
+        routes::stats::stats,
+        routes::trace::trace,
+        routes::live::live,
+        routes::ask::ask,
+        routes::demo::demo,
+        routes::metrics::metrics,
     ),
     modifiers(&TokenScheme)
 )]
@@ -55,29 +54,6 @@ impl Modify for TokenScheme {
         let components = document.components.get_or_insert_default();
         components.security_schemes.insert("token".to_owned(), SecurityScheme::Http(scheme).into());
     }
-}
-
-/// The schema of a body of bytes.
-pub(super) enum Binary {}
-
-impl PartialSchema for Binary {
-    fn schema() -> RefOr<Schema> {
-        let format = SchemaFormat::KnownFormat(KnownFormat::Binary);
-        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).into()
-    }
-}
-
-impl ToSchema for Binary {}
-
-/// This description.
-#[utoipa::path(
-    get,
-    path = "/api/v1/openapi.json",
-    operation_id = "get_openapi",
-    responses((status = 200, description = "OpenAPI 3.1.", content_type = "application/json", body = Object))
-)]
-pub(crate) async fn openapi() -> Response {
-    ([(CONTENT_TYPE, "application/json")], &**OPENAPI).into_response()
 }
 
 #[cfg(test)]
