@@ -120,12 +120,12 @@ impl World {
         }
     }
 
-    fn free(&mut self, pick: usize, believed: Option<Stream>) {
+    fn free(&mut self, pick: usize, assumed: Option<Stream>) {
         let Some((address, stream)) = self.pick(pick) else { return };
-        match believed {
-            Some(believed) if believed != stream => {
+        match assumed {
+            Some(assumed) if assumed != stream => {
                 let before = self.allocator.stats();
-                assert!(matches!(self.allocator.free_on(address, believed, NO_STACK), Err(FreeError::Misuse(_))));
+                assert!(matches!(self.allocator.free_on(address, assumed, NO_STACK), Err(FreeError::Misuse(_))));
                 assert_eq!(self.allocator.stats(), before);
             }
             _ => {

@@ -19,7 +19,7 @@ pub(in crate::workloads) const PARAMS: &[Param] = &[
 ];
 
 /// Number of tokens by which a cache grows each time.
-const GROWTH: u64 = 64;
+const CACHE_STEP: u64 = 64;
 
 /// A model that serves.
 struct Server {
@@ -119,8 +119,8 @@ fn turn<D: Device>(
             continue;
         }
         request.left -= 1;
-        request.tokens += GROWTH;
-        match job.call(at("decode", "engine.py", 91), |job| grow(job, &server.model, &mut request)) {
+        request.tokens += CACHE_STEP;
+        match job.call(at("decode", "engine.py", 91), |job| extend_cache(job, &server.model, &mut request)) {
             Ok(()) => server.requests.push_back(request),
             Err(JobError::OutOfMemory(_)) => {
                 *rejected += 1;
@@ -159,13 +159,13 @@ fn prefill<D: Device>(job: &mut Job<D>, model: &Model, tokens: u64) -> Result<Ve
 
 /// Reallocates every cache a little longer, as `torch.cat([past, new])` does. If this fails, some caches are longer and
 /// the rest are not; all still belong to the request.
-fn grow<D: Device>(job: &mut Job<D>, model: &Model, request: &mut Request) -> Result<(), JobError> {
+fn extend_cache<D: Device>(job: &mut Job<D>, model: &Model, request: &mut Request) -> Result<(), JobError> {
     let bytes = cache_bytes(model, request.tokens);
     for old in &mut request.cache {
         let longer = job
             .part(Part::KvCache, |job| job.call(at("update", "cache.py", 58), |job| job.alloc(bytes, sites::CAT_OP)))?;
         job.free(std::mem::replace(old, longer));
     }
-    let step = model.hidden * model.precision.element() * GROWTH;
+    let step = model.hidden * model.precision.element() * CACHE_STEP;
     job.call(at("forward", "mlp.py", 41), |job| job.touch(4 * step, sites::LINEAR_OP))
 }

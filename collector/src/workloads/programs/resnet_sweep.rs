@@ -104,7 +104,7 @@ pub(in crate::workloads) fn run<D: Device>(
                 Err(JobError::OutOfMemory(failed)) => {
                     let largest = match step {
                         0 => "no batch fit".to_owned(),
-                        _ => format!("{} was the largest batch tried that fits", batch - choices.count("more")),
+                        _ => format!("{} was the largest batch tried that fit", batch - choices.count("more")),
                     };
                     notes.push(format!(
                         "A batch of {batch} failed at a request of {}; {largest}.",
