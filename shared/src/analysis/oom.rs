@@ -139,6 +139,16 @@ pub fn positions(trace: &DeviceTrace) -> Vec<(u32, u64)> {
     positions_from(trace, 0).collect()
 }
 
+/// Returns the position right after the failure that matters most: the last, if the program allocated nothing after it
+/// and so ended with it; otherwise the first, as the program caught its failures.
+pub fn decisive_position(trace: &DeviceTrace) -> Option<u32> {
+    let failures = positions(trace);
+    let (last, _) = *failures.last()?;
+    let later = trace.events.action.slices(last as usize..trace.events.len()).flatten();
+    let is_end = !later.into_iter().any(|action| *action == Action::Alloc as u8);
+    if is_end { Some(last) } else { failures.first().map(|(position, _)| *position) }
+}
+
 /// Returns the positions right after the out-of-memory events from event `start` on, and the rounded bytes of the
 /// requests.
 pub fn positions_from(trace: &DeviceTrace, start: usize) -> impl Iterator<Item = (u32, u64)> {
@@ -181,6 +191,18 @@ mod tests {
             "Asked for 2.00 GiB; the driver had 512 MiB free. 5.00 GiB of reserved memory was free, but the largest \
              contiguous block was 1.50 GiB: too fragmented for 2.00 GiB."
         );
+    }
+
+    #[test]
+    fn the_last_failure_is_decisive_if_it_ended_the_program() {
+        let decisive = |rest: &str| {
+            let lines = format!("alloc 0x1000000 1000\noom 100 5000\nalloc 0x1100000 300\noom 100 7000\n{rest}");
+            decisive_position(&crate::testing::snapshot(&lines).devices[0])
+        };
+        assert_eq!(decisive(""), Some(4));
+        assert_eq!(decisive("free 0x1000000"), Some(4));
+        assert_eq!(decisive("alloc 0x1200000 300"), Some(2));
+        assert_eq!(decisive_position(&DeviceTrace::default()), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::folding::Telling;
 use super::high_water::HighWater;
 use super::leak::LeakCandidate;
-use super::oom::{Cause, OutOfMemory};
+use super::oom::{self, Cause, OutOfMemory};
 use super::retries;
 use super::site::label;
 use super::wording::counted;
@@ -85,11 +85,16 @@ struct Leak {
 }
 
 impl Verdict {
-    /// Returns the verdict on a trace: on the request that failed at position `failed`, or else on the whole trace.
+    /// Returns the verdict on a trace: on its decisive failure (see [`oom::decisive_position`]), if a request failed.
+    pub fn of(evidence: Evidence<'_>) -> Self {
+        Self::on(evidence, oom::decisive_position(evidence.trace))
+    }
+
+    /// Returns the verdict on the request that failed at position `failed`, or else on the whole trace.
     ///
-    /// `failed` is a position right after an out-of-memory event (see [`oom::positions`](super::oom::positions)); any
-    /// other position counts as none.
-    pub fn of(evidence: Evidence<'_>, failed: Option<u32>) -> Self {
+    /// `failed` is a position right after an out-of-memory event (see [`oom::positions`]); any other position counts as
+    /// none.
+    pub fn on(evidence: Evidence<'_>, failed: Option<u32>) -> Self {
         let Evidence { trace, symbols, telling, replay, .. } = evidence;
         let failure = failed.and_then(|position| Failure::at(evidence, position));
         let end = failure.map_or_else(|| replay.positions(), |failure| failure.oom.position);
@@ -211,7 +216,6 @@ impl Leak {
 
 #[cfg(test)]
 mod tests {
-    use super::super::oom;
     use super::*;
 
     fn check(lines: &str, capacity: Option<u64>) -> Verdict {
@@ -227,7 +231,7 @@ mod tests {
             replay: &replay,
             capacity,
         };
-        Verdict::of(evidence, oom::positions(&trace).last().map(|(position, _)| *position))
+        Verdict::of(evidence)
     }
 
     /// Steps that each keep a tensor of 100 kB.

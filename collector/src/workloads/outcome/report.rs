@@ -129,7 +129,8 @@ impl Report {
         let kept: u64 = snapshot.devices.iter().map(|trace| trace.events.len() as u64).sum();
         if kept < events {
             notes.push(format!(
-                "The trace has the first {} of {} events, and the verdict is about these; the counters are those of the whole run.",
+                "The trace has the first {} of {} events, and the verdict is about these; the counters are those of the \
+                 whole run.",
                 Count(kept),
                 Count(events)
             ));
@@ -139,13 +140,7 @@ impl Report {
             let traces = std::mem::take(&mut snapshot.devices);
             let trace = traces.first().unwrap_or(&empty);
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
-            let ooms = oom::positions(trace);
-            // The failure that ended the run is the last; of those that were caught, the first is explained.
-            let position = match &error {
-                Some(JobError::OutOfMemory(_)) => ooms.last(),
-                _ => ooms.first(),
-            };
-            let position = position.map(|(position, _)| *position);
+            let position = oom::decisive_position(trace);
             let totals = replay.state_at(position.unwrap_or_else(|| replay.positions())).totals;
             let verdict = match &error {
                 Some(JobError::OutOfMemory(_) | JobError::Interrupted) | None => {
@@ -157,7 +152,7 @@ impl Report {
                         replay: &replay,
                         capacity: Some(heading.capacity),
                     };
-                    Verdict::of(evidence, position)
+                    Verdict::of(evidence)
                 }
                 Some(other) => Verdict { kind: VerdictKind::Driver, message: format!("{other}.") },
             };
