@@ -1,10 +1,10 @@
-//! What one request and one free cost: `cargo bench -p shared --bench allocator [-- SCRIPT.json]`.
+//! The cost of a request and a free: `cargo bench -p shared --bench allocator [-- SCRIPT.json]`.
 //!
-//! Without a script, requests of random sizes with mostly the youngest freed, as in training. Then how the cost grows
-//! with the number of live blocks, and what a block takes.
+//! Without a script, measures requests of random sizes where mostly the youngest block is freed, as in training. Then
+//! measures how the cost grows with the number of live blocks, and the memory of a block.
 //!
-//! `-- live N PAIRS` does only that many pairs with N blocks live, to be counted by something else: what PAIRS more cost is
-//! the difference of two runs.
+//! `-- live N PAIRS` runs only that many pairs with N blocks live, for external counters: the cost of PAIRS more pairs
+//! is the difference of two runs.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use shared::allocator::{AllocatorConfig, DeviceAllocator, Request, TORCH_2_11, T
 use shared::frames::StackId;
 use shared::units::{Address, Stream};
 
-/// Each measurement is the best of so many.
+/// Number of runs, of which the best counts.
 const RUNS: usize = 7;
 
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ struct Script {
     ops: Vec<Op>,
 }
 
-/// Entries in a ring that is never read: what recording costs the allocator itself.
+/// A ring of entries that is never read: shows the cost of recording to the allocator itself.
 struct Ring(Vec<TraceEntry>, usize);
 
 impl TraceSink for Ring {
@@ -86,7 +86,7 @@ fn best(mut run: impl FnMut() -> f64) -> f64 {
     (0..RUNS).map(|_| run()).fold(f64::INFINITY, f64::min)
 }
 
-/// Seconds for all operations.
+/// Returns the seconds for all operations.
 fn run<S: TraceSink>(script: &Script, sink: S) -> f64 {
     let config = AllocatorConfig::from_conf(&script.conf, &TORCH_2_11).expect("settings that are settings");
     let driver = SimDriver::new(script.capacity, Placement::FirstFit);
@@ -112,7 +112,7 @@ fn run<S: TraceSink>(script: &Script, sink: S) -> f64 {
     seconds
 }
 
-/// Frees and asks again, with `live` blocks held; nanoseconds per pair, and bytes per block.
+/// Frees and allocates with `live` blocks held; returns nanoseconds for each pair, and bytes for each block.
 fn churn(live: usize) -> (f64, usize) {
     let pairs = 1_000_000;
     let mut churn = Churn::new(live);
@@ -145,7 +145,7 @@ impl Churn {
         self.allocator.malloc(request).expect("room enough")
     }
 
-    /// Seconds for so many pairs of a free and a malloc.
+    /// Returns the seconds for a number of pairs of a free and a malloc.
     fn lap(&mut self, pairs: usize) -> f64 {
         let start = Instant::now();
         for _ in 0..pairs {
@@ -157,7 +157,7 @@ impl Churn {
     }
 }
 
-/// xorshift: the same on every machine.
+/// xorshift, for the same numbers on every machine.
 struct Random(u64);
 
 impl Random {
@@ -169,7 +169,7 @@ impl Random {
     }
 }
 
-/// Requests of many sizes, `target` of them held, mostly the youngest freed.
+/// Returns requests of many sizes with `target` of them held; mostly the youngest is freed.
 fn training(length: usize, target: usize) -> Script {
     let mut random = Random(21);
     let (mut ops, mut live, mut next) = (Vec::new(), Vec::new(), 0);
@@ -188,7 +188,7 @@ fn training(length: usize, target: usize) -> Script {
     Script { name: "random, mostly the youngest freed".to_owned(), conf: String::new(), capacity: 80 << 30, ops }
 }
 
-/// The mallocs and frees of an operation script.
+/// Reads the mallocs and frees of an operation script.
 fn read(path: &str) -> Script {
     let text = std::fs::read_to_string(path).expect("a script, unpacked");
     let script: serde_json::Value = serde_json::from_str(&text).expect("JSON");

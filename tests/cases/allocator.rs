@@ -1,6 +1,6 @@
-//! The allocator against stored results of the real PyTorch: what `tests/differential/compare.py` compares, on every
-//! case in `tests/fixtures/allocator/RELEASE`. A case is `NAME.in.json.gz`, the script, and `NAME.out.json.gz`, what
-//! PyTorch did; `tests/differential/farm.py --keep` makes both. The folders are the table.
+//! The allocator against stored results of the real PyTorch, compared as in `tests/differential/compare.py`. The cases
+//! are in `tests/fixtures/allocator/RELEASE`: `NAME.in.json.gz` is the script and `NAME.out.json.gz` is what PyTorch did.
+//! `tests/differential/farm.py --keep` makes both.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ fn unzipped(path: &Path) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What of an error must be equal: that it is one; of an out-of-memory also every amount in its text.
+/// Returns the part of an error that must be equal: that it is an error, and for out-of-memory also all amounts.
 fn error_key(text: &str) -> Vec<&str> {
     if !text.starts_with("oom") {
         return vec!["error"];
@@ -30,8 +30,7 @@ fn error_key(text: &str) -> Vec<&str> {
     words.windows(2).filter(|pair| is_unit(pair[1])).flatten().map(|word| word.trim_end_matches(['.', ','])).collect()
 }
 
-/// The part of a result that is compared, in the order in which the parts are looked at. `until`: only what came
-/// before that operation.
+/// Returns the parts of a result that are compared, in order. With `until`, only those before that operation.
 fn parts(result: &Value, until: Option<u64>) -> Result<Vec<(String, Value)>> {
     let list = |key: &str| result[key].as_array().with_context(|| format!("no list {key:?}"));
     let is_before = |op: Option<i64>| until.is_none_or(|end| op.is_some_and(|op| (0..end as i64).contains(&op)));
@@ -41,7 +40,7 @@ fn parts(result: &Value, until: Option<u64>) -> Result<Vec<(String, Value)>> {
     };
     let mut parts = rows("malloc")?;
     parts.extend(rows("trace")?);
-    // By number, not by the digits that JSON has as keys.
+    // By number, as the keys are strings in JSON.
     let errors: BTreeMap<i64, &Value> = result["errors"]
         .as_object()
         .context("no errors")?
@@ -49,7 +48,7 @@ fn parts(result: &Value, until: Option<u64>) -> Result<Vec<(String, Value)>> {
         .map(|(op, text)| Ok((op.parse()?, text)))
         .collect::<Result<_>>()?;
     for (op, text) in errors.into_iter().filter(|(op, _)| is_before(Some(*op))) {
-        parts.push((format!("error of {op}"), json!(error_key(text.as_str().context("an error that is no text")?))));
+        parts.push((format!("error of {op}"), json!(error_key(text.as_str().context("an error is not text")?))));
     }
     for snapshot in list("snapshots")?.iter().filter(|snapshot| is_before(snapshot["op"].as_i64())) {
         parts.extend(state(&format!("snapshot at {}", snapshot["op"]), snapshot)?);
@@ -61,7 +60,7 @@ fn parts(result: &Value, until: Option<u64>) -> Result<Vec<(String, Value)>> {
     Ok(parts)
 }
 
-/// A snapshot as segments and statistics, one by one.
+/// Returns the segments and statistics of a snapshot as single parts.
 fn state(name: &str, state: &Value) -> Result<Vec<(String, Value)>> {
     let segments = state["segments"].as_array().context("no segments")?.iter().enumerate();
     let segments = segments.map(|(at, segment)| (format!("{name}: segment {at}"), segment.clone()));
@@ -69,18 +68,18 @@ fn state(name: &str, state: &Value) -> Result<Vec<(String, Value)>> {
     Ok(segments.chain(stats.map(|(key, value)| (format!("{name}: {key}"), value.clone()))).collect())
 }
 
-/// Runs a script as the release of the profile, and compares with what the real one did.
+/// Executes a script as the release of the profile would, and compares with what the real one did.
 fn check(script: &[u8], real: &[u8], profile: &'static Profile) -> Result<()> {
     let ours = serde_json::to_value(execute(Script::parse(script)?, profile)?)?;
     let real: Value = serde_json::from_slice(real)?;
     match (compare(&ours, &real, None), ours["undefined_from"].as_u64()) {
-        // What PyTorch does after that depends on where its own objects lie: it may be the same, and need not be.
+        // What PyTorch does after that depends on the addresses of its own objects, so it may differ.
         (Err(_), Some(end)) => compare(&ours, &real, Some(end)),
         (whole, _) => whole,
     }
 }
 
-/// Compares two results, of operations before `until` only.
+/// Compares two results; with `until`, only before that operation.
 fn compare(ours: &Value, real: &Value, until: Option<u64>) -> Result<()> {
     let (ours, real) = (parts(ours, until)?, parts(real, until)?);
     for (ours, real) in ours.iter().zip(&real) {

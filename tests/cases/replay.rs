@@ -1,4 +1,4 @@
-//! `vramscope replay` as a person types it: what it reads, what it prints, what it refuses.
+//! `vramscope replay` on the command line: its input, its output and its errors.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -8,17 +8,17 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tests::{Folder, program};
 
-/// The address 0, which a request of 0 bytes has, as an offset.
+/// The address 0, which a request of 0 bytes gets, as an offset.
 const NOWHERE: i64 = -0x6400_0000_0000;
 
-/// Replays a script from standard input.
-fn replay(script: &[u8], arguments: &[&str]) -> Result<Output> {
+/// Executes a script from standard input.
+fn execute(script: &[u8], arguments: &[&str]) -> Result<Output> {
     let mut command = Command::new(program::path()?);
     command.args(["replay", "-"]).args(arguments);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let mut stdin = child.stdin.take().context("no standard input")?;
     let script = script.to_vec();
-    // From a thread: a program that stops reading must not leave this waiting.
+    // In a thread, so that a program that stops reading does not block the test.
     let writer = thread::spawn(move || drop(stdin.write_all(&script)));
     let output = child.wait_with_output()?;
     writer.join().ok();
@@ -26,7 +26,7 @@ fn replay(script: &[u8], arguments: &[&str]) -> Result<Output> {
 }
 
 #[test]
-fn a_script_says_where_everything_went() -> Result<()> {
+fn a_script_prints_the_address_of_each_allocation() -> Result<()> {
     let script = json!({
         "config": "max_split_size_mb:64",
         "capacity_bytes": 32 << 20,
@@ -35,7 +35,7 @@ fn a_script_says_where_everything_went() -> Result<()> {
             ["malloc", "d", 64 << 20, 0], ["graph_end", "none"],
         ],
     });
-    let output = replay(script.to_string().as_bytes(), &["--torch", "2.15"])?;
+    let output = execute(script.to_string().as_bytes(), &["--torch", "2.15"])?;
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let printed: Value = serde_json::from_slice(&output.stdout)?;
     assert_eq!(printed["torch"], "2.15");
@@ -50,19 +50,19 @@ fn a_script_says_where_everything_went() -> Result<()> {
 }
 
 #[test]
-fn sizes_at_the_end_of_numbers_are_refused_as_pytorch_refuses_them() -> Result<()> {
+fn sizes_near_the_largest_number_are_refused_as_in_pytorch() -> Result<()> {
     let huge = [u64::MAX, u64::MAX - 511, 1 << 63, (1 << 63) - 1, (1 << 63) - 512, 1 << 62];
     for torch in ["2.6", "2.11", "2.15"] {
         for conf in ["", "expandable_segments:True", "roundup_power2_divisions:4", "max_split_size_mb:200"] {
             for capacity in [0, 1, 1 << 30, u64::MAX] {
                 let ops: Vec<Value> = huge.iter().map(|size| json!(["malloc", "a", size, 0])).collect();
                 let script = json!({ "config": conf, "capacity_bytes": capacity, "ops": ops });
-                let output = replay(script.to_string().as_bytes(), &["--torch", torch])?;
+                let output = execute(script.to_string().as_bytes(), &["--torch", torch])?;
                 let name = format!("{torch} {conf} {capacity}");
                 assert_eq!(output.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&output.stderr));
                 let printed: Value = serde_json::from_slice(&output.stdout)?;
                 let errors = printed["errors"].as_object().context("no errors")?;
-                // A device of all addresses has room for a quarter of them.
+                // A device with unlimited memory may have room for the smallest of these sizes.
                 let least = if capacity == u64::MAX { huge.len() - 1 } else { huge.len() };
                 assert!(errors.len() >= least, "{name}: {errors:?}");
             }
@@ -72,26 +72,26 @@ fn sizes_at_the_end_of_numbers_are_refused_as_pytorch_refuses_them() -> Result<(
 }
 
 #[test]
-fn a_release_that_acts_as_an_earlier_one_is_said_to() -> Result<()> {
+fn a_release_without_a_profile_uses_the_nearest_older_one_with_a_warning() -> Result<()> {
     let cases = [
         ("2.6", "2.6", ""),
         ("2.11.0+cu128", "2.11", ""),
-        ("2.7", "2.6", "decided as 2.6"),
-        ("9.1", "2.15", "as 2.15"),
+        ("2.7", "2.6", "using 2.6, the nearest older one"),
+        ("9.1", "2.15", "using 2.15"),
     ];
-    for (torch, want, told) in cases {
-        let output = replay(b"{\"ops\":[]}", &["--torch", torch])?;
+    for (torch, want, warning) in cases {
+        let output = execute(b"{\"ops\":[]}", &["--torch", torch])?;
         let printed: Value = serde_json::from_slice(&output.stdout)?;
         let errors = String::from_utf8(output.stderr)?;
         assert_eq!(printed["torch"], want, "{torch}");
-        assert!(errors.contains(told) && errors.is_empty() == told.is_empty(), "{torch}: {errors}");
+        assert!(errors.contains(warning) && errors.is_empty() == warning.is_empty(), "{torch}: {errors}");
     }
     Ok(())
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_cannot_be_printed_is_an_error() -> Result<()> {
+fn output_that_cannot_be_written_is_an_error() -> Result<()> {
     let mut command = Command::new(program::path()?);
     let full = fs::OpenOptions::new().write(true).open("/dev/full")?;
     let output = command.args(["budget", "--layers", "2"]).stdout(full).stderr(Stdio::piped()).output()?;
@@ -101,7 +101,7 @@ fn what_cannot_be_printed_is_an_error() -> Result<()> {
 }
 
 #[test]
-fn what_is_no_script_is_refused_in_one_line() -> Result<()> {
+fn invalid_scripts_are_refused_in_one_line() -> Result<()> {
     let folder = Folder::new("replay")?;
     let gzip = folder.join("cut.json.gz");
     fs::write(&gzip, [0x1f, 0x8b, 8, 0, 0])?;
@@ -112,7 +112,7 @@ fn what_is_no_script_is_refused_in_one_line() -> Result<()> {
         (b"\xff\xfe\x00", &[], "not JSON"),
         (b"{\"ops\":[[\"malloc\"]]}", &[], "operation 0 is [\"malloc\"], but expected"),
         (b"{\"ops\":[[\"malloc\",1,1.5,0]]}", &[], "operation 0"),
-        (b"{\"ops\":[],\"config\":\"max_split_size_mb:1\"}", &[], "the settings are refused: "),
+        (b"{\"ops\":[],\"config\":\"max_split_size_mb:1\"}", &[], "the settings are invalid: "),
         (b"{\"ops\":[],\"capacity_bytes\":1e99}", &[], "whole number of bytes"),
         (deep.as_bytes(), &[], "recursion limit"),
         (b"{\"ops\":[]}", &["--torch", "1.13"], "no release that is known"),
@@ -125,7 +125,7 @@ fn what_is_no_script_is_refused_in_one_line() -> Result<()> {
         Ok(())
     };
     for (script, arguments, want) in cases {
-        refused(replay(script, arguments)?, want)?;
+        refused(execute(script, arguments)?, want)?;
     }
     refused(program::run(&["replay", "/nowhere/at/all.json"])?, "can't be read")?;
     refused(program::run(&["replay", &gzip])?, "can't be read")?;

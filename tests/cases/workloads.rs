@@ -1,4 +1,4 @@
-//! Workloads and budgets as a person runs them: what each story comes to, what is written, and what is refused.
+//! Workloads and budgets on the command line: the outcome of each workload, the files they write, and errors.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use shared::units::Bytes;
 use tests::{Folder, program, workspace};
 
-/// Runs the program with `--json`, and gives what it printed.
+/// Runs the program with `--json` and returns what it printed.
 fn printed(arguments: &[&str]) -> Result<Value> {
     let output = program::run(&[arguments, &["--json"]].concat())?;
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -23,11 +23,11 @@ fn run(arguments: &[&str]) -> Result<Value> {
 
 /// Bytes of a field such as `/reserved/peak`.
 fn bytes(report: &Value, path: &str) -> u64 {
-    report.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} is no number"))
+    report.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} is not a number"))
 }
 
 #[test]
-fn each_story_ends_as_it_is_told() -> Result<()> {
+fn each_workload_ends_as_described() -> Result<()> {
     // The cause, and whether an error ended the run.
     let cases: &[(&[&str], &str, bool)] = &[
         (&["transformer"], "none", false),
@@ -48,7 +48,7 @@ fn each_story_ends_as_it_is_told() -> Result<()> {
         (&["model-switch", "empty-cache=yes"], "none", false),
         (&["recovery"], "full", false),
         (&["kv-serving", "--steps", "60"], "full", false),
-        // What only sets up grows, and is no leak.
+        // A program that only sets up grows, but does not leak.
         (&["kv-serving", "--steps", "9", "--capacity", "24GiB"], "full", true),
         (&["alternating", "block=1024", "large=1"], "full", false),
         (&["leak", "--steps", "2", "--capacity", "1MiB"], "full", true),
@@ -57,7 +57,7 @@ fn each_story_ends_as_it_is_told() -> Result<()> {
         let report = run(arguments)?;
         assert_eq!(report["cause"]["kind"], *cause, "{arguments:?}: {}", report["cause"]["message"]);
         assert_eq!(!report["error"].is_null(), *has_failed, "{arguments:?}: {}", report["error"]);
-        // The page finds in the trace what the allocator counted.
+        // The report of the trace agrees with the allocator's counters.
         let end = &report["trace"]["devices"][0]["end"];
         for (counted, found) in [("/allocated/now", "allocated_bytes"), ("/reserved/now", "reserved_bytes")] {
             assert_eq!(Some(bytes(&report, counted)), end[found].as_u64(), "{arguments:?} {counted}");
@@ -68,7 +68,7 @@ fn each_story_ends_as_it_is_told() -> Result<()> {
         assert!(findings.iter().all(|finding| finding["code"] == "out_of_memory"), "{arguments:?}: {findings:?}");
         assert_eq!(findings.is_empty(), report["num_ooms"] == 0, "{arguments:?}");
         assert!(bytes(&report, "/reserved/peak") <= bytes(&report, "/capacity_bytes"), "{arguments:?}");
-        // The verdict reads from the trace what the allocator counted.
+        // The verdict, which follows from the trace, agrees with the allocator's counters.
         let message = report["cause"]["message"].as_str().context("no message")?;
         let [reserved, allocated] = ["/reserved/peak", "/allocated/peak"].map(|path| Bytes(bytes(&report, path)));
         match *cause {
@@ -78,7 +78,7 @@ fn each_story_ends_as_it_is_told() -> Result<()> {
             }
             "none" => {
                 assert!(message.starts_with(&format!("Nothing failed: at most {reserved} of ")), "{message}");
-                assert!(message.ends_with(&format!(" were reserved, {allocated} of them in use.")), "{message}");
+                assert!(message.ends_with(&format!(" was reserved, and at most {allocated} was in use.")), "{message}");
             }
             _ => {}
         }
@@ -87,23 +87,23 @@ fn each_story_ends_as_it_is_told() -> Result<()> {
 }
 
 #[test]
-fn choices_change_what_they_say() -> Result<()> {
+fn choices_have_their_effect() -> Result<()> {
     let peak = |arguments: &[&str]| run(arguments).map(|report| bytes(&report, "/allocated/peak"));
     let whole = peak(&["transformer", "--steps", "2"])?;
     assert!(peak(&["transformer", "--steps", "2", "checkpoint=4"])? < whole);
     assert!(peak(&["transformer", "--steps", "2", "batch=8", "--capacity", "80GiB"])? > whole);
     assert!(peak(&["transformer", "--steps", "2", "optimizer=sgd"])? < whole);
-    // A checkpoint that is copied as a whole holds weights and state twice.
+    // Copying a whole checkpoint at once holds weights and state twice.
     let twice = peak(&["checkpoint-save"])?;
     assert!(twice > peak(&["checkpoint-save", "copy=tensor"])? * 5 / 4);
-    // With a pool for each model, nothing of the default pool is used but what is outside of them.
+    // Each model may have a private pool.
     let pools = run(&["kv-serving", "private-pools=yes", "--steps", "9"])?;
     assert!(bytes(&pools, "/reserved/peak") > 0);
     Ok(())
 }
 
 #[test]
-fn a_run_is_the_same_byte_for_byte_and_what_it_writes_is_read() -> Result<()> {
+fn a_run_is_reproducible_and_its_file_can_be_read() -> Result<()> {
     let folder = Folder::new("run")?;
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let (first, second, other) = (file("a.pickle"), file("b.pickle"), file("c.pickle"));
@@ -123,10 +123,10 @@ fn a_run_is_the_same_byte_for_byte_and_what_it_writes_is_read() -> Result<()> {
 }
 
 #[test]
-fn a_recording_says_the_same_as_a_snapshot_of_the_run() -> Result<()> {
+fn a_recording_and_a_snapshot_of_a_run_agree() -> Result<()> {
     let folder = Folder::new("recorded")?;
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
-    // Spans; several streams and an error; pools; segments that grow.
+    // Spans; several streams and an error; pools; expandable segments.
     let cases: &[&[&str]] = &[
         &["transformer", "--steps", "2"],
         &["sample"],
@@ -147,7 +147,7 @@ fn a_recording_says_the_same_as_a_snapshot_of_the_run() -> Result<()> {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_what_it_recorded() -> Result<()> {
+fn a_run_that_is_killed_leaves_its_recording() -> Result<()> {
     let folder = Folder::new("killed")?;
     let path = folder.join("a.vramscope");
     let arguments = ["run", "transformer", "--steps", "100000", "--out"];
@@ -168,15 +168,15 @@ fn a_run_that_is_killed_leaves_what_it_recorded() -> Result<()> {
 }
 
 #[test]
-fn the_list_names_every_story_and_choice() -> Result<()> {
-    let stories = run(&["--list"])?;
-    let stories = stories["stories"].as_array().context("no stories")?;
-    assert!(stories.len() >= 10);
+fn the_list_names_every_workload_and_parameter() -> Result<()> {
+    let workloads = run(&["--list"])?;
+    let workloads = workloads["stories"].as_array().context("no workloads")?;
+    assert!(workloads.len() >= 10);
     let text = String::from_utf8(program::run(&["run", "--list"])?.stdout)?;
-    for story in stories {
-        let name = story["name"].as_str().context("no name")?;
+    for workload in workloads {
+        let name = workload["name"].as_str().context("no name")?;
         assert!(text.lines().any(|line| line.starts_with(name)), "{name}");
-        for param in story["params"].as_array().into_iter().flatten() {
+        for param in workload["params"].as_array().into_iter().flatten() {
             let choice =
                 format!("{}={}", param["name"].as_str().unwrap_or(""), param["default"].as_str().unwrap_or(""));
             assert!(text.contains(&choice), "{choice}");
@@ -186,15 +186,15 @@ fn the_list_names_every_story_and_choice() -> Result<()> {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_in_one_line() -> Result<()> {
+fn invalid_arguments_are_refused_in_one_line() -> Result<()> {
     let cases: &[(&[&str], &str)] = &[
         (&["run"], "Name a workload: "),
         (&["run", "nope"], "There is no workload \"nope\""),
         (&["run", "leak", "kept=none"], "kept cannot be \"none\""),
         (&["run", "leak", "depth=3"], "there is no parameter \"depth\""),
         (&["run", "leak", "quickly"], "Write name=value"),
-        (&["run", "leak", "--capacity", "0"], "no amount of memory"),
-        (&["run", "leak", "--capacity", "2TiB"], "no amount of memory"),
+        (&["run", "leak", "--capacity", "0"], "not an amount of memory"),
+        (&["run", "leak", "--capacity", "2TiB"], "not an amount of memory"),
         (&["run", "leak", "--conf", "max_split_size_mb:1"], "max_split_size_mb"),
         (&["run", "leak", "--conf", "nonsense:1"], "--conf \"nonsense:1\""),
         (&["run", "leak", "--torch", "1.9"], "no release that is known"),
@@ -204,7 +204,7 @@ fn what_makes_no_sense_is_refused_in_one_line() -> Result<()> {
         (&["run", "transformer", "hidden=100", "heads=7"], "must be a multiple of heads"),
         (&["budget", "--heads", "5"], "must be a multiple of heads"),
         (&["budget", "--layers", "0"], "layers must be between 1 and"),
-        (&["budget", "--params", "nan"], "no number of weights"),
+        (&["budget", "--params", "nan"], "not a number of weights"),
         (&["budget", "--checkpoint", "every-x"], "Write none, full or every-4"),
         (&["budget", "--checkpoint", "every-0"], "checkpoint must be between 1 and"),
         (&["budget", "--simulate", "--optimizer", "none"], "vramscope run kv-serving"),
@@ -234,7 +234,7 @@ fn a_plan_agrees_with_its_simulation() -> Result<()> {
         let printed = printed(&[&small, *more].concat())?;
         let parts = printed["simulation"]["parts"].as_array().context("no parts")?;
         for part in parts.iter().filter(|part| part["planned_bytes"].as_u64() > Some(0)) {
-            // Formulas leave out the norms' statistics, and the last norm goes before a segment is computed again.
+            // Formulas leave out the norms' statistics, and the last norm is freed before a segment is recomputed.
             let ratio = part["ratio"].as_f64().context("no ratio")?;
             assert!((0.95..1.05).contains(&ratio), "{more:?} {part}");
         }

@@ -175,13 +175,13 @@ impl Budget {
         let params = match self.params {
             None => None,
             Some(params) if params.is_finite() && params >= 1.0 => Some(params as u64),
-            Some(params) => return Err(format!("--params {params} is no number of weights. Write it as 7e9.")),
+            Some(params) => return Err(format!("--params {params} is not a number of weights. Write it like 7e9.")),
         };
         let checkpointing = match (self.checkpoint.as_str(), self.checkpoint.strip_prefix("every-").map(str::parse)) {
             ("none", _) => Checkpointing::None,
             ("full", _) => Checkpointing::Every(1),
             (_, Some(Ok(every))) => Checkpointing::Every(every),
-            (given, _) => return Err(format!("--checkpoint {given:?} is not known. Write none, full or every-4.")),
+            (given, _) => return Err(format!("--checkpoint {given:?} is unknown. Write none, full or every-4.")),
         };
         let model = Model {
             layers: self.layers,
@@ -212,15 +212,17 @@ impl Budget {
             dropout: self.dropout,
             kv_tokens: self.kv,
         };
-        model.check().map_err(|error| format!("This makes no model: {error}."))?;
+        model.check().map_err(|error| format!("Invalid model shape: {error}."))?;
         Ok(model)
     }
 
     fn simulate(&self, model: &Model, plan: &Plan) -> Result<Simulation, String> {
         if model.optimizer == Optimizer::Inference {
-            return Err("A simulation trains the model: leave out --optimizer none. For inference there is \
-                        vramscope run kv-serving."
-                .to_owned());
+            return Err(
+                "A simulation trains the model: leave out --optimizer none. To simulate inference, use vramscope \
+                        run kv-serving."
+                    .to_owned(),
+            );
         }
         let capacity = match &self.capacity {
             Some(text) => setting::capacity(text)?,
@@ -237,9 +239,9 @@ impl Simulation {
     fn new(model: &Model, plan: &Plan, outcome: &Outcome) -> Self {
         let compared = |part: Part| {
             let (planned_bytes, simulated_bytes) = (plan.bytes(part), outcome.part(part));
-            // Of a run that stopped halfway it would say nothing.
-            let is_told = planned_bytes > 0 && outcome.error.is_none();
-            let ratio = is_told.then(|| simulated_bytes as f64 / planned_bytes as f64);
+            // A run that stopped halfway has nothing to compare.
+            let is_comparable = planned_bytes > 0 && outcome.error.is_none();
+            let ratio = is_comparable.then(|| simulated_bytes as f64 / planned_bytes as f64);
             Compared { part, planned_bytes, simulated_bytes, ratio }
         };
         // What is planned besides, and not trained with.
@@ -280,7 +282,7 @@ fn plan_text(out: &mut String, plan: &Plan) -> std::fmt::Result {
         let (name, bytes) = (part.part.name(), Bytes(part.bytes));
         writeln!(out, "  {name:<16} {bytes:>10}  = {:<width$}  [{}]", part.formula, part.source)?;
     }
-    writeln!(out, "\nat the fullest moments of a step, without working memory:")?;
+    writeln!(out, "\nmemory at moments of a step, without working memory:")?;
     for moment in &plan.moments {
         let mark = if moment.bytes == plan.peak_bytes { "  <- peak" } else { "" };
         writeln!(out, "  {:<27} {:>10}{mark}", moment.name, Bytes(moment.bytes))?;
@@ -293,9 +295,9 @@ fn simulation_text(out: &mut String, plan: &Plan, simulation: &Simulation) -> st
     match &simulation.error {
         Some(error) => {
             writeln!(out, "\nThe simulation stopped before the end of its {STEPS} steps: {error}")?;
-            writeln!(out, "at most until then:          plan  simulation")?;
+            writeln!(out, "at the peak until then:      plan  simulation")?;
         }
-        None => writeln!(out, "\nbeside {STEPS} simulated steps:     plan  simulation   ratio")?,
+        None => writeln!(out, "\n{STEPS} simulated steps:            plan  simulation   ratio")?,
     }
     for part in &simulation.parts {
         let planned = if part.planned_bytes > 0 { Bytes(part.planned_bytes).to_string() } else { "-".to_owned() };
@@ -304,7 +306,7 @@ fn simulation_text(out: &mut String, plan: &Plan, simulation: &Simulation) -> st
     }
     let peak = Bytes(plan.peak_bytes.saturating_sub(plan.bytes(Part::KvCache)));
     let requested = Bytes(simulation.peak_requested);
-    writeln!(out, "  {:<24} {peak:>10} {requested:>11} {:>7}", "peak in use", ratio(simulation.ratio))?;
+    writeln!(out, "  {:<24} {peak:>10} {requested:>11} {:>7}", "peak requested", ratio(simulation.ratio))?;
     writeln!(out, "  {:<24} {:>10} {:>11}", "with rounding", "", Bytes(simulation.peak_allocated))?;
     writeln!(out, "  {:<24} {:>10} {:>11}", "reserved", "", Bytes(simulation.peak_reserved))?;
     if simulation.params != plan.params {

@@ -41,7 +41,7 @@ pub(super) fn capacity(text: &str) -> Result<u64, String> {
         ("M", 1 << 20),
         ("B", 1),
     ];
-    let wrong = || format!("{text:?} is no amount of memory. Write it as 80GiB or 512MiB, up to 1TiB.");
+    let wrong = || format!("{text:?} is not an amount of memory. Write it like 80GiB or 512MiB, up to 1TiB.");
     let trimmed = text.trim();
     let (number, unit) = UNITS
         .iter()
@@ -56,13 +56,16 @@ pub(super) fn capacity(text: &str) -> Result<u64, String> {
     if (1..=MOST_CAPACITY).contains(&bytes) { Ok(bytes) } else { Err(wrong()) }
 }
 
-/// The release that the allocator decides as. Where that is an earlier one than was named, standard error has a line of
-/// it.
+/// Returns the profile of a release. If that is an older one than was named, prints a warning to standard error.
 pub(super) fn profile(torch: &str) -> Result<&'static Profile, String> {
     let Release { profile, is_exact } = Release::of(torch).map_err(|error| format!("--{error}"))?;
     if !is_exact {
         let name: String = torch.chars().filter(|c| !c.is_control()).collect();
-        eprintln!("torch {name} is decided as {}: known are {}.", profile.torch, Release::known());
+        eprintln!(
+            "Warning: no profile for torch {name}; using {}, the nearest older one. Profiles: {}.",
+            profile.torch,
+            Release::known()
+        );
     }
     Ok(profile)
 }

@@ -1,4 +1,4 @@
-//! What a script's program holds, and how long it lives: tensors, pools and graphs, as Python's references keep them.
+//! The objects of a script's program and their lifetimes: tensors, pools and graphs, as Python's references keep them.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use super::op::Name;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemPool {
     pub(super) id: PoolId,
-    /// For an open one: the pool that the program was within before.
+    /// For an open pool: the pool that the program was in before.
     pub(super) outer: Option<PoolId>,
 }
 
 /// A `CUDAGraph`.
 #[derive(Clone, Debug)]
 pub(super) struct Graph {
-    /// Which it is, from 1: its pool's id too.
+    /// Its number from 1, which is also its pool's id.
     pub(super) number: u64,
     /// The stream that was current before the capture.
     pub(super) outer: Stream,
-    /// Whether the capture was begun.
+    /// Whether the capture has begun.
     pub(super) is_begun: bool,
-    /// Whether the capture was ended.
+    /// Whether the capture has ended.
     pub(super) is_captured: bool,
     /// The pools that were entered in its capture.
     pub(super) pools: Vec<PoolId>,
@@ -32,49 +32,49 @@ pub(super) struct Graph {
 /// The objects of a program.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
-    /// Tensors by name; a tensor of no bytes has the null address.
+    /// Tensors by name. A tensor of 0 bytes has the null address.
     pub(super) tensors: BTreeMap<Name, Address>,
     /// Pools by name.
     pub(super) pools: BTreeMap<Name, MemPool>,
-    /// Pools that requests go to, by the name that they were begun under.
+    /// Pools that requests go to, by the name under which they were begun.
     pub(super) open_pools: BTreeMap<Name, MemPool>,
-    /// The graph in whose capture a pool was opened, by the pool's name, while it is open.
+    /// The graph in whose capture a pool was opened, by the pool's name, while the pool is open.
     pub(super) entered_in: BTreeMap<Name, Graph>,
     /// Graphs by name.
     pub(super) graphs: BTreeMap<Name, Graph>,
-    /// The graph begun last: a local variable keeps it, with or without a name.
+    /// The graph that was begun last: a local variable keeps it, with or without a name.
     pub(super) last_graph: Option<Graph>,
-    /// The graph that the capture stream is captured for, by number: a capture that fails to end is under way until the
+    /// The number of the graph whose capture is in progress. A capture that fails to end stays in progress until the
     /// next begins.
     pub(super) captured_for: Option<u64>,
-    /// Pools and graphs made so far: the next ones' ids.
+    /// Numbers of pools and graphs created so far, which give the ids of the next ones.
     pub(super) pools_made: u64,
     pub(super) graphs_made: u64,
-    /// Living graphs whose capture was begun: they share the random numbers' state.
+    /// Number of live graphs whose capture was begun. They share the state of the random number generator.
     pub(super) graphs_begun: u32,
-    /// What the first living graph allocated for the random numbers' state.
+    /// The state of the random number generator, allocated by the first live graph.
     pub(super) random_state: Vec<Address>,
 }
 
 impl Objects {
-    /// Whether a pool is still named, or open.
+    /// Returns whether a pool is still named or open.
     pub(super) fn holds_pool(&self, id: PoolId) -> bool {
         self.pools.values().chain(self.open_pools.values()).any(|pool| pool.id == id)
     }
 
-    /// Every reference to a graph.
+    /// Returns every reference to a graph.
     pub(super) fn graph_mut(&mut self, number: u64) -> impl Iterator<Item = &mut Graph> {
         let all = self.graphs.values_mut().chain(&mut self.last_graph).chain(self.entered_in.values_mut());
         all.filter(move |graph| graph.number == number)
     }
 
-    /// The graph whose capture is under way.
+    /// Returns the graph whose capture is in progress.
     pub(super) fn capturing(&self) -> Option<&Graph> {
         let number = self.captured_for?;
         self.graphs.values().chain(&self.last_graph).find(|graph| graph.number == number)
     }
 
-    /// Whether a graph is still named, the one begun last, or kept by a pool that was opened in its capture.
+    /// Returns whether a graph is still named, was begun last, or is kept by a pool that was opened in its capture.
     pub(super) fn holds_graph(&self, number: u64) -> bool {
         let all = self.graphs.values().chain(&self.last_graph).chain(self.entered_in.values());
         all.into_iter().any(|graph| graph.number == number)

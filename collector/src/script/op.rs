@@ -1,99 +1,99 @@
-//! What a script says, checked before anything runs.
+//! The operations of a script, checked before anything runs.
 
 use serde_json::Value;
 use shared::allocator::sim::Placement;
 
-/// A script that makes no sense, said in one line.
+/// Why a script is invalid, in one line.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// The text is no JSON.
+    /// The text is not JSON.
     #[error("not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// A part of the whole is missing or of another kind.
+    /// A part of the script is missing or has the wrong type.
     #[error("{0}")]
     Shape(&'static str),
     /// An operation is wrong.
     #[error("operation {index} is {text}, but {expected}")]
     Op {
-        /// Which, from 0.
+        /// The number of the operation, from 0.
         index: usize,
-        /// As written, cut short.
+        /// The operation as written, truncated.
         text: String,
         /// What was expected.
         expected: &'static str,
     },
-    /// The settings string would have kept the program from starting.
-    #[error("the settings are refused: {0}")]
+    /// The settings string would keep the program from starting.
+    #[error("the settings are invalid: {0}")]
     Config(#[from] shared::allocator::ConfigError),
 }
 
-/// A name that the script chose for an allocation, a pool or a graph, as Python prints it.
+/// A name that the script gives an allocation, a pool or a graph, as Python prints it.
 pub(super) type Name = String;
 
 /// A size as written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
-    /// Bytes.
+    /// A number of bytes.
     Bytes(u64),
     /// A negative number, which no tensor can have.
     Negative(i64),
-    /// 2^63 or more, which PyTorch can't even read.
+    /// 2^63 or more, which PyTorch cannot read.
     Unreadable,
 }
 
-/// One operation.
+/// An operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// Allocate bytes with a stream current.
+    /// Allocates bytes with this stream current.
     Malloc(Name, Size, usize),
-    /// Free an allocation.
+    /// Frees an allocation.
     Free(Name),
-    /// Say that a stream uses an allocation.
+    /// Records that a stream uses an allocation.
     RecordStream(Name, usize),
-    /// Let a stream stand still.
+    /// Holds a stream.
     Hold(usize),
-    /// Let it go on.
+    /// Lets a held stream proceed.
     Release(usize),
-    /// Wait for all streams.
+    /// Waits for all streams.
     Synchronize,
-    /// Give all cached memory back.
+    /// Releases all cached memory.
     EmptyCache,
-    /// Limit the memory. `None`: the number is whole, and PyTorch takes only fractions.
+    /// Limits the memory to a fraction. `None` is a whole number, which PyTorch does not accept.
     Fraction(Option<f64>),
-    /// Change the settings.
+    /// Changes the settings.
     Config(String),
-    /// Change the device's memory.
+    /// Changes the device's memory.
     Capacity(u64),
-    /// Let the next so many calls of the driver fail.
+    /// Makes the next `n` allocations of the driver fail.
     FailNext(u64),
-    /// Make a pool.
+    /// Creates a pool.
     PoolNew {
         /// Its name.
         name: Name,
-        /// `use_on_oom`, if it is said.
+        /// `use_on_oom`, if given.
         use_on_oom: Option<bool>,
-        /// `no_split`, if it is said.
+        /// `no_split`, if given.
         no_split: Option<bool>,
     },
-    /// Send requests to a pool from here on.
+    /// Begins to send requests to a pool.
     PoolBegin(Name),
-    /// No longer.
+    /// Stops sending requests to a pool.
     PoolEnd(Name),
-    /// Drop a pool.
+    /// Deletes a pool.
     PoolDel(Name),
-    /// Capture a graph.
+    /// Begins the capture of a graph.
     GraphBegin(Name),
-    /// End the capture.
+    /// Ends the capture.
     GraphEnd(Name),
-    /// Drop a graph.
+    /// Deletes a graph.
     GraphDel(Name),
-    /// Let the peaks begin again.
+    /// Resets the peaks.
     ResetPeak,
-    /// Write the state down.
+    /// Takes a snapshot of the state.
     Snapshot,
 }
 
-/// A whole script.
+/// A script.
 #[derive(Debug)]
 pub struct Script {
     /// Settings string at the start.
@@ -108,13 +108,13 @@ pub struct Script {
     pub rest: serde_json::Map<String, Value>,
 }
 
-/// The capacity of a script that says none: 80 GiB.
+/// The default capacity: 80 GiB.
 const CAPACITY: u64 = 80 << 30;
-/// Streams that a script may name: PyTorch itself has 32, and uses them again in turn.
+/// Number of streams that a script may name. PyTorch has 32 and reuses them in turn.
 const STREAMS: u64 = 1 << 16;
 
 impl Script {
-    /// Reads a script.
+    /// Parses a script.
     pub fn parse(text: &[u8]) -> Result<Self, ScriptError> {
         let Value::Object(mut rest) = serde_json::from_slice(text)? else {
             return Err(ScriptError::Shape("a script is a JSON object with \"ops\""));
@@ -135,16 +135,16 @@ impl Script {
         let placement = match rest.get("va").map(Value::as_str) {
             None | Some(Some("firstfit")) => Placement::FirstFit,
             Some(Some("bump")) => Placement::Bump,
-            Some(_) => return Err(ScriptError::Shape("\"va\" is \"firstfit\" or \"bump\"")),
+            Some(_) => return Err(ScriptError::Shape("\"va\" has to be \"firstfit\" or \"bump\"")),
         };
         if rest.get("devices").is_some_and(|devices| devices.as_u64() != Some(1)) {
-            return Err(ScriptError::Shape("a script is of one device"));
+            return Err(ScriptError::Shape("a script has exactly one device"));
         }
         Ok(Self { config, capacity, placement, ops, rest })
     }
 }
 
-/// Reads one operation.
+/// Parses an operation.
 fn op(index: usize, value: &Value) -> Result<Op, ScriptError> {
     known(value).ok_or_else(|| {
         let text: String = value.to_string().chars().take(80).collect();
@@ -175,7 +175,7 @@ fn known(value: &Value) -> Option<Op> {
             if options.len() != usize::from(use_on_oom.is_some()) + usize::from(no_split.is_some()) {
                 return None;
             }
-            // Present, and no truth value: not understood.
+            // A value that is present but is not a boolean is an error.
             let checked = |option: Option<Option<bool>>| option.map_or(Some(None), |value| value.map(Some));
             Op::PoolNew { name: name(id)?, use_on_oom: checked(use_on_oom)?, no_split: checked(no_split)? }
         }
@@ -209,7 +209,7 @@ fn expectation(value: &Value) -> &'static str {
     }
 }
 
-/// A name as Python's `repr` writes it.
+/// Returns a name as Python's `repr` writes it.
 fn name(value: &Value) -> Option<Name> {
     match value {
         Value::String(text) => Some(format!("'{text}'")),
@@ -222,7 +222,7 @@ fn size(value: &Value) -> Option<Size> {
     match (value.as_u64(), value.as_i64()) {
         (Some(bytes), Some(_)) => Some(Size::Bytes(bytes)),
         (None, Some(negative)) => Some(Size::Negative(negative)),
-        // Beyond 2^63, or beyond 2^64: the reader makes that a float.
+        // Beyond 2^63 or 2^64, where serde_json reads a float.
         _ => value.as_f64().filter(|float| *float >= 9.2e18).map(|_| Size::Unreadable),
     }
 }
@@ -236,15 +236,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_that_make_no_sense_are_said_in_a_line() {
+    fn invalid_scripts_are_refused_in_one_line() {
         let cases = [
             ("", "not JSON: EOF while parsing a value at line 1 column 0"),
             ("[]", "a script is a JSON object with \"ops\""),
             ("{\"ops\": 1}", "a script has a list \"ops\""),
             ("{\"ops\": [], \"config\": 1}", "\"config\" is a settings string"),
             ("{\"ops\": [], \"capacity_bytes\": -1}", "\"capacity_bytes\" is a whole number of bytes"),
-            ("{\"ops\": [], \"va\": \"best\"}", "\"va\" is \"firstfit\" or \"bump\""),
-            ("{\"ops\": [], \"devices\": 2}", "a script is of one device"),
+            ("{\"ops\": [], \"va\": \"best\"}", "\"va\" has to be \"firstfit\" or \"bump\""),
+            ("{\"ops\": [], \"devices\": 2}", "a script has exactly one device"),
             ("{\"ops\": [[\"melloc\", 1]]}", "operation 0 is [\"melloc\",1], but there is no operation of that name"),
             (
                 "{\"ops\": [[\"snapshot\"], [\"malloc\", 1, \"2\", 0]]}",

@@ -1,4 +1,4 @@
-//! What a replayed script prints.
+//! The output of an executed script.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -9,43 +9,43 @@ use shared::trace::{BlockState, Segment};
 
 use super::streams::Streams;
 
-/// Addresses of growing segments are told apart by this bit.
+/// This bit tells addresses of expandable segments from others.
 const RANGE: i64 = 1 << 44;
 
-/// The result of a script.
+/// The output of a script.
 #[derive(Debug, Serialize)]
 pub struct Output {
-    /// The release that was followed.
+    /// The PyTorch release.
     pub torch: &'static str,
     /// The script without its operations.
     pub script: Map<String, Value>,
     /// Number of operations.
     pub n_ops: usize,
-    /// The operation from which on PyTorch's own behaviour is undefined
-    /// ([`is_undefined`](shared::allocator::DeviceAllocator::is_undefined)), if there is one.
+    /// The first operation after which PyTorch's own behaviour is undefined
+    /// ([`is_undefined`](shared::allocator::DeviceAllocator::is_undefined)), if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undefined_from: Option<usize>,
-    /// Each request's operation and address; null where it failed.
+    /// Operation and address of each request; null if it failed.
     pub malloc: Vec<(usize, Option<i64>)>,
-    /// The errors by operation: kind and text.
+    /// The errors by operation: type and text.
     pub errors: Map<String, Value>,
-    /// What the allocator recorded: operation, action, address, size, stream; for `oom` also the device's free bytes.
+    /// The trace: operation, action, address, size, stream; for `oom` also the device's free bytes.
     pub trace: Vec<Value>,
     /// The state at each snapshot operation.
     pub snapshots: Vec<Value>,
     /// The state at the end.
     #[serde(rename = "final")]
     pub last: Value,
-    /// The settings at the end, as a snapshot file has them.
+    /// The settings at the end, as in a snapshot file.
     pub settings: Map<String, Value>,
 }
 
-/// An address as scripts print it: an offset from the base of its arena.
+/// Returns an address as scripts print it: an offset from the base of its arena.
 pub(super) fn relative(address: u64) -> i64 {
     if address >= PLAIN_BASE { (address - PLAIN_BASE) as i64 } else { address as i64 - RANGE_BASE as i64 + RANGE }
 }
 
-/// One line of the trace. `op` is -1 for releases that can't say.
+/// Returns an entry of the trace. `op` is -1 for releases that do not know the operation.
 pub(super) fn entry(op: i64, entry: &TraceEntry, streams: &Streams) -> Value {
     let (name, size, stream) = (entry.action.name(), entry.size, streams.number(entry.stream));
     match entry.action {
@@ -55,7 +55,7 @@ pub(super) fn entry(op: i64, entry: &TraceEntry, streams: &Streams) -> Value {
     }
 }
 
-/// Segments and statistics.
+/// Returns segments and statistics.
 pub(super) fn state(segments: &[Segment], stats: Vec<(String, i64)>, streams: &Streams) -> Value {
     let segments: Vec<Value> = segments.iter().map(|one| segment(one, streams)).collect();
     let stats: Map<String, Value> = stats.into_iter().map(|(name, value)| (name, value.into())).collect();

@@ -1,4 +1,4 @@
-//! A script's operations, one after the other, as a Python program would have made them.
+//! Executes a script's operations one after the other, as a Python program would.
 
 use serde_json::{Map, Value};
 use shared::allocator::sim::SimDriver;
@@ -16,12 +16,12 @@ use super::op::{Name, Op, Script, ScriptError, Size};
 use super::output::{Output, entry, relative, state};
 use super::streams::Streams;
 
-/// Nobody is asked for stacks.
+/// No stacks are recorded.
 const NO_STACK: StackId = StackId(0);
 /// The only thread.
 const THREAD: u64 = 0;
 
-/// What Python would have raised: the exception's name and its first line.
+/// A Python exception: its type and the first line of its message.
 struct Raised(String);
 
 impl From<AllocError> for Raised {
@@ -99,19 +99,19 @@ pub fn execute(script: Script, profile: &'static Profile) -> Result<Output, Scri
     })
 }
 
-/// A setting's value as JSON.
+/// Returns a setting's value as JSON.
 fn json(value: &shared::allocator::SettingValue) -> Value {
     serde_json::to_value(value).unwrap_or(Value::Null)
 }
 
-/// The program that a script describes.
+/// Executes a script and collects its output.
 struct ScriptRunner {
     allocator: DeviceAllocator<SimDriver, Vec<TraceEntry>>,
     objects: Objects,
     streams: Streams,
-    /// The stream that was made current last, by number.
+    /// The number of the stream that was made current last.
     named_stream: usize,
-    /// The stream that is current; within a capture the capture's own.
+    /// The current stream; within a capture, the capture's own.
     current: Stream,
     malloc: Vec<(usize, Option<i64>)>,
     errors: Map<String, Value>,
@@ -225,7 +225,7 @@ impl ScriptRunner {
                 return Err(Raised(format!("oom: {text}")));
             }
         };
-        // The new tensor is there before the old one of that name goes.
+        // The new tensor exists before the old one of that name is freed.
         let old = self.objects.tensors.insert(name.clone(), address);
         self.malloc.push((index, Some(relative(address.0))));
         self.free(old)
@@ -259,7 +259,7 @@ impl ScriptRunner {
 
     fn pool_begin(&mut self, name: &Name) -> Result<(), Raised> {
         let mut pool = *self.objects.pools.get(name).ok_or_else(|| key_error(name))?;
-        // The one that was open under this name is closed by being replaced.
+        // Replacing the pool that was open under this name closes it.
         if let Some(old) = self.objects.open_pools.remove(name) {
             self.objects.open_pools.insert(name.clone(), pool);
             self.close_pool(name, old)?;
@@ -288,7 +288,7 @@ impl ScriptRunner {
         self.objects.entered_in.remove(name).map_or(Ok(()), |graph| self.drop_graph(&graph))
     }
 
-    /// What happens when the last reference to a pool goes.
+    /// Deletes a pool after its last reference is gone.
     fn drop_pool(&mut self, pool: MemPool) -> Result<(), Raised> {
         if self.objects.holds_pool(pool.id) {
             return Ok(());
@@ -342,7 +342,7 @@ impl ScriptRunner {
         Ok(())
     }
 
-    /// What happens when the last reference to a graph goes.
+    /// Deletes a graph after its last reference is gone.
     fn drop_graph(&mut self, graph: &Graph) -> Result<(), Raised> {
         if self.objects.holds_graph(graph.number) {
             return Ok(());
@@ -367,13 +367,13 @@ impl ScriptRunner {
         self.allocator.set_current_stream(stream);
     }
 
-    /// Segments and statistics now.
+    /// Returns the current segments and statistics.
     fn state(&mut self) -> Value {
         let segments = self.allocator.snapshot();
         state(&segments, self.allocator.memory_stats(), &self.streams)
     }
 
-    /// Puts what was recorded since the last call under an operation.
+    /// Adds what was recorded since the last call to the trace, under an operation.
     fn drain(&mut self, index: usize) {
         let op = if self.allocator.profile().tags_entries { index as i64 } else { -1 };
         let (streams, trace) = (&self.streams, &mut self.trace);
@@ -385,7 +385,7 @@ fn key_error(name: &Name) -> Raised {
     Raised(format!("KeyError: {name}"))
 }
 
-/// A float as Python prints it.
+/// Formats a float as Python prints it.
 fn python_float(value: f64) -> String {
     let text = format!("{value:?}");
     match text.split_once('e') {

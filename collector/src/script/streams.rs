@@ -1,4 +1,4 @@
-//! The streams of a script: small numbers, behind them the handles that a driver would have given.
+//! The streams of a script: small numbers for the handles that a driver would have given.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use shared::units::Stream;
 
 use super::op::Op;
 
-/// PyTorch makes so many streams, and hands them out in turn.
+/// Number of streams that PyTorch creates and hands out in turn.
 const POOL: usize = 32;
 
-/// Streams by number: 0 is the default one, `n > 0` the n-th that the script makes, and one more is for captures.
+/// Streams by number: 0 is the default one, `n > 0` the n-th that the script creates, and one more is for captures.
 #[derive(Debug)]
 pub(super) struct Streams {
-    /// The handle of the capture's stream.
+    /// The handle of the stream for captures.
     pub(super) capture: Stream,
-    /// How handles are printed.
+    /// The numbers that handles are printed as.
     numbers: BTreeMap<Stream, i64>,
 }
 
 impl Streams {
-    /// The streams that operations name, from 0 to the highest.
+    /// Creates the streams that operations name, from 0 to the highest.
     pub(super) fn new(ops: &[Op]) -> Self {
         let number = |op: &Op| match op {
             Op::Malloc(_, _, stream) | Op::RecordStream(_, stream) | Op::Hold(stream) | Op::Release(stream) => *stream,
@@ -33,7 +33,7 @@ impl Streams {
         Self { capture, numbers }
     }
 
-    /// The handle of a stream by its number.
+    /// Returns the handle of a stream number.
     pub(super) fn handle(number: usize) -> Stream {
         match number {
             0 => Stream(0),
@@ -41,7 +41,7 @@ impl Streams {
         }
     }
 
-    /// How a stream is printed.
+    /// Returns the number that a stream is printed as.
     pub(super) fn number(&self, stream: Stream) -> i64 {
         self.numbers.get(&stream).copied().unwrap_or(stream.0)
     }

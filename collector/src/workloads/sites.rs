@@ -1,19 +1,19 @@
-//! The operations that workloads are made of, as the stacks that PyTorch's recorder sees: the allocator, the ATen
+//! The call sites of the operations that workloads consist of, as PyTorch's recorder sees them: the allocator, the ATen
 //! function, the module of `torch.nn` or the node of the backward pass.
 //!
-//! File and function names are PyTorch's; nothing here is run. What a program's own functions are called stands with
-//! the program.
+//! File and function names are PyTorch's; nothing here is run. The names of a program's own functions are in the
+//! program.
 
 use super::call_site::{Call, Piece, Site};
 
-/// A path within the `torch` package.
+/// Returns a path within the `torch` package.
 macro_rules! torch {
     ($path:literal) => {
         concat!("/opt/venv/lib/python3.12/site-packages/torch/", $path)
     };
 }
 
-/// What every call of a module runs through.
+/// Adds the frames that every call of a module goes through.
 macro_rules! module {
     ($($frame:expr),+ $(,)?) => {
         &[
@@ -24,7 +24,7 @@ macro_rules! module {
     };
 }
 
-/// The allocator itself and the ATen function that asked it.
+/// Puts the allocator's frames in front of the ATen function that called it.
 macro_rules! kernel {
     ($($name:literal),+ $(,)?) => {
         &[
@@ -46,7 +46,7 @@ pub(super) const EMBEDDING: Piece =
 pub(super) const GELU: Piece = module![("forward", torch!("nn/modules/activation.py"), 816)];
 pub(super) const CROSS_ENTROPY: Piece = &[("cross_entropy", torch!("nn/functional.py"), 3494)];
 
-// ATen, as the C++ unwinder names it.
+// ATen functions, as the C++ unwinder names them.
 pub(super) const ADDMM: Piece = kernel![
     "at::native::addmm_out_cuda_impl(at::Tensor&, at::Tensor const&, at::Tensor const&)",
     "at::_ops::linear::call(at::Tensor const&, at::Tensor const&, std::optional<at::Tensor> const&)"
@@ -171,7 +171,7 @@ pub(super) const BATCH_NORM_OP: Site = &[
     module![("batch_norm", torch!("nn/functional.py"), 2822), ("forward", torch!("nn/modules/batchnorm.py"), 193)],
 ];
 
-// Operations of the backward pass; the engine itself is where they are called from.
+// Operations of the backward pass, without the frames of the engine that calls them.
 pub(super) const LOSS_BACKWARD: Site =
     backward!["at::native::log_softmax_backward_cuda_out(at::Tensor const&)", "LogSoftmaxBackward0::apply"];
 pub(super) const CAST_BACKWARD: Site =
@@ -201,7 +201,7 @@ pub(super) const CONV_WEIGHT_GRADIENT: Site =
     backward!["at::native::cudnn_convolution_backward_weight(at::Tensor const&)", "ConvolutionBackward0::apply"];
 pub(super) const BATCH_NORM_BACKWARD: Site =
     backward!["at::native::cudnn_batch_norm_backward(at::Tensor const&)", "CudnnBatchNormBackward0::apply"];
-/// What a checkpointed segment runs through when it is computed again.
+/// The frames of a checkpointed segment while it is recomputed.
 pub(super) const RECOMPUTE: &[Call] =
     &[("backward", torch!("utils/checkpoint.py"), 311), ("apply", torch!("autograd/function.py"), 311)];
 
@@ -247,15 +247,15 @@ pub(super) const DROP: Piece = &[
     ("c10::StorageImpl::~StorageImpl()", "??", 0),
     ("THPVariable_dealloc(_object*)", "python_variable.cpp", 0),
 ];
-/// Freed by Python when the last name goes.
+/// The call site of a tensor that Python frees when its last reference goes.
 pub(super) const DROPPED: Site = &[DROP];
-/// Freed by the backward pass once a saved tensor has been used.
+/// The call site of a saved tensor that the backward pass frees after using it.
 pub(super) const RELEASED: Site = &[&[
     ("c10::cuda::CUDACachingAllocator::Native::local_raw_delete(void*)", "CUDACachingAllocator.cpp", 0),
     ("c10::StorageImpl::~StorageImpl()", "??", 0),
     ("torch::autograd::SavedVariable::reset_data()", "saved_variable.cpp", 0),
 ]];
-/// Cached memory given back.
+/// The call site of cached memory that is released.
 pub(super) const EMPTY_CACHE: Site = &[&[
     (
         "c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::emptyCache(std::pair<unsigned long, unsigned long>)",

@@ -44,7 +44,7 @@ impl Workload {
     pub const ALL: &'static [Self] = &[
         Self {
             name: "transformer",
-            line: "a GPT's training steps: weights, gradients, Adam, activations; with or without checkpointing",
+            line: "a GPT's training steps: weights, gradients, Adam, activations, with or without checkpointing",
             capacity: 40 * GIB,
             steps: 4,
             params: programs::transformer::PARAMS,
@@ -52,7 +52,7 @@ impl Workload {
         },
         Self {
             name: "resnet-sweep",
-            line: "ResNet-50 with larger and larger batches, until one no longer fits",
+            line: "ResNet-50 with growing batches, until one no longer fits",
             capacity: 24 * GIB,
             steps: 12,
             params: programs::resnet_sweep::PARAMS,
@@ -60,7 +60,7 @@ impl Workload {
         },
         Self {
             name: "variable-length",
-            line: "sequences of all lengths leave pieces behind, until a request fails though enough is free",
+            line: "sequences of varied lengths fragment the memory, until a request fails although enough is free",
             capacity: 21 * GIB,
             steps: 200,
             params: programs::variable_length::PARAMS,
@@ -76,7 +76,7 @@ impl Workload {
         },
         Self {
             name: "alternating",
-            line: "every other block is freed: half the memory is free, and no large request fits",
+            line: "every other block is freed: half the memory is free, but no large request fits",
             capacity: 8 * GIB,
             steps: 1,
             params: programs::alternating::PARAMS,
@@ -92,7 +92,7 @@ impl Workload {
         },
         Self {
             name: "checkpoint-save",
-            line: "saving a checkpoint copies weights and optimizer state on the device: twice as much for a moment",
+            line: "saving a checkpoint copies weights and optimizer state on the device, which briefly doubles them",
             capacity: 32 * GIB,
             steps: 6,
             params: programs::checkpoint_save::PARAMS,
@@ -108,7 +108,7 @@ impl Workload {
         },
         Self {
             name: "recovery",
-            line: "a batch that doesn't fit is caught, the cache emptied, and training goes on with a smaller one",
+            line: "a batch that doesn't fit is caught, the cache emptied, and training continues with a smaller one",
             capacity: 24 * GIB,
             steps: 12,
             params: programs::recovery::PARAMS,
@@ -116,7 +116,7 @@ impl Workload {
         },
         Self {
             name: "sample",
-            line: "the page's sample: a GPT whose evaluations keep their scores, until a request fails by fragmentation",
+            line: "the page's sample: a GPT whose evaluations keep their scores, until a request fails because of fragmentation",
             capacity: sample::CAPACITY,
             steps: sample::STEPS,
             params: &[],

@@ -3,48 +3,48 @@
 use super::slab::NONE;
 use crate::frames::StackId;
 
-/// A piece of a segment, allocated, pending, cached or unmapped. Numbers link into the allocator's tables; [`NONE`] is
+/// A piece of a segment: allocated, pending, cached or unmapped. Numbers index the allocator's tables; [`NONE`] means
 /// no link.
 ///
-/// One line of the cache: with many blocks live, what an operation costs is the lines that it touches.
+/// It fits into one cache line: with many live blocks, the cost of an operation is the number of lines that it touches.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Block {
-    /// Where it starts.
+    /// First address.
     pub(super) address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub(super) size: u64,
-    /// What was asked for last, in bytes. It stays when the block is freed, as PyTorch's does.
+    /// Bytes of the last request. Kept when the block is freed, as in PyTorch.
     pub(super) requested: u64,
-    /// The neighbour before it in its segment.
+    /// The previous block of the segment.
     pub(super) prev: u32,
-    /// The neighbour after it.
+    /// The next block of the segment.
     pub(super) next: u32,
-    /// Its pool and stream: a row of the allocator's free_lists.
+    /// Number of the free list of its pool and stream.
     pub(super) free_list: u32,
     /// Its expandable segment, or [`NONE`].
     pub(super) expandable: u32,
-    /// Its segment's rank among all segments by age.
+    /// The age rank of its segment among all segments.
     pub(super) born: u32,
-    /// Who asked for it.
+    /// The stack that allocated it.
     pub(super) stack: StackId,
-    /// Who made the allocator take its segment; kept by the segment's first block.
+    /// The stack that made the allocator take the segment; kept by the segment's first block.
     pub(super) segment_stack: StackId,
-    /// Marks in streams that it waits for.
+    /// Number of stream events that it waits for.
     pub(super) event_count: u32,
-    /// Whether other streams use it; which ones, the allocator keeps aside.
+    /// Whether other streams use it. The allocator keeps which ones.
     pub(super) has_uses: bool,
     /// Whether the program holds it.
     pub(super) allocated: bool,
-    /// Whether there is memory behind it.
+    /// Whether memory is mapped to it.
     pub(super) mapped: bool,
-    /// The pool's count of searches, modulo 2^32, when the block was last put on its free_list: what its age is counted
-    /// from.
+    /// The pool's count of searches, modulo 2^32, when the block was last put into its free list. Its age counts from
+    /// there.
     pub(super) gc_base: u32,
 }
 
 impl Block {
-    /// A mapped, cached block without neighbours.
+    /// Creates a mapped, cached block without neighbours.
     pub(super) fn new(address: u64, size: u64, free_list: u32) -> Self {
         Self {
             address,
@@ -65,19 +65,19 @@ impl Block {
         }
     }
 
-    /// Whether it is a part of a segment, not a whole one.
+    /// Returns whether it is only a part of a segment.
     #[inline]
     pub(super) fn is_split(&self) -> bool {
         self.prev != NONE || self.next != NONE
     }
 
-    /// Whether it belongs to an expandable segment.
+    /// Returns whether it belongs to an expandable segment.
     #[inline]
     pub(super) fn is_expandable(&self) -> bool {
         self.expandable != NONE
     }
 
-    /// Whether nobody holds it and nothing waits for it. It may be unmapped.
+    /// Returns whether nobody holds it and it waits for nothing. It may be unmapped.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         !self.allocated && self.event_count == 0 && !self.has_uses

@@ -1,4 +1,4 @@
-//! The invariant walker: whether the allocator's tables agree with each other. For tests and fuzzing, after each step.
+//! The invariant walker for tests and fuzzing: checks that the allocator's tables agree with each other.
 
 use super::block::Block;
 use super::device::DeviceAllocator;
@@ -8,9 +8,9 @@ use super::slab::NONE;
 use super::stats::{Stat, StatArray};
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
-    /// Whether blocks tile their segments, links go both ways, every cached block is on its free_list and nowhere else,
-    /// no two neighbours should be one, and the counters are the sums that they stand for. The error names the first
-    /// thing that is not so.
+    /// Checks that blocks tile their segments, links go both ways, every cached block is in its free list and in no
+    /// other, no two neighbours should have been merged, and the counters equal the sums that they stand for. Returns
+    /// the first violation as an error.
     pub fn check(&self) -> Result<(), String> {
         for (number, block) in self.blocks.iter() {
             self.check_links(number, block)?;
@@ -22,7 +22,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     fn check_links(&self, number: u32, block: &Block) -> Result<(), String> {
-        // A range made while the device had no memory has no addresses either.
+        // A range that was created while the device had no memory has no addresses either.
         if (block.size == 0 && block.mapped) || !block.size.is_multiple_of(512) {
             return Err(format!("block {number} has {} bytes", block.size));
         }
@@ -33,10 +33,10 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let is_apart =
             next.free_list != block.free_list || next.expandable != block.expandable || next.born != block.born;
         if next.prev != number || block.address + block.size != next.address || is_apart {
-            return Err(format!("blocks {number} and {} are no neighbours", block.next));
+            return Err(format!("blocks {number} and {} are not neighbours", block.next));
         }
         if block.is_idle() && next.is_idle() && block.mapped == next.mapped {
-            return Err(format!("blocks {number} and {} are idle and apart", block.next));
+            return Err(format!("blocks {number} and {} are idle but not merged", block.next));
         }
         Ok(())
     }
@@ -46,20 +46,20 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let key = self.key(number);
         let is_cached = free_list.blocks.contains(&key);
         if is_cached != (block.mapped && block.is_idle()) {
-            return Err(format!("block {number} is on its free_list, or should be"));
+            return Err(format!("block {number} is wrongly in or missing from its free list"));
         }
         let place = (free_list.stream.0 as u64, block.address, number);
         if self.pools[free_list.pool].unmapped.contains(&place) == block.mapped {
-            return Err(format!("block {number} is with the unmapped ranges, or should be"));
+            return Err(format!("block {number} is wrongly among or missing from the unmapped ranges"));
         }
         if block.allocated != (self.allocated.get(&block.address) == Some(&number)) {
-            return Err(format!("block {number} is found by its address, or should be"));
+            return Err(format!("block {number} is wrongly among or missing from the allocated addresses"));
         }
         if block.allocated && (block.event_count > 0 || !block.mapped) {
-            return Err(format!("block {number} is allocated, and waits or has no memory"));
+            return Err(format!("block {number} is allocated, but waits or has no memory"));
         }
         if block.has_uses != self.uses.get(&number).is_some_and(|uses| !uses.is_empty()) {
-            return Err(format!("block {number} is used by other streams, or is not"));
+            return Err(format!("block {number} disagrees with the table of stream uses"));
         }
         Ok(())
     }
@@ -74,7 +74,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             ("addresses", self.allocated.len(), count(&|block| block.allocated)),
         ];
         match sets.into_iter().find(|(_, has, wants)| has != wants) {
-            Some((set, has, wants)) => Err(format!("{set}: {has} for {wants}")),
+            Some((set, has, wants)) => Err(format!("{set}: {has} entries for {wants} blocks")),
             None => Ok(()),
         }
     }
@@ -117,16 +117,19 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         for (name, array, (small, large)) in arrays {
             let StatArray { all, small_pool, large_pool } = array;
             if (small_pool.current, large_pool.current, all.current) != (small, large, small + large) {
-                return Err(format!("{name} says {array:?}, and is {small} small, {large} large"));
+                return Err(format!("{name} is {array:?}, but the sums are {small} small, {large} large"));
             }
             for Stat { current, peak, allocated, freed } in [all, small_pool, large_pool] {
                 if current > peak || *current < 0 || *allocated < 0 || *freed < 0 {
-                    return Err(format!("{name} says {array:?}"));
+                    return Err(format!("{name} is {array:?}"));
                 }
             }
         }
         if self.reserved as i64 != stats.reserved_bytes.all.current {
-            return Err(format!("{} bytes are reserved, and counted as {:?}", self.reserved, stats.reserved_bytes.all));
+            return Err(format!(
+                "{} bytes are reserved, but the counter is {:?}",
+                self.reserved, stats.reserved_bytes.all
+            ));
         }
         Ok(())
     }

@@ -1,51 +1,51 @@
-//! The allocator's settings as values (`CUDAAllocatorConfig`).
+//! The values of the allocator's settings (`CUDAAllocatorConfig`).
 
 use super::rounding::LARGE_BUFFER;
 use crate::trace::Divisions;
 
-/// How many addresses a growing segment gets (`expandable_segments_reserve`).
+/// How many addresses an expandable segment reserves (`expandable_segments_reserve`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reserve {
-    /// This share of the device's memory.
+    /// A share of the device's memory.
     Share(f64),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
 }
 
-/// Every setting that the native allocator has. Sizes are bytes.
+/// All settings of the native allocator. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllocatorConfig {
-    /// The string that was set last.
+    /// The settings string that was set last.
     pub conf: String,
-    /// Blocks from this size on are never split; `u64::MAX` is unlimited.
+    /// Blocks of at least this size are never split; `u64::MAX` means unlimited.
     pub max_split_size: u64,
-    /// A block that is never split serves requests that are smaller than it by less than this.
+    /// A block that is never split serves a request only if the request is smaller by less than this.
     pub max_non_split_rounding: u64,
-    /// Share of the limit from which on cached blocks are given back by age; 0 is off.
+    /// Share of the limit above which cached blocks are released by age; 0 turns it off.
     pub garbage_collection_threshold: f64,
-    /// Steps between two powers of two that requests are rounded to.
+    /// Number of steps between two powers of two that requests are rounded to.
     pub roundup_power2_divisions: Divisions,
-    /// Whether segments grow.
+    /// Whether segments are expandable.
     pub expandable_segments: bool,
-    /// How many addresses a growing segment gets, where the settings string says so; never more than without.
+    /// How many addresses an expandable segment reserves, if the settings string says so; never more than by default.
     pub expandable_segments_reserve: Option<Reserve>,
-    /// The segment for requests between 1 and 10 MiB, and the page of expandable segments of large pools.
+    /// Size of a segment for requests between 1 and 10 MiB, and of a page of expandable segments of large pools.
     pub large_segment_size: u64,
-    /// Share of the device's memory that this process may take, where the settings string says one.
+    /// Share of the device's memory that this process may use, if the settings string says so.
     pub per_process_memory_fraction: Option<f64>,
-    /// Whether blocks that several streams used are used again within a capture.
+    /// Whether blocks that several streams used can be reused within a capture.
     pub graph_capture_record_stream_reuse: bool,
-    /// Whether the lock is released around `cudaMalloc`. It changes no decision of one thread.
+    /// Whether the lock is released around `cudaMalloc`. It changes no decision of a single thread.
     pub release_lock_on_cudamalloc: bool,
-    /// Whether a request above the limit fails before anything is given back (torch 2.12 and later).
+    /// Whether a request above the limit fails before anything is released (torch 2.12 and later).
     pub throw_on_cudamalloc_oom: bool,
-    /// `pinned_use_cuda_host_register`: of the host's allocator, kept to be shown.
+    /// `pinned_use_cuda_host_register`: a setting of the host's allocator, kept for display.
     pub pinned_use_cuda_host_register: bool,
-    /// `pinned_num_register_threads`: of the host's allocator, kept to be shown.
+    /// `pinned_num_register_threads`: a setting of the host's allocator, kept for display.
     pub pinned_num_register_threads: u64,
-    /// `pinned_max_round_threshold_mb` in bytes: of the host's allocator, kept to be shown.
+    /// `pinned_max_round_threshold_mb` in bytes: a setting of the host's allocator, kept for display.
     pub pinned_max_round_threshold: u64,
-    /// `pinned_max_cached_size_mb` in bytes: of the host's allocator, kept to be shown.
+    /// `pinned_max_cached_size_mb` in bytes: a setting of the host's allocator, kept for display.
     pub pinned_max_cached_size: u64,
 }
 
@@ -73,8 +73,8 @@ impl Default for AllocatorConfig {
 }
 
 impl AllocatorConfig {
-    /// The addresses of a growing segment in bytes, before they are rounded to pages, on a device of `total` bytes: an
-    /// eighth more than it has memory, or what `expandable_segments_reserve` says.
+    /// Returns the addresses that an expandable segment reserves on a device of `total` bytes, before rounding to
+    /// pages: 9/8 of the memory, or what `expandable_segments_reserve` says.
     pub(super) fn reserve(&self, total: u64) -> u64 {
         let most = total.saturating_add(total / 8);
         match self.expandable_segments_reserve {

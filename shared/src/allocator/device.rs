@@ -1,4 +1,4 @@
-//! The allocator of one device: its state, and what can be asked of it from outside.
+//! The allocator of one device: its state and its public interface.
 
 use std::collections::BTreeMap;
 
@@ -23,22 +23,22 @@ use crate::event::Action;
 use crate::frames::StackId;
 use crate::units::{Address, PoolId, Stream};
 
-/// One request for memory.
+/// A request for memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// The stream that will use the memory first.
     pub stream: Stream,
-    /// The calling thread, as the caller numbers threads; it decides about a `MemPool`'s route.
+    /// The calling thread, numbered by the caller. It selects the route of a `MemPool`.
     pub thread: u64,
-    /// Who asks, as the caller numbers stacks.
+    /// The call site, numbered by the caller.
     pub stack: StackId,
 }
 
 /// The caching allocator of one device (`DeviceCachingAllocator`).
 ///
-/// It decides as the PyTorch of its [`Profile`] does. `D` is the device, `S` hears of every step.
+/// It decides as the PyTorch release of its [`Profile`] does. `D` is the device; `S` receives every event.
 #[derive(Debug)]
 pub struct DeviceAllocator<D: Driver, S> {
     pub(super) driver: D,
@@ -56,36 +56,36 @@ pub struct DeviceAllocator<D: Driver, S> {
     pub(super) pools: Slab<Pool>,
     pub(super) free_lists: Slab<FreeList>,
     pub(super) private: BTreeMap<PoolId, PrivatePool>,
-    /// Those without a user, whose memory may go.
+    /// Private pools without a user, whose memory may be released.
     pub(super) freeable: SlotTable<PoolId, ()>,
-    /// Those that lend their cached blocks before a request fails (`use_on_oom_pools`).
+    /// Private pools that lend their cached blocks before a request fails (`use_on_oom_pools`).
     pub(super) willing: SlotTable<PoolId, ()>,
-    /// Whether PyTorch's own behaviour is undefined by now.
+    /// Whether PyTorch's own behaviour would be undefined by now.
     pub(super) is_undefined: bool,
-    /// Whether a block went whose streams a capture recorded: PyTorch may take them for those of a later block.
+    /// Whether a block is gone whose streams a capture recorded: PyTorch may attribute them to a later block.
     pub(super) has_stale_uses: bool,
     /// Open routes to private pools, oldest first (`captures_underway`).
     pub(super) routes: Vec<Route>,
-    /// Freed blocks that wait for a capture to end, oldest first, each with where the capture stood on its streams.
+    /// Freed blocks that wait for a capture to end, oldest first, each with the position of the capture on its streams.
     pub(super) deferred: Vec<(u32, Vec<u64>)>,
-    /// The streams that a block was used on besides its own.
+    /// The streams that used a block besides its own.
     pub(super) uses: FxHashMap<u32, SlotTable<StreamKey, Stream>>,
-    /// Those of them that were recorded while a route was open (`block_to_cudagraph_stream_uses`).
+    /// Those that were recorded while a route was open (`block_to_cudagraph_stream_uses`).
     pub(super) captured_uses: FxHashMap<u32, Vec<Stream>>,
     /// Freed blocks that wait for events, by stream.
     pub(super) waiting: SlotTable<StreamKey, Waiting<D::Event>>,
     pub(super) expandable: Slab<ExpandableSegment>,
-    /// What the first page that was made told of how pages can be made.
+    /// What the first page showed about how pages can be created.
     pub(super) handles: Handles,
-    /// Segments ever made: the next one's rank by age.
+    /// Number of segments created so far: the age rank of the next one.
     pub(super) births: u32,
     /// Bytes taken from the driver (`total_allocated_memory`).
     pub(super) reserved: u64,
-    /// What may be taken, if that is limited.
+    /// The most bytes that may be taken from the driver, if limited.
     pub(super) limit: Option<u64>,
-    /// The stream that is current for calls that name none.
+    /// The current stream, for calls that name none.
     pub(super) current_stream: Stream,
-    /// The `MemPool` that the program is within (`MemPoolContext`).
+    /// The `MemPool` that the program is in (`MemPoolContext`).
     pub(super) pool_context: Option<PoolId>,
 }
 
@@ -95,12 +95,12 @@ pub(super) const SMALL: u32 = 0;
 pub(super) const LARGE: u32 = 1;
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
-    /// An allocator that holds nothing yet.
+    /// Creates an allocator that holds nothing.
     pub fn new(driver: D, sink: S, profile: &'static Profile, config: AllocatorConfig) -> Self {
         let mut pools = Slab::default();
         pools.insert(Pool::new(true, PoolId::default()));
         pools.insert(Pool::new(false, PoolId::default()));
-        // As PyTorch casts it: unlimited is -1.
+        // PyTorch casts it to a signed number: unlimited is -1.
         let max_split_size = config.max_split_size as i64;
         let mut new = Self {
             driver,
@@ -137,12 +137,12 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         new
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn driver(&self) -> &D {
         &self.driver
     }
 
-    /// The device, to be told something beside the allocator.
+    /// Returns the device mutably.
     pub fn driver_mut(&mut self) -> &mut D {
         &mut self.driver
     }
@@ -152,62 +152,61 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         &self.sink
     }
 
-    /// Returns the sink that receives every event, to change it.
+    /// Returns the sink mutably.
     pub fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }
 
-    /// The settings in force.
+    /// Returns the current settings.
     pub fn config(&self) -> &AllocatorConfig {
         &self.config
     }
 
-    /// The release that it decides as.
+    /// Returns the PyTorch release whose decisions it makes.
     pub fn profile(&self) -> &'static Profile {
         self.profile
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub fn stats(&self) -> Stats {
         self.stats.stats()
     }
 
-    /// `torch.cuda.memory_stats()` as this release names it: flat names and values, sorted by name.
+    /// Returns `torch.cuda.memory_stats()` as this release names it: flat names and values, sorted by name.
     pub fn memory_stats(&self) -> Vec<(String, i64)> {
         let pools = || self.private_reserved.iter().map(|(pool, array)| (*pool, array.stats())).collect();
         self.stats().entries(self.profile.counts_rejections.then(pools).as_ref())
     }
 
-    /// Bytes taken from the driver.
+    /// Returns the bytes taken from the driver.
     pub fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    /// What may be taken from the driver in bytes, if that is limited.
+    /// Returns the most bytes that may be taken from the driver, if limited.
     pub fn limit(&self) -> Option<u64> {
         self.limit
     }
 
-    /// Says which stream is current for the calls that name none. A request makes its own stream current.
+    /// Sets the current stream, for calls that name none. A request makes its own stream current.
     pub fn set_current_stream(&mut self, stream: Stream) {
         self.current_stream = stream;
     }
 
-    /// Says within which `MemPool` the program is, and gives what was said before. Only releases before 2.8 ask.
+    /// Sets the `MemPool` that the program is in and returns the one before. Only releases before 2.8 use it.
     pub fn set_pool_context(&mut self, pool: Option<PoolId>) -> Option<PoolId> {
         let is_gone = pool.is_some_and(|id| self.pool_use_count(id) == 0);
         self.is_undefined |= self.profile.has_pool_contexts && is_gone;
         std::mem::replace(&mut self.pool_context, pool)
     }
 
-    /// Changes the settings while running, as a later `PYTORCH_CUDA_ALLOC_CONF` would: what the text does not name
-    /// is reset or stays as PyTorch has it. On an error, what came before the mistake is in force.
+    /// Changes the settings at run time, as a later `PYTORCH_CUDA_ALLOC_CONF` would. Settings that the text does not
+    /// name are reset or kept as PyTorch does. On an error, the settings before the mistake are in force.
     pub fn set_config(&mut self, conf: &str) -> Result<(), ConfigError> {
         parse(conf, self.profile, &mut self.config)
     }
 
-    /// Limits what may be taken from the driver to a share of all memory
-    /// (`set_per_process_memory_fraction`).
+    /// Limits the bytes that may be taken from the driver to a share of all memory (`set_per_process_memory_fraction`).
     pub fn set_memory_fraction(&mut self, fraction: f64) -> Result<(), MisuseError> {
         if !(0.0..=1.0).contains(&fraction) {
             return Err(MisuseError::Fraction(Fraction(fraction)));
@@ -226,32 +225,32 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.limit = is_limit.then_some(if self.profile.rounds_limit { limit.round() } else { limit } as u64);
     }
 
-    /// Peaks become what is now.
+    /// Sets all peaks to the current values.
     pub fn reset_peak_stats(&mut self) {
         self.stats.reset_peak();
         self.private_reserved.values_mut().for_each(CounterArray::reset_peak);
     }
 
-    /// Sums and event counts begin again.
+    /// Sets sums and event counts to zero.
     pub fn reset_accumulated_stats(&mut self) {
         self.stats.reset_accumulated();
         self.private_reserved.values_mut().for_each(CounterArray::reset_accumulated);
     }
 
-    /// Bytes of memory that the allocator itself keeps for its blocks, cached ones included.
+    /// Returns the bytes of memory that the allocator itself uses for its blocks, cached ones included.
     pub fn overhead(&self) -> usize {
         self.blocks.bytes() + self.allocated.capacity() * size_of::<(u64, u32)>()
     }
 
-    // --- what every part of the allocator uses ---------------------------------------------------------------
+    // --- helpers for all parts of the allocator -------------------------------------------------------------------
 
-    /// Whether blocks from this size on are kept whole, and counted.
+    /// Returns whether blocks of this size are never split and are counted.
     #[inline]
     pub(super) fn is_oversize(&self, size: u64) -> bool {
         size >= self.config.max_split_size
     }
 
-    /// Tells the sink of a step at a block or range of a pool's free_list.
+    /// Reports an event at a block or range to the sink.
     #[inline]
     pub(super) fn record(&mut self, action: Action, address: u64, size: u64, free_list: u32, stack: StackId) {
         if !S::LISTENS {
@@ -262,13 +261,13 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.sink.record(TraceEntry { action, address, size, stream: free_list.stream, pool, stack });
     }
 
-    /// The pool that a block belongs to.
+    /// Returns the pool of a block.
     #[inline]
     pub(super) fn pool_of(&self, block: &Block) -> &Pool {
         &self.pools[self.free_lists[block.free_list].pool]
     }
 
-    /// The free_list of a pool and stream, made if it is the first of its kind.
+    /// Returns the free list of a pool and stream, and creates it if it doesn't exist.
     #[inline]
     pub(super) fn free_list(&mut self, pool: u32, stream: Stream) -> u32 {
         if let Some(free_list) = self.pools[pool].free_list(stream) {
@@ -279,7 +278,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         free_list
     }
 
-    /// A block as its free_list orders it.
+    /// Returns a block's entry in its free list.
     #[inline]
     pub(super) fn key(&self, number: u32) -> Free {
         let block = &self.blocks[number];
@@ -290,7 +289,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Free { size: block.size, order, address: block.address, block: number }
     }
 
-    /// Puts a mapped block on its free_list; its age counts from now.
+    /// Puts a mapped block into its free list. Its age counts from now.
     #[inline]
     pub(super) fn insert_free(&mut self, number: u32) {
         let key = self.key(number);
@@ -300,7 +299,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         free_list.blocks.insert(key);
     }
 
-    /// Takes a block from its free_list, or from the unmapped ranges of its pool.
+    /// Removes a block from its free list, or from the unmapped ranges of its pool.
     #[inline]
     pub(super) fn remove_free(&mut self, number: u32) {
         let key = self.key(number);
@@ -314,22 +313,22 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
     }
 
-    /// Puts an unmapped range where the search for addresses finds it.
-    pub(super) fn file_unmapped(&mut self, number: u32) {
+    /// Adds an unmapped range to those of its pool.
+    pub(super) fn insert_unmapped(&mut self, number: u32) {
         let block = &self.blocks[number];
         let free_list = &self.free_lists[block.free_list];
         let place = (free_list.stream.0 as u64, block.address, number);
         self.pools[free_list.pool].unmapped.insert(place);
     }
 
-    /// The rank of a new segment.
+    /// Returns the age rank of a new segment.
     pub(super) fn birth(&mut self) -> u32 {
         self.births = self.births.saturating_add(1);
         self.births
     }
 
-    /// Counts bytes taken from the driver for a pool.
-    pub(super) fn grow_reserved(&mut self, pool: u32, bytes: u64) {
+    /// Counts bytes that were taken from the driver for a pool.
+    pub(super) fn add_reserved(&mut self, pool: u32, bytes: u64) {
         let (is_small, owner) = (self.pools[pool].is_small, self.pools[pool].owner);
         self.reserved += bytes;
         self.stats.reserved_bytes.increase(is_small, bytes);
@@ -339,8 +338,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
     }
 
-    /// Counts bytes given back to the driver.
-    pub(super) fn shrink_reserved(&mut self, pool: u32, bytes: u64) {
+    /// Counts bytes that were returned to the driver.
+    pub(super) fn subtract_reserved(&mut self, pool: u32, bytes: u64) {
         let (is_small, owner) = (self.pools[pool].is_small, self.pools[pool].owner);
         self.reserved = self.reserved.saturating_sub(bytes);
         self.stats.reserved_bytes.decrease(is_small, bytes);
@@ -349,7 +348,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
     }
 
-    /// What is at an address that no allocation starts at.
+    /// Returns the error for an address at which no allocation starts.
     pub(super) fn misuse_at(&self, address: Address) -> MisuseError {
         let holds =
             |block: &Block| (block.address..block.address + block.size).contains(&address.0) && !block.allocated;

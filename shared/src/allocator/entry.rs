@@ -1,36 +1,36 @@
-//! What the allocator tells while it works: one entry for each thing that happens, in PyTorch's order.
+//! What the allocator reports: one entry for each event, in PyTorch's order.
 
 use crate::event::Action;
 use crate::frames::StackId;
 use crate::units::{PoolId, Stream};
 
-/// One step of the allocator (`TraceEntry`).
+/// An event of the allocator (`TraceEntry`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceEntry {
-    /// What happened.
+    /// The kind of event.
     pub action: Action,
-    /// The block's or range's address; for [`Action::Oom`] the device's free bytes.
+    /// The address of the block or range; for [`Action::Oom`], the device's free bytes.
     pub address: u64,
-    /// Bytes; see [`Action`] for which.
+    /// Size in bytes; [`Action`] says of what.
     pub size: u64,
     /// The stream of the block or segment; 0 for a snapshot.
     pub stream: Stream,
-    /// The pool that it belongs to.
+    /// The pool of the block or segment.
     pub pool: PoolId,
-    /// Who asked, as the caller numbered it; 0 when nobody said.
+    /// The call site, as the caller numbered it; 0 if unknown.
     pub stack: StackId,
 }
 
-/// Where entries go. Called in the middle of the allocator's work: it must be quick, and must not call back.
+/// Receives entries. It is called in the middle of the allocator's work, so it must be quick and must not call back.
 pub trait TraceSink {
-    /// Whether entries are made at all.
+    /// Whether entries are created at all.
     const LISTENS: bool = true;
 
-    /// Takes one entry.
+    /// Receives an entry.
     fn record(&mut self, entry: TraceEntry);
 }
 
-/// Nobody listens.
+/// Discards all entries, which are not even created.
 impl TraceSink for () {
     const LISTENS: bool = false;
 
@@ -38,7 +38,7 @@ impl TraceSink for () {
     fn record(&mut self, _: TraceEntry) {}
 }
 
-/// Everything is kept.
+/// Keeps all entries.
 impl TraceSink for Vec<TraceEntry> {
     #[inline]
     fn record(&mut self, entry: TraceEntry) {

@@ -1,39 +1,39 @@
-//! What can go wrong, as values.
+//! The allocator's errors.
 
 use super::driver::DriverError;
 use crate::units::{Address, PoolId, Stream};
 
-/// Everything that PyTorch's message of an out-of-memory tells, in bytes.
+/// Everything that PyTorch's out-of-memory message says, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// The segment that could not be had; what the message calls the tried allocation.
+    /// The segment that could not be allocated. The message names it as the tried allocation.
     pub segment_size: u64,
-    /// The request, rounded.
+    /// The request after rounding.
     pub rounded: u64,
-    /// Free and whole memory of the device.
+    /// Free memory of the device.
     pub device_free: u64,
-    /// All memory of the device.
+    /// Total memory of the device.
     pub device_total: u64,
-    /// What the process may take, if that is limited.
+    /// The most that the process may use, if limited.
     pub limit: Option<u64>,
     /// In live tensors.
     pub allocated: u64,
     /// Taken from the driver.
     pub reserved: u64,
-    /// The addresses that a growing segment would get, where the settings made them fewer than this request needs and
-    /// the device had the memory (`expandable_segments_reserve`).
+    /// The addresses that an expandable segment would reserve, if the settings made them fewer than this request needs
+    /// and the device had the memory (`expandable_segments_reserve`).
     pub short_reserve: Option<u64>,
-    /// Cached in private pools. PyTorch adds it to the allocated bytes, and calls it allocated in private pools.
+    /// Cached in private pools. PyTorch adds it to the allocated bytes and calls it allocated in private pools.
     pub private_free: u64,
 }
 
-/// Why a request failed. The allocator's state is sound, and the next request may succeed.
+/// Why a request failed. The allocator's state stays valid, and the next request may succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllocError {
-    /// Neither cached nor free memory holds the request.
+    /// Neither cached nor free memory can serve the request.
     #[error("{0}")]
     OutOfMemory(Box<OutOfMemory>),
-    /// The settings forbid to try a request of so many bytes: with its segment more would be held than the device has
+    /// The settings forbid a request of so many bytes: with its segment, more would be reserved than the device has
     /// (`throw_on_cudamalloc_oom`).
     #[error(
         "CUDA out of memory. Allocation was preemptively rejected because it would exceed per_process_memory_fraction \
@@ -41,18 +41,18 @@ pub enum AllocError {
         OutOfMemory::size(*.0)
     )]
     Rejected(u64),
-    /// One exbibyte or more was asked for.
+    /// The request was for one exbibyte or more.
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
     TooLarge,
-    /// The driver failed otherwise.
+    /// The driver failed for another reason.
     #[error(transparent)]
     Driver(#[from] DriverError),
 }
 
-/// A call that can't be meant. Nothing was changed.
+/// An invalid call. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MisuseError {
-    /// The address was allocated once and is free already.
+    /// The address was allocated once but is free already.
     #[error("{0} is free already")]
     DoubleFree(Address),
     /// The address is not the start of an allocation.
@@ -65,28 +65,28 @@ pub enum MisuseError {
         address: Address,
         /// Its stream.
         allocated: Stream,
-        /// The stream that was said.
+        /// The stream that was given.
         given: Stream,
     },
     /// No pool has this id.
     #[error("there is no pool {0}")]
     UnknownPool(PoolId),
-    /// Allocations go to this pool already.
+    /// Requests go to this pool already.
     #[error("allocations go to pool {0} already")]
     AlreadyRouted(PoolId),
-    /// Allocations do not go to this pool.
+    /// Requests do not go to this pool.
     #[error("allocations do not go to pool {0}")]
     NotRouted(PoolId),
-    /// A fraction of memory that is none.
+    /// The fraction of memory is not between 0 and 1.
     #[error("a memory fraction is between 0 and 1, not {0}")]
     Fraction(Fraction),
 }
 
-/// A fraction as it was given.
+/// The fraction as given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fraction(pub f64);
 
-/// Errors are compared in tests; no fraction that is a number of its own kind gets here twice.
+/// For comparison in tests. NaN, the one value that is not equal to itself, is never compared with itself.
 impl Eq for Fraction {}
 
 impl std::fmt::Display for Fraction {
@@ -96,7 +96,7 @@ impl std::fmt::Display for Fraction {
 }
 
 impl OutOfMemory {
-    /// Bytes as PyTorch's message writes them (`format_size`): `20.00 MiB`.
+    /// Formats bytes as PyTorch's message does (`format_size`): `20.00 MiB`.
     pub fn size(bytes: u64) -> impl std::fmt::Display {
         Size(bytes)
     }
@@ -116,7 +116,7 @@ impl std::fmt::Display for Size {
 }
 
 impl std::fmt::Display for OutOfMemory {
-    /// The parts of PyTorch's message that the allocator knows, in its words, without the advice at the end.
+    /// Writes the parts of PyTorch's message that the allocator knows, without the advice at the end.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { segment_size, device_free, device_total, limit, allocated, reserved, private_free, .. } = *self;
         write!(

@@ -1,4 +1,4 @@
-//! Blocks that several streams use: they wait for marks in those streams before they are cached again.
+//! Blocks that several streams use: once freed, they wait for events in those streams before they are cached again.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,12 @@ use super::slot_table::{SlotTable, StreamKey};
 use crate::frames::StackId;
 use crate::units::{Address, PoolId, Stream};
 
-/// The marks of one stream, oldest first, each with the block that waits for it.
+/// The events of one stream, oldest first, each with the block that waits for it.
 pub(super) type Waiting<E> = VecDeque<(E, u32)>;
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
-    /// Says that a stream uses an allocation (`Tensor.record_stream`): once freed, it is not handed out again before
-    /// that stream has come so far. Its own stream needs no saying.
+    /// Records that a stream uses an allocation (`Tensor.record_stream`): once freed, it is not reused before that
+    /// stream has reached this point. For the allocation's own stream this does nothing.
     pub fn record_stream(&mut self, address: Address, stream: Stream) -> Result<(), MisuseError> {
         if address.0 == 0 {
             return Ok(());
@@ -33,7 +33,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// What a request does before it searches: blocks whose streams have come far enough are cached again.
+    /// Prepares a request: blocks whose streams have reached their events are cached again.
     #[inline]
     pub(super) fn before_search(&mut self, request: &Request) -> Result<(), DriverError> {
         if self.deferred.is_empty() && self.waiting.is_empty() {
@@ -48,7 +48,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
     }
 
-    /// Whether a multi-stream block that is freed now must wait for captures to end.
+    /// Returns whether a block that several streams use must wait for captures to end when it is freed now.
     pub(super) fn must_defer(&self) -> bool {
         !self.is_open(self.current_stream)
     }
@@ -57,7 +57,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         StreamKey(self.driver.stream_id(stream))
     }
 
-    /// Marks the streams that use a block; it waits for all of them (`insert_events`).
+    /// Records events in the streams that use a block; it waits for all of them (`insert_events`).
     pub(super) fn wait_for_uses(&mut self, number: u32) -> Result<(), DriverError> {
         self.blocks[number].has_uses = false;
         for stream in self.uses.remove(&number).into_iter().flat_map(SlotTable::into_values) {
@@ -69,7 +69,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// A block is gone, and with it what captures recorded of its streams. PyTorch keeps that.
+    /// Forgets the streams of a block that is gone. PyTorch keeps what captures recorded of them.
     #[inline]
     pub(super) fn forget_captured_uses(&mut self, number: u32) {
         if !self.captured_uses.is_empty() && self.captured_uses.remove(&number).is_some() {
@@ -77,11 +77,11 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
     }
 
-    /// Lets the blocks that waited for captures to end wait for what was before the captures
+    /// Makes the blocks that waited for captures to end wait for the work before the captures
     /// (`insert_events_deferred_until_no_capture`).
     fn release_deferred(&mut self, stack: StackId) -> Result<(), DriverError> {
         for (number, _) in std::mem::take(&mut self.deferred) {
-            // What was recorded within a capture is done with it.
+            // Uses that were recorded within a capture ended with it.
             if let Some(captured) = self.captured_uses.remove(&number)
                 && let Some(uses) = self.uses.get_mut(&number)
             {
@@ -102,7 +102,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// Caches the blocks whose streams have come far enough: in each stream up to the first mark that is not reached
+    /// Caches the blocks whose streams have reached their events: in each stream up to the first event that is not done
     /// (`process_events`).
     pub(super) fn process_events(&mut self, stack: StackId) -> Result<(), DriverError> {
         self.release_deferred(stack)?;
@@ -124,7 +124,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// Waits for every mark, or for those of one pool's blocks (`synchronize_and_free_events`).
+    /// Waits for all events, or for those of one pool's blocks (`synchronize_and_free_events`).
     pub(super) fn synchronize_and_free_events(
         &mut self,
         only: Option<PoolId>,
@@ -134,7 +134,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if self.profile.refuses_to_wait_in_capture && !self.routes.is_empty() {
             return Err(DriverError::Failed {
                 call: "captures_underway.empty()",
-                message: "all streams can't be waited for during a capture".to_owned(),
+                message: "cannot wait for all streams during a capture".to_owned(),
             });
         }
         self.release_deferred(stack)?;
@@ -157,7 +157,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// Takes a stream's queue away that has no mark left; the place to go on from.
+    /// Removes a stream's queue if it is empty; returns the place to continue from.
     fn drop_if_empty(&mut self, at: usize, next: usize) -> usize {
         if self.waiting.at(at).is_some_and(|queue| queue.is_empty()) {
             self.waiting.remove_at(at);

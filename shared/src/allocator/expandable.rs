@@ -1,4 +1,4 @@
-//! Segments that grow: a range of addresses, with memory put behind it page by page.
+//! Expandable segments: ranges of addresses that memory is mapped to page by page.
 
 use super::block::Block;
 use super::device::DeviceAllocator;
@@ -14,16 +14,16 @@ use crate::units::Address;
 /// A reserved range of addresses (`ExpandableSegment`). Its blocks, mapped or not, tile it.
 #[derive(Debug)]
 pub(super) struct ExpandableSegment {
-    /// Where it starts.
+    /// First address.
     pub(super) address: u64,
-    /// Bytes of addresses.
+    /// Number of addresses in bytes.
     pub(super) size: u64,
     /// Bytes that are mapped at once.
     pub(super) page: u64,
 }
 
-/// Whether pages can be made with handles that other machines understand (`expandable_segments_handle_type`). The first
-/// page tells.
+/// Whether pages can be created with handles that other machines understand (`expandable_segments_handle_type`). The
+/// first page shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Handles {
     #[default]
@@ -33,9 +33,9 @@ pub(super) enum Handles {
 }
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
-    /// A block for a request from the first place among the growing segments that has room, made by mapping what is
-    /// missing (`try_allocate_expandable_block`). `None`: there is no memory; what was mapped before that was clear
-    /// stays, cached.
+    /// Returns a block for a request from the first place among the expandable segments that has room, and maps what is
+    /// missing (`try_allocate_expandable_block`). `None` if there is no memory; what was mapped before that was clear
+    /// stays cached.
     pub(super) fn grow_expandable(&mut self, params: &Params) -> Result<Option<u32>, DriverError> {
         let Some(mut candidate) = self.find_expandable(params)? else { return Ok(None) };
         let wanted = params.rounded;
@@ -46,7 +46,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         while self.blocks[candidate].size < wanted {
             let block = &self.blocks[candidate];
             let next = block.next;
-            // A range is larger than the device was when it was made, not than it may be now.
+            // A range is larger than the device's memory at its creation, but not necessarily than its memory now.
             let Some(room) = self.blocks.get(next).map(|next| next.size) else { return Ok(None) };
             let missing = (wanted - block.size).min(room);
             if !self.map_block(next, missing, params.request.stack)? {
@@ -58,9 +58,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(Some(candidate))
     }
 
-    /// The first run of idle blocks, by address, that holds a request and has unmapped room (`find_expandable_block`);
-    /// a new range of addresses where there is none; `None` where that is too short. That no addresses are left is no
-    /// lack of memory: it ends the request.
+    /// Finds the first run of idle blocks, by address, that can hold a request and has unmapped room
+    /// (`find_expandable_block`), or else reserves a new range. `None` if that range is too short. It is an error, not
+    /// lack of memory, if no addresses are left.
     fn find_expandable(&mut self, params: &Params) -> Result<Option<u32>, DriverError> {
         let stream = params.request.stream;
         let key = stream.0 as u64;
@@ -84,11 +84,11 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let born = self.birth();
         let block = Block { expandable, born, mapped: false, ..Block::new(address, size, free_list) };
         let block = self.blocks.insert(block);
-        self.file_unmapped(block);
+        self.insert_unmapped(block);
         Ok(Some(block))
     }
 
-    /// Whether the idle blocks from one on hold `wanted` bytes together.
+    /// Returns whether the idle blocks from this one on hold `wanted` bytes together.
     fn has_room(&self, mut number: u32, wanted: u64) -> bool {
         let mut bytes = 0;
         while bytes < wanted {
@@ -99,15 +99,15 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         true
     }
 
-    /// Puts memory behind the first `size` bytes of an unmapped block, in whole pages, and caches it with what is
-    /// cached around it (`map_block`). Whether there was memory.
+    /// Maps memory to the first `size` bytes of an unmapped block, in whole pages, and merges it with the cached blocks
+    /// around it (`map_block`). Returns whether there was memory.
     fn map_block(&mut self, number: u32, size: u64, stack: StackId) -> Result<bool, DriverError> {
         let block = &self.blocks[number];
         let (address, free_list, expandable, born, whole) =
             (block.address, block.free_list, block.expandable, block.born, block.size);
         let segment = &self.expandable[expandable];
         let (page, end) = (segment.page, segment.address + segment.size);
-        // A settings change may leave a block that ends before its last page does.
+        // After a change of the settings, a block may end before its last page does.
         let mapped = (size.div_ceil(page) * page).min(whole).min(end - address);
         if mapped == 0 {
             return Ok(false);
@@ -133,14 +133,14 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             }
             self.blocks[number].next = rest;
             self.blocks[number].size = mapped;
-            self.file_unmapped(rest);
+            self.insert_unmapped(rest);
         }
         let prev = self.blocks[number].prev;
         self.merge(number, prev);
         let next = self.blocks[number].next;
         self.merge(number, next);
         self.insert_free(number);
-        self.grow_reserved(self.free_lists[free_list].pool, mapped);
+        self.add_reserved(self.free_lists[free_list].pool, mapped);
         self.record(Action::SegmentMap, address, mapped, free_list, stack);
         let block = &mut self.blocks[number];
         if block.prev == NONE && block.segment_stack == StackId(0) {
@@ -149,7 +149,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(true)
     }
 
-    /// Puts memory behind addresses (`ExpandableSegment::map`). Whether there was memory.
+    /// Maps memory to addresses (`ExpandableSegment::map`). Returns whether there was memory.
     fn map_pages(&mut self, address: Address, size: u64, page: u64) -> Result<bool, DriverError> {
         let mapped = match self.driver.map(address, size, page) {
             Ok(()) => Ok(true),
@@ -165,8 +165,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         mapped
     }
 
-    /// Takes the memory from behind the whole pages of a cached block (`unmap_block`); a block without a whole page
-    /// stays as it is.
+    /// Unmaps the whole pages of a cached block (`unmap_block`). A block without a whole page stays as it is.
     pub(super) fn unmap_block(&mut self, number: u32, stack: StackId) -> Result<(), DriverError> {
         let block = &self.blocks[number];
         let (start, end, free_list, expandable, born) =
@@ -210,10 +209,10 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.merge(number, prev);
         let next = self.blocks[number].next;
         self.merge(number, next);
-        self.file_unmapped(number);
+        self.insert_unmapped(number);
 
         let pool = self.free_lists[free_list].pool;
-        self.shrink_reserved(pool, last - first);
+        self.subtract_reserved(pool, last - first);
         self.count_released_segment(pool);
         self.stats.num_device_free += 1;
         let asked = if stack == StackId(0) { taken_by } else { stack };
@@ -221,7 +220,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// Gives the addresses of a segment back whose one block is all of it, unmapped.
+    /// Releases the addresses of a segment that consists of one unmapped block.
     pub(super) fn release_expandable(&mut self, number: u32) -> Result<(), DriverError> {
         self.remove_free(number);
         let Some(block) = self.blocks.remove(number) else { return Ok(()) };

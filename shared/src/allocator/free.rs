@@ -1,4 +1,4 @@
-//! Giving a block back: at once, or after the streams that use it.
+//! Freeing a block: at once, or after the streams that use it.
 
 use super::device::DeviceAllocator;
 use super::driver::{Driver, DriverError};
@@ -12,17 +12,17 @@ use crate::units::{Address, Stream};
 /// Why an allocation could not be freed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FreeError {
-    /// The call can't be meant; nothing was changed.
+    /// The call was invalid; nothing was changed.
     #[error(transparent)]
     Misuse(#[from] MisuseError),
-    /// The block is the allocator's again, but the driver failed to mark a stream that used it.
+    /// The block was freed, but the driver failed to record an event in a stream that used it.
     #[error(transparent)]
     Driver(#[from] DriverError),
 }
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
-    /// Takes an allocation back. `stack` is who frees it; the empty stack stands for who allocated it. Freeing the
-    /// null address changes nothing.
+    /// Frees an allocation. `stack` is the call site that frees it; the empty stack means the one that allocated it.
+    /// Freeing the null address does nothing.
     pub fn free(&mut self, address: Address, stack: StackId) -> Result<(), FreeError> {
         if address.0 == 0 {
             return Ok(());
@@ -49,7 +49,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// [`free`](Self::free), after the stream was found to be the allocation's own.
+    /// Frees an allocation as [`free`](Self::free) does, after checking that it belongs to the stream.
     pub fn free_on(&mut self, address: Address, stream: Stream, stack: StackId) -> Result<(), FreeError> {
         if let Some(&number) = self.allocated.get(&address.0) {
             let allocated = self.free_lists[self.blocks[number].free_list].stream;
@@ -60,7 +60,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.free(address, stack)
     }
 
-    /// Puts a block that nothing uses any more on its free_list, one with its cached neighbours (`free_block`).
+    /// Puts a block that nothing uses any more into its free list, merged with its cached neighbours (`free_block`).
     #[inline]
     pub(super) fn free_block_now(&mut self, number: u32, stack: StackId) {
         let block = &mut self.blocks[number];
@@ -95,8 +95,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.stats.requested_bytes.decrease(is_small, requested);
     }
 
-    /// Makes an idle neighbour part of a block, and gives the bytes that it had (`try_merge_blocks`). `None`: there is
-    /// none, it is in use, or only one of the two has memory behind it.
+    /// Merges an idle neighbour into a block and returns the neighbour's bytes (`try_merge_blocks`). `None` if there is
+    /// no neighbour, it is in use, or only one of the two is mapped.
     #[inline]
     pub(super) fn merge(&mut self, number: u32, neighbour: u32) -> Option<u64> {
         if neighbour == NONE {

@@ -1,26 +1,27 @@
-//! The cached blocks of one pool and stream, in the allocator's exact order, found by size in constant time.
+//! The cached blocks of one pool and stream in the allocator's exact order, found by size in constant time.
 
 use std::collections::BTreeSet;
 
-/// The size quantum that classes are counted in; every block's size is a multiple of it.
+/// The quantum of sizes; every block's size is a multiple of it.
 const QUANTUM_BITS: u32 = 9;
-/// Each power of two is cut into this many classes, as a power of two itself.
+/// The number of size classes in each power of two, as an exponent of two.
 const STEP_BITS: u32 = 4;
-/// A class with more blocks than this becomes a tree: moving the tail of a sorted array costs more from here on.
+/// A class with more blocks than this becomes a tree: beyond it, moving the tail of a sorted array costs more.
 const SPILL: usize = 384;
-/// A tree that shrank to this many becomes an array again; well below [`SPILL`], so that none goes to and fro.
+/// A tree that shrinks to this many blocks becomes an array again; well below [`SPILL`], to avoid switching back and
+/// forth.
 const GATHER: usize = 96;
 
-/// A cached block as the set orders it: by size, then by `order`, then by address.
+/// A cached block, ordered by size, then by `order`, then by address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Free {
-    /// Bytes.
+    /// Size in bytes.
     pub(super) size: u64,
-    /// What decides among equal sizes before the address does: the segment's age, where the profile says so.
+    /// Orders blocks of equal size: the segment's age where the profile says so, otherwise constant.
     pub(super) order: u32,
-    /// Where it starts.
+    /// First address.
     pub(super) address: u64,
-    /// Which block it is.
+    /// The block's number.
     pub(super) block: u32,
 }
 
@@ -40,7 +41,7 @@ impl Class {
         }
     }
 
-    /// The first at or after `key`.
+    /// Returns the first entry at or after `key`.
     #[inline]
     fn from(&self, key: &Free) -> Option<Free> {
         match self {
@@ -49,7 +50,7 @@ impl Class {
         }
     }
 
-    /// The last before `key`.
+    /// Returns the last entry before `key`.
     fn before(&self, key: &Free) -> Option<Free> {
         match self {
             Self::Few(list) => list[..list.partition_point(|free| free < key)].last().copied(),
@@ -112,19 +113,19 @@ impl Class {
     }
 }
 
-/// Cached blocks ordered by size, age and address. Classes of sizes (sixteen to a power of two) keep the order exact,
-/// since every size of one class is below every size of the next; a bitmap over them finds the first that has any.
+/// Cached blocks, ordered by size, age and address. Size classes (sixteen for each power of two) keep the order exact,
+/// since every size of a class is below every size of the next. A bitmap finds the first class that is not empty.
 #[derive(Debug, Default)]
 pub(super) struct FreeSet {
     classes: Vec<Class>,
-    /// One bit a class that has any block.
+    /// One bit for each class that is not empty.
     words: Vec<u64>,
-    /// One bit a word that has any bit.
+    /// One bit for each word that is not zero.
     summary: u64,
     len: usize,
 }
 
-/// The class of a size: exact up to sixteen quanta, then sixteen classes to each power of two.
+/// Returns the class of a size: exact up to sixteen quanta, then sixteen classes for each power of two.
 #[inline]
 fn class_of(size: u64) -> usize {
     let quanta = size >> QUANTUM_BITS;
@@ -137,7 +138,7 @@ fn class_of(size: u64) -> usize {
 }
 
 impl FreeSet {
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -156,7 +157,7 @@ impl FreeSet {
         self.len += 1;
     }
 
-    /// Takes a block out; whether it was there.
+    /// Removes a block; returns whether it was in the set.
     #[inline]
     pub(super) fn remove(&mut self, free: &Free) -> bool {
         let class = class_of(free.size);
@@ -167,7 +168,7 @@ impl FreeSet {
         found
     }
 
-    /// Counts one block less, and forgets a class that has none any more.
+    /// Updates the counters after a removal, and removes a class that is empty.
     #[inline]
     fn after_removal(&mut self, class: usize) {
         self.len -= 1;
@@ -179,12 +180,12 @@ impl FreeSet {
         }
     }
 
-    /// Whether a block is in the set.
+    /// Returns whether a block is in the set.
     pub(super) fn contains(&self, free: &Free) -> bool {
         self.from(free) == Some(*free)
     }
 
-    /// Takes the first block of at least `size` bytes out, if `is_fit` holds of it.
+    /// Removes and returns the first block of at least `size` bytes, if `is_fit` accepts it.
     #[inline]
     pub(super) fn take_first_fit(&mut self, size: u64, is_fit: impl Fn(&Free) -> bool) -> Option<Free> {
         let key = Free { size, order: 0, address: 0, block: 0 };
@@ -219,25 +220,25 @@ impl FreeSet {
         Some(found)
     }
 
-    /// The first block of at least `size` bytes.
+    /// Returns the first block of at least `size` bytes.
     #[inline]
     pub(super) fn first_fit(&self, size: u64) -> Option<Free> {
         self.from(&Free { size, order: 0, address: 0, block: 0 })
     }
 
-    /// The block after `free`, which need not be in the set.
+    /// Returns the block after `free`, which need not be in the set.
     pub(super) fn after(&self, free: &Free) -> Option<Free> {
         self.from(&Free { block: free.block.saturating_add(1), ..*free })
     }
 
-    /// The block before `key`, which need not be in the set.
+    /// Returns the block before `key`, which need not be in the set.
     pub(super) fn before(&self, key: &Free) -> Option<Free> {
         let class = class_of(key.size);
         let here = self.classes.get(class).and_then(|blocks| blocks.before(key));
         here.or_else(|| self.classes[self.class_below(class.min(self.classes.len()))?].last())
     }
 
-    /// All blocks in order.
+    /// Returns all blocks in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Free> + '_ {
         let mut next = self.first_fit(0);
         std::iter::from_fn(move || {
@@ -247,7 +248,7 @@ impl FreeSet {
         })
     }
 
-    /// The first at or after `key`.
+    /// Returns the first block at or after `key`.
     #[inline]
     fn from(&self, key: &Free) -> Option<Free> {
         let class = class_of(key.size);
@@ -255,7 +256,7 @@ impl FreeSet {
         here.or_else(|| self.classes[self.class_above(class)?].first())
     }
 
-    /// The first class above `class` that has any block.
+    /// Returns the first class above `class` that is not empty.
     #[inline]
     fn class_above(&self, class: usize) -> Option<usize> {
         let at = class + 1;
@@ -271,7 +272,7 @@ impl FreeSet {
         Some(word * 64 + self.words[word].trailing_zeros() as usize)
     }
 
-    /// The last class below `class` that has any block.
+    /// Returns the last class below `class` that is not empty.
     fn class_below(&self, class: usize) -> Option<usize> {
         (0..class).rev().find(|&class| self.classes[class].len() > 0)
     }
@@ -291,7 +292,7 @@ mod tests {
             assert!(class >= last, "{quanta}");
             last = class;
         }
-        // The summary is one word: 64 words of 64 classes.
+        // The summary is one word: it covers 64 words of 64 classes.
         assert!(class_of(u64::MAX) < 64 * 64);
     }
 
@@ -304,7 +305,7 @@ mod tests {
             let mut set = FreeSet::default();
             let mut model = BTreeSet::new();
             for (kind, quanta, order, address) in ops {
-                // Few distinct sizes, so that classes spill, and some far apart.
+                // Few distinct sizes, so that classes become trees, and some that are far apart.
                 let size = if quanta > 40 { 1 << (quanta - 30 + QUANTUM_BITS as u64) } else { (quanta / 20 + 1) << 9 };
                 let free = Free { size, order, address: address * 512, block: address as u32 * 3 + order };
                 match kind {

@@ -1,4 +1,4 @@
-//! A request, from the search among cached blocks to the block that is handed out.
+//! Serving a request, from the search among cached blocks to the block that is handed out.
 
 use super::block::Block;
 use super::device::{DeviceAllocator, LARGE, Request, SMALL};
@@ -11,32 +11,33 @@ use super::slab::{NONE, Slab};
 use crate::event::Action;
 use crate::units::{Address, PoolId};
 
-/// A request on its way (`AllocParams`).
+/// A request while it is served (`AllocParams`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Params {
     pub(super) request: Request,
-    /// The request as a block's size.
+    /// The size of the block that serves it.
     pub(super) rounded: u64,
-    /// The segment that would be taken for it.
+    /// The size of the segment that would be allocated for it.
     pub(super) segment_size: u64,
     /// The pool that serves it, by number.
     pub(super) pool: u32,
-    /// Whether new memory for it comes in expandable segments.
+    /// Whether new memory for it comes from expandable segments.
     pub(super) expandable: bool,
 }
 
-/// What came of asking for new memory.
+/// The result of asking for new memory.
 #[derive(Clone, Copy, Debug)]
 enum Attempt {
-    /// A block, off its free_list.
+    /// A block that is in no free list.
     Block(u32),
     NoMemory,
-    /// The settings forbid to ask the device.
+    /// The settings forbid asking the device.
     Rejected,
 }
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
-    /// Hands out `request.size` bytes. A request for no bytes gets the null address, and changes nothing.
+    /// Allocates `request.size` bytes and returns their address. A request for 0 bytes gets the null address and
+    /// changes nothing.
     pub fn malloc(&mut self, request: Request) -> Result<Address, AllocError> {
         if request.size == 0 {
             return Ok(Address(0));
@@ -55,7 +56,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(self.hand_out(block, &params))
     }
 
-    /// What is known of a request before anything is searched.
+    /// Returns what is known of a request before the search.
     #[inline]
     pub(super) fn params(&self, request: Request) -> Params {
         let rounded = round_size(&self.config.roundup_power2_divisions, request.size);
@@ -65,7 +66,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Params { request, rounded, segment_size, pool, expandable }
     }
 
-    /// The pool that a request is routed to (`get_pool`).
+    /// Returns the pool that a request is routed to (`get_pool`).
     #[inline]
     fn pool_for(&self, request: &Request, rounded: u64) -> u32 {
         let is_small = rounded <= SMALL_SIZE;
@@ -82,14 +83,14 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         owner.is_private() && self.private.get(&owner).is_some_and(|private| private.options.has_allocator)
     }
 
-    /// The steps after nothing cached fits, in PyTorch's order.
+    /// Performs the steps that follow if no cached block fits, in PyTorch's order.
     fn more_memory(&mut self, params: &mut Params) -> Result<Option<u32>, AllocError> {
         if self.collects_garbage() {
             self.collect_garbage(params.request.stack)?;
         }
         match self.new_block(params, false)? {
             Attempt::Block(block) => return Ok(Some(block)),
-            // Only here it ends the request before anything is given back.
+            // Only at this step a rejection ends the request before anything is released.
             Attempt::Rejected => return Err(AllocError::Rejected(params.request.size)),
             Attempt::NoMemory => {}
         }
@@ -111,15 +112,16 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
     }
 
-    /// Whether a request does not fit beside what is reserved into the share of the device that the settings allow by
-    /// now, and they ask for a rejection before the device is asked. The limit in force came first, and may be another.
+    /// Returns whether the settings ask for a rejection before the device is asked, and the request does not fit beside
+    /// the reserved bytes into the share of the device that the settings allow now. The limit in force was set earlier
+    /// and may differ.
     fn is_rejected(&self, params: &Params) -> bool {
         let share = self.config.per_process_memory_fraction.unwrap_or(1.0);
         let allowed = || (share * self.driver.total_memory() as f64) as u64;
         self.config.throw_on_cudamalloc_oom && self.reserved.saturating_add(params.segment_size) > allowed()
     }
 
-    /// The best cached block for a request, off its free_list (`get_free_block`).
+    /// Removes the best cached block for a request from its free list and returns it (`get_free_block`).
     #[inline]
     pub(super) fn free_block(&mut self, params: &Params) -> Option<u32> {
         if self.collects_garbage() {
@@ -128,7 +130,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
         let free_list = self.pools[params.pool].free_list(params.request.stream)?;
         let (blocks, config, rounded) = (&self.blocks, &self.config, params.rounded);
-        // A block that is never split serves only requests near its size.
+        // A block that is never split serves only requests close to its size.
         let is_near = |found: &Free| {
             if rounded < config.max_split_size {
                 found.size < config.max_split_size
@@ -148,7 +150,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Some(found.block)
     }
 
-    /// A new block from the driver (`alloc_block`).
+    /// Allocates a new block from the driver (`alloc_block`).
     fn new_block(&mut self, params: &Params, is_retry: bool) -> Result<Attempt, DriverError> {
         if is_retry {
             self.stats.num_alloc_retries += 1;
@@ -176,7 +178,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let stack = params.request.stack;
         let block = Block { born, segment_stack: stack, ..Block::new(address, params.segment_size, free_list) };
         let block = self.blocks.insert(block);
-        self.grow_reserved(params.pool, params.segment_size);
+        self.add_reserved(params.pool, params.segment_size);
         self.stats.segment.increase(self.pools[params.pool].is_small, 1);
         if self.is_oversize(params.segment_size) {
             self.stats.oversize_segments.increase(1);
@@ -192,7 +194,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
     }
 
-    /// A cached block of a pool that lends its blocks before a request of the default pool fails.
+    /// Takes a cached block from a pool that lends its blocks before a request of the default pool fails.
     fn take_from_willing_pools(&mut self, params: &mut Params) -> Option<u32> {
         if self.pools[params.pool].owner.is_private() {
             return None;
@@ -210,7 +212,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         None
     }
 
-    /// Whether the rest of a block goes back to its pool (`should_split`).
+    /// Returns whether the rest of a block goes back to its pool (`should_split`).
     #[inline]
     fn should_split(&self, size: u64, params: &Params) -> bool {
         let pool = &self.pools[params.pool];
@@ -225,7 +227,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
     }
 
-    /// Makes a block that was found the program's (`alloc_found_block`).
+    /// Hands out a block that was found (`alloc_found_block`).
     #[inline]
     fn hand_out(&mut self, found: u32, params: &Params) -> Address {
         let block = &self.blocks[found];
@@ -268,8 +270,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Address(address)
     }
 
-    /// Cuts the first `size` bytes off a block. They become a new block; the old one is what remains, back on its
-    /// free_list.
+    /// Splits the first `size` bytes off a block. They become a new block; the remainder keeps the old number and goes
+    /// back into its free list.
     #[inline]
     fn split(&mut self, rest: u32, size: u64) -> u32 {
         let old = &mut self.blocks[rest];
@@ -293,7 +295,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         head
     }
 
-    /// Records that a request failed, and says all that is known of it.
+    /// Records that a request failed, and returns everything that is known of it.
     #[cold]
     fn out_of_memory(&mut self, params: &Params) -> Result<AllocError, DriverError> {
         let info = self.driver.memory_info()?;
@@ -329,8 +331,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 }
 
-/// The block that fits best where some may grow: with `expandable_segments` the one with the least room behind it, as
-/// far as that goes on falling; without, the first that can't grow.
+/// Returns the best block where some may be expandable: with `expandable_segments`, the one with the least room behind
+/// it, as long as the room keeps shrinking; without, the first that is not expandable.
 fn best_fit(free: &FreeSet, blocks: &Slab<Block>, params: &Params) -> Option<Free> {
     let mut found = free.first_fit(params.rounded)?;
     if params.expandable {

@@ -1,10 +1,9 @@
 //! The caching allocator as a state machine: PyTorch's decisions, without a device, a clock or a lock.
 //!
-//! The same code serves a GPU in a training job, simulates one, and replays a recorded job under other settings. What
-//! it does is what `c10/cuda/CUDACachingAllocator.cpp` does, in the words of that file where it has one; what differs
-//! between releases is a [`Profile`].
+//! The same code serves a GPU in a training job and simulates one. It does what `c10/cuda/CUDACachingAllocator.cpp`
+//! does and uses that file's terms where it has them; a [`Profile`] holds the differences between releases.
 //!
-//! One [`DeviceAllocator`] serves one device through a [`Driver`], and tells each step to a [`TraceSink`].
+//! One [`DeviceAllocator`] serves one device through a [`Driver`] and reports each event to a [`TraceSink`].
 
 mod block;
 mod check;

@@ -1,8 +1,8 @@
-//! What differs between PyTorch's releases, as data: a profile for each release that was compared.
+//! The differences between PyTorch's releases as data, with a profile for each release that was compared.
 
 use super::parse::ErrorKind;
 
-/// How blocks of equal size are ordered among themselves.
+/// How blocks of equal size are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TieBreak {
     /// The lowest address first.
@@ -11,12 +11,12 @@ pub enum TieBreak {
     SegmentAge,
 }
 
-/// What keeps the allocator from waiting for streams and from giving cached memory back.
+/// What keeps the allocator from waiting for streams and from releasing cached memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaptureGuard {
-    /// Any open route to a private pool, a `MemPool`'s included.
+    /// Any open route to a private pool, including that of a `MemPool`.
     AnyRoute,
-    /// Only a capture that is under way on the request's own stream.
+    /// Only a capture on the request's own stream.
     Capture,
 }
 
@@ -25,24 +25,24 @@ pub enum CaptureGuard {
 pub enum Separators {
     /// A wrong separator is an error.
     Checked,
-    /// Any token is taken for the separator that should be there.
+    /// Any token counts as the expected separator.
     SteppedOver,
 }
 
-/// Where internal checks stand in a release's source: their failures name the place, and are compared as text.
+/// Where internal checks are in a release's source. Their messages name the place and are compared as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceLines {
     /// The folder that the official binaries were built in.
     pub root: &'static str,
-    /// `core/AllocatorConfig.h`: reading a token by number.
+    /// `core/AllocatorConfig.h`: the check that reads a token by number.
     pub token: u32,
-    /// `core/AllocatorConfig.h`: the end of a list that is passed over.
+    /// `core/AllocatorConfig.h`: the check for the end of a list that is skipped.
     pub list_end: u32,
-    /// `core/AllocatorConfig.h`: converting a token, or stepping over one.
+    /// `core/AllocatorConfig.h`: the check that converts or skips a token.
     pub index: u32,
-    /// `core/AllocatorConfig.cpp`: the end of the list of divisions.
+    /// `core/AllocatorConfig.cpp`: the check for the end of the list of divisions.
     pub divisions: u32,
-    /// `cuda/CUDAAllocatorConfig.cpp`: a backend other than the one that was loaded.
+    /// `cuda/CUDAAllocatorConfig.cpp`: the check that the backend is the one that was loaded.
     pub backend: u32,
 }
 
@@ -51,56 +51,56 @@ pub struct SourceLines {
 pub struct Profile {
     /// The release: `2.11`.
     pub torch: &'static str,
-    /// Order among cached blocks of one size.
+    /// The order of cached blocks of equal size.
     pub tie_break: TieBreak,
-    /// What stops the later steps of the retry ladder, and the reading of events.
+    /// What stops the later steps of the retries and the processing of events.
     pub capture_guard: CaptureGuard,
     /// Whether a memory fraction of 1.0 counts as a limit.
     pub full_fraction_limits: bool,
-    /// Whether `>` in a division list starts at the last boundary itself, not after it.
+    /// Whether `>` in a list of divisions also sets the entry of the last boundary, not only those after it.
     pub rest_overwrites_last_division: bool,
     /// How the settings string is read.
     pub separators: Separators,
-    /// Settings that this release does not know yet.
+    /// Settings that this release does not have yet.
     pub unknown_settings: &'static [&'static str],
-    /// Whether a memory fraction is of what the device has now, not of what it had at the start.
+    /// Whether a memory fraction refers to the device's memory now, not at the start.
     pub fraction_of_present_memory: bool,
-    /// Whether the limit that a fraction makes is rounded to the nearest byte, not down.
+    /// Whether the limit of a fraction is rounded to the nearest byte, not down.
     pub rounds_limit: bool,
-    /// Whether the `MemPool` that the program is within narrows what is listed and emptied.
+    /// Whether the `MemPool` that the program is in restricts what is listed and emptied.
     pub has_pool_contexts: bool,
     /// Whether waiting for all streams is an error while a route is open.
     pub refuses_to_wait_in_capture: bool,
-    /// Whether the end of a capture ends the waiting of its pool's deferred blocks, where they may be reused.
+    /// Whether the deferred blocks of a capture's pool are settled at its end, if they may be reused.
     pub settles_deferred_at_capture_end: bool,
-    /// Whether the stream before a capture is current again when the capture's end failed.
+    /// Whether the stream before a capture becomes current again if ending the capture failed.
     pub restores_stream_on_error: bool,
     /// Whether a graph keeps the pools that were entered in its capture.
     pub graphs_keep_pools: bool,
-    /// Whether a new range of addresses that is shorter than the request is given back, not kept.
+    /// Whether a new range of addresses that is shorter than the request is released, not kept.
     pub drops_short_ranges: bool,
-    /// Whether a page that can't be made counts as lack of memory, whatever the reason, once one was made with a handle
-    /// that other machines understand. The devices that were compared make such handles.
+    /// Whether a page that cannot be created counts as lack of memory, whatever the reason, once a page was created
+    /// with a handle that other machines understand. The devices that were compared create such handles.
     pub fabric_failures_are_lack_of_memory: bool,
-    /// Whether a graph gives its pool up when it goes before its capture ended.
+    /// Whether a graph that is deleted before its capture ended releases its pool.
     pub unfinished_graphs_release: bool,
-    /// Whether of several open routes the newest that takes a request wins, not the oldest.
+    /// Whether the newest of several open routes that accept a request wins, not the oldest.
     pub newest_route_wins: bool,
-    /// Whether `MemPool` takes `use_on_oom` and `no_split`.
+    /// Whether `MemPool` accepts `use_on_oom` and `no_split`.
     pub pools_have_options: bool,
-    /// Whether a capture's first step is to allocate the random numbers' state.
+    /// Whether a capture begins with allocating the state of the random number generator.
     pub graphs_keep_random_state: bool,
-    /// Whether entries carry what the program says of them (`_set_memory_metadata`).
+    /// Whether entries carry the program's metadata (`_set_memory_metadata`).
     pub tags_entries: bool,
-    /// What a size that is too large for a tensor is said to be too large for.
+    /// The type that a size overflows if it is too large for a tensor, as the message names it.
     pub size_type: &'static str,
-    /// The end of an out-of-memory's first line.
+    /// The end of the first line of an out-of-memory message.
     pub advice: &'static str,
-    /// The same where segments grow already.
+    /// The end of that line if segments are expandable already.
     pub advice_expandable: &'static str,
-    /// What Python raises at the start for a number in the settings string that is out of range.
+    /// The exception in Python if a number in the settings string is out of range at the start.
     pub out_of_range_at_start: ErrorKind,
-    /// Where the internal checks on the settings string stand in PyTorch's source.
+    /// Where the internal checks of the settings string are in PyTorch's source.
     pub lines: SourceLines,
     /// Whether statistics count rejected requests and the private pools' reserve.
     pub counts_rejections: bool,
@@ -152,7 +152,7 @@ pub const TORCH_2_6: Profile = Profile {
         "expandable_segments_reserve_by_class",
     ],
     out_of_range_at_start: ErrorKind::Runtime,
-    // Only the backend's check exists as an internal one there.
+    // In this release, only the check of the backend is an internal one.
     lines: SourceLines { root: "/pytorch", token: 0, list_end: 0, index: 0, divisions: 0, backend: 250 },
     counts_rejections: false,
 };
@@ -227,13 +227,13 @@ impl Profile {
     /// All profiles, oldest first.
     pub const ALL: [&'static Self; 3] = [&TORCH_2_6, &TORCH_2_11, &TORCH_2_15];
 
-    /// The end of an out-of-memory's first line, where segments grow already or not.
+    /// Returns the end of the first line of an out-of-memory message.
     pub fn oom_advice(&self, is_expandable: bool) -> &'static str {
         if is_expandable { self.advice_expandable } else { self.advice }
     }
 
-    /// The profile of a release: of that very one, or of the newest that is not above it (`2.12.1` reads as 2.11).
-    /// `None` for text that is no version, and for releases before the first profile.
+    /// Returns the profile of a release, or else of the newest release below it (`2.12.1` reads as 2.11). `None` if the
+    /// text is not a version, or the release is older than the first profile.
     pub fn of(torch: &str) -> Option<&'static Self> {
         let version = |text: &str| {
             let mut parts = text.split(['.', '+', 'a']).map(str::parse::<u32>);

@@ -1,4 +1,4 @@
-//! Memory given back to the driver: by age, by size, or all that is cached.
+//! Releasing memory to the driver: by age, by size, or everything that is cached.
 
 use super::device::{DeviceAllocator, LARGE, SMALL};
 use super::driver::{Driver, DriverError};
@@ -11,13 +11,13 @@ use crate::frames::StackId;
 use crate::units::{Address, PoolId};
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
-    /// Whether cached blocks have an age: garbage is collected only under a limit.
+    /// Returns whether cached blocks have an age. Garbage is collected only under a limit.
     #[inline]
     pub(super) fn collects_garbage(&self) -> bool {
         self.limit.is_some() && self.config.garbage_collection_threshold > 0.0
     }
 
-    /// Gives the older half of the large cached segments back, again and again, until enough is free
+    /// Releases the older half of the large cached segments, repeatedly, until enough memory is free
     /// (`garbage_collect_cached_blocks`).
     pub(super) fn collect_garbage(&mut self, stack: StackId) -> Result<(), DriverError> {
         let Some(limit) = self.limit else { return Ok(()) };
@@ -53,8 +53,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// Gives back one cached block that is never split and holds the request, or several smaller ones that together do
-    /// (`release_available_cached_blocks`). Whether enough was given back.
+    /// Releases one cached block that is never split and can hold the request, or several smaller ones that together
+    /// can (`release_available_cached_blocks`). Returns whether enough was released.
     pub(super) fn release_available(&mut self, params: &Params) -> Result<bool, DriverError> {
         let max_split = self.config.max_split_size;
         if max_split == u64::MAX {
@@ -81,7 +81,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(released >= wanted)
     }
 
-    /// Gives a cached segment back; a block that is only a part of one stays, and counts nothing.
+    /// Releases a cached segment and returns its bytes. A block that is only part of a segment stays and counts as 0
+    /// bytes.
     fn release_whole(&mut self, number: u32, stack: StackId) -> Result<u64, DriverError> {
         let block = &self.blocks[number];
         if block.is_split() {
@@ -93,9 +94,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(size)
     }
 
-    /// Waits for all streams, and gives everything back that is cached and not part of a segment in use: of the
-    /// default pools, and of private pools that nobody uses any more; or only of the private pool named
-    /// (`release_cached_blocks`).
+    /// Waits for all streams and releases everything that is cached and not part of a segment in use: of the default
+    /// pools and of private pools without a user, or only of the private pool `only` (`release_cached_blocks`).
     pub(super) fn release_cached(&mut self, only: PoolId, stack: StackId) -> Result<(), DriverError> {
         let context = self.pool_context.filter(|_| self.profile.has_pool_contexts);
         let only = if only.is_private() { only } else { context.unwrap_or_default() };
@@ -125,32 +125,32 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// Counts one segment less of a private pool.
+    /// Counts a segment of a private pool as released.
     pub(super) fn count_released_segment(&mut self, pool: u32) {
         let Some(private) = self.private.get_mut(&self.pools[pool].owner) else { return };
         self.is_undefined |= private.segments == 0;
         private.segments = private.segments.saturating_sub(1);
     }
 
-    /// Whether PyTorch's own behaviour is undefined by now, after one of these. Here all stays well after each.
+    /// Returns whether PyTorch's own behaviour would be undefined by now. This allocator stays valid in each case.
     ///
-    /// - It lost count of a private pool's segments: it counts a growing one up for each request that it grew for, and
-    ///   down for each piece that is given back. More pieces than requests make the count 0 too early; PyTorch then
-    ///   deletes the pool under the tensors in it, or fails an internal check halfway.
-    /// - It gave a part of a segment back as if it were the whole: the retry before a failure takes any cached block
-    ///   above `max_split_size_mb`, also one that was split before the setting changed.
-    /// - It went on asking a `MemPool` that was gone: in torch 2.6 contexts that end out of order leave one in force.
-    /// - It took one block's streams for another's: which streams a capture recorded it keeps by the address of the
-    ///   block's object, also when the object is gone and the next one lies in its place.
+    /// - PyTorch lost count of a private pool's segments. It counts an expandable segment up for each request that it
+    ///   grew for, and down for each piece that is released. With more pieces than requests, the count is 0 too early;
+    ///   PyTorch then deletes the pool under its tensors, or fails an internal check halfway.
+    /// - PyTorch released a part of a segment as if it were the whole. The retry before a failure takes any cached
+    ///   block above `max_split_size_mb`, even one that was split before the setting changed.
+    /// - PyTorch used a `MemPool` after its end. In torch 2.6, contexts that end out of order leave one in force.
+    /// - PyTorch confused the streams of two blocks. It keeps the streams that a capture recorded by the address of the
+    ///   block's object, even after another object has taken its place.
     pub fn is_undefined(&self) -> bool {
         self.is_undefined
     }
 
-    /// Takes away a private pool that has no segment any more; whether it had none. One with memory in it stays,
-    /// whatever its count. A range of addresses without memory, as a failed request may leave, keeps only its free_list.
+    /// Removes a private pool that has no segment any more; returns whether it was removed. A pool with memory stays,
+    /// whatever its count. A range of addresses without memory, which a failed request may leave, keeps its free list.
     fn forget_pool_if_empty(&mut self, id: PoolId) -> bool {
         let Some(private) = self.private.get(&id).filter(|private| private.segments == 0) else { return false };
-        // A caller that counts wrong may have released it while requests still go to it.
+        // A caller that counts wrong may have released it while requests are still routed to it.
         if self.routes.iter().any(|route| route.pool == id) {
             return false;
         }
@@ -174,12 +174,12 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         true
     }
 
-    /// The cached blocks of a pool in its order: by stream, size, age and address.
+    /// Returns the cached blocks of a pool in its order: by stream, size, age and address.
     pub(super) fn cached_blocks(&self, pool: u32) -> impl Iterator<Item = Free> + '_ {
         self.pools[pool].free_lists.iter().flat_map(|(_, free_list)| self.free_lists[*free_list].blocks.iter())
     }
 
-    /// Gives back all cached segments of a pool, then the pages of growing ones (`release_blocks`).
+    /// Releases all cached segments of a pool, then the pages of expandable ones (`release_blocks`).
     fn release_pool_blocks(&mut self, pool: u32, stack: StackId) -> Result<(), DriverError> {
         let cached: Vec<Free> = self.cached_blocks(pool).collect();
         let is_expandable = |free: &&Free| self.blocks[free.block].is_expandable();
@@ -199,7 +199,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// Gives one cached segment back (`release_block`).
+    /// Releases a cached segment (`release_block`).
     fn release_block(&mut self, number: u32, stack: StackId) -> Result<(), DriverError> {
         let block = &self.blocks[number];
         debug_assert!(!block.is_expandable() && block.prev == NONE && block.next == NONE, "only whole segments go");
@@ -209,7 +209,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let asked = if stack == StackId(0) { taken_by } else { stack };
         self.record(Action::SegmentFree, address, size, free_list, asked);
         self.driver.free(Address(address), size)?;
-        self.shrink_reserved(pool, size);
+        self.subtract_reserved(pool, size);
         self.stats.segment.decrease(self.pools[pool].is_small, 1);
         if self.is_oversize(size) {
             self.stats.oversize_segments.decrease(1);

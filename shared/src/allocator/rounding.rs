@@ -1,4 +1,4 @@
-//! From a requested size to a block's size, and from a block's size to its segment's, as PyTorch computes them.
+//! The sizes of blocks and segments, as PyTorch computes them from a request.
 
 use crate::trace::Divisions;
 
@@ -8,26 +8,26 @@ pub const MIN_BLOCK: u64 = 512;
 pub const SMALL_SIZE: u64 = 1 << 20;
 /// The size of a small pool's segment, and of its expandable pages (`kSmallBuffer`).
 pub const SMALL_BUFFER: u64 = 2 << 20;
-/// Rounded sizes from here on get a segment of their own (`kMinLargeAlloc`).
+/// Requests of at least this rounded size get a segment of their own (`kMinLargeAlloc`).
 pub const MIN_LARGE_ALLOC: u64 = 10 << 20;
 /// The size of a large pool's segment for requests below 10 MiB, and of its expandable pages, unless
 /// `large_segment_size_mb` says otherwise (`kLargeBuffer`).
 pub const LARGE_BUFFER: u64 = 20 << 20;
-/// Segments of their own are a multiple of this (`kRoundLarge`).
+/// The size of a request's own segment is a multiple of this (`kRoundLarge`).
 pub const ROUND_LARGE: u64 = 2 << 20;
-/// In a large pool without expandable segments, a remainder up to this size stays with its block.
+/// In a large pool without expandable segments, a remainder of at most this size stays with its block.
 pub const LARGE_REMAINDER: u64 = 1 << 20;
-/// Requests from here on fail at once: one exbibyte.
+/// Requests of at least this size fail at once: one exbibyte.
 pub const TOO_LARGE: u64 = 1 << 60;
 
-/// Which entry of [`Divisions`] serves a request.
+/// Returns the index of the entry of [`Divisions`] that applies to a request.
 #[inline]
 pub fn division_entry(requested: u64) -> usize {
     (requested.checked_ilog2().unwrap_or(0).saturating_sub(20) as usize).min(15)
 }
 
-/// The size of the block that a request asks for (PyTorch's `round_size`), before the allocator decides whether a
-/// remainder stays with it.
+/// Returns the block size for a request (PyTorch's `round_size`), before the allocator decides whether a remainder
+/// stays with the block.
 #[inline]
 pub fn round_size(divisions: &Divisions, requested: u64) -> u64 {
     if requested < MIN_BLOCK {
@@ -40,7 +40,7 @@ pub fn round_size(divisions: &Divisions, requested: u64) -> u64 {
     requested.checked_next_multiple_of(MIN_BLOCK).unwrap_or(u64::MAX)
 }
 
-/// Up to the next of the `divisions` steps between two powers of two (`roundup_power2_next_division`).
+/// Rounds up to the next of the `divisions` steps between two powers of two (`roundup_power2_next_division`).
 fn round_to_division(requested: u64, divisions: u64) -> u64 {
     if requested.is_power_of_two() {
         return requested;
@@ -53,7 +53,8 @@ fn round_to_division(requested: u64, divisions: u64) -> u64 {
     requested.checked_next_multiple_of(step).unwrap_or(u64::MAX)
 }
 
-/// The size of the segment that a block of `rounded` bytes needs where nothing cached fits (`get_allocation_size`).
+/// Returns the size of the segment that a block of `rounded` bytes needs if no cached block fits
+/// (`get_allocation_size`).
 #[inline]
 pub fn segment_size(rounded: u64, large_segment_size: u64) -> u64 {
     if rounded <= SMALL_SIZE {

@@ -1,4 +1,4 @@
-//! Private pools, and the routes that lead requests to them: CUDA graphs' captures, and threads within a `MemPool`.
+//! Private pools and the routes that lead requests to them: captures of CUDA graphs, and threads within a `MemPool`.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use super::slot_table::SlotTable;
 use crate::frames::StackId;
 use crate::units::{PoolId, Stream};
 
-/// Which requests a route takes.
+/// Which requests a route accepts.
 pub enum Filter {
-    /// Those of one thread (`use_mem_pool`), as [`Request::thread`] numbers it.
+    /// Those of one thread (`use_mem_pool`), as numbered in [`Request::thread`].
     Thread(u64),
-    /// Those on a stream that is part of a capture, as the caller knows (`torch.cuda.graph`).
+    /// Those on a stream that is part of a capture, as the caller decides (`torch.cuda.graph`).
     Capture(Box<dyn Fn(Stream) -> bool + Send>),
 }
 
@@ -29,7 +29,7 @@ impl fmt::Debug for Filter {
     }
 }
 
-/// A way to a private pool.
+/// A route to a private pool.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) pool: PoolId,
@@ -46,7 +46,8 @@ impl Route {
 }
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
-    /// Makes a private pool, or counts one more user of it (`createOrIncrefPool`). The options are those of the first.
+    /// Creates a private pool, or counts another user of it (`createOrIncrefPool`). The options of the first call
+    /// apply.
     pub fn create_pool(&mut self, id: PoolId, options: PoolOptions) {
         if let Some(private) = self.private.get_mut(&id) {
             private.use_count += 1;
@@ -58,7 +59,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.set_willing(id, options.use_on_oom);
     }
 
-    /// Changes what a private pool does; its segments stay.
+    /// Changes the options of a private pool; its segments stay.
     pub fn set_pool_options(&mut self, id: PoolId, options: PoolOptions) -> Result<(), MisuseError> {
         let private = self.private.get_mut(&id).ok_or(MisuseError::UnknownPool(id))?;
         private.options = options;
@@ -74,8 +75,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
     }
 
-    /// Routes the requests that the filter takes to a private pool, which is made where there is none
-    /// (`beginAllocateToPool`). It must be released once for each time.
+    /// Routes the requests that the filter accepts to a private pool, which is created if necessary
+    /// (`beginAllocateToPool`). Each call needs a release of the pool.
     pub fn begin_allocate_to_pool(&mut self, id: PoolId, filter: Filter) -> Result<(), MisuseError> {
         if self.routes.iter().any(|route| route.pool == id) {
             return Err(MisuseError::AlreadyRouted(id));
@@ -95,7 +96,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// Counts one user of a private pool less (`releasePool`). Without any, its cached memory may go.
+    /// Counts a user of a private pool as gone (`releasePool`). Without users, its cached memory may be released.
     pub fn release_pool(&mut self, id: PoolId) -> Result<(), MisuseError> {
         let private = self.private.get_mut(&id).ok_or(MisuseError::UnknownPool(id))?;
         private.use_count = private.use_count.saturating_sub(1);
@@ -106,31 +107,32 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// Users of a private pool; 0 where there is none.
+    /// Returns the number of users of a private pool; 0 if it does not exist.
     pub fn pool_use_count(&self, id: PoolId) -> u32 {
         self.private.get(&id).map_or(0, |private| private.use_count)
     }
 
-    /// The pool that a request is led to.
+    /// Returns the pool that a request is routed to.
     pub(super) fn route_of(&self, request: &Request) -> Option<PoolId> {
         let mut taking = self.routes.iter().filter(|route| route.takes(request));
         let route = if self.profile.newest_route_wins { taking.next_back() } else { taking.next() };
         route.map(|route| route.pool)
     }
 
-    /// Whether a stream is part of a capture.
+    /// Returns whether a stream is part of a capture.
     pub(super) fn is_capturing(&self, stream: Stream) -> bool {
         self.routes.iter().any(|route| matches!(&route.filter, Filter::Capture(holds) if holds(stream)))
     }
 
-    /// Keeps a freed multi-stream block until captures end, or until it is known to be safe within one.
+    /// Defers a freed block that several streams used until captures end, or until reuse within one is known to be
+    /// safe.
     pub(super) fn defer(&mut self, number: u32) {
         let markers =
             if self.config.graph_capture_record_stream_reuse { self.free_markers(number) } else { Vec::new() };
         self.deferred.push((number, markers));
     }
 
-    /// Where the capture stands on every stream that uses a block; nothing if one of them is no part of it.
+    /// Returns the position of the capture on every stream that uses a block; empty if one of them is not part of it.
     fn free_markers(&mut self, number: u32) -> Vec<u64> {
         let own = self.free_lists[self.blocks[number].free_list].stream;
         let mut markers = Vec::new();
@@ -144,7 +146,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         markers
     }
 
-    /// Caches the deferred blocks of a stream whose markers the stream has behind it within the capture
+    /// Caches the deferred blocks of a stream if the stream has passed their markers within the capture
     /// (`free_safe_blocks_in_capture`).
     pub(super) fn free_safe_deferred(&mut self, request: &Request) -> Result<(), DriverError> {
         let Some(terminals) = self.driver.capture_terminals(request.stream) else { return Ok(()) };
@@ -170,7 +172,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Ok(())
     }
 
-    /// Caches the deferred blocks of one pool that only streams recorded within a capture use: it is done with them.
+    /// Caches the deferred blocks of one pool that only streams of an ended capture used.
     fn settle_deferred_of(&mut self, id: PoolId) {
         for (number, markers) in std::mem::take(&mut self.deferred) {
             let captured = self.captured_uses.get(&number);
@@ -187,18 +189,18 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
     }
 
-    /// Gives all cached memory that is not part of a segment in use back to the driver (`empty_cache`). Within a
-    /// capture nothing of the default pool goes.
+    /// Releases all cached memory that is not part of a segment in use (`empty_cache`). Within a capture, nothing of
+    /// the default pools is released.
     pub fn empty_cache(&mut self, stack: StackId) -> Result<(), DriverError> {
         self.release_cached(PoolId::default(), stack)
     }
 
-    /// Gives the cached memory of one private pool back that nobody uses any more.
+    /// Releases the cached memory of a private pool without users.
     pub fn empty_pool_cache(&mut self, id: PoolId, stack: StackId) -> Result<(), DriverError> {
         self.release_cached(id, stack)
     }
 
-    /// Whether streams may be waited for, and the default pools' memory given back, by a call with this stream current.
+    /// Returns whether a call with this current stream may wait for streams and release memory of the default pools.
     #[inline]
     pub(super) fn is_open(&self, current: Stream) -> bool {
         match self.profile.capture_guard {

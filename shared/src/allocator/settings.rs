@@ -1,4 +1,4 @@
-//! The settings as a snapshot writes them (`allocator_settings`).
+//! The settings as a snapshot contains them (`allocator_settings`).
 
 use serde::{Serialize, Serializer};
 
@@ -6,28 +6,28 @@ use super::config::AllocatorConfig;
 use super::profile::Profile;
 use crate::trace::Divisions;
 
-/// The value of one setting. It serializes as the bare value, a table as a map.
+/// The value of a setting. Serializes as the bare value; divisions serialize as a map.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum SettingValue<'a> {
-    /// The string as it was given.
+    /// The string as given.
     Text(&'a str),
-    /// A count, or a size in bytes. Unlimited is -1: PyTorch writes its `size_t` as a signed number.
+    /// A count, or a size in bytes. Unlimited is -1, because PyTorch writes its `size_t` as a signed number.
     Whole(i64),
     /// A share.
     Real(f64),
     /// On or off.
     Flag(bool),
-    /// The steps between powers of two.
+    /// The number of steps between powers of two.
     Divisions(DivisionTable),
 }
 
-/// The divisions as a snapshot writes them: a map from the boundary in MiB, as text, to the number of steps.
+/// The divisions as a snapshot contains them: a map from the boundary in MiB, as text, to the number of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DivisionTable(pub Divisions);
 
 impl DivisionTable {
-    /// The pairs in the snapshot's order: `("1", …)`, `("2", …)`, `("4", …)` up to `("32768", …)`.
+    /// Returns the pairs in the snapshot's order: `("1", …)`, `("2", …)`, `("4", …)` up to `("32768", …)`.
     pub fn pairs(&self) -> impl Iterator<Item = (String, i64)> + use<> {
         self.0.into_iter().enumerate().map(|(entry, steps)| ((1_u64 << entry).to_string(), steps.cast_signed()))
     }
@@ -40,8 +40,8 @@ impl Serialize for DivisionTable {
 }
 
 impl AllocatorConfig {
-    /// `allocator_settings` of a snapshot: names and values in the order of that release. Settings that the release
-    /// does not have are left out.
+    /// Returns `allocator_settings` of a snapshot: names and values in the order of the release. Settings that the
+    /// release does not have are left out.
     pub fn settings(&self, profile: &Profile) -> Vec<(&'static str, SettingValue<'_>)> {
         let has = |key| !profile.unknown_settings.contains(&key);
         let whole = |bytes: u64| SettingValue::Whole(bytes.cast_signed());

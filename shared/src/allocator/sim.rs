@@ -1,27 +1,26 @@
-//! A device that exists only as numbers: memory of a given size, addresses in a known order, streams that stand still
-//! when told to.
+//! A simulated device: memory of a given size, addresses in a known order, and streams that can be held.
 
 use std::collections::BTreeMap;
 
 use super::driver::{Driver, DriverError, MemoryInfo};
 use crate::units::{Address, Stream};
 
-/// Where plain segments lie. Below it, as on the devices that were compared, lie the growing ones.
+/// First address of plain segments. Expandable ones lie below, as on the devices that were compared.
 pub const PLAIN_BASE: u64 = 0x7c00_0000_0000;
-/// Where address ranges for growing segments lie.
+/// First address of the ranges for expandable segments.
 pub const RANGE_BASE: u64 = 0x7400_0000_0000;
-/// Addresses in each of the two: 1 TiB.
+/// Bytes of addresses in each of the two arenas: 1 TiB.
 const ARENA: u64 = 1 << 40;
-/// Memory and addresses are given out in granules of 2 MiB.
+/// The granule of memory and addresses: 2 MiB.
 const GRANULE: u64 = 2 << 20;
 
-/// Which addresses are given out.
+/// Which addresses the device gives out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// The lowest that are free.
+    /// The lowest free ones.
     #[default]
     FirstFit,
-    /// Always new ones.
+    /// New ones each time.
     Bump,
 }
 
@@ -63,7 +62,7 @@ impl Arena {
     }
 }
 
-/// The work of one stream: how many marks were set, and how many are reached.
+/// The work of one stream: how many events were recorded, and how many are done.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
     set: u64,
@@ -71,14 +70,14 @@ struct Work {
     is_held: bool,
 }
 
-/// A mark in a simulated stream.
+/// An event in a simulated stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimEvent {
     stream: Stream,
     mark: u64,
 }
 
-/// A simulated device. Work is done at once, unless its stream is held.
+/// A simulated device. Work is done at once unless its stream is held.
 #[derive(Debug)]
 pub struct SimDriver {
     /// The capacity at the start.
@@ -92,7 +91,7 @@ pub struct SimDriver {
 }
 
 impl SimDriver {
-    /// A device of `capacity` bytes.
+    /// Creates a device of `capacity` bytes.
     pub fn new(capacity: u64, placement: Placement) -> Self {
         Self {
             total: capacity,
@@ -105,22 +104,22 @@ impl SimDriver {
         }
     }
 
-    /// From now on the device has so many bytes; it may be fewer than are in use.
+    /// Sets the capacity in bytes; it may be less than what is in use.
     pub fn set_capacity(&mut self, bytes: u64) {
         self.capacity = bytes;
     }
 
-    /// The next `n` calls that take memory fail as if there were none.
+    /// Makes the next `n` calls that allocate memory fail.
     pub fn fail_next(&mut self, n: u64) {
         self.failures = n;
     }
 
-    /// From now on the stream stands still; only waiting for it moves it on.
+    /// Holds a stream; only waiting for it lets it proceed.
     pub fn hold(&mut self, stream: Stream) {
         self.streams.entry(stream).or_default().is_held = true;
     }
 
-    /// The stream goes on, and catches up.
+    /// Lets a stream proceed and catch up.
     pub fn release(&mut self, stream: Stream) {
         let work = self.streams.entry(stream).or_default();
         work.is_held = false;
@@ -134,7 +133,7 @@ impl SimDriver {
         }
     }
 
-    /// Bytes in use.
+    /// Returns the bytes in use.
     pub fn used(&self) -> u64 {
         self.used
     }
@@ -233,7 +232,7 @@ impl Driver for SimDriver {
 
     fn recycle_event(&mut self, _: SimEvent) {}
 
-    /// As PyTorch numbers the streams that it makes: index, kind and origin in one.
+    /// Returns a stream's number as PyTorch would: index, kind and origin in one number.
     fn stream_id(&self, stream: Stream) -> u64 {
         match stream.0 as u64 {
             0 => 0,
@@ -273,13 +272,13 @@ mod tests {
     }
 
     #[test]
-    fn memory_ends_and_failures_come_when_asked_for() {
+    fn memory_runs_out_and_failures_occur_on_request() {
         let mut device = SimDriver::new(10 * MIB, Placement::FirstFit);
         assert_eq!(device.alloc(11 * MIB), Err(DriverError::OutOfMemory));
         device.fail_next(1);
         assert_eq!(device.alloc(MIB), Err(DriverError::OutOfMemory));
         let range = device.reserve_range(40 * MIB).unwrap();
-        // The fifth page does not fit, and the four before it go again.
+        // The fifth page does not fit, so the four before it are unmapped again.
         assert_eq!(device.map(range, 12 * MIB, 2 * MIB), Err(DriverError::OutOfMemory));
         assert_eq!(device.memory_info().unwrap(), MemoryInfo { free: 10 * MIB, total: 10 * MIB });
         device.map(range, 10 * MIB, 2 * MIB).unwrap();

@@ -1,6 +1,6 @@
-//! Blocks by number, numbers used again.
+//! Values by number, with reuse of numbers.
 
-/// Values under small numbers that stay theirs until they are removed.
+/// Values with small numbers. A value keeps its number until it is removed.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     slots: Vec<Slot<T>>,
@@ -9,7 +9,7 @@ pub(super) struct Slab<T> {
     vacant: u32,
 }
 
-/// No slot.
+/// The number of no slot.
 pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// Adds a value and gives its number.
+    /// Adds a value and returns its number.
     #[inline]
     pub(super) fn insert(&mut self, value: T) -> u32 {
         self.len += 1;
@@ -46,7 +46,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Takes a value out.
+    /// Removes and returns a value.
     #[inline]
     pub(super) fn remove(&mut self, number: u32) -> Option<T> {
         let slot = self.slots.get_mut(number as usize)?;
@@ -62,13 +62,13 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Whether there is no value.
+    /// Returns whether there are no values.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The value under a number, if it is one.
+    /// Returns the value of a number, if there is one.
     #[inline]
     pub(super) fn get(&self, number: u32) -> Option<&T> {
         match self.slots.get(number as usize) {
@@ -77,7 +77,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// All values with their numbers.
+    /// Returns all values with their numbers.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         self.slots.iter().enumerate().filter_map(|(number, slot)| match slot {
             Slot::Occupied(value) => Some((number as u32, value)),
@@ -85,13 +85,13 @@ impl<T> Slab<T> {
         })
     }
 
-    /// Bytes that the slots take.
+    /// Returns the bytes that the slots occupy.
     pub(super) fn bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot<T>>()
     }
 }
 
-/// A number that the owner knows to be one: every link between blocks is.
+/// Returns the value of a number. Panics if there is none, which no link between blocks allows.
 impl<T> std::ops::Index<u32> for Slab<T> {
     type Output = T;
 

@@ -1,22 +1,22 @@
-//! A hash table whose order of iteration is that of the tables in PyTorch's allocator.
+//! A hash table that is iterated in the order of the tables in PyTorch's allocator.
 //!
-//! PyTorch keeps some of its bookkeeping in `ska::flat_hash_map`, and walks it from the first slot to the last. Where
-//! two streams finish at once, or two pools are given back, the order of the slots is the order in the trace. It
-//! follows from the keys and from the history of insertions alone, so it is kept here: slots are a power of two, a
-//! key's own slot is the high bits of its hash times 2^64 divided by the golden ratio, a key that finds its slot taken
-//! moves on and displaces those nearer to their own, at most half the slots are taken, and taking a key out moves its
-//! followers back.
+//! PyTorch keeps some of its bookkeeping in `ska::flat_hash_map` and walks it from the first slot to the last. If two
+//! streams finish at once, or two pools are released, the order of the slots is the order in the trace. That order
+//! follows from the keys and the history of insertions alone, so it is reproduced here. The number of slots is a power
+//! of two. A key's own slot is the high bits of its hash times 2^64 divided by the golden ratio. A key whose slot is
+//! occupied moves on and displaces keys that are nearer to their own slots. At most half the slots are occupied.
+//! Removing a key moves its followers back.
 
 use crate::units::PoolId;
 
-/// The golden ratio's share of 2^64.
+/// 2^64 divided by the golden ratio.
 const FIBONACCI: u64 = 11_400_714_819_323_198_485;
-/// A key moves on at least so far before the table grows.
+/// A key may move on at least this far before the table grows.
 const MIN_LOOKUPS: u32 = 4;
 
-/// What a table finds values by.
+/// A key of a table.
 pub(super) trait Key: Copy + PartialEq {
-    /// PyTorch's hash of it. Two keys may have one.
+    /// Returns PyTorch's hash of the key. Two keys may have the same hash.
     fn hash(&self) -> u64;
 }
 
@@ -25,7 +25,7 @@ pub(super) trait Key: Copy + PartialEq {
 pub(super) struct StreamKey(pub(super) u64);
 
 impl Key for StreamKey {
-    /// Kind of device, its number, and the stream's own, in one word (`c10::Stream::hash`).
+    /// Returns kind and number of the device and the stream's id in one word (`c10::Stream::hash`).
     fn hash(&self) -> u64 {
         const CUDA: u64 = 1 << 56;
         CUDA | (self.0 & ((1 << 48) - 1))
@@ -33,13 +33,13 @@ impl Key for StreamKey {
 }
 
 impl Key for PoolId {
-    /// The half of the id that is not zero (`MempoolIdHash`).
+    /// Returns the half of the id that is not zero (`MempoolIdHash`).
     fn hash(&self) -> u64 {
         if self.0 == 0 { self.1 } else { self.0 }
     }
 }
 
-/// A key with its value, so far from its own slot.
+/// A key with its value and its distance from its own slot.
 #[derive(Debug)]
 struct Slot<K, V> {
     distance: u32,
@@ -47,12 +47,12 @@ struct Slot<K, V> {
     value: V,
 }
 
-/// Values by key, in the order of their slots.
+/// Values by key, in slot order.
 #[derive(Debug)]
 pub(super) struct SlotTable<K, V> {
-    /// As many as there are own slots, and room to move on behind the last.
+    /// One slot for each bucket, and room for keys that move on beyond the last.
     slots: Vec<Option<Slot<K, V>>>,
-    /// Own slots: 0, or a power of two.
+    /// Number of own slots: 0 or a power of two.
     buckets: usize,
     len: usize,
 }
@@ -68,7 +68,7 @@ impl<K: Key, V> SlotTable<K, V> {
         self.len == 0
     }
 
-    /// The value of a key, made if there is none.
+    /// Returns the value of a key, which is created if necessary.
     pub(super) fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let at = match self.find(key) {
             Ok(at) => at,
@@ -80,42 +80,42 @@ impl<K: Key, V> SlotTable<K, V> {
         }
     }
 
-    /// The place of the first value at or after `place`, in the order of the slots.
+    /// Returns the place of the first value at or after `place`, in slot order.
     pub(super) fn next(&self, place: usize) -> Option<usize> {
         (place..self.slots.len()).find(|&at| self.slots[at].is_some())
     }
 
-    /// The value at a place.
+    /// Returns the value at a place.
     pub(super) fn at(&mut self, place: usize) -> Option<&mut V> {
         self.slots.get_mut(place)?.as_mut().map(|slot| &mut slot.value)
     }
 
-    /// All values in the order of the slots.
+    /// Returns all values in slot order, consuming the table.
     pub(super) fn into_values(self) -> impl Iterator<Item = V> {
         self.slots.into_iter().flatten().map(|slot| slot.value)
     }
 
-    /// All values in the order of the slots.
+    /// Returns all values in slot order.
     pub(super) fn values(&self) -> impl Iterator<Item = &V> {
         self.slots.iter().flatten().map(|slot| &slot.value)
     }
 
-    /// The key at a place.
+    /// Returns the key at a place.
     pub(super) fn key_at(&self, place: usize) -> Option<K> {
         self.slots.get(place)?.as_ref().map(|slot| slot.key)
     }
 
-    /// All keys in the order of the slots.
+    /// Returns all keys in slot order.
     pub(super) fn keys(&self) -> impl Iterator<Item = K> {
         self.slots.iter().flatten().map(|slot| slot.key)
     }
 
-    /// Takes the value of a key out.
+    /// Removes and returns the value of a key.
     pub(super) fn remove(&mut self, key: K) -> Option<V> {
         self.find(key).ok().and_then(|at| self.remove_at(at))
     }
 
-    /// Takes the value at a place out. What follows it may move there.
+    /// Removes and returns the value at a place. A later value may move there.
     pub(super) fn remove_at(&mut self, place: usize) -> Option<V> {
         let removed = self.slots.get_mut(place)?.take()?;
         self.len -= 1;
@@ -136,7 +136,7 @@ impl<K: Key, V> SlotTable<K, V> {
         self.buckets.checked_ilog2().unwrap_or(0).max(MIN_LOOKUPS)
     }
 
-    /// Where a key is; where it is not, how far it would be from its own slot where it belongs, and that place.
+    /// Returns the place of a key, or else the distance and place at which it would be inserted.
     fn find(&self, key: K) -> Result<usize, (u32, usize)> {
         if self.buckets == 0 {
             return Err((0, 0));
@@ -155,7 +155,7 @@ impl<K: Key, V> SlotTable<K, V> {
         Err((distance, at))
     }
 
-    /// Puts a key in that is not there, and gives its place.
+    /// Inserts a key that is not in the table and returns its place.
     fn insert(&mut self, key: K, value: V) -> usize {
         let Err((distance, at)) = self.find(key) else { return 0 };
         let is_full = self.buckets == 0 || distance == self.max_lookups() || 2 * (self.len + 1) > self.buckets;
@@ -180,7 +180,7 @@ impl<K: Key, V> SlotTable<K, V> {
             to += 1;
             carried.distance += 1;
             if carried.distance == self.max_lookups() {
-                // The one that finds no room goes where the new key went, and all are placed anew.
+                // If a displaced key finds no room, it goes where the new key went, and all keys are inserted again.
                 if let Some(slot) = &mut self.slots[at] {
                     std::mem::swap(&mut slot.key, &mut carried.key);
                     std::mem::swap(&mut slot.value, &mut carried.value);
@@ -242,7 +242,7 @@ mod tests {
         let mut wanted: Vec<u64> = (0..6).collect();
         wanted.sort_by_key(|key| FIBONACCI.wrapping_mul(*key));
         assert_eq!(order(&table), wanted);
-        // Walking on while taking out sees each once.
+        // Iterating while removing visits each key once.
         let (mut place, mut seen) = (0, Vec::new());
         while let Some(at) = table.next(place) {
             if let Some(value) = table.remove_at(at) {

@@ -1,4 +1,4 @@
-//! What the allocator holds, as a memory snapshot tells it.
+//! The allocator's segments and blocks, as a memory snapshot lists them.
 
 use super::block::Block;
 use super::device::DeviceAllocator;
@@ -11,8 +11,8 @@ use crate::trace::{self, BlockState, Segment};
 use crate::units::{Address, PoolId, Stream};
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
-    /// All segments by address, a contiguous mapped range of a growing one as a segment of its own, with their blocks.
-    /// The sink hears of it as PyTorch records it (`memory_snapshot`).
+    /// Returns all segments by address with their blocks, and records the snapshot as an event, as PyTorch does
+    /// (`memory_snapshot`). A contiguous mapped range of an expandable segment counts as a segment of its own.
     pub fn snapshot(&mut self) -> Vec<Segment> {
         let segments = match self.pool_context.filter(|_| self.profile.has_pool_contexts) {
             Some(pool) => self.segments_of(pool),
@@ -29,7 +29,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         segments
     }
 
-    /// The same without being recorded.
+    /// Returns all segments by address with their blocks, without recording an event.
     pub fn segments(&self) -> Vec<Segment> {
         let heads = self.blocks.iter().map(|(_, block)| block).filter(|block| self.starts_segment(block));
         let mut segments: Vec<Segment> = heads.map(|head| self.segment_from(head)).collect();
@@ -37,7 +37,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         segments
     }
 
-    /// The segments of one pool as earlier releases find them: of a growing one only what its range begins with.
+    /// Returns the segments of one pool as earlier releases find them: of an expandable segment only the first mapped
+    /// range.
     fn segments_of(&self, pool: PoolId) -> Vec<Segment> {
         let heads = self.blocks.iter().map(|(_, block)| block);
         let heads = heads.filter(|block| block.mapped && block.prev == NONE && self.pool_of(block).owner == pool);

@@ -1,4 +1,4 @@
-//! The allocator's counters: all of `torch.cuda.memory_stats()`, with its moments of change.
+//! The allocator's counters: all of `torch.cuda.memory_stats()`.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use crate::units::PoolId;
 /// One quantity over time (`c10::CachingAllocator::Stat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
-    /// Now.
+    /// The current value.
     pub current: i64,
-    /// The highest since the start, or since the peaks were reset.
+    /// The highest value since the start, or since the peaks were reset.
     pub peak: i64,
-    /// Sum of all increases.
+    /// The sum of all increases.
     pub allocated: i64,
-    /// Sum of all decreases.
+    /// The sum of all decreases.
     pub freed: i64,
 }
 
-/// A quantity over all pools, over the small and over the large ones.
+/// A quantity for all pools, for the small and for the large ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatArray {
     /// All pools.
@@ -28,13 +28,13 @@ pub struct StatArray {
     pub large_pool: Stat,
 }
 
-/// A [`Stat`] as it is kept: a decrease changes one number, since the sum of decreases follows from the others.
+/// A [`Stat`] while it is counted. A decrease changes one number, since the sum of decreases follows from the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counter {
     current: i64,
     peak: i64,
     allocated: i64,
-    /// What was there when the sums began.
+    /// The value when the sums began.
     base: i64,
 }
 
@@ -66,7 +66,7 @@ impl Counter {
     }
 }
 
-/// A [`StatArray`] as it is kept: of all pools together only the peak is no sum.
+/// A [`StatArray`] while it is counted. Of all pools together only the peak has to be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CounterArray {
     small_pool: Counter,
@@ -91,7 +91,7 @@ impl CounterArray {
         self.kind(is_small).decrease(amount as i64);
     }
 
-    /// By the sign of `amount`; nothing for zero.
+    /// Adds `amount`, which may be negative.
     #[inline]
     pub(super) fn change(&mut self, is_small: bool, amount: i64) {
         if amount > 0 {
@@ -124,7 +124,7 @@ impl CounterArray {
     }
 }
 
-/// [`Stats`] as they are kept.
+/// [`Stats`] while they are counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     pub(super) allocation: CounterArray,
@@ -162,14 +162,14 @@ impl Counters {
         ]
     }
 
-    /// Peaks become what is now (`reset_peak_memory_stats`).
+    /// Sets the peaks to the current values (`reset_peak_memory_stats`).
     pub(super) fn reset_peak(&mut self) {
         self.arrays().into_iter().for_each(CounterArray::reset_peak);
         self.oversize_allocations.reset_peak();
         self.oversize_segments.reset_peak();
     }
 
-    /// Sums and event counts begin again at zero (`reset_accumulated_memory_stats`).
+    /// Sets sums and event counts to zero (`reset_accumulated_memory_stats`).
     pub(super) fn reset_accumulated(&mut self) {
         self.arrays().into_iter().for_each(CounterArray::reset_accumulated);
         self.oversize_allocations.reset_accumulated();
@@ -206,50 +206,50 @@ impl Counters {
     }
 }
 
-/// Every counter of one device (`DeviceStats`).
+/// All counters of a device (`DeviceStats`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Allocations that the program holds.
     pub allocation: StatArray,
-    /// Segments, expandable ones not counted.
+    /// Segments, without expandable ones.
     pub segment: StatArray,
-    /// Allocations held, or freed and waiting for streams.
+    /// Allocations that are held, or freed and waiting for streams.
     pub active: StatArray,
-    /// Cached blocks that are part of a split segment; expandable ones not counted.
+    /// Cached blocks that are part of a split segment, without expandable ones.
     pub inactive_split: StatArray,
-    /// Bytes of `allocation`, rounded.
+    /// Rounded bytes of `allocation`.
     pub allocated_bytes: StatArray,
     /// Bytes taken from the driver.
     pub reserved_bytes: StatArray,
-    /// Bytes of `active`, rounded.
+    /// Rounded bytes of `active`.
     pub active_bytes: StatArray,
     /// Bytes of `inactive_split`.
     pub inactive_split_bytes: StatArray,
-    /// Bytes of `active` as requested.
+    /// Requested bytes of `active`.
     pub requested_bytes: StatArray,
-    /// Allocations of blocks that `max_split_size_mb` keeps whole.
+    /// Allocations of blocks that `max_split_size_mb` keeps from being split.
     pub oversize_allocations: Stat,
     /// Segments of that size.
     pub oversize_segments: Stat,
-    /// Requests that gave cached memory back and asked the driver again.
+    /// Requests that released cached memory and asked the driver again.
     pub num_alloc_retries: i64,
     /// Requests that failed.
     pub num_ooms: i64,
-    /// Requests refused before the driver was asked (torch 2.15).
+    /// Requests that were rejected before the driver was asked (torch 2.15).
     pub num_oom_rejections: i64,
-    /// Times that all streams were waited for.
+    /// How often the allocator waited for all streams.
     pub num_sync_all_streams: i64,
-    /// Calls that took memory from the driver and succeeded.
+    /// Successful calls that took memory from the driver.
     pub num_device_alloc: i64,
-    /// Calls that gave memory back.
+    /// Calls that returned memory to the driver.
     pub num_device_free: i64,
-    /// `max_split_size_mb` in bytes when the allocator was made; -1 is unlimited.
+    /// `max_split_size_mb` in bytes when the allocator was created; -1 is unlimited.
     pub max_split_size: i64,
 }
 
 impl Stats {
-    /// The flat names of `torch.cuda.memory_stats()` with their values, sorted by name. With `private_pools` also the
-    /// counters that torch 2.15 added: rejections, and the reserve of each private pool.
+    /// Returns the flat names of `torch.cuda.memory_stats()` with their values, sorted by name. With `private_pools`,
+    /// includes the counters that torch 2.15 added: rejections, and the reserved bytes of each private pool.
     pub fn entries(&self, private_pools: Option<&BTreeMap<PoolId, StatArray>>) -> Vec<(String, i64)> {
         let arrays = [
             ("allocation", &self.allocation),

@@ -1,4 +1,4 @@
-//! Why a request failed: was the device full, or was there room enough in pieces too small?
+//! Why a request failed: was the device full, or was enough memory free in pieces too small?
 
 use std::fmt;
 
@@ -13,38 +13,38 @@ use crate::units::Bytes;
 pub enum Cause {
     /// All memory that was not in use, cached and free together, was less than the request.
     Full,
-    /// There was enough in all, but no piece was large enough.
+    /// Enough memory was free in total, but no piece was large enough.
     Fragmented,
     /// A gap was large enough, but in a pool or on a stream that the request could not use.
     OutOfReach,
-    /// The driver had enough free: a limit stood in the way.
+    /// The driver had enough free memory: a limit stood in the way.
     Limited,
 }
 
-/// A request that failed, and what the allocator held then. Sizes in bytes.
+/// A failed request and the state in which it failed. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     /// The position right after the event.
     pub position: u32,
-    /// The request, rounded.
+    /// The size of the request, rounded.
     pub requested: u64,
-    /// What the driver was asked for: the segment that such a request needs, with the usual `large_segment_size_mb`.
-    /// Of a segment that grows the request alone, as it needs less where its end is free.
+    /// What the driver was asked for: the segment that such a request needs, with the default `large_segment_size_mb`.
+    /// For an expandable segment this is the request alone, since it needs less if the segment's end is free.
     pub taken: u64,
     /// What the driver had free.
     pub driver_free: u64,
-    /// Reserved and in no active block, all over the device.
+    /// Reserved and in no active block, on the whole device.
     pub cached: u64,
     /// In active blocks.
     pub active: u64,
-    /// The largest gap that the request could have used: of its stream, its pool, and its kind of size.
+    /// The largest gap that the request could have used: of its stream, its pool and its kind of size.
     pub usable_gap: u64,
-    /// The largest gap of all.
+    /// The largest gap on the device.
     pub largest_gap: u64,
 }
 
 impl OutOfMemory {
-    /// Looks at the state in which the event at `position - 1` failed; `None` if that is no out-of-memory event.
+    /// Describes the failure of the event at `position - 1`; `None` if it is not an out-of-memory event.
     pub fn at(trace: &DeviceTrace, tags: &Tags, replay: &Replay, position: u32) -> Option<Self> {
         let event = trace.events.get((position as usize).checked_sub(1)?)?;
         if event.action != Action::Oom {
@@ -70,8 +70,8 @@ impl OutOfMemory {
         })
     }
 
-    /// Returns the failure as a process saw it that may take only `capacity` bytes of the device: what the driver has
-    /// free beyond that is out of its reach.
+    /// Returns the failure from the view of a process that may use only `capacity` bytes: free memory of the device
+    /// beyond that is out of its reach.
     #[must_use]
     pub fn limited_to(self, capacity: u64) -> Self {
         let reserved = self.active.saturating_add(self.cached);
@@ -92,52 +92,65 @@ impl OutOfMemory {
     }
 }
 
-/// One or two sentences for a person.
+/// Writes one or two sentences for a person.
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [asked, free, cached, active] = [self.requested, self.driver_free, self.cached, self.active].map(Bytes);
         write!(f, "Asked for {asked}")?;
-        // Told where it matters: the request alone would have fitted.
+        // Mentioned only if it matters, because the request alone would have fitted.
         if (self.requested..self.taken).contains(&self.driver_free) {
-            write!(f, ", for which the allocator takes {} at once", Bytes(self.taken))?;
+            write!(f, ", for which the allocator takes a segment of {}", Bytes(self.taken))?;
         }
         write!(f, "; the driver had {free} free. ")?;
         match self.cause() {
-            Cause::Full => write!(f, "Only {cached} reserved were unused beside {active} in use: the device was full."),
+            Cause::Full => {
+                write!(f, "Only {cached} of reserved memory was free and {active} was in use: the device was full.")
+            }
             Cause::Fragmented if self.cached >= self.requested => write!(
                 f,
-                "{cached} reserved were unused, but the largest gap that could be used was {}: fragmented.",
+                "{cached} of reserved memory was free, but the largest contiguous block was {}: too fragmented for {asked}.",
                 Bytes(self.usable_gap)
             ),
-            // Neither alone was enough.
+            // Neither cached nor free memory alone was enough.
             Cause::Fragmented => write!(
                 f,
-                "{cached} reserved were unused, the largest gap that could be used {}. In one piece both would have been \
-                 enough, beside {active} in use: nearly full, and fragmented.",
+                "{cached} of reserved memory was free, but the largest contiguous block was {}. Together with the driver's \
+                 free memory it would have been enough in one piece; {active} was in use: nearly full, and fragmented.",
                 Bytes(self.usable_gap)
             ),
             Cause::OutOfReach => write!(
                 f,
-                "{cached} reserved were unused, with a gap of {}, but in another pool or on another stream; the largest \
-                 that could be used was {}.",
+                "{cached} of reserved memory was free with a contiguous block of {}, but in another pool or on another \
+                 stream; the largest block that the request could use was {}.",
                 Bytes(self.largest_gap),
                 Bytes(self.usable_gap)
             ),
             Cause::Limited => write!(
                 f,
-                "That was enough, so a limit stood in the way (set_per_process_memory_fraction, say), or somebody freed \
-                 memory meanwhile; {active} were in use."
+                "That was enough, so a limit stood in the way (such as set_per_process_memory_fraction), or memory was \
+                 freed in the meantime; {active} was in use."
             ),
         }
     }
 }
 
-/// Positions right after out-of-memory events, and the rounded bytes that could not be had.
+/// Returns the positions right after out-of-memory events, and the rounded bytes of the requests.
 pub fn positions(trace: &DeviceTrace) -> Vec<(u32, u64)> {
     positions_from(trace, 0).collect()
 }
 
-/// The same of the events from `start` on.
+/// Returns the position right after the failure that matters most: the last, if the program allocated nothing after it
+/// and so ended with it; otherwise the first, as the program caught its failures.
+pub fn decisive_position(trace: &DeviceTrace) -> Option<u32> {
+    let failures = positions(trace);
+    let (last, _) = *failures.last()?;
+    let later = trace.events.action.slices(last as usize..trace.events.len()).flatten();
+    let is_end = !later.into_iter().any(|action| *action == Action::Alloc as u8);
+    if is_end { Some(last) } else { failures.first().map(|(position, _)| *position) }
+}
+
+/// Returns the positions right after the out-of-memory events from event `start` on, and the rounded bytes of the
+/// requests.
 pub fn positions_from(trace: &DeviceTrace, start: usize) -> impl Iterator<Item = (u32, u64)> {
     let actions = trace.events.action.range(start..trace.events.len());
     let failed = (start..).zip(actions).filter(|(_, action)| *action == Action::Oom as u8);
@@ -150,34 +163,46 @@ mod tests {
 
     #[test]
     fn the_cause_follows_from_what_was_free_where() {
-        let taking = |taken, requested, driver_free, cached, usable_gap, largest_gap| {
+        let with_segment = |taken, requested, driver_free, cached, usable_gap, largest_gap| {
             let (position, active) = (1, 100);
             let oom = OutOfMemory { position, requested, taken, driver_free, cached, active, usable_gap, largest_gap };
             (oom.cause(), oom.to_string())
         };
         let case = |requested, driver_free, cached, usable_gap, largest_gap| {
-            taking(requested, requested, driver_free, cached, usable_gap, largest_gap)
+            with_segment(requested, requested, driver_free, cached, usable_gap, largest_gap)
         };
         assert_eq!(case(10, 2, 3, 3, 3).0, Cause::Full);
         assert_eq!(case(10, 2, 8, 7, 7).0, Cause::Fragmented);
         assert_eq!(case(10, 2, 30, 7, 12).0, Cause::OutOfReach);
         assert_eq!(case(10, 12, 0, 0, 0).0, Cause::Limited);
-        // Enough for the request, and not for the segment that it needs.
-        assert_eq!(taking(20, 4, 12, 0, 0, 0).0, Cause::Full);
-        assert_eq!(taking(20, 4, 12, 8, 2, 2).0, Cause::Fragmented);
-        assert_eq!(taking(20, 4, 2, 8, 2, 2).0, Cause::Fragmented);
-        assert!(taking(10, 10, 2, 8, 7, 7).1.ends_with("beside 100 B in use: nearly full, and fragmented."));
-        assert_eq!(taking(20, 4, 20, 0, 0, 0).0, Cause::Limited);
+        // Enough for the request, but not for the segment that it needs.
+        assert_eq!(with_segment(20, 4, 12, 0, 0, 0).0, Cause::Full);
+        assert_eq!(with_segment(20, 4, 12, 8, 2, 2).0, Cause::Fragmented);
+        assert_eq!(with_segment(20, 4, 2, 8, 2, 2).0, Cause::Fragmented);
+        assert!(with_segment(10, 10, 2, 8, 7, 7).1.ends_with("100 B was in use: nearly full, and fragmented."));
+        assert_eq!(with_segment(20, 4, 20, 0, 0, 0).0, Cause::Limited);
         assert_eq!(
-            taking(20 << 20, 4 << 20, 12 << 20, 0, 0, 0).1,
-            "Asked for 4.00 MiB, for which the allocator takes 20.0 MiB at once; the driver had 12.0 MiB free. Only 0 B \
-             reserved were unused beside 100 B in use: the device was full."
+            with_segment(20 << 20, 4 << 20, 12 << 20, 0, 0, 0).1,
+            "Asked for 4.00 MiB, for which the allocator takes a segment of 20.0 MiB; the driver had 12.0 MiB free. Only \
+             0 B of reserved memory was free and 100 B was in use: the device was full."
         );
         assert_eq!(
             case(2 << 30, 1 << 29, 5 << 30, 3 << 29, 3 << 29).1,
-            "Asked for 2.00 GiB; the driver had 512 MiB free. 5.00 GiB reserved were unused, but the largest gap that \
-             could be used was 1.50 GiB: fragmented."
+            "Asked for 2.00 GiB; the driver had 512 MiB free. 5.00 GiB of reserved memory was free, but the largest \
+             contiguous block was 1.50 GiB: too fragmented for 2.00 GiB."
         );
+    }
+
+    #[test]
+    fn the_last_failure_is_decisive_if_it_ended_the_program() {
+        let decisive = |rest: &str| {
+            let lines = format!("alloc 0x1000000 1000\noom 100 5000\nalloc 0x1100000 300\noom 100 7000\n{rest}");
+            decisive_position(&crate::testing::snapshot(&lines).devices[0])
+        };
+        assert_eq!(decisive(""), Some(4));
+        assert_eq!(decisive("free 0x1000000"), Some(4));
+        assert_eq!(decisive("alloc 0x1200000 300"), Some(2));
+        assert_eq!(decisive_position(&DeviceTrace::default()), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The facts of a file as the command line prints them: one structure, as JSON for programs and as text for people.
+//! The report of a file: one structure, printed as JSON for programs and as text for people.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Serialize, Serializer};
@@ -17,13 +17,13 @@ use crate::order;
 use crate::replay::{Replay, Replayed};
 use crate::trace::{BlockState, DeviceTrace, Snapshot};
 
-/// Call sites that are reported apart.
+/// Number of call sites that are listed; the rest is summed up.
 const LARGEST: usize = 20;
 
-/// All that is reported of one file.
+/// The report of a file.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileReport {
-    /// The path as it was given.
+    /// The path as given.
     pub path: String,
     /// `pickle` or `json`.
     pub format: &'static str,
@@ -37,34 +37,34 @@ pub struct FileReport {
     pub devices: Vec<DeviceReport>,
 }
 
-/// All that is reported of one device.
+/// The report of a device.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceReport {
-    /// Its number.
+    /// The device's number.
     pub device: i64,
     /// Events by action as written.
     #[serde(serialize_with = "as_map")]
     pub events: Vec<(String, u32)>,
-    /// Distinct stacks of its events, segments and blocks; the empty one doesn't count.
+    /// Distinct stacks of its events, segments and blocks, without the empty one.
     pub unique_stacks: u32,
-    /// Distinct frames of those.
+    /// Distinct frames of these stacks.
     pub unique_frames: u32,
-    /// At the end, from the segments alone.
+    /// The state at the end, from the segments alone.
     pub end: EndReport,
-    /// At the start, as rebuilt.
+    /// The state at the start, as rebuilt.
     pub start: StartReport,
-    /// When most was requested.
+    /// The moment when most bytes were requested.
     pub peak: PeakReport,
-    /// The largest call sites then.
+    /// The largest call sites at the peak.
     pub peak_stacks: Vec<StackReport>,
-    /// Bytes of all others then: with those above, exactly the peak.
+    /// Bytes of all other call sites at the peak; together with the largest, exactly the peak.
     pub other_bytes: u64,
-    /// The same by line, for people: stacks that differ in how they came to a line are one.
+    /// The lines at the peak, for people: stacks with the same line are merged.
     #[serde(skip)]
     pub peak_lines: Vec<LineReport>,
 }
 
-/// What a device's segments say.
+/// The state at the end according to the segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EndReport {
     /// Bytes in allocated blocks.
@@ -73,15 +73,15 @@ pub struct EndReport {
     pub active_bytes: u64,
     /// Bytes in segments.
     pub reserved_bytes: u64,
-    /// Bytes requested by active blocks; a block's size where the layout doesn't say.
+    /// Bytes requested by active blocks; a block's size if the layout has no requested sizes.
     pub requested_bytes: u64,
     /// Number of segments.
     pub segments: u32,
-    /// Number of blocks, inactive ones included.
+    /// Number of blocks, including inactive ones.
     pub blocks: u32,
 }
 
-/// What a device held before its first event.
+/// The state before a device's first event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StartReport {
     /// Bytes in allocated blocks.
@@ -90,16 +90,16 @@ pub struct StartReport {
     pub reserved_bytes: u64,
 }
 
-/// When most bytes were requested by active allocations.
+/// The moment when active allocations requested most bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PeakReport {
-    /// How many.
+    /// Requested bytes.
     pub requested_bytes: u64,
-    /// The event after which that was first so; none when it was so at the start.
+    /// The event after which the peak was first reached; `None` if it was at the start.
     pub event: Option<u32>,
-    /// That event's time in microseconds since the epoch; none where the layout has no times.
+    /// The event's time in microseconds since the epoch; `None` if the layout has no times.
     pub time_us: Option<i64>,
-    /// The same in microseconds since the first event.
+    /// The event's time in microseconds since the first event.
     #[serde(skip)]
     pub since_start_us: i64,
 }
@@ -127,7 +127,7 @@ pub struct LineReport {
 }
 
 impl FileReport {
-    /// Reports a file that was read from `path`.
+    /// Reports a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
         let Imported { format, protocol, mut snapshot, findings: mut found, header: _ } = imported;
         let mut devices = Vec::new();
@@ -168,8 +168,8 @@ impl DeviceReport {
         let time_us = event.and_then(|event| trace.events.time_us.get(event as usize)).filter(|time| *time != 0);
         let (unique_stacks, unique_frames) = unique(&snapshot.symbols, trace);
         let end = EndReport::of(trace);
-        // Before torch 2.1 the segments say no requested sizes: their blocks count in full at the end. What that is more
-        // than the entries asked for is held throughout, so that the sums lead from the start to that end.
+        // Before torch 2.1, segments have no requested sizes, so their blocks count in full at the end. The excess over
+        // what the events requested is held throughout, so that the sums lead from the start to that end.
         let unsaid = end.requested_bytes.saturating_sub(replay.state_at(u32::MAX).totals.requested);
         Self {
             device: trace.device,
@@ -209,7 +209,7 @@ impl EndReport {
     }
 }
 
-/// A frame as PyTorch's own tools write it; the function alone where there is no file.
+/// Returns a frame as PyTorch's tools write it, or the function alone if there is no file.
 fn frame_text(symbols: &Symbols, id: FrameId) -> String {
     let frame = symbols.frame(id);
     let (name, filename) = (symbols.text(frame.name), symbols.text(frame.filename));
@@ -220,7 +220,7 @@ fn frame_text(symbols: &Symbols, id: FrameId) -> String {
     }
 }
 
-/// The largest of what is held (the most first), equals by the text of their stacks.
+/// Returns the largest call sites, sites of equal size by the text of their stacks. `held` is sorted by size.
 fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
     let least = held.get(LARGEST - 1).map_or(0, |held| held.bytes);
     let mut stacks: Vec<StackReport> = held
@@ -237,7 +237,7 @@ fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
     stacks
 }
 
-/// What is held by line, the most first.
+/// Sums up what is held by line, largest first.
 fn by_line(symbols: &Symbols, telling: &Telling, held: &[Held]) -> Vec<LineReport> {
     let mut lines: FxHashMap<String, (u64, u32)> = FxHashMap::default();
     for Held { stack, bytes, count } in held {
@@ -250,7 +250,7 @@ fn by_line(symbols: &Symbols, telling: &Telling, held: &[Held]) -> Vec<LineRepor
     lines
 }
 
-/// How many distinct stacks and frames a device has.
+/// Returns the numbers of distinct stacks and frames of a device.
 fn unique(symbols: &Symbols, trace: &DeviceTrace) -> (u32, u32) {
     let mut stacks: FxHashSet<u32> = trace.events.stack.iter().collect();
     for segment in &trace.segments {
@@ -326,9 +326,9 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_largest_sites_all_is_summed() {
+    fn sites_beyond_the_largest_are_summed_up() {
         let mut lines = vec!["segment_alloc 0x1000000 20971520".to_owned()];
-        // Thirty sites of the same size: their text decides which are told apart.
+        // Thirty sites of equal size: their text decides which are listed.
         lines.extend((0..30).map(|i| format!("alloc {} 100 f{i:02}@/m.py:1", 0x100_0000 + 512 * i)));
         let report = report(&lines.join("\n"));
         let device = &report.devices[0];
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_beyond_all_reason_are_survived() {
+    fn absurd_sizes_do_not_overflow() {
         let size = u64::MAX - 511;
         let lines = format!("alloc 0x1000 {size} f@/m.py:1\nalloc 0xffffffffffff0000 {size}\nfree 0x1000");
         let report = report(&lines);

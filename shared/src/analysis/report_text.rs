@@ -1,4 +1,4 @@
-//! A report as a person reads it in a terminal: what was held at the peak, from which line, and what to look at first.
+//! The report of a file as text: what was held at the peak, from which line, and the findings.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::report::{DeviceReport, FileReport};
 use super::wording::counted;
 use crate::units::{Bytes, Count, Micros};
 
-/// Lines shown of what was held at the peak. The JSON has more.
+/// Number of lines shown for the peak. The JSON has more.
 const LINES: usize = 12;
 
 impl fmt::Display for FileReport {
@@ -44,7 +44,7 @@ impl fmt::Display for DeviceReport {
         match self.peak.event {
             None => writeln!(f, "  peak   {peak} requested, at the start")?,
             Some(event) => {
-                // Events are counted from 1 where people read, as in the page.
+                // People count events from 1, as on the page.
                 let event = Count(u64::from(event) + 1);
                 match self.peak.time_us {
                     Some(_) => {

@@ -1,14 +1,14 @@
 //! The verdict on a device's trace: the likely cause of its trouble, in one or two sentences.
 //!
-//! It follows from the trace alone and from the capacity, where that is known. So a run, the file that it writes, the
-//! page and a live session come to the same verdict.
+//! It follows from the trace and from the capacity, if that is known. So a run, the file that it writes, the page and a
+//! live session reach the same verdict.
 
 use serde::Serialize;
 
 use super::folding::Telling;
 use super::high_water::HighWater;
 use super::leak::LeakCandidate;
-use super::oom::{Cause, OutOfMemory};
+use super::oom::{self, Cause, OutOfMemory};
 use super::retries;
 use super::site::label;
 use super::wording::counted;
@@ -53,7 +53,7 @@ pub struct Verdict {
     pub message: String,
 }
 
-/// A device's trace, with everything that its verdict is read from.
+/// A device's trace, and everything else that its verdict follows from.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
     /// The trace.
@@ -66,11 +66,11 @@ pub struct Evidence<'a> {
     pub telling: &'a Telling,
     /// The index that rebuilds the allocator's state.
     pub replay: &'a Replay,
-    /// Bytes that the process may take of the device, where that is known.
+    /// Bytes of the device that the process may use, if known.
     pub capacity: Option<u64>,
 }
 
-/// A failed request with its surroundings.
+/// A failed request, with the state in which it failed.
 #[derive(Clone, Copy)]
 struct Failure {
     oom: OutOfMemory,
@@ -85,11 +85,16 @@ struct Leak {
 }
 
 impl Verdict {
-    /// Returns the verdict on a trace: on the request that failed at position `failed`, or else on the whole trace.
+    /// Returns the verdict on a trace: on its decisive failure (see [`oom::decisive_position`]), if a request failed.
+    pub fn of(evidence: Evidence<'_>) -> Self {
+        Self::on(evidence, oom::decisive_position(evidence.trace))
+    }
+
+    /// Returns the verdict on the request that failed at position `failed`, or else on the whole trace.
     ///
-    /// `failed` is a position right after an out-of-memory event (see [`oom::positions`](super::oom::positions)); any
-    /// other position counts as none.
-    pub fn of(evidence: Evidence<'_>, failed: Option<u32>) -> Self {
+    /// `failed` is a position right after an out-of-memory event (see [`oom::positions`]); any other position counts as
+    /// none.
+    pub fn on(evidence: Evidence<'_>, failed: Option<u32>) -> Self {
         let Evidence { trace, symbols, telling, replay, .. } = evidence;
         let failure = failed.and_then(|position| Failure::at(evidence, position));
         let end = failure.map_or_else(|| replay.positions(), |failure| failure.oom.position);
@@ -124,7 +129,7 @@ impl Verdict {
             0 => Self {
                 kind: VerdictKind::None,
                 message: format!(
-                    "Nothing failed: at most {reserved}{of_capacity} were reserved, {allocated} of them in use."
+                    "Nothing failed: at most {reserved}{of_capacity} was reserved, and at most {allocated} was in use."
                 ),
             },
             count => Self {
@@ -179,8 +184,8 @@ impl Failure {
             Cause::Fragmented => (
                 VerdictKind::Fragmented,
                 format!(
-                    "Fragmented: {cached} was cached in {gaps}, the largest of them usable {usable}, and the driver had \
-                     {free} free; the request was for {asked}."
+                    "Fragmented: {cached} was cached in {gaps}, but the largest that the request could use was {usable}, and \
+                     the driver had {free} free; the request was for {asked}."
                 ),
             ),
             Cause::OutOfReach => (
@@ -211,7 +216,6 @@ impl Leak {
 
 #[cfg(test)]
 mod tests {
-    use super::super::oom;
     use super::*;
     use crate::index::Index;
 
@@ -228,7 +232,7 @@ mod tests {
             replay: &replay,
             capacity,
         };
-        Verdict::of(evidence, oom::positions(&trace).last().map(|(position, _)| *position))
+        Verdict::of(evidence)
     }
 
     /// Steps that each keep a tensor of 100 kB.
@@ -245,10 +249,10 @@ mod tests {
         let lines = "segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000000";
         let verdict = check(lines, Some(1 << 30));
         assert_eq!(verdict.kind, VerdictKind::None);
-        let want = "Nothing failed: at most 20.0 MiB of 1.00 GiB were reserved, 977 KiB of them in use.";
+        let want = "Nothing failed: at most 20.0 MiB of 1.00 GiB was reserved, and at most 977 KiB was in use.";
         assert_eq!(verdict.message, want);
         let unknown = check(lines, None).message;
-        assert_eq!(unknown, "Nothing failed: at most 20.0 MiB were reserved, 977 KiB of them in use.");
+        assert_eq!(unknown, "Nothing failed: at most 20.0 MiB was reserved, and at most 977 KiB was in use.");
     }
 
     #[test]

@@ -1,22 +1,22 @@
-//! What the forward pass keeps for the backward pass, in bytes.
+//! The activations that the forward pass keeps for the backward pass, in bytes.
 //!
 //! The counts are those of Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models",
-//! section 4.1, with the bytes of a number as a variable: `s` tokens, `b` sequences, `h` wide, `a` heads, `f` wide
-//! within the MLP, `e` bytes a number.
+//! section 4.1, with the bytes of a number as a variable: `s` tokens, `b` sequences, hidden size `h`, `a` heads, MLP
+//! size `f`, `e` bytes a number.
 
 use super::model::{Attention, Model};
 
-/// One layer: `sb (8eh + 2ef + 2h)` and the scores, which is `sbh (34 + 5as/h)` for 16 bits, `f = 4h`, dropout and plain
-/// attention (their equation 1). Kept are both norms' outputs (2), queries, keys and values (3), the attention's
-/// output, and both sums of the residual stream (2): `8eh`; the MLP's middle before and after its activation: `2ef`;
-/// two dropout masks of a byte each: `2h`.
+/// Returns the activations of one layer: `sb (8eh + 2ef + 2h)` and the scores, which is `sbh (34 + 5as/h)` for 16 bits,
+/// `f = 4h`, dropout and plain attention (their equation 1). The layer keeps both norms' outputs (2), queries, keys and
+/// values (3), the attention's output, and both sums of the residual stream (2): `8eh`; the MLP's intermediate result
+/// before and after its activation: `2ef`; two dropout masks of a byte each: `2h`.
 ///
-/// Plain attention keeps the softmax of all scores, and with dropout its mask and result: `(2e + 1) as²b`. Attention
-/// in tiles keeps one 32-bit number for each row of them instead: `4asb`.
+/// Plain attention keeps the softmax of all scores, and with dropout its mask and result: `(2e + 1) as²b`. Tiled
+/// attention keeps one 32-bit number for each row of them instead: `4asb`.
 pub fn layer_activations(model: &Model) -> u128 {
     let e = u128::from(model.precision.element());
     let [s, b, h, a, f] = [model.seq, model.batch, model.hidden, model.heads, model.ffn].map(u128::from);
-    // Queries, keys and values are narrower than three times the stream where heads share keys.
+    // Queries, keys and values take less than three times the hidden size if heads share keys.
     let qkv = u128::from(model.qkv_width());
     let masks = if model.dropout { 2 * h } else { 0 };
     let scores = match (model.attention, model.dropout) {
@@ -27,28 +27,28 @@ pub fn layer_activations(model: &Model) -> u128 {
     s * b * (5 * e * h + e * qkv + 2 * e * f + masks) + scores
 }
 
-/// Before the first layer and after the last: the embedding's output and that of the last norm, `2esbh`, and the
-/// embedding's dropout mask, `sbh` (their section 4.3).
+/// Returns the activations before the first layer and after the last: the outputs of the embedding and of the last
+/// norm, `2esbh`, and the embedding's dropout mask, `sbh` (their section 4.3).
 pub fn embedding_activations(model: &Model) -> u128 {
     let mask = u128::from(model.dropout);
     (2 * u128::from(model.precision.element()) + mask) * stream(model)
 }
 
-/// The inputs of all segments of `every` layers, and the last one's output: `⌈L/k⌉ esbh`.
+/// Returns the inputs of all segments of `every` layers, and the last one's output: `⌈L/k⌉ esbh`.
 pub fn segment_inputs(model: &Model, every: u64) -> u128 {
     u128::from(model.precision.element()) * stream(model) * u128::from(model.layers.div_ceil(every.max(1)))
 }
 
-/// The output layer and the loss: the logits, which the caller holds, their logarithmic softmax, which is kept for the
-/// backward pass, and either the logits in the loss function's precision or the gradient of that softmax, which
-/// are never there at once: `sbv (e + 2 × 4)` in mixed precision. Korthikanti et al. count the one of 32 bits
-/// that is kept, `4sbv`.
+/// Returns the memory of the output layer and the loss: the logits, which the caller holds; their logarithmic softmax,
+/// which is kept for the backward pass; and either the logits in the loss function's precision or the gradient of that
+/// softmax, which never exist at once. In mixed precision this is `sbv (e + 2 × 4)`. Korthikanti et al. count only the
+/// 32-bit one that is kept, `4sbv`.
 pub fn logits(model: &Model) -> u128 {
     let tokens = u128::from(model.seq) * u128::from(model.batch) * u128::from(model.vocab);
     tokens * u128::from(model.precision.element() + 2 * model.precision.loss())
 }
 
-/// Numbers in the residual stream: `sbh`.
+/// Returns the numbers in the residual stream: `sbh`.
 pub(super) fn stream(model: &Model) -> u128 {
     u128::from(model.seq) * u128::from(model.batch) * u128::from(model.hidden)
 }

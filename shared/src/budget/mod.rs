@@ -1,8 +1,8 @@
-//! What a transformer's training step needs of memory, by arithmetic alone: the plan before the first run.
+//! The memory of a transformer's training step by arithmetic alone: a plan before the first run.
 //!
-//! A [`Model`] says shape, batch and method; a [`Plan`] says how many bytes each part takes, by which formula and from
-//! which source, and at which moment of the step most is held. No allocator is involved: what rounding, caching and
-//! fragmentation add shows in a simulation beside it.
+//! A [`Model`] holds shape, batch and method. A [`Plan`] gives the bytes of each part with formula and source, and the
+//! bytes at each moment of the step. No allocator is involved; a simulation shows what rounding, caching and
+//! fragmentation add.
 
 mod activations;
 mod model;

@@ -9,12 +9,12 @@ pub enum Precision {
     Mixed,
     /// 32 bits throughout.
     Fp32,
-    /// 16 bits throughout, the optimizer's state included.
+    /// 16 bits throughout, including the optimizer's state.
     Bf16,
 }
 
 impl Precision {
-    /// Bytes of a weight, a gradient's number and an activation.
+    /// Returns the bytes of a number of weights, gradients and activations.
     pub fn element(self) -> u64 {
         match self {
             Self::Mixed | Self::Bf16 => 2,
@@ -22,7 +22,7 @@ impl Precision {
         }
     }
 
-    /// Bytes of a number of the optimizer's state.
+    /// Returns the bytes of a number of the optimizer's state.
     pub fn state(self) -> u64 {
         match self {
             Self::Mixed | Self::Fp32 => 4,
@@ -30,7 +30,7 @@ impl Precision {
         }
     }
 
-    /// Bytes of a weight's master copy; 0 where the weights are their own.
+    /// Returns the bytes of a weight's master copy; 0 if there is none.
     pub fn master(self) -> u64 {
         match self {
             Self::Mixed => 4,
@@ -38,8 +38,8 @@ impl Precision {
         }
     }
 
-    /// Bytes of a number in the loss function: `cross_entropy` of 16-bit logits is computed in 32 bits where that is
-    /// asked for, as mixed precision does.
+    /// Returns the bytes of a number in the loss function. In mixed precision, `cross_entropy` of 16-bit logits is
+    /// computed in 32 bits.
     pub fn loss(self) -> u64 {
         match self {
             Self::Mixed | Self::Fp32 => 4,
@@ -48,22 +48,22 @@ impl Precision {
     }
 }
 
-/// What changes the weights.
+/// The algorithm that updates the weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Optimizer {
-    /// Adam or AdamW: two numbers a weight.
+    /// Adam or AdamW: two numbers for each weight.
     #[default]
     Adam,
-    /// SGD with momentum: one.
+    /// SGD with momentum: one number for each weight.
     Momentum,
-    /// Plain SGD: none.
+    /// Plain SGD: no state.
     Sgd,
-    /// Nothing is trained: no gradients either, and nothing is kept for a backward pass.
+    /// No training: no gradients, and nothing is kept for a backward pass.
     Inference,
 }
 
 impl Optimizer {
-    /// Numbers kept for each weight between steps.
+    /// Returns how many numbers are kept for each weight between steps.
     pub fn states(self) -> u64 {
         match self {
             Self::Adam => 2,
@@ -76,75 +76,75 @@ impl Optimizer {
 /// How attention is computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Attention {
-    /// In tiles, without the matrix of all scores (Dao et al. 2022).
+    /// In tiles, without a matrix of all scores (Dao et al. 2022).
     #[default]
     Flash,
-    /// With that matrix, of `seq` by `seq` for each head.
+    /// With a matrix of all scores, `seq` by `seq` for each head.
     Plain,
 }
 
-/// What is kept for the backward pass, and what is computed again.
+/// What is kept for the backward pass, and what is recomputed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checkpointing {
-    /// All is kept.
+    /// Everything is kept.
     #[default]
     None,
-    /// The input of every so many layers is kept, and what is between is computed again (`torch.utils.checkpoint`). 1
-    /// is full recomputation.
+    /// The input of every n-th layer is kept, and what is between is recomputed (`torch.utils.checkpoint`). 1 is full
+    /// recomputation.
     Every(u64),
 }
 
-/// A transformer (GPT: tied embeddings, two norms and a two-matrix MLP in each layer) and how it is run.
+/// A transformer (GPT: tied embeddings, two norms and a two-matrix MLP in each layer) and how it is trained or run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Model {
     /// Number of layers.
     pub layers: u64,
-    /// Width of the residual stream.
+    /// Hidden size: the width of the residual stream.
     pub hidden: u64,
     /// Attention heads.
     pub heads: u64,
-    /// Heads that keys and values have; fewer than `heads` where queries share them.
+    /// Heads of keys and values; fewer than `heads` if queries share them.
     pub kv_heads: u64,
-    /// Width within the MLP.
+    /// Width of the MLP's hidden layer.
     pub ffn: u64,
-    /// Tokens known.
+    /// Size of the vocabulary in tokens.
     pub vocab: u64,
-    /// Tokens of a sequence.
+    /// Tokens in a sequence.
     pub seq: u64,
-    /// Sequences of a batch.
+    /// Sequences in a batch.
     pub batch: u64,
-    /// Weights, where they are not those of the shape.
+    /// Number of weights, if it differs from that of the shape.
     pub params: Option<u64>,
     /// Number formats.
     pub precision: Precision,
-    /// What changes the weights.
+    /// The optimizer.
     pub optimizer: Optimizer,
     /// How attention is computed.
     pub attention: Attention,
     /// What is kept for the backward pass.
     pub checkpointing: Checkpointing,
-    /// Whether there is dropout: on the embedding, on scores, and after attention and MLP.
+    /// Whether there is dropout: on the embedding, on the scores, and after attention and MLP.
     pub dropout: bool,
-    /// Tokens whose keys and values are cached, over all sequences; 0 without a cache.
+    /// Tokens whose keys and values are cached, over all sequences; 0 for no cache.
     pub kv_tokens: u64,
 }
 
-/// A shape that is none.
+/// Invalid model shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// A number is 0 or too large to be computed with.
+    /// A number is 0 or too large to compute with.
     #[error("{0} must be between 1 and {1}")]
     Range(&'static str, u64),
-    /// Heads are of equal width.
+    /// Heads must have equal width.
     #[error("hidden ({0}) must be a multiple of heads ({1})")]
     Heads(u64, u64),
-    /// Queries share keys evenly.
+    /// Keys must be shared evenly by the queries.
     #[error("heads ({0}) must be a multiple of kv-heads ({1})")]
     KvHeads(u64, u64),
 }
 
 impl Model {
-    /// The largest number of each kind. Together they stay below 2^127, and far above any model.
+    /// The upper bound of each number. Together they keep all results below 2^127, and are far above any model.
     const BOUNDS: [(&'static str, u64); 6] = [
         ("layers", 1 << 16),
         ("hidden", 1 << 20),
@@ -154,7 +154,7 @@ impl Model {
         ("batch", 1 << 20),
     ];
 
-    /// Checks that the numbers make a model.
+    /// Checks that the shape is valid.
     pub fn check(&self) -> Result<(), ModelError> {
         let numbers = [self.layers, self.hidden, self.heads, self.vocab, self.seq, self.batch];
         for ((name, most), number) in Self::BOUNDS.into_iter().zip(numbers) {
@@ -180,27 +180,27 @@ impl Model {
         Ok(())
     }
 
-    /// The weights of one layer, tensor by tensor: two for the first norm, matrix and bias of queries, keys and values,
-    /// of the projection, two for the second norm, matrix and bias of the MLP's two halves.
+    /// Returns the weights of one layer, tensor by tensor: two for the first norm; matrix and bias of queries, keys and
+    /// values, and of the projection; two for the second norm; matrix and bias of the MLP's two halves.
     pub fn layer_tensors(&self) -> [u64; 12] {
         let (h, f, qkv) = (self.hidden, self.ffn, self.qkv_width());
         [h, h, qkv * h, qkv, h * h, h, h, h, f * h, f, h * f, h]
     }
 
-    /// Width of queries, keys and values together.
+    /// Returns the width of queries, keys and values together.
     pub fn qkv_width(&self) -> u64 {
         let head = self.hidden / self.heads.max(1);
         self.hidden + 2 * head * self.kv_heads
     }
 
-    /// The weights that the shape has: `L (4h² + 2hf + 9h + f) + vh + 2h` where every head has its own keys, which is
-    /// `L (12h² + 13h) + vh + 2h` for `f = 4h`. The embedding is the output layer as well.
+    /// Returns the number of weights that the shape has: `L (4h² + 2hf + 9h + f) + vh + 2h` if every head has its own
+    /// keys, which is `L (12h² + 13h) + vh + 2h` for `f = 4h`. The embedding is also the output layer.
     pub fn shape_params(&self) -> u64 {
         let layer: u64 = self.layer_tensors().iter().sum();
         self.layers * layer + self.vocab * self.hidden + 2 * self.hidden
     }
 
-    /// The weights: as said, else as the shape has them.
+    /// Returns the number of weights: as given, or else that of the shape.
     pub fn weights(&self) -> u64 {
         self.params.unwrap_or_else(|| self.shape_params())
     }
@@ -244,7 +244,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn numbers_that_make_no_model_are_refused() {
+    fn invalid_shapes_are_refused() {
         let cases = [
             (Model { layers: 0, ..GPT3 }, "layers must be between 1 and 65536"),
             (Model { heads: 7, kv_heads: 7, ..GPT3 }, "hidden (12288) must be a multiple of heads (7)"),

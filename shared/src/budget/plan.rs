@@ -1,4 +1,4 @@
-//! The plan: bytes by part and by moment of a step.
+//! The plan: the bytes of each part and at each moment of a step.
 
 use serde::Serialize;
 
@@ -12,26 +12,26 @@ use super::model::{Attention, Checkpointing, Model, Optimizer};
 pub enum Part {
     /// The weights that the model computes with.
     Weights,
-    /// Their copies in 32 bits.
+    /// 32-bit copies of the weights.
     MasterWeights,
     /// Gradients of the weights.
     Gradients,
-    /// What the optimizer keeps between steps.
+    /// The optimizer's state between steps.
     OptimizerState,
-    /// What the forward pass keeps for the backward pass, and what is computed again of it.
+    /// What the forward pass keeps for the backward pass, and what is recomputed.
     Activations,
     /// The output layer and the loss.
     Logits,
-    /// What the optimizer makes and drops within one step.
+    /// Temporary memory of the optimizer's step.
     OptimizerStep,
     /// Cached keys and values.
     KvCache,
-    /// What an operation makes and drops again, and input.
+    /// Temporary memory of operations, and input.
     Working,
 }
 
 impl Part {
-    /// All parts, by number.
+    /// All parts, in the order of their numbers.
     pub const ALL: [Self; 9] = [
         Self::Weights,
         Self::MasterWeights,
@@ -44,7 +44,7 @@ impl Part {
         Self::Working,
     ];
 
-    /// As a person reads it.
+    /// Returns the name for people.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Weights => "weights",
@@ -60,25 +60,25 @@ impl Part {
     }
 }
 
-/// How much one part takes.
+/// The memory of one part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartPlan {
     /// The part.
     pub part: Part,
-    /// The most that it takes at once, in bytes.
+    /// The most bytes that it takes at once.
     pub bytes: u64,
-    /// How that is computed.
+    /// The formula of these bytes.
     pub formula: String,
-    /// Where the formula comes from.
+    /// The source of the formula.
     pub source: &'static str,
 }
 
-/// What is held at a moment of a step.
+/// The memory at a moment of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Moment {
-    /// When.
+    /// The moment.
     pub name: &'static str,
-    /// Bytes.
+    /// The bytes that are held.
     pub bytes: u64,
 }
 
@@ -87,11 +87,11 @@ pub struct Moment {
 pub struct Plan {
     /// Number of weights.
     pub params: u64,
-    /// Parts that take anything.
+    /// The parts that take any memory.
     pub parts: Vec<PartPlan>,
     /// Moments of a step, in order.
     pub moments: Vec<Moment>,
-    /// The most of these.
+    /// The most bytes over all moments.
     pub peak_bytes: u64,
 }
 
@@ -103,8 +103,8 @@ const FOREACH: &str = "torch.optim.adam._multi_tensor_adam: _foreach_sqrt makes 
 const CACHE: &str = "Pope et al. 2022, Efficiently Scaling Transformer Inference, section 2";
 
 impl Plan {
-    /// Plans a model's training step after the first (the optimizer's state is there), with gradients dropped between
-    /// steps as `zero_grad()` does; or, without an optimizer, its forward pass.
+    /// Plans a training step after the first, when the optimizer's state exists. Gradients are freed between steps, as
+    /// `zero_grad()` does. Without an optimizer, plans the forward pass.
     pub fn new(model: &Model) -> Self {
         let (p, e) = (u128::from(model.weights()), u128::from(model.precision.element()));
         let state = u128::from(model.precision.state());
@@ -129,7 +129,7 @@ impl Plan {
             false => format!("{e}sbv"),
         };
         let loss = parts.add(Part::Logits, loss, formula, LOSS);
-        // The square roots of Adam's second moments; the other optimizers work in place.
+        // The square roots of Adam's second moments; other optimizers work in place.
         let roots = if model.optimizer == Optimizer::Adam { state * p } else { 0 };
         let roots = parts.add(Part::OptimizerStep, roots, format!("{state}P"), FOREACH);
         let cache = e * kv_width * u128::from(model.layers) * u128::from(model.kv_tokens);
@@ -139,8 +139,8 @@ impl Plan {
         let always = weights + master + optimizer + cache;
         let mut moments = vec![("end of the forward pass", always + kept.after_forward + loss)];
         if trains {
-            // The embedding's gradient is the first of all: it is that of the output layer. The caller of the model
-            // holds the logits until the backward pass is over.
+            // The first gradient is that of the output layer, which is the embedding's. The caller of the model holds
+            // the logits until the backward pass has ended.
             let head = e * u128::from(model.vocab) * u128::from(model.hidden);
             let held = e * u128::from(model.seq) * u128::from(model.batch) * u128::from(model.vocab);
             moments.push(("start of the backward pass", always + kept.in_backward + head + held));
@@ -153,18 +153,18 @@ impl Plan {
         Self { params: model.weights(), parts: parts.0, moments, peak_bytes }
     }
 
-    /// What a part takes at most, in bytes; 0 for one that is not there.
+    /// Returns the most bytes that a part takes at once; 0 if it does not exist.
     pub fn bytes(&self, part: Part) -> u64 {
         self.parts.iter().find(|plan| plan.part == part).map_or(0, |plan| plan.bytes)
     }
 }
 
-/// Parts as they are added up.
+/// The parts, while they are added up.
 #[derive(Default)]
 struct Parts(Vec<PartPlan>);
 
 impl Parts {
-    /// Adds a part if it takes anything, and gives its bytes back.
+    /// Adds a part if it takes any memory, and returns its bytes.
     fn add(&mut self, part: Part, bytes: u128, formula: String, source: &'static str) -> u128 {
         if bytes > 0 {
             self.0.push(PartPlan { part, bytes: clamped(bytes), formula, source });
@@ -175,11 +175,11 @@ impl Parts {
 
 /// The activations at three moments.
 struct Kept {
-    /// When the forward pass ends.
+    /// At the end of the forward pass.
     after_forward: u128,
-    /// When the backward pass begins with the layers.
+    /// When the backward pass begins with the last layer.
     in_backward: u128,
-    /// When it comes to the first layer.
+    /// When the backward pass reaches the first layer.
     last: u128,
     formula: String,
     source: &'static str,
@@ -190,7 +190,7 @@ fn kept(model: &Model) -> Kept {
     let e = u128::from(model.precision.element());
     let outside = embedding_activations(model);
     if model.optimizer == Optimizer::Inference {
-        // Nothing is kept; one layer's widest tensors are there at a time.
+        // Nothing is kept; the widest tensors of one layer exist at a time.
         let wide = u128::from(model.seq) * u128::from(model.batch) * u128::from(model.ffn);
         let bytes = e * (2 * wide + 2 * stream(model));
         let formula = format!("{e}sb (2f + 2h): one layer at a time");
@@ -213,7 +213,7 @@ fn kept(model: &Model) -> Kept {
         }
         Checkpointing::Every(k) => {
             let inputs = segment_inputs(model, k);
-            // The last layer's output and its norm are gone by the time that a segment is computed again.
+            // The last layer's output and its norm are freed before a segment is recomputed.
             let mask = if model.dropout { stream(model) } else { 0 };
             let again = layer * u128::from(k.min(model.layers));
             let mask_formula = if model.dropout { " + sbh" } else { "" };
@@ -238,7 +238,7 @@ mod tests {
     use super::super::model::tests::GPT3;
     use super::*;
 
-    /// A small one, so that every number can be checked by hand: P = 12 × 2 × 64² + 13 × 2 × 64 + 100 × 64 + 128.
+    /// Small enough to check every number by hand: P = 12 × 2 × 64² + 13 × 2 × 64 + 100 × 64 + 128.
     const TINY: Model =
         Model { layers: 2, hidden: 64, heads: 4, kv_heads: 4, ffn: 256, vocab: 100, seq: 16, batch: 2, ..GPT3 };
     const TINY_PARAMS: u64 = 98_304 + 1_664 + 6_400 + 128;
@@ -279,7 +279,7 @@ mod tests {
     fn the_peak_is_the_fullest_moment() {
         let plan = Plan::new(&TINY);
         let moments: Vec<u64> = plan.moments.iter().map(|moment| moment.bytes).collect();
-        // 14 bytes a weight are always there; logits are 10 × 16 × 2 × 100, the head's gradient is 2 × 100 × 64.
+        // 14 bytes for each weight are always held; logits are 10 × 16 × 2 × 100, the head's gradient is 2 × 100 × 64.
         let (always, kept) = (14 * TINY_PARAMS, 169_984);
         let want = [
             always + kept + 32_000,
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn keys_and_values_of_llama_2_7b() {
-        // 2 × 2 bytes × 32 layers × 4096 = 512 KiB a token.
+        // 2 × 2 bytes × 32 layers × 4096 = 512 KiB for each token.
         let model = Model {
             layers: 32,
             hidden: 4_096,
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_numbers_are_survived() {
+    fn the_largest_numbers_do_not_overflow() {
         let most = Model {
             layers: 1 << 16,
             hidden: 1 << 20,

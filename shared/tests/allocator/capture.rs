@@ -1,5 +1,5 @@
-//! Memory that several streams used, freed within a capture: with `graph_capture_record_stream_reuse` it is used again
-//! once the capture has those streams behind it, as a driver tells that knows the capture's nodes.
+//! Memory that several streams used, freed within a capture. With `graph_capture_record_stream_reuse` it is reused once
+//! the capture has passed those streams, if the driver knows the capture's nodes.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use shared::allocator::{
 use shared::frames::StackId;
 use shared::units::{Address, PoolId, Stream};
 
-/// The simulated device, with a capture: where each stream of it stands, and what each node waits for.
+/// The simulated device with a capture: the node at which each stream is, and the nodes that each node waits for.
 struct Capturing {
     device: SimDriver,
     terminals: BTreeMap<Stream, Vec<u64>>,
@@ -84,8 +84,8 @@ impl Driver for Capturing {
 const MAIN: Stream = Stream(1);
 const SIDE: Stream = Stream(2);
 
-/// A block of `MAIN`, used on `SIDE` and freed in a capture where these nodes stood; whether the next request on
-/// `MAIN` gets its memory when the capture has gone on to `later` nodes that wait for those given.
+/// Frees a block of `MAIN` that `SIDE` used, in a capture at these nodes. Returns whether the next request on `MAIN`
+/// gets its memory after the capture has moved on to `later` nodes that wait for those given.
 fn is_reused(conf: &str, side_at: Option<u64>, later: u64, waits_for: &[(u64, &[u64])]) -> bool {
     let driver = Capturing {
         device: SimDriver::new(1 << 30, Placement::FirstFit),

@@ -1,4 +1,4 @@
-//! The state that is carried forward from the trace is the allocator's own.
+//! The state that is carried forward from the trace equals the allocator's own.
 
 use proptest::prelude::*;
 use shared::allocator::Profile;
@@ -21,9 +21,9 @@ const SETTINGS: [&str; 8] = [
     "large_segment_size_mb:40",
 ];
 
-/// Settings stay as they are, and pools keep the rules of all others: a trace tells of neither. Nor does it tell two
-/// growing segments apart that touch, which takes a device that shrinks.
-fn is_told(op: &Op) -> bool {
+/// Returns whether a trace shows the effect of an operation. It shows no changes of settings or pool options, and
+/// cannot tell adjacent expandable segments apart, which need a device that shrinks.
+fn is_visible_in_trace(op: &Op) -> bool {
     match op {
         Op::Config { .. } | Op::SetPoolOptions { .. } | Op::Capacity { .. } => false,
         Op::CreatePool { options, .. } => !options.no_split && !options.use_on_oom,
@@ -31,7 +31,7 @@ fn is_told(op: &Op) -> bool {
     }
 }
 
-/// The allocator's own segments. What free blocks remember of their last use is nobody's business.
+/// Returns the allocator's own segments. What free blocks remember of their last use is left out.
 fn truth(world: &World) -> Vec<Segment> {
     let mut segments = world.allocator.segments();
     for block in segments.iter_mut().flat_map(|segment| &mut segment.blocks) {
@@ -80,11 +80,11 @@ proptest! {
         late in 0_usize..300,
     ) {
         let mut world = World::new(Profile::ALL[release], capacity);
-        // Some releases do not know some settings; what they know of them is in force.
+        // Some releases do not have some settings; those that they have are in force.
         drop(world.allocator.set_config(conf));
         let settings = settings(&world);
         let mut forwards = vec![Forward::new(&settings)];
-        for (i, op) in operations(&bytes).filter(is_told).enumerate() {
+        for (i, op) in operations(&bytes).filter(is_visible_in_trace).enumerate() {
             world.step(op);
             follow(&mut world, &mut forwards);
             world.check();
@@ -104,12 +104,12 @@ proptest! {
                 prop_assert_eq!(forward.mismatches().total(), 0);
             }
             if i == late {
-                // Who comes later and is told the state is as good.
+                // A reader that starts later from the state sees the same.
                 let mut second = Forward::new(&settings);
                 second.assume_state(&want);
                 forwards.push(second);
             }
-            // A state that says what is known changes nothing.
+            // A state that repeats what is known changes nothing.
             forwards[0].assume_state(&want);
         }
     }
@@ -118,7 +118,7 @@ proptest! {
     fn a_state_is_believed_whatever_was_held(first in prop::collection::vec(any::<u8>(), 0..600), second in prop::collection::vec(any::<u8>(), 0..600)) {
         let states = [first, second].map(|bytes| {
             let mut world = World::new(Profile::ALL[0], 4 << 30);
-            for op in operations(&bytes).filter(is_told) {
+            for op in operations(&bytes).filter(is_visible_in_trace) {
                 world.step(op);
                 world.check();
             }

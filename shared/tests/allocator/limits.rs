@@ -1,4 +1,5 @@
-//! Where memory ends: sizes that nothing holds, devices and limits of nothing, garbage, rejections, and addresses.
+//! The limits of memory: sizes that nothing can hold, empty devices and limits, garbage collection, rejections,
+//! addresses.
 
 use shared::allocator::sim::{Placement, RANGE_BASE, SimDriver};
 use shared::allocator::{
@@ -22,7 +23,7 @@ fn malloc(allocator: &mut Allocator, size: u64, stream: i64) -> Result<Address, 
     allocator.malloc(Request { size, stream: Stream(stream), ..Request::default() })
 }
 
-/// What came of a request, in a word.
+/// Returns the outcome of a request in one or two words.
 fn outcome(result: &Result<Address, AllocError>) -> &'static str {
     match result {
         Ok(_) => "served",
@@ -34,7 +35,7 @@ fn outcome(result: &Result<Address, AllocError>) -> &'static str {
 }
 
 #[test]
-fn sizes_that_nothing_holds_are_refused_at_every_magnitude() {
+fn sizes_that_nothing_can_hold_are_refused_at_every_magnitude() {
     let confs = [
         "",
         "expandable_segments:True",
@@ -59,7 +60,7 @@ fn sizes_that_nothing_holds_are_refused_at_every_magnitude() {
 }
 
 #[test]
-fn a_device_or_a_limit_of_nothing_serves_only_nothing() {
+fn an_empty_device_or_limit_serves_only_requests_for_nothing() {
     for profile in Profile::ALL {
         for conf in ["", "expandable_segments:True"] {
             let mut empty = allocator(profile, 0, conf);
@@ -82,7 +83,7 @@ fn a_device_or_a_limit_of_nothing_serves_only_nothing() {
 
 #[test]
 fn a_limit_is_a_share_of_memory_as_each_release_rounds_it() {
-    // Fraction, capacity at the start and then; limits in torch 2.6, 2.11 and 2.15.
+    // Fraction, capacity at the start and later; limits in torch 2.6, 2.11 and 2.15.
     let cases = [
         (0.5, 100 * MIB, 100 * MIB, [Some(50 * MIB); 3]),
         (0.5, 100 * MIB, 60 * MIB, [Some(30 * MIB), Some(50 * MIB), Some(50 * MIB)]),
@@ -109,11 +110,11 @@ fn garbage_goes_oldest_first_until_the_threshold_is_met() {
         [30, 40, 50].into_iter().map(|mib| malloc(&mut allocator, mib * MIB, 0).unwrap()).collect();
     for address in &blocks {
         allocator.free(*address, NO_STACK).unwrap();
-        // A search makes what is cached older by one, also one that finds something.
+        // Each search makes cached blocks older by one, even if it finds something.
         malloc(&mut allocator, 2 * MIB, 7).unwrap();
     }
     allocator.sink_mut().clear();
-    // 140 MiB are reserved, 100 is the threshold: the oldest half is enough, and what is left stays.
+    // 140 MiB are reserved and the threshold is 100: releasing the oldest half is enough, and the rest stays.
     malloc(&mut allocator, 60 * MIB, 0).unwrap();
     let freed: Vec<u64> = allocator
         .sink_mut()
@@ -127,7 +128,7 @@ fn garbage_goes_oldest_first_until_the_threshold_is_met() {
 
 #[test]
 fn hopeless_requests_are_rejected_before_the_device_is_asked() {
-    // Fraction in force, fraction in the settings; what comes of 100 and of 60 MiB beside 200 MiB on 256 MiB.
+    // Fraction in force, fraction in the settings; outcomes of 100 and of 60 MiB beside 200 MiB on 256 MiB.
     let cases = [
         ("", None, "no memory", "no memory"),
         ("throw_on_cudamalloc_oom:True", None, "rejected", "rejected"),
@@ -145,7 +146,7 @@ fn hopeless_requests_are_rejected_before_the_device_is_asked() {
         assert_eq!(got, [first, second], "{conf} {fraction:?}");
         let (rejections, ooms) = (allocator.stats().num_oom_rejections, allocator.stats().num_ooms);
         assert_eq!((rejections, ooms), if first == "rejected" { (2, 0) } else { (0, 2) });
-        // What is cached serves as ever.
+        // Cached memory serves requests as before.
         allocator.free(kept, NO_STACK).unwrap();
         assert_eq!(outcome(&malloc(&mut allocator, 190 * MIB, 0)), "served");
         allocator.check().unwrap();
@@ -153,8 +154,8 @@ fn hopeless_requests_are_rejected_before_the_device_is_asked() {
 }
 
 #[test]
-fn growing_segments_get_the_addresses_that_the_settings_say() {
-    // Settings; the range of the first stream's segment in MiB, seen from where the second one's begins.
+fn expandable_segments_reserve_the_addresses_that_the_settings_say() {
+    // Settings; the range of the first stream's segment in MiB, as seen from where the second one's begins.
     let cases = [
         ("", 1160),
         ("expandable_segments_reserve:0.5", 520),
@@ -177,7 +178,7 @@ fn growing_segments_get_the_addresses_that_the_settings_say() {
 }
 
 #[test]
-fn a_request_beyond_the_reserve_fails_and_says_so() {
+fn a_request_beyond_the_reserve_fails_with_a_message_about_it() {
     let mut allocator = allocator(&TORCH_2_15, 1 << 30, "expandable_segments:True,expandable_segments_reserve:0.1");
     for (mib, short_reserve) in [(110, None), (200, Some(107_374_182)), (1200, None)] {
         match malloc(&mut allocator, mib * MIB, 0) {
@@ -198,7 +199,7 @@ fn a_pool_lives_as_long_as_there_is_memory_in_it() {
         let mut allocator = allocator(profile, 1 << 30, "expandable_segments:True");
         allocator.create_pool(pool, PoolOptions::default());
         allocator.begin_allocate_to_pool(pool, Filter::Thread(0)).unwrap();
-        // One segment, grown twice; two pieces of it go back, and something stays: PyTorch counts to zero.
+        // A segment that grew twice: two of its pieces are released and something stays, so PyTorch counts to zero.
         let sizes = [18, 38, 18, 18, 18];
         let blocks: Vec<Address> = sizes.into_iter().map(|mib| malloc(&mut allocator, mib * MIB, 0).unwrap()).collect();
         allocator.end_allocate_to_pool(pool).unwrap();

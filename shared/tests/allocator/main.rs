@@ -1,4 +1,4 @@
-//! The allocator under operations in any order: its invariants after each, and a naive one's addresses.
+//! The allocator under random operations: its invariants after each, and the addresses of a naive allocator.
 
 mod capture;
 mod forward;

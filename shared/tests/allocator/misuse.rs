@@ -1,4 +1,4 @@
-//! Calls that can't be meant: an error that says what is wrong, and nothing changed.
+//! Invalid calls: the error says what is wrong, and nothing is changed.
 
 use shared::allocator::sim::{Placement, SimDriver};
 use shared::allocator::{AllocatorConfig, DeviceAllocator, Filter, FreeError, PoolOptions, Profile, Request};
@@ -14,7 +14,7 @@ fn free(allocator: &mut Allocator, address: u64) -> String {
     allocator.free(Address(address), NO_STACK).unwrap_err().to_string()
 }
 
-/// Two live blocks, 512 and 1024 bytes long, a freed one between them, a pool that is not open, and one that is.
+/// Creates two live blocks of 512 and 1024 bytes, a freed one between them, a pool that is not open, and one that is.
 fn allocator(profile: &'static Profile) -> (Allocator, [u64; 3]) {
     let driver = SimDriver::new(1 << 30, Placement::FirstFit);
     let mut allocator = DeviceAllocator::new(driver, (), profile, AllocatorConfig::default());
@@ -29,7 +29,7 @@ fn allocator(profile: &'static Profile) -> (Allocator, [u64; 3]) {
 }
 
 #[test]
-fn what_can_not_be_meant_is_said_and_changes_nothing() {
+fn invalid_calls_are_errors_and_change_nothing() {
     type Call = fn(&mut Allocator, [u64; 3]) -> String;
     let cases: [(Call, &str); 13] = [
         (|a, [_, freed, _]| free(a, freed), "0x7c0000000200 is free already"),

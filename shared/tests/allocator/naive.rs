@@ -1,4 +1,4 @@
-//! The allocator's rules without options, private pools and events, as simply as they can be written: lists that are
+//! The allocator's rules without options, private pools and events, written as simply as possible: lists that are
 //! searched from end to end.
 
 use shared::allocator::Profile;
@@ -14,7 +14,7 @@ struct Block {
     is_free: bool,
 }
 
-/// A segment with its blocks in the order of their addresses.
+/// A segment with its blocks by address.
 #[derive(Debug)]
 struct Segment {
     stream: i64,
@@ -50,12 +50,12 @@ impl Naive {
         self.segments.iter().map(Segment::size).sum()
     }
 
-    /// The address of a new allocation; `None` where there is no memory.
+    /// Returns the address of a new allocation; `None` if there is no memory.
     pub(super) fn malloc(&mut self, size: u64, stream: i64) -> Option<u64> {
         let size = size.max(1).div_ceil(512) * 512;
         let is_small = size <= MIB;
         if self.best(size, stream, is_small).is_none() && !self.new_segment(size, stream, is_small) {
-            // A segment none of whose blocks is used goes back.
+            // Segments without used blocks are released.
             self.segments.retain(|segment| segment.blocks.len() > 1 || !segment.blocks[0].is_free);
             self.new_segment(size, stream, is_small);
         }
@@ -71,8 +71,8 @@ impl Naive {
         Some(found.address)
     }
 
-    /// The smallest free block that is large enough; of several the one in the older segment, where that counts, then
-    /// the one with the lowest address.
+    /// Returns the smallest free block that is large enough; among equals the one in the older segment, where that
+    /// counts, then the one with the lowest address.
     fn best(&self, size: u64, stream: i64, is_small: bool) -> Option<(usize, usize)> {
         let mut best = None;
         for (at, segment) in self.segments.iter().enumerate() {
@@ -87,7 +87,7 @@ impl Naive {
         best.map(|(_, place)| place)
     }
 
-    /// Takes a segment at the lowest address that is free; whether there was memory.
+    /// Allocates a segment at the lowest free address; returns whether there was memory.
     fn new_segment(&mut self, size: u64, stream: i64, is_small: bool) -> bool {
         let size = match size {
             _ if is_small => 2 * MIB,

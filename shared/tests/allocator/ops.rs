@@ -1,8 +1,8 @@
-//! Operations on the allocator from bytes, any bytes: what a property test and the fuzzer feed it.
+//! Allocator operations from arbitrary bytes, for property tests and the fuzzer.
 
 use shared::allocator::PoolOptions;
 
-/// One operation. `pick` chooses among what is there; streams, threads and ids are small numbers.
+/// An operation. `pick` selects among existing objects; streams, threads and ids are small numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Op {
     Malloc {
@@ -13,12 +13,12 @@ pub(super) enum Op {
     Free {
         pick: usize,
     },
-    /// With the stream that the caller believes in.
+    /// Frees with the stream that the caller assumes.
     FreeOn {
         pick: usize,
         stream: i64,
     },
-    /// An address that may be nobody's.
+    /// Frees an address that may not be allocated.
     FreeAt {
         address: u64,
     },
@@ -81,7 +81,7 @@ pub(super) enum Op {
     Snapshot,
 }
 
-/// Settings that meet each other.
+/// Settings that interact.
 const CONFIGS: [&str; 16] = [
     "",
     "expandable_segments:True",
@@ -101,10 +101,10 @@ const CONFIGS: [&str; 16] = [
     "max_split_size_mb:no number",
 ];
 
-/// Bytes of one operation.
+/// Bytes of an operation.
 const WIDTH: usize = 4;
 
-/// The operations that bytes stand for.
+/// Decodes the operations.
 pub(super) fn operations(bytes: &[u8]) -> impl Iterator<Item = Op> {
     bytes.as_chunks::<WIDTH>().0.iter().map(|&bytes| operation(bytes))
 }
@@ -144,7 +144,7 @@ fn operation([kind, a, b, c]: [u8; WIDTH]) -> Op {
     }
 }
 
-/// Sizes around each threshold, and a few that nothing can hold.
+/// Returns sizes around each threshold, and a few that nothing can hold.
 pub(super) fn size(class: u8, value: u8) -> u64 {
     const MIB: u64 = 1 << 20;
     let value = u64::from(value);

@@ -1,4 +1,4 @@
-//! An allocator on a simulated device, and what must be true of both after each operation.
+//! An allocator on a simulated device, and what must hold for both after each operation.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use shared::units::{Address, PoolId, Stream};
 
 use super::ops::Op;
 
-/// Nobody is asked for stacks.
+/// No stacks are recorded.
 const NO_STACK: StackId = StackId(0);
 
-/// The allocator, and what its user holds.
+/// The allocator and what its user holds.
 pub(super) struct World {
     pub(super) allocator: DeviceAllocator<SimDriver, Vec<TraceEntry>>,
     /// Live allocations: bytes and stream by address.
     live: BTreeMap<u64, (u64, Stream)>,
-    /// What the trace says is reserved, and requested by blocks that are not cached.
+    /// Bytes that are reserved according to the trace, and requested by blocks that are not cached.
     reserved: u64,
     requested: u64,
 }
@@ -33,7 +33,7 @@ impl World {
         Self { allocator, live: BTreeMap::new(), reserved: 0, requested: 0 }
     }
 
-    /// Does one operation. Its own result is looked at here, what it did to everything else in [`check`](Self::check).
+    /// Performs an operation and checks its result; [`check`](Self::check) checks everything else.
     pub(super) fn step(&mut self, op: Op) {
         match op {
             Op::Malloc { size, stream, thread } => self.malloc(size, Stream(stream), thread),
@@ -55,7 +55,7 @@ impl World {
                 let is_fraction = (0.0..=1.0).contains(&fraction);
                 assert_eq!(self.allocator.set_memory_fraction(fraction).is_ok(), is_fraction);
             }
-            // Some releases do not know some settings.
+            // Some releases do not have some settings.
             Op::Config { text } => drop(self.allocator.set_config(text)),
             Op::Capacity { bytes } => self.allocator.driver_mut().set_capacity(bytes),
             Op::FailNext { calls } => self.allocator.driver_mut().fail_next(calls),
@@ -76,7 +76,7 @@ impl World {
             }
             Op::EndPool { id } => {
                 for pool in [PoolId(0, id + 1), PoolId(id + 1, 0)] {
-                    // The pool may be gone: nothing keeps the program from releasing it too early.
+                    // The pool may be gone: nothing keeps a program from releasing it too early.
                     if self.allocator.end_allocate_to_pool(pool).is_ok() {
                         ignore(self.allocator.release_pool(pool));
                     }
@@ -115,17 +115,17 @@ impl World {
                 assert_eq!(self.allocator.stats().num_oom_rejections, before.num_oom_rejections + 1);
             }
             Err(AllocError::TooLarge) => assert_eq!(self.allocator.stats(), before),
-            // A page that no device can make.
+            // A page that no device can create.
             Err(AllocError::Driver(error)) => assert!(matches!(error, DriverError::Failed { .. }), "{error}"),
         }
     }
 
-    fn free(&mut self, pick: usize, believed: Option<Stream>) {
+    fn free(&mut self, pick: usize, assumed: Option<Stream>) {
         let Some((address, stream)) = self.pick(pick) else { return };
-        match believed {
-            Some(believed) if believed != stream => {
+        match assumed {
+            Some(assumed) if assumed != stream => {
                 let before = self.allocator.stats();
-                assert!(matches!(self.allocator.free_on(address, believed, NO_STACK), Err(FreeError::Misuse(_))));
+                assert!(matches!(self.allocator.free_on(address, assumed, NO_STACK), Err(FreeError::Misuse(_))));
                 assert_eq!(self.allocator.stats(), before);
             }
             _ => {
@@ -142,7 +142,7 @@ impl World {
         assert_eq!((self.allocator.stats(), self.allocator.segments()), before);
     }
 
-    /// What is always true: the allocator's tables agree, and so do the trace, the device, and what the user holds.
+    /// Checks what always holds: the allocator's tables agree, and so do the trace, the device and what the user holds.
     pub(super) fn check(&mut self) {
         if let Err(fault) = self.allocator.check() {
             panic!("{fault}");
@@ -160,12 +160,12 @@ impl World {
         assert_eq!(self.reserved, self.allocator.reserved());
         assert_eq!(self.requested as i64, stats.requested_bytes.all.current);
         assert_eq!(self.live.len() as i64, stats.allocation.all.current);
-        // The device gives memory in granules, segments need not be whole ones.
+        // The device allocates memory in granules; segments need not be multiples of them.
         assert!(self.allocator.driver().used() >= self.reserved);
     }
 
-    /// Frees everything, waits, closes what is open, and gives the cache back: nothing may be left but pools that are
-    /// still used.
+    /// Frees everything, waits, closes what is open and empties the cache. Nothing may be left but pools that are still
+    /// used.
     pub(super) fn end(&mut self) {
         for address in std::mem::take(&mut self.live).into_keys() {
             self.allocator.free(Address(address), NO_STACK).unwrap();
@@ -185,7 +185,7 @@ impl World {
     }
 }
 
-/// Misuse that the operations may bring about, and that changes nothing.
+/// Ignores misuse that the operations may cause and that changes nothing.
 fn ignore(result: Result<(), MisuseError>) {
     let _ = result;
 }

@@ -1,5 +1,5 @@
-//! Any operations on the allocator, of any release, on a device of any size: its tables agree after each, and nothing
-//! is left when all is given back.
+//! Random operations on the allocator of any release, on a device of any size. Its tables have to agree after each
+//! operation, and nothing may be left after everything is freed.
 #![no_main]
 
 #[path = "../../../shared/tests/allocator/ops.rs"]
@@ -12,7 +12,7 @@ use shared::allocator::Profile;
 
 use world::World;
 
-/// The tables are walked after each operation; more of them at once show nothing new.
+/// Number of operations in a run. The tables are checked after each, and longer runs show nothing new.
 const OPERATIONS: usize = 512;
 
 fuzz_target!(|data: &[u8]| {

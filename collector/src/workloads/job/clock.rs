@@ -9,8 +9,8 @@ const BEGINNING_US: i64 = 1_772_529_124_000_000;
 
 /// The clock of a job, in microseconds since the epoch.
 ///
-/// The program's own time passes as its work does. Events carry that time, or the machine's time if somebody watches the
-/// job.
+/// The program's own time passes as its work does. Events carry that time, or the machine's time if the job is
+/// watched.
 #[derive(Debug)]
 pub struct JobClock {
     program_us: i64,

@@ -19,12 +19,12 @@ use shared::units::Count;
 use super::{JobError, Outcome, PartUse};
 use crate::driver::outside::Outside;
 
-/// Bytes at the end of a run and at most.
+/// Bytes at the end of a run, and their maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Level {
-    /// At the end.
+    /// Bytes at the end.
     pub now: u64,
-    /// At most.
+    /// The most bytes at any time.
     pub peak: u64,
 }
 
@@ -34,86 +34,86 @@ impl From<Stat> for Level {
     }
 }
 
-/// All that is reported of a run.
+/// The report of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was run.
+    /// The name of the workload.
     pub name: String,
-    /// What was chosen about it.
+    /// The values of its parameters.
     pub choices: BTreeMap<String, String>,
     /// `sim` or `cuda`.
     pub driver: String,
-    /// Bytes of the device.
+    /// Capacity of the device in bytes.
     pub capacity_bytes: u64,
-    /// The release that the allocator decided as.
+    /// The PyTorch release whose allocator was used.
     pub torch: &'static str,
     /// The settings string.
     pub conf: String,
-    /// Where chance began.
+    /// The random seed.
     pub seed: u64,
-    /// Microseconds of the program's own clock.
+    /// Duration in microseconds, on the clock of the events.
     pub elapsed_us: i64,
-    /// Events of the run.
+    /// Number of events.
     pub events: u64,
     /// The error that ended it, in PyTorch's words.
     pub error: Option<String>,
-    /// What the story has to say beside the trace.
+    /// Facts that the trace does not show.
     pub notes: Vec<String>,
-    /// In live tensors, rounded.
+    /// Rounded bytes of live tensors.
     pub allocated: Level,
-    /// Allocated, or freed and waiting for streams.
+    /// Bytes of blocks that are allocated, or freed and waiting for streams.
     pub active: Level,
-    /// As requested, of active blocks.
+    /// Requested bytes of active blocks.
     pub requested: Level,
-    /// Taken from the device.
+    /// Bytes taken from the device.
     pub reserved: Level,
-    /// Cached pieces of split segments, as PyTorch counts them: no expandable ones.
+    /// Bytes of cached pieces of split segments. Like PyTorch, this does not count expandable segments.
     pub inactive_split: Level,
     /// Number of those pieces.
     pub inactive_splits: Level,
-    /// How torn what is cached is.
+    /// The fragmentation when a request failed, or else at the end.
     pub fragmentation: Fragmentation,
-    /// Requests that gave cached memory back and asked again.
+    /// Requests that released cached memory and asked the device again.
     pub num_alloc_retries: i64,
     /// Requests that failed.
     pub num_ooms: i64,
     /// Calls that took memory from the device.
     pub num_device_alloc: i64,
-    /// Calls that gave memory back to it.
+    /// Calls that returned memory to the device.
     pub num_device_free: i64,
-    /// What was held of a real device beside the allocator's memory, at the end.
+    /// What was used of a real device apart from the allocator's memory, at the end.
     pub outside: Option<Outside>,
-    /// The likely cause of the trouble, if there was any.
+    /// The verdict on the trace.
     pub cause: Verdict,
     /// What each part of the program held, in requested bytes.
     pub parts: Vec<PartUse>,
-    /// What the page finds in the trace.
+    /// The report of the trace, as for a file.
     pub trace: FileReport,
     /// All of `torch.cuda.memory_stats()`.
     pub memory_stats: BTreeMap<String, i64>,
 }
 
-/// How a run was set up, for its report.
+/// The heading of a report: how the run was set up.
 #[derive(Clone, Debug)]
 pub struct Heading {
-    /// What was run.
+    /// The name of the workload.
     pub name: String,
-    /// What was chosen about it.
+    /// The values of its parameters.
     pub choices: Vec<(String, String)>,
     /// `sim` or `cuda`.
     pub driver: String,
-    /// Bytes of the device.
+    /// Capacity of the device in bytes.
     pub capacity: u64,
-    /// The release.
+    /// The PyTorch release.
     pub torch: &'static str,
     /// The settings string.
     pub conf: String,
-    /// Where chance began.
+    /// The random seed.
     pub seed: u64,
 }
 
 impl Report {
-    /// Reports a run. Its trace is used up: write it before.
+    /// Creates the report of a run. This consumes its trace, so write that before.
     pub fn new(heading: Heading, outcome: Outcome) -> Self {
         let Outcome {
             mut snapshot,
@@ -130,7 +130,8 @@ impl Report {
         let kept: u64 = snapshot.devices.iter().map(|trace| trace.events.len() as u64).sum();
         if kept < events {
             notes.push(format!(
-                "What is said of its trace is said of the first {} of {} events; the counters are those of the whole run.",
+                "The trace has the first {} of {} events, and the verdict is about these; the counters are those of the \
+                 whole run.",
                 Count(kept),
                 Count(events)
             ));
@@ -140,13 +141,7 @@ impl Report {
             let traces = std::mem::take(&mut snapshot.devices);
             let trace = traces.first().unwrap_or(&empty);
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
-            let ooms = oom::positions(trace);
-            // The failure that ended the run is the last; of those that were caught, the first is explained.
-            let position = match &error {
-                Some(JobError::OutOfMemory(_)) => ooms.last(),
-                _ => ooms.first(),
-            };
-            let position = position.map(|(position, _)| *position);
+            let position = oom::decisive_position(trace);
             let totals = replay.state_at(position.unwrap_or_else(|| replay.positions())).totals;
             let verdict = match &error {
                 Some(JobError::OutOfMemory(_) | JobError::Interrupted) | None => {
@@ -158,7 +153,7 @@ impl Report {
                         replay: &replay,
                         capacity: Some(heading.capacity),
                     };
-                    Verdict::of(evidence, position)
+                    Verdict::of(evidence)
                 }
                 Some(other) => Verdict { kind: VerdictKind::Driver, message: format!("{other}.") },
             };
@@ -198,7 +193,7 @@ impl Report {
         }
     }
 
-    /// What was found in the trace beside the failed requests, which the cause tells of.
+    /// Returns the findings about the trace.
     pub(super) fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.trace.findings.iter()
     }

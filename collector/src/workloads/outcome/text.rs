@@ -1,4 +1,4 @@
-//! The report as a person reads it in a terminal.
+//! The report of a run as text for a terminal.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let choices: String = self.choices.iter().map(|(name, value)| format!(" {name}={value}")).collect();
         writeln!(f, "{}{choices}", self.name)?;
-        write!(f, "  on {} of {}, as torch {}", self.driver, Bytes(self.capacity_bytes), self.torch)?;
+        write!(f, "  on {} of {}, allocator of torch {}", self.driver, Bytes(self.capacity_bytes), self.torch)?;
         if !self.conf.is_empty() {
             write!(f, " with {}", self.conf)?;
         }
@@ -23,7 +23,7 @@ impl fmt::Display for Report {
             writeln!(f, "  Stopped: {error}")?;
         }
         writeln!(f)?;
-        writeln!(f, "                   at the end     at most")?;
+        writeln!(f, "                   at the end        peak")?;
         for (name, level) in [
             ("allocated", self.allocated),
             ("active", self.active),
@@ -37,12 +37,15 @@ impl fmt::Display for Report {
         let [retries, ooms, taken, given] =
             [self.num_alloc_retries, self.num_ooms, self.num_device_alloc, self.num_device_free]
                 .map(|count| Count(count.max(0) as u64));
-        writeln!(f, "  retries {retries}, out of memory {ooms}; {taken} calls took memory, {given} gave it back")?;
+        writeln!(
+            f,
+            "  {retries} retries, {ooms} out of memory; {taken} calls allocated device memory, {given} freed it"
+        )?;
         let torn = self.fragmentation;
         let when = if self.num_ooms > 0 { "when a request failed" } else { "at the end" };
         writeln!(
             f,
-            "  fragmentation {when}: {} cached in {}, the largest {} ({:.0} % lie outside it)",
+            "  fragmentation {when}: {} cached in {}, largest {} ({:.0} % outside it)",
             Bytes(torn.cached_bytes),
             counted(torn.gaps.into(), "gap"),
             Bytes(torn.largest_gap),

@@ -8,8 +8,13 @@ use crate::workloads::params::{Choices, Param, Values};
 use crate::workloads::sites;
 
 pub(in crate::workloads) const PARAMS: &[Param] = &[
-    Param { name: "block", default: "4", values: Values::Count(1, 1_024), help: "MiB of a block" },
-    Param { name: "large", default: "1024", values: Values::Count(1, 65_536), help: "MiB of the large request" },
+    Param { name: "block", default: "4", values: Values::Count(1, 1_024), help: "MiB per block" },
+    Param {
+        name: "large",
+        default: "1024",
+        values: Values::Count(1, 65_536),
+        help: "size of the large request in MiB",
+    },
 ];
 
 pub(in crate::workloads) fn run<D: Device>(
@@ -20,7 +25,7 @@ pub(in crate::workloads) fn run<D: Device>(
     let (block, large) = (choices.count("block") * MIB, choices.count("large") * MIB);
     job.call(at("main", "shuffle.py", 51), |job| {
         let mut blocks: Vec<Tensor> = Vec::new();
-        // As many as fit: the device is full of them.
+        // As many blocks as fit on the device.
         let made = job.span("fill", |job| {
             loop {
                 match job.call(at("fill", "shuffle.py", 18), |job| job.alloc(block, sites::EMPTY_OP)) {
@@ -36,7 +41,7 @@ pub(in crate::workloads) fn run<D: Device>(
             job.call(at("thin_out", "shuffle.py", 27), |job| job.free_all(every_other));
         });
         notes.push(format!(
-            "{} blocks of {} were made; {} of them were freed, every other one.",
+            "{} blocks of {} were allocated; every other one was freed, {} in total.",
             Count(made as u64),
             Bytes(block),
             Bytes(freed)

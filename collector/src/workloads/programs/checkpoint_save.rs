@@ -11,7 +11,7 @@ pub(in crate::workloads) const PARAMS: &[Param] = &[
         name: "copy",
         default: "whole",
         values: Values::Words(&["whole", "tensor"]),
-        help: "clone the whole state at once, or one tensor after the other",
+        help: "clone the whole state at once, or tensor by tensor",
     },
     Param { name: "every", default: "2", values: Values::Count(1, 1_000), help: "steps between checkpoints" },
 ];
@@ -32,7 +32,7 @@ pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, 
     })
 }
 
-/// `{name: tensor.clone() for name, tensor in state.items()}`, then to the host.
+/// Saves `{name: tensor.clone() for name, tensor in state.items()}` and copies it to the host.
 fn save<D: Device>(job: &mut Job<D>, net: &Net, at_once: bool) -> Result<(), JobError> {
     let sizes: Vec<u64> = net.state().collect();
     let mut copies = Vec::new();

@@ -13,13 +13,13 @@ use crate::workloads::transformer::Net;
 
 pub(in crate::workloads) const PARAMS: &[Param] = &[
     Param { name: "models", default: "3", values: Values::Count(1, 16), help: "models on the device" },
-    Param { name: "private-pools", default: "no", values: YES_NO, help: "a memory pool for each model" },
-    Param { name: "requests", default: "24", values: Values::Count(1, 1_024), help: "requests at once for each model" },
-    Param { name: "longest", default: "4096", values: Values::Count(64, 131_072), help: "tokens of a long prompt" },
+    Param { name: "private-pools", default: "no", values: YES_NO, help: "whether each model has a memory pool" },
+    Param { name: "requests", default: "24", values: Values::Count(1, 1_024), help: "concurrent requests per model" },
+    Param { name: "longest", default: "4096", values: Values::Count(64, 131_072), help: "tokens in a long prompt" },
 ];
 
-/// Tokens that a cache grows by at once.
-const GROWTH: u64 = 64;
+/// Number of tokens by which a cache grows each time.
+const CACHE_STEP: u64 = 64;
 
 /// A model that serves.
 struct Server {
@@ -59,11 +59,7 @@ pub(in crate::workloads) fn run<D: Device>(
         }
         Ok(())
     });
-    notes.push(format!(
-        "{} requests were answered, {} turned away for lack of memory.",
-        Count(served),
-        Count(rejected)
-    ));
+    notes.push(format!("{} requests were answered, {} rejected for lack of memory.", Count(served), Count(rejected)));
     result
 }
 
@@ -77,7 +73,7 @@ fn load<D: Device>(job: &mut Job<D>, number: u64, choices: &Choices) -> Result<S
     Ok(Server { model, pool, requests: VecDeque::new() })
 }
 
-/// Runs `body` with a pool, if there is one.
+/// Runs `body` in a pool, if there is one.
 fn within<D: Device, T>(
     job: &mut Job<D>,
     pool: Option<PoolId>,
@@ -89,7 +85,7 @@ fn within<D: Device, T>(
     }
 }
 
-/// A model's turn: new requests come in, and all are answered a little further.
+/// A model's turn: accepts new requests and continues all of them.
 fn turn<D: Device>(
     job: &mut Job<D>,
     server: &mut Server,
@@ -123,8 +119,8 @@ fn turn<D: Device>(
             continue;
         }
         request.left -= 1;
-        request.tokens += GROWTH;
-        match job.call(at("decode", "engine.py", 91), |job| grow(job, &server.model, &mut request)) {
+        request.tokens += CACHE_STEP;
+        match job.call(at("decode", "engine.py", 91), |job| extend_cache(job, &server.model, &mut request)) {
             Ok(()) => server.requests.push_back(request),
             Err(JobError::OutOfMemory(_)) => {
                 *rejected += 1;
@@ -136,12 +132,12 @@ fn turn<D: Device>(
     Ok(())
 }
 
-/// Bytes of the keys, or of the values, of one layer.
+/// Returns the bytes of the keys, or of the values, of one layer.
 fn cache_bytes(model: &Model, tokens: u64) -> u64 {
     tokens * model.kv_heads * (model.hidden / model.heads.max(1)) * model.precision.element()
 }
 
-/// Reads a prompt: the cache of every layer, and what the layers make in passing.
+/// Processes a prompt: allocates the cache of every layer, and the temporary tensors of the layers.
 fn prefill<D: Device>(job: &mut Job<D>, model: &Model, tokens: u64) -> Result<Vec<Tensor>, JobError> {
     let stream = tokens * model.hidden * model.precision.element();
     let mut cache = Vec::new();
@@ -161,15 +157,15 @@ fn prefill<D: Device>(job: &mut Job<D>, model: &Model, tokens: u64) -> Result<Ve
     Ok(cache)
 }
 
-/// Makes every cache anew, a little longer: `torch.cat([past, new])`. On a failure those made so far have grown, and
-/// the rest have not; all are still the request's.
-fn grow<D: Device>(job: &mut Job<D>, model: &Model, request: &mut Request) -> Result<(), JobError> {
+/// Reallocates every cache a little longer, as `torch.cat([past, new])` does. If this fails, some caches are longer and
+/// the rest are not; all still belong to the request.
+fn extend_cache<D: Device>(job: &mut Job<D>, model: &Model, request: &mut Request) -> Result<(), JobError> {
     let bytes = cache_bytes(model, request.tokens);
     for old in &mut request.cache {
         let longer = job
             .part(Part::KvCache, |job| job.call(at("update", "cache.py", 58), |job| job.alloc(bytes, sites::CAT_OP)))?;
         job.free(std::mem::replace(old, longer));
     }
-    let step = model.hidden * model.precision.element() * GROWTH;
+    let step = model.hidden * model.precision.element() * CACHE_STEP;
     job.call(at("forward", "mlp.py", 41), |job| job.touch(4 * step, sites::LINEAR_OP))
 }

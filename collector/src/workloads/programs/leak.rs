@@ -1,4 +1,4 @@
-//! A training loop that keeps something of every step.
+//! A training loop that keeps a tensor of every step.
 
 use shared::budget::Part;
 
@@ -9,7 +9,7 @@ use crate::workloads::sites;
 use crate::workloads::transformer::Net;
 
 pub(in crate::workloads) const PARAMS: &[Param] =
-    &[Param { name: "kept", default: "48", values: Values::Count(1, 4_096), help: "MiB that each step leaves behind" }];
+    &[Param { name: "kept", default: "48", values: Values::Count(1, 4_096), help: "MiB that each step keeps" }];
 
 pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), JobError> {
     let model = gpt(12, 1_024, 16, 32_000, 512, 8);

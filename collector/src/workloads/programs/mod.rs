@@ -1,4 +1,4 @@
-//! One story a file: what can be chosen, and the program.
+//! The programs of the workloads, one in each file, with their parameters.
 
 pub(super) mod alternating;
 pub(super) mod checkpoint_save;
@@ -15,7 +15,7 @@ use shared::budget::{Attention, Checkpointing, Model, Optimizer, Precision};
 /// Bytes of a MiB.
 const MIB: u64 = 1 << 20;
 
-/// A GPT in mixed precision with Adam and attention in tiles, without dropout.
+/// Returns a GPT in mixed precision with Adam and tiled attention, without dropout.
 const fn gpt(layers: u64, hidden: u64, heads: u64, vocab: u64, seq: u64, batch: u64) -> Model {
     Model {
         layers,

@@ -8,10 +8,14 @@ use crate::workloads::params::{Choices, Param, YES_NO};
 use crate::workloads::sites;
 use crate::workloads::transformer::Net;
 
-pub(in crate::workloads) const PARAMS: &[Param] =
-    &[Param { name: "empty-cache", default: "no", values: YES_NO, help: "give cached memory back between two models" }];
+pub(in crate::workloads) const PARAMS: &[Param] = &[Param {
+    name: "empty-cache",
+    default: "no",
+    values: YES_NO,
+    help: "whether to empty the cache between two models",
+}];
 
-/// Three that each fit alone, with matrices of different sizes.
+/// Three models that each fit alone, with matrices of different sizes.
 const MODELS: [Model; 3] = [
     gpt(32, 4_096, 32, 32_000, 2_048, 1),
     gpt(28, 3_584, 28, 151_936, 2_048, 1),

@@ -1,4 +1,4 @@
-//! Training that catches an out-of-memory error and goes on.
+//! Training that catches an out-of-memory error and continues.
 
 use super::gpt;
 use crate::workloads::job::{Device, Job, JobError, at};
@@ -6,8 +6,8 @@ use crate::workloads::params::{Choices, Param, Values, YES_NO};
 use crate::workloads::transformer::Net;
 
 pub(in crate::workloads) const PARAMS: &[Param] = &[
-    Param { name: "batch", default: "32", values: Values::Count(1, 1_024), help: "sequences of the first batch" },
-    Param { name: "empty-cache", default: "yes", values: YES_NO, help: "give cached memory back before going on" },
+    Param { name: "batch", default: "32", values: Values::Count(1, 1_024), help: "sequences in the first batch" },
+    Param { name: "empty-cache", default: "yes", values: YES_NO, help: "whether to empty the cache before continuing" },
 ];
 
 pub(in crate::workloads) fn run<D: Device>(
@@ -31,7 +31,7 @@ pub(in crate::workloads) fn run<D: Device>(
                 Err(JobError::OutOfMemory(failed)) if model.batch > 1 => {
                     net.forget_gradients();
                     notes.push(format!(
-                        "Step {step} with a batch of {}: {failed} Caught; on with a batch of {}.",
+                        "Step {step} with a batch of {}: {failed} The error was caught; training continued with a batch of {}.",
                         model.batch,
                         model.batch / 2
                     ));

@@ -1,4 +1,4 @@
-//! ResNet-50 with larger and larger batches.
+//! ResNet-50 with growing batches.
 
 use shared::budget::Part;
 use shared::units::Bytes;
@@ -8,27 +8,37 @@ use crate::workloads::params::{Choices, Param, Values};
 use crate::workloads::sites;
 
 pub(in crate::workloads) const PARAMS: &[Param] = &[
-    Param { name: "first", default: "32", values: Values::Count(1, 4_096), help: "images of the first batch" },
-    Param { name: "more", default: "32", values: Values::Count(1, 4_096), help: "more images in each batch after it" },
-    Param { name: "image", default: "224", values: Values::Count(32, 1_024), help: "pixels across" },
+    Param { name: "first", default: "32", values: Values::Count(1, 4_096), help: "images in the first batch" },
+    Param {
+        name: "more",
+        default: "32",
+        values: Values::Count(1, 4_096),
+        help: "additional images in each later batch",
+    },
+    Param {
+        name: "image",
+        default: "224",
+        values: Values::Count(32, 1_024),
+        help: "width and height of an image in pixels",
+    },
     Param {
         name: "precision",
         default: "fp32",
         values: Values::Words(&["fp32", "bf16"]),
-        help: "the activations' number format; weights are fp32",
+        help: "number format of the activations; weights are fp32",
     },
 ];
 
-/// Blocks and inner width of each stage (He et al. 2016, table 1); a block's output is four times as wide.
+/// Number of blocks and inner width of each stage (He et al. 2016, table 1). A block's output is four times as wide.
 const STAGES: [(u64, u64); 4] = [(3, 64), (4, 128), (6, 256), (3, 512)];
 const CLASSES: u64 = 1_000;
 
 /// A convolution with its norm.
 #[derive(Clone, Copy)]
 struct Conv {
-    /// Channels in and out, and the kernel's width.
+    /// Input channels, output channels and the width of the kernel.
     shape: [u64; 3],
-    /// Pixels across of its output.
+    /// Width of its output in pixels.
     across: u64,
     line: Call,
 }
@@ -44,7 +54,7 @@ impl Conv {
     }
 }
 
-/// All convolutions of the network, in order.
+/// Returns all convolutions of the network, in order.
 fn convolutions(image: u64) -> Vec<Conv> {
     let mut all = vec![Conv { shape: [3, 64, 7], across: image.div_ceil(2), line: at("forward", "resnet.py", 268) }];
     let mut from = 64;
@@ -93,10 +103,13 @@ pub(in crate::workloads) fn run<D: Device>(
                 Ok(()) => {}
                 Err(JobError::OutOfMemory(failed)) => {
                     let largest = match step {
-                        0 => "no batch fits".to_owned(),
-                        _ => format!("{} is the largest batch that fits", batch - choices.count("more")),
+                        0 => "no batch fit".to_owned(),
+                        _ => format!("{} was the largest batch tried that fit", batch - choices.count("more")),
                     };
-                    notes.push(format!("A batch of {batch} asked for {} too much: {largest}.", Bytes(failed.rounded)));
+                    notes.push(format!(
+                        "A batch of {batch} failed at a request of {}; {largest}.",
+                        Bytes(failed.rounded)
+                    ));
                     return Err(JobError::OutOfMemory(failed));
                 }
                 Err(error) => return Err(error),
@@ -109,7 +122,7 @@ pub(in crate::workloads) fn run<D: Device>(
 fn load<D: Device>(job: &mut Job<D>, net: &[Conv]) -> Result<(), JobError> {
     job.part(Part::Weights, |job| {
         for conv in net {
-            // The matrix, then the norm's weight and bias, mean and variance.
+            // The matrix, then weight, bias, mean and variance of the norm.
             let _kernel = job.alloc(conv.weights() * 4, sites::PARAMETER_OP)?;
             for _ in 0..4 {
                 let _norm = job.alloc(conv.shape[1] * 4, sites::PARAMETER_OP)?;
@@ -121,7 +134,7 @@ fn load<D: Device>(job: &mut Job<D>, net: &[Conv]) -> Result<(), JobError> {
     })
 }
 
-/// One batch, forward and backward, and a step of SGD with momentum.
+/// Trains one batch, forward and backward, with a step of SGD with momentum.
 fn train<D: Device>(
     job: &mut Job<D>,
     net: &[Conv],
@@ -153,13 +166,14 @@ fn train<D: Device>(
     })
 }
 
-/// What each convolution keeps: its output, which the norm needs, the norm's output, and its statistics.
+/// Runs the forward pass. Each convolution keeps its output, which the norm needs, the norm's output and its
+/// statistics.
 fn forward<D: Device>(job: &mut Job<D>, net: &[Conv], batch: u64, element: u64) -> Result<Vec<[Tensor; 3]>, JobError> {
     let mut kept = Vec::with_capacity(net.len());
     for conv in net {
         let bytes = conv.output(batch, element);
         kept.push(job.call(conv.line, |job| {
-            // The library's scratch space: as large as a tile of the input unrolled.
+            // The library's workspace: as large as an unrolled tile of the input.
             let [from, _, kernel] = conv.shape;
             let scratch = (batch * from * kernel * kernel * conv.across * 8).min(256 << 20);
             job.part(Part::Working, |job| job.touch(scratch, sites::CONV_WORKSPACE))?;

@@ -9,40 +9,45 @@ use crate::workloads::sites;
 use crate::workloads::transformer::Net;
 
 pub(in crate::workloads) const PARAMS: &[Param] = &[
-    Param { name: "layers", default: "24", values: Values::Count(1, 200), help: "layers" },
-    Param { name: "hidden", default: "2048", values: Values::Count(64, 32_768), help: "width, a multiple of heads" },
+    Param { name: "layers", default: "24", values: Values::Count(1, 200), help: "number of layers" },
+    Param {
+        name: "hidden",
+        default: "2048",
+        values: Values::Count(64, 32_768),
+        help: "hidden size, a multiple of heads",
+    },
     Param { name: "heads", default: "16", values: Values::Count(1, 256), help: "attention heads" },
-    Param { name: "seq", default: "2048", values: Values::Count(1, 1_048_576), help: "tokens of a sequence" },
-    Param { name: "batch", default: "4", values: Values::Count(1, 4_096), help: "sequences of a batch" },
-    Param { name: "vocab", default: "50304", values: Values::Count(2, 1_000_000), help: "tokens known" },
+    Param { name: "seq", default: "2048", values: Values::Count(1, 1_048_576), help: "tokens in a sequence" },
+    Param { name: "batch", default: "4", values: Values::Count(1, 4_096), help: "sequences in a batch" },
+    Param { name: "vocab", default: "50304", values: Values::Count(2, 1_000_000), help: "size of the vocabulary" },
     Param {
         name: "precision",
         default: "mixed",
         values: Values::Words(&["mixed", "fp32", "bf16"]),
-        help: "number formats",
+        help: "number format",
     },
     Param {
         name: "optimizer",
         default: "adam",
         values: Values::Words(&["adam", "momentum", "sgd"]),
-        help: "what changes the weights",
+        help: "optimizer",
     },
     Param {
         name: "checkpoint",
         default: "none",
         values: Values::WordsOrCount(&["none", "full"], 1, 200),
-        help: "keep the input of every so many layers only",
+        help: "keep only the input of every n-th layer",
     },
     Param {
         name: "attention",
         default: "flash",
         values: Values::Words(&["flash", "plain"]),
-        help: "in tiles or whole",
+        help: "tiled, or with the whole matrix of scores",
     },
-    Param { name: "dropout", default: "no", values: YES_NO, help: "masks of dropped numbers are kept" },
+    Param { name: "dropout", default: "no", values: YES_NO, help: "whether dropout masks are kept" },
 ];
 
-/// The model that was chosen.
+/// Returns the chosen model.
 pub(in crate::workloads) fn model(choices: &Choices) -> Model {
     let [layers, hidden, heads, vocab, seq, batch] =
         ["layers", "hidden", "heads", "vocab", "seq", "batch"].map(|name| choices.count(name));
@@ -71,7 +76,7 @@ pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, 
     train(job, &model(choices), steps)
 }
 
-/// Trains a model for some steps, each with a batch that was copied beside the one before.
+/// Trains a model for some steps. Each batch is copied during the step before.
 pub(in crate::workloads) fn train<D: Device>(job: &mut Job<D>, model: &Model, steps: u64) -> Result<(), JobError> {
     job.call(at("main", "train.py", 140), |job| {
         let copying = job.new_stream()?;
@@ -91,7 +96,7 @@ pub(in crate::workloads) fn train<D: Device>(job: &mut Job<D>, model: &Model, st
     })
 }
 
-/// Tokens and targets, copied on a stream of their own.
+/// Copies tokens and targets on a separate stream.
 pub(super) fn next_batch<D: Device>(
     job: &mut Job<D>,
     copying: shared::units::Stream,

@@ -1,4 +1,4 @@
-//! Training on sequences of all lengths.
+//! Training on sequences of varied lengths.
 
 use shared::budget::Model;
 
@@ -9,17 +9,22 @@ use crate::workloads::sites;
 use crate::workloads::transformer::Net;
 
 pub(in crate::workloads) const PARAMS: &[Param] = &[
-    Param { name: "longest", default: "2048", values: Values::Count(64, 65_536), help: "tokens of the longest batch" },
-    Param { name: "batch", default: "8", values: Values::Count(1, 1_024), help: "sequences of a batch" },
+    Param {
+        name: "longest",
+        default: "2048",
+        values: Values::Count(64, 65_536),
+        help: "tokens in the longest sequence",
+    },
+    Param { name: "batch", default: "8", values: Values::Count(1, 1_024), help: "sequences in a batch" },
     Param {
         name: "lengths",
         default: "varied",
         values: Values::Words(&["varied", "padded"]),
-        help: "as they come, or padded to the longest",
+        help: "varied, or padded to the longest",
     },
 ];
 
-/// Scores of past evaluations that are kept, each as long as its batch was.
+/// Number of past evaluations whose scores are kept, each as long as its batch was.
 const KEPT: usize = 24;
 
 pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, steps: u64) -> Result<(), JobError> {
@@ -30,7 +35,7 @@ pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, 
         let mut net = Net::load(job, &model)?;
         let mut kept: Vec<Tensor> = Vec::new();
         for step in 0..steps {
-            // In eights, as tokenizers pad; the longest come from time to time.
+            // Lengths are multiples of eight, as tokenizers pad; the longest occur from time to time.
             model.seq = if is_varied {
                 (longest / 4 + job.random_below(longest - longest / 4 + 1)).next_multiple_of(8)
             } else {
@@ -45,7 +50,7 @@ pub(in crate::workloads) fn run<D: Device>(job: &mut Job<D>, choices: &Choices, 
             })?;
             kept.push(scores);
             if kept.len() > KEPT {
-                // Not the oldest: whichever the buffer replaces.
+                // Not the oldest, but whichever the buffer replaces.
                 let at = job.random_below(KEPT as u64) as usize;
                 let replaced = kept.swap_remove(at);
                 job.free(replaced);

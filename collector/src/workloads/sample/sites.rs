@@ -1,6 +1,6 @@
-//! The call sites of the sample run: stacks put together from the frames that they share, innermost first.
+//! The call sites of the sample run: stacks composed of shared frames, innermost first.
 //!
-//! File and function names are those of a training script with PyTorch below it; nothing here is run.
+//! File and function names are those of a training script on PyTorch; nothing here is run.
 
 use crate::workloads::call_site::{Piece, Site};
 use crate::workloads::sites::{
@@ -12,7 +12,7 @@ pub(super) use crate::workloads::sites::{
     NORM_BACKWARD, WEIGHT_GRADIENT,
 };
 
-// Where the program runs.
+// The program's own functions.
 const MAIN: Piece = &[
     ("main", "/home/ada/gpt/train.py", 318),
     ("<module>", "/home/ada/gpt/train.py", 344),
@@ -40,7 +40,7 @@ const PREFETCH: Piece = &[
     ("train", "/home/ada/gpt/train.py", 229),
 ];
 
-// What the model is made of.
+// The parts of the model.
 const GPT: Piece = module![("forward", "/home/ada/gpt/model.py", 214)];
 const GPT_BLOCKS: Piece = module![("forward", "/home/ada/gpt/model.py", 219)];
 const GPT_NORM: Piece = module![("forward", "/home/ada/gpt/model.py", 220)];
@@ -113,5 +113,5 @@ pub(super) const EVALUATION_HIDDEN: Site = &[ADDMM, LINEAR, MLP_UP, BLOCK_MLP, G
 pub(super) const EVALUATION_LOGITS: Site = &[ADDMM, LINEAR, GPT_HEAD, GENERATE, EVALUATE, MAIN];
 pub(super) const KEPT_SCORES: Site = &[COPY, &[("append", "/home/ada/gpt/evaluate.py", 33)], KEEP, MAIN];
 
-/// Freed by Python when the last name goes.
+/// The call site of a tensor that Python frees when its last reference goes.
 pub(super) const DROPPED: Site = &[DROP, TRAIN, MAIN];

@@ -1,4 +1,5 @@
-//! The training script of the sample run, as far as memory is concerned: what is made, how large, and when it goes.
+//! The training script of the sample run as far as memory is concerned: which tensors it makes, how large, and when
+//! they are freed.
 
 use super::sites;
 use crate::workloads::job::{Device, Job, JobError, Site, Tensor};
@@ -9,18 +10,18 @@ const WIDTH: u64 = 2560;
 const HEADS: u64 = 20;
 const VOCABULARY: u64 = 50_304;
 const BATCH: u64 = 8;
-/// Bytes of one number in bfloat16 and in float32.
+/// Bytes of a number in bfloat16 and in float32.
 const HALF: u64 = 2;
 const FLOAT: u64 = 4;
-/// Batches whose gradients are summed before the weights change.
+/// Number of batches whose gradients are summed before the weights are updated.
 const ACCUMULATE: usize = 4;
-/// Batches with one length, then batches with lengths as they come. The run does not live to see the last ones.
+/// Number of batches of equal length; later ones vary. The run fails before the last ones.
 const STEADY: usize = 28;
 pub(in crate::workloads) const STEPS: u64 = 200;
 const STEADY_LENGTH: u64 = 1024;
-/// Batches between evaluations.
+/// Number of batches between evaluations.
 const EVALUATE_EVERY: usize = 8;
-/// How often an evaluation generates a piece of text.
+/// Number of pieces of text that an evaluation generates.
 const GENERATED_PIECES: u64 = 10;
 
 /// The sizes of a layer's parameters in bytes: the two norms, then the four matrices with their biases.
@@ -40,7 +41,7 @@ const LAYER_PARAMETERS: [u64; 12] = [
 ];
 const EMBEDDING: u64 = VOCABULARY * WIDTH * HALF;
 
-/// What a batch brings: tokens, targets and mask, made on the copying stream.
+/// The tensors of a batch: tokens, targets and mask, allocated on the copying stream.
 #[derive(Clone, Copy)]
 struct Batch {
     length: u64,
@@ -69,7 +70,7 @@ struct Saved {
     loss: Tensor,
 }
 
-/// Runs the script to its end, which is a failed request.
+/// Runs the script until a request fails.
 pub(in crate::workloads) fn train<D: Device>(run: &mut Job<D>, steps: u64) -> Result<(), JobError> {
     let copying = run.new_stream()?;
     run.span("setup", set_up)?;
@@ -108,12 +109,12 @@ fn set_up<D: Device>(run: &mut Job<D>) -> Result<(), JobError> {
     Ok(())
 }
 
-/// The sizes of all parameters in bytes.
+/// Returns the sizes of all parameters in bytes.
 fn parameters() -> impl Iterator<Item = u64> {
     std::iter::once(EMBEDDING).chain((0..LAYERS).flat_map(|_| LAYER_PARAMETERS))
 }
 
-/// Copies the next batch while the model is at work.
+/// Copies the next batch while the model computes.
 fn prefetch<D: Device>(run: &mut Job<D>, copying: Stream, length: u64) -> Result<Batch, JobError> {
     let tokens = BATCH * length * 8;
     Ok(Batch {
@@ -126,7 +127,7 @@ fn prefetch<D: Device>(run: &mut Job<D>, copying: Stream, length: u64) -> Result
     })
 }
 
-/// One batch forward and backward; gives the next one.
+/// Trains one batch, forward and backward; returns the next one.
 fn train_step<D: Device>(
     run: &mut Job<D>,
     copying: Stream,
@@ -138,14 +139,14 @@ fn train_step<D: Device>(
     let next = prefetch(run, copying, next)?;
     let Batch { length, tensors } = batch;
     let saved = run.span("forward", |run| forward(run, length));
-    // Also when the forward pass failed: the batch goes with the function's frame.
+    // Even if the forward pass failed: the batch is freed with the function's frame.
     for tensor in tensors {
         run.record_stream(tensor, run.main_stream())?;
         run.free_at(tensor, sites::DROPPED);
     }
     let saved = saved?;
     run.span("backward", |run| run.in_engine(|run| backward(run, length, saved, gradients)))?;
-    // The loss is printed: the program waits for the device.
+    // The loss is printed, so the program waits for the device.
     let printing = 3_000 + run.random_below(2_000) as i64;
     run.wait(printing);
     Ok(next)
@@ -192,7 +193,7 @@ fn backward<D: Device>(
     gradients: &mut Vec<Tensor>,
 ) -> Result<(), JobError> {
     let hidden = BATCH * length * WIDTH * HALF;
-    // With gradients there already, the new ones are added to them and go.
+    // If gradients exist, the new ones are added to them and freed.
     let first = gradients.is_empty();
     let mut gradient = |run: &mut Job<D>, bytes: u64, site: Site| -> Result<(), JobError> {
         let made = run.alloc(bytes, site)?;
@@ -260,7 +261,7 @@ fn backward<D: Device>(
     Ok(())
 }
 
-/// One step of AdamW: the first makes its state, each makes and drops a square root of it.
+/// Runs a step of AdamW: the first one allocates its state, each allocates and frees a square root of it.
 fn update<D: Device>(run: &mut Job<D>, gradients: &mut Vec<Tensor>, has_momentum: &mut bool) -> Result<(), JobError> {
     let norms = run.alloc(4 * 512, sites::GRADIENT_NORM)?;
     run.free_at(norms, sites::DROPPED);
@@ -287,7 +288,7 @@ fn evaluate<D: Device>(run: &mut Job<D>) -> Result<(), JobError> {
     let mut length = 160 + 8 * run.random_below(40);
     let mut cache: Vec<Tensor> = Vec::new();
     for _ in 0..GENERATED_PIECES {
-        // Each piece makes every layer's keys and values anew, a little longer.
+        // Each piece reallocates every layer's keys and values, a little longer.
         let mut longer = Vec::with_capacity(2 * LAYERS);
         let mut old = cache.into_iter();
         for _ in 0..LAYERS {
@@ -302,7 +303,7 @@ fn evaluate<D: Device>(run: &mut Job<D>) -> Result<(), JobError> {
         }
         cache = longer;
         let logits = run.alloc(BATCH * 32 * VOCABULARY * HALF, sites::EVALUATION_LOGITS)?;
-        // `scores.append(logits.float())`: the line that costs the run its memory.
+        // `scores.append(logits.float())`: the line that makes the run fail.
         let _kept = run.alloc(BATCH * 32 * VOCABULARY * FLOAT, sites::KEPT_SCORES)?;
         run.free_at(logits, sites::DROPPED);
         run.wait(24_000);

@@ -22,7 +22,7 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    /// Lets go of all but the layer's output: what is left of a forward pass without gradients.
+    /// Frees everything but the layer's output, as a forward pass without gradients does.
     pub(super) fn drop_all_but_output<D: Device>(self, job: &mut Job<D>) -> Tensor {
         let Self { norm_1, qkv, attention, masks, residual_1, norm_2, up, activation, output } = self;
         job.free_all(norm_1.into_iter().chain([qkv]).chain(attention).chain(masks));
@@ -34,7 +34,7 @@ impl Saved {
 const ATTENTION: Call = at("forward", "model.py", 129);
 const MLP: Call = at("forward", "model.py", 130);
 
-/// The forward pass of a layer. Its input is the residual stream, which the caller holds.
+/// Runs the forward pass of a layer. Its input is the residual stream, which the caller holds.
 pub(super) fn forward_layer<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Saved, JobError> {
     let stream = stream_bytes(model);
     let tokens = model.batch * model.seq;
@@ -65,17 +65,17 @@ pub(super) fn forward_layer<D: Device>(job: &mut Job<D>, model: &Model) -> Resul
     Ok(Saved { norm_1, qkv, attention, masks, residual_1, norm_2, up, activation, output })
 }
 
-/// A norm's output and its statistics.
+/// Allocates a norm's output and its statistics.
 fn norm<D: Device>(job: &mut Job<D>, stream: u64, tokens: u64) -> Result<[Tensor; 2], JobError> {
     Ok([job.alloc(stream, sites::LAYER_NORM_OP)?, job.alloc(2 * 4 * tokens, sites::LAYER_NORM_OP)?])
 }
 
-/// A tensor that nothing keeps.
+/// Allocates a tensor that nothing keeps.
 fn working<D: Device>(job: &mut Job<D>, bytes: u64, site: crate::workloads::job::Site) -> Result<Tensor, JobError> {
     job.part(Part::Working, |job| job.alloc(bytes, site))
 }
 
-/// From queries, keys and values to the attention's output, which is the first of what is kept.
+/// Computes attention from queries, keys and values. The first of the kept tensors is its output.
 fn attend<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Vec<Tensor>, JobError> {
     let stream = stream_bytes(model);
     let rows = model.batch * model.heads * model.seq;
@@ -102,7 +102,7 @@ fn attend<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Vec<Tensor>, Job
     }
 }
 
-/// Dropout of a half's result, and its sum with the residual stream.
+/// Applies dropout to the result of a half, and adds it to the residual stream.
 fn finish_half<D: Device>(
     job: &mut Job<D>,
     model: &Model,
@@ -122,7 +122,7 @@ fn finish_half<D: Device>(
     Ok(sum)
 }
 
-/// The backward pass of a layer: takes the gradient of its output, gives that of its input.
+/// Runs the backward pass of a layer: takes the gradient of its output and returns that of its input.
 pub(super) fn backward_layer<D: Device>(
     job: &mut Job<D>,
     model: &Model,
@@ -162,7 +162,7 @@ pub(super) fn backward_layer<D: Device>(
     let attended = job.alloc(stream, sites::INPUT_GRADIENT)?;
     linear(job, out_matrix, out_bias)?;
     if model.attention == Attention::Plain {
-        // The gradient of the scores is as large as they are.
+        // The gradient of the scores is as large as the scores.
         let bytes = model.batch * model.heads * model.seq * model.seq * element;
         job.touch(bytes, sites::SOFTMAX_BACKWARD)?;
     }

@@ -6,9 +6,9 @@ use super::stream_bytes;
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::sites;
 
-/// What the loss keeps.
+/// What the loss keeps for the backward pass.
 pub(super) struct Loss {
-    /// Held by the caller of the model.
+    /// The logits, which the caller of the model holds.
     pub(super) logits: Tensor,
     log_probabilities: Tensor,
     value: Tensor,
@@ -34,7 +34,7 @@ impl Loss {
         })
     }
 
-    /// Gives the gradient of the last norm's output, and adds that of the output layer's weights.
+    /// Returns the gradient of the last norm's output, and adds that of the output layer's weights.
     pub(super) fn backward<D: Device>(
         self,
         job: &mut Job<D>,

@@ -1,6 +1,6 @@
-//! A GPT as a program: its weights on the device, a forward pass, a backward pass, the optimizer's step.
+//! A GPT as a program: its weights on the device, forward pass, backward pass and optimizer step.
 //!
-//! Every tensor that a step makes has the size that the [`Model`] gives it, and goes when PyTorch would let it go.
+//! Every tensor of a step has the size that the [`Model`] implies, and is freed when PyTorch would free it.
 
 mod layer;
 mod loss;
@@ -18,14 +18,14 @@ pub(super) struct Net {
     pub(super) model: Model,
     weights: Vec<Tensor>,
     masters: Vec<Tensor>,
-    /// The optimizer's numbers, once it has made a step.
+    /// The optimizer's state, after its first step.
     states: Vec<Tensor>,
     gradients: Vec<Tensor>,
 }
 
-/// What the forward pass keeps.
+/// What the forward pass keeps for the backward pass.
 pub(super) struct Kept {
-    /// The inputs of segments, or of the first layer alone; the last is the output of all layers.
+    /// The inputs of all segments, or of the first layer only; the last is the output of all layers.
     streams: Vec<Tensor>,
     masks: Vec<Tensor>,
     layers: Vec<Saved>,
@@ -50,7 +50,7 @@ impl Net {
         })
     }
 
-    /// Makes one tensor for each weight.
+    /// Allocates one tensor for each weight.
     fn each_weight<D: Device>(
         &mut self,
         job: &mut Job<D>,
@@ -66,7 +66,7 @@ impl Net {
         Ok(())
     }
 
-    /// The weights with what belongs to them: what a checkpoint holds.
+    /// Returns the weights with master copies and optimizer state: the content of a checkpoint.
     pub(super) fn state(&self) -> impl Iterator<Item = u64> + '_ {
         let bytes = [
             (self.weights.len(), self.model.precision.element()),
@@ -80,14 +80,14 @@ impl Net {
         })
     }
 
-    /// One batch forward and backward. The caller holds the logits until it is over.
+    /// Runs one batch forward and backward. The caller holds the logits until the end.
     pub(super) fn train_step<D: Device>(&mut self, job: &mut Job<D>) -> Result<(), JobError> {
         job.call(at("train_step", "train.py", 96), |job| {
             let kept = job.span("forward", |job| job.call(at("forward", "model.py", 203), |job| self.forward(job)))?;
             let logits = kept.loss.logits;
             job.span("backward", |job| job.in_engine(|job| self.backward(job, kept)))?;
             job.free(logits);
-            // The loss is printed: the program waits for the device.
+            // The loss is printed, so the program waits for the device.
             let printing = 3_000 + job.random_below(2_000) as i64;
             job.wait(printing);
             Ok(())
@@ -113,7 +113,7 @@ impl Net {
                 if saves {
                     layers.push(saved);
                 } else {
-                    // What is within a segment goes, and so does the stream between its layers.
+                    // The tensors within a segment are freed, and so is the stream between its layers.
                     let out = saved.drop_all_but_output(job);
                     if number % segment > 0
                         && let Some(between) = streams.pop()
@@ -165,12 +165,12 @@ impl Net {
         })?;
         job.free(flowing);
         job.free_all(streams.into_iter().chain(masks));
-        // Added to the gradient that the output layer has made: the two are one matrix.
+        // Added to the gradient of the output layer, as both layers share one matrix.
         job.free(dense);
         Ok(())
     }
 
-    /// Computes the activations of a segment again.
+    /// Recomputes the activations of a segment.
     fn recompute<D: Device>(&self, job: &mut Job<D>, layers: u64) -> Result<Vec<Saved>, JobError> {
         let [checkpoint, function] = sites::RECOMPUTE else { return Ok(Vec::new()) };
         job.call(*function, |job| {
@@ -193,7 +193,8 @@ impl Net {
         Ok(below)
     }
 
-    /// The optimizer's step: the first makes its state. Gradients are dropped after it, as `zero_grad()` does.
+    /// Runs the optimizer's step. The first one allocates its state. Gradients are freed afterwards, as `zero_grad()`
+    /// does.
     pub(super) fn update<D: Device>(&mut self, job: &mut Job<D>) -> Result<(), JobError> {
         job.span("optimizer", |job| job.call(at("train", "train.py", 121), |job| self.change_weights(job)))
     }
@@ -219,19 +220,19 @@ impl Net {
         Ok(())
     }
 
-    /// Forgets the handles of gradients that are gone already.
+    /// Forgets the handles of gradients that were freed.
     pub(super) fn forget_gradients(&mut self) {
         self.gradients.clear();
     }
 
-    /// Takes the model off the device.
+    /// Frees the model.
     pub(super) fn unload<D: Device>(self, job: &mut Job<D>) {
         let Self { weights, masters, states, gradients, .. } = self;
         job.free_all(weights.into_iter().chain(masters).chain(states).chain(gradients));
     }
 }
 
-/// Numbers in each weight: the embedding, the layers' tensors, the last norm.
+/// Returns the number of elements of each weight: the embedding, the layers' tensors, the last norm.
 pub(super) fn tensors(model: &Model) -> impl Iterator<Item = u64> {
     let layer = model.layer_tensors();
     let layers = (0..model.layers).flat_map(move |_| layer);
@@ -239,7 +240,7 @@ pub(super) fn tensors(model: &Model) -> impl Iterator<Item = u64> {
     std::iter::once(model.vocab * model.hidden).chain(layers).chain(norm)
 }
 
-/// Bytes of the residual stream.
+/// Returns the bytes of the residual stream.
 fn stream_bytes(model: &Model) -> u64 {
     model.batch * model.seq * model.hidden * model.precision.element()
 }

@@ -1,4 +1,4 @@
-//! The reader up to torch 2.7: one pass, every separator checked, every refusal a `RuntimeError`.
+//! The parser for torch up to 2.7: one pass, every separator is checked, and every error is a `RuntimeError`.
 
 use super::super::config::AllocatorConfig;
 use super::super::profile::Profile;
@@ -14,15 +14,15 @@ const MOST_REGISTER_THREADS: u64 = 128;
 const LARGE_BUFFER_MB: u64 = 20;
 
 pub(super) fn read(conf: &str, profile: &Profile, config: &mut AllocatorConfig) -> Result<(), ConfigError> {
-    // The string goes through `c_str()` there.
+    // PyTorch passes the string through `c_str()` here.
     let conf = conf.split('\0').next().unwrap_or_default();
     reset(conf, config);
-    // Only the blank vanishes: a tab or a newline stays in its word.
+    // Only blanks are dropped: a tab or newline stays in its word.
     let tokens = tokenize(conf, |c| c == ' ');
     Reader { tokens: &tokens, at: 0, profile, config }.read()
 }
 
-/// The tokens, and the number of the current one.
+/// The tokens, and the index of the current one.
 struct Reader<'a> {
     tokens: &'a [String],
     at: usize,
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
                 self.config.pinned_use_cuda_host_register = self.flag(key, Some(key))?;
             }
             "pinned_num_register_threads" => self.config.pinned_num_register_threads = self.threads(key)?,
-            // Of the host's allocator, and shown nowhere.
+            // A setting of the host's allocator, displayed nowhere.
             "pinned_use_background_threads" => drop(self.flag(key, Some(key))?),
             _ => return Err(ConfigError::runtime(format!("Unrecognized CachingAllocator option: {key}"))),
         }
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         Ok(threshold)
     }
 
-    /// Some flags have words of their own for a missing value, others use those for a wrong one.
+    /// Some flags have their own message for a missing value, others use that for a wrong one.
     fn flag(&mut self, key: &str, expecting: Option<&str>) -> Result<bool, ConfigError> {
         let value = match expecting {
             Some(key) => Some(self.value(key)?),
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
         outcome
     }
 
-    /// A list that ends with the string, after a comma, is none the worse for its missing bracket.
+    /// A list that ends with the string, after a comma, needs no closing bracket.
     fn division_list(&mut self, list: &mut DivisionList<'_>) -> Result<(), ConfigError> {
         while let Some(boundary) = self.next().filter(|&token| token != "]") {
             self.separator(":")?;
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
             match self.tokens.get(self.at + 1).map(String::as_str) {
                 Some("]") => {}
                 Some(_) => self.separator(",")?,
-                // PyTorch reads past the end of its tokens here; what was seen is a segmentation fault.
+                // PyTorch reads past the end of its tokens here; a segmentation fault was observed.
                 None => return Err(ConfigError::runtime(super::READ_PAST_THE_END)),
             }
         }

@@ -1,4 +1,4 @@
-//! A place among the tokens, with PyTorch's words for running off their end (`ConfigTokenizer`).
+//! A position among the tokens, with PyTorch's messages for reading past their end (`ConfigTokenizer`).
 
 use super::super::profile::{Profile, SourceLines};
 use super::error::ConfigError;
@@ -26,35 +26,35 @@ impl<'a> Cursor<'a> {
         self.at += 1;
     }
 
-    /// Past the separator after a value, if one follows, to what should be a key.
+    /// Moves past the separator after a value, if there is one, to the next key.
     pub(super) fn next_key(&mut self) {
         self.at += if self.at + 1 < self.tokens.len() { 2 } else { 1 };
     }
 
-    /// Steps over a token that should be a separator (`checkToken`, whose answer no caller looks at).
+    /// Skips a token that should be a separator (`checkToken`, whose result no caller uses).
     pub(super) fn separator(&mut self) -> Result<(), ConfigError> {
         self.value().map(drop)
     }
 
-    /// The next token, as the functions that convert one read it.
+    /// Returns the next token, as the functions that convert one read it.
     pub(super) fn value(&mut self) -> Result<&'a str, ConfigError> {
         self.at += 1;
         self.current().ok_or_else(|| self.out_of_bounds(self.lines.index))
     }
 
-    /// The next token, as `operator[]` reads it.
+    /// Returns the next token, as `operator[]` reads it.
     pub(super) fn operand(&mut self) -> Result<&'a str, ConfigError> {
         self.at += 1;
         self.current().ok_or_else(|| self.out_of_bounds(self.lines.token))
     }
 
-    /// The token after the current one, as `operator[]` reads it.
+    /// Returns the token after the current one, as `operator[]` reads it.
     pub(super) fn peek(&self) -> Result<&'a str, ConfigError> {
         let next = self.tokens.get(self.at + 1).map(String::as_str);
         next.ok_or_else(|| self.out_of_bounds(self.lines.token))
     }
 
-    /// Passes over a key's value, a list as a whole (`skipKey`).
+    /// Skips a key's value, including a whole list (`skipKey`).
     pub(super) fn skip(&mut self) -> Result<(), ConfigError> {
         self.separator()?;
         if self.value()? != "[" {
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// `True` or `False`, after a separator.
+    /// Reads `True` or `False` after a separator.
     pub(super) fn flag(&mut self) -> Result<bool, ConfigError> {
         self.separator()?;
         match self.value()? {
@@ -83,7 +83,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A list of names and values up to its bracket, of which nothing is kept.
+    /// Skips a list of names and values up to its closing bracket.
     pub(super) fn pairs(&mut self) -> Result<(), ConfigError> {
         self.separator()?;
         self.separator()?;
@@ -104,7 +104,7 @@ impl<'a> Cursor<'a> {
         next.ok_or_else(|| self.out_of_bounds(self.lines.index))
     }
 
-    /// The string ended within a list.
+    /// Returns the error for a string that ends within a list.
     pub(super) fn unclosed(&self, condition: &str, file: &str, line: fn(&SourceLines) -> u32) -> ConfigError {
         let message = "Expected closing bracket ']' in ConfigTokenizer but reached end of config";
         ConfigError::internal(self.lines, condition, file, line(self.lines), message)

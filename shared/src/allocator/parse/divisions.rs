@@ -3,10 +3,10 @@
 use super::error::ConfigError;
 use crate::trace::Divisions;
 
-/// A list while it is read.
+/// A list of divisions while it is read.
 pub(super) struct DivisionList<'a> {
     divisions: &'a mut Divisions,
-    /// Whether `>` writes the last boundary's own entry too.
+    /// Whether `>` also sets the entry of the last boundary.
     rest_overwrites_last: bool,
     /// Whether no boundary has been read yet.
     is_first: bool,
@@ -14,7 +14,7 @@ pub(super) struct DivisionList<'a> {
     last: usize,
 }
 
-/// What refuses a boundary or a value; the reader has its own words for both.
+/// A boundary or value is not a power of two. Each parser has its own message for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoPowerOfTwo;
 
@@ -23,13 +23,14 @@ impl<'a> DivisionList<'a> {
         Self { divisions, rest_overwrites_last, is_first: true, last: 0 }
     }
 
-    /// The entry `>`: everything after the last boundary.
+    /// Sets everything after the last boundary, for the key `>`.
     pub(super) fn set_rest(&mut self, value: u64) {
         let from = if self.rest_overwrites_last { self.last } else { self.last + 1 };
         self.divisions.iter_mut().skip(from).for_each(|entry| *entry = value);
     }
 
-    /// An entry whose boundary is `mebibytes`. The first one also fills all below it; gaps between two are not filled.
+    /// Sets the entry of a boundary. The first one also fills all entries below; gaps between two boundaries are not
+    /// filled.
     pub(super) fn set(&mut self, mebibytes: u64, value: u64) -> Result<(), NoPowerOfTwo> {
         if !mebibytes.is_power_of_two() {
             return Err(NoPowerOfTwo);
@@ -43,7 +44,8 @@ impl<'a> DivisionList<'a> {
 }
 
 impl NoPowerOfTwo {
-    /// The words for a boundary, which no release changed; `raise` is the kind that the release raises.
+    /// Returns the message for a wrong boundary, which is the same in all releases; `raise` creates the release's
+    /// exception.
     pub(super) fn boundary(self, raise: fn(&'static str) -> ConfigError) -> ConfigError {
         raise("For roundups, the intervals have to be power of 2 ")
     }

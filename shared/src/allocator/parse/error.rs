@@ -1,8 +1,8 @@
-//! Why a settings string is refused.
+//! Why a settings string is rejected.
 
 use super::super::profile::SourceLines;
 
-/// What Python raises for a settings string.
+/// The Python exception for a settings string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// `ValueError`
@@ -14,7 +14,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The exception's name in Python.
+    /// Returns the exception's name in Python.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Value => "ValueError",
@@ -24,13 +24,13 @@ impl ErrorKind {
     }
 }
 
-/// Why a settings string is refused, in PyTorch's words.
+/// Why a settings string is rejected, in PyTorch's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ConfigError {
-    /// What Python raises.
+    /// The Python exception.
     pub kind: ErrorKind,
-    /// PyTorch's first line.
+    /// The first line of PyTorch's message.
     pub message: String,
 }
 
@@ -52,7 +52,7 @@ impl ConfigError {
         Self::new(ErrorKind::Runtime, message)
     }
 
-    /// A failed `TORCH_INTERNAL_ASSERT`, whose words name the place in PyTorch's source.
+    /// Returns the message of a failed `TORCH_INTERNAL_ASSERT`, which names the place in PyTorch's source.
     pub(super) fn internal(lines: &SourceLines, condition: &str, file: &str, line: u32, message: &str) -> Self {
         Self::runtime(format!(
             "{condition} INTERNAL ASSERT FAILED at \"{}/c10/{file}\":{line}, please report a bug to PyTorch. {message}",

@@ -1,7 +1,7 @@
-//! The settings string (`PYTORCH_CUDA_ALLOC_CONF`), read as PyTorch reads it: the same values, the same refusals in
-//! the same words, and the same half-applied state after a refusal.
+//! Parses the settings string (`PYTORCH_CUDA_ALLOC_CONF`) as PyTorch does: with the same values, the same errors in the
+//! same words, and the same half-applied state after an error.
 //!
-//! Releases differ too much for one reader: [`checked`] is the one up to 2.7, [`stepped`] the pair of readers since.
+//! Releases differ too much for one parser: [`checked`] is for torch up to 2.7, [`stepped`] for later releases.
 
 mod checked;
 mod cursor;
@@ -16,40 +16,40 @@ pub use error::{ConfigError, ErrorKind};
 use super::config::AllocatorConfig;
 use super::profile::{Profile, Separators};
 
-/// The words for a backend that is none, the same in all releases.
+/// The message for an unknown backend, which is the same in all releases.
 const UNKNOWN_BACKEND: &str = "Unknown allocator backend, options are native and cudaMallocAsync";
 
-/// Our own words where PyTorch has none: it reads memory that is not its tokens', and crashes.
+/// Our own message where PyTorch has none: it reads memory beyond its tokens and crashes.
 const READ_PAST_THE_END: &str = "roundup_power2_divisions has no closing bracket; this release of PyTorch crashes on it: write ] after the last value";
 
 /// When a settings string is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
-    /// From the environment, when CUDA is initialised.
+    /// From the environment, when CUDA is initialized.
     Start,
     /// Later, through `torch._C._accelerator_setAllocatorSettings`.
     Run,
 }
 
-/// Reads `conf` into `config` as PyTorch does for a program that changes its settings while it runs.
+/// Parses `conf` into `config` as PyTorch does for a program that changes its settings at run time.
 ///
-/// Every call first resets `max_split_size`, the divisions and the threshold of garbage collection; since torch 2.11
-/// also `max_non_split_rounding`. All else stays until it is named.
+/// Every call first resets `max_split_size`, the divisions and the garbage collection threshold; since torch 2.11 also
+/// `max_non_split_rounding`. Other settings keep their values unless they are named.
 ///
 /// # Errors
 ///
-/// In PyTorch's words. What came before the mistake is then in force, and so is what was reset.
+/// Errors in PyTorch's words. The settings before the mistake and the resets are then in force.
 pub fn parse(conf: &str, profile: &Profile, config: &mut AllocatorConfig) -> Result<(), ConfigError> {
     read(conf, profile, config, Moment::Run)
 }
 
 impl AllocatorConfig {
-    /// The settings of a program that starts with `conf` in its environment.
+    /// Returns the settings of a program that starts with `conf` in its environment.
     ///
     /// # Errors
     ///
-    /// In PyTorch's words, with which `torch.cuda.init` fails. They differ from those of [`parse`] for some strings:
-    /// the two readers take turns the other way round, and exceptions are translated differently there.
+    /// Errors in PyTorch's words, with which `torch.cuda.init` fails. They differ from those of [`parse`] for some
+    /// strings, since the two parsers run in the opposite order and exceptions are translated differently.
     pub fn from_conf(conf: &str, profile: &Profile) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         read(conf, profile, &mut config, Moment::Start)?;
@@ -64,7 +64,7 @@ fn read(conf: &str, profile: &Profile, config: &mut AllocatorConfig, moment: Mom
     }
 }
 
-/// What every call resets (`parseArgs` in all releases).
+/// Applies the resets of every call (`parseArgs` in all releases).
 fn reset(conf: &str, config: &mut AllocatorConfig) {
     conf.clone_into(&mut config.conf);
     config.max_split_size = u64::MAX;
@@ -72,7 +72,7 @@ fn reset(conf: &str, config: &mut AllocatorConfig) {
     config.garbage_collection_threshold = 0.0;
 }
 
-/// MiB as bytes, for numbers that the options' names end in `_mb`; the largest that fits for what does not.
+/// Returns MiB as bytes, saturating, for settings whose names end in `_mb`.
 fn mebibytes(count: u64) -> u64 {
     count.min(u64::MAX >> 20) << 20
 }

@@ -1,17 +1,17 @@
-//! Numbers as C++ reads them: `stoull`, `stoul`, `stoi` and `stod`. Text after the number is no mistake.
+//! Numbers as C++ reads them: `stoull`, `stoul`, `stoi` and `stod`. Text after the number is permitted.
 
 use super::tokens::is_space;
 
-/// Why text is no number.
+/// Why text is not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NumberError {
-    /// It does not begin with one (`std::invalid_argument`).
+    /// The text does not begin with a number (`std::invalid_argument`).
     Invalid,
     /// The number does not fit (`std::out_of_range`).
     Range,
 }
 
-/// A leading sign, and what follows leading white space and that sign.
+/// Splits off leading white space and a sign.
 fn sign(text: &str) -> (bool, &str) {
     let text = text.trim_start_matches(is_space);
     match text.strip_prefix('-') {
@@ -20,24 +20,24 @@ fn sign(text: &str) -> (bool, &str) {
     }
 }
 
-/// The digits at the start of `text`, as a number.
+/// Reads the digits at the start of `text` as a number.
 fn magnitude(text: &str) -> Result<u64, NumberError> {
     let digits = text.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
     if digits.is_empty() {
         return Err(NumberError::Invalid);
     }
-    // Only the size can be wrong by now.
+    // Only the size can be wrong at this point.
     digits.parse().map_err(|_| NumberError::Range)
 }
 
-/// `std::stoull`: 64 bits, and a minus sign counts down from 2^64.
+/// Reads a number like `std::stoull`: 64 bits; a minus sign counts down from 2^64.
 pub(super) fn whole(text: &str) -> Result<u64, NumberError> {
     let (negative, rest) = sign(text);
     let number = magnitude(rest)?;
     Ok(if negative { number.wrapping_neg() } else { number })
 }
 
-/// `std::stoi`, and the result as `size_t`: 32 bits with a sign, which is extended.
+/// Reads a number like `std::stoi`, converted to `size_t`: 32 bits with sign extension.
 pub(super) fn int(text: &str) -> Result<u64, NumberError> {
     let (negative, rest) = sign(text);
     let number = i64::try_from(magnitude(rest)?).map_err(|_| NumberError::Range)?;
@@ -45,9 +45,9 @@ pub(super) fn int(text: &str) -> Result<u64, NumberError> {
     Ok(i64::from(number).cast_unsigned())
 }
 
-/// `std::stod`: decimal or hexadecimal, `inf` and `nan` in any case.
+/// Reads a number like `std::stod`: decimal or hexadecimal; `inf` and `nan` in any case.
 ///
-/// As glibc has it, numbers too small to be exact are out of range.
+/// As in glibc, numbers too small to be exact are out of range.
 pub(super) fn real(text: &str) -> Result<f64, NumberError> {
     let (negative, rest) = sign(text);
     let begins = |word: &str| rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
@@ -76,7 +76,7 @@ fn decimal(text: &str) -> Result<f64, NumberError> {
     let number = text.strip_suffix(after_exponent(after, 'e')).unwrap_or_default();
     let value: f64 = number.parse().map_err(|_| NumberError::Invalid)?;
     let is_zero = !mantissa.contains(|c: char| matches!(c, '1'..='9'));
-    // No decimal of a reasonable length is a subnormal number exactly.
+    // No decimal of a reasonable length is exactly a subnormal number.
     let is_too_small =
         !is_zero && (value < f64::MIN_POSITIVE || value == f64::MIN_POSITIVE && rounds_up_late(mantissa));
     if value.is_infinite() || is_too_small {
@@ -85,15 +85,16 @@ fn decimal(text: &str) -> Result<f64, NumberError> {
     Ok(value)
 }
 
-/// Whether a decimal that became the smallest normal number would be below it if exponents had no end: less than
-/// 2^-1022 - 2^-1076, of which these are the first digits. glibc counts such a number as too small.
+/// Returns whether a decimal that was rounded to the smallest normal number would be below it with unlimited exponents:
+/// less than 2^-1022 - 2^-1076, which begins with these digits. glibc counts such a number as too small.
 fn rounds_up_late(mantissa: &str) -> bool {
     const BOUND: &str = "2225073858507201259573821257020768020077";
     let digits = mantissa.chars().filter(char::is_ascii_digit).skip_while(|&digit| digit == '0');
     digits.lt(BOUND.chars())
 }
 
-/// What follows an exponent, or `text` itself where there is none: `e` without digits is text after the number.
+/// Returns the text after an exponent, or `text` itself if there is none: `e` without digits does not belong to the
+/// number.
 fn after_exponent(text: &str, letter: char) -> &str {
     let Some(rest) = text.strip_prefix([letter, letter.to_ascii_uppercase()]) else { return text };
     let digits = rest.strip_prefix(['+', '-']).unwrap_or(rest);
@@ -101,7 +102,7 @@ fn after_exponent(text: &str, letter: char) -> &str {
     if after.len() < digits.len() { after } else { text }
 }
 
-/// The number whose digits follow `0x`; `None` if none do, for then the number is the 0 before the `x`.
+/// Reads the number after `0x`; `None` if no digits follow, since then the number is the 0 before the `x`.
 fn hexadecimal(text: &str) -> Option<Result<f64, NumberError>> {
     let mut mantissa = 0_u64;
     let (mut exponent, mut lost, mut any, mut in_fraction) = (0_i64, false, false, false);
@@ -129,14 +130,14 @@ fn hexadecimal(text: &str) -> Option<Result<f64, NumberError>> {
     let written = rest.strip_suffix(after_exponent(rest, 'p')).and_then(|part| part.get(1..)).unwrap_or_default();
     if !written.is_empty() {
         let (negative, digits) = sign(written);
-        // Far more than any double has; what is beyond stays beyond.
+        // Far beyond the range of a double; larger exponents make no difference.
         let size = magnitude(digits).unwrap_or(u64::MAX).min(1 << 40).cast_signed();
         exponent = exponent.saturating_add(if negative { -size } else { size });
     }
     Some(compose(mantissa, lost, exponent))
 }
 
-/// `mantissa * 2^exponent`, and a little more if digits were `lost`, as the nearest double (ties to even).
+/// Returns `mantissa * 2^exponent`, plus a little if digits were `lost`, as the nearest double (ties to even).
 fn compose(mantissa: u64, lost: bool, exponent: i64) -> Result<f64, NumberError> {
     const LOWEST: i64 = -1022;
     const HIGHEST: i64 = 1023;
@@ -161,7 +162,7 @@ fn compose(mantissa: u64, lost: bool, exponent: i64) -> Result<f64, NumberError>
         let biased = (weight + HIGHEST).cast_unsigned();
         return Ok(f64::from_bits(biased << 52 | rounded & ((1 << 52) - 1)));
     }
-    // A subnormal number: only exact ones are in range.
+    // A subnormal number is in range only if it is exact.
     let below = u32::try_from(LOWEST - weight).unwrap_or(u32::MAX);
     let unused = below.saturating_add(11);
     if lost || mantissa.trailing_zeros() < unused {

@@ -1,5 +1,5 @@
-//! The readers since torch 2.8: one for the settings that all accelerators share, one for CUDA's own; each goes
-//! through the whole string and passes over the other's. A separator is stepped over, whatever it is.
+//! The parsers for torch since 2.8: one for the settings that all accelerators share, one for CUDA's own. Each goes
+//! through the whole string and skips the other's settings. Any token counts as a separator.
 
 use super::super::config::{AllocatorConfig, Reserve};
 use super::super::profile::Profile;
@@ -23,7 +23,7 @@ const COMMON: [&str; 9] = [
     "pinned_max_cached_size_mb",
 ];
 
-/// Settings of CUDA alone.
+/// Settings of CUDA only.
 const CUDA: [&str; 13] = [
     "backend",
     "release_lock_on_cudamalloc",
@@ -42,7 +42,7 @@ const CUDA: [&str; 13] = [
 
 /// Limit of `pinned_num_register_threads`.
 const MOST_REGISTER_THREADS: u64 = 128;
-/// `large_segment_size_mb` must be above this: from that size on, a request has a segment of its own.
+/// `large_segment_size_mb` must be above this: requests of at least this size have a segment of their own.
 const MIN_LARGE_ALLOC_MB: u64 = 10;
 
 pub(super) fn read(
@@ -72,8 +72,8 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The shared settings (`AcceleratorAllocatorConfig::parseArgs`). The large segment's size comes first, wherever
-    /// it stands, since two others are measured by it.
+    /// Parses the shared settings (`AcceleratorAllocatorConfig::parseArgs`). The size of large segments is read first,
+    /// wherever it stands, since two others are compared with it.
     fn common(&mut self) -> Result<(), ConfigError> {
         self.cursor = Cursor::new(self.tokens, self.profile);
         while let Some(token) = self.cursor.current() {
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
                 "garbage_collection_threshold" => self.config.garbage_collection_threshold = self.threshold()?,
                 "roundup_power2_divisions" => self.divisions()?,
                 "expandable_segments" => self.config.expandable_segments = self.cursor.flag()?,
-                // Of the host's allocator, and shown nowhere.
+                // A setting of the host's allocator, displayed nowhere.
                 "pinned_use_background_threads" => drop(self.cursor.flag()?),
                 "pinned_max_round_threshold_mb" => self.config.pinned_max_round_threshold = mebibytes(self.whole()?),
                 "pinned_max_cached_size_mb" => self.config.pinned_max_cached_size = mebibytes(self.whole()?),
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// CUDA's own settings (`CUDAAllocatorConfig::parseArgs`).
+    /// Parses CUDA's own settings (`CUDAAllocatorConfig::parseArgs`).
     fn cuda(&mut self) -> Result<(), ConfigError> {
         self.cursor = Cursor::new(self.tokens, self.profile);
         while let Some(key) = self.cursor.current() {
@@ -126,17 +126,17 @@ impl<'a> Reader<'a> {
                     self.config.graph_capture_record_stream_reuse = self.cursor.flag()?;
                 }
                 "per_process_memory_fraction" => self.config.per_process_memory_fraction = Some(self.fraction()?),
-                // Of the host's allocator, and shown nowhere.
+                // A setting of the host's allocator, displayed nowhere.
                 "pinned_free_catch_all" => drop(self.cursor.flag()?),
                 "throw_on_cudamalloc_oom" => self.config.throw_on_cudamalloc_oom = self.cursor.flag()?,
                 "expandable_segments_reserve" => {
                     self.cursor.separator()?;
-                    // PyTorch warns of a value that says nothing, and keeps the one before.
+                    // For an invalid value PyTorch warns and keeps the one before.
                     if let Some(reserve) = reserve(self.cursor.operand()?) {
                         self.config.expandable_segments_reserve = Some(reserve);
                     }
                 }
-                // For streams that a program puts into classes, which only C++ can.
+                // For streams in classes, which only C++ programs can define.
                 "expandable_segments_reserve_by_class" => self.cursor.pairs()?,
                 _ => self.cursor.skip()?,
             }
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
         number::real(value).map_err(|error| self.no_number("stod", error))
     }
 
-    /// Which exception a number's becomes in Python depends on the way there.
+    /// Returns the error for an invalid number. The exception in Python depends on how the string was set.
     fn no_number(&self, function: &str, error: NumberError) -> ConfigError {
         let kind = match (error, self.moment) {
             (NumberError::Invalid, Moment::Run) => ErrorKind::Value,
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
         Ok(threads)
     }
 
-    /// Of the host's allocator, and shown nowhere: only checked.
+    /// Parses a setting of the host's allocator that is displayed nowhere and only checked.
     fn pinned_reserve(&mut self) -> Result<(), ConfigError> {
         match self.whole()? {
             0 => Err(ConfigError::value("Pinned reserve segment size has to be greater than 0")),
@@ -260,7 +260,7 @@ impl<'a> Reader<'a> {
             self.config.roundup_power2_divisions = [value; 16];
             return Ok(());
         }
-        // What the list said before a mistake stays.
+        // The part of the list before a mistake stays in force.
         let mut divisions = self.config.roundup_power2_divisions;
         let mut list = DivisionList::new(&mut divisions, self.profile.rest_overwrites_last_division);
         let outcome = self.division_list(&mut list);
@@ -298,8 +298,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many addresses a text asks for: a share as a decimal number, or so many GiB with a `G` behind it
-/// (`parseReserveSpec`). `None` for what is neither, and for what is not above 0.
+/// Reads how many addresses to reserve: a share as a decimal number, or GiB if it ends in `G` (`parseReserveSpec`).
+/// `None` if the text is neither, or not above 0.
 fn reserve(text: &str) -> Option<Reserve> {
     let gibibytes = text.strip_suffix(['g', 'G']);
     let value: f64 = gibibytes.unwrap_or(text).parse().ok().filter(|value: &f64| value.is_finite() && *value > 0.0)?;

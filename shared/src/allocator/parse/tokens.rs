@@ -1,7 +1,7 @@
-//! A settings string as tokens.
+//! Splits a settings string into tokens.
 
-/// Splits at `,` `:` `[` `]`, which are tokens themselves. What `is_dropped` holds for vanishes, also inside a word:
-/// `4 0` is one token `40`.
+/// Splits at `,` `:` `[` `]`, which are tokens themselves. Characters that `is_dropped` accepts are removed, also
+/// inside a word: `4 0` is one token `40`.
 pub(super) fn tokenize(conf: &str, is_dropped: fn(char) -> bool) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut word = String::new();
@@ -21,7 +21,7 @@ pub(super) fn tokenize(conf: &str, is_dropped: fn(char) -> bool) -> Vec<String> 
     tokens
 }
 
-/// `std::isspace` in the C locale; unlike Rust's, with the vertical tab.
+/// Returns whether a character is `std::isspace` in the C locale, which unlike Rust includes the vertical tab.
 pub(super) const fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t'..='\r')
 }
