@@ -116,6 +116,19 @@ class Environment:
         stamp.write_text(made_by)
         say("Ready: PyTorch " + said.strip())
 
+    def headers(self):
+        """Returns the folders of the C headers that PyTorch's own headers need, and downloads NVIDIA's if they are missing."""
+        folder = self.folder / "headers"
+        if not (folder / "downloaded").exists():
+            cuda = self.cuda()
+            if cuda < 13000:
+                raise Failure(f"Headers are known for CUDA 13 and later; PyTorch {self.version} was made for CUDA {cuda / 1000:.1f}")
+            wanted = [f"nvidia-cuda-{part}=={cuda // 1000}.{cuda % 1000 // 10}.*" for part in ("runtime", "crt")]
+            pip = [self.python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-cache-dir", "--no-deps"]
+            run([*pip, "--target", folder, *wanted], "download the headers of CUDA")
+            (folder / "downloaded").touch()
+        return [self.packages() / "torch/include", *folder.glob("nvidia/cu*/include")]
+
     def cuda(self):
         """The CUDA version that the wheel was made for, as CUDA counts it: 13000 for 13.0."""
         text = (self.packages() / "torch/version.py").read_text()
