@@ -1,51 +1,50 @@
-//! The page's files as a table in the program: each with its type, its tag and its bytes, plain and compressed.
+//! The page's files as a table in the program: each with its type, its entity tag and its bytes, plain and compressed.
 
 use std::fmt::Write as _;
 use std::fs;
-use std::hash::{DefaultHasher, Hasher};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 
-/// Writes `assets.rs`, which the server includes: a slice of its `Asset`, sorted by path; empty without a page.
+use crate::pack::{Coding, Packer};
+use crate::{is_release, names, web_target};
+
+/// Writes `assets.rs`, which the server includes: a slice of its `Asset`, sorted by path. The slice is empty without a
+/// page. Debug builds hold no compressed files: making them takes longer than the compiler.
 pub(crate) fn write(dist: Option<&Path>, out: &Path) -> Result<()> {
     let mut files = Vec::new();
     if let Some(dist) = dist {
         list(dist, dist, &mut files)?;
     }
     files.sort();
+    let mut packer =
+        if dist.is_some() && is_release()? { Some(Packer::new(web_target()?.join("packed"))?) } else { None };
 
     let mut table = String::from("&[\n");
     for (path, file) in &files {
         let plain = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        encoder.write_all(&plain)?;
-        let packed = encoder.finish()?;
-        // Pictures and the like come out no smaller: they are sent as they are.
-        let gzip = if packed.len() < plain.len() {
-            let name = out.join(format!("{}.gz", path.replace('/', "__")));
-            fs::write(&name, &packed)?;
-            format!("Some(include_bytes!({name:?}))")
-        } else {
-            "None".to_owned()
+        let hash = names::hash(&plain);
+        let mut packed = |coding| -> Result<String> {
+            let file = packer.as_mut().map(|packer| packer.pack(&plain, &hash, coding)).transpose()?.flatten();
+            Ok(file.map_or_else(|| "None".to_owned(), |file| format!("Some(include_bytes!({file:?}))")))
         };
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&plain);
+        let (brotli, gzip) = (packed(Coding::Brotli)?, packed(Coding::Gzip)?);
         writeln!(
             table,
-            "    Asset {{ path: {path:?}, content_type: {:?}, tag: \"\\\"{:016x}\\\"\", plain: include_bytes!({file:?}), gzip: {gzip} }},",
+            "    Asset {{ path: {path:?}, content_type: {:?}, hash: {hash:?}, is_immutable: {}, \
+             plain: include_bytes!({file:?}), brotli: {brotli}, gzip: {gzip} }},",
             content_type(path)?,
-            hasher.finish(),
+            names::is_hashed(path, &hash),
         )?;
     }
     table.push_str("]\n");
+    if let Some(packer) = packer {
+        packer.prune()?;
+    }
     fs::write(out.join("assets.rs"), table).context("writing the table of assets")
 }
 
-/// All files below `folder`, with their path from `root` as an address has it.
+/// Lists all files below `folder`, with their path from `root` as it stands in a URL.
 fn list(root: &Path, folder: &Path, files: &mut Vec<(String, PathBuf)>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
         let path = entry?.path();
@@ -59,7 +58,7 @@ fn list(root: &Path, folder: &Path, files: &mut Vec<(String, PathBuf)>) -> Resul
     Ok(())
 }
 
-/// The type that a browser is told. A file of a kind not listed here is a mistake in the page's folder.
+/// Returns the content type of a file. Fails for a kind of file that is not listed here.
 fn content_type(path: &str) -> Result<&'static str> {
     Ok(match path.rsplit('.').next().unwrap_or_default() {
         "css" => "text/css; charset=utf-8",

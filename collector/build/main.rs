@@ -1,9 +1,12 @@
-//! Builds the page and embeds it, so that one `cargo run` is all that a user types.
+//! Builds the page and embeds it, so that `cargo run` is all that a user types.
 //!
 //! `VRAMSCOPE_PAGE=skip` leaves the page out (for `check` and `clippy`, which run build scripts too);
 //! `VRAMSCOPE_PAGE=FOLDER` embeds a page that is already built.
 
+mod compile;
 mod embed;
+mod names;
+mod pack;
 mod page;
 mod target;
 
@@ -12,7 +15,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
 
-/// Where the page comes from.
+/// Says where the page comes from.
 const PAGE_VARIABLE: &str = "VRAMSCOPE_PAGE";
 
 fn main() -> ExitCode {
@@ -30,7 +33,7 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let out = PathBuf::from(variable("OUT_DIR")?);
     if std::env::var_os("CARGO_FEATURE_PROGRAM").is_none() {
-        // Nobody would serve it.
+        // Without the program there is no server for the page.
         return Ok(());
     }
     let dist = match std::env::var(PAGE_VARIABLE) {
@@ -45,7 +48,25 @@ fn run() -> Result<()> {
     embed::write(dist.as_deref(), &out)
 }
 
-/// A variable that cargo sets for every build script.
+/// Returns a variable that cargo sets for every build script.
 fn variable(name: &str) -> Result<String> {
     std::env::var(name).map_err(|_| anyhow!("{name} is not set: this program is run by cargo"))
+}
+
+/// Returns whether this is a release build.
+fn is_release() -> Result<bool> {
+    Ok(variable("PROFILE")? == "release")
+}
+
+/// Returns the folder that holds everything about the page that outlives one build: a target folder of its own, since
+/// the outer cargo holds the lock of the usual one.
+fn web_target() -> Result<PathBuf> {
+    let target = std::env::var("CARGO_TARGET_DIR").map(PathBuf::from);
+    Ok(target.or_else(|_| workspace().map(|folder| folder.join("target")))?.join("web"))
+}
+
+/// Returns the workspace's folder.
+fn workspace() -> Result<PathBuf> {
+    let package = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
+    package.parent().map(Path::to_path_buf).ok_or_else(|| anyhow!("the workspace folder is missing"))
 }

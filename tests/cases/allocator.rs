@@ -12,7 +12,7 @@ use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use shared::allocator::Profile;
 use tests::workspace;
-use vramscope::script::{Script, run};
+use vramscope::script::{Script, execute};
 
 fn unzipped(path: &Path) -> Result<Vec<u8>> {
     let mut text = Vec::new();
@@ -71,7 +71,7 @@ fn state(name: &str, state: &Value) -> Result<Vec<(String, Value)>> {
 
 /// Runs a script as the release of the profile, and compares with what the real one did.
 fn check(script: &[u8], real: &[u8], profile: &'static Profile) -> Result<()> {
-    let ours = serde_json::to_value(run(Script::parse(script)?, profile)?)?;
+    let ours = serde_json::to_value(execute(Script::parse(script)?, profile)?)?;
     let real: Value = serde_json::from_slice(real)?;
     match (compare(&ours, &real, None), ours["undefined_from"].as_u64()) {
         // What PyTorch does after that depends on where its own objects lie: it may be the same, and need not be.

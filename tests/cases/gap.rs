@@ -24,12 +24,12 @@ use shared::session::Session;
 use shared::trace::{DeviceTrace, Settings, Snapshot};
 use shared::units::{PoolId, Stream};
 use vramscope::recorder::{DeviceSegments, ManualClock, Output, Recorder, RecorderHandle};
-use vramscope::workloads::{Choices, ClockedSim, Setup, Story};
+use vramscope::workloads::{Choices, ClockedSim, RunControl, Setup, Workload};
 
 /// Where the writer waits, as shares of the trace: from, to.
 const WAITS: [(f64, f64); 3] = [(0.20, 0.215), (0.5, 0.52), (0.70, 0.82)];
 
-/// Steps of the story: enough for it to run out of memory, and to go on.
+/// Steps of the workload: enough for it to run out of memory, and to go on.
 const STEPS: u64 = 4;
 
 /// The fixture of a name; written first with these bytes, where that is asked for.
@@ -73,24 +73,30 @@ fn stacks(snapshot: &Snapshot, handle: &RecorderHandle) -> Vec<StackId> {
     (0..symbols.stack_count()).map(number).collect()
 }
 
-/// Records a story's trace by a recorder whose queue is small and whose disk stands still at times.
+/// Records a workload's trace by a recorder whose queue is small and whose disk stands still at times.
 fn record() -> Result<Vec<u8>> {
-    let story = Story::named("recovery").context("no such story")?;
-    let choices = Choices::read(story.params, &[])?;
-    let setup = Setup { capacity: story.capacity, ..Setup::default() };
-    let outcome =
-        vramscope::workloads::run(story, &choices, STEPS, &setup, ClockedSim::new(story.capacity), None, None);
+    let workload = Workload::named("recovery").context("no such workload")?;
+    let choices = Choices::read(workload.params, &[])?;
+    let setup = Setup { capacity: workload.capacity, ..Setup::default() };
+    let outcome = vramscope::workloads::run(
+        workload,
+        &choices,
+        STEPS,
+        &setup,
+        ClockedSim::new(workload.capacity),
+        RunControl::default(),
+    );
     let snapshot = outcome.snapshot;
     let trace: &DeviceTrace = snapshot.devices.first().context("no device")?;
 
     let header = Header {
         program: concat!("vramscope ", env!("CARGO_PKG_VERSION")).to_owned(),
-        name: story.name.to_owned(),
+        name: workload.name.to_owned(),
         host: "node-7".to_owned(),
         job: "pretrain".to_owned(),
         rank: Some(3),
         torch: setup.profile.torch.to_owned(),
-        devices: vec![Device { number: 0, name: "simulated".to_owned(), capacity: story.capacity }],
+        devices: vec![Device { number: 0, name: "simulated".to_owned(), capacity: workload.capacity }],
         settings: export::settings(&setup.config, setup.profile),
         ..Header::default()
     };

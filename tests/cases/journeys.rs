@@ -1,11 +1,12 @@
-//! The page in a real browser, and what it weighs.
+//! The page in a real browser, and what its two modules weigh.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use tests::browser::run_journeys;
+use tests::http;
 use tests::server::Server;
 
-/// The page's WebAssembly stays below this, uncompressed.
-const MODULE_BYTES: usize = 1_500_000;
+/// Each WebAssembly module with its JavaScript glue, and the bytes of Brotli that it stays below.
+const BUDGETS: [(&str, usize); 2] = [("page", 350_000), ("engine", 600_000)];
 
 #[test]
 #[ignore = "needs Chromium and a program with the page: tests/run has both"]
@@ -16,12 +17,30 @@ fn journeys() -> Result<()> {
 
 #[test]
 #[ignore = "needs a program with the page: tests/run has it"]
-fn the_page_is_small() -> Result<()> {
+fn both_modules_stay_within_their_budgets() -> Result<()> {
     let server = Server::start()?;
-    let module = server.get("/web_bg.wasm")?;
-    assert_eq!(module.status, 200);
-    let size = module.body.len();
-    assert!(size < MODULE_BYTES, "the page's WebAssembly has {size} bytes");
-    println!("the page's WebAssembly: {size} bytes");
+    // The scripts that name the modules, and those that name the scripts.
+    let mut text = server.get("/")?.text();
+    for script in ["boot-", "worker-"] {
+        text += &server.get(&address(&text, script)?)?.text();
+    }
+    for (name, budget) in BUDGETS {
+        let mut size = 0;
+        for file in [format!("{name}_bg-"), format!("{name}-")] {
+            let file = http::get(server.address(), &address(&text, &file)?, &[("Accept-Encoding", "br")])?;
+            assert_eq!((file.status, file.header("content-encoding")), (200, "br"), "{name}");
+            size += file.body.len();
+        }
+        println!("{name}: {size} bytes of {budget} in Brotli");
+        assert!(size <= budget, "{name} has {size} bytes in Brotli, and its budget is {budget}");
+    }
     Ok(())
+}
+
+/// Returns the address of the file that `text` names in quotes, by the beginning of the name.
+fn address(text: &str, start: &str) -> Result<String> {
+    let names = text.split('"').map(|part| part.trim_start_matches("./"));
+    let name =
+        names.into_iter().find(|name| name.starts_with(start)).with_context(|| format!("nothing names {start}"))?;
+    Ok(format!("/{name}"))
 }

@@ -259,7 +259,7 @@ fn two_recorders_write_two_files_and_never_one() -> Result<()> {
     let paths = [folder.join("a.vramscope"), folder.join("b.vramscope")];
     let both = [Recorder::new(header(1)).start(&paths[0])?, Recorder::new(header(1)).start(&paths[1])?];
     let third = Recorder::new(header(1)).start(&paths[0]).err().context("two recorders share a file")?;
-    assert!(third.to_string().contains("another recorder writes to it"), "{third}");
+    assert!(third.to_string().contains("another recorder is writing to it"), "{third}");
     std::thread::scope(|scope| {
         for (n, (mut sink, handle)) in both.into_iter().enumerate() {
             scope.spawn(move || {

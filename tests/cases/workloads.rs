@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use shared::units::Bytes;
 use tests::{Folder, program, workspace};
 
 /// Runs the program with `--json`, and gives what it printed.
@@ -39,6 +40,11 @@ fn each_story_ends_as_it_is_told() -> Result<()> {
         (&["leak", "--steps", "60"], "growth", false),
         (&["checkpoint-save"], "none", false),
         (&["model-switch"], "retries", false),
+        (
+            &["variable-length", "--steps", "9", "--conf", "max_split_size_mb:200,expandable_segments:True"],
+            "retries",
+            false,
+        ),
         (&["model-switch", "empty-cache=yes"], "none", false),
         (&["recovery"], "full", false),
         (&["kv-serving", "--steps", "60"], "full", false),
@@ -62,6 +68,20 @@ fn each_story_ends_as_it_is_told() -> Result<()> {
         assert!(findings.iter().all(|finding| finding["code"] == "out_of_memory"), "{arguments:?}: {findings:?}");
         assert_eq!(findings.is_empty(), report["num_ooms"] == 0, "{arguments:?}");
         assert!(bytes(&report, "/reserved/peak") <= bytes(&report, "/capacity_bytes"), "{arguments:?}");
+        // The verdict reads from the trace what the allocator counted.
+        let message = report["cause"]["message"].as_str().context("no message")?;
+        let [reserved, allocated] = ["/reserved/peak", "/allocated/peak"].map(|path| Bytes(bytes(&report, path)));
+        match *cause {
+            "retries" => {
+                let retries = format!("Tight: {} request", report["num_alloc_retries"]);
+                assert!(message.starts_with(&retries), "{arguments:?}: {message}");
+            }
+            "none" => {
+                assert!(message.starts_with(&format!("Nothing failed: at most {reserved} of ")), "{message}");
+                assert!(message.ends_with(&format!(" were reserved, {allocated} of them in use.")), "{message}");
+            }
+            _ => {}
+        }
     }
     Ok(())
 }
@@ -168,10 +188,10 @@ fn the_list_names_every_story_and_choice() -> Result<()> {
 #[test]
 fn what_makes_no_sense_is_refused_in_one_line() -> Result<()> {
     let cases: &[(&[&str], &str)] = &[
-        (&["run"], "Which story? There are: "),
-        (&["run", "nope"], "There is no story \"nope\""),
-        (&["run", "leak", "kept=none"], "kept can't be \"none\""),
-        (&["run", "leak", "depth=3"], "\"depth\" can't be chosen here"),
+        (&["run"], "Name a workload: "),
+        (&["run", "nope"], "There is no workload \"nope\""),
+        (&["run", "leak", "kept=none"], "kept cannot be \"none\""),
+        (&["run", "leak", "depth=3"], "there is no parameter \"depth\""),
         (&["run", "leak", "quickly"], "Write name=value"),
         (&["run", "leak", "--capacity", "0"], "no amount of memory"),
         (&["run", "leak", "--capacity", "2TiB"], "no amount of memory"),

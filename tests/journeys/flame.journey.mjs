@@ -10,7 +10,7 @@ const total = async (page) => Number(await at(page, 'flame-sum').getAttribute('d
 /** Waits until the sum above the graph is what the status line says is requested. */
 async function sumsTo(page, requested) {
   await until(`the graph sums to ${requested}`, () => total(page), (sum) => sum === requested);
-  await until('it says so', () => text(page, 'flame-sum'), (said) => said.includes('= all that is requested at event'));
+  await until('it says so', () => text(page, 'flame-sum'), (said) => said.includes('= total requested at event'));
 }
 
 /** The rows of the table that are on the screen: how deep, what share, and what they hold, as it is written. */
@@ -79,7 +79,7 @@ test('a click zooms into a box, and the way back stands above it', async (t) => 
   await goTo(page, 'Flame');
   await sumsTo(page, requested);
   const canvas = page.tab.locator('.flame canvas').first();
-  const crumbs = page.tab.getByRole('navigation', { name: 'Zoomed into' });
+  const crumbs = page.tab.getByRole('navigation', { name: 'Zoom path' });
   const picture = () => canvas.screenshot().then((png) => png.toString('base64'));
   const whole = await picture();
   const box = await canvas.boundingBox();

@@ -56,7 +56,7 @@ test('Ctrl+K finds a command by a few letters and runs it', async (t) => {
 
   await press(page, 'Control+k');
   await page.tab.keyboard.type('zzqqxx');
-  await until('it says that there is none', () => text(page, 'palette'), (said) => said.includes('No command'));
+  await until('it says that there is none', () => text(page, 'palette'), (said) => said.includes('No matching command'));
   await press(page, 'Escape');
   await gone(page, 'palette');
 });
@@ -123,8 +123,8 @@ test('everything that has the focus shows it', async (t) => {
 test('the picture is told in words: the peak, the largest lines, the cursor', async (t) => {
   const page = await openPage(t);
   const opened = await openSample(page);
-  const words = await says(page, 'text-twin', /Peak in it: [\d.]+ GiB requested at event [\d,]+\./);
-  const [, peak, event] = /Peak in it: ([\d.]+ GiB) requested at event ([\d,]+)\./.exec(words);
+  const words = await says(page, 'text-twin', /Peak: [\d.]+ GiB requested at event [\d,]+\./);
+  const [, peak, event] = /Peak: ([\d.]+ GiB) requested at event ([\d,]+)\./.exec(words);
   const lines = await until('the largest lines', () => at(page, 'text-twin').getByRole('row').allInnerTexts(), (rows) => rows.length > 5);
   assert.ok(lines.slice(1).every((line) => /\d [KMG]?i?B$/.test(line.trim())), lines.join('\n'));
 

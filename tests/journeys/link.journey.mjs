@@ -31,7 +31,7 @@ test('a link restores tab, cursor, selection and filter once the same file is dr
 
   const other = await openPage(t, { address: link });
   assert.equal(await other.state(), 'empty');
-  assert.match(await says(other, 'awaited', /drop that file/), /sample\.pickle/);
+  assert.match(await says(other, 'awaited', /Drop that file/), /sample\.pickle/);
   await other.screenshot('link-awaited');
   await other.load(await savedSample(other));
   assert.deepEqual(await standsAt(other, position), await status(page));
@@ -59,7 +59,7 @@ test('a reload asks for the same file, and goes on where it was', async (t) => {
 
 test('a link of a later version says so, and the data is shown', async (t) => {
   const page = await openPage(t, { address: '#v=99&file=sample.pickle&tab=hologram&w=1,2&cur=3' });
-  const notice = await says(page, 'notice', /later version/);
+  const notice = await says(page, 'notice', /newer version/);
   assert.match(notice, /sample\.pickle/);
   await page.load(await savedSample(page));
   const { position } = await movesFrom(page, -1);

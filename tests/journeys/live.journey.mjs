@@ -49,7 +49,7 @@ test('a job is watched from its first event to its end, and what is left of it i
 
   // Paused, it stands still, and says what came since.
   await press(page, 'Space');
-  await says(page, 'live-state', /paused/);
+  await says(page, 'live-state', /paused/i);
   const held = await events(page);
   await until('more came since', async () => number(/[\d,]+/.exec(await text(page, 'live-since'))?.[0] ?? '0'), (count) => count > 1000);
   assert.equal(await events(page), held);
@@ -77,14 +77,14 @@ test('a job is watched from its first event to its end, and what is left of it i
 
   job.child.kill('SIGINT');
   const { session, events_sent: sent, events_lost: lost } = await job.ended;
-  await says(page, 'live-said', /job ended/);
+  await says(page, 'live-said', /Job ended/);
   assert.equal(lost, 0);
   await until('every event came', () => events(page), (count) => count === sent);
   await page.screenshot('live-ended');
 
   // What the server hands out is the same.
   await press(page, 'Control+k');
-  await at(page, 'palette-input').fill('back to the jobs');
+  await at(page, 'palette-input').fill('back to jobs');
   await press(page, 'Enter');
   await row.first().waitFor();
   await until('it has ended', () => row.getAttribute('data-state'), (state) => state === 'ended');
@@ -105,7 +105,7 @@ test('a link opens its session, and a connection that is lost comes back', async
   await page.reach('ready');
   // Pasted over the list of jobs it opens the session as well, and where it says.
   await press(page, 'Control+k');
-  await at(page, 'palette-input').fill('back to the jobs');
+  await at(page, 'palette-input').fill('back to jobs');
   await press(page, 'Enter');
   await at(page, 'session').first().waitFor();
   await page.tab.evaluate((hash) => { window.location.hash = hash; }, `#v=1&session=${session}&tab=events&cur=7`);
@@ -117,7 +117,7 @@ test('a link opens its session, and a connection that is lost comes back', async
   await until('it grows', () => events(page), (count) => count > 1000);
 
   await server.stop();
-  await says(page, 'live-said', /connection lost, retrying in \d+ s/);
+  await says(page, 'live-said', /Connection lost; retrying in \d+ s/);
   await page.screenshot('live-cut-off');
   const held = await events(page);
   await server.start();
@@ -167,7 +167,7 @@ test('the demo is one click away', async (t) => {
   await startServer(t);
   for (const theme of ['light', 'dark']) {
     const page = await openPage(t, { theme, width: 1024, height: 700 });
-    await page.tab.getByRole('button', { name: 'Watch the live demo' }).click();
+    await page.tab.getByRole('button', { name: 'Watch live demo' }).click();
     await page.reach('ready');
     const first = await until('its first events', () => events(page), (count) => count > 0);
     await until('it grows', () => events(page), (count) => count > first);

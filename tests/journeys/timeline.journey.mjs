@@ -164,7 +164,7 @@ test('the x axis counts events or time, and shows the same stretch', async (t) =
   await at(page, 'axis-time').click();
   await addressSays(page, 'x', 'time');
   assert.deepEqual([await pressed('axis-time'), await pressed('axis-event')], ['true', 'false']);
-  await until('the words speak of time', () => text(page, 'text-twin'), (said) => /Shown: [\d.]+ m?s to [\d.]+ s/.test(said));
+  await until('the words speak of time', () => text(page, 'text-twin'), (said) => /Showing [\d.]+ m?s to [\d.]+ s/.test(said));
   await page.screenshot('timeline-time');
 
   await press(page, 'x');

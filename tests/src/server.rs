@@ -1,5 +1,6 @@
-//! A server of the built program on a free port, for as long as the value lives.
+//! A server of the built program on a free port, stopped when its value is dropped.
 
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,22 +11,27 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{Folder, http, program};
 
+/// The variable that sets the level of the log.
+const LOG_VARIABLE: &str = "VRAMSCOPE_LOG";
+/// The name of the log within the server's folder.
+const LOG_FILE: &str = "log";
+
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
     address: SocketAddr,
-    /// Its folder, where nobody else cares for it.
+    /// Its folder, unless the caller owns it.
     _folder: Option<Folder>,
 }
 
 impl Server {
-    /// Starts one with a folder of its own, and waits until it answers.
+    /// Starts a server with a folder of its own, and waits until it answers.
     pub fn start() -> Result<Self> {
         Self::start_with(&[])
     }
 
-    /// The same with further arguments.
+    /// Starts a server with further arguments.
     pub fn start_with(arguments: &[&str]) -> Result<Self> {
         let folder = Folder::new("data")?;
         let mut server = Self::start_in(&folder, arguments)?;
@@ -33,62 +39,85 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts one with a folder that outlives it.
+    /// Starts a server with a folder that outlives it.
     pub fn start_in(folder: &Path, arguments: &[&str]) -> Result<Self> {
         let mut all = vec!["--listen", "127.0.0.1:0"];
         all.extend(arguments);
         Self::run(folder, &all)
     }
 
-    /// Starts one with all arguments but the folder's.
+    /// Starts a server with all arguments but the folder's. It logs errors only, unless the variable says otherwise.
     pub fn run(folder: &Path, arguments: &[&str]) -> Result<Self> {
-        let mut child = Command::new(program::path()?)
-            .arg("serve")
-            .arg("--data")
-            .arg(folder)
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("starting the server")?;
+        let mut command = Self::command(folder, arguments)?;
+        if std::env::var_os(LOG_VARIABLE).is_none() {
+            command.env(LOG_VARIABLE, "error");
+        }
+        Self::spawn(command)
+    }
+
+    /// Starts a server that logs into a file of `folder`, with further arguments and variables. [`Self::log`] stops it and
+    /// returns the log.
+    pub fn start_logging(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
+        let mut command = Self::command(folder, &[&["--listen", "127.0.0.1:0"], arguments].concat())?;
+        command.env_remove(LOG_VARIABLE).envs(variables.iter().copied()).stderr(File::create(folder.join(LOG_FILE))?);
+        Self::spawn(command)
+    }
+
+    /// Stops a server in order and returns what it logged into a file of `folder`.
+    #[cfg(unix)]
+    pub fn log(self, folder: &Path) -> Result<String> {
+        ensure!(self.stop()?.1, "the server failed");
+        Ok(fs::read_to_string(folder.join(LOG_FILE))?)
+    }
+
+    fn command(folder: &Path, arguments: &[&str]) -> Result<Command> {
+        let mut command = Command::new(program::path()?);
+        command.arg("serve").arg("--data").arg(folder).args(arguments);
+        Ok(command)
+    }
+
+    fn spawn(mut command: Command) -> Result<Self> {
+        let mut child = command.stdout(Stdio::piped()).spawn().context("starting the server")?;
         let mut line = String::new();
         let stdout = child.stdout.take().context("the server has no output")?;
         BufReader::new(stdout).read_line(&mut line)?;
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+        let address = line.strip_prefix("Vramscope is at http://");
+        let address = address.and_then(|rest| rest.strip_suffix("/ (Ctrl-C stops it)\n"));
         let address = address.and_then(|address| address.parse().ok());
         let server =
-            Self { address: address.with_context(|| format!("no address in {line:?}"))?, child, _folder: None };
-        ensure!(server.get("/healthz")?.status == 200, "the server is not well");
+            Self { address: address.with_context(|| format!("not the greeting: {line:?}"))?, child, _folder: None };
+        ensure!(server.get("/healthz")?.status == 200, "the server is not healthy");
         Ok(server)
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its process.
+    /// Returns the number of its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The address of its page.
+    /// Returns the address of its page.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// Asks it for `path`.
+    /// Sends a GET request for `path`.
     pub fn get(&self, path: &str) -> Result<http::Response> {
         http::get(self.address, path, &[])
     }
 
-    /// Kills it in mid-work, as `kill -9` does.
+    /// Kills it at once, as `kill -9` does.
     pub fn kill(mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Tells it to stop; gives the seconds until it had, and whether it ended well.
+    /// Stops it with SIGTERM. Returns the seconds that this took, and whether it succeeded.
     #[cfg(unix)]
     pub fn stop(mut self) -> Result<(f64, bool)> {
         let begun = Instant::now();
@@ -106,7 +135,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nothing left to do then.
+        // Fails if it has ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

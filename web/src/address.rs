@@ -7,8 +7,8 @@ use web_sys::History;
 use yew::prelude::*;
 
 use crate::browser::{Listener, Timeout, window};
-use crate::hooks::use_effect_with;
-use crate::model::{Action, Model, use_model};
+use crate::hooks::use_model;
+use crate::model::{Action, Model};
 use crate::source;
 
 /// How long the view rests before it is written, in milliseconds. Browsers limit how often a page may do this.
@@ -22,9 +22,9 @@ pub fn read() -> Option<Action> {
             Some(link).filter(|link| link.file.is_some() || link.session.is_some()).map(Action::LinkRead)
         }
         Parsed::Newer { file } => {
-            let name = file.map_or_else(|| "its file".to_owned(), |file| format!("“{file}”"));
+            let name = file.map_or_else(|| "the file".to_owned(), |file| format!("“{file}”"));
             Some(Action::Notify(format!(
-                "View not restored: this link was made by a later version of Vramscope. Drop {name} to see its data."
+                "View not restored: this link was made by a newer version of Vramscope. Drop {name} to see its data."
             )))
         }
     }

@@ -4,12 +4,11 @@ use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
 use crate::browser::{document, root};
-use crate::hooks::part::part;
-use crate::hooks::use_effect_with;
-use crate::input::{help, palette, use_keys};
-use crate::model::{Action, Dialog, Model, ModelHandle, Phase, Store, use_followers};
-use crate::shell::{Workbench, failed, header, job_dialog, loading, notice, start_page};
-use crate::source::{drop_zone, file_picker};
+use crate::hooks::{ModelHandle, Store, use_followers};
+use crate::input::{CommandPalette, HelpDialog, use_keys};
+use crate::model::{Action, Dialog, Model, Phase};
+use crate::shell::{Notice, Workbench, failed, header, job_dialog, loading, start_page};
+use crate::source::{DropZone, FilePicker};
 use crate::theme;
 
 /// Draws the page into its element.
@@ -74,30 +73,26 @@ fn App(props: &AppProps) -> Html {
     let header = header(&model);
     let dialog = match model.dialog {
         None => Html::default(),
-        Some(Dialog::Help) => help(),
-        Some(Dialog::Palette) => palette(),
+        Some(Dialog::Help) => html! { <HelpDialog /> },
+        Some(Dialog::Palette) => html! { <CommandPalette /> },
         Some(Dialog::Jobs) => job_dialog(&model),
     };
     html! {
         <ContextProvider<ModelHandle> context={model}>
             { header }
             { body }
-            { notice() }
+            <Notice />
             { dialog }
-            { drop_zone() }
-            { file_picker() }
-            { background() }
+            <DropZone />
+            <FilePicker />
+            <Background />
         </ContextProvider<ModelHandle>>
     }
 }
 
-part!(
-    /// Shows nothing, and does what goes on behind the page: keys, the address bar, what follows from the model.
-    fn background = use_background
-);
-
-#[hook]
-fn use_background() -> Html {
+/// Shows nothing, and does what goes on behind the page: keys, the address bar, what follows from the model.
+#[component]
+fn Background() -> Html {
     use_keys();
     use_address_bar();
     use_followers();

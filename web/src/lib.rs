@@ -1,15 +1,17 @@
-//! The browser side of Vramscope: one WebAssembly module with two entries, the page and the worker behind each file.
+//! The page of Vramscope: the WebAssembly module that draws. It is compiled for size.
 //!
 //! ```text
-//! source ─► worker (reads, indexes, answers) ─► model ─► views ─► render
+//! source ─► worker ═══► engine (reads, indexes, answers) ═══► worker ─► model ─► views ─► render
 //! ```
-//! - `shell` is the frame around the views, `source` takes files in, `worker` keeps what is heavy off the page, `model`
-//!   is the page's one state with its one update function, `views` read it and send actions, `render` paints on
-//!   canvases, `input` is the one registry of commands, `theme` the looks, `widgets` what views share, `hooks` Yew made small.
+//! - `source` opens files and sessions, `worker` sends them to the engine's workers and delivers their answers, `model` is
+//!   the page's one state with its one update function, `views` read the model and send actions, `render` paints on
+//!   canvases, `shell` is the frame around the views, `input` the registry of commands, `theme` the colours, `widgets` what
+//!   views share.
+//! - The engine is a module of its own, the crate `engine`; the messages between the two are the crate `protocol`.
 //! - Nothing of a file leaves the browser, text of a file is never parsed as HTML, and no style is written inline.
 #![allow(
     unreachable_pub,
-    reason = "nothing but the two entries leaves this crate: `pub` means for the other modules, and the compiler still \
+    reason = "nothing but the entry leaves this crate: `pub` means for the other modules, and the compiler still \
               finds what none of them uses"
 )]
 
@@ -30,15 +32,10 @@ mod worker;
 
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// Draws the page. Called once, by boot.js.
+/// Draws the page. Called once, by boot.js, with a function that starts a worker of the engine.
 #[wasm_bindgen]
-pub fn start_page() {
+pub fn start_page(start_worker: js_sys::Function) {
     crash::watch_page();
+    worker::client::set_starter(start_worker);
     app::start();
-}
-
-/// Serves one file. Called once in each worker, by worker.js.
-#[wasm_bindgen]
-pub fn start_worker() {
-    worker::entry::start();
 }

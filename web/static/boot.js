@@ -1,7 +1,7 @@
-// Starts the page. A file of its own, since the page's policy allows no script inside the page.
-import init, { start_page } from "./web.js";
+// Starts the page. A file of its own, since the page's policy allows no inline script.
+import init, { start_page } from "./page.js";
 
-// The page's error boundary: whatever goes wrong from here on ends in a sentence, not in a page that no longer moves.
+// Catches what goes wrong outside of Rust's panics, so that the user sees an error instead of a page that hangs.
 function crashed(detail) {
   document.getElementById("crash-detail").textContent ||= detail;
   document.getElementById("crash").hidden = false;
@@ -14,9 +14,31 @@ addEventListener("unhandledrejection", (event) => {
   if (event.reason instanceof WebAssembly.RuntimeError) crashed(event.reason.message);
 });
 
+// The engine, downloaded and compiled once for all workers, off this thread.
+let engine = null;
+
+function compileEngine() {
+  engine ??= WebAssembly.compileStreaming(fetch(new URL("./engine_bg.wasm", import.meta.url)));
+  // The next worker tries again.
+  engine.catch(() => (engine = null));
+  return engine;
+}
+
+// Starts a worker. Messages to it may be sent at once: it keeps them until the engine runs.
+function startWorker() {
+  const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+  compileEngine().then(
+    (module) => worker.postMessage(module),
+    (error) => worker.dispatchEvent(new ErrorEvent("error", { message: `engine: ${error}`, cancelable: true })),
+  );
+  return worker;
+}
+
 try {
-  await init();
-  start_page();
+  const page = init({ module_or_path: new URL("./page_bg.wasm", import.meta.url) });
+  compileEngine();
+  await page;
+  start_page(startWorker);
 } catch (error) {
   crashed(String(error));
 }

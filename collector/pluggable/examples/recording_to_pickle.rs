@@ -1,4 +1,5 @@
-//! A recording as a pickle in PyTorch's form, and what has no place in it as JSON: for tests in Python.
+//! Converts a recording to a pickle in PyTorch's format, and prints what the pickle cannot hold as JSON. For the Python
+//! tests.
 //!
 //! `recording_to_pickle RECORDING PICKLE`
 

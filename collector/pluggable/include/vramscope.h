@@ -1,15 +1,15 @@
-/* The functions by which a job hands what its allocator does to Vramscope's library, libvramscope_pluggable.so.
+/* The functions of Vramscope's library, libvramscope_pluggable.so, with which a job records its allocator.
  *
- * One recording a process, of any number of devices, to a file, to a server, or to both. All functions may be called
- * from any thread; none unwinds, and none does anything in a child that was forked off a recording process.
+ * A process has one recording, of any number of devices, to a file, a server, or both. All functions may be called from
+ * any thread. None of them unwinds, and none does anything in the forked child of a recording process.
  *
- * Events of one device come from one thread at a time, as under PyTorch's lock of the device. Where two meet, one event
- * is counted as lost: vramscope_event, vramscope_lost and vramscope_now never wait, allocate, or call the system for
- * more than the time. A queue that is full costs events, which are counted by action, and drawn as a gap.
+ * Events of one device must come from one thread at a time, as under PyTorch's lock of the device. If two threads call
+ * at once, one event is counted as lost: vramscope_event, vramscope_lost and vramscope_now never wait or allocate, and
+ * make no system call except to read the clock. If the queue is full, events are counted as lost by action.
  *
- * Bytes are bytes, times are microseconds since the epoch. Where nothing else is said, 0 is success, -1 is not, and
- * vramscope_error says why. Texts that are given out belong to the library and stay until the next call of that
- * function by the same thread. */
+ * Sizes are in bytes, times in microseconds since the epoch. Unless stated otherwise, a function returns 0 on success
+ * and -1 on failure, and vramscope_error returns the reason. Returned texts belong to the library and stay valid until
+ * the same thread calls that function again. */
 #ifndef VRAMSCOPE_H
 #define VRAMSCOPE_H
 
@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* PyTorch's actions. For an out-of-memory the address is the device's free bytes. */
+/* PyTorch's actions. For an out-of-memory event, the address holds the device's free bytes. */
 enum vramscope_action {
   VRAMSCOPE_ALLOC = 0,
   VRAMSCOPE_FREE_REQUESTED = 1,
@@ -36,35 +36,35 @@ enum vramscope_action {
   VRAMSCOPE_OTHER = 11
 };
 
-/* Begins the recording. The configuration is a JSON object: `out` (a file), `to` (a server's address), `token`, `name`,
- * `job`, `host`, `rank`, `mode` (how events are had, for people), `torch` (its release), `stacks` (whether events keep
- * them), `devices` (array of `number`, `name`, `capacity`), `settings` (`conf`, `max_split_size`,
+/* Starts the recording. The configuration is a JSON object: `out` (a file), `to` (a server's address), `token`, `name`,
+ * `job`, `host`, `rank`, `mode` (how events are captured, as shown to people), `torch` (its release), `stacks` (whether
+ * events keep stacks), `devices` (array of `number`, `name`, `capacity`), `settings` (`conf`, `max_split_size`,
  * `expandable_segments`, `garbage_collection_threshold`, `roundup_power2_divisions`, `as_written`), `queue_events`
- * (events of one device on their way), `flush_millis`. `devices` and one of `out` and `to` are needed. A server that is
- * away is no error. */
+ * (the most waiting events of one device), `flush_millis`. `devices` and one of `out` and `to` are required. A server
+ * that cannot be reached is not an error. */
 int vramscope_start(const char* config_json);
 
-/* A server's address as it is spoken to, `http://127.0.0.1:7070` for `127.0.0.1:7070`; null where nothing can be sent
- * there. */
+/* Returns the full form of a server's address: `http://127.0.0.1:7070` for `127.0.0.1:7070`. Returns null if the address
+ * is invalid. */
 const char* vramscope_address(const char* to);
 
-/* Why the latest call of this thread failed. */
+/* Returns why this thread's latest failed call failed. */
 const char* vramscope_error(void);
 
-/* The session's name at the server; empty without one. */
+/* Returns the session's name at the server; empty without a server. */
 const char* vramscope_session(void);
 
-/* The recording's clock; 0 without a recording. */
+/* Returns the time of the recording's clock; 0 without a recording. */
 int64_t vramscope_now(void);
 
-/* One event; `time_us` 0 is now. `stack` is a number of vramscope_stack, or 0. */
+/* Records one event. A `time_us` of 0 means now. `stack` is a result of vramscope_stack, or 0. */
 int vramscope_event(int64_t device, int action, uint64_t address, uint64_t size, int64_t stream, uint64_t pool0,
                     uint64_t pool1, uint32_t stack, int64_t time_us);
 
-/* So many events of this action were lost here, before they came to the library. */
+/* Records that `count` events of this action were lost before they reached the library. */
 int vramscope_lost(int64_t device, int action, uint32_t count);
 
-/* Columns of as many values as there are events; a null column is all zeros. */
+/* Columns with one value for each event. A null column reads as zeros. */
 typedef struct {
   const uint8_t* action;
   const uint64_t* address;
@@ -76,16 +76,16 @@ typedef struct {
   const int64_t* time_us;
 } vramscope_event_columns;
 
-/* Events in a row; how many were taken, or -1. */
+/* Records several events. Returns how many were recorded, or -1. */
 int64_t vramscope_events(int64_t device, size_t count, const vramscope_event_columns* columns);
 
-/* The number of a frame (line 0: not known), and of a stack of frames, innermost first. A frame without room has -1, a
- * stack 0, which is the empty one. Numbers stay the same for the whole recording. */
+/* Return the number of a frame (line 0: unknown), and of a stack of frames, innermost first. Beyond the bounds a frame
+ * has the number -1 and a stack 0, the empty stack. Numbers are valid for the whole recording. */
 int64_t vramscope_frame(const char* name, const char* filename, uint32_t line);
 uint32_t vramscope_stack(const uint32_t* frames, size_t count);
 
-/* Segments and their blocks, those of all segments one after the other; a null column is all zeros. Flags: 1 small
- * pool, 2 expandable. States: 0 allocated, 1 waiting for streams, 2 free. */
+/* Segments, and the blocks of all segments in order. A null column reads as zeros. Flags: 1 small pool, 2 expandable.
+ * States: 0 allocated, 1 waiting for streams, 2 free. */
 typedef struct {
   size_t segments;
   const uint64_t* address;
@@ -104,33 +104,33 @@ typedef struct {
   const uint32_t* block_stack;
 } vramscope_segment_columns;
 
-/* What a device has reserved: before the recording that is about to start, after the latest event, at the end. */
+/* Records a device's segments: at the start of the next recording, after the latest event, or at the end. */
 enum vramscope_when { VRAMSCOPE_START = 0, VRAMSCOPE_NOW = 1, VRAMSCOPE_END = 2 };
 int vramscope_segments(int when, int64_t device, const vramscope_segment_columns* columns);
 
-/* The allocator's own sums at a moment; `time_us` 0 is now. */
+/* Records a sample of the allocator's own totals. A `time_us` of 0 means now. */
 int vramscope_sample(int64_t device, int64_t time_us, uint64_t allocated, uint64_t active, uint64_t reserved);
 
-/* Marks this moment: 0 the start of a span, 1 its end, 2 an instant. */
+/* Marks this moment as the start of a span (0), its end (1), or an instant (2). */
 int vramscope_mark(int64_t device, const char* name, int stage);
 
-/* What a page asked for since the last call: `history`, `state`, or nothing. */
+/* Returns what a viewer asked for since the last call: `history`, `state`, or an empty text. */
 const char* vramscope_poll_ask(void);
 
-/* Waits until all that was handed in is in the file and at the server, at most so long. A server that is away is not
- * waited for. */
+/* Waits until everything recorded so far is in the file and at the server, at most `timeout_ms`. Does not wait for a
+ * server that cannot be reached. */
 int vramscope_flush(int64_t timeout_ms);
 
-/* What has come so far, as a JSON object. Of a server: `is_connected`, `connections` (how often), `trouble` (what went
- * wrong last, while it is tried again), `refused` (why nothing is sent any more), `sent_events` (those that were handed
- * on to it) and `undelivered` (those of them that it does not have). Empty without a recording. */
+/* Returns the statistics so far as a JSON object; empty without a recording. With a server: `is_connected`,
+ * `connections` (their number), `trouble` (the latest error of an attempt that is being repeated), `refused` (why
+ * nothing is sent any more), `sent_events` (events to be sent) and `undelivered` (those that the server does not have). */
 const char* vramscope_stats_json(void);
 
-/* Ends the recording, and waits for the last bytes, at most about so long. What it came to as a JSON object; empty when
- * there was none or time was out. */
+/* Ends the recording and waits for its last bytes, at most `timeout_ms` and two seconds. Returns the final statistics as
+ * a JSON object; empty without a recording or after a timeout. */
 const char* vramscope_finish(int64_t timeout_ms);
 
-/* Called in the child of a fork: nothing is recorded in this process, and no lock of the parent's is touched. */
+/* To be called in the child of a fork: from then on nothing is recorded in it, and no inherited lock is touched. */
 void vramscope_abandon_after_fork(void);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-//! The C functions by which the Python agent and its tracker hand in what PyTorch's allocator does. What each takes
-//! and gives stands in `include/vramscope.h`.
+//! The C functions with which the Python agent and its tracker record what PyTorch's allocator does. `include/vramscope.h`
+//! documents their arguments and results.
 
 use std::ffi::{c_char, c_int};
 use std::ptr;
@@ -13,49 +13,49 @@ use shared::trace::{Sample, Stage};
 use shared::units::{PoolId, Stream};
 use vramscope::publish::Destination;
 
-use crate::columns::{self, EventPointers, Lent, SegmentPointers};
+use crate::columns::{self, Column, EventPointers, SegmentPointers};
 use crate::config::Config;
-use crate::guard::{self, FAILED, OK, guarded, told};
+use crate::guard::{self, FAILED, OK, checked, guarded};
 use crate::job;
 
-/// Whether a thing was done.
-fn done(is_done: bool) -> c_int {
-    if is_done { OK } else { FAILED }
+/// Returns the C result of success or failure.
+fn status(is_ok: bool) -> c_int {
+    if is_ok { OK } else { FAILED }
 }
 
 fn millis(millis: i64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
 }
 
-/// Begins the recording of this process.
+/// Starts the recording of this process.
 ///
 /// # Safety
-/// `config_json` is null or a text that ends in a zero byte.
+/// `config_json` is null or ends in a zero byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vramscope_start(config_json: *const c_char) -> c_int {
-    told(|| {
+    checked(|| {
         // SAFETY: as the caller promises.
-        let text = unsafe { guard::text(config_json) }.ok_or("no configuration was given")?;
+        let text = unsafe { guard::text(config_json) }.ok_or("the configuration is null")?;
         job::start(&Config::parse(&text)?)
     })
 }
 
-/// Why the latest call of this thread failed.
+/// Returns why the latest failed call of this thread failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_error() -> *const c_char {
     guard::last_error()
 }
 
-/// A server's address as it is spoken to: of what a person writes, without a scheme say. Null where it can't be.
+/// Returns the full form of a server's address, which may lack a scheme; null if it is invalid.
 ///
 /// # Safety
-/// `to` is null or a text that ends in a zero byte.
+/// `to` is null or ends in a zero byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vramscope_address(to: *const c_char) -> *const c_char {
     let mut address = ptr::null();
-    told(|| {
+    checked(|| {
         // SAFETY: as the caller promises.
-        let to = unsafe { guard::text(to) }.ok_or("no address was given")?;
+        let to = unsafe { guard::text(to) }.ok_or("the address is null")?;
         let destination = Destination::parse(&to).map_err(|error| error.to_string())?;
         address = guard::answer(destination.address().trim_end_matches('/'));
         Ok(())
@@ -63,19 +63,19 @@ pub unsafe extern "C" fn vramscope_address(to: *const c_char) -> *const c_char {
     address
 }
 
-/// The session's name at the server; empty without one.
+/// Returns the session's name at the server; empty without a server.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_session() -> *const c_char {
     guarded(c"".as_ptr(), || guard::answer(job::current().as_ref().map_or("", |job| job.session())))
 }
 
-/// The recording's clock, in microseconds since the epoch; 0 without a recording.
+/// Returns the time of the recording's clock in microseconds since the epoch; 0 without a recording.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_now() -> i64 {
     guarded(0, || job::with(job::Job::now_us).unwrap_or(0))
 }
 
-/// Hands in one event.
+/// Records one event.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_event(
     device: i64,
@@ -92,23 +92,23 @@ pub extern "C" fn vramscope_event(
         let action = Action::from_code(u8::try_from(action).unwrap_or(u8::MAX));
         let (stream, pool, stack) = (Stream(stream), PoolId(pool0, pool1), StackId(stack));
         let entry = TraceEntry { action, address, size, stream, pool, stack };
-        done(job::with(|job| job.event(device, entry, time_us)) == Some(true))
+        status(job::with(|job| job.event(device, entry, time_us)) == Some(true))
     })
 }
 
-/// Says that events were lost before they came here.
+/// Records that events were lost before they arrived here.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_lost(device: i64, action: c_int, count: u32) -> c_int {
     guarded(FAILED, || {
         let action = Action::from_code(u8::try_from(action).unwrap_or(u8::MAX));
-        done(job::with(|job| job.lost(device, action, count)).is_some())
+        status(job::with(|job| job.lost(device, action, count)).is_some())
     })
 }
 
-/// Hands in events in a row; how many were taken.
+/// Records several events and returns how many were recorded.
 ///
 /// # Safety
-/// `columns` is null, or points to columns each of which is null or holds `count` values.
+/// `columns` is null, or points to columns that are each null or hold `count` values.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vramscope_events(device: i64, count: usize, columns: *const EventPointers) -> i64 {
     guarded(-1, || {
@@ -117,23 +117,23 @@ pub unsafe extern "C" fn vramscope_events(device: i64, count: usize, columns: *c
         // SAFETY: as the caller promises, each column holds `count` values.
         let (action, address, size, stream) = unsafe {
             (
-                Lent::new(from.action, count),
-                Lent::new(from.address, count),
-                Lent::new(from.size, count),
-                Lent::new(from.stream, count),
+                Column::new(from.action, count),
+                Column::new(from.address, count),
+                Column::new(from.size, count),
+                Column::new(from.stream, count),
             )
         };
         // SAFETY: as above.
         let (pool0, pool1, stack, time_us) = unsafe {
             (
-                Lent::new(from.pool0, count),
-                Lent::new(from.pool1, count),
-                Lent::new(from.stack, count),
-                Lent::new(from.time_us, count),
+                Column::new(from.pool0, count),
+                Column::new(from.pool1, count),
+                Column::new(from.stack, count),
+                Column::new(from.time_us, count),
             )
         };
         let Some(job) = job::current() else { return -1 };
-        let mut taken = 0;
+        let mut recorded = 0;
         for i in 0..count {
             let entry = TraceEntry {
                 action: Action::from_code(action.at(i)),
@@ -143,13 +143,13 @@ pub unsafe extern "C" fn vramscope_events(device: i64, count: usize, columns: *c
                 pool: PoolId(pool0.at(i), pool1.at(i)),
                 stack: StackId(stack.at(i)),
             };
-            taken += i64::from(job.event(device, entry, time_us.at(i)));
+            recorded += i64::from(job.event(device, entry, time_us.at(i)));
         }
-        taken
+        recorded
     })
 }
 
-/// The number of a frame; -1 when there is no room for more, or no recording.
+/// Returns the number of a frame; -1 beyond the bounds or without a recording.
 ///
 /// # Safety
 /// Both texts are null or end in a zero byte.
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn vramscope_frame(name: *const c_char, filename: *const c
     })
 }
 
-/// The number of a stack; 0, the empty one, when there is no room for more.
+/// Returns the number of a stack; 0, the empty stack, beyond the bounds.
 ///
 /// # Safety
 /// `frames` is null or points to `count` numbers.
@@ -171,38 +171,38 @@ pub unsafe extern "C" fn vramscope_frame(name: *const c_char, filename: *const c
 pub unsafe extern "C" fn vramscope_stack(frames: *const u32, count: usize) -> u32 {
     guarded(0, || {
         // SAFETY: as the caller promises.
-        let frames = unsafe { Lent::new(frames, count) };
+        let frames = unsafe { Column::new(frames, count) };
         let frames: Vec<FrameId> = (0..count).map(|i| FrameId(frames.at(i))).collect();
         job::current().map_or(0, |job| job.stacks().stack(&frames).0)
     })
 }
 
-/// Says what a device has reserved: before the recording (0), now (1), or at its end (2).
+/// Records a device's segments: at the start of the next recording (0), now (1), or at the recording's end (2).
 ///
 /// # Safety
 /// `columns` is null, or points to columns that are as long as their counts say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vramscope_segments(when: c_int, device: i64, columns: *const SegmentPointers) -> c_int {
-    told(|| {
+    checked(|| {
         // SAFETY: as the caller promises.
-        let columns = unsafe { columns.as_ref() }.ok_or("no columns were given")?;
+        let columns = unsafe { columns.as_ref() }.ok_or("the columns are null")?;
         // SAFETY: as the caller promises.
         let segments = unsafe { columns::segments(columns) };
-        let job = || job::current().ok_or("nothing is recorded");
+        let job = || job::current().ok_or("no recording is running");
         match when {
             0 => job::set_start(device, segments),
             1 => {
-                let taken = job()?.with_sink(device, |sink| sink.state(segments));
-                taken.filter(|&taken| taken).ok_or("the device's queue has no room, or it is not recorded")?;
+                let recorded = job()?.with_sink(device, |sink| sink.segments(segments));
+                recorded.filter(|&recorded| recorded).ok_or("the device is not recorded, or its queue is full")?;
             }
             2 => job()?.set_end(device, segments),
-            _ => return Err(format!("a state is of 0 (start), 1 (now) or 2 (end), not of {when}")),
+            _ => return Err(format!("`when` must be 0 (start), 1 (now) or 2 (end), not {when}")),
         }
         Ok(())
     })
 }
 
-/// Marks this moment: 0 the start of a span, 1 its end, 2 an instant.
+/// Marks this moment as the start of a span (0), its end (1), or an instant (2).
 ///
 /// # Safety
 /// `name` is null or ends in a zero byte.
@@ -216,22 +216,22 @@ pub unsafe extern "C" fn vramscope_mark(device: i64, name: *const c_char, stage:
             1 => Stage::End,
             _ => Stage::Instant,
         };
-        done(job.with_handle(|handle| handle.mark(device, &name, stage)).is_some())
+        status(job.with_handle(|handle| handle.mark(device, &name, stage)).is_some())
     })
 }
 
-/// What a device's memory came to at a moment, in bytes; 0 is now.
+/// Records a sample of a device's memory totals in bytes. A time of 0 means now.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_sample(device: i64, time_us: i64, allocated: u64, active: u64, reserved: u64) -> c_int {
     guarded(FAILED, || {
         let Some(job) = job::current() else { return FAILED };
         let time_us = if time_us == 0 { job.now_us() } else { time_us };
         let sample = Sample { time_us, allocated, active, reserved };
-        done(job.with_handle(|handle| handle.statistics(device, sample)).is_some())
+        status(job.with_handle(|handle| handle.statistics(device, sample)).is_some())
     })
 }
 
-/// What a page asked for since the last call: `history`, `state`, or nothing.
+/// Returns what a viewer asked for since the last call: `history`, `state`, or an empty text.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_poll_ask() -> *const c_char {
     guarded(c"".as_ptr(), || match job::current().and_then(|job| job.asked()) {
@@ -241,16 +241,16 @@ pub extern "C" fn vramscope_poll_ask() -> *const c_char {
     })
 }
 
-/// Waits until all that was handed in is written, at most so long.
+/// Waits until everything recorded so far is written, at most `timeout_ms`.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_flush(timeout_ms: i64) -> c_int {
     guarded(FAILED, || {
         let Some(job) = job::current() else { return FAILED };
-        done(job.flush(millis(timeout_ms)))
+        status(job.flush(millis(timeout_ms)))
     })
 }
 
-/// Ends the recording. The statistics as JSON; empty when there was none, or time was out.
+/// Ends the recording. Returns its statistics as JSON; empty without a recording or after a timeout.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_finish(timeout_ms: i64) -> *const c_char {
     guarded(c"".as_ptr(), || match job::finish(millis(timeout_ms)) {
@@ -259,7 +259,7 @@ pub extern "C" fn vramscope_finish(timeout_ms: i64) -> *const c_char {
     })
 }
 
-/// What has come so far, as JSON; empty without a recording.
+/// Returns the statistics so far as JSON; empty without a recording.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_stats_json() -> *const c_char {
     guarded(c"".as_ptr(), || match job::current() {
@@ -292,7 +292,7 @@ fn stats_json(stats: &job::JobStats) -> String {
     json.to_string()
 }
 
-/// Says that this process is a forked child: nothing is recorded in it, and no lock is taken.
+/// Marks this process as a forked child: from then on nothing is recorded in it, and no lock is taken.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_abandon_after_fork() {
     guard::abandon();

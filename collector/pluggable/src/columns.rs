@@ -1,4 +1,4 @@
-//! Columns that a caller lends for the length of a call.
+//! Arrays that a C caller lends for the length of a call.
 
 use std::slice;
 
@@ -6,74 +6,74 @@ use shared::frames::StackId;
 use shared::trace::{Block, BlockState, Segment};
 use shared::units::{Address, PoolId, Stream};
 
-/// Events, as columns of `count` numbers each. A null column is all zeros.
+/// Events as columns of equal length. A null column reads as zeros.
 #[repr(C)]
 pub struct EventPointers {
     /// Codes of [`shared::event::Action`].
     pub action: *const u8,
-    /// Addresses; for an out-of-memory the device's free bytes.
+    /// Addresses; for an out-of-memory event, the device's free bytes.
     pub address: *const u64,
-    /// Bytes.
+    /// Sizes in bytes.
     pub size: *const u64,
     /// Streams.
     pub stream: *const i64,
-    /// First numbers of the pools.
+    /// The first halves of pool IDs.
     pub pool0: *const u64,
-    /// Second numbers of the pools.
+    /// The second halves of pool IDs.
     pub pool1: *const u64,
-    /// Stacks, as they were numbered.
+    /// Numbers of stacks.
     pub stack: *const u32,
-    /// Microseconds since the epoch; 0 is now.
+    /// Microseconds since the epoch; 0 means now.
     pub time_us: *const i64,
 }
 
-/// Segments with their blocks, as columns. A null column is all zeros.
+/// Segments and their blocks as columns. A null column reads as zeros.
 #[repr(C)]
 pub struct SegmentPointers {
-    /// How many segments.
+    /// The number of segments.
     pub segments: usize,
-    /// Where each starts.
+    /// Start addresses of the segments.
     pub address: *const u64,
-    /// Its bytes.
+    /// Their sizes in bytes.
     pub size: *const u64,
-    /// Its stream.
+    /// Their streams.
     pub stream: *const i64,
-    /// 1: of the small pool; 2: expandable.
+    /// Flags: 1 for the small pool, 2 for expandable.
     pub flags: *const u8,
-    /// Its pool's first number.
+    /// The first halves of their pool IDs.
     pub pool0: *const u64,
-    /// Its pool's second number.
+    /// The second halves of their pool IDs.
     pub pool1: *const u64,
-    /// Its stack.
+    /// Their stacks.
     pub stack: *const u32,
-    /// How many of the blocks are its own; those of all segments follow each other.
+    /// How many of the blocks belong to each segment, in order.
     pub blocks_each: *const u32,
-    /// How many blocks.
+    /// The number of blocks of all segments.
     pub blocks: usize,
-    /// Where each starts.
+    /// Start addresses of the blocks.
     pub block_address: *const u64,
-    /// Its bytes.
+    /// Their sizes in bytes.
     pub block_size: *const u64,
-    /// What was asked for.
+    /// The bytes requested.
     pub block_requested: *const u64,
-    /// 0 allocated, 1 waiting for streams, 2 free.
+    /// Their states: 0 allocated, 1 waiting for streams, 2 free.
     pub block_state: *const u8,
-    /// Its stack.
+    /// Their stacks.
     pub block_stack: *const u32,
 }
 
-/// A column that was lent, or nothing, which reads as zeros.
+/// A borrowed column. A missing value reads as zero.
 #[derive(Clone, Copy)]
-pub(crate) struct Lent<'a, T>(&'a [T]);
+pub(crate) struct Column<'a, T>(&'a [T]);
 
-impl<'a, T: Copy + Default> Lent<'a, T> {
+impl<'a, T: Copy + Default> Column<'a, T> {
     /// # Safety
-    /// `start` is null, or points to `count` values that are there and don't change for `'a`.
+    /// `start` is null, or points to `count` initialised values that do not change during `'a`.
     pub(crate) unsafe fn new(start: *const T, count: usize) -> Self {
         if start.is_null() || !start.is_aligned() {
             return Self(&[]);
         }
-        // SAFETY: as the caller promises; it is aligned.
+        // SAFETY: as the caller promises; `start` is aligned.
         Self(unsafe { slice::from_raw_parts(start, count) })
     }
 
@@ -85,25 +85,35 @@ impl<'a, T: Copy + Default> Lent<'a, T> {
 /// Copies segments out of columns.
 ///
 /// # Safety
-/// Every column is null or holds as many values as the counts say, which don't change meanwhile.
+/// Every column is null, or holds as many values as the counts say, which do not change during the call.
 pub unsafe fn segments(from: &SegmentPointers) -> Vec<Segment> {
     let (n, m) = (from.segments, from.blocks);
     // SAFETY: as the caller promises, each column has the count of its kind.
     let (address, size, stream, flags) = unsafe {
-        (Lent::new(from.address, n), Lent::new(from.size, n), Lent::new(from.stream, n), Lent::new(from.flags, n))
+        (
+            Column::new(from.address, n),
+            Column::new(from.size, n),
+            Column::new(from.stream, n),
+            Column::new(from.flags, n),
+        )
     };
     // SAFETY: as above.
     let (pool0, pool1, stack, each) = unsafe {
-        (Lent::new(from.pool0, n), Lent::new(from.pool1, n), Lent::new(from.stack, n), Lent::new(from.blocks_each, n))
+        (
+            Column::new(from.pool0, n),
+            Column::new(from.pool1, n),
+            Column::new(from.stack, n),
+            Column::new(from.blocks_each, n),
+        )
     };
     // SAFETY: as above.
-    let (at, bytes, requested) = unsafe {
-        (Lent::new(from.block_address, m), Lent::new(from.block_size, m), Lent::new(from.block_requested, m))
+    let (start, bytes, requested) = unsafe {
+        (Column::new(from.block_address, m), Column::new(from.block_size, m), Column::new(from.block_requested, m))
     };
     // SAFETY: as above.
-    let (state, who) = unsafe { (Lent::new(from.block_state, m), Lent::new(from.block_stack, m)) };
+    let (state, block_stack) = unsafe { (Column::new(from.block_state, m), Column::new(from.block_stack, m)) };
     let block = |i| Block {
-        address: Address(at.at(i)),
+        address: Address(start.at(i)),
         size: bytes.at(i),
         requested: requested.at(i),
         state: match state.at(i) {
@@ -111,7 +121,7 @@ pub unsafe fn segments(from: &SegmentPointers) -> Vec<Segment> {
             1 => BlockState::Pending,
             _ => BlockState::Inactive,
         },
-        stack: StackId(who.at(i)),
+        stack: StackId(block_stack.at(i)),
     };
     let mut next = 0_usize;
     (0..n)

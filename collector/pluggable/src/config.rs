@@ -1,43 +1,43 @@
-//! What a recording is started with: the JSON text of `vramscope_start`.
+//! The configuration of a recording: the JSON text of `vramscope_start`.
 
 use serde::Deserialize;
 use shared::format::{Device, Header};
 use shared::limits::RecorderLimits;
 use shared::trace::Settings;
 
-/// Everything may be missing but the devices and one of `out` and `to`.
+/// The configuration. Only `devices` and one of `out` and `to` are required.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The file that is written.
+    /// The file to write.
     pub out: Option<String>,
-    /// The server that is sent to.
+    /// The server to send to.
     pub to: Option<String>,
-    /// What the server's owner gave out.
+    /// The server's access token.
     pub token: Option<String>,
-    /// What the recording is called.
+    /// The recording's name.
     pub name: String,
-    /// The job that it is part of.
+    /// The job that the process belongs to.
     pub job: String,
-    /// The machine.
+    /// The machine's name.
     pub host: String,
-    /// The process's number within the job.
+    /// The process's rank in the job.
     pub rank: Option<u32>,
-    /// How events are had, for people: `every event`, `within a budget of 1 %`.
+    /// How events are captured, as shown to people: `every event`, `within a budget of 1 %`.
     pub mode: String,
     /// The release of PyTorch.
     pub torch: String,
-    /// Whose allocator it is; empty where it is this library's.
+    /// The allocator's name; empty for this library's allocator.
     pub allocator: String,
     /// Whether events keep stacks.
     pub stacks: bool,
-    /// The devices.
+    /// The devices to record.
     pub devices: Vec<DeviceConfig>,
     /// The allocator's settings.
     pub settings: SettingsConfig,
-    /// Events of one device on their way to the writer.
+    /// The most events of one device that wait for the writer.
     pub queue_events: Option<usize>,
-    /// Milliseconds after which what came is written.
+    /// Milliseconds between two writes.
     pub flush_millis: Option<u64>,
 }
 
@@ -53,13 +53,13 @@ pub struct DeviceConfig {
     pub capacity: u64,
 }
 
-/// The allocator's settings as a snapshot gives them.
+/// The allocator's settings, as in a snapshot.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SettingsConfig {
     /// The settings string.
     pub conf: String,
-    /// Bytes; missing or negative is unlimited.
+    /// Bytes; unlimited if missing or negative.
     pub max_split_size: Option<i64>,
     /// `expandable_segments`.
     pub expandable_segments: bool,
@@ -67,32 +67,32 @@ pub struct SettingsConfig {
     pub garbage_collection_threshold: f64,
     /// `roundup_power2_divisions`, from the smallest size on.
     pub roundup_power2_divisions: Vec<u64>,
-    /// Every setting, name and value.
+    /// Every setting's name and value.
     pub as_written: Vec<(String, String)>,
 }
 
-/// The most that a queue may hold: at 56 bytes each, 3.5 GiB.
+/// The most events that a queue may hold: 3.5 GiB at 56 bytes each.
 const QUEUE_EVENTS: usize = 1 << 26;
 
 impl Config {
-    /// Reads the text; the error is one line for a person.
+    /// Parses and checks the text. The error is one line to show to a person.
     pub fn parse(text: &str) -> Result<Self, String> {
         let config = Self::parse_part(text)?;
         if config.devices.is_empty() {
-            return Err("nothing to record: the configuration names no device".to_owned());
+            return Err("Nothing to record: the configuration names no device.".to_owned());
         }
         if config.out.is_none() && config.to.is_none() {
-            return Err("nowhere to record to: give `out`, a file, or `to`, a server's address".to_owned());
+            return Err("No destination: set `out` to a file, or `to` to a server's address.".to_owned());
         }
         Ok(config)
     }
 
-    /// The same for a text that lacks what is known later: the devices, say.
+    /// Parses the text without checking that it is complete. The devices, for example, may be added later.
     pub fn parse_part(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|error| format!("the configuration is malformed: {error}"))
+        serde_json::from_str(text).map_err(|error| format!("The configuration is malformed: {error}."))
     }
 
-    /// What the recording says of itself.
+    /// Returns the recording's header.
     pub fn header(&self) -> Header {
         let device = |device: &DeviceConfig| Device {
             number: device.number,
@@ -113,7 +113,7 @@ impl Config {
         }
     }
 
-    /// The bounds of the recorder.
+    /// Returns the recorder's bounds.
     pub fn limits(&self) -> RecorderLimits {
         let mut limits = RecorderLimits::default();
         if let Some(events) = self.queue_events {
@@ -161,13 +161,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn errors_name_what_is_missing() {
         let device = r#""devices": [{"number": 1, "name": "H100", "capacity": 85899345920}]"#;
-        // Text; what its error has in it.
+        // Text; a part of its error.
         let cases = [
             ("", "malformed"),
             (r#"{"out": "a.vramscope"}"#, "no device"),
-            (&format!("{{{device}}}"), "nowhere to record to"),
+            (&format!("{{{device}}}"), "No destination"),
             (&format!(r#"{{{device}, "out": "a", "outt": 1}}"#), "outt"),
         ];
         for (text, want) in cases {

@@ -1,13 +1,12 @@
-//! What every C function begins with: nothing panics into the caller, nothing happens in a forked child, and why
-//! something failed can be asked for.
+//! Guards for the C functions: a panic never unwinds into the caller, nothing happens in a forked child, and the reason
+//! of a failure is kept for the caller.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set in a child that was forked off a recording process: its threads are not there, and its locks may be held for
-/// good by threads that are not there either.
+/// Set in the child of a recording process: its threads do not exist there, and its locks may be held for ever.
 static IS_ABANDONED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -15,22 +14,22 @@ thread_local! {
     static ANSWER: RefCell<CString> = RefCell::default();
 }
 
-/// What a C function gives when it did what it should.
+/// The result of a C function that succeeded.
 pub const OK: i32 = 0;
-/// What a C function gives when it did not; `vramscope_error` says why.
+/// The result of a C function that failed; `vramscope_error` returns the reason.
 pub const FAILED: i32 = -1;
 
-/// From now on this process records nothing, whatever is called.
+/// Makes every later call in this process do nothing.
 pub fn abandon() {
     IS_ABANDONED.store(true, Ordering::Release);
 }
 
-/// Whether this process is a child that records nothing.
+/// Returns whether [`abandon`] was called in this process.
 pub fn is_abandoned() -> bool {
     IS_ABANDONED.load(Ordering::Relaxed)
 }
 
-/// Runs the body of a C function. `otherwise` is given in a forked child, and when the body panics.
+/// Runs the body of a C function. Returns `otherwise` in a forked child, or if the body panics.
 pub fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     if is_abandoned() {
         return otherwise;
@@ -38,9 +37,11 @@ pub fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(otherwise)
 }
 
-/// As [`guarded`], for what fails with a reason: kept for this thread until the next failure.
-pub fn told(body: impl FnOnce() -> Result<(), String>) -> i32 {
-    let result = guarded(Err("this process was forked off the one that records, or Vramscope failed".to_owned()), body);
+/// Runs the body of a C function like [`guarded`] and returns [`OK`] or [`FAILED`]. The reason of a failure is kept for
+/// this thread until the next failure.
+pub fn checked(body: impl FnOnce() -> Result<(), String>) -> i32 {
+    let unknown = "this process is a fork of the one that is recorded, or Vramscope panicked";
+    let result = guarded(Err(unknown.to_owned()), body);
     match result {
         Ok(()) => OK,
         Err(reason) => {
@@ -50,12 +51,12 @@ pub fn told(body: impl FnOnce() -> Result<(), String>) -> i32 {
     }
 }
 
-/// Why the latest call of this thread failed.
+/// Returns the reason of this thread's latest failure.
 pub fn last_error() -> *const c_char {
     ERROR.with_borrow(|error| error.as_ptr())
 }
 
-/// Keeps an answer for this thread until the next one.
+/// Returns a text to C. It stays valid until the thread's next such call.
 pub fn answer(text: &str) -> *const c_char {
     ANSWER.with_borrow_mut(|answer| {
         *answer = c_string(text);
@@ -64,14 +65,14 @@ pub fn answer(text: &str) -> *const c_char {
 }
 
 fn c_string(text: &str) -> CString {
-    // What stands behind a zero byte would be lost, so there is none.
+    // A zero byte would end the text early.
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
-/// A text of the caller's.
+/// Returns a text that a C caller passed; `None` for null.
 ///
 /// # Safety
-/// `text` is null, or points to bytes that end in a zero and don't change meanwhile.
+/// `text` is null, or points to bytes that end in a zero byte and do not change while the result is used.
 pub unsafe fn text<'a>(text: *const c_char) -> Option<std::borrow::Cow<'a, str>> {
     // SAFETY: as the caller promises.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy())
@@ -82,11 +83,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_an_answer() {
+    fn a_panic_returns_the_fallback_and_a_failure_its_reason() {
         assert_eq!(guarded(7, || panic!("no")), 7);
-        assert_eq!(told(|| Err("there is\0no such file".to_owned())), FAILED);
-        // SAFETY: the pointer is of this thread and was just made.
+        assert_eq!(checked(|| Err("there is\0no such file".to_owned())), FAILED);
+        // SAFETY: the text belongs to this thread and was just created.
         assert_eq!(unsafe { text(last_error()) }.as_deref(), Some("there is no such file"));
-        assert_eq!(told(|| Ok(())), OK);
+        assert_eq!(checked(|| Ok(())), OK);
     }
 }

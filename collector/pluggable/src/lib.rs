@@ -1,9 +1,10 @@
 //! The library that a training job loads: C functions around the recorder, the publisher and the caching allocator,
 //! without the server.
 //!
-//! Every function that C calls catches what panics: nothing unwinds into the caller.
+//! Every C function catches panics, so that none unwinds into the caller. Imports go one way: `agent` and `allocator` →
+//! `job` → `config`, and all of them → `guard` and `columns`, which import no sibling.
 
-// The C boundary; each use has a note.
+// This is the C boundary. Each unsafe block has a SAFETY comment.
 #![allow(unsafe_code)]
 
 pub mod agent;

@@ -127,7 +127,7 @@ class AgentTest(unittest.TestCase):
         self.assertFalse(result["is_connected"])
         self.assertEqual((result["lost"], result["failure"]), (0, None))
         self.assertGreater(result["undelivered"], 100)
-        self.assertIn(f"{result['undelivered']:,} did not arrive", result["reason"])
+        self.assertIn(f"{result['undelivered']:,} were not delivered", result["reason"])
         read(self.folder / "out.vramscope")
 
     def test_a_server_that_is_away_is_said_once_and_what_was_lost_at_the_end(self):
@@ -135,8 +135,8 @@ class AgentTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         said = [line for line in done.stderr.splitlines() if line.startswith("vramscope: ")]
         self.assertEqual(len(said), 2, said)
-        self.assertRegex(said[0], r"The server is not there \(http://127.0.0.1:9/: Connection refused.*out\.vramscope\.$")
-        self.assertRegex(said[1], r"http://127.0.0.1:9 has 0 events; [0-9,]+ did not arrive \(.*\)\.$")
+        self.assertRegex(said[0], r"Cannot reach the server \(http://127.0.0.1:9/: Connection refused.*out\.vramscope\.$")
+        self.assertRegex(said[1], r"http://127.0.0.1:9 received 0 events; [0-9,]+ were not delivered \(.*\)\.$")
 
     @unittest.skipUnless(torch_jobs.server(), "build the server: cargo build -p vramscope")
     def test_a_server_that_refuses_ends_what_goes_nowhere_else(self):

@@ -57,7 +57,7 @@ class AllocatorTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr[-4000:])
         said = [line for line in done.stderr.splitlines() if "vramscope:" in line]
         # Where a recording goes, is said; nothing else is to be.
-        self.assertEqual([line for line in said if not line.startswith("vramscope: recording to ")], [])
+        self.assertEqual([line for line in said if not line.startswith("vramscope: Recording to ")], [])
         with open(result) as file:
             return json.load(file)
 
@@ -127,11 +127,11 @@ class AllocatorTest(unittest.TestCase):
             self.assertEqual(ours, stock)
 
     def test_after_cuda_was_used_it_is_too_late(self):
-        self.assertIn("CUDA is in use already", self.run_program("too_late")["error"])
+        self.assertIn("CUDA is already in use", self.run_program("too_late")["error"])
 
     def test_what_cannot_be_is_refused(self):
         found = self.run_program("arguments")
-        parts = ("ValueError: context", "ValueError: history", "no_such", "LibraryError: Vramscope's library is not at", "once")
+        parts = ("ValueError: context", "ValueError: history", "no_such", "LibraryError: Vramscope's library was not found at", "once")
         self.assertEqual(len(found["errors"]), len(parts))
         for part, error in zip(parts, found["errors"]):
             self.assertIn(part, error)

@@ -95,7 +95,7 @@ class ShareTest(unittest.TestCase):
         self.assertGreater(spent, 0.005 * now)
 
     def test_long_rest_saves_no_fortune(self):
-        share = _budget.Share(0.01, 0.0, most_seconds=0.25)
+        share = _budget.Share(0.01, 0.0, max_seconds=0.25)
         self.assertEqual(share.saved(1e6), 0.25)
 
 
@@ -118,7 +118,7 @@ class PaceTest(unittest.TestCase):
             pace.measured(0.030, 1000)
         self.assertAlmostEqual(pace.cost(500, 500), 0.030, places=4)
         for _ in range(50):
-            pace.came(1000, 0.1)
+            pace.happened(1000, 0.1)
         self.assertAlmostEqual(pace.rate, 10_000, delta=100)
 
 

@@ -25,7 +25,7 @@ class ConfigTest(unittest.TestCase):
             ({"context": "none"}, "alloc"),
             ({"budget": 0}, "share"),
             ({"budget": "much"}, "share"),
-            ({"history": 3}, "fewer"),
+            ({"history": 3}, "at least 100"),
         ]
         for options, word in cases:
             with self.subTest(options=options), self.assertRaises(_config.ConfigError) as caught:
@@ -148,11 +148,11 @@ class PackageTest(unittest.TestCase):
         ).stdout
         self.assertEqual(found, "False 1\n")
 
-    def test_the_variable_alone_loads_no_more_than_a_hook(self):
+    def test_the_variable_alone_loads_only_the_import_hook(self):
         line = (HERE.parent / "vramscope.pth").read_text()
         self.assertEqual(line.count("\n"), 1)
         self.assertTrue(line.startswith("import "))
-        for variables, want in (({}, "[]"), ({"VRAMSCOPE_TO": "1"}, "['vramscope', 'vramscope._hook']")):
+        for variables, want in (({}, "[]"), ({"VRAMSCOPE_TO": "1"}, "['vramscope', 'vramscope._environment', 'vramscope._hook']")):
             code = f"import sys\n{line}\nprint([name for name in sorted(sys.modules) if 'vramscope' in name])"
             found = subprocess.run(
                 [sys.executable, "-c", code],
@@ -171,7 +171,7 @@ class PackageTest(unittest.TestCase):
             (package.parent / "__init__.py").write_text("")
             (package / "__init__.py").write_text("def is_initialized(): return True\ndef _lazy_call(f): f()\n")
             code = "import sys; sys.path.insert(0, sys.argv[1])\nfrom vramscope import _hook\n"
-            code += "_hook.when_torch_cuda_is_there(lambda m: print('there', m.__name__, m.is_initialized()))\n"
+            code += "_hook.when_torch_cuda_is_imported(lambda m: print('there', m.__name__, m.is_initialized()))\n"
             code += "import torch; print('torch'); import torch.cuda\n"
             code += "print(type(torch.cuda.__loader__).__name__, any('Finder' == type(f).__name__ for f in sys.meta_path))"
             found = subprocess.run(

@@ -17,7 +17,7 @@ TO = "http://box:7070"
 AWAY = {"is_connected": False, "trouble": TO + "/: Connection refused", "sent_events": 5, "undelivered": 5}
 THERE = {"is_connected": True, "trouble": None}
 REFUSED = {"is_connected": False, "refused": "The token\n\x1b[31mis wrong.", "sent_events": 1200, "undelivered": 1200}
-NOT_THERE = f"The server is not there ({TO}/: Connection refused); what is recorded waits for it"
+NOT_THERE = f"Cannot reach the server ({TO}/: Connection refused). Events are kept for it"
 WRONG = f"{TO}: The token [31mis wrong."
 
 
@@ -50,8 +50,8 @@ class LinesTest(unittest.TestCase):
 
     def test_each_is_said_once(self):
         whole = {"sent_events": 5, "undelivered": 0}
-        recording = f"recording to {TO}: every event"
-        lost = f"{TO} has 0 events; 5 did not arrive ({TO}/: Connection refused)."
+        recording = f"Recording to {TO}: every event"
+        lost = f"{TO} received 0 events; 5 were not delivered ({TO}/: Connection refused)."
         cases = [
             # What the library tells in turn, what it came to; what is said.
             ([None, {"is_connected": False}, THERE, THERE], whole, [recording]),
@@ -60,10 +60,10 @@ class LinesTest(unittest.TestCase):
             # Another way is tried the next moment.
             ([AWAY, THERE], whole, [recording]),
             # Nothing was heard of it while it ran.
-            ([], whole, [f"recorded to {TO}: every event"]),
+            ([], whole, [f"Recorded to {TO}: every event"]),
             ([], AWAY, [lost]),
-            ([THERE, AWAY], {**AWAY, "sent_events": 2005}, [recording, lost.replace("has 0", "has 2,000")]),
-            ([THERE], None, [recording, "the end is not whole: there was no time left to write and send it"]),
+            ([THERE, AWAY], {**AWAY, "sent_events": 2005}, [recording, lost.replace("received 0", "received 2,000")]),
+            ([THERE], None, [recording, "The recording's end may be missing: time ran out before it was written and sent."]),
         ]
         for turns, result, want in cases:
             with self.subTest(want=want):
@@ -71,19 +71,19 @@ class LinesTest(unittest.TestCase):
 
     def test_silence_is_no_server_after_a_while(self):
         said, _ = self.lines([{"is_connected": False}] * 4, {}, seconds=0.7)
-        self.assertEqual(said[0], f"The server is not there ({TO}: no answer yet); what is recorded waits for it.")
+        self.assertEqual(said[0], f"Cannot reach the server ({TO}: no answer yet). Events are kept for it.")
 
     def test_a_refusal_ends_it_and_is_one_line_of_a_terminal(self):
         said, refusals = self.lines([REFUSED], REFUSED)
-        end = f"{TO} has 0 events; 1,200 did not arrive (The token [31mis wrong)."
-        self.assertEqual((said, refusals), (["nothing is recorded any more: " + WRONG, end], [WRONG]))
+        end = f"{TO} received 0 events; 1,200 were not delivered (The token [31mis wrong)."
+        self.assertEqual((said, refusals), (["Recording stopped: " + WRONG, end], [WRONG]))
         said, _ = self.lines([REFUSED], REFUSED, out="a.vramscope")
-        self.assertEqual(said[0], "nothing is sent any more: " + WRONG)
+        self.assertEqual(said[0], "Sending stopped: " + WRONG)
 
     def test_a_file_beside_the_server_is_named(self):
-        self.assertEqual(self.lines([THERE], {}, out="/a")[0], [f"recording to {TO} and /a: every event"])
+        self.assertEqual(self.lines([THERE], {}, out="/a")[0], [f"Recording to {TO} and /a: every event"])
         said = self.lines([AWAY] * 2, {}, out="/a", reason="no compiler")[0]
-        self.assertEqual(said[:2], [NOT_THERE + ", and goes to /a.", "every event (no compiler)"])
+        self.assertEqual(said[:2], [NOT_THERE + " and written to /a.", "every event (no compiler)"])
 
 
 @needs_library
@@ -126,8 +126,8 @@ class LibraryTest(unittest.TestCase):
             to = f"http://127.0.0.1:{taken.getsockname()[1]}"
             said, result, line = self.record(to)
         self.assertEqual((len(said), result["undelivered"]), (2, 100))
-        self.assertRegex(said[0], rf"^The server is not there \({to}/: Connection refused.*\); what is recorded waits")
-        self.assertRegex(line, rf"^{to} has 0 events; 100 did not arrive \({to}/: Connection refused.*\)\.$")
+        self.assertRegex(said[0], rf"^Cannot reach the server \({to}/: Connection refused.*\)\. Events are kept")
+        self.assertRegex(line, rf"^{to} received 0 events; 100 were not delivered \({to}/: Connection refused.*\)\.$")
         self.assertEqual(said[1], line)
 
 
@@ -158,7 +158,7 @@ class CommandTest(unittest.TestCase):
                     done = self.run_vramscope(*arguments, str(script), **more)
                     self.assertEqual((done.returncode, done.stdout), (3, "done None\n"), done.stderr)
                     lines = 0 if "VRAMSCOPE_QUIET" in more else 1
-                    self.assertEqual((done.stderr.count("nothing is recorded"), done.stderr.count("\n")), (lines, lines))
+                    self.assertEqual((done.stderr.count("Not recording"), done.stderr.count("\n")), (lines, lines))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class RanksTest(unittest.TestCase):
             self.assertEqual((header["rank"], header["name"]), (rank, f"ranks_job.py, rank {rank}"))
             jobs.add(header["job"])
         self.assertEqual(len(jobs), 1, jobs)
-        lines = [f"vramscope: recording to {self.folder}/run.rank{rank}.vramscope: every event" for rank in ranks]
+        lines = [f"vramscope: Recording to {self.folder}/run.rank{rank}.vramscope: every event" for rank in ranks]
         self.assertEqual(said(done), lines)
 
     def test_a_variable_watches_each_rank_and_one_of_them_compiles(self):
@@ -70,7 +70,7 @@ class RanksTest(unittest.TestCase):
         done = torch_jobs.start(["-m", "vramscope", "run", "--out", self.out, str(code)], **variables)
         self.assertEqual((done.returncode, self.files()), (0, []), done.stderr)
         (line,) = said(done)
-        self.assertIn("nothing was recorded: the program did not use the GPU.", line)
+        self.assertIn("Nothing was recorded: the program did not use the GPU.", line)
         self.assertIn("not", line.split("installed, ")[1])
 
     def test_processes_without_a_rank_do_not_share_a_file(self):
@@ -88,7 +88,7 @@ class RanksTest(unittest.TestCase):
                 first, second = self.files()
                 self.assertRegex(first, r"^run\.pid[0-9]+\.vramscope$")
                 self.assertEqual(second, "run.vramscope")
-                lines = [f"vramscope: recording to {self.folder}/{name}: every event" for name in (first, second)]
+                lines = [f"vramscope: Recording to {self.folder}/{name}: every event" for name in (first, second)]
                 self.assertEqual(said(done), lines)
                 # Which of the two was first, is theirs to know.
                 names = [first, second]

@@ -28,7 +28,7 @@ class WorkersTest(unittest.TestCase):
             self.assertEqual(json.loads(done.stdout), {"seen": 96, "states": states, "here": False})
             self.assertEqual([path.name for path in folder.glob("*.vramscope")], ["run.vramscope"])
             (line,) = said(done)
-            self.assertTrue(line.startswith(f"vramscope: recording to {name}/run.vramscope: "), line)
+            self.assertTrue(line.startswith(f"vramscope: Recording to {name}/run.vramscope: "), line)
             if mode == "events":
                 about = check_events(self, folder / "run.vramscope", folder / "torch.pickle", 0)
                 self.assertEqual(about["devices"][0]["marks"], 24)

@@ -3,8 +3,8 @@
     import vramscope
     vramscope.attach("http://127.0.0.1:7070")
 
-or from outside, without a change to the program: ``python -m vramscope run train.py``, or the variable ``VRAMSCOPE_TO``
-alone. Importing this package does nothing; torch is never imported by it before the program does so.
+Or without changing the program: ``python -m vramscope run train.py``, or set the variable ``VRAMSCOPE_TO``. Importing this
+package has no effect, and it never imports torch before the program does.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ _steps = itertools.count()
 
 
 def attach(to=None, out=None, **options):
-    """Watches this process's GPU memory from now on; gives the `Agent`.
+    """Records this process's GPU memory from now on. Returns the `Agent`.
 
-    `to` is a server's address (``http://127.0.0.1:7070`` when neither is given), `out` a file to write (both may be
-    given). Where CUDA is not initialised yet, watching begins when it is.
+    - `to`: a server's address. The default is ``http://127.0.0.1:7070`` if `out` is not given either.
+    - `out`: a file to write. Both may be given.
+    - `mode`: ``"auto"``, ``"events"`` (every event) or ``"budget"`` (within a share of the time).
+    - `stacks`: ``"python"``, ``"all"`` (with C++ frames) or None.
+    - `context`: ``"alloc"`` (a free has the stack of its allocation), ``"all"`` (its own stack) or ``"state"`` (stacks of
+      existing blocks only).
+    - `budget`: the share of the time that the mode *budget* may spend (0.01).
+    - `stack_share`: the share of one thread's time for looking up stacks (0.05).
+    - `history`: how many entries PyTorch keeps in the mode *budget* (10,000).
+    - `name`, `job`: the names of the recording and of its job.
+    - `token`: the server's access token. `library`: the native library's path.
 
-    Further: `mode` (``auto``, ``events``: every event, ``budget``: within a share of the time), `stacks` (``python``,
-    ``all`` with C++, None), `context` (``alloc``: a free has the stack of its allocation; ``all``: its own; ``state``:
-    only what is reserved), `budget` (the share of the time that may be spent, 0.01), `stack_share` (the share of one
-    thread that looking stacks up may take), `history` (entries that PyTorch keeps in the mode *budget*), `name`, `job`,
-    `token`, `library` (the library's path).
-
-    Raises where an argument can't be, the library is missing, or this process is watched already. What fails later is
-    told on standard error and never stops the job.
+    If CUDA is not initialised yet, recording starts when it is. Raises an error if an argument is invalid, the library is
+    missing, or this process is already recorded. Later errors are printed to standard error and never stop the job.
     """
     from . import _agent, _config
 
@@ -39,11 +42,12 @@ def attach(to=None, out=None, **options):
 
 
 def use_allocator(to=None, out=None, **options):
-    """Lets PyTorch take all CUDA memory from Vramscope's allocator; gives the `Allocator`. Before CUDA is used.
+    """Makes PyTorch allocate all CUDA memory with Vramscope's allocator. Returns the `Allocator`.
 
-    `to` is a server to send every event to, `out` a file to write it to; either, both or none. Further: `settings` (as in
-    ``PYTORCH_CUDA_ALLOC_CONF``), `context` (``all``, ``alloc``, ``state`` or ``none``: for which events the Python stack is
-    kept), `history` (the newest events that snapshots show), `name`, `job`, `token`, `library`.
+    Call it before CUDA is used. `to` is a server to send every event to, `out` a file to write it to; both are optional.
+    Further options: `settings` (as in ``PYTORCH_CUDA_ALLOC_CONF``), `context` (for which events the Python stack is kept:
+    ``"all"``, ``"alloc"``, ``"state"`` or ``"none"``), `history` (how many of the newest events snapshots show), `name`,
+    `job`, `token` and `library`.
     """
     from . import _allocator
 
@@ -51,7 +55,7 @@ def use_allocator(to=None, out=None, **options):
 
 
 def detach():
-    """Ends watching, if this process is watched."""
+    """Ends the recording of this process, if there is one. Returns its final counts, or None."""
     from . import _agent
 
     agent = _agent.current()
@@ -59,7 +63,7 @@ def detach():
 
 
 def mark(name):
-    """Marks this moment. Does nothing where nothing is watched."""
+    """Marks this moment. Does nothing if this process is not recorded."""
     from . import _agent
 
     agent = _agent.current()
@@ -68,13 +72,13 @@ def mark(name):
 
 
 def step(number=None):
-    """Marks the beginning of a training step; counts by itself when it is not told the number."""
+    """Marks the start of a training step. Without a number, it counts the calls."""
     mark(f"step {next(_steps) if number is None else number}")
 
 
 @contextlib.contextmanager
 def span(name):
-    """Marks the beginning and the end of a piece of work: ``with vramscope.span("forward"):`` or as a decorator."""
+    """Marks the start and the end of a piece of work: ``with vramscope.span("forward"):``, or as a decorator."""
     from . import _agent
 
     agent = _agent.current()

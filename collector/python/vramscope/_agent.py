@@ -1,4 +1,8 @@
-"""One recording of this process, from `attach` to `detach`."""
+"""Records this process, from `attach` to `detach`.
+
+Imports go one way: this module imports `_hook`, `_delivery` and the modes; `_hook` imports only `_log`, and
+`_environment`, which the .pth file calls, imports this module.
+"""
 
 from __future__ import annotations
 
@@ -9,37 +13,29 @@ import threading
 import time
 
 from . import _delivery, _file, _hook, _library, _state, _torch
+from ._log import log
 
 OOM_SECONDS = 2.0
-"""How long an out-of-memory may be held up while its state is sent."""
+"""How long an out-of-memory error may be delayed while the state is sent."""
 
 _lock = threading.Lock()
 _current = None
 _is_observed = False
 
 
-def log(text):
-    """One line for the person at the terminal; nothing where they want none, or there is no terminal any more."""
-    if os.environ.get("VRAMSCOPE_QUIET"):
-        return
-    try:
-        print("vramscope: " + text, file=sys.stderr, flush=True)
-    except (OSError, ValueError, AttributeError):
-        pass
-
-
 def current():
-    """The agent of this process, or None."""
+    """Returns the agent of this process, or None."""
     return _current
 
 
 class Agent:
-    """Watches this process's GPU memory until it is detached. Made by `vramscope.attach`.
+    """Records this process's GPU memory until it is detached. Created by `vramscope.attach`.
 
-    ``state`` is ``waiting`` (CUDA is not initialised yet), ``running``, ``detached`` or ``failed``, and ``reason`` says
-    why it failed, what did not arrive, or why the mode is not *every event*. ``mode`` is the mode's name. A server that
-    refuses for good (a wrong token, say) makes it ``failed`` where there is no file beside it. ``result`` is what it came
-    to, when it has ended.
+    - ``state``: ``waiting`` (CUDA is not initialised yet), ``running``, ``detached`` or ``failed``. If the server refuses
+      for good (for example, a wrong token), it becomes ``failed``, unless a file is written too.
+    - ``reason``: why it failed, what was not delivered, or why the mode is not *every event*.
+    - ``mode``: the mode's name.
+    - ``result``: the counts of the recording, once it has ended.
     """
 
     def __init__(self, config):
@@ -62,32 +58,32 @@ class Agent:
         self._turn = threading.RLock()
         self._pid = os.getpid()
 
-    # ---- beginning ----------------------------------------------------------------------------------------------
+    # ---- start --------------------------------------------------------------------------------------------------
 
     def _begin(self):
-        """Begins as soon as CUDA is there; never makes it be there."""
-        _hook.when_torch_cuda_is_there(self._torch_is_there)
+        """Starts recording once the program has initialised CUDA; never initialises it."""
+        _hook.when_torch_cuda_is_imported(self._on_torch_cuda)
 
-    def _torch_is_there(self, torch_cuda):
+    def _on_torch_cuda(self, torch_cuda):
         if self.state != "waiting":
             return
         if torch_cuda.is_initialized():
-            self._cuda_is_there()
+            self._on_cuda()
         else:
-            # PyTorch calls this at the end of its initialisation, before anything is allocated.
-            torch_cuda._lazy_call(self._cuda_is_there)
+            # PyTorch calls this at the end of its initialisation, before the first allocation.
+            torch_cuda._lazy_call(self._on_cuda)
 
-    def _cuda_is_there(self):
+    def _on_cuda(self):
         if self.state != "waiting" or self._pid != os.getpid():
             return
         self._is_opening = True
         try:
             self._open()
-        except Exception as error:  # Whatever it is: the job goes on without us.
+        except Exception as error:  # The job must continue without the recording.
             self.state, self.reason = "failed", f"{type(error).__name__}: {error}"
             self._library.finish(1000)
             self._release()
-            log(f"nothing is recorded: {error}")
+            log(f"Not recording: {error}")
 
     def _open(self):
         import torch
@@ -143,7 +139,7 @@ class Agent:
         mode.open({**settings, "mode": mode.name + (f" ({self.reason})" if self.reason else "")})
         return mode
 
-    # ---- while it runs --------------------------------------------------------------------------------------------
+    # ---- recording ------------------------------------------------------------------------------------------------
 
     def _run(self, torch):
         while not self._stop.wait(self._mode.interval()):
@@ -155,17 +151,17 @@ class Agent:
             except Exception as error:
                 if not self._stop.is_set():
                     self.reason = f"{type(error).__name__}: {error}"
-                    log(f"watching stopped: {self.reason}")
+                    log(f"Recording stopped: {self.reason}")
                 return
 
     def mark(self, name, stage=2):
-        """Marks this moment on every device's line of time."""
+        """Marks this moment on every device's timeline."""
         if self.state == "running" and self._pid == os.getpid():
             for device in self._devices:
                 self._library.mark(device["number"], str(name), stage)
 
     def flush(self, seconds=OOM_SECONDS):
-        """Waits until all that happened is written or sent; whether it is."""
+        """Waits until everything so far is written or sent. Returns whether it is."""
         if self.state != "running" or self._pid != os.getpid():
             return False
         with self._turn:
@@ -175,7 +171,7 @@ class Agent:
     def _out_of_memory(self):
         if self.state != "running" or self._pid != os.getpid():
             return
-        # The thread that failed to allocate waits here; another one's turn is not waited out.
+        # The thread that failed to allocate waits here, but not for another thread's whole turn.
         if self._turn.acquire(timeout=OOM_SECONDS):
             try:
                 self._mode.out_of_memory(OOM_SECONDS)
@@ -183,10 +179,10 @@ class Agent:
                 self._turn.release()
         self._library.flush(OOM_SECONDS * 1000)
 
-    # ---- the end --------------------------------------------------------------------------------------------------
+    # ---- end ------------------------------------------------------------------------------------------------------
 
     def detach(self):
-        """Ends the recording; the job goes on. What it came to, where that is known."""
+        """Ends the recording; the job continues. Returns the counts of the recording, or None if they are unknown."""
         global _current
         with _lock:
             if _current is self:
@@ -196,7 +192,7 @@ class Agent:
         return self.result
 
     def _refused(self, why):
-        """The server takes nothing any more: without a file there is nothing to go on for."""
+        """Ends the recording after the server has refused it, unless a file is written too."""
         self.reason = why
         if self.config.out is None:
             self._end("failed")
@@ -207,7 +203,7 @@ class Agent:
             if was in ("waiting", "running"):
                 self.state = state
         if was == "failed" and self._thread is not None:
-            # It is just ending because the server refused; the result is about to come.
+            # Another thread is ending it because the server refused; its result follows.
             self._ended.wait(self.config.end_seconds + OOM_SECONDS)
         if was != "running":
             return
@@ -218,9 +214,9 @@ class Agent:
             with self._turn:
                 self._mode.stop(OOM_SECONDS)
                 if state != "failed":
-                    self._say_end()
+                    self._write_end()
         except Exception as error:
-            log(f"the end is not whole: {type(error).__name__}: {error}")
+            log(f"The recording's end is incomplete: {type(error).__name__}: {error}")
         finally:
             result = self._library.finish(self.config.end_seconds * 1000)
             if result is not None:
@@ -229,15 +225,15 @@ class Agent:
             self._release()
             self._ended.set()
         if result is not None and result.get("failure"):
-            log(f"the recording is not whole: {result['failure']}")
+            log(f"The recording is incomplete: {result['failure']}")
         if self._delivery is not None:
             self.reason = self._delivery.end(result) or self.reason
 
-    def _say_end(self):
+    def _write_end(self):
         import torch
 
         numbers = [device["number"] for device in self._devices]
-        # The tracker is off, so this leaves no entry in the recording.
+        # The tracker is detached, so the snapshot adds no entry to the recording.
         snapshot = _torch.snapshot(torch, traces=False)
         for device, segments in _state.by_device(snapshot["segments"], numbers).items():
             self._library.segments(_library.END, device, _state.columns(segments, self._mode.stack_of))
@@ -247,8 +243,8 @@ class Agent:
             self._claim.release()
 
     def waits_in_child(self):
-        """Called in a child of a fork: whether it is to be watched as soon as it uses the GPU itself. It can where its
-        parent had not begun to."""
+        """Called in the child of a fork. Returns whether the child is recorded once it uses the GPU, which is possible if
+        its parent had not used the GPU yet."""
         if self.state != "waiting" or self._is_opening:
             return False
         self.is_inherited = True
@@ -266,22 +262,22 @@ class Agent:
         return f"<vramscope.Agent {self.state}, {self.mode or 'no mode yet'}, to {self.config.place()}>"
 
 
-def _make_room():
-    """Raises where this process is recorded already. What a fork left waiting gives way."""
-    of = _current
-    if of is None or of._pid != os.getpid() or of.state not in ("waiting", "running"):
+def _require_free():
+    """Raises if this process is already recorded. An agent inherited from a fork that still waits is replaced."""
+    agent = _current
+    if agent is None or agent._pid != os.getpid() or agent.state not in ("waiting", "running"):
         return
-    if of.state == "waiting" and of.is_inherited:
-        of.state = "detached"
+    if agent.state == "waiting" and agent.is_inherited:
+        agent.state = "detached"
         return
-    raise RuntimeError(f"already attached: {of!r}. Call its detach() first.")
+    raise RuntimeError(f"already attached: {agent!r}. Call vramscope.detach() first.")
 
 
 def attach(config):
-    """The agent of this process, begun."""
+    """Creates and starts the agent of this process."""
     global _current
     with _lock:
-        _make_room()
+        _require_free()
         agent = Agent(config)
         _current = agent
     _register()
@@ -290,23 +286,23 @@ def attach(config):
 
 
 def enter(source):
-    """Makes something else than an `Agent` what this process is recorded by: marks, the end and forks are told to it."""
+    """Makes `source` take an `Agent`'s place: it receives marks, and is called at the program's end and at forks."""
     global _current
     with _lock:
-        _make_room()
+        _require_free()
         _current = source
     _register()
 
 
 def forget(source):
-    """Nothing more is told to it."""
+    """Ends what `enter` began."""
     global _current
     with _lock:
         if _current is source:
             _current = None
 
 
-# ---- what Python and PyTorch call -----------------------------------------------------------------------------------
+# ---- callbacks of Python and PyTorch---------------------------------------------------------------------------------
 
 _is_registered = False
 
@@ -327,7 +323,7 @@ def _at_exit():
 
 
 def _in_child():
-    """A child of a fork has neither our threads nor its parent's GPU, and may have inherited locks that nobody will open."""
+    """Cleans up in the child of a fork: it has neither the parent's threads nor its GPU, and its locks may be held for ever."""
     global _current, _lock
     agent, _lock = _current, threading.Lock()
     if agent is None or agent.waits_in_child():
@@ -337,8 +333,8 @@ def _in_child():
 
 
 def _end_with_child():
-    """Lets the recording end where multiprocessing ends its processes: before Python 3.14 it asks atexit for nothing in
-    those that it forks."""
+    """Ends the recording at the end of a multiprocessing child: before Python 3.14, atexit does not run in children that
+    were forked."""
     process = sys.modules.get("multiprocessing.process")
     if process is not None and process.parent_process() is not None:
         from multiprocessing import util
@@ -347,7 +343,7 @@ def _end_with_child():
 
 
 def _observe(torch):
-    """Asks PyTorch, once, to be told of out-of-memories."""
+    """Registers, once, for PyTorch's out-of-memory errors."""
     global _is_observed
     if _is_observed:
         return
@@ -360,10 +356,11 @@ def _observe(torch):
         started = time.perf_counter()
         try:
             agent._out_of_memory()
-        except BaseException as error:  # It would take the place of the error that the user has to see.
-            log(f"at the out-of-memory: {type(error).__name__}: {error} ({time.perf_counter() - started:.1f} s)")
+        except BaseException as error:  # It would replace the error that the user has to see.
+            seconds = time.perf_counter() - started
+            log(f"Failed to record the out-of-memory state: {type(error).__name__}: {error} ({seconds:.1f} s)")
 
     try:
         torch._C._cuda_attach_out_of_memory_observer(observer)
     except Exception as error:
-        log(f"an out-of-memory will not be told at once: {error}")
+        log(f"Out-of-memory errors will not be recorded at once: {error}")

@@ -1,5 +1,5 @@
-"""What the mode *within a budget* reckons with: its share of the time, which entries of a history are new, and how many
-are missing. Nothing here knows PyTorch or a clock.
+"""The calculations of the mode *within a budget*: its share of the time, which entries of a history are new, and how many
+are missing. Nothing here uses PyTorch or reads a clock.
 """
 
 from __future__ import annotations
@@ -8,81 +8,81 @@ from ._library import CODES
 
 COUNTED = ("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map")
 COUNTED += ("segment_unmap", "oom")
-"""Actions of which the allocator's statistics say how many there were."""
+"""Actions that the allocator's statistics count."""
 
 
 class Share:
-    """A share of the time: what may be spent grows with the time that passes, up to a bound."""
+    """A budget that grows with a share of the elapsed time, up to a bound."""
 
-    def __init__(self, share, now, most_seconds=0.25):
-        self.share, self.most = share, most_seconds
+    def __init__(self, share, now, max_seconds=0.25):
+        self.share, self.max_seconds = share, max_seconds
         self._saved, self._at = 0.0, now
 
     def saved(self, now):
-        """Seconds that may be spent now; negative where too much was spent."""
-        self._saved = min(self.most, self._saved + self.share * max(0.0, now - self._at))
+        """Returns the seconds that may be spent now; negative if too much was spent."""
+        self._saved = min(self.max_seconds, self._saved + self.share * max(0.0, now - self._at))
         self._at = max(self._at, now)
         return self._saved
 
     def spend(self, seconds, now):
-        """Takes note of what was spent."""
+        """Subtracts spent seconds."""
         self.saved(now)
         self._saved -= seconds
 
 
 class Pace:
-    """How many entries PyTorch is to keep, so that reading them all stays within the share of the time and, where that
-    can be, none is overwritten before it was read.
+    """Decides how many entries PyTorch keeps, so that reading all of them stays within the share of the time and, if
+    possible, none is overwritten before it is read.
 
-    A read costs about as much for each entry that is kept, new or not. So few are kept where few come; where more
-    come than can be read, the most are, for one long view now and then, and at an out-of-memory.
+    A read costs the same for each kept entry, new or old. So few entries are kept for few events. If there are more events
+    than can be read, as many entries as allowed are kept: for an occasional long view, and for out-of-memory errors.
     """
 
-    LEAST = 256
+    MIN_ENTRIES = 256
     SECONDS = 0.25
-    """Between two reads, where that can be: what a page shows is so old at most."""
+    """The time between two reads, if the share allows it: a page is at most this far behind."""
 
-    def __init__(self, share, most):
-        self.share, self.most = share, max(most, 1)
-        self.least = min(self.LEAST, self.most)
-        # As measured with torch 2.4 to 2.15: better known after the first read.
+    def __init__(self, share, max_entries):
+        self.share, self.max_entries = share, max(max_entries, 1)
+        self.min_entries = min(self.MIN_ENTRIES, self.max_entries)
+        # As measured with torch 2.4 to 2.15. The first read gives a better estimate.
         self.per_item = 10e-6
         self.rate = 0.0
 
     def measured(self, seconds, items):
-        """A read of so many entries and blocks took so long."""
+        """Updates the estimate: a read of `items` entries and blocks took `seconds`."""
         if items > 0:
             self.per_item += (seconds / items - self.per_item) * (0.5 if items >= 64 else 0.1)
 
-    def came(self, events, seconds):
-        """So many events happened in so many seconds."""
+    def happened(self, events, seconds):
+        """Updates the rate: `events` happened in `seconds`."""
         if seconds > 0:
             self.rate += (events / seconds - self.rate) * min(1.0, seconds)
 
     def cost(self, entries, blocks):
-        """Seconds that a read is likely to take."""
+        """Returns the estimated seconds of a read."""
         return self.per_item * (entries + blocks)
 
     def keep(self, kept, blocks):
-        """How many entries to keep, when it is `kept` now."""
-        size = self.least
-        while size < self.most:
+        """Returns how many entries to keep, given that `kept` are kept now."""
+        size = self.min_entries
+        while size < self.max_entries:
             seconds = max(self.SECONDS, self.cost(size, blocks) / self.share)
             if size >= 2 * self.rate * seconds:
                 break
-            size = min(2 * size, self.most)
-        # Every change loses what happens meanwhile, so it must be worth it.
+            size = min(2 * size, self.max_entries)
+        # A change loses the events that happen during it, so only large changes are made.
         return size if size > kept or size * 4 <= kept else kept
 
 
 def key(entry):
-    """What tells an entry of a history from others."""
+    """Returns what identifies an entry of a history."""
     address = entry.get("addr", entry.get("device_free", 0))
     return entry.get("time_us", 0), entry["action"], address, entry["size"]
 
 
 class Tail:
-    """The latest entries that are known, to find what is new in a later reading."""
+    """Remembers the latest entries, to find the new ones in a later read."""
 
     KEPT = 16
 
@@ -90,15 +90,15 @@ class Tail:
         self._known = []
 
     def forget(self):
-        """The history was begun anew."""
+        """Forgets all entries, because the history was restarted."""
         self._known = []
 
     def first_new(self, entries, kept):
-        """Where in `entries`, oldest first, the first new one is; None where the known ones are not there any more.
-        `kept`: as many entries are kept at most."""
+        """Returns the index of the first new entry in `entries`, oldest first; None if the known ones were overwritten.
+        `kept` is the most entries that PyTorch keeps."""
         known = self._known
         if not known:
-            # Begun anew: what came is all there until the oldest was overwritten.
+            # After a restart the history is complete until its oldest entry is overwritten.
             return 0 if len(entries) < kept else None
         for at in range(len(entries) - 1, -1, -1):
             if key(entries[at]) != known[-1]:
@@ -108,45 +108,45 @@ class Tail:
         return None
 
     def remember(self, entries):
-        """Knows these, the latest ones, from now on."""
+        """Remembers the latest of `entries`."""
         if entries:
             self._known = [key(entry) for entry in entries[-self.KEPT :]]
 
 
 class Ledger:
-    """How many events there were, by the allocator's count, and how many of them were seen."""
+    """Compares the allocator's event counts with the events that were seen."""
 
     def __init__(self, counts):
         self._at_start = counts
         self._accounted = dict.fromkeys(COUNTED, 0)
 
     def seen(self, action):
-        """One more of this action is accounted for."""
+        """Counts one seen event of this action."""
         if action in self._accounted:
             self._accounted[action] += 1
 
     def lost(self, counts):
-        """{action: how many are missing} up to the moment of `counts`, and accounts for them. None: nobody knows,
-        because the statistics were reset; counting begins anew."""
+        """Returns how many events of each action are missing up to the moment of `counts`, and counts them as seen. Returns
+        None if the statistics were reset, so that the number is unknown; counting then starts again."""
         total = {action: counts[action] - self._at_start[action] for action in COUNTED}
         if any(count < 0 for count in total.values()):
             self._at_start = dict(counts)
             self._accounted = dict.fromkeys(COUNTED, 0)
             return None
         missing = {action: total[action] - self._accounted[action] for action in COUNTED}
-        # What was seen after `counts` were taken makes less than nothing.
+        # Events seen after `counts` were read make a negative difference.
         missing = {action: count for action, count in missing.items() if count > 0}
         for action, count in missing.items():
             self._accounted[action] += count
         return missing
 
     def waiting(self, counts):
-        """About how many events were not seen yet."""
+        """Returns roughly how many events were not seen yet."""
         return sum(max(0, counts[a] - self._at_start[a] - self._accounted[a]) for a in COUNTED)
 
 
 def counts(stats):
-    """How many events of each action there were, by the allocator's statistics."""
+    """Returns how many events of each action the allocator's statistics count."""
 
     def total(name, which):
         return stats.get(name, {}).get("all", {}).get(which, 0)
@@ -158,7 +158,7 @@ def counts(stats):
         "free_completed": total("active", "freed"),
         "segment_alloc": segments,
         "segment_free": freed,
-        # Calls of the driver that are not for segments of their own are for pages of expandable ones.
+        # Driver calls that do not create or release a segment map or unmap pages of an expandable one.
         "segment_map": max(0, stats.get("num_device_alloc", segments) - segments),
         "segment_unmap": max(0, stats.get("num_device_free", freed) - freed),
         "oom": stats.get("num_ooms", 0),
@@ -166,7 +166,7 @@ def counts(stats):
 
 
 def events(entries, to, stack_of):
-    """Adds entries of a history to the columns `to`."""
+    """Appends entries of a history to the columns `to`, and returns `to`."""
     for entry in entries:
         pool = entry.get("pool_id") or (0, 0)
         to.action.append(CODES.get(entry["action"], CODES["other"]))

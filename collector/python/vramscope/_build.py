@@ -1,7 +1,7 @@
-"""The tracker, compiled: once for each torch, kept for all later jobs.
+"""Compiles the tracker, once for each torch, and caches it for later jobs.
 
-One source with its headers and one call of the compiler, with the folders and the ABI that torch was built with; neither
-ninja, setuptools nor a CUDA toolkit is needed: the headers come with torch and with what it depends on.
+One call of the compiler builds one source file with its headers, for torch's ABI. It needs no ninja, setuptools or CUDA
+toolkit: the headers come with torch and its dependencies.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from . import _torch
 FOLDER = pathlib.Path(__file__).resolve().parent / "tracker"
 SOURCE = FOLDER / "tracker.cpp"
 SECONDS = 300
-"""How long a compiler may take. Ten is usual."""
+"""The most seconds that the compiler may take. Ten are usual."""
 RETRY_SECONDS = 600
-"""How long a failure is believed before it is tried again."""
+"""How many seconds after a failure the build is tried again."""
 
 
 class BuildError(RuntimeError):
-    """There is no tracker, and why."""
+    """The tracker cannot be built; the text says why."""
 
 
 def cache(environ=os.environ):
-    """The folder in which compiled trackers are kept."""
+    """Returns the folder for compiled trackers."""
     if environ.get("VRAMSCOPE_CACHE"):
         return pathlib.Path(environ["VRAMSCOPE_CACHE"])
     base = environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -38,7 +38,7 @@ def cache(environ=os.environ):
 
 
 def compiler(environ=os.environ):
-    """The C++ compiler, or None."""
+    """Returns the path of a C++ compiler, or None."""
     for name in (environ.get("CXX"), "c++", "g++", "clang++"):
         found = name and shutil.which(name)
         if found:
@@ -47,23 +47,23 @@ def compiler(environ=os.environ):
 
 
 def _cuda_headers(torch, environ=os.environ):
-    """Folders with CUDA's headers: a toolkit's, or those of the packages that torch depends on."""
+    """Returns folders with CUDA's headers, of a toolkit or of torch's dependencies, and further folders that they need."""
     site = pathlib.Path(torch.__file__).resolve().parent.parent
     places = [pathlib.Path(environ[name]) / "include" for name in ("CUDA_HOME", "CUDA_PATH") if environ.get(name)]
     places += sorted(site.glob("nvidia/cu[0-9]*/include"), reverse=True)
     places += [site / "nvidia" / "cuda_runtime" / "include", pathlib.Path("/usr/local/cuda/include")]
     found = [place for place in places if (place / "cuda_runtime_api.h").is_file()]
-    # From CUDA 13 on the runtime's headers need some of a further package; triton, which torch brings along, has them.
+    # From CUDA 13 on, the runtime's headers include some of another package. Triton, a dependency of torch, has them.
     further = [site / "nvidia" / "cuda_crt" / "include", site / "triton" / "backends" / "nvidia" / "include"]
     return found, [place for place in further if place.is_dir()]
 
 
 def command(torch, target, compiler_path, standard):
-    """The compiler's command line."""
+    """Returns the compiler's command line."""
     root = pathlib.Path(torch.__file__).resolve().parent
     found, further = _cuda_headers(torch)
     if not found:
-        raise BuildError("no headers of CUDA (cuda_runtime_api.h) were found; set CUDA_HOME to a toolkit's folder")
+        raise BuildError("CUDA's headers (cuda_runtime_api.h) were not found; set CUDA_HOME to a toolkit's folder")
     major, minor = _torch.version(torch)
     line = [compiler_path, "-O2", "-fPIC", "-shared", "-std=" + standard, "-w"]
     line += [f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}", f"-DVRAMSCOPE_TORCH={major * 100 + minor}"]
@@ -77,7 +77,7 @@ def command(torch, target, compiler_path, standard):
 
 
 def _key(torch):
-    """What makes one tracker differ from another."""
+    """Returns a name that identifies a compiled tracker."""
     parts = [torch.__version__, str(torch.version.git_version), str(torch._C._GLIBCXX_USE_CXX11_ABI)]
     parts += [platform.machine()]
     for path in sorted(FOLDER.iterdir()):
@@ -90,7 +90,7 @@ def _compile(torch, target):
     path = compiler()
     if path is None:
         raise BuildError("no C++ compiler")
-    # What torch itself is built with; an older compiler may have but the other one.
+    # First the standard that torch is built with; an older compiler may only support the other one.
     standards = ["c++20", "c++17"] if _torch.version(torch) >= (2, 12) else ["c++17", "c++20"]
     errors = []
     for standard in standards:
@@ -103,7 +103,7 @@ def _compile(torch, target):
                     capture_output=True,
                     timeout=SECONDS,
                     check=False,
-                    # Libraries that are loaded into the job are not for the compiler.
+                    # Libraries that are preloaded into the job must not be loaded into the compiler.
                     env={name: value for name, value in os.environ.items() if name != "LD_PRELOAD"},
                 )
             except (OSError, subprocess.TimeoutExpired) as error:
@@ -117,7 +117,7 @@ def _compile(torch, target):
 
 
 def build(torch):
-    """The compiled tracker's path. Processes that want it at once wait for the one that compiles."""
+    """Returns the compiled tracker's path, compiling it if needed. Other processes wait for the one that compiles."""
     import fcntl
 
     folder = cache()
@@ -126,7 +126,7 @@ def build(torch):
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if os.stat(folder).st_uid != os.getuid():
-            raise BuildError(f"{folder} belongs to someone else; set VRAMSCOPE_CACHE to a folder of your own")
+            raise BuildError(f"{folder} belongs to another user; set VRAMSCOPE_CACHE to a folder of your own")
         if target.is_file():
             return target
         with open(folder / (key + ".lock"), "w", encoding="utf-8") as lock:
@@ -137,7 +137,7 @@ def build(torch):
                     break
                 except BlockingIOError:
                     if time.monotonic() > until:
-                        raise BuildError(f"another process compiles for too long ({lock.name})") from None
+                        raise BuildError(f"timed out waiting for another process that compiles the tracker ({lock.name})") from None
                     time.sleep(0.1)
             if target.is_file():
                 return target
@@ -150,5 +150,5 @@ def build(torch):
                 raise
             failure.unlink(missing_ok=True)
     except OSError as error:
-        raise BuildError(f"{folder} can't be used: {error}") from None
+        raise BuildError(f"cannot use {folder}: {error}") from None
     return target

@@ -1,4 +1,4 @@
-"""What an agent is told: arguments, and the environment's variables of the same names."""
+"""An agent's configuration: arguments, and environment variables of the same names."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ VARIABLES = ("to", "out", "mode", "stacks", "context", "budget", "name", "job", 
 
 
 class ConfigError(ValueError):
-    """An argument that can't be."""
+    """An invalid argument."""
 
 
 class Config:
-    """Where to, what, and how much."""
+    """The checked configuration of an agent. `vramscope.attach` documents the arguments."""
 
     def __init__(
         self,
@@ -38,25 +38,25 @@ class Config:
         if to is None and out is None:
             to = DEFAULT_TO
         if mode not in MODES:
-            raise ConfigError(f"mode={mode!r}: there are {', '.join(MODES)}")
+            raise ConfigError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
         stacks = None if stacks in ("none", "") else stacks
         if stacks not in STACKS:
-            raise ConfigError(f"stacks={stacks!r}: there are 'python', 'all' and None")
+            raise ConfigError(f"stacks must be 'python', 'all' or None, not {stacks!r}")
         if context not in CONTEXTS:
-            raise ConfigError(f"context={context!r}: there are {', '.join(CONTEXTS)}")
+            raise ConfigError(f"context must be one of {', '.join(map(repr, CONTEXTS))}, not {context!r}")
         self.budget = _share("budget", budget)
         self.stack_share = _share("stack_share", stack_share)
         self.to, self.mode, self.stacks, self.context = to, mode, stacks, context
         self.out = None if out is None else os.path.abspath(os.fspath(out))
         self.name, self.job, self.library = name, job, library
-        # A secret is better kept out of programs: it is looked for here, whoever begins.
+        # Read here for every way to start, so that the secret need not be in the program.
         self.token = token if token is not None else os.environ.get("VRAMSCOPE_TOKEN")
         self.history, self.end_seconds = int(history), float(end_seconds)
         if self.history < 100:
-            raise ConfigError(f"history={history}: fewer than 100 entries say nothing")
+            raise ConfigError(f"history must be at least 100 entries, not {history}")
 
     def place(self):
-        """Where the recording goes, for people."""
+        """Returns where the recording goes, to show to people."""
         return " and ".join(str(place) for place in (self.to, self.out) if place is not None)
 
 
@@ -66,12 +66,12 @@ def _share(name, value):
     except (TypeError, ValueError):
         value = 0.0
     if not 0.0 < value <= 1.0:
-        raise ConfigError(f"{name} is a share of the time: more than 0, at most 1 (0.01 is one percent)")
+        raise ConfigError(f"{name} must be a share of the time: more than 0, at most 1 (0.01 is one percent)")
     return value
 
 
 def from_environment(environ=os.environ):
-    """The configuration that VRAMSCOPE_TO, VRAMSCOPE_OUT and others make; None when neither of these two is set."""
+    """Returns the configuration from VRAMSCOPE_TO, VRAMSCOPE_OUT and the others; None if neither of these two is set."""
     given = {name: environ.get("VRAMSCOPE_" + name.upper()) for name in VARIABLES}
     given = {name: value for name, value in given.items() if value}
     if not given.get("to") and not given.get("out"):
@@ -82,7 +82,8 @@ def from_environment(environ=os.environ):
 
 
 def out_of_rank(out, rank, ranks, pid=None):
-    """A file for each process of a job: `{rank}` and `{pid}` are filled in, else the rank comes before the suffix."""
+    """Returns a file name for this process of a job: `{rank}` and `{pid}` are replaced; without them, the rank is inserted
+    before the suffix."""
     pid = os.getpid() if pid is None else pid
     if "{rank}" in out or "{pid}" in out:
         return out.replace("{rank}", str(0 if rank is None else rank)).replace("{pid}", str(pid))

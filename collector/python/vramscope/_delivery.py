@@ -1,4 +1,4 @@
-"""Whether a recording gets to its server, told to the person at the terminal: what changes, each time once."""
+"""Reports on standard error whether a recording reaches its server: each change once."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import threading
 import time
 
 GREETING_SECONDS = 2.0
-"""After so long without a word a server is said not to be there."""
+"""How long the first connection may take before the server is reported as unreachable."""
 SOON_SECONDS, LATER_SECONDS = 0.05, 1.0
-"""Between two looks: while the beginning is awaited, and after."""
+"""The time between two checks, before and after the first connection."""
 
 
 def one_line(text):
-    """What came from outside, fit for a line of a terminal."""
+    """Returns a text from outside as one printable line."""
     return "".join(c for c in " ".join(str(text).split()) if c.isprintable())
 
 
 class Delivery:
-    """Looks after what the library says of its server, in a thread of its own, from `start` to `end`.
+    """Checks the library's statistics of its server, in its own thread, from `start` to `end`.
 
-    `to` is the server's address, `out` the file beside it or None. `refused(why)` is called, from that thread, when the
-    server has refused for good. Everything goes to the terminal by `log`.
+    `to` is the server's address, `out` the file beside it or None. That thread calls `refused(why)` when the server has
+    refused for good. `log` prints a line.
     """
 
     def __init__(self, library, to, out, log, refused=None):
@@ -32,7 +32,7 @@ class Delivery:
         self._stop = threading.Event()
 
     def start(self, what, reason=None):
-        """Begins to look; `what` is recorded, in this mode for that `reason`."""
+        """Starts checking. `what` is the mode, and `reason` why it is not a better one."""
         self._what, self._reason = what, reason
         if self._to is None:
             self._greet()
@@ -43,23 +43,23 @@ class Delivery:
         while True:
             try:
                 self.look(time.monotonic())
-            except Exception as error:  # What is recorded is sent all the same.
-                self._log(f"nobody looks after the server any more: {type(error).__name__}: {error}")
+            except Exception as error:  # The recording is sent without these checks.
+                self._log(f"No longer checking the server: {type(error).__name__}: {error}")
                 return
             if self._is_refused or self._stop.wait(self._interval(time.monotonic())):
                 return
 
     def _interval(self, now):
-        is_begun = self._since is not None and now - self._since < 2 * GREETING_SECONDS
-        return SOON_SECONDS if is_begun and not self._is_greeted else LATER_SECONDS if self._is_greeted else 0.25
+        is_starting = self._since is not None and now - self._since < 2 * GREETING_SECONDS
+        return SOON_SECONDS if is_starting and not self._is_greeted else LATER_SECONDS if self._is_greeted else 0.25
 
-    def _greet(self, verb="recording"):
+    def _greet(self, verb="Recording"):
         self._is_greeted = True
         place = " and ".join(place for place in (self._to, self._out) if place is not None)
         self._log(f"{verb} to {place}: {self._what}" + (f" ({self._reason})" if self._reason else ""))
 
     def look(self, now):
-        """Says what is new at the time `now`, in seconds."""
+        """Reports what is new at the time `now`, in seconds."""
         stats = self._library.stats()
         if not stats or self._stop.is_set():
             return
@@ -68,42 +68,44 @@ class Delivery:
         if stats.get("refused"):
             self._is_refused = True
             why = f"{self._to}: {one_line(stats['refused'])}"
-            self._log(f"nothing is {'recorded' if self._out is None else 'sent'} any more: {why}")
+            self._log(f"{'Recording' if self._out is None else 'Sending'} stopped: {why}")
             if self._refused is not None:
                 self._refused(why)
         elif stats.get("is_connected"):
             if not self._is_greeted:
                 self._greet()
         elif not self._is_greeted and not self._is_away:
-            # One that is tried in another way the next moment is not away.
+            # An error is reported at its second check: the publisher may be about to try another way.
             before, trouble = self._trouble, stats.get("trouble")
             self._trouble = trouble
             if trouble and trouble == before:
-                self._say_away(trouble)
+                self._report_away(trouble)
             elif not trouble and now - self._since >= GREETING_SECONDS:
-                self._say_away(f"{self._to}: no answer yet")
+                self._report_away(f"{self._to}: no answer yet")
 
-    def _say_away(self, trouble):
+    def _report_away(self, trouble):
         self._is_away = True
-        beside = "" if self._out is None else f", and goes to {self._out}"
-        self._log(f"The server is not there ({one_line(trouble)}); what is recorded waits for it{beside}.")
+        beside = "" if self._out is None else f" and written to {self._out}"
+        self._log(f"Cannot reach the server ({one_line(trouble)}). Events are kept for it{beside}.")
         if self._reason:
             self._log(f"{self._what} ({self._reason})")
 
     def end(self, result):
-        """Says what did not arrive, of what the library's `finish` gave; that line, or None where nothing is missing."""
+        """Reports what was not delivered, given the result of the library's `finish`. Returns that line, or None if
+        nothing is missing."""
         self._stop.set()
         if result is None:
-            line = "the end is not whole: there was no time left to write and send it"
+            line = "The recording's end may be missing: time ran out before it was written and sent."
             self._log(line)
             return line
         missing = result.get("undelivered", 0)
         if self._to is None or not missing:
             if not self._is_greeted and not self._is_refused:
-                self._greet("recorded")
+                self._greet("Recorded")
             return None
         why = result.get("refused") or result.get("trouble")
-        line = f"{self._to} has {result.get('sent_events', missing) - missing:,} events; {missing:,} did not arrive"
+        delivered = result.get("sent_events", missing) - missing
+        line = f"{self._to} received {delivered:,} events; {missing:,} were not delivered"
         line += f" ({one_line(why).rstrip('.')})." if why else "."
         self._log(line)
         return line

@@ -1,7 +1,7 @@
 """Waits for `torch.cuda` without importing it.
 
-This is what every Python process of a job loads when a variable asks for an agent: it is small, and does nothing until
-the job itself imports torch.
+Every Python process of a job loads this module when a variable asks for an agent. It is small, and does nothing until the
+program itself imports torch.
 """
 
 import sys
@@ -10,8 +10,8 @@ _waiting = []
 _finder = None
 
 
-def when_torch_cuda_is_there(call):
-    """Calls `call(torch.cuda)` now, or when the program has imported it."""
+def when_torch_cuda_is_imported(call):
+    """Calls `call(torch.cuda)` now, or once the program has imported it."""
     module = sys.modules.get("torch.cuda")
     if module is not None and hasattr(module, "_lazy_call") and hasattr(module, "is_initialized"):
         call(module)
@@ -24,7 +24,7 @@ def when_torch_cuda_is_there(call):
 
 
 class _Finder:
-    """Finds `torch.cuda` as everybody else does, and looks on while it is loaded."""
+    """Finds `torch.cuda` with the other finders and wraps its loader."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "torch.cuda":
@@ -41,7 +41,7 @@ class _Finder:
 
 
 class _Loader:
-    """A loader that tells when it is done."""
+    """A loader that makes the waiting calls after it has loaded the module."""
 
     def __init__(self, loader):
         self._loader = loader
@@ -55,7 +55,7 @@ class _Loader:
     def exec_module(self, module):
         global _finder
         self._loader.exec_module(module)
-        # Nobody is to find us in its place.
+        # The program must see the original loader.
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
@@ -66,23 +66,7 @@ class _Loader:
             call = _waiting.pop(0)
             try:
                 call(module)
-            except Exception as error:  # The program's import must not fail of us.
-                from . import _agent
+            except Exception as error:  # It must not make the program's import fail.
+                from . import _log
 
-                _agent.log("nothing is recorded: %s" % error)
-
-
-def from_environment():
-    """Attaches as VRAMSCOPE_TO or VRAMSCOPE_OUT say, once torch.cuda is there. Called by the package's .pth file."""
-
-    def attach(_module):
-        from . import _agent, _config
-
-        try:
-            config = _config.from_environment()
-            if config is not None and _agent.current() is None:
-                _agent.attach(config)
-        except Exception as error:
-            _agent.log("nothing is recorded: %s" % error)
-
-    when_torch_cuda_is_there(attach)
+                _log.log("Not recording: %s" % error)

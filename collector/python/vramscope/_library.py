@@ -1,4 +1,4 @@
-"""Vramscope's library: where it is, and its functions. What each does stands in its header, ``vramscope.h``."""
+"""Vramscope's native library: its path and its functions. The header ``vramscope.h`` documents them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import _config
 NAME = "libvramscope_pluggable.so"
 
 START, NOW, END = 0, 1, 2
-"""Which moment a state is of."""
+"""The moments that `Library.segments` accepts."""
 
 ACTIONS = (
     "alloc",
@@ -30,32 +30,32 @@ ACTIONS = (
     "annotate",
     "other",
 )
-"""PyTorch's actions, by the number that the library knows them by."""
+"""PyTorch's actions by the library's codes."""
 
 CODES = {name: code for code, name in enumerate(ACTIONS)}
 
 
 class LibraryError(RuntimeError):
-    """The library is missing, or refused."""
+    """The library is missing, or one of its functions failed."""
 
 
 def other_build(path):
-    """The error of a library that lacks what this package calls."""
+    """Returns the error for a library that lacks a function of this package."""
     return LibraryError(
-        f"{path} is of another build of Vramscope than this package. "
-        "In a checkout: cargo build --release -p pluggable; or install the package again"
+        f"{path} belongs to another build of Vramscope than this package. "
+        "In a checkout, run `cargo build --release -p pluggable`; otherwise install the package again."
     )
 
 
 def candidates(argument=None, environ=os.environ, package=None):
-    """Where the library may be: what was asked for alone, else every usual place in order."""
+    """Returns the possible paths of the library: only the requested one, or all usual places in order."""
     if argument:
         return [pathlib.Path(argument)]
     if environ.get("VRAMSCOPE_LIBRARY"):
         return [pathlib.Path(environ["VRAMSCOPE_LIBRARY"])]
     package = package or pathlib.Path(__file__).resolve().parent
     places = [package / NAME]
-    # Beside the sources: collector/python/vramscope.
+    # In a checkout, this package is collector/python/vramscope.
     if len(package.parents) > 2 and (package.parents[2] / "Cargo.toml").is_file():
         target = pathlib.Path(environ.get("CARGO_TARGET_DIR") or package.parents[2] / "target")
         places += [target / "release" / NAME, target / "debug" / NAME]
@@ -63,15 +63,15 @@ def candidates(argument=None, environ=os.environ, package=None):
 
 
 def find(argument=None):
-    """The library's path."""
+    """Returns the library's path. Raises `LibraryError` if it is missing."""
     places = candidates(argument)
     for place in places:
         if place.is_file():
             return place
     looked = ", ".join(str(place) for place in places)
     raise LibraryError(
-        f"Vramscope's library is not at {looked}. "
-        "Install the package's wheel, build it with `cargo build --release -p pluggable`, or set VRAMSCOPE_LIBRARY."
+        f"Vramscope's library was not found at {looked}. "
+        "Install the package's wheel, run `cargo build --release -p pluggable`, or set VRAMSCOPE_LIBRARY."
     )
 
 
@@ -153,7 +153,7 @@ class Library:
                 function.restype, function.argtypes = result, arguments
                 setattr(self, "_" + name, function)
         except OSError as error:
-            raise LibraryError(f"{self.path} can't be used: {error}") from None
+            raise LibraryError(f"cannot load {self.path}: {error}") from None
         except AttributeError:
             raise other_build(self.path) from None
 
@@ -165,7 +165,7 @@ class Library:
         self._check(self._start(json.dumps(config).encode()))
 
     def address(self, to):
-        """A server's address as it is spoken to, of what a person writes. Raises where nothing can be sent there."""
+        """Returns the full form of a server's address. Raises `ConfigError` if it is invalid."""
         found = self._address(str(to).encode("utf-8", "replace"))
         if found is None:
             raise _config.ConfigError((self._error() or b"unknown").decode(errors="replace"))
@@ -183,22 +183,22 @@ class Library:
             count -= 0xFFFFFFFF
 
     def events(self, device, events):
-        """Hands in events; how many were taken."""
+        """Records events and returns how many were recorded."""
         pointers = _Events(*(_pointer(getattr(events, name)) for name, _ in Events.KINDS))
         return self._events(device, len(events), ctypes.byref(pointers))
 
     def frame(self, name, filename, line):
-        """A frame's number; negative where there is no room for more."""
+        """Returns a frame's number; negative beyond the library's bounds."""
         encoded = (text.encode("utf-8", "surrogateescape") for text in (name, filename))
         return self._frame(*encoded, line if 0 <= line < 1 << 32 else 0)
 
     def stack(self, frames):
-        """The number of a stack of frames' numbers, innermost first."""
+        """Returns the number of a stack, given the numbers of its frames, innermost first."""
         numbers = array.array("I", frames)
         return self._stack(_pointer(numbers), len(numbers))
 
     def segments(self, when, device, segments):
-        """Says what a device has reserved at START, NOW or END."""
+        """Records a device's segments at START, NOW or END."""
         columns = [_pointer(getattr(segments, name)) for name, _ in Segments.KINDS]
         blocks = [_pointer(getattr(segments, name)) for name, _ in Segments.BLOCKS]
         pointers = _Segments(len(segments.address), *columns, len(segments.block_address), *blocks)
@@ -211,18 +211,18 @@ class Library:
         self._mark(device, name.encode("utf-8", "surrogateescape").replace(b"\0", b" "), stage)
 
     def flush(self, timeout_ms):
-        """Whether all that was handed in is written."""
+        """Waits until everything so far is written. Returns whether it is."""
         return self._flush(int(timeout_ms)) == 0
 
     def finish(self, timeout_ms):
-        """Ends the recording; what it came to, or None when time was out."""
+        """Ends the recording. Returns its statistics, or None after a timeout."""
         return json.loads(self._finish(int(timeout_ms)) or b"null")
 
     def stats(self):
         return json.loads(self._stats_json() or b"null")
 
     def poll_ask(self):
-        """What a page asked for since the last call: `history`, `state`, or nothing."""
+        """Returns what a viewer asked for since the last call: `history`, `state`, or an empty string."""
         return (self._poll_ask() or b"").decode()
 
     def abandon_after_fork(self):

@@ -1,7 +1,7 @@
-"""PyTorch's functions about memory that its interface for other allocators leaves out.
+"""PyTorch's functions about memory that its interface for other allocators does not cover.
 
-All of ``torch.cuda.memory`` stands on a few functions of ``torch._C``, and PyTorch's own code calls some of them
-directly. So these are what is replaced, and everything above them stays PyTorch's.
+All of ``torch.cuda.memory`` calls a few functions of ``torch._C``, and PyTorch's own code calls some of them directly.
+Only those functions are replaced; everything above them stays PyTorch's.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 from ._native import AllocatorLibrary
 
-# Entries of a history without a bound, as PyTorch's default is: about 60 MB a device.
-_MOST_ENTRIES = 1_000_000
+# The most entries of a history, because PyTorch's default is unbounded: roughly 60 MB for each device.
+_MAX_ENTRIES = 1_000_000
 
 
 class MemoryFunctions:
-    """Stand-ins for functions of ``torch._C``, under their names there without the leading ``_cuda_``."""
+    """Replacements of functions of ``torch._C``, named as there without the leading ``_cuda_``."""
 
     def __init__(self, native: AllocatorLibrary) -> None:
         self._native = native
         self._originals: Dict[str, Callable[..., Any]] = {}
 
     def replace(self, module: Any) -> None:
-        """Replaces those that this release of PyTorch has."""
+        """Replaces the functions that this release of PyTorch has."""
         stand_ins: Dict[str, Callable[..., Any]] = {
             "_cuda_memoryStats": self.memory_stats,
             "_cuda_resetPeakMemoryStats": self._native.reset_peak,
@@ -36,7 +36,7 @@ class MemoryFunctions:
             "_accelerator_resetPeakStats": self._native.reset_peak,
             "_accelerator_resetAccumulatedStats": self._native.reset_accumulated,
         }
-        # Settings are also those of the allocator of the host's memory, which stays PyTorch's.
+        # These settings also apply to PyTorch's allocator of host memory, so the original is called too.
         for name in ("_accelerator_setAllocatorSettings", "_cuda_cudaCachingAllocator_set_allocator_settings"):
             original = getattr(module, name, None)
             if original is not None:
@@ -48,7 +48,7 @@ class MemoryFunctions:
                 setattr(module, name, stand_in)
 
     def memory_stats(self, device: int) -> Dict[str, Any]:
-        """The statistics as nested dicts."""
+        """Returns the statistics as nested dicts."""
         flat = self._native.stats(device)
         nested: Dict[str, Any] = {}
         for name, value in flat.items():
@@ -62,7 +62,7 @@ class MemoryFunctions:
         return nested
 
     def memory_snapshot(self, pool: Optional[Tuple[Any, ...]] = None, include_traces: bool = True) -> Dict[str, Any]:
-        """The snapshot; with a pool's id only its segments. The id may come with ``include_traces`` as a third item."""
+        """Returns a snapshot, or only a pool's segments. The pool's id may have ``include_traces`` as a third item."""
         snapshot: Dict[str, Any] = pickle.loads(self._native.snapshot())
         if pool is not None:
             wanted, rest = tuple(pool[:2]), pool[2:]
@@ -75,18 +75,18 @@ class MemoryFunctions:
 
     def record_memory_history(
         self, enabled: Optional[str] = None, context: Optional[str] = None, stacks: str = "python",
-        max_entries: int = _MOST_ENTRIES, *_: Any, **__: Any,
+        max_entries: int = _MAX_ENTRIES, *_: Any, **__: Any,
     ) -> None:
-        """Begins or ends the history. Which events have a stack was decided by ``use_allocator(context=...)``."""
-        wanted = min(max_entries, _MOST_ENTRIES) if enabled == "all" else 0
+        """Starts or ends the history. ``use_allocator(context=...)`` decides which events have a stack."""
+        wanted = min(max_entries, _MAX_ENTRIES) if enabled == "all" else 0
         self._native.set_history(wanted)
 
     def record_memory_history_legacy(
         self, enabled: bool, record_context: bool = True, trace_alloc_max_entries: int = 1,
         trace_alloc_record_context: bool = False, *_: Any, **__: Any,
     ) -> None:
-        """The older form."""
-        self._native.set_history(min(trace_alloc_max_entries, _MOST_ENTRIES) if enabled else 0)
+        """Starts or ends the history, with the arguments of older releases."""
+        self._native.set_history(min(trace_alloc_max_entries, _MAX_ENTRIES) if enabled else 0)
 
     def _with_settings(self, original: Callable[[str], Any]) -> Callable[[str], Any]:
         def set_settings(settings: str) -> Any:

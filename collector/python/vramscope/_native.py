@@ -1,4 +1,4 @@
-"""The C functions of the native library that concern the allocator."""
+"""The native library's functions for the allocator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Dict, Optional
 
 from ._library import LibraryError, other_build
 
-# What `_CUDAPluggableAllocator` takes addresses for, and the functions.
+# Setters of `_CUDAPluggableAllocator`, and the functions whose addresses they take.
 _HOOKS = {
     "set_init_fn": "vramscope_init",
     "set_reset_fn": "vramscope_reset",
@@ -19,12 +19,12 @@ _HOOKS = {
     "set_end_allocate_to_pool_fn": "vramscope_end_allocate_to_pool",
     "set_release_pool": "vramscope_release_pool",
 }
-# Without it, memory that another stream still uses would be handed out again.
+# Without it, memory that another stream still uses would be allocated again.
 _NEEDED_HOOK = "set_record_stream_fn"
 
 
 class AllocatorLibrary:
-    """The functions, with Python's types. Those that fail raise `LibraryError` with the library's text."""
+    """The functions with Python types. A failure raises `LibraryError` with the library's text."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -52,15 +52,15 @@ class AllocatorLibrary:
             function.restype, function.argtypes = result, arguments
 
     def start(self, torch: str, settings: str, context: str, history: int, config: Optional[Dict[str, Any]]) -> None:
-        """Makes the process's allocators, with a recording as the config says, or none."""
+        """Sets up the process's allocators, with a recording if there is a config."""
         texts = [text.encode() for text in (torch, settings, context)]
         text = None if config is None else json.dumps(config).encode()
         self._check(self._library.vramscope_allocator_start(*texts, history, text))
 
     def set_hooks(self, allocator: Any) -> None:
-        """Gives PyTorch the functions that it may have, as far as its release knows them."""
+        """Sets the optional functions that this release of PyTorch knows."""
         if not hasattr(allocator, _NEEDED_HOOK):
-            raise LibraryError("this PyTorch is too old for an allocator of another library: it has no record_stream")
+            raise LibraryError("this PyTorch is too old for another library's allocator: it has no record_stream hook")
         for setter, name in _HOOKS.items():
             if hasattr(allocator, setter):
                 getattr(allocator, setter)(ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value)
@@ -70,19 +70,19 @@ class AllocatorLibrary:
         self._check(self._library.vramscope_allocator_set_settings(settings.encode()))
 
     def set_history(self, max_entries: int) -> None:
-        """Begins a new history, or ends it with 0."""
+        """Starts a new history; 0 ends it."""
         self._check(self._library.vramscope_allocator_set_history(max_entries))
 
     def stop_recording(self) -> None:
-        """Ends the recording."""
+        """Stops recording events."""
         self._check(self._library.vramscope_allocator_stop_recording())
 
     def raises_out_of_memory(self) -> bool:
-        """Whether out of memory is ``torch.OutOfMemoryError``."""
+        """Returns whether a failed allocation raises ``torch.OutOfMemoryError``."""
         return bool(self._library.vramscope_allocator_raises_out_of_memory())
 
     def stats(self, device: int) -> Dict[str, int]:
-        """The flat statistics of a device."""
+        """Returns the flat statistics of a device."""
         room = 1 << 14
         while True:
             buffer = ctypes.create_string_buffer(room)
@@ -93,27 +93,27 @@ class AllocatorLibrary:
             room = size
 
     def reset_peak(self, device: int) -> None:
-        """Peaks become what is now."""
+        """Sets peaks to the present values."""
         self._check(self._library.vramscope_allocator_reset_peak(device))
 
     def reset_accumulated(self, device: int) -> None:
-        """Sums begin again."""
+        """Resets sums to zero."""
         self._check(self._library.vramscope_allocator_reset_accumulated(device))
 
     def fraction(self, device: int) -> float:
-        """The share of a device's memory that this process may take."""
+        """Returns the fraction of a device's memory that this process may use."""
         return float(self._library.vramscope_allocator_fraction(device))
 
     def snapshot(self) -> bytes:
-        """The snapshot as a pickle."""
+        """Returns a pickled snapshot."""
         size = ctypes.c_size_t()
-        taken = self._library.vramscope_allocator_snapshot(ctypes.byref(size))
-        if not taken:
+        snapshot = self._library.vramscope_allocator_snapshot(ctypes.byref(size))
+        if not snapshot:
             self._check(-1)
         try:
-            return ctypes.string_at(taken, size.value)
+            return ctypes.string_at(snapshot, size.value)
         finally:
-            self._library.vramscope_allocator_snapshot_free(taken, size)
+            self._library.vramscope_allocator_snapshot_free(snapshot, size)
 
     def _check(self, outcome: int) -> None:
         if outcome != 0:

@@ -1,8 +1,8 @@
-"""Within a budget: without a compiler, what PyTorch's own functions tell within a share of the job's time.
+"""The mode *within a budget*: reads PyTorch's own functions within a share of the job's time, without a compiler.
 
-Statistics come at short intervals. The history comes in increments: PyTorch keeps its latest entries, a snapshot has
-them all, and those that were not there the last time are new. What was overwritten before it was read is missing; how
-much that is, by action, the allocator's statistics say, so each gap has its count.
+Statistics are read at short intervals, the history in increments: PyTorch keeps its latest entries, a snapshot contains
+all of them, and those that the last snapshot did not contain are new. Entries that were overwritten before they were read
+are lost; the allocator's statistics say how many they were, by action.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from . import _budget, _library, _state, _torch
 
 STATS_SECONDS = 0.1
 GATHER_SECONDS = 1.5e-6
-"""What PyTorch takes to gather stacks, for each event on average. It is the job's time as well as ours is."""
+"""The average time in which PyTorch gathers an event's stack. It counts as the agent's, because it costs the job."""
 
 
 class Sampler:
-    """Takes the statistics of every device."""
+    """Reads and records the statistics of every device."""
 
     def __init__(self, torch, library, numbers):
         self._torch, self._library, self._numbers = torch, library, numbers
-        self._told = {}
+        self._recorded = {}
 
-    def take(self):
-        """{device: its statistics}; what has changed, or was not told for a second, is told."""
+    def sample(self):
+        """Returns each device's statistics. Records those that have changed or were not recorded for a second."""
         found, now = {}, time.monotonic()
         for device in self._numbers:
             stats = found[device] = _torch.stats(self._torch, device)
             sums = _torch.sums(stats)
-            before, at = self._told.get(device, (None, 0.0))
+            before, at = self._recorded.get(device, (None, 0.0))
             if sums != before or now - at >= 1.0:
                 self._library.sample(device, 0, *sums)
-                self._told[device] = (sums, now)
+                self._recorded[device] = (sums, now)
         return found
 
 
@@ -45,7 +45,7 @@ class WithinBudget:
         self._stacks, self._context, self._budget = stacks, context, budget
         self._pace = _budget.Pace(budget, history)
         self._share = _budget.Share(budget, time.perf_counter())
-        self._kept = self._pace.most
+        self._kept = self._pace.max_entries
         self._blocks = 0
         self._is_history_ours = False
         self._has_history = True
@@ -56,10 +56,10 @@ class WithinBudget:
         self._reads = 0
         self._spent = 0.0
 
-    # ---- beginning and end --------------------------------------------------------------------------------------
+    # ---- start and end ------------------------------------------------------------------------------------------
 
     def open(self, config):
-        """Takes the state and begins the recording."""
+        """Reads the present state and starts the recording."""
         torch, library = self._torch, self._library
         self._numbers = [device["number"] for device in config["devices"]]
         self._names = _state.Names(library)
@@ -74,7 +74,7 @@ class WithinBudget:
                 _torch.prepare_symbols()
             self._is_history_ours = not _torch.is_recording(torch)
             if self._is_history_ours:
-                self._record(self._pace.most)
+                self._record(self._pace.max_entries)
             snapshot = _torch.snapshot(torch, traces=True)
             config["settings"] = _torch.settings(snapshot)
             segments = _state.by_device(snapshot["segments"], self._numbers)
@@ -90,8 +90,8 @@ class WithinBudget:
         self._ledgers = {device: _budget.Ledger(stats[device]) for device in self._numbers}
 
     def stop(self, seconds):
-        """Reads the rest, and ends the history if it is ours."""
-        self._sampler.take()
+        """Reads the rest, and ends the history if this agent started it."""
+        self._sampler.sample()
         is_ours, self._is_history_ours = self._is_history_ours, False
         if self._has_history:
             self._read()
@@ -103,26 +103,26 @@ class WithinBudget:
         _torch.record_history(self._torch, entries, context, self._stacks or "python")
         self._kept = entries
 
-    # ---- while it runs ------------------------------------------------------------------------------------------
+    # ---- recording ----------------------------------------------------------------------------------------------
 
     def interval(self):
-        """Seconds until the next turn."""
+        """Returns the seconds until the next turn."""
         return self._stats_seconds
 
     def turn(self):
-        """Takes statistics; reads the history where time was saved for it, or somebody asked."""
+        """Reads statistics, and also the history if the budget allows it or a viewer asked for it."""
         spent = time.thread_time()
-        stats = self._sampler.take()
+        stats = self._sampler.sample()
         spent, now = time.thread_time() - spent, time.perf_counter()
         self._spend(spent)
-        # At most a quarter of the share is for statistics.
+        # Statistics use at most a quarter of the share.
         self._stats_seconds = max(STATS_SECONDS, 4 * spent / self._budget)
         if not self._has_history:
             return
         counts = {device: _budget.counts(of) for device, of in stats.items()}
         total = sum(sum(of.values()) for of in counts.values())
         waiting = sum(self._ledgers[device].waiting(counts[device]) for device in counts)
-        self._pace.came(max(0, total - self._counted) if self._counted else 0, self._stats_seconds)
+        self._pace.happened(max(0, total - self._counted) if self._counted else 0, self._stats_seconds)
         self._counted = total
         if self._has_stacks and self._is_history_ours:
             self._share.share = max(0.25 * self._budget, self._budget - self._pace.rate * GATHER_SECONDS)
@@ -132,51 +132,51 @@ class WithinBudget:
         entries = self._kept * len(self._numbers)
         if self._is_history_ours:
             entries = min(entries, waiting + self._kept)
-        # Where one read costs more than can be saved, it is made on credit, and paid back before the next.
-        price = min(self._pace.cost(entries, self._blocks), 0.9 * self._share.most)
+        # A read that costs more than the budget can hold is made on credit, which delays the next one.
+        price = min(self._pace.cost(entries, self._blocks), 0.9 * self._share.max_seconds)
         is_due = waiting > 0 and self._share.saved(now) >= price
         if is_due or asked:
-            self._read(tells_state=asked == "state")
+            self._read(with_state=asked == "state")
 
     def flush(self, seconds):
-        """Reads what has happened."""
+        """Reads the history."""
         if self._has_history:
             self._read()
 
     def out_of_memory(self, seconds):
-        """Reads the whole history and the state, whatever it costs."""
-        self._sampler.take()
+        """Reads the whole history and the state, regardless of the budget."""
+        self._sampler.sample()
         if self._has_history:
-            self._read(tells_state=True)
+            self._read(with_state=True)
 
     def _can_have_stacks(self):
-        """Whether gathering stacks leaves half of the budget for reading."""
+        """Returns whether gathering stacks leaves half of the budget for reading."""
         gathering = self._pace.rate * GATHER_SECONDS
-        # Where it was too much, it must become a good deal less.
+        # After it was too much, it must fall to half of that bound.
         return self._stacks is not None and gathering <= self._budget * (0.5 if self._has_stacks else 0.25)
 
     def _spend(self, seconds):
         self._spent += seconds
         self._share.spend(seconds, time.perf_counter())
 
-    def _read(self, tells_state=False):
+    def _read(self, with_state=False):
         began, torch = time.thread_time(), self._torch
-        # Before the snapshot: what happens between the two is seen, and not counted as lost.
+        # Read before the snapshot, so that events between the two are seen and not counted as lost.
         counts = {device: _budget.counts(_torch.stats(torch, device)) for device in self._numbers}
         snapshot = _torch.snapshot(torch, traces=True)
-        items, has_gap = 0, False
+        items, has_loss = 0, False
         traces = snapshot["device_traces"]
         for device in self._numbers:
             entries = traces[device] if device < len(traces) else []
             items += len(entries)
-            has_gap |= self._add(device, entries, counts[device])
+            has_loss |= self._add(device, entries, counts[device])
         self._blocks = sum(len(segment["blocks"]) for segment in snapshot["segments"])
-        if tells_state or has_gap:
+        if with_state or has_loss:
             for device, segments in _state.by_device(snapshot["segments"], self._numbers).items():
                 try:
                     self._library.segments(_library.NOW, device, _state.columns(segments, self.stack_of))
                 except _library.LibraryError:
-                    pass  # The queue has no room; the end has a state as well.
+                    pass  # The queue is full. The recording's end has the segments too.
         self._names.next_snapshot()
         self._reads += 1
         del snapshot, traces
@@ -192,13 +192,13 @@ class WithinBudget:
         self._read_at = time.perf_counter()
 
     def _add(self, device, entries, counts):
-        """Hands in a device's new entries. Whether some before them are missing."""
+        """Records a device's new entries. Returns whether entries before them were lost."""
         tail, ledger = self._tails[device], self._ledgers[device]
         first = tail.first_new(entries, self._kept)
         new = entries if first is None else entries[first:]
         tail.remember(entries)
         if self._is_covered[device] and first is not None:
-            # The state at the start was copied where PyTorch made this entry: what came before it is in the state.
+            # PyTorch made this entry when it copied the state at the start, which contains everything before it.
             at = next((i for i, entry in enumerate(new) if entry["action"] == "snapshot"), None)
             if at is not None:
                 self._is_covered[device] = False
@@ -206,21 +206,21 @@ class WithinBudget:
                 new, first = new[at + 1 :], 0
         for entry in new:
             ledger.seen(entry["action"])
-        has_gap = False
+        has_loss = False
         if first is None:
             self._is_covered[device] = False
             lost = ledger.lost(counts)
-            # Where nobody knows how many, there was one at least.
+            # If the number is unknown, it is at least one.
             for action, count in ({"other": 1} if lost is None else lost).items():
                 self._library.lost(device, _library.CODES[action], count)
-                has_gap = True
+                has_loss = True
         columns = _budget.events(new, _library.Events(), self.stack_of or _state.no_stack)
         self._library.events(device, columns)
-        return has_gap
+        return has_loss
 
     @staticmethod
     def _counts_before(counts, entries):
-        """What `counts` were before these entries."""
+        """Returns `counts` as they were before these entries."""
         before = dict(counts)
         for entry in entries:
             if entry["action"] in before:

@@ -1,4 +1,4 @@
-"""Segments of a snapshot, as the library takes them."""
+"""Converts a snapshot's segments and stacks for the library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _STATES = {"active_allocated": 0, "active_pending_free": 1, "active_awaiting_fre
 
 
 def columns(segments, stack_of=None):
-    """`segments` of one device as columns; `stack_of` numbers a list of frames."""
+    """Converts one device's segments to columns. `stack_of` numbers a list of frames."""
     to = Segments()
     for segment in segments:
         pool = segment.get("segment_pool_id", (0, 0))
@@ -32,7 +32,7 @@ def columns(segments, stack_of=None):
 
 
 def by_device(segments, devices):
-    """{device: its segments}, for each of `devices`."""
+    """Returns the segments of each of `devices`."""
     found = {device: [] for device in devices}
     for segment in segments:
         if segment["device"] in found:
@@ -41,28 +41,28 @@ def by_device(segments, devices):
 
 
 def no_stack(frames):
-    """The number of the empty stack."""
+    """Returns the number of the empty stack."""
     return 0
 
 
 class Names:
-    """Numbers stacks, each distinct one once."""
+    """Numbers each distinct stack once."""
 
-    MOST = 1 << 18
-    """Of frames and of stacks; beyond that they are looked up anew."""
+    MAX_CACHED = 1 << 18
+    """The most cached frames, and the most cached stacks; beyond it the cache is emptied."""
 
     def __init__(self, library):
         self._library = library
         self._frames, self._stacks = {}, {}
-        # By the list's identity: within a snapshot, entries with one stack share one list.
+        # By the list's identity: in a snapshot, entries with the same stack share one list.
         self._lists = {}
 
     def next_snapshot(self):
-        """The lists that were shown are gone."""
+        """Forgets the lists of the previous snapshot."""
         self._lists = {}
 
     def stack(self, frames):
-        """The number of a snapshot's list of frames."""
+        """Returns the number of a snapshot's list of frames."""
         if not frames:
             return 0
         known = self._lists.get(id(frames))
@@ -71,7 +71,7 @@ class Names:
         numbers = tuple(number for number in map(self._frame, frames) if number >= 0)
         number = self._stacks.get(numbers)
         if number is None:
-            if len(self._stacks) >= self.MOST:
+            if len(self._stacks) >= self.MAX_CACHED:
                 self._stacks.clear()
             number = self._stacks[numbers] = self._library.stack(numbers)
         self._lists[id(frames)] = (frames, number)
@@ -81,7 +81,7 @@ class Names:
         name, filename, line = frame["name"], frame["filename"], frame["line"]
         number = self._frames.get((name, filename, line))
         if number is None:
-            if len(self._frames) >= self.MOST:
+            if len(self._frames) >= self.MAX_CACHED:
                 self._frames.clear()
             number = self._frames[name, filename, line] = self._library.frame(name, filename, line)
         return number

@@ -1,4 +1,4 @@
-"""What the agent asks of PyTorch, the same for every version from 2.4 to 2.15. Imports torch only when asked to."""
+"""The functions of PyTorch that the agent uses, the same for every version from 2.4 to 2.15. Does not import torch."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from . import _config
 
 
 def version(torch):
-    """(2, 11) of "2.11.0+cu130"."""
+    """Returns (2, 11) for "2.11.0+cu130"."""
     found = re.match(r"(\d+)\.(\d+)", torch.__version__)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def devices(torch):
-    """Every visible device."""
+    """Returns every visible device."""
     found = []
     for number in range(torch.cuda.device_count()):
         of = torch.cuda.get_device_properties(number)
@@ -28,12 +28,12 @@ def devices(torch):
 
 
 def stats(torch, device):
-    """The statistics as nested dicts: those of `memory_stats`, without the cost of flattening them."""
+    """Returns the statistics of `memory_stats` as nested dicts, without the cost of flattening them."""
     return torch._C._cuda_memoryStats(device)
 
 
 def sums(stats):
-    """Bytes (allocated, active, reserved) of statistics."""
+    """Returns the bytes (allocated, active, reserved) of statistics."""
     return tuple(stats[name + "_bytes"]["all"]["current"] for name in ("allocated", "active", "reserved"))
 
 
@@ -42,27 +42,27 @@ def _leaves_traces_out(torch):
 
 
 def snapshot(torch, traces):
-    """The whole snapshot; without traces where that is wanted and the version can leave them out."""
+    """Returns a snapshot of all devices, without traces if they are not wanted and the version can leave them out."""
     take = torch._C._cuda_memorySnapshot
     if not traces and _leaves_traces_out(torch):
         return take((0, 0, False))
-    # From 2.8 on it takes a pool, or None for all. PyTorch's own wrapper does no more, but imports a great deal.
+    # From 2.8 on it takes a pool, or None for all. PyTorch's own wrapper does the same but imports many modules.
     return take(None) if version(torch) >= (2, 8) else take()
 
 
 def is_recording(torch):
-    """Whether history is recorded already: then it is the user's."""
+    """Returns whether the program itself records history."""
     return bool(torch._C._cuda_isHistoryEnabled())
 
 
 def record_history(torch, entries, context, stacks):
-    """Records history anew: what the ring held is gone."""
+    """Starts recording history, with an empty ring."""
     memory = torch.cuda.memory
     more = {}
     if "clear_history" in inspect.signature(memory._record_memory_history_impl).parameters:
         more["clear_history"] = True
     elif is_recording(torch):
-        # Ending it clears the ring; other ways to change its size leave it in the wrong order.
+        # Ending the history clears the ring; other ways to change its size leave its entries in the wrong order.
         memory._record_memory_history(enabled=None)
     memory._record_memory_history(enabled="all", context=context, stacks=stacks, max_entries=entries, **more)
 
@@ -77,26 +77,26 @@ _is_prepared = False
 
 
 def prepare_symbols():
-    """Imports what PyTorch imports when it names the frames of a stack, some seconds the first time. In the job's own
-    thread: two threads that import PyTorch's modules in different orders make one of the imports fail."""
+    """Imports what PyTorch imports to name the frames of a stack, which takes some seconds the first time. Call it in the
+    job's own thread: if two threads import PyTorch's modules in different orders, one of the imports may fail."""
     global _is_prepared
     if _is_prepared:
         return
     try:
         importlib.import_module(_SYMBOLS)
-    except Exception:  # PyTorch goes without it then, and so do we.
+    except Exception:  # PyTorch works without it.
         pass
     _is_prepared = True
 
 
 def symbols_are_ready():
-    """Whether PyTorch can name frames without importing anything."""
+    """Returns whether PyTorch can name frames without importing anything."""
     module = sys.modules.get(_SYMBOLS)
     return _is_prepared or (module is not None and not getattr(module.__spec__, "_initializing", False))
 
 
 def settings(snapshot):
-    """The allocator's settings as the library takes them."""
+    """Returns the allocator's settings in the library's form."""
     of = snapshot.get("allocator_settings", {})
     divisions = of.get("roundup_power2_divisions", {})
     by_size = [divisions.get(str(1 << power), 0) for power in range(16)]
@@ -111,12 +111,12 @@ def settings(snapshot):
 
 
 def backend(torch):
-    """`native`, `cudaMallocAsync` or `pluggable`."""
+    """Returns `native`, `cudaMallocAsync` or `pluggable`."""
     return torch.cuda.memory.get_allocator_backend()
 
 
 def identity(environ=os.environ, argv=None):
-    """What a launcher says of this process: (job, rank or None, number of ranks)."""
+    """Returns what a launcher's variables say of this process: (job, rank or None, number of ranks)."""
 
     def number(*names):
         for name in names:
@@ -137,12 +137,12 @@ def identity(environ=os.environ, argv=None):
 
 
 def recording(config):
-    """What the library is told of this process and of where its recording goes."""
+    """Returns the library's configuration of this process and of its recording's destination."""
     job, rank, ranks = identity()
     name = config.name or script()
     if config.name is None and rank is not None and ranks > 1:
         name += f", rank {rank}"
-    told = {
+    options = {
         "to": config.to,
         "token": config.token,
         "name": name,
@@ -151,11 +151,11 @@ def recording(config):
         "rank": rank,
     }
     if config.out is not None:
-        told["out"] = _config.out_of_rank(config.out, rank, ranks)
-    return told
+        options["out"] = _config.out_of_rank(config.out, rank, ranks)
+    return options
 
 
 def script(argv=None):
-    """What the program is called."""
+    """Returns the program's name."""
     argv = sys.argv if argv is None else argv
     return os.path.basename(argv[0]) if argv and argv[0] else "python"

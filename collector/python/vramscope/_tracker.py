@@ -1,9 +1,9 @@
-"""Every event: a tracker in PyTorch's allocator hands each entry to the library.
+"""The mode *every event*: a tracker in PyTorch's allocator passes each entry to the library.
 
-How the state at the start and the events after it fit together: the tracker is attached first, and lets pass what it
-sees. Then a snapshot is taken. PyTorch copies a device's segments and makes an entry `snapshot` under one and the same
-lock, so for each device that entry stands exactly where the copy was made: with it the tracker begins to keep entries.
-What came before is in the segments, what comes after is in the events, and nothing is in both.
+The state at the start and the events after it fit together as follows. The tracker is attached first and ignores entries.
+Then a snapshot is taken. PyTorch copies a device's segments and makes an entry `snapshot` under the same lock, so for each
+device that entry marks the moment of the copy, and from it on the tracker keeps entries. Everything before it is in the
+segments, everything after it is in the events, and nothing is in both.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import time
 from . import _library, _polling, _state, _torch
 
 RING = 1 << 17
-"""Entries of one device that may wait for their stacks, 80 bytes each."""
+"""The most entries of one device that wait for their stacks, 80 bytes each."""
 CONTEXTS = 1 << 14
-"""Stacks of one device that may wait to be looked at, a KiB or so each."""
+"""The most stacks of one device that wait to be resolved, roughly 1 KiB each."""
 
 
 class TrackerError(RuntimeError):
-    """The tracker can't be attached."""
+    """The tracker cannot be attached."""
 
 
 class _Functions:
     """The tracker's functions."""
 
     def __init__(self, path):
-        # The same functions twice: those that may take time, without the GIL; those that need it, with it.
+        # The library is opened twice: for functions that may take long, without the GIL, and for those that need it.
         without, held = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
         i64 = ctypes.c_int64
         for of, name, result, arguments in (
@@ -53,7 +53,7 @@ _loaded = {}
 
 
 def load(path):
-    """The tracker's functions; a tracker is loaded once, since PyTorch never lets go of it."""
+    """Returns the tracker's functions. A tracker is loaded once, because PyTorch never detaches it."""
     key = str(path)
     if key not in _loaded:
         _loaded[key] = _Functions(path)
@@ -74,13 +74,13 @@ class EveryEvent:
         self._stop = threading.Event()
 
     def open(self, config):
-        """Attaches the tracker, takes the state, and begins the recording."""
+        """Attaches the tracker, reads the present state, and starts the recording."""
         torch, library = self._torch, self._library
         numbers = [device["number"] for device in config["devices"]]
         if self._stacks == "all":
             _torch.prepare_symbols()
         if self._stacks and not _torch.is_recording(torch):
-            # Entries have their stacks only while history is recorded; one entry is the least it can be made to keep.
+            # Entries have stacks only while history is recorded. It keeps at least one entry.
             _torch.record_history(torch, 1, self._context, self._stacks)
             self._is_history_ours = True
         try:
@@ -89,13 +89,13 @@ class EveryEvent:
                 raise TrackerError((self._functions.error() or b"").decode(errors="replace"))
             snapshot = _torch.snapshot(torch, traces=False)
             if self._functions.ready() < len(numbers):
-                raise TrackerError("this PyTorch tells nothing of its snapshots")
+                raise TrackerError("this PyTorch makes no trace entries for snapshots")
             config["settings"] = _torch.settings(snapshot)
             for device, segments in _state.by_device(snapshot["segments"], numbers).items():
                 library.segments(_library.START, device, _state.columns(segments))
             library.start(config)
             self._sampler = _polling.Sampler(torch, library, numbers)
-            self._sampler.take()
+            self._sampler.sample()
         except BaseException:
             self._functions.stop()
             self._end_history()
@@ -107,7 +107,7 @@ class EveryEvent:
             self._functions.direct()
 
     def _follow(self):
-        """Hands on entries with their stacks, as fast as its share of the time allows."""
+        """Passes entries on with their stacks, as fast as its share of the time allows."""
         functions = self._functions
         spent, since = 0.0, time.perf_counter()
         while not self._stop.is_set():
@@ -127,7 +127,7 @@ class EveryEvent:
                 spent, since = spent / 2, since + (now - since) / 2
 
     def flush(self, seconds):
-        """Hands on what waits for its stacks, for so long at most."""
+        """Passes on the entries that wait for stacks; after `seconds`, without them."""
         if not self._stacks:
             return
         until = time.perf_counter() + seconds
@@ -138,24 +138,24 @@ class EveryEvent:
                 time.sleep(0.001)
 
     def interval(self):
-        """Seconds until the next turn."""
+        """Returns the seconds until the next turn."""
         return 1.0
 
     def turn(self):
-        """Events come by themselves; the allocator's own sums stand beside them."""
-        self._sampler.take()
+        """Records a sample of the allocator's own totals. Events need no turn."""
+        self._sampler.sample()
         if self._library.poll_ask():
             self.flush(0.5)
 
     stack_of = None
-    """Segments at the end have no stacks of their own: those of the events that made them are known."""
+    """None: segments at the end need no stacks, because the events that created them have them."""
 
     def out_of_memory(self, seconds):
         self.flush(seconds)
 
     def stop(self, seconds):
-        """Lets go of the allocator, and hands on what was kept."""
-        self._sampler.take()
+        """Stops the tracker and passes on the remaining entries."""
+        self._sampler.sample()
         self._functions.stop()
         self._stop.set()
         if self._thread is not None:

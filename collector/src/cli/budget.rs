@@ -238,7 +238,7 @@ impl Simulation {
         let compared = |part: Part| {
             let (planned_bytes, simulated_bytes) = (plan.bytes(part), outcome.part(part));
             // Of a run that stopped halfway it would say nothing.
-            let is_told = planned_bytes > 0 && outcome.stop.is_none();
+            let is_told = planned_bytes > 0 && outcome.error.is_none();
             let ratio = is_told.then(|| simulated_bytes as f64 / planned_bytes as f64);
             Compared { part, planned_bytes, simulated_bytes, ratio }
         };
@@ -255,8 +255,8 @@ impl Simulation {
             peak_requested,
             peak_allocated: peak(outcome.stats.allocated_bytes),
             peak_reserved: peak(outcome.stats.reserved_bytes),
-            ratio: outcome.stop.is_none().then(|| peak_requested as f64 / planned as f64),
-            error: outcome.stop.as_ref().map(ToString::to_string),
+            ratio: outcome.error.is_none().then(|| peak_requested as f64 / planned as f64),
+            error: outcome.error.as_ref().map(ToString::to_string),
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
@@ -15,7 +14,7 @@ use super::one_line;
 use crate::publish::{Destination, Publisher, PublisherHandle, PublisherOutput, PublisherStats};
 use crate::recorder::RecorderStats;
 use crate::server::stop_signal;
-use crate::workloads::Pace;
+use crate::workloads::{Pacer, StopSignal};
 
 /// Where the server's token is looked for when no file is named.
 const TOKEN_VARIABLE: &str = "VRAMSCOPE_TOKEN";
@@ -43,7 +42,7 @@ pub(super) struct Live {
     destination: Destination,
     pub(super) handle: Arc<PublisherHandle>,
     rate: u64,
-    stop: Arc<AtomicBool>,
+    stop: StopSignal,
     limits: PublishLimits,
 }
 
@@ -80,16 +79,21 @@ impl To {
         let destination = destination.token(token).mode(mode);
         let limits = PublishLimits::default();
         let (output, handle) = Publisher::start(destination.clone(), limits).map_err(|error| error.to_string())?;
-        let stop = Arc::new(AtomicBool::new(false));
-        on_interrupt(Arc::clone(&stop));
+        let stop = StopSignal::default();
+        on_interrupt(stop.clone());
         Ok(Some((output, Live { destination, handle: Arc::new(handle), rate: self.rate, stop, limits })))
     }
 }
 
 impl Live {
-    /// How fast the run goes, and until when.
-    pub(super) fn pace(&self) -> Pace {
-        Pace::new(self.rate, Arc::clone(&self.stop))
+    /// Returns a pacer for the rate that was asked for.
+    pub(super) fn pacer(&self) -> Pacer {
+        Pacer::new(self.rate)
+    }
+
+    /// Returns the signal that Ctrl-C sets.
+    pub(super) fn stop_signal(&self) -> StopSignal {
+        self.stop.clone()
     }
 
     /// Says where it can be watched, or that the server is not there. Whether it can be watched: the address of a page
@@ -151,13 +155,13 @@ impl Delivery {
 
 /// Has Ctrl-C, or a request to terminate, set `stop`, so that a run ends in order; the second one ends the program at
 /// once.
-fn on_interrupt(stop: Arc<AtomicBool>) {
+fn on_interrupt(stop: StopSignal) {
     let wait = move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
         runtime.block_on(async {
             loop {
                 stop_signal().await;
-                if stop.swap(true, Ordering::Relaxed) {
+                if stop.set() {
                     std::process::exit(INTERRUPTED);
                 }
             }

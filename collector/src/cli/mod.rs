@@ -2,6 +2,7 @@
 
 mod budget;
 mod live;
+mod log;
 mod replay;
 mod report;
 mod run;

@@ -9,7 +9,7 @@ use clap::Args;
 use flate2::read::MultiGzDecoder;
 
 use super::{print, refuse, setting};
-use crate::script::{Script, run};
+use crate::script::{Script, execute};
 
 /// What `replay` is told.
 #[derive(Args, Debug)]
@@ -35,7 +35,7 @@ impl Replay {
         let output = read(&self.script)
             .map_err(|error| format!("the script can't be read: {error}"))
             .and_then(|text| Script::parse(&text).map_err(|error| error.to_string()))
-            .and_then(|script| run(script, profile).map_err(|error| error.to_string()));
+            .and_then(|script| execute(script, profile).map_err(|error| error.to_string()));
         let output = match output {
             Ok(output) => output,
             Err(sentence) => return refuse(&format!("{}: {}.", self.script.display(), sentence.trim_end_matches('.'))),

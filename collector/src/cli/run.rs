@@ -18,9 +18,9 @@ use super::setting::{self, Driver};
 use super::{one_line, print, refuse};
 use crate::driver::cuda::CudaDriver;
 use crate::publish::PublisherHandle;
-use crate::recorder::{FileOutput, Output, RecorderStats, Tee};
-use crate::workloads::{Choices, ClockedSim, Device, Heading, Outcome, Recording, RecordingHeading, Report, Setup};
-use crate::workloads::{Stop, Story, Watch};
+use crate::recorder::{DualOutput, FileOutput, Output, RecorderStats};
+use crate::workloads::{Choices, ClockedSim, Device, Heading, JobClock, JobError, Outcome, RecordingHeading};
+use crate::workloads::{RecordingOutput, Report, RunControl, Setup, Watch, Workload};
 
 /// The time between two looks at how far a run is.
 const LOOK: Duration = Duration::from_millis(100);
@@ -28,13 +28,13 @@ const LOOK: Duration = Duration::from_millis(100);
 /// What `run` is told.
 #[derive(Args, Debug)]
 pub(super) struct Run {
-    /// The story to run; --list names them all
+    /// The workload to run; --list shows all
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// What is chosen about it, as --list tells: checkpoint=4 precision=fp32
+    /// Its parameters, as --list shows them: checkpoint=4 precision=fp32
     #[arg(value_name = "NAME=VALUE")]
     choices: Vec<String>,
-    /// List the stories, and what can be chosen about each
+    /// List the workloads and their parameters
     #[arg(long)]
     list: bool,
     /// The device: sim (simulated) or cuda
@@ -46,7 +46,7 @@ pub(super) struct Run {
     /// The allocator's settings, as in PYTORCH_CUDA_ALLOC_CONF
     #[arg(long, value_name = "SETTINGS", default_value = "")]
     conf: String,
-    /// Memory of the device, or what may be taken of a real one: 80GiB, 512MiB; by default as the story needs it
+    /// Memory of the device, or what may be taken of a real one: 80GiB, 512MiB; by default what the workload needs
     #[arg(long, value_name = "SIZE")]
     capacity: Option<String>,
     /// The release of PyTorch that the allocator decides as
@@ -55,13 +55,13 @@ pub(super) struct Run {
     /// Where chance begins; the same seed makes the same trace
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Steps; by default as the story needs them
+    /// Steps; by default what the workload needs
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
     /// Write the trace: FILE.pickle for PyTorch's tools and the page, FILE.vramscope for the page
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// What the recording is called; by default as the story
+    /// What the recording is called; by default the workload's name
     #[arg(long = "name", value_name = "NAME", id = "title")]
     title: Option<String>,
     #[command(flatten)]
@@ -72,14 +72,14 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Runs the story, and reports it.
+    /// Runs the workload and prints its report.
     pub(super) fn run(self) -> ExitCode {
         if self.list {
             let text = if self.json { list_for_programs() } else { list() };
             return print(|out| out.write_all(text.as_bytes()));
         }
-        match self.tell() {
-            Ok(Told { report, has_failed, delivery }) => {
+        match self.execute() {
+            Ok(Finished { report, has_failed, delivery }) => {
                 let mut text = match self.json {
                     true => serde_json::to_string_pretty(&report).unwrap_or_default() + "\n",
                     false => report.to_string(),
@@ -95,32 +95,32 @@ impl Run {
         }
     }
 
-    /// Runs the story.
-    fn tell(&self) -> Result<Told, String> {
-        let known = || Story::ALL.iter().map(|story| story.name).collect::<Vec<_>>().join(", ");
+    /// Runs the workload.
+    fn execute(&self) -> Result<Finished, String> {
+        let known = || Workload::ALL.iter().map(|workload| workload.name).collect::<Vec<_>>().join(", ");
         let Some(name) = self.name.as_deref() else {
-            return Err(format!("Which story? There are: {}. vramscope run --list tells of each.", known()));
+            return Err(format!("Name a workload: {}. vramscope run --list describes them.", known()));
         };
-        let Some(story) = Story::named(name) else {
-            return Err(format!("There is no story {name:?}. There are: {}.", known()));
+        let Some(workload) = Workload::named(name) else {
+            return Err(format!("There is no workload {name:?}. Name one of: {}.", known()));
         };
-        let choices = Choices::read(story.params, &self.choices).map_err(|error| format!("{name}: {error}."))?;
-        story.check(&choices).map_err(|error| format!("{name}: {error}."))?;
-        let steps = self.steps.unwrap_or(story.steps);
+        let choices = Choices::read(workload.params, &self.choices).map_err(|error| format!("{name}: {error}."))?;
+        workload.check(&choices).map_err(|error| format!("{name}: {error}."))?;
+        let steps = self.steps.unwrap_or(workload.steps);
         let capacity = match &self.capacity {
             Some(text) => setting::capacity(text)?,
-            None => story.capacity,
+            None => workload.capacity,
         };
         let (profile, config) = setting::allocator(&self.torch, &self.conf)?;
         let setup = Setup { capacity, seed: self.seed, profile, config };
         let (outcome, delivery) = match self.driver {
-            Driver::Sim => self.tell_on(ClockedSim::new(capacity), story, &choices, steps, &setup)?,
+            Driver::Sim => self.execute_on(ClockedSim::new(capacity), workload, &choices, steps, &setup)?,
             Driver::Cuda => {
                 let device = CudaDriver::open(self.device).map_err(|error| format!("--driver cuda: {error}."))?;
-                self.tell_on(device, story, &choices, steps, &setup)?
+                self.execute_on(device, workload, &choices, steps, &setup)?
             }
         };
-        let has_failed = matches!(outcome.stop, Some(Stop::Driver(_) | Stop::Misuse(_)));
+        let has_failed = matches!(outcome.error, Some(JobError::Driver(_) | JobError::Misuse(_)));
         let heading = Heading {
             name: name.to_owned(),
             choices: choices.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
@@ -130,14 +130,14 @@ impl Run {
             conf: self.conf.clone(),
             seed: self.seed,
         };
-        Ok(Told { report: Report::new(heading, outcome), has_failed, delivery })
+        Ok(Finished { report: Report::new(heading, outcome), has_failed, delivery })
     }
 
-    /// Runs the story on a device, with its trace to where it is wanted.
-    fn tell_on<D: Device>(
+    /// Runs the workload on a device and sends its trace where it should go.
+    fn execute_on<D: Device>(
         &self,
         device: D,
-        story: &Story,
+        workload: &Workload,
         choices: &Choices,
         steps: u64,
         setup: &Setup,
@@ -159,33 +159,38 @@ impl Run {
         };
         let (output, live): (Option<Box<dyn Output>>, _) = match (file, live) {
             (Some(file), Some((published, live))) => {
-                let (tee, failure) = Tee::new(file, published);
+                let (output, failure) = DualOutput::new(file, published);
                 if let Some(out) = &mut out {
                     out.failure = failure;
                 }
-                (Some(Box::new(tee)), Some(live))
+                (Some(Box::new(output)), Some(live))
             }
             (None, Some((published, live))) => (Some(Box::new(published)), Some(live)),
             (Some(file), None) => (Some(Box::new(file)), None),
             (None, None) => (None, None),
         };
+        // A job that is watched has the machine's time; otherwise every run makes the same trace.
+        let clock = if live.is_some() { JobClock::machine() } else { JobClock::default() };
         let recording = output.map(|output| {
             let heading = RecordingHeading {
-                name: self.title.as_deref().unwrap_or(story.name),
+                name: self.title.as_deref().unwrap_or(workload.name),
                 // What is not published is the same on every machine.
                 host: live.as_ref().map(|_| live::host()).unwrap_or_default(),
                 device: (device.model(), device.total_memory()),
                 allocator: (&setup.config, setup.profile),
             };
             let path = self.out.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-            Recording::start(output, &path, heading, live.as_ref().map(Live::pace)).map_err(|error| error.to_string())
+            RecordingOutput::start(output, &path, heading, &clock).map_err(|error| error.to_string())
         });
         let recording = recording.transpose()?;
         let watch = watch(live.as_ref().map(|live| {
             let invitation = (!live.greet()).then(|| live.invitation());
             (Arc::clone(&live.handle), invitation)
         }));
-        let outcome = crate::workloads::run(story, choices, steps, setup, device, watch, recording);
+        let pacer = live.as_ref().map(Live::pacer);
+        let stop = live.as_ref().map(Live::stop_signal).unwrap_or_default();
+        let control = RunControl { watch, pacer, stop, clock, recording };
+        let outcome = crate::workloads::run(workload, choices, steps, setup, device, control);
         clear_progress();
         let delivery = live.map(|live| live.finish(outcome.recorded.as_ref()));
         if let Some(out) = &mut out {
@@ -195,8 +200,8 @@ impl Run {
     }
 }
 
-/// What is to be told of a run.
-struct Told {
+/// A run that has ended.
+struct Finished {
     report: Report,
     /// The device failed.
     has_failed: bool,
@@ -204,24 +209,24 @@ struct Told {
     delivery: Option<Delivery>,
 }
 
-/// All stories with what can be chosen about them, for people.
+/// Returns the list of workloads and their parameters for people.
 fn list() -> String {
     let mut text = String::new();
-    for story in Story::ALL {
-        text += &format!("{:<16} {}\n", story.name, story.line);
-        for param in story.params {
+    for workload in Workload::ALL {
+        text += &format!("{:<16} {}\n", workload.name, workload.line);
+        for param in workload.params {
             text += &format!("{:18}{}={}  {} ({})\n", "", param.name, param.default, param.help, param.values);
         }
     }
     text
 }
 
-/// The same for programs.
+/// Returns the list of workloads and their parameters as JSON.
 fn list_for_programs() -> String {
-    let stories: Vec<_> = Story::ALL
+    let workloads: Vec<_> = Workload::ALL
         .iter()
-        .map(|story| {
-            let params: Vec<_> = story
+        .map(|workload| {
+            let params: Vec<_> = workload
                 .params
                 .iter()
                 .map(|param| {
@@ -229,11 +234,11 @@ fn list_for_programs() -> String {
                     json!({ "name": param.name, "default": param.default, "values": values, "help": param.help })
                 })
                 .collect();
-            let Story { name, line, capacity, steps, .. } = story;
+            let Workload { name, line, capacity, steps, .. } = workload;
             json!({ "name": name, "line": line, "capacity_bytes": capacity, "steps": steps, "params": params })
         })
         .collect();
-    serde_json::to_string_pretty(&json!({ "stories": stories })).unwrap_or_default() + "\n"
+    serde_json::to_string_pretty(&json!({ "stories": workloads })).unwrap_or_default() + "\n"
 }
 
 /// Where the trace goes, made before the run so that a name that can't be written is told of at once.

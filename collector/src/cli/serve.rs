@@ -10,6 +10,7 @@ use clap::Args;
 use shared::limits::ServerLimits;
 use tokio::net::TcpListener;
 
+use super::log::LogOptions;
 use super::setting;
 use crate::bus::LocalBus;
 use crate::ingest::{Keep, Sessions};
@@ -34,9 +35,11 @@ pub(super) struct Serve {
     /// A file with the token that collectors and viewers must show; or the variable VRAMSCOPE_TOKEN
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// A further name that the server answers to; may be given several times
+    /// A further host name that the server answers to; can be repeated
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
+    #[command(flatten)]
+    log: LogOptions,
 }
 
 /// The variable that holds the token.
@@ -74,6 +77,7 @@ impl Serve {
     }
 
     fn serve(self) -> Result<(), String> {
+        self.log.install()?;
         let address = self.listen;
         let token = self.token()?;
         // Without a token, whoever reaches the port would see every trace that is shown there.
@@ -96,13 +100,13 @@ impl Serve {
             let sessions = self.sessions(token.as_deref())?;
             println!("Vramscope is at http://{address}/ (Ctrl-C stops it)");
             if !server::has_page() {
-                eprintln!("This build has no page: it was built with VRAMSCOPE_PAGE=skip.");
+                tracing::warn!("This build has no page: it was built with VRAMSCOPE_PAGE=skip.");
             }
             let app = App::new(sessions, Hosts::new(address, &self.host)).at(address, token.as_deref());
             server::run(listener, app).await;
             Ok(())
         });
-        // A download that nobody reads on must not keep the program.
+        // A download that its client does not read must not keep the program running.
         runtime.shutdown_background();
         served
     }
@@ -110,6 +114,7 @@ impl Serve {
     /// The sessions of the folder.
     fn sessions(&self, token: Option<&str>) -> Result<Sessions, String> {
         let folder = self.data.clone().unwrap_or_else(default_folder);
+        tracing::debug!(folder = &*folder.to_string_lossy(), "data folder");
         let limits = ServerLimits::default();
         let store = Arc::new(DiskStore::open(&folder, self.keep_bytes)?);
         let bus = Arc::new(LocalBus::new(limits.viewer_bytes));

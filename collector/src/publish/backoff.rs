@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use shared::limits::PublishLimits;
 
-/// Exponential back-off with full jitter: a time between 0 and a bound that doubles, so that the many ranks of a job,
-/// which all lose a server at the same moment, don't all come back at the same moment.
+/// Exponential back-off with full jitter: a random time between 0 and a bound that doubles. The ranks of a job, which
+/// all lose a server at the same moment, therefore do not all return at the same moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backoff {
     base_millis: u64,
@@ -17,21 +17,21 @@ pub(super) struct Backoff {
 impl Backoff {
     pub(super) fn new(limits: &PublishLimits, seed: u64) -> Self {
         let PublishLimits { backoff_millis, backoff_cap_millis, .. } = *limits;
-        // The generator below stays at 0 for ever.
+        // The generator below would never leave 0.
         Self { base_millis: backoff_millis, cap_millis: backoff_cap_millis, failures: 0, random: seed | 1 }
     }
 
-    /// Something was acknowledged: the server is well.
+    /// Starts again with the shortest bound, after the server has acknowledged something.
     pub(super) fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// The time to wait after one more failure.
+    /// Returns the time to wait after one more failure.
     pub(super) fn next(&mut self) -> Duration {
         let doubled = self.base_millis.saturating_mul(1 << self.failures.min(32));
         let bound = doubled.min(self.cap_millis);
         self.failures = self.failures.saturating_add(1);
-        // Xorshift: chance that is good enough to spread clients.
+        // Xorshift is good enough to spread clients.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bound_doubles_up_to_the_cap_and_all_below_it_is_drawn() {
+    fn the_bound_doubles_up_to_the_cap_and_every_time_below_it_occurs() {
         let limits = PublishLimits::default();
         let bounds = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000];
         let mut largest = [0; 9];

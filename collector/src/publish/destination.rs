@@ -1,53 +1,53 @@
-//! Where a session is published to, as a person writes it.
+//! The server that a session is published to.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where collectors speak, below the server's address.
+/// The path of the ingest route below the server's address.
 const INGEST: &str = "/api/v1/ingest";
 
-/// Why an address can't be published to.
+/// Why an address cannot be published to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DestinationError {
-    /// TLS is wanted.
+    /// The address asks for TLS.
     #[error(
-        "{0} can't be sent to: TLS is not spoken here. Use an SSH tunnel (ssh -L 7070:127.0.0.1:7070 HOST), or a proxy on \
+        "Cannot send to {0}: TLS is not supported. Use an SSH tunnel (ssh -L 7070:127.0.0.1:7070 HOST) or a proxy on \
          this machine, and http://127.0.0.1:7070."
     )]
     Tls(String),
-    /// Another scheme, or neither a scheme nor a port.
-    #[error("{0:?} is no server's address. Write it as http://HOST:PORT.")]
+    /// An unknown scheme, or neither a scheme nor a port.
+    #[error("{0:?} is not a server address. Write it as http://HOST:PORT.")]
     Scheme(String),
-    /// A name or password in the address would end up in logs.
-    #[error("a user and password in the address are not used. Leave them out, and give the server's token apart.")]
+    /// A user name or password, which would end up in logs.
+    #[error("The address must not contain a user name or password. Pass the server's token separately.")]
     Credentials,
-    /// No host, or one with characters that none has.
-    #[error("{0:?} names no host. Write the address as http://HOST:PORT.")]
+    /// No host, or one with invalid characters.
+    #[error("{0:?} contains no valid host. Write the address as http://HOST:PORT.")]
     Host(String),
-    /// No number that a port has.
-    #[error("{0:?} is no port: one is from 1 to 65535.")]
+    /// A port that is not a number from 1 to 65535.
+    #[error("{0:?} is not a port. Use a number from 1 to 65535.")]
     Port(String),
-    /// A query, a fragment, or characters that have no place in a path.
-    #[error("{0:?} is no path of a server. Leave out what follows the address, or write it as /PATH.")]
+    /// A query, a fragment, or characters that are invalid in a path.
+    #[error("{0:?} is not a valid path. Leave it out, or write it as /PATH without a query or fragment.")]
     Path(String),
 }
 
-/// A server, and what it is told beside the trace.
+/// A server, and what is sent to it beside the recording.
 #[derive(Clone)]
 pub struct Destination {
     pub(super) host: String,
     pub(super) port: u16,
-    /// What the address has behind the port, without a slash at its end.
+    /// What follows the port in the address, without a trailing slash.
     pub(super) path: String,
-    /// What the server's owner gave out.
+    /// The server's access token.
     pub(super) token: Option<String>,
-    /// How events are had, for people: `every event`, `within a budget`, `simulated`.
+    /// How events are captured, as shown to people: `every event`, `within a budget`, `simulated`.
     pub(super) mode: String,
-    /// The folder for what finds no room in memory.
+    /// The folder for batches that do not fit in memory.
     pub(super) spool: PathBuf,
 }
 
-/// Without the token.
+/// Leaves out the token.
 impl fmt::Debug for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Destination")
@@ -58,14 +58,14 @@ impl fmt::Debug for Destination {
 }
 
 impl Destination {
-    /// The server at `url`: `http://HOST[:PORT][/PATH]`, port 80 when there is none, or `HOST:PORT[/PATH]`. A path is for
-    /// a proxy that has the server below it. Its spool is in the folder that the system has for such.
+    /// Parses `http://HOST[:PORT][/PATH]`, with port 80 by default, or `HOST:PORT[/PATH]`. A path is for a server behind
+    /// a proxy. The spool is in the system's folder for temporary files.
     pub fn parse(url: &str) -> Result<Self, DestinationError> {
         let url = url.trim();
         let split = url.split_once("://").filter(|(scheme, _)| !scheme.contains('/'));
         let (scheme, rest) = split.unwrap_or(("http", url));
         if scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("wss") {
-            // Only the host and what it stands between: a password or a secret may be around it.
+            // Only the scheme and host are shown: the rest may hold a password or another secret.
             let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
             let host = authority.rsplit('@').next().unwrap_or_default();
             return Err(DestinationError::Tls(format!("{scheme}://{host}")));
@@ -78,9 +78,9 @@ impl Destination {
         if authority.contains('@') {
             return Err(DestinationError::Credentials);
         }
-        let (host, port) = authority_parts(authority);
+        let (host, port) = split_authority(authority);
         if split.is_none() && port.is_none() {
-            // A word by itself is rather a file's name or a slip than a server's.
+            // A word alone is more likely a file name or a mistake than a server.
             return Err(DestinationError::Scheme(url.to_owned()));
         }
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]%".contains(&byte);
@@ -108,57 +108,57 @@ impl Destination {
         })
     }
 
-    /// With the token that the server's owner gave out; white space around it, as files end with, is left out.
+    /// Sets the server's access token. White space around it is removed, because files end with a line break.
     #[must_use]
     pub fn token(mut self, token: Option<String>) -> Self {
         self.token = token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
         self
     }
 
-    /// With a word for people of how events are had; `every event` otherwise.
+    /// Sets how events are captured, as shown to people. The default is `every event`.
     #[must_use]
     pub fn mode(mut self, mode: &str) -> Self {
         mode.clone_into(&mut self.mode);
         self
     }
 
-    /// With another folder for what finds no room in memory.
+    /// Sets the folder for batches that do not fit in memory.
     #[must_use]
     pub fn spool(mut self, folder: PathBuf) -> Self {
         self.spool = folder;
         self
     }
 
-    /// The server's address, with a slash at its end.
+    /// Returns the server's address, with a trailing slash.
     pub fn address(&self) -> String {
         format!("http://{}{}/", self.authority(), self.path)
     }
 
-    /// The address of a session's page.
+    /// Returns the address of a session's page.
     pub fn page(&self, session: &str) -> String {
         format!("{}#session={session}", self.address())
     }
 
-    /// What is to be said when what answers knows nothing of collectors: nothing, or that the path is likely wrong.
+    /// Returns advice to append to an error with an HTTP status: that the address's path is probably wrong, or nothing.
     pub(super) fn advice(&self, status: u16) -> String {
         if self.path.is_empty() || !matches!(status, 404 | 405) {
             return String::new();
         }
-        format!("; no Vramscope server is below {}: is http://{}/ meant?", self.path, self.authority())
+        format!("; no Vramscope server found at {}. Did you mean http://{}/?", self.path, self.authority())
     }
 
     pub(super) fn authority(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// Where collectors speak: the path of a request.
-    pub(super) fn ingest(&self) -> String {
+    /// Returns the path of the ingest route.
+    pub(super) fn ingest_path(&self) -> String {
         format!("{}{INGEST}", self.path)
     }
 }
 
-/// Host and port. An IPv6 address stands in brackets.
-fn authority_parts(authority: &str) -> (&str, Option<&str>) {
+/// Splits an authority into host and port. An IPv6 address is in brackets.
+fn split_authority(authority: &str) -> (&str, Option<&str>) {
     let end = authority.rfind(']').map_or(0, |at| at + 1);
     match authority.get(end..).and_then(|rest| rest.rfind(':')) {
         Some(at) => (&authority[..end + at], Some(&authority[end + at + 1..])),
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_people_write_them() {
+    fn addresses_are_parsed_as_people_write_them() {
         let cases = [
             ("http://127.0.0.1:7070", ("127.0.0.1", 7070, "")),
             (" http://127.0.0.1:7070/ ", ("127.0.0.1", 7070, "")),
@@ -192,10 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_told_in_one_line_with_what_to_do() {
+    fn an_invalid_address_is_an_error_of_one_line_with_advice() {
         let cases = [
-            ("https://box:7070", "https://box:7070 can't"),
-            ("https://me:secret@box/?secret", "https://box can't"),
+            ("https://box:7070", "to https://box:7070:"),
+            ("https://me:secret@box/?secret", "to https://box:"),
             ("wss://box", "SSH tunnel"),
             ("ftp://box", "http://HOST:PORT"),
             ("box", "http://HOST:PORT"),
@@ -204,10 +204,10 @@ mod tests {
             ("me:secret@box", "token"),
             ("box:port", "port"),
             ("", "http://HOST:PORT"),
-            ("http://", "names no host"),
-            ("http://:7070", "names no host"),
-            ("http://bo x:7070", "names no host"),
-            ("http://b\r\nHost: evil:1", "names no host"),
+            ("http://", "no valid host"),
+            ("http://:7070", "no valid host"),
+            ("http://bo x:7070", "no valid host"),
+            ("http://b\r\nHost: evil:1", "no valid host"),
             ("http://me:secret@box:7070", "token"),
             ("http://box:0", "port"),
             ("http://box:70700", "port"),
@@ -225,10 +225,10 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_nothing_is_below_is_named() {
+    fn a_path_without_a_server_is_named() {
         let cases = [
-            ("http://box:7070/foo", 405, "below /foo: is http://box:7070/ meant?"),
-            ("http://box:7070/foo", 404, "below /foo: is http://box:7070/ meant?"),
+            ("http://box:7070/foo", 405, "at /foo. Did you mean http://box:7070/?"),
+            ("http://box:7070/foo", 404, "at /foo. Did you mean http://box:7070/?"),
             ("http://box:7070/foo", 502, ""),
             ("http://box:7070/", 404, ""),
         ];
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_shows_nowhere() {
+    fn a_token_is_not_in_debug_output() {
         let destination = Destination::parse("http://box").unwrap().token(Some(" open sesame\n".to_owned()));
         assert_eq!(destination.token.as_deref(), Some("open sesame"));
         assert!(!format!("{destination:?}").contains("sesame"));

@@ -1,4 +1,4 @@
-//! What the one who started a publisher keeps of it.
+//! The handle of a running publisher: its statistics and its end.
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,55 +7,17 @@ use std::time::{Duration, Instant};
 
 use shared::wire::Ask;
 
-use super::state::Shared;
+use super::state::SharedState;
+use super::stats::PublisherStats;
 
-/// How much longer than it was given a sender may take to notice that time is over.
+/// How long after the deadline the sender may take to notice it.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// What a publisher has come to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PublisherStats {
-    /// Batches that were made.
-    pub batches: u64,
-    /// Batches that the server has safely.
-    pub batches_acked: u64,
-    /// Events that came in.
-    pub events: u64,
-    /// Events that the server has safely. Those of a batch count when all of it was acknowledged.
-    pub events_acked: u64,
-    /// Bytes of frames that were sent, those that were sent again included.
-    pub bytes: u64,
-    /// Connections that came about, or requests where sockets can't pass.
-    pub connections: u64,
-    /// Bytes in memory that are not acknowledged.
-    pub memory_bytes: u64,
-    /// Bytes in the spool's files.
-    pub spool_bytes: u64,
-    /// Whether the server is there and has taken the hello.
-    pub is_connected: bool,
-    /// Whether requests are used, because sockets can't pass.
-    pub is_post: bool,
-    /// Whether the server has heard that the session ended as it should.
-    pub is_ended: bool,
-    /// Why nothing is sent any more: the server refused for good.
-    pub failure: Option<String>,
-    /// What went wrong last, while it is tried again.
-    pub trouble: Option<String>,
-    /// Why the spool takes nothing, if it doesn't.
-    pub spool_failure: Option<String>,
-}
-
-impl PublisherStats {
-    /// Events that came in and that the server does not have.
-    pub fn undelivered(&self) -> u64 {
-        self.events.saturating_sub(self.events_acked)
-    }
-}
-
-/// Asks and ends a publisher. When it is dropped without [`PublisherHandle::finish`], the rest is delivered as far as a
-/// short time allows. In the child of a fork it does nothing at all.
+/// Observes and ends a publisher. Dropping it without [`PublisherHandle::finish`] delivers what the short
+/// [`PublishLimits::drop_millis`](shared::limits::PublishLimits::drop_millis) allow. In the child of a fork it does
+/// nothing.
 pub struct PublisherHandle {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedState>,
     pub(super) session: String,
     pub(super) asks: Mutex<Option<Receiver<Ask>>>,
     pub(super) thread: Option<JoinHandle<()>>,
@@ -63,60 +25,60 @@ pub struct PublisherHandle {
 }
 
 impl PublisherHandle {
-    /// The session's name.
+    /// Returns the session's name.
     pub fn session(&self) -> &str {
         &self.session
     }
 
-    /// What the server asks on behalf of people; given out once.
+    /// Returns the receiver of what viewers ask for through the server, on the first call only.
     pub fn asks(&self) -> Option<Receiver<Ask>> {
         self.asks.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// How it stands.
+    /// Returns the present statistics.
     pub fn stats(&self) -> PublisherStats {
-        if self.shared.is_elsewhere() { PublisherStats::default() } else { self.shared.lock().stats() }
+        if self.shared.is_forked_child() { PublisherStats::default() } else { self.shared.lock().stats() }
     }
 
-    /// Why nothing is sent any more, once the server has refused for good.
+    /// Returns why nothing is sent any more, once the server has refused the session for good.
     pub fn failure(&self) -> Option<String> {
-        if self.shared.is_elsewhere() { None } else { self.shared.lock().failure.clone() }
+        if self.shared.is_forked_child() { None } else { self.shared.lock().failure.clone() }
     }
 
-    /// Waits until the first connection has come about or failed, at most so long. Whether it has come about.
-    pub fn wait_connected(&self, time: Duration) -> bool {
-        if self.shared.is_elsewhere() {
+    /// Waits until the first connection is accepted or has failed, at most `timeout`. Returns whether it is accepted.
+    pub fn wait_connected(&self, timeout: Duration) -> bool {
+        if self.shared.is_forked_child() {
             return false;
         }
-        self.shared.wait_until(Instant::now() + time, |state| {
-            state.link.is_welcome || state.trouble.is_some() || state.failure.is_some()
+        self.shared.wait_until(Instant::now() + timeout, |state| {
+            state.connection.is_welcome || state.trouble.is_some() || state.failure.is_some()
         });
-        self.shared.lock().link.is_welcome
+        self.shared.lock().connection.is_welcome
     }
 
-    /// Ends the session: delivers the rest, and says goodbye; at most so long. To be called when the recorder has
-    /// ended. What could not be delivered is in the result.
-    pub fn finish(mut self, time: Duration) -> PublisherStats {
-        self.end(time)
+    /// Ends the session: delivers the rest and the goodbye, at most for `timeout`. Call it after the recorder has ended.
+    /// The result says what could not be delivered.
+    pub fn finish(mut self, timeout: Duration) -> PublisherStats {
+        self.end(timeout)
     }
 
-    fn end(&mut self, time: Duration) -> PublisherStats {
+    fn end(&mut self, timeout: Duration) -> PublisherStats {
         let Some(thread) = self.thread.take() else { return PublisherStats::default() };
-        if self.shared.is_elsewhere() {
-            // There is no such thread here; to wait for it would be to wait for ever.
+        if self.shared.is_forked_child() {
+            // The thread does not exist in this process; waiting for it would never end.
             return PublisherStats::default();
         }
-        let end = Instant::now() + time;
+        let end = Instant::now() + timeout;
         self.shared.lock().end = Some(end);
-        self.shared.ring();
+        self.shared.notify();
         if !self.shared.wait_until(end + GRACE, |state| state.is_done) {
-            // It hangs in a call of the system: in writing, which this ends, or in looking up a name, which nothing does.
-            self.shared.lock().cut();
+            // It is blocked in a system call: in I/O, which this ends, or in a name lookup, which nothing can end.
+            self.shared.lock().shut_down();
             self.shared.wait_until(Instant::now() + GRACE, |state| state.is_done);
         }
         let is_done = self.shared.lock().is_done;
         if is_done {
-            // It has nothing left to do but to return.
+            // The thread only has to return.
             let _ = thread.join();
         }
         let mut state = self.shared.lock();
@@ -144,12 +106,12 @@ mod tests {
     use crate::publish::PublisherOutput;
     use crate::recorder::Output;
 
-    /// As it is in the child of a fork: another process, a lock that nobody will ever let go of, and no thread.
+    /// Simulates the child of a fork: another process number, a lock that is never released, and no thread.
     #[test]
     fn in_the_child_of_a_fork_nothing_is_done_and_nothing_waits() {
         let limits = PublishLimits::default();
         let (asked, asks) = mpsc::sync_channel(1);
-        let mut shared = Shared::new(Queue::new(limits, Spool::new("/dev/null".into(), "fork", 1)), asked);
+        let mut shared = SharedState::new(Queue::new(limits, Spool::new("/dev/null".into(), "fork", 1)), asked);
         shared.process = std::process::id() + 1;
         let shared = Arc::new(shared);
         let held = shared.lock();
@@ -157,7 +119,7 @@ mod tests {
             shared: Arc::clone(&shared),
             session: "a".repeat(26),
             asks: Mutex::new(None),
-            // One that never ends by itself.
+            // A thread that never ends by itself.
             thread: Some(std::thread::spawn(std::thread::park)),
             drop_time: Duration::from_secs(60),
         };

@@ -1,27 +1,33 @@
-//! From the recorder to a server, without a job ever waiting for one.
+//! Sends a recording to a server while it is made, without ever making the job wait.
 //!
 //! ```text
 //! recorder's thread                              the publisher's threads
 //! PublisherOutput ─► queue of batches ─────────► sender ═══► server
 //!                    memory, then files   acks ◄ reader ◄═══
 //! ```
-//! Whole chunks are gathered into batches with numbers, and kept until the server says that it has them safely; after
-//! a lost connection they are sent again from where it says. A server that is away, slow or hung costs memory up to a
-//! bound, then disk up to a bound, and then events, which the recorder counts and draws as a gap. What the two sides
-//! say to each other is [`shared::wire`].
+//! Whole chunks are gathered into numbered batches, which are kept until the server acknowledges that it has stored
+//! them. After a lost connection they are sent again, from the batch that the server names. While a server is away or
+//! slow, batches wait in memory up to a bound, then on disk up to a bound; beyond that the recorder drops events and
+//! counts them as lost. The protocol is [`shared::wire`].
+//!
+//! Imports go one way: [`Publisher`] → `sender` → `socket` and `post` (`post` → `http`) → `client` → `state` →
+//! `queue` → `spool`. `handle` and `output` are the two other ends of `state`. `stats`, `destination`, `backoff` and
+//! `rng` import no sibling.
 
 mod backoff;
-mod chance;
+mod client;
 mod destination;
 mod handle;
 mod http;
 mod output;
 mod post;
 mod queue;
+mod rng;
 mod sender;
 mod socket;
 mod spool;
 mod state;
+mod stats;
 
 use std::io;
 use std::sync::mpsc;
@@ -29,53 +35,61 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use destination::{Destination, DestinationError};
-pub use handle::{PublisherHandle, PublisherStats};
+pub use handle::PublisherHandle;
 pub use output::PublisherOutput;
 use shared::limits::PublishLimits;
+pub use stats::PublisherStats;
 
 use self::backoff::Backoff;
+use self::client::Client;
 use self::queue::Queue;
 use self::sender::Sender;
 use self::spool::Spool;
-use self::state::Shared;
+use self::state::SharedState;
 
-/// Why a publisher can't begin.
+/// Why a publisher cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// The operating system gives no chance to make a name of.
-    #[error("No session can be named: the system gives no random bytes ({0}).")]
-    Chance(String),
-    /// The sender's thread can't be started.
-    #[error("The publisher's thread can't be started: {0}.")]
+    /// The operating system provides no random bytes, so the session cannot be named.
+    #[error("Cannot name the session: the system provides no random bytes ({0}).")]
+    Random(String),
+    /// The sender's thread cannot be started.
+    #[error("Cannot start the publisher's thread: {0}.")]
     Thread(io::Error),
 }
 
-/// Sends what a recorder makes to a server.
+impl From<getrandom::Error> for PublishError {
+    fn from(error: getrandom::Error) -> Self {
+        Self::Random(error.to_string())
+    }
+}
+
+/// Sends what a recorder writes to a server.
 #[derive(Debug)]
 pub struct Publisher;
 
 impl Publisher {
-    /// Begins a session. The output goes to [`crate::recorder::Recorder::start_to`], alone or beside a file; the server
-    /// is looked for as soon as the recording's header has come. That it is not there is no error.
+    /// Starts a session. Pass the output to [`crate::recorder::Recorder::start_to`], alone or beside a file. The
+    /// publisher connects as soon as it has the recording's header; a server that cannot be reached is not an error.
     pub fn start(
         destination: Destination,
         limits: PublishLimits,
     ) -> Result<(PublisherOutput, PublisherHandle), PublishError> {
-        let (session, key) = (chance::name()?, chance::name()?);
-        let backoff = Backoff::new(&limits, chance::seed()?);
-        // The files' name is none that the server knows: the folder may be for all to see.
-        let spool = Spool::new(destination.spool.clone(), &chance::name()?, limits.spool_file_bytes);
-        let (asked, asks) = mpsc::sync_channel(limits.asks);
-        let shared = Arc::new(Shared::new(Queue::new(limits, spool), asked));
-        let sender =
-            Sender { shared: Arc::clone(&shared), destination, session: session.clone(), key, limits, backoff };
+        let (session, key) = (rng::random_name()?, rng::random_name()?);
+        let backoff = Backoff::new(&limits, rng::random_seed()?);
+        // Not the session's name: other users may be able to list the folder.
+        let spool = Spool::new(destination.spool.clone(), &rng::random_name()?, limits.spool_file_bytes);
+        let (ask_sender, ask_receiver) = mpsc::sync_channel(limits.asks);
+        let shared = Arc::new(SharedState::new(Queue::new(limits, spool), ask_sender));
+        let client = Client { shared: Arc::clone(&shared), destination, session: session.clone(), key, limits };
+        let sender = Sender { client, backoff };
         let builder = std::thread::Builder::new().name("vramscope-publisher".to_owned());
         let thread = builder.spawn(move || sender.run()).map_err(PublishError::Thread)?;
         let drop_time = Duration::from_millis(limits.drop_millis);
         let handle = PublisherHandle {
             shared: Arc::clone(&shared),
             session,
-            asks: Mutex::new(Some(asks)),
+            asks: Mutex::new(Some(ask_receiver)),
             thread: Some(thread),
             drop_time,
         };

@@ -1,4 +1,4 @@
-//! The recorder's end.
+//! The recorder's end of a publisher.
 
 use std::io;
 use std::sync::Arc;
@@ -6,28 +6,29 @@ use std::sync::Arc;
 use shared::format::{Frames, Kind, PRELUDE_BYTES};
 use shared::limits::ImportLimits;
 
-use super::state::Shared;
+use super::state::SharedState;
 use crate::recorder::Output;
 
-/// Takes the chunks of a recording that is published. It never waits for the network; a disk that the spool is on it
-/// waits for as a file would.
+/// An [`Output`] that queues chunks for the server. It never waits for the network. While it moves batches to the
+/// spool, it waits for that disk as a file would.
 pub struct PublisherOutput {
-    pub(super) shared: Arc<Shared>,
-    /// What comes next is the file's first bytes.
+    pub(super) shared: Arc<SharedState>,
+    /// The next bytes are the recording's first.
     pub(super) is_first: bool,
-    /// Events in what comes next.
+    /// Events in the next bytes.
     pub(super) events: u64,
 }
 
 impl Output for PublisherOutput {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let events = std::mem::take(&mut self.events);
-        if self.shared.is_elsewhere() {
+        if self.shared.is_forked_child() {
             return Ok(());
         }
         let (mut chunks, mut header) = (bytes, None);
         if std::mem::take(&mut self.is_first) {
-            header = Some(header_of(bytes).ok_or_else(|| io::Error::other("a recording begins with its header"))?);
+            let missing = || io::Error::other("the recording does not begin with a header");
+            header = Some(header_payload(bytes).ok_or_else(missing)?);
             chunks = bytes.get(PRELUDE_BYTES..).unwrap_or(&[]);
         }
         let mut state = self.shared.lock();
@@ -35,19 +36,19 @@ impl Output for PublisherOutput {
             state.header = header;
         }
         if state.failure.is_some() || state.is_done {
-            // Counted, and sent by nobody any more.
+            // Nothing is sent any more; the events count as undelivered.
             state.queue.events += events;
         } else {
             state.queue.push(chunks, events);
         }
         drop(state);
-        self.shared.ring();
+        self.shared.notify();
         Ok(())
     }
 
     fn has_room(&self) -> bool {
-        // In the child of a fork nothing is kept, so everything has room.
-        self.shared.is_elsewhere() || self.shared.lock().queue.has_room()
+        // The child of a fork keeps nothing, so it always has room.
+        self.shared.is_forked_child() || self.shared.lock().queue.has_room()
     }
 
     fn announce(&mut self, events: u64) {
@@ -55,8 +56,8 @@ impl Output for PublisherOutput {
     }
 }
 
-/// The payload of the header chunk at the beginning of a recording.
-fn header_of(bytes: &[u8]) -> Option<Vec<u8>> {
+/// Returns the payload of the header chunk at the start of a recording.
+fn header_payload(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut found = None;
     let mut frames = Frames::new(&ImportLimits::default());
     let visit = &mut |chunk: shared::format::Chunk<'_>| {

@@ -1,4 +1,4 @@
-//! Batches that are not acknowledged yet: in memory, and in files when there are many.
+//! Batches that are not acknowledged yet: in memory, and in files once memory is full.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use shared::limits::PublishLimits;
 
 use super::spool::Spool;
 
-/// Batches in the order of their numbers. The number of a batch is its place: one that was never sent has not been
-/// told to anybody, and may still grow, or be lost without leaving one out.
+/// Batches in the order of their numbers. A batch's number is its position in the session. A batch that was never sent
+/// may still grow, or be dropped without leaving a hole: the server does not know its number yet.
 #[derive(Debug)]
 pub(super) struct Queue {
     limits: PublishLimits,
     slots: VecDeque<Slot>,
     /// The number of the first slot.
     first: u64,
-    /// The slot that is sent next on this connection.
+    /// The index of the slot to send next on this connection.
     cursor: usize,
-    /// The last number that was ever sent.
+    /// The highest number that was ever sent.
     sent: u64,
     /// Bytes of the slots in memory.
     memory: u64,
-    /// Slots in the spool.
+    /// The number of slots in the spool.
     spooled: usize,
     spool: Spool,
-    /// Why the spool took the last piece not, if it did not.
+    /// Why the spool failed, if its latest use failed.
     pub(super) spool_failure: Option<String>,
-    /// Events that came in.
+    /// Events that the recorder handed over.
     pub(super) events: u64,
     /// Events of acknowledged batches.
     pub(super) events_acked: u64,
@@ -46,14 +46,14 @@ enum Body {
     Spooled,
 }
 
-/// What a server says that can't be.
+/// Why a server and this queue do not agree on where to resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Astray {
-    /// It wants a batch that it has acknowledged.
-    #[error("it wants batch {0} again, which it had acknowledged: it has lost what it had of this session")]
+pub(super) enum ResumeError {
+    /// The server asks for a batch that it has acknowledged.
+    #[error("it asks for batch {0}, which it had acknowledged, so it has lost data of this session")]
     Behind(u64),
-    /// It wants a batch of which those before it were never sent.
-    #[error("it wants batch {0}, and those before it were never sent: it takes this session for another")]
+    /// The server asks for a batch although earlier ones were never sent.
+    #[error("it asks for batch {0}, but the batches before it were never sent, so it means another session")]
     Ahead(u64),
 }
 
@@ -74,18 +74,18 @@ impl Queue {
         }
     }
 
-    /// Whether events may come. What makes the rest readable may in any case.
+    /// Returns whether events may be added. Names, marks and losses may be added in any case, up to the reserve.
     pub(super) fn has_room(&self) -> bool {
         let PublishLimits { memory_bytes, spool_bytes, .. } = self.limits;
-        // Of both together: a batch that still grows, or that was sent, is in memory beyond that bound.
+        // The sum counts: a batch that still grows, or was sent, may exceed the bound on memory.
         match self.spool_failure {
             None => self.memory + self.spool.bytes() < memory_bytes + spool_bytes,
             Some(_) => self.memory < memory_bytes,
         }
     }
 
-    /// Takes whole chunks with so many events in them. Without any room at all they are left out, and so are their
-    /// events in [`Self::events_acked`] for good.
+    /// Adds whole chunks that hold `events` events. Beyond all bounds they are dropped, and their events are never
+    /// counted in [`Self::events_acked`].
     pub(super) fn push(&mut self, mut chunks: &[u8], events: u64) {
         self.events += events;
         let PublishLimits { memory_bytes, spool_bytes, reserve_bytes, .. } = self.limits;
@@ -94,7 +94,7 @@ impl Queue {
             return;
         }
         while !chunks.is_empty() {
-            // What is no chunk is nothing that a recorder makes; it stays as it is.
+            // A recorder only writes chunks. Anything else is kept as it is.
             let length = chunk_bytes(chunks).unwrap_or(chunks.len()).min(chunks.len());
             let (chunk, rest) = chunks.split_at(length);
             self.push_chunk(chunk);
@@ -116,15 +116,15 @@ impl Queue {
             *bytes += chunk.len();
             return;
         }
-        // The one before won't grow any more.
+        // The batch before it no longer grows.
         if self.spooled > 0 || self.memory > self.limits.memory_bytes {
-            self.put_away();
+            self.spool_last();
         }
         self.slots.push_back(Slot { body: Body::Memory(Arc::new(chunk.to_vec())), bytes: chunk.len(), events: 0 });
     }
 
-    /// Moves the last slot to the spool, if it was not sent and there is room.
-    fn put_away(&mut self) {
+    /// Moves the last slot to the spool, if it was not sent and the spool has room.
+    fn spool_last(&mut self) {
         let is_unsent = self.last() > self.sent;
         let Some(slot) = self.slots.back_mut().filter(|_| is_unsent) else { return };
         let Body::Memory(body) = &slot.body else { return };
@@ -138,12 +138,13 @@ impl Queue {
                 self.spooled += 1;
                 self.spool_failure = None;
             }
-            // It stays in memory, beyond the bound by one batch: then there is no room for further events.
+            // It stays in memory, one batch beyond the bound; `has_room` is false from then on.
             Err(error) => self.spool_failure = Some(error.to_string()),
         }
     }
 
-    /// The next batch of this connection, with its number. None while what is on its way takes all the memory.
+    /// Returns the next batch to send on this connection, with its number; `None` if there is none, or if unacknowledged
+    /// batches fill the memory.
     pub(super) fn next(&mut self) -> Option<(u64, Arc<Vec<u8>>)> {
         loop {
             let slot = self.slots.get_mut(self.cursor)?;
@@ -170,11 +171,11 @@ impl Queue {
         }
     }
 
-    /// The server has all up to `number` safely. Whether that was news.
+    /// Removes all batches up to `number`, which the server has stored. Returns whether there were any.
     pub(super) fn ack(&mut self, number: u64) -> bool {
-        // More than was sent can't have come.
+        // The server cannot have more than was sent.
         let number = number.min(self.sent);
-        let is_news = number >= self.first;
+        let is_new = number >= self.first;
         while self.first <= number
             && let Some(slot) = self.slots.pop_front()
         {
@@ -185,58 +186,58 @@ impl Queue {
             self.first += 1;
             self.cursor = self.cursor.saturating_sub(1);
         }
-        is_news
+        is_new
     }
 
-    /// A connection begins: the server wants `next`. Whether anything was acknowledged by that.
-    pub(super) fn welcome(&mut self, next: u64) -> Result<bool, Astray> {
+    /// Starts a connection on which the server asks for batch `next`. Returns whether that acknowledges anything new.
+    pub(super) fn welcome(&mut self, next: u64) -> Result<bool, ResumeError> {
         if next > self.sent + 1 {
-            return Err(Astray::Ahead(next));
+            return Err(ResumeError::Ahead(next));
         }
         if next < self.first {
-            return Err(Astray::Behind(next));
+            return Err(ResumeError::Behind(next));
         }
-        let is_news = self.ack(next - 1);
+        let is_new = self.ack(next - 1);
         self.cursor = 0;
-        Ok(is_news)
+        Ok(is_new)
     }
 
-    /// Sends again what is not acknowledged, from the first on.
+    /// Starts again with the first unacknowledged batch.
     pub(super) fn rewind(&mut self) {
         self.cursor = 0;
     }
 
-    /// The number of the last batch; 0 for none.
+    /// Returns the number of the last batch; 0 if there is none.
     pub(super) fn last(&self) -> u64 {
         self.first + self.slots.len() as u64 - 1
     }
 
-    /// Batches that are acknowledged.
+    /// Returns the number of acknowledged batches.
     pub(super) fn acked(&self) -> u64 {
         self.first - 1
     }
 
-    /// Whether nothing is left to be acknowledged.
+    /// Returns whether all batches are acknowledged.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Whether all was sent on this connection.
+    /// Returns whether all batches were sent on this connection.
     pub(super) fn is_sent(&self) -> bool {
         self.cursor == self.slots.len()
     }
 
-    /// Whether something was sent on this connection and is not acknowledged.
+    /// Returns whether a batch was sent on this connection and is not acknowledged.
     pub(super) fn is_waiting(&self) -> bool {
         self.cursor > 0
     }
 
-    /// Bytes in memory, and in files.
+    /// Returns the bytes in memory and in files.
     pub(super) fn bytes(&self) -> (u64, u64) {
         (self.memory, self.spool.bytes())
     }
 
-    /// Lets go of everything: nobody will want it.
+    /// Drops everything.
     pub(super) fn clear(&mut self) {
         self.slots.clear();
         (self.cursor, self.memory, self.spooled) = (0, 0, 0);

@@ -19,7 +19,7 @@ fn queue(folder: &Path, limits: PublishLimits) -> Queue {
     Queue::new(limits, Spool::new(folder.join("spool"), "queue", limits.spool_file_bytes))
 }
 
-/// A chunk with a number in it and so many bytes that don't pack.
+/// Returns a chunk that holds a number and `bytes` incompressible bytes.
 fn chunk(number: u32, bytes: usize) -> Vec<u8> {
     let mut payload = number.to_le_bytes().to_vec();
     let mut random = number | 1;
@@ -32,7 +32,7 @@ fn chunk(number: u32, bytes: usize) -> Vec<u8> {
     seal(200, &payload)
 }
 
-/// The numbers in a row of chunks.
+/// Returns the numbers that the chunks hold.
 fn numbers(mut chunks: &[u8]) -> Vec<u32> {
     let mut found = Vec::new();
     let mut frames = shared::format::Frames::new(&shared::limits::ImportLimits::default());
@@ -49,7 +49,7 @@ fn numbers(mut chunks: &[u8]) -> Vec<u32> {
 }
 
 #[test]
-fn batches_grow_until_they_are_sent_and_keep_their_bound() {
+fn batches_grow_until_they_are_sent_and_stay_within_their_bound() {
     let folder = tempfile::tempdir().unwrap();
     let limits = PublishLimits { memory_bytes: 1 << 20, ..limits() };
     let mut queue = queue(folder.path(), limits);
@@ -62,33 +62,33 @@ fn batches_grow_until_they_are_sent_and_keep_their_bound() {
     assert!(queue.next().is_none() && queue.is_sent() && !queue.is_empty());
     queue.push(&[chunk(9, 4_000), chunk(4, 1)].concat(), 2);
     let bytes: Vec<usize> = std::iter::from_fn(|| queue.next()).map(|(_, batch)| batch.len()).collect();
-    assert!(bytes.len() == 2 && bytes[0] > 4_000 && bytes[1] < 500, "one chunk is never cut: {bytes:?}");
+    assert!(bytes.len() == 2 && bytes[0] > 4_000 && bytes[1] < 500, "a chunk is never split: {bytes:?}");
     assert!(queue.ack(2) && !queue.ack(2) && !queue.ack(1));
     assert_eq!((queue.acked(), queue.last(), queue.events, queue.events_acked), (2, 4, 6, 4));
-    // Nobody has what was never sent.
+    // An acknowledgement beyond what was sent only counts for what was sent.
     queue.push(&chunk(5, 1), 1);
     assert!(queue.ack(u64::MAX));
     assert_eq!((queue.acked(), queue.events_acked, queue.is_empty()), (4, 6, false));
 }
 
 #[test]
-fn a_server_that_lost_what_it_had_or_takes_one_for_another_is_found_out() {
+fn a_server_that_lost_data_or_means_another_session_is_detected() {
     let folder = tempfile::tempdir().unwrap();
     let mut queue = queue(folder.path(), limits());
     queue.push(&chunk(0, 1), 1);
-    assert_eq!(queue.welcome(2), Err(Astray::Ahead(2)));
+    assert_eq!(queue.welcome(2), Err(ResumeError::Ahead(2)));
     assert_eq!(queue.welcome(1), Ok(false));
     queue.next().unwrap();
     assert_eq!(queue.welcome(2), Ok(true));
-    assert_eq!(queue.welcome(1), Err(Astray::Behind(1)));
-    assert_eq!(queue.welcome(0), Err(Astray::Behind(0)));
+    assert_eq!(queue.welcome(1), Err(ResumeError::Behind(1)));
+    assert_eq!(queue.welcome(0), Err(ResumeError::Behind(0)));
     assert_eq!(queue.welcome(2), Ok(false));
 }
 
-/// A server and a network of chance on the other side: all that was taken comes out, once and in order, and what was
-/// not is what the counts say.
+/// Against a random server and network: everything accepted is delivered once and in order, and the counts say what
+/// was not accepted.
 #[test]
-fn whatever_happens_all_that_was_taken_comes_out_once_in_order() {
+fn whatever_happens_everything_accepted_is_delivered_once_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let (mut most_spooled, mut refusals) = (0, 0);
     for seed in 1..400_u64 {
@@ -102,8 +102,8 @@ fn whatever_happens_all_that_was_taken_comes_out_once_in_order() {
         let limits = limits();
         let mut queue = queue(folder.path(), limits);
         let mut next = 0;
-        let mut taken = Vec::new();
-        // What the server has: batches by number.
+        let mut accepted = Vec::new();
+        // The server's batches by number.
         let mut stored: Vec<Vec<u8>> = Vec::new();
         let is_slow = roll(2) == 0;
         for _ in 0..300 {
@@ -113,14 +113,14 @@ fn whatever_happens_all_that_was_taken_comes_out_once_in_order() {
                     let new: Vec<u32> = (next..next + count).collect();
                     next += count;
                     let bytes = |i: &u32| 1 + (*i as usize * 37) % 300;
-                    // Numbers that differ, so that nothing packs to nothing.
+                    // Sizes differ, so that batches do too.
                     let chunks: Vec<u8> = new.iter().flat_map(|i| chunk(*i, bytes(i))).collect();
                     let (before, spool) = queue.bytes();
                     let fits = before + spool + chunks.len() as u64
                         <= limits.memory_bytes + limits.spool_bytes + limits.reserve_bytes;
                     queue.push(&chunks, u64::from(count));
                     if fits {
-                        taken.extend(new);
+                        accepted.extend(new);
                     } else {
                         refusals += 1;
                         assert!(!queue.has_room(), "{:?}", queue.bytes());
@@ -128,7 +128,7 @@ fn whatever_happens_all_that_was_taken_comes_out_once_in_order() {
                 }
                 2..=4 => {
                     if let Some((number, batch)) = queue.next() {
-                        // On its way it may be lost, with all that follows on this connection.
+                        // It may be lost, with all that follows on this connection.
                         match (number as usize).cmp(&(stored.len() + 1)) {
                             std::cmp::Ordering::Equal => stored.push(batch.to_vec()),
                             std::cmp::Ordering::Less => assert_eq!(stored[number as usize - 1], *batch),
@@ -154,21 +154,21 @@ fn whatever_happens_all_that_was_taken_comes_out_once_in_order() {
             }
         }
         let got: Vec<u32> = stored.iter().flat_map(|batch| numbers(batch)).collect();
-        assert_eq!(got, taken, "seed {seed}");
-        assert_eq!((queue.events, queue.events_acked), (next.into(), taken.len() as u64), "seed {seed}");
+        assert_eq!(got, accepted, "seed {seed}");
+        assert_eq!((queue.events, queue.events_acked), (next.into(), accepted.len() as u64), "seed {seed}");
         assert_eq!(queue.bytes(), (0, 0), "seed {seed}");
     }
-    // The bounds were met, or nothing was shown.
+    // The bounds were reached; otherwise the test shows nothing.
     assert!(most_spooled > 3_000 && refusals > 100, "{most_spooled} {refusals}");
-    // Files go when they were read.
+    // Files are deleted once read.
     std::fs::remove_dir(folder.path().join("spool")).unwrap();
 }
 
 #[test]
-fn batches_that_cannot_go_to_disk_leave_those_after_them_room() {
+fn batches_that_cannot_be_spooled_leave_room_for_later_ones() {
     let folder = tempfile::tempdir().unwrap();
     let mut queue = queue(folder.path(), limits());
-    // Sent and never acknowledged, and far larger than a batch should be.
+    // Sent, never acknowledged, and far larger than the bound on a batch.
     queue.push(&chunk(0, 1_900), 1);
     queue.next().unwrap();
     for i in 1..=8 {
@@ -181,7 +181,7 @@ fn batches_that_cannot_go_to_disk_leave_those_after_them_room() {
 }
 
 #[test]
-fn without_a_disk_memory_is_all_there_is() {
+fn without_a_disk_only_memory_is_used() {
     let mut queue = queue(Path::new("/dev/null/no"), limits());
     let mut pushed = 0;
     while queue.has_room() {
@@ -191,7 +191,7 @@ fn without_a_disk_memory_is_all_there_is() {
     }
     assert!(queue.spool_failure.is_some());
     assert!((2_000..2_600).contains(&queue.bytes().0), "{:?}", queue.bytes());
-    // Names and gaps still go, for a while; then what comes is counted and left out.
+    // The reserve still accepts names and losses. Beyond it, events are counted and dropped.
     let kept = pushed;
     while queue.bytes().0 < 3_400 {
         queue.push(&chunk(pushed, 40), 0);

@@ -1,78 +1,58 @@
-//! The publisher's thread: one connection after the other, until all is delivered, time is over, or the server refuses
-//! for good.
+//! The publisher's thread: opens one connection after another until everything is delivered, time is over, or the
+//! server refuses for good.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use shared::limits::PublishLimits;
-use shared::wire::{Batch, Code, Hello, Message, PROTOCOL, Refused};
+use shared::wire::{Code, Refused};
 
 use super::backoff::Backoff;
-use super::destination::Destination;
-use super::state::Shared;
+use super::client::{Client, Outcome};
+use super::state::SharedState;
 use super::{post, socket};
 
-/// The longest wait between two connections while somebody waits for the end.
-const HURRY: Duration = Duration::from_secs(1);
+/// The longest wait between two connections once the session is ending.
+const ENDING_WAIT: Duration = Duration::from_secs(1);
 
-/// What the thread works with.
+/// What the thread owns.
 pub(super) struct Sender {
-    pub(super) shared: Arc<Shared>,
-    pub(super) destination: Destination,
-    pub(super) session: String,
-    pub(super) key: String,
-    pub(super) limits: PublishLimits,
+    pub(super) client: Client,
     pub(super) backoff: Backoff,
 }
 
-/// How a connection ended.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    /// Nothing is left to do, or no time to do it.
-    Ended,
-    /// In a way that another may go better.
-    Lost(String),
-    /// The server said why.
-    Refused(Refused),
-    /// What answers doesn't let sockets pass.
-    NoSocket(String),
-    /// Requests went well; it is time to try a socket again.
-    Again,
-}
-
-/// Says that the thread has ended, even if it panicked.
-struct Done(Arc<Shared>);
+/// Reports the thread's end, even if it panicked.
+struct Done(Arc<SharedState>);
 
 impl Drop for Done {
     fn drop(&mut self) {
         self.0.lock().is_done = true;
-        self.0.ring();
+        self.0.notify();
     }
 }
 
 impl Sender {
     pub(super) fn run(mut self) {
-        let _done = Done(Arc::clone(&self.shared));
+        let _done = Done(Arc::clone(&self.client.shared));
         if !self.wait_for_header() {
             return;
         }
-        // While requests are used: until when.
+        // Until when requests are used instead of WebSockets.
         let mut posts_until = Instant::now();
         loop {
-            let is_post = self.shared.lock().is_post && Instant::now() < posts_until;
-            let outcome = if is_post { post::speak(&self, posts_until) } else { socket::speak(&self) };
-            let mut state = self.shared.lock();
-            let is_goodbye = state.link.is_goodbye;
-            if std::mem::take(&mut state.link.is_fruitful) {
+            let is_post = self.client.shared.lock().is_post && Instant::now() < posts_until;
+            let outcome = if is_post { post::run(&self.client, posts_until) } else { socket::run(&self.client) };
+            let mut state = self.client.shared.lock();
+            let is_goodbye = state.connection.is_goodbye;
+            if std::mem::take(&mut state.connection.has_progress) {
                 self.backoff.reset();
             }
-            if !matches!(outcome, Outcome::Again) {
-                state.link.is_welcome = false;
+            if !matches!(outcome, Outcome::TrySocket) {
+                state.connection.is_welcome = false;
             }
             match outcome {
                 Outcome::Ended => return,
                 Outcome::Refused(Refused { code: Code::Ended, .. }) if is_goodbye => {
-                    // The goodbye was heard, and its answer lost.
+                    // The server received the goodbye; only its answer was lost.
                     state.is_ended = true;
                     return;
                 }
@@ -83,79 +63,52 @@ impl Sender {
                 }
                 Outcome::Refused(Refused { message, .. }) | Outcome::Lost(message) => state.trouble = Some(message),
                 Outcome::NoSocket(why) => {
-                    posts_until = Instant::now() + Duration::from_millis(self.limits.socket_millis);
+                    let retry_time = Duration::from_millis(self.client.limits.socket_millis);
+                    posts_until = Instant::now() + retry_time;
                     if !std::mem::replace(&mut state.is_post, true) {
                         state.trouble = Some(why);
                     }
                     continue;
                 }
-                Outcome::Again => continue,
+                Outcome::TrySocket => continue,
             }
             if state.is_over() {
                 return;
             }
             drop(state);
-            self.shared.ring();
-            self.rest();
+            self.client.shared.notify();
+            self.wait_to_retry();
         }
     }
 
-    /// Waits for the recording's header, which every hello holds. False when it never comes.
+    /// Waits for the recording's header, which every hello contains. Returns false if the session ends before it.
     fn wait_for_header(&self) -> bool {
-        let mut state = self.shared.lock();
+        let mut state = self.client.shared.lock();
         while state.header.is_empty() {
             if state.end.is_some() {
                 return false;
             }
-            state = self.shared.wait(state, HURRY);
+            state = self.client.shared.wait(state, ENDING_WAIT);
         }
         true
     }
 
-    /// Waits until the next connection is due. When somebody waits for the end, that is soon.
-    fn rest(&mut self) {
+    /// Waits until the next connection is due: the back-off, shortened once the session is ending.
+    fn wait_to_retry(&mut self) {
         let due = Instant::now() + self.backoff.next();
-        let mut state = self.shared.lock();
+        let mut state = self.client.shared.lock();
         let due = match state.end {
-            Some(end) => due.min(end).min(Instant::now() + HURRY),
+            Some(end) => due.min(end).min(Instant::now() + ENDING_WAIT),
             None => due,
         };
         let was_ending = state.end.is_some();
         loop {
             let left = due.saturating_duration_since(Instant::now());
-            // When the end begins, once at once: the server may have come back.
+            // When the session starts to end, try at once: the server may be back.
             if left.is_zero() || state.end.is_some() && !was_ending {
                 return;
             }
-            state = self.shared.wait(state, left);
+            state = self.client.shared.wait(state, left);
         }
     }
-
-    /// The first frame of every stream.
-    pub(super) fn hello(&self) -> Vec<u8> {
-        let header = self.shared.lock().header.clone();
-        let hello = Hello {
-            protocol: PROTOCOL,
-            session: self.session.clone(),
-            key: self.key.clone(),
-            token: self.destination.token.clone().unwrap_or_default(),
-            mode: self.destination.mode.clone(),
-            header,
-        };
-        Message::Hello(hello).to_bytes()
-    }
-
-    /// The server, and what is wrong with it.
-    pub(super) fn trouble(&self, what: impl std::fmt::Display) -> String {
-        format!("{}: {what}", self.destination.address())
-    }
-}
-
-/// A batch as a frame, sent now.
-pub(super) fn batch(seq: u64, chunks: &[u8], out: &mut Vec<u8>) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let sent_us = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
-    // The chunks, and some numbers around them.
-    out.reserve(chunks.len() + 64);
-    Message::Batch(Batch { seq, sent_us, chunks }).encode(out);
 }

@@ -1,95 +1,95 @@
-//! What finds no room in memory: files that are read again in the order in which they were written.
+//! Batches that do not fit in memory, in files.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-/// A row of pieces on disk, first in, first out.
+/// A first-in, first-out queue of byte strings on disk.
 ///
-/// Each file loses its name as soon as it is made, where the system allows that: so it is gone when the process ends,
-/// however it ends. Elsewhere it goes when it was read, or with the spool.
+/// On Unix each file is unlinked as soon as it is created, so it vanishes with the process, however that ends.
+/// Elsewhere a file is deleted once it is read, or with the spool.
 #[derive(Debug)]
 pub(super) struct Spool {
     folder: PathBuf,
-    /// What the files are called.
+    /// The prefix of file names.
     name: String,
-    /// Bytes after which another file is begun.
+    /// The size in bytes after which a new file is created.
     file_bytes: u64,
     /// Oldest first.
-    files: VecDeque<Part>,
-    made: u64,
+    files: VecDeque<SpoolFile>,
+    created: u64,
 }
 
 #[derive(Debug)]
-struct Part {
+struct SpoolFile {
     file: File,
-    /// Where it is, while it has a name.
+    /// Its path, while it has a name.
     path: Option<PathBuf>,
     written: u64,
     read: u64,
 }
 
-impl Drop for Part {
+impl Drop for SpoolFile {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Nothing depends on its going.
+            // Nothing depends on its removal.
             let _ = fs::remove_file(path);
         }
     }
 }
 
 impl Spool {
-    /// No file yet; `name` is one that nobody else has.
+    /// Creates an empty spool without a file. `name` must be unique in the folder.
     pub(super) fn new(folder: PathBuf, name: &str, file_bytes: u64) -> Self {
-        Self { folder, name: format!("vramscope-{name}"), file_bytes, files: VecDeque::new(), made: 0 }
+        Self { folder, name: format!("vramscope-{name}"), file_bytes, files: VecDeque::new(), created: 0 }
     }
 
-    /// Bytes on disk, those included that were read and whose file is still there.
+    /// Returns the bytes on disk, including those that were read from files that still exist.
     pub(super) fn bytes(&self) -> u64 {
-        self.files.iter().map(|part| part.written).sum()
+        self.files.iter().map(|file| file.written).sum()
     }
 
-    /// Adds a piece: all of it or nothing.
-    pub(super) fn push(&mut self, piece: &[u8]) -> io::Result<()> {
-        if self.files.back().is_none_or(|part| part.written >= self.file_bytes) {
-            let part = self.create()?;
-            self.files.push_back(part);
+    /// Appends `bytes`: all of them, or none in case of an error.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.files.back().is_none_or(|file| file.written >= self.file_bytes) {
+            let file = self.create()?;
+            self.files.push_back(file);
         }
-        let Some(part) = self.files.back_mut() else { return Err(io::Error::other("no file")) };
-        let result = part.file.seek(SeekFrom::Start(part.written)).and_then(|_| part.file.write_all(piece));
+        let Some(last) = self.files.back_mut() else { return Err(io::Error::other("no file")) };
+        let result = last.file.seek(SeekFrom::Start(last.written)).and_then(|_| last.file.write_all(bytes));
         match result {
-            Ok(()) => part.written += piece.len() as u64,
-            // What came of it is cut off, to leave the room to others. If that fails, the next piece overwrites it.
-            Err(_) => drop(part.file.set_len(part.written)),
+            Ok(()) => last.written += bytes.len() as u64,
+            // A partial write is cut off to free the space. If that fails, the next write overwrites it.
+            Err(_) => drop(last.file.set_len(last.written)),
         }
         result
     }
 
-    /// Takes the oldest piece, which has this length. After an error it is lost.
+    /// Removes and returns the oldest entry, which has `length` bytes. After an error it is lost.
     pub(super) fn pop(&mut self, length: usize) -> io::Result<Vec<u8>> {
-        let Some(part) = self.files.front_mut() else { return Err(io::Error::other("the spool is empty")) };
-        let mut piece = vec![0; length];
-        let from = part.read;
-        part.read += length as u64;
-        let result = part.file.seek(SeekFrom::Start(from)).and_then(|_| part.file.read_exact(&mut piece));
-        if part.read >= part.written {
+        let Some(first) = self.files.front_mut() else { return Err(io::Error::other("the spool is empty")) };
+        let mut bytes = vec![0; length];
+        let from = first.read;
+        first.read += length as u64;
+        let result = first.file.seek(SeekFrom::Start(from)).and_then(|_| first.file.read_exact(&mut bytes));
+        if first.read >= first.written {
             self.files.pop_front();
         }
-        result.map(|()| piece)
+        result.map(|()| bytes)
     }
 
-    /// Lets go of everything.
+    /// Deletes everything.
     pub(super) fn clear(&mut self) {
         self.files.clear();
     }
 
-    fn create(&mut self) -> io::Result<Part> {
+    fn create(&mut self) -> io::Result<SpoolFile> {
         fs::create_dir_all(&self.folder)?;
-        self.made += 1;
-        let path = self.folder.join(format!("{}-{}.spool", self.name, self.made));
+        self.created += 1;
+        let path = self.folder.join(format!("{}-{}.spool", self.name, self.created));
         let mut options = OpenOptions::new();
-        // New: a link that somebody put there beforehand leads nowhere.
+        // `create_new` does not follow a symlink that somebody planted.
         options.read(true).write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -98,7 +98,7 @@ impl Spool {
             Ok(()) if cfg!(unix) => None,
             _ => Some(path),
         };
-        Ok(Part { file, path, written: 0, read: 0 })
+        Ok(SpoolFile { file, path, written: 0, read: 0 })
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_come_out_in_order_and_files_go_when_they_were_read() {
+    fn entries_are_read_in_order_and_files_are_deleted_once_read() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("spool");
         let mut spool = Spool::new(folder.clone(), "test", 100);
@@ -124,7 +124,7 @@ mod tests {
             }
             let unread: usize = (popped..pushed).map(|i| piece(i).len()).sum();
             assert!((unread as u64..unread as u64 + 200).contains(&spool.bytes()), "{} {unread}", spool.bytes());
-            // Nobody finds them, whatever becomes of this process.
+            // The files have no names.
             #[cfg(unix)]
             assert!(fs::read_dir(&folder).map_or(0, Iterator::count) == 0);
         }
@@ -134,12 +134,12 @@ mod tests {
         }
         assert!(spool.bytes() == 0 && spool.pop(1).is_err() && pushed > 100);
         drop(spool);
-        // It leaves nothing in it.
+        // The folder is empty.
         fs::remove_dir(folder).unwrap();
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_is_an_error_and_no_more() {
+    fn an_unwritable_folder_is_an_error() {
         let mut spool = Spool::new(PathBuf::from("/dev/null/no"), "test", 100);
         assert!(spool.push(b"piece").is_err());
         assert_eq!(spool.bytes(), 0);

@@ -1,4 +1,4 @@
-//! What the recorder's end, the sender and the handle share.
+//! What the recorder's output, the sender and the handle share.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::SyncSender;
@@ -7,32 +7,33 @@ use std::time::{Duration, Instant};
 
 use shared::wire::{Ack, Ask, Message, Refused, Welcome};
 
-use super::PublisherStats;
 use super::queue::Queue;
+use super::stats::PublisherStats;
 
-/// A lock with a bell. Held for moments only, and never while something is sent.
-pub(super) struct Shared {
-    state: Mutex<State>,
+/// The publisher's state behind a lock, and a condition variable for its changes. The lock is only held for moments,
+/// never while something is sent.
+pub(super) struct SharedState {
+    state: Mutex<PublisherState>,
     changed: Condvar,
-    /// The process that it works in: after a fork, the child has the memory and none of the threads.
+    /// The process that started the publisher. The child of a fork has its memory but none of its threads.
     pub(super) process: u32,
 }
 
-/// All that is known.
-pub(super) struct State {
+/// The publisher's state.
+pub(super) struct PublisherState {
     pub(super) queue: Queue,
-    /// The payload of the trace's header; empty until it came.
+    /// The payload of the recording's header chunk; empty until the recorder has written it.
     pub(super) header: Vec<u8>,
-    pub(super) link: Link,
-    /// Until when the rest may be delivered; once it is set, nothing more comes.
+    pub(super) connection: ConnectionState,
+    /// The deadline for delivery. Once it is set, the recorder writes nothing more.
     pub(super) end: Option<Instant>,
-    /// The sender has ended.
+    /// The sender's thread has ended.
     pub(super) is_done: bool,
-    /// The session was told to have ended, and that was heard.
+    /// The server has acknowledged the end of the session.
     pub(super) is_ended: bool,
-    /// What can't be helped.
+    /// Why nothing can be sent any more.
     pub(super) failure: Option<String>,
-    /// What went wrong last, and may go better.
+    /// The latest error of an attempt that will be repeated.
     pub(super) trouble: Option<String>,
     pub(super) connections: u64,
     pub(super) bytes: u64,
@@ -40,36 +41,36 @@ pub(super) struct State {
     asks: SyncSender<Ask>,
 }
 
-/// The present connection, as those hear of it who wait.
+/// The present connection, as its two threads see it.
 #[derive(Default)]
-pub(super) struct Link {
-    /// Counts connections: what a thread says of an earlier one is not meant.
+pub(super) struct ConnectionState {
+    /// Counts connections. A reader of an earlier connection compares it and leaves the state alone.
     pub(super) generation: u64,
-    /// The hello was taken.
+    /// The server has accepted the hello.
     pub(super) is_welcome: bool,
-    /// Something was acknowledged.
-    pub(super) is_fruitful: bool,
-    /// Why it ended.
+    /// The server has acknowledged something new.
+    pub(super) has_progress: bool,
+    /// Why the connection ended, if it has.
     pub(super) closed: Option<String>,
     pub(super) refused: Option<Refused>,
-    /// The other side wants this back.
+    /// The content of a ping that is to be answered.
     pub(super) ping: Option<Vec<u8>>,
-    /// Since when the server owes a word.
-    pub(super) owed: Option<Instant>,
-    /// When something came or went.
-    pub(super) active: Option<Instant>,
-    /// The goodbye was said.
+    /// Since when an answer of the server is due.
+    pub(super) awaiting_since: Option<Instant>,
+    /// When something was last sent or received.
+    pub(super) last_activity: Option<Instant>,
+    /// The goodbye was sent.
     pub(super) is_goodbye: bool,
-    /// For who has to end it from outside.
+    /// A clone of the socket, to shut the connection down from another thread.
     pub(super) socket: Option<TcpStream>,
 }
 
-impl Shared {
+impl SharedState {
     pub(super) fn new(queue: Queue, asks: SyncSender<Ask>) -> Self {
-        let state = State {
+        let state = PublisherState {
             queue,
             header: Vec::new(),
-            link: Link::default(),
+            connection: ConnectionState::default(),
             end: None,
             is_done: false,
             is_ended: false,
@@ -83,30 +84,35 @@ impl Shared {
         Self { state: Mutex::new(state), changed: Condvar::new(), process: std::process::id() }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // Each step under the lock is whole: what a thread that panicked left can be used.
+    pub(super) fn lock(&self) -> MutexGuard<'_, PublisherState> {
+        // Every change under the lock is complete, so the state is usable after a thread has panicked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this is the child of a fork. The lock may be held for ever there, by a thread that is not.
-    pub(super) fn is_elsewhere(&self) -> bool {
+    /// Returns whether this process is the child of a fork. There, the lock may be held for ever by a thread that does
+    /// not exist.
+    pub(super) fn is_forked_child(&self) -> bool {
         self.process != std::process::id()
     }
 
-    /// Rouses all who wait.
-    pub(super) fn ring(&self) {
+    /// Wakes all threads that wait for a change.
+    pub(super) fn notify(&self) {
         self.changed.notify_all();
     }
 
-    /// Waits for a ring, or so long.
-    pub(super) fn wait<'a>(&self, state: MutexGuard<'a, State>, time: Duration) -> MutexGuard<'a, State> {
-        self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
+    /// Waits for a change, at most `timeout`.
+    pub(super) fn wait<'a>(
+        &self,
+        state: MutexGuard<'a, PublisherState>,
+        timeout: Duration,
+    ) -> MutexGuard<'a, PublisherState> {
+        self.changed.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Waits until something is so, at most until then. Whether it is.
-    pub(super) fn wait_until(&self, end: Instant, is_so: impl Fn(&State) -> bool) -> bool {
+    /// Waits until `condition` holds, at most until `end`. Returns whether it holds.
+    pub(super) fn wait_until(&self, end: Instant, condition: impl Fn(&PublisherState) -> bool) -> bool {
         let mut state = self.lock();
-        while !is_so(&state) {
+        while !condition(&state) {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
@@ -117,67 +123,73 @@ impl Shared {
     }
 }
 
-impl State {
-    /// Whether the time to deliver is over.
+impl PublisherState {
+    /// Returns whether the deadline for delivery has passed.
     pub(super) fn is_over(&self) -> bool {
         self.end.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// A connection begins; its number.
-    pub(super) fn begin(&mut self, socket: Option<TcpStream>) -> u64 {
-        let generation = self.link.generation + 1;
+    /// Begins a connection and returns its generation.
+    pub(super) fn begin_connection(&mut self, socket: Option<TcpStream>) -> u64 {
+        let generation = self.connection.generation + 1;
         let now = Some(Instant::now());
-        // A hello is answered.
-        self.link = Link { generation, socket, owed: now, active: now, ..Link::default() };
+        // The server has to answer the hello.
+        self.connection = ConnectionState {
+            generation,
+            socket,
+            awaiting_since: now,
+            last_activity: now,
+            ..ConnectionState::default()
+        };
         self.connections += 1;
         generation
     }
 
-    /// Ends the connection, whoever waits for it.
-    pub(super) fn cut(&mut self) {
-        if let Some(socket) = self.link.socket.take() {
+    /// Shuts the connection down, which ends every call that is blocked on it.
+    pub(super) fn shut_down(&mut self) {
+        if let Some(socket) = self.connection.socket.take() {
             // It may have ended by itself.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
 
-    /// Takes what the server says.
-    pub(super) fn hear(&mut self, frame: Message<'_>) {
-        self.link.active = Some(Instant::now());
-        match frame {
+    /// Applies a message of the server.
+    pub(super) fn handle_message(&mut self, message: Message<'_>) {
+        self.connection.last_activity = Some(Instant::now());
+        match message {
             Message::Welcome(Welcome { next, .. }) => match self.queue.welcome(next) {
-                Ok(is_news) => {
-                    self.link.is_welcome = true;
+                Ok(is_new) => {
+                    self.connection.is_welcome = true;
                     self.trouble = None;
-                    self.settle(is_news);
+                    self.note_answer(is_new);
                 }
-                Err(astray) => {
-                    let message = format!("The server can't go on with this session: {astray}.");
-                    self.link.refused = Some(Refused { message, ..Refused::default() });
+                Err(error) => {
+                    let message = format!("The server cannot resume this session: {error}.");
+                    self.connection.refused = Some(Refused { message, ..Refused::default() });
                 }
             },
             Message::Ack(Ack { seq }) => {
-                if self.link.is_goodbye && self.queue.is_empty() {
+                if self.connection.is_goodbye && self.queue.is_empty() {
                     self.is_ended = true;
                 }
-                let is_news = self.queue.ack(seq);
-                self.settle(is_news);
+                let is_new = self.queue.ack(seq);
+                self.note_answer(is_new);
             }
             Message::Refused(refused) => {
-                self.link.refused = Some(refused);
+                self.connection.refused = Some(refused);
             }
-            // When nobody takes them, they are of no use.
+            // A request that finds the channel full is dropped: nobody reads them.
             Message::Ask(ask) => drop(self.asks.try_send(ask)),
             _ => {}
         }
     }
 
-    /// The server gave a sign of life: the debt is paid, or begins anew.
-    pub(super) fn settle(&mut self, is_news: bool) {
-        self.link.is_fruitful |= is_news;
-        let owes = self.queue.is_waiting() || self.link.is_goodbye && !self.is_ended;
-        if is_news || !owes {
-            self.link.owed = owes.then(Instant::now);
+    /// Notes an answer of the server: the wait for one is over, or starts again if more is unacknowledged.
+    pub(super) fn note_answer(&mut self, is_new: bool) {
+        self.connection.has_progress |= is_new;
+        let is_awaiting = self.queue.is_waiting() || self.connection.is_goodbye && !self.is_ended;
+        if is_new || !is_awaiting {
+            self.connection.awaiting_since = is_awaiting.then(Instant::now);
         }
     }
 
@@ -192,7 +204,7 @@ impl State {
             connections: self.connections,
             memory_bytes,
             spool_bytes,
-            is_connected: self.link.is_welcome && self.link.closed.is_none(),
+            is_connected: self.connection.is_welcome && self.connection.closed.is_none(),
             is_post: self.is_post,
             is_ended: self.is_ended,
             failure: self.failure.clone(),

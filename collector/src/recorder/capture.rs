@@ -2,26 +2,26 @@
 
 use shared::event::Action;
 
-/// Which events are recorded, and for which a stack is gathered and kept: the arguments `enabled` and `context` of
-/// `torch.cuda.memory._record_memory_history`, as its allocator reads them (`RecordContext`).
+/// For which events a stack is gathered and kept: the argument `context` of
+/// `torch.cuda.memory._record_memory_history`, as PyTorch's allocator interprets it (`RecordContext`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Capture {
-    /// `context=None`: every event, no stack anywhere.
+    /// `context=None`: no stacks at all.
     None,
-    /// `context="state"`: a stack for each block and segment that is there, none in events.
+    /// `context="state"`: stacks of the existing blocks and segments, none in events.
     State,
-    /// `context="alloc"`: also in events; a free has that of its allocation.
+    /// `context="alloc"`: also in events; a free has the stack of its allocation.
     Alloc,
-    /// `context="all"`: a free has its own.
+    /// `context="all"`: a free has its own stack.
     #[default]
     All,
 }
 
 impl Capture {
-    /// Every level, from the least on.
+    /// Every level, in ascending order.
     pub const ALL: [Self; 4] = [Self::None, Self::State, Self::Alloc, Self::All];
 
-    /// The level's name: `none`, `state`, `alloc` or `all`.
+    /// Returns the level's name: `none`, `state`, `alloc` or `all`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -31,13 +31,13 @@ impl Capture {
         }
     }
 
-    /// The level of this name.
+    /// Returns the level with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }
 
-    /// Whether a stack is to be gathered for the call that leads to such an event: for an allocation from `state` on,
-    /// for a free or the giving back of segments at `all` only.
+    /// Returns whether to gather a stack for a call that leads to such an event: for an allocation from `state` on, for
+    /// a free or the release of segments at `all` only.
     pub const fn gathers(self, action: Action) -> bool {
         match action {
             Action::FreeRequested | Action::FreeCompleted | Action::SegmentFree | Action::SegmentUnmap => {
@@ -47,12 +47,12 @@ impl Capture {
         }
     }
 
-    /// Whether events keep the stack that they come with.
+    /// Returns whether events keep their stack.
     pub const fn keeps_in_events(self) -> bool {
         matches!(self, Self::Alloc | Self::All)
     }
 
-    /// Whether blocks and segments keep the stack of who asked for them.
+    /// Returns whether blocks and segments keep the stack of the call that allocated them.
     pub const fn keeps_in_state(self) -> bool {
         !matches!(self, Self::None)
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_level_keeps_what_pytorch_keeps() {
+    fn each_level_keeps_the_stacks_that_pytorch_keeps() {
         // Level; gathered for an allocation, for a free; kept in events, in blocks and segments.
         let cases = [
             (Capture::None, [false, false, false, false]),

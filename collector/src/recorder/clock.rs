@@ -1,19 +1,19 @@
-//! The one clock of a recording.
+//! The clock of a recording.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Where the times of events come from. Asked while a device's lock is held: it must be quick.
+/// A source of event times. It is read while a device's lock is held, so it must be fast.
 pub trait Clock: Send + Sync {
-    /// Microseconds since the epoch.
+    /// Returns the time in microseconds since the epoch.
     fn now_us(&self) -> i64;
 
-    /// What the header says of it.
+    /// Returns the clock's name for the recording's header.
     fn name(&self) -> &'static str;
 }
 
-/// The machine's monotonic clock, anchored to the epoch once: setting the machine's time changes nothing, and all
-/// devices of a recording share one line of time.
+/// The machine's monotonic clock, anchored to the epoch once. Later changes of the system's time do not affect it, so all
+/// devices of a recording share one timeline.
 #[derive(Clone, Copy, Debug)]
 pub struct MonotonicClock {
     start: Instant,
@@ -21,7 +21,7 @@ pub struct MonotonicClock {
 }
 
 impl MonotonicClock {
-    /// Anchored now.
+    /// Creates a clock that is anchored to the system's present time.
     pub fn new() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { start: Instant::now(), start_us: i64::try_from(since.as_micros()).unwrap_or(i64::MAX) }
@@ -38,7 +38,7 @@ impl Clock for MonotonicClock {
     #[inline]
     fn now_us(&self) -> i64 {
         let elapsed = self.start.elapsed();
-        // In 64 bits: the general conversion divides in 128.
+        // In 64 bits: `Duration::as_micros` computes in 128.
         let us = elapsed.as_secs().saturating_mul(1_000_000).saturating_add(elapsed.subsec_micros().into());
         self.start_us.saturating_add(us as i64)
     }
@@ -48,22 +48,22 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// A clock that stands until it is set: a simulation's.
+/// A clock that only moves when it is set, for simulations.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
 
 impl ManualClock {
-    /// Standing at `now_us` microseconds since the epoch.
+    /// Creates a clock that stands at `now_us` microseconds since the epoch.
     pub fn new(now_us: i64) -> Self {
         Self(AtomicI64::new(now_us))
     }
 
-    /// Sets it, forward or back.
+    /// Sets the time, forward or back.
     pub fn set(&self, now_us: i64) {
         self.0.store(now_us, Ordering::Relaxed);
     }
 
-    /// Sets it forward by so many microseconds.
+    /// Advances the time by this many microseconds.
     pub fn advance(&self, by_us: i64) {
         self.0.fetch_add(by_us, Ordering::Relaxed);
     }

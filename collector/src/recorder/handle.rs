@@ -1,4 +1,4 @@
-//! What the one who started a recording keeps of it.
+//! The handle of a running recording: marks, samples, flushing, and its end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use super::clock::Clock;
 use super::sink::WhenFull;
 use super::stacks::Stacks;
 
-/// A device's segments at a moment. Stacks are numbers of the recorder's [`Stacks`].
+/// A device's segments at a moment, with stacks as numbered by the recorder's [`Stacks`].
 #[derive(Clone, Debug, Default)]
 pub struct DeviceSegments {
     /// The device.
@@ -22,38 +22,38 @@ pub struct DeviceSegments {
     pub segments: Vec<Segment>,
 }
 
-/// What a device's line of time has beside events, on its way to the writer.
+/// A mark or a sample on its way to the writer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Note {
     Mark(Annotation),
     Sample(Sample),
 }
 
-/// What a recording came to.
+/// The result of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecorderStats {
-    /// Events that were written.
+    /// Events written.
     pub events: u64,
-    /// Events that found the queue full, or the output without room.
+    /// Events lost because the queue was full or the output had no room.
     pub lost: u64,
-    /// The same by [`Action`], by its code.
+    /// Lost events by the code of their [`Action`].
     pub lost_by_action: [u64; Action::ALL.len()],
-    /// Events that could not be written any more after [`Self::failure`].
+    /// Events that were not written after [`Self::failure`].
     pub unwritten: u64,
-    /// Marks that found their queue full.
+    /// Marks lost because their queue was full.
     pub marks_lost: u64,
-    /// Samples of statistics that found it full.
+    /// Samples lost because their queue was full.
     pub samples_lost: u64,
-    /// Stacks and texts that passed the bounds: their events are there, without them.
+    /// Stacks and texts beyond the bounds: their events are recorded without them.
     pub names_refused: u64,
-    /// Bytes that were written.
+    /// Bytes written.
     pub bytes: u64,
-    /// Why writing stopped before the end, if it did: the disk was full, say. The file can be read up to there.
+    /// Why writing stopped before the end, if it did: for example, the disk was full. The file is readable up to there.
     pub failure: Option<String>,
 }
 
-/// Ends a recording, and makes marks in it. When it is dropped without [`RecorderHandle::finish`], the file is ended all
-/// the same, without the segments of its end.
+/// Adds marks and samples to a recording, and ends it. Dropping it without [`RecorderHandle::finish`] also ends the
+/// recording, without a final list of segments.
 pub struct RecorderHandle {
     pub(super) stacks: Arc<Stacks>,
     pub(super) clock: Arc<dyn Clock>,
@@ -65,18 +65,18 @@ pub struct RecorderHandle {
     pub(super) stop: Arc<AtomicBool>,
     pub(super) end: SyncSender<Vec<DeviceSegments>>,
     pub(super) thread: Option<JoinHandle<RecorderStats>>,
-    /// The process that records: the child of a fork has this handle, and not the thread.
+    /// The process that records. The child of a fork has this handle but not the thread.
     pub(super) process: u32,
 }
 
 impl RecorderHandle {
-    /// Where stacks get their numbers.
+    /// Returns the table that numbers stacks.
     pub fn stacks(&self) -> &Arc<Stacks> {
         &self.stacks
     }
 
-    /// Marks this moment on a device's line of time: the start or the end of something, or an instant. A mark
-    /// that finds no room is counted, or waits, as events do ([`WhenFull`]).
+    /// Marks this moment on a device's timeline: a start, an end, or an instant. If the queue is full, the mark is
+    /// counted as lost or waits, as [`WhenFull`] says.
     pub fn mark(&self, device: i64, name: &str, stage: Stage) {
         let annotation = Annotation { name: self.stacks.text(name), stage, time_us: self.clock.now_us() };
         if !self.note(device, Note::Mark(annotation)) {
@@ -84,8 +84,7 @@ impl RecorderHandle {
         }
     }
 
-    /// Has everything written that was recorded before this call, and waits for that, no longer than `timeout`. Whether
-    /// it was.
+    /// Writes everything recorded before this call, and waits for that at most `timeout`. Returns whether it was written.
     pub fn flush(&self, timeout: Duration) -> bool {
         let (done, written) = mpsc::sync_channel(1);
         let Some(thread) = self.thread.as_ref().filter(|_| self.flushes.try_send(done).is_ok()) else { return false };
@@ -93,8 +92,8 @@ impl RecorderHandle {
         written.recv_timeout(timeout).is_ok()
     }
 
-    /// Writes down what a device's memory came to at a moment, as its allocator counts. A sample that finds no room is
-    /// counted, or waits, as events do ([`WhenFull`]).
+    /// Records a sample of a device's memory totals, as its allocator counts them. If the queue is full, the sample is
+    /// counted as lost or waits, as [`WhenFull`] says.
     pub fn statistics(&self, device: i64, sample: Sample) {
         if !self.note(device, Note::Sample(sample)) {
             self.samples_lost.fetch_add(1, Ordering::Relaxed);
@@ -108,10 +107,10 @@ impl RecorderHandle {
         }
     }
 
-    /// Ends the recording: writes what was recorded before this call, the segments that are there now, and the index.
-    /// The caller sees to it that no event comes any more, or that later ones may be missing.
+    /// Ends the recording: writes what was recorded before this call, then the present segments, then the index. Events
+    /// recorded during or after the call may be missing.
     pub fn finish(mut self, end: Vec<DeviceSegments>) -> RecorderStats {
-        // Its only message, so there is room.
+        // It is the channel's only message, so it fits.
         let _ = self.end.try_send(end);
         self.stop_and_join()
     }
@@ -119,13 +118,13 @@ impl RecorderHandle {
     fn stop_and_join(&mut self) -> RecorderStats {
         let Some(thread) = self.thread.take() else { return RecorderStats::default() };
         if self.process != std::process::id() {
-            // There is no such thread here; to wait for it would be to wait for ever.
+            // The thread does not exist in this process; waiting for it would never end.
             return RecorderStats::default();
         }
         self.stop.store(true, Ordering::Release);
         thread.thread().unpark();
         let mut stats = thread.join().unwrap_or_else(|_| RecorderStats {
-            failure: Some("the writer's thread panicked; this is a fault of the recorder".to_owned()),
+            failure: Some("the recorder's thread panicked, which is a bug".to_owned()),
             ..RecorderStats::default()
         });
         stats.marks_lost = self.marks_lost.load(Ordering::Relaxed);

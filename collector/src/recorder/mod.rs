@@ -1,4 +1,4 @@
-//! From the allocator's entries to a file, without making an allocation wait.
+//! Writes the allocator's events as a recording, without making an allocation wait.
 //!
 //! ```text
 //! allocator, under its device's lock        a thread of the recorder
@@ -6,19 +6,23 @@
 //! Stacks ────────► new names ─────────────►
 //! RecorderHandle ► marks, the end ────────►
 //! ```
-//! A full queue, or an output without room, costs events, never time: they are counted by kind, and a gap stands in the
-//! file where they were, with the sequence numbers that they would have had. The file is a [`shared::format`] recording at every moment.
+//! A full queue, or an output without room, costs events, never time. Lost events are counted by action, and the
+//! recording says where they are missing and which sequence numbers they would have had. The file is a valid
+//! [`shared::format`] recording at every moment.
+//!
+//! Imports go one way: [`Recorder`] → `writer` → `chunk_writer` → `handle` → `stacks`; `chunk_writer` →
+//! `backpressure` → `sink` → `side_channel`, and `handle` → `sink`. `output`, `clock` and `capture` import no sibling.
 
+mod backpressure;
 mod capture;
+mod chunk_writer;
 mod clock;
+mod dual_output;
 mod handle;
-mod lane;
 mod output;
-mod pen;
-mod room;
+mod side_channel;
 mod sink;
 mod stacks;
-mod tee;
 mod writer;
 
 use std::io;
@@ -28,41 +32,41 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use backpressure::Backpressure;
 pub use capture::Capture;
+use chunk_writer::ChunkWriter;
 pub use clock::{Clock, ManualClock, MonotonicClock};
+pub use dual_output::DualOutput;
 pub use handle::{DeviceSegments, RecorderHandle, RecorderStats};
-use lane::Lane;
 pub use output::{FileOutput, Output};
-use pen::Pen;
-use room::Room;
 use rtrb::RingBuffer;
 use shared::format::{Header, Writer};
 use shared::limits::RecorderLimits;
+use side_channel::SideChannel;
 pub use sink::{RecorderSink, WhenFull};
 pub use stacks::Stacks;
-pub use tee::Tee;
-use writer::{Source, Thread};
+use writer::{DeviceQueue, RecorderThread};
 
-/// Why a recording can't begin.
+/// Why a recording cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderError {
-    /// The file can't be created or written.
-    #[error("{path} can't be written: {source}. Name another file, or make room.")]
+    /// The file cannot be created or written.
+    #[error("Cannot write {path}: {source}. Choose another file, or free some disk space.")]
     Output {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The writer's thread can't be started.
-    #[error("The recorder's thread can't be started: {0}.")]
+    /// The writer's thread cannot be started.
+    #[error("Cannot start the recorder's thread: {0}.")]
     Thread(io::Error),
-    /// No device to record.
+    /// The header names no device.
     #[error("Nothing to record: the header names no device.")]
     NoDevice,
 }
 
-/// A recording that is about to begin.
+/// Configures and starts a recording.
 pub struct Recorder {
     header: Header,
     capture: Capture,
@@ -73,7 +77,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records the devices that the header names; its clock and start time are filled in.
+    /// Configures a recording of the devices that the header names. The header's clock and start time are filled in.
     pub fn new(header: Header) -> Self {
         Self {
             header,
@@ -85,55 +89,56 @@ impl Recorder {
         }
     }
 
-    /// How much is recorded; [`Capture::All`] otherwise.
+    /// Sets how much is recorded. The default is [`Capture::All`].
     #[must_use]
     pub fn capture(mut self, capture: Capture) -> Self {
         self.capture = capture;
         self
     }
 
-    /// What happens when the queue is full; [`WhenFull::Count`] otherwise.
+    /// Sets what happens when the queue is full. The default is [`WhenFull::Count`].
     #[must_use]
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.when_full = when_full;
         self
     }
 
-    /// Where times come from; a [`MonotonicClock`] otherwise.
+    /// Sets the clock. The default is a [`MonotonicClock`].
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Other bounds than the default ones.
+    /// Sets bounds other than the default ones.
     #[must_use]
     pub fn limits(mut self, limits: RecorderLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// What is reserved when recording begins; nothing otherwise. Without stacks: none has a number yet.
+    /// Sets the segments that exist when the recording starts. The default is none. They must not have stacks, because no
+    /// stack is numbered yet.
     #[must_use]
     pub fn start_state(mut self, start: Vec<DeviceSegments>) -> Self {
         self.start = start;
         self
     }
 
-    /// Begins a recording of one device to a file. The file is created, or emptied if there is one.
+    /// Starts a recording of one device to a file. The file is created, or emptied if it exists.
     pub fn start(self, path: &Path) -> Result<(RecorderSink, RecorderHandle), RecorderError> {
         let (sinks, handle) = self.start_all(path)?;
         Ok((sinks.into_iter().next().ok_or(RecorderError::NoDevice)?, handle))
     }
 
-    /// Begins a recording to a file, with a sink for each device of the header, in its order.
+    /// Starts a recording to a file. Returns a sink for each device of the header, in the header's order.
     pub fn start_all(self, path: &Path) -> Result<(Vec<RecorderSink>, RecorderHandle), RecorderError> {
         let failed = |source| RecorderError::Output { path: path.display().to_string(), source };
         let output = FileOutput::create(path).map_err(failed)?;
         self.start_to(Box::new(output), &path.display().to_string())
     }
 
-    /// Begins a recording to anything, which `path` names in errors.
+    /// Starts a recording to any output, which errors call `path`.
     pub fn start_to(
         mut self,
         mut output: Box<dyn Output>,
@@ -150,7 +155,7 @@ impl Recorder {
             let found = self.start.iter().find(|start| start.device == device.number);
             writer.segments(device.number, 0, found.map_or(&[], |found| &found.segments), &mut bytes);
         }
-        // At once, so that a file that can't be written is known before anything relies on it.
+        // Written at once, so that the caller learns of a file that cannot be written.
         output.append(&bytes).map_err(|source| RecorderError::Output { path: path.to_owned(), source })?;
         self.spawn(writer, bytes.len() as u64, output)
     }
@@ -163,36 +168,36 @@ impl Recorder {
     ) -> Result<(Vec<RecorderSink>, RecorderHandle), RecorderError> {
         let Self { header, capture, when_full, clock, limits, .. } = self;
         let (stacks, names) = Stacks::new(limits);
-        let (notes, noted) = mpsc::sync_channel(limits.queue_marks);
-        let (end, ended) = mpsc::sync_channel(1);
-        // More than a few that wait at once are turned away.
-        let (flushes, wanted) = mpsc::sync_channel(4);
+        let (notes, note_receiver) = mpsc::sync_channel(limits.queue_marks);
+        let (end, end_receiver) = mpsc::sync_channel(1);
+        // A fifth flush at the same time fails.
+        let (flushes, flush_receiver) = mpsc::sync_channel(4);
         let stop = Arc::new(AtomicBool::new(false));
-        let (mut sinks, mut sources, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut sinks, mut devices, mut sides) = (Vec::new(), Vec::new(), Vec::new());
         for device in &header.devices {
             let (producer, consumer) = RingBuffer::new(limits.queue_events.max(16));
-            let lane = Arc::new(Lane::default());
+            let side = Arc::new(SideChannel::default());
             let keeps_stacks = capture.keeps_in_events();
-            sinks.push(RecorderSink::new(producer, Arc::clone(&clock), Arc::clone(&lane), when_full, keeps_stacks));
-            sources.push(Source::new(device.number, consumer, Arc::clone(&lane)));
-            lanes.push(lane);
+            sinks.push(RecorderSink::new(producer, Arc::clone(&clock), Arc::clone(&side), when_full, keeps_stacks));
+            devices.push(DeviceQueue::new(device.number, consumer, Arc::clone(&side)));
+            sides.push(side);
         }
-        let mut pen = Pen::new(writer, output, names);
-        pen.stats.bytes = written;
-        let thread = Thread {
-            sources,
-            notes: noted,
-            flushes: wanted,
+        let mut writer = ChunkWriter::new(writer, output, names);
+        writer.stats.bytes = written;
+        let thread = RecorderThread {
+            devices,
+            notes: note_receiver,
+            flushes: flush_receiver,
             stop: Arc::clone(&stop),
             clock: Arc::clone(&clock),
             interval: Duration::from_millis(limits.flush_millis),
-            room: Room::new(when_full, Duration::from_millis(limits.room_millis)),
-            pen,
+            backpressure: Backpressure::new(when_full, Duration::from_millis(limits.room_millis)),
+            writer,
         };
         let builder = std::thread::Builder::new().name("vramscope-recorder".to_owned());
-        let thread = builder.spawn(move || thread.run(&ended)).map_err(RecorderError::Thread)?;
-        for lane in &lanes {
-            lane.set_writer(thread.thread().clone());
+        let thread = builder.spawn(move || thread.run(&end_receiver)).map_err(RecorderError::Thread)?;
+        for side in &sides {
+            side.set_writer(thread.thread().clone());
         }
         let handle = RecorderHandle {
             stacks: Arc::new(stacks),

@@ -1,27 +1,27 @@
-//! Where the bytes of a recording go.
+//! Destinations for the bytes of a recording.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Takes whole chunks, in order.
+/// Receives the whole chunks of a recording, in order.
 pub trait Output: Send + 'static {
-    /// Adds bytes at the end: all of them, or, as far as that can be had, none.
+    /// Appends bytes: all of them or, in case of an error and as far as possible, none.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Whether more events may come. Where not, the recorder counts them as lost; names, marks, what was lost, and the
-    /// end come in any case.
+    /// Returns whether events may be appended. If not, the recorder counts them as lost. It appends names, marks, losses
+    /// and the end in any case.
     fn has_room(&self) -> bool {
         true
     }
 
-    /// How many events the bytes hold that come next: for outputs that give account of them.
+    /// Announces how many events the next bytes hold, for outputs that count them.
     fn announce(&mut self, events: u64) {
         let _ = events;
     }
 }
 
-/// Everything is kept: for tests, and to record without a file.
+/// Keeps everything in memory: for tests, and to record without a file.
 impl Output for Vec<u8> {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.extend_from_slice(bytes);
@@ -37,18 +37,18 @@ pub struct FileOutput {
 }
 
 impl FileOutput {
-    /// Creates the file, or empties the one that is there, unless another recorder writes to it.
+    /// Creates the file, or empties an existing one. Errs if another recorder is writing to it.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another recorder writes to it"));
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another recorder is writing to it"));
             }
-            // Some file systems have no locks: then it goes without.
+            // Some file systems do not support locks.
             Err(TryLockError::Error(_)) => {}
         }
-        // A pipe or a device has no length, and takes bytes all the same.
+        // A pipe or a device can be written but has no length to set.
         if file.metadata()?.is_file() {
             file.set_len(0)?;
         }
@@ -61,8 +61,8 @@ impl Output for FileOutput {
         let written = self.file.write_all(bytes);
         match written {
             Ok(()) => self.length += bytes.len() as u64,
-            // What came of it is cut off, so that the file ends with a whole chunk. Where even that fails, readers
-            // leave the torn chunk out.
+            // A partial write is cut off, so that the file ends with a whole chunk. If that fails too, readers ignore
+            // the torn chunk.
             Err(_) => drop(self.file.set_len(self.length)),
         }
         written

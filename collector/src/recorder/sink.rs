@@ -9,41 +9,41 @@ use shared::frames::StackId;
 use shared::trace::Segment;
 
 use super::clock::Clock;
-use super::lane::Lane;
+use super::side_channel::SideChannel;
 
 /// Counts by [`Action`].
 pub(super) type Counts = [u32; Action::ALL.len()];
 
-/// What goes through the queue: 56 bytes.
+/// An entry of the queue: 56 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item {
-    /// An event, and when it happened.
+    /// An event and its time.
     Event { entry: TraceEntry, time_us: i64 },
-    /// Events that did not find room, by action.
+    /// Events that were lost before this place, by action.
     Lost(Counts),
-    /// What is reserved at this place: the next state of the lane.
-    State,
+    /// The device's segments at this place: the next list of the side channel.
+    Segments,
 }
 
-/// What happens to an event that finds the queue full.
+/// What happens to an event when the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// It is counted as lost: whoever allocates never waits. The only choice in a training job.
+    /// It is counted as lost, and the allocating thread never waits. The only choice in a training job.
     #[default]
     Count,
-    /// It waits until there is room. For simulations, where nobody waits for the memory and every event is wanted.
+    /// The allocating thread waits for room. For simulations, where nothing depends on the time.
     Wait,
 }
 
-/// Takes a device's events in the middle of the allocator's work. It never allocates, takes a lock or calls the system;
-/// unless it is told to ([`WhenFull::Wait`]), it never waits.
+/// Records a device's events from inside the allocator. It never allocates, locks or makes a system call for an event,
+/// and never waits, except with [`WhenFull::Wait`].
 pub struct RecorderSink {
     queue: Producer<Item>,
     clock: Arc<dyn Clock>,
-    lane: Arc<Lane>,
+    side: Arc<SideChannel>,
     when_full: WhenFull,
     keeps_stacks: bool,
-    /// What was lost since the last event that found room.
+    /// Events lost since the last one that was queued.
     lost: Counts,
     is_losing: bool,
 }
@@ -52,31 +52,31 @@ impl RecorderSink {
     pub(super) fn new(
         queue: Producer<Item>,
         clock: Arc<dyn Clock>,
-        lane: Arc<Lane>,
+        side: Arc<SideChannel>,
         when_full: WhenFull,
         keeps_stacks: bool,
     ) -> Self {
         let lost = Counts::default();
-        Self { queue, clock, lane, when_full, keeps_stacks, lost, is_losing: false }
+        Self { queue, clock, side, when_full, keeps_stacks, lost, is_losing: false }
     }
 
-    /// Tells of what was lost, once there is room again. Not at the first free place: a queue that just isn't empty
-    /// enough would make a gap of every other event.
+    /// Queues the loss, once an eighth of the queue is free. With one free slot alone, a queue that is nearly full would
+    /// record every other event as a loss.
     fn resume(&mut self) -> bool {
         if self.queue.slots() < self.queue.buffer().capacity() / 8 + 2 {
             return false;
         }
-        let told = self.queue.push(Item::Lost(self.lost)).is_ok();
-        if told {
+        let is_queued = self.queue.push(Item::Lost(self.lost)).is_ok();
+        if is_queued {
             (self.lost, self.is_losing) = (Counts::default(), false);
         }
-        told
+        is_queued
     }
 
     #[cold]
     fn full(&mut self, mut item: Item, action: Action) {
         while self.when_full == WhenFull::Wait && !self.queue.is_abandoned() {
-            self.lane.wake();
+            self.side.wake();
             std::thread::yield_now();
             match self.queue.push(item) {
                 Ok(()) => return,
@@ -86,7 +86,7 @@ impl RecorderSink {
         self.lose(action);
     }
 
-    /// Records an event of another time than now: microseconds since the epoch. For who hears of events later.
+    /// Records an event with its time in microseconds since the epoch, for callers that learn of events later.
     #[inline]
     pub fn record_at(&mut self, mut entry: TraceEntry, time_us: i64) {
         if self.is_losing && !self.resume() {
@@ -101,22 +101,22 @@ impl RecorderSink {
         }
     }
 
-    /// Says that `count` events were lost before they came here: their gap stands after the latest event.
+    /// Records that `count` events were lost before they reached this sink, after the latest event.
     pub fn lost(&mut self, action: Action, count: u32) {
         if let Some(sum) = self.lost.get_mut(action as usize) {
             *sum = sum.saturating_add(count);
         }
         self.is_losing = true;
-        self.lane.add_lost(action, count.into());
+        self.side.add_lost(action, count.into());
     }
 
-    /// Says what is reserved now, after the latest event. False where no room was left to say so.
-    pub fn state(&mut self, segments: Vec<Segment>) -> bool {
+    /// Records the device's segments as they are after the latest event. Returns false if the queue is full.
+    pub fn segments(&mut self, segments: Vec<Segment>) -> bool {
         if self.is_losing && !self.resume() || self.queue.is_full() {
             return false;
         }
-        self.lane.put_state(segments);
-        self.queue.push(Item::State).is_ok()
+        self.side.push_segments(segments);
+        self.queue.push(Item::Segments).is_ok()
     }
 
     #[cold]
@@ -125,7 +125,7 @@ impl RecorderSink {
             *count = count.saturating_add(1);
         }
         self.is_losing = true;
-        self.lane.count_lost(action);
+        self.side.add_lost(action, 1);
     }
 }
 
@@ -139,7 +139,7 @@ impl TraceSink for RecorderSink {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn an_item_fits_a_cache_line() {
+    fn an_item_fits_in_a_cache_line() {
         assert!(size_of::<super::Item>() <= 64, "{}", size_of::<super::Item>());
     }
 }

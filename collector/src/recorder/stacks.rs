@@ -1,4 +1,4 @@
-//! Where callers get their stacks numbered before an allocation, outside of any device's lock.
+//! Numbers stacks before an allocation, outside any device's lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use shared::frames::{Frame, FrameId, StackId, StrId, Symbols};
 use shared::limits::RecorderLimits;
 
-/// Names that are new, in the order of their numbers. The writer adds them to a table of its own, which so comes to
-/// the same numbers without a lock that anybody would wait for.
+/// A new name. The writer adds them in order to its own table, which therefore assigns the same numbers, without a
+/// shared lock.
 #[derive(Debug)]
 pub(super) enum Name {
     Text(Box<[u8]>),
@@ -16,10 +16,10 @@ pub(super) enum Name {
     Stack(Box<[FrameId]>),
 }
 
-/// Numbers stacks, each distinct one once. The number goes into [`shared::allocator::TraceEntry::stack`].
+/// Assigns a number to each distinct stack, for [`shared::allocator::TraceEntry::stack`].
 ///
-/// Threads that number stacks share a lock; the writer never takes it. When the bounds are reached, stacks that are
-/// known keep their numbers, and others read as not known and are counted.
+/// Threads that number stacks share a lock, which the writer never takes. Once the bounds are reached, known stacks keep
+/// their numbers; new ones get the number of the unknown stack and are counted.
 #[derive(Debug)]
 pub struct Stacks {
     table: Mutex<Table>,
@@ -30,7 +30,7 @@ pub struct Stacks {
 #[derive(Debug)]
 struct Table {
     symbols: Symbols,
-    /// Not bounded by itself: it holds no more than the table does.
+    /// Unbounded, but it never holds more than the table, which is bounded.
     new: Sender<Name>,
 }
 
@@ -41,13 +41,13 @@ impl Stacks {
         (Self { table, limits, refused: AtomicU64::new(0) }, names)
     }
 
-    /// A table of its own, without a recording: what snapshots show of stacks is numbered by it.
+    /// Creates a table without a recording, for the stacks of snapshots.
     pub fn detached(limits: RecorderLimits) -> Self {
-        // Nobody reads the new names; sending them fails at once and costs nothing.
+        // The receiver is dropped: sending new names fails at once and costs nothing.
         Self::new(limits).0
     }
 
-    /// A copy of all that is numbered, under the same numbers.
+    /// Returns a copy of the table with the same numbers.
     pub fn symbols(&self) -> Symbols {
         let table = self.table();
         let known = &table.symbols;
@@ -65,17 +65,17 @@ impl Stacks {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        // A thread that panicked in here left a table that is still right: each step of it is whole.
+        // Every change under the lock is complete, so the table is usable after a thread has panicked.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a text, for marks.
+    /// Returns the number of a text, for marks.
     pub fn text(&self, text: &str) -> StrId {
         self.table().text(text.as_bytes(), &self.limits).unwrap_or_else(|| self.refuse())
     }
 
-    /// The number of a frame: of a function, in a file as the interpreter names it, at a line counted from 1 (0: not
-    /// known). Callers may keep it: it stays the same for the whole recording. `None` when the bounds are reached.
+    /// Returns the number of a frame: a function, its file as the interpreter names it, and a line counted from 1 (0 if
+    /// unknown). It stays valid for the whole recording. Returns `None` beyond the bounds.
     pub fn frame(&self, name: &str, filename: &str, line: u32) -> Option<FrameId> {
         let mut table = self.table();
         let (name, filename) =
@@ -83,12 +83,12 @@ impl Stacks {
         table.frame(Frame { name, filename, line }, &self.limits)
     }
 
-    /// The number of a stack, its frames innermost first.
+    /// Returns the number of a stack, its frames innermost first.
     pub fn stack(&self, frames: &[FrameId]) -> StackId {
         self.table().stack(frames, &self.limits).unwrap_or_else(|| self.refuse())
     }
 
-    /// The number of a stack, its frames (function, file, line) innermost first.
+    /// Returns the number of a stack, given its frames (function, file, line) innermost first.
     pub fn intern(&self, frames: &[(&str, &str, u32)]) -> StackId {
         let mut numbers = Vec::with_capacity(frames.len().min(self.limits.stack_frames));
         for &(name, filename, line) in frames.iter().take(self.limits.stack_frames) {
@@ -100,7 +100,7 @@ impl Stacks {
         self.stack(&numbers)
     }
 
-    /// Stacks and texts that found no room.
+    /// Returns the number of stacks and texts refused beyond the bounds.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -113,7 +113,7 @@ impl Stacks {
 
 impl Table {
     fn send(&self, name: Name) {
-        // When the writer has ended, nobody reads names any more.
+        // It fails after the writer has ended, when names are no longer needed.
         let _ = self.new.send(name);
     }
 
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_made_of_the_new_names_has_the_same_numbers() {
+    fn a_table_built_from_the_new_names_has_the_same_numbers() {
         let (stacks, names) = Stacks::new(RecorderLimits::default());
         let a = stacks.intern(&[("forward", "model.py", 54), ("main", "train.py", 9)]);
         assert_eq!(stacks.intern(&[("forward", "model.py", 54), ("main", "train.py", 9)]), a);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_full_keeps_what_it_knows_and_counts_the_rest() {
+    fn a_full_table_keeps_known_stacks_and_counts_the_rest() {
         let limits = RecorderLimits { strings_total_bytes: 20, stacks_total_frames: 3, ..RecorderLimits::default() };
         let (stacks, _names) = Stacks::new(limits);
         let known = stacks.intern(&[("f", "m.py", 1), ("g", "m.py", 2)]);

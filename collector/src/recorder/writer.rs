@@ -1,4 +1,4 @@
-//! The thread at the other end of the queues.
+//! The thread that reads the queues and writes the recording.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,56 +11,56 @@ use shared::limits::CHUNK_EVENTS;
 use shared::trace::{Annotation, Event, Sample, Tag, TagId};
 use shared::units::{Address, PoolId, Stream};
 
+use super::backpressure::Backpressure;
+use super::chunk_writer::{ChunkWriter, Counts};
 use super::clock::Clock;
 use super::handle::{DeviceSegments, Note, RecorderStats};
-use super::lane::Lane;
-use super::pen::{Counts, Pen};
-use super::room::Room;
+use super::side_channel::SideChannel;
 use super::sink::Item;
 
-/// How long the writer rests when nothing came: the queue holds far more than comes in that time, and waking up is most
-/// of what a recorder costs a job that is not busy.
-const REST: Duration = Duration::from_millis(5);
+/// How long the writer sleeps when the queues are empty. A queue holds far more than arrives in that time, and waking
+/// up is most of what a recorder costs a job that is not busy.
+const IDLE_SLEEP: Duration = Duration::from_millis(5);
 
-/// A device, as the writer sees it.
-pub(super) struct Source {
+/// The writer's end of one device's queue.
+pub(super) struct DeviceQueue {
     device: i64,
     queue: Consumer<Item>,
-    lane: Arc<Lane>,
+    side: Arc<SideChannel>,
     columns: EventColumns,
-    /// The sequence number of the next event that is written.
+    /// The sequence number of the next event to write.
     next: u64,
-    /// What the queue's end lost and gaps were written of, by action.
-    told: Counts,
-    /// Events that came while the output had no room, by action: told of by one gap, once there is room again.
+    /// Events that the sink lost and that are written as lost, by action.
+    reported: Counts,
+    /// Events that arrived while the output had no room, by action. They are written as one loss once it has room.
     refused: Counts,
-    /// The tag of the latest event: most have that of the one before.
+    /// The tag of the latest event: most events have the tag of the one before.
     tag: Option<(Stream, PoolId, TagId)>,
 }
 
-impl Source {
-    pub(super) fn new(device: i64, queue: Consumer<Item>, lane: Arc<Lane>) -> Self {
-        let columns = EventColumns::default();
-        Self { device, queue, lane, columns, next: 0, told: Counts::default(), refused: Counts::default(), tag: None }
+impl DeviceQueue {
+    pub(super) fn new(device: i64, queue: Consumer<Item>, side: Arc<SideChannel>) -> Self {
+        let (columns, reported, refused) = (EventColumns::default(), Counts::default(), Counts::default());
+        Self { device, queue, side, columns, next: 0, reported, refused, tag: None }
     }
 
-    /// Takes what is in the queue, at most as much as a chunk has room for. How much that was.
-    fn drain(&mut self, pen: &mut Pen, room: &mut Room) -> usize {
+    /// Reads items from the queue, at most as many as fit in a chunk, and returns their number.
+    fn drain(&mut self, writer: &mut ChunkWriter, backpressure: &mut Backpressure) -> usize {
         let count = self.queue.slots().min(CHUNK_EVENTS.saturating_sub(self.columns.len()).max(1));
         if count == 0 {
             return 0;
         }
-        let has_room = pen.has_room(room);
+        let has_room = writer.wait_for_room(backpressure);
         if has_room {
-            // What was refused comes before what is in the queue now.
-            self.tell_refused(pen);
+            // Refused events came before those that are in the queue now.
+            self.write_refused(writer);
         }
-        let Self { device, queue, lane, columns, next, told, refused, tag } = self;
+        let Self { device, queue, side, columns, next, reported, refused, tag } = self;
         let Ok(chunk) = queue.read_chunk(count) else { return 0 };
         for item in chunk {
             match item {
                 Item::Event { entry, .. } if !has_room => {
-                    pen.events(*device, next, columns);
+                    writer.write_events(*device, next, columns);
                     if let Some(count) = refused.get_mut(entry.action as usize) {
                         *count += 1;
                     }
@@ -70,7 +70,7 @@ impl Source {
                         Some((stream, pool, known)) if (stream, pool) == (entry.stream, entry.pool) => known,
                         _ => {
                             let (stream, pool) = (entry.stream, entry.pool);
-                            let new = pen.tags.intern(Tag { stream, pool: Some(pool), ..Tag::default() });
+                            let new = writer.tags.intern(Tag { stream, pool: Some(pool), ..Tag::default() });
                             *tag = Some((stream, pool, new));
                             new
                         }
@@ -78,48 +78,48 @@ impl Source {
                     let (action, address) = (entry.action, Address(entry.address));
                     columns.push(Event { action, address, size: entry.size, time_us, tag, stack: entry.stack });
                 }
-                // What came before it is written before it.
+                // Earlier events are written first.
                 Item::Lost(counts) => {
                     let counts = counts.map(u64::from);
-                    pen.events(*device, next, columns);
-                    add(told, counts);
+                    writer.write_events(*device, next, columns);
+                    add(reported, counts);
                     if has_room {
-                        pen.gap(*device, next, counts);
+                        writer.write_lost(*device, next, counts);
                     } else {
                         add(refused, counts);
                     }
                 }
-                Item::State => {
-                    let segments = lane.take_state();
+                Item::Segments => {
+                    let segments = side.pop_segments();
                     if let Some(segments) = segments.filter(|_| has_room) {
-                        pen.events(*device, next, columns);
-                        pen.segments(*device, *next, &segments);
+                        writer.write_events(*device, next, columns);
+                        writer.write_segments(*device, *next, &segments);
                     }
                 }
             }
         }
         if columns.len() >= CHUNK_EVENTS {
-            pen.events(*device, next, columns);
-            pen.hand_out();
+            writer.write_events(*device, next, columns);
+            writer.flush();
         }
         count
     }
 
-    /// Writes what was refused, as one gap.
-    fn tell_refused(&mut self, pen: &mut Pen) {
+    /// Writes the refused events as one loss.
+    fn write_refused(&mut self, writer: &mut ChunkWriter) {
         let counts = std::mem::take(&mut self.refused);
-        pen.gap(self.device, &mut self.next, counts);
+        writer.write_lost(self.device, &mut self.next, counts);
     }
 
-    /// Writes what was lost since the last event that found room: no later one told of it.
-    fn last_gap(&mut self, pen: &mut Pen) {
-        let mut rest = self.lane.lost();
-        for (count, told) in rest.iter_mut().zip(self.told) {
-            *count = count.saturating_sub(told);
+    /// Writes the events that were lost after the last item of the queue: no later item reports them.
+    fn write_last_lost(&mut self, writer: &mut ChunkWriter) {
+        let mut rest = self.side.lost();
+        for (count, reported) in rest.iter_mut().zip(self.reported) {
+            *count = count.saturating_sub(reported);
         }
-        // One gap with what the output had no room for: nothing lies between the two.
+        // Together with the refused events: no event lies between the two.
         add(&mut rest, std::mem::take(&mut self.refused));
-        pen.gap(self.device, &mut self.next, rest);
+        writer.write_lost(self.device, &mut self.next, rest);
     }
 }
 
@@ -129,34 +129,34 @@ fn add(sums: &mut Counts, counts: Counts) {
     }
 }
 
-/// What the thread works with.
-pub(super) struct Thread {
-    pub(super) sources: Vec<Source>,
+/// What the recorder's thread owns.
+pub(super) struct RecorderThread {
+    pub(super) devices: Vec<DeviceQueue>,
     pub(super) notes: Receiver<(i64, Note)>,
     pub(super) flushes: Receiver<SyncSender<()>>,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) interval: Duration,
-    pub(super) room: Room,
-    pub(super) pen: Pen,
+    pub(super) backpressure: Backpressure,
+    pub(super) writer: ChunkWriter,
 }
 
-/// What came of one device beside events.
+/// Marks and samples of one device.
 struct Notes {
     device: i64,
     marks: Vec<Annotation>,
     samples: Vec<Sample>,
 }
 
-impl Thread {
-    /// Works until it is told to stop and nothing is left; then ends the file with the segments that `end` holds.
+impl RecorderThread {
+    /// Runs until it is stopped and the queues are empty, then ends the recording with the segments that `end` holds.
     pub(super) fn run(mut self, end: &Receiver<Vec<DeviceSegments>>) -> RecorderStats {
         let mut flushed = Instant::now();
         loop {
-            // Asked before the queues are emptied, so that all that was recorded before is in them.
+            // Read before the queues are drained, so that they hold everything recorded before the stop.
             let is_last = self.stop.load(Ordering::Acquire);
-            let taken: usize = self.sources.iter_mut().map(|source| source.drain(&mut self.pen, &mut self.room)).sum();
-            if is_last && taken == 0 {
+            let drained = self.drain();
+            if is_last && drained == 0 {
                 break;
             }
             if flushed.elapsed() >= self.interval {
@@ -164,42 +164,46 @@ impl Thread {
                 flushed = Instant::now();
             }
             self.answer_flushes();
-            if taken == 0 {
-                std::thread::park_timeout(REST.min(self.interval));
+            if drained == 0 {
+                std::thread::park_timeout(IDLE_SLEEP.min(self.interval));
             }
         }
         self.flush();
         let segments = end.try_recv().unwrap_or_default();
-        for source in &mut self.sources {
-            source.last_gap(&mut self.pen);
-            if let Some(found) = segments.iter().find(|found| found.device == source.device) {
-                self.pen.segments(source.device, source.next, &found.segments);
+        for device in &mut self.devices {
+            device.write_last_lost(&mut self.writer);
+            if let Some(found) = segments.iter().find(|found| found.device == device.device) {
+                self.writer.write_segments(device.device, device.next, &found.segments);
             }
         }
-        self.pen.end(self.clock.now_us());
-        self.pen.stats
+        self.writer.finish(self.clock.now_us());
+        self.writer.stats
     }
 
-    /// Writes all that came before each one that wants it written, and tells them.
+    /// Reads from every queue and returns the number of items.
+    fn drain(&mut self) -> usize {
+        self.devices.iter_mut().map(|device| device.drain(&mut self.writer, &mut self.backpressure)).sum()
+    }
+
+    /// Writes everything recorded before each request to flush, and answers the requests.
     fn answer_flushes(&mut self) {
         while let Ok(done) = self.flushes.try_recv() {
-            // What comes meanwhile is not waited for: at most what the queues hold now was there before.
-            let mut before: usize = self.sources.iter().map(|source| source.queue.slots()).sum();
+            // Later items are not waited for: what was there before is at most what the queues hold now.
+            let mut before: usize = self.devices.iter().map(|device| device.queue.slots()).sum();
             while before > 0 {
-                let drain = |source: &mut Source| source.drain(&mut self.pen, &mut self.room);
-                let taken: usize = self.sources.iter_mut().map(drain).sum();
-                before = if taken == 0 { 0 } else { before.saturating_sub(taken) };
+                let drained = self.drain();
+                before = if drained == 0 { 0 } else { before.saturating_sub(drained) };
             }
             self.flush();
-            // Who waited too long is gone.
+            // The caller may have timed out.
             let _ = done.try_send(());
         }
     }
 
-    /// Writes all that has come.
+    /// Writes all events, marks and samples that were read.
     fn flush(&mut self) {
-        for source in &mut self.sources {
-            self.pen.events(source.device, &mut source.next, &mut source.columns);
+        for device in &mut self.devices {
+            self.writer.write_events(device.device, &mut device.next, &mut device.columns);
         }
         let mut notes: Vec<Notes> = Vec::new();
         for (device, note) in self.notes.try_iter() {
@@ -213,9 +217,9 @@ impl Thread {
             }
         }
         for Notes { device, marks, samples } in &notes {
-            self.pen.marks(*device, marks);
-            self.pen.statistics(*device, samples);
+            self.writer.write_marks(*device, marks);
+            self.writer.write_samples(*device, samples);
         }
-        self.pen.hand_out();
+        self.writer.flush();
     }
 }

@@ -3,9 +3,9 @@
 mod objects;
 mod op;
 mod output;
-mod run;
+mod runner;
 mod streams;
 
 pub use op::{Op, Script, ScriptError};
 pub use output::Output;
-pub use run::run;
+pub use runner::execute;

@@ -1,4 +1,4 @@
-//! What every route knows.
+//! The state that every route shares.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,30 +9,30 @@ use super::demo::Demo;
 use super::host::Hosts;
 use crate::ingest::Sessions;
 
-/// See the module. Clones are the same.
+/// The server's state. Clones share it.
 #[derive(Clone)]
 pub struct App {
     /// The sessions.
     pub sessions: Arc<Sessions>,
-    /// The names that this server answers to.
+    /// The host names that this server answers to.
     pub(super) hosts: Arc<Hosts>,
     pub(super) demo: Arc<Demo>,
-    /// Where the server reaches itself; `None` where it listens nowhere.
+    /// The address at which the server reaches itself; `None` if it does not listen.
     pub(super) address: Option<SocketAddr>,
-    /// For the server's own demo.
+    /// The token, for the demo that the server runs itself.
     pub(super) token: Option<Arc<str>>,
 }
 
 impl App {
-    /// With these sessions, by these names.
+    /// Creates the state of a server that does not listen.
     pub fn new(sessions: Sessions, hosts: Hosts) -> Self {
         Self { sessions: Arc::new(sessions), hosts: Arc::new(hosts), demo: Arc::default(), address: None, token: None }
     }
 
-    /// Listens at an address, and has this token: its demo needs both.
+    /// Sets the address and the token of the server, which its demo needs.
     #[must_use]
     pub fn at(mut self, address: SocketAddr, token: Option<&str>) -> Self {
-        // All addresses of a machine are no place to connect to; its own loopback is one of them.
+        // An unspecified address can't be connected to; it includes loopback.
         let ip = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -43,7 +43,7 @@ impl App {
         self
     }
 
-    /// The bounds.
+    /// Returns the server's limits.
     pub fn limits(&self) -> &ServerLimits {
         self.sessions.limits()
     }

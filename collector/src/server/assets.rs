@@ -1,29 +1,33 @@
-//! The page's files, inside the program.
+//! The page's files, embedded in the program.
 
-/// One file of the page.
+/// A file of the page.
 #[derive(Debug)]
 pub(super) struct Asset {
-    /// Its path, without the leading slash.
+    /// The path in a URL, without the leading slash.
     pub(super) path: &'static str,
-    /// What a browser is told that it is.
+    /// The value of `Content-Type`.
     pub(super) content_type: &'static str,
-    /// Its entity tag, quotes included: another content has another tag.
-    pub(super) tag: &'static str,
-    /// Its bytes.
+    /// The hash of the content, in hexadecimal digits.
+    pub(super) hash: &'static str,
+    /// Whether the path contains the hash, so that the content at this path never changes.
+    pub(super) is_immutable: bool,
+    /// The content.
     pub(super) plain: &'static [u8],
-    /// Its bytes in gzip, where that is smaller.
+    /// The content in Brotli, where that is smaller. Release builds only.
+    pub(super) brotli: Option<&'static [u8]>,
+    /// The content in gzip, where that is smaller. Release builds only.
     pub(super) gzip: Option<&'static [u8]>,
 }
 
-/// All files, by path; the build script writes the table.
+/// All files, sorted by path; the build script writes the table.
 static ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// Whether this build holds the page at all.
+/// Returns whether this build contains the page.
 pub fn has_page() -> bool {
     !ASSETS.is_empty()
 }
 
-/// The file at `path`; the empty path is the page.
+/// Returns the file at `path`; the empty path is `index.html`.
 pub(super) fn find(path: &str) -> Option<&'static Asset> {
     let path = if path.is_empty() { "index.html" } else { path };
     ASSETS.binary_search_by(|asset| asset.path.cmp(path)).ok().and_then(|i| ASSETS.get(i))

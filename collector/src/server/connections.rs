@@ -1,12 +1,13 @@
 //! Connections: how many, for how long, and how they end.
 //!
-//! `axum::serve` has no bound on the time a client may take to send its request; this loop has. When all places are taken,
-//! the connection that was made first and asks for nothing makes room: who opens thousands shuts nobody out.
+//! `axum::serve` does not limit the time that a client may take to send its request head; this loop does. When every slot
+//! is taken, the oldest connection without a request is closed: a client that opens thousands of connections shuts nobody
+//! out.
 
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::Router;
@@ -22,33 +23,43 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tower::ServiceExt;
 
-use super::guarded::Guarded;
+use super::guarded_body::GuardedBody;
+use super::throttle::Throttle;
 
-/// Time to wait after the system refuses a connection (it has no file handles left, say), so that the loop never spins.
+/// The pause after the system refuses a connection (it has no file handles left, say), so that the loop never spins.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers on `listener` with `router` until `stop` resolves, then gives open connections a moment to end.
+/// Serves `router` on `listener` until `stop` resolves, then gives open connections a moment to end.
 pub(super) async fn serve(listener: TcpListener, router: Router, limits: ServerLimits, stop: impl Future<Output = ()>) {
-    let room = Arc::new(Semaphore::new(limits.connections));
-    let open = Open::default();
+    let slots = Arc::new(Semaphore::new(limits.connections));
+    let open = OpenConnections::default();
     let (stops, stopping) = watch::channel(false);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(Duration::from_secs(limits.head_seconds))
         .max_buf_size(limits.head_bytes);
 
+    let (full, refused) = (Throttle::default(), Throttle::default());
     let accept = async {
         loop {
             match listener.accept().await {
                 Ok((socket, _)) => {
-                    if room.available_permits() == 0 {
-                        open.make_room();
+                    if slots.available_permits() == 0 {
+                        if let Some(suppressed) = full.pass() {
+                            tracing::warn!(limit = limits.connections, suppressed, "connection limit reached");
+                        }
+                        open.close_oldest_idle();
                     }
-                    let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
-                    let place = open.add();
-                    tokio::spawn(answer(http.clone(), socket, router.clone(), place, stopping.clone(), permit));
+                    let Ok(permit) = Arc::clone(&slots).acquire_owned().await else { return };
+                    let connection = open.add();
+                    tokio::spawn(answer(http.clone(), socket, router.clone(), connection, stopping.clone(), permit));
                 }
-                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                Err(error) => {
+                    if let Some(suppressed) = refused.pass() {
+                        tracing::error!(%error, suppressed, "the system refused a connection");
+                    }
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
     };
@@ -59,90 +70,95 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: ServerL
     drop(listener);
     stops.send_replace(true);
     let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
-    let _ = tokio::time::timeout(Duration::from_secs(limits.drain_seconds), room.acquire_many(all)).await;
+    let _ = tokio::time::timeout(Duration::from_secs(limits.drain_seconds), slots.acquire_many(all)).await;
 }
 
-/// One connection, to its end.
+/// Serves one connection until it ends.
 async fn answer(
     http: http1::Builder,
     socket: TcpStream,
     router: Router,
-    place: Arc<Place>,
+    connection: Arc<Connection>,
     mut stopping: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
     let service = service_fn(|request: Request<Incoming>| {
-        let guard = Busy::new(&place);
+        let guard = RequestGuard::new(&connection);
         let answered = router.clone().oneshot(request.map(Body::new));
         async move { answered.await.map(|response| hold(response, guard)) }
     });
-    let mut connection = pin!(http.serve_connection(TokioIo::new(socket), service).with_upgrades());
-    // What goes wrong with a connection is the client's going away or sending no HTTP: neither is news.
+    let mut served = pin!(http.serve_connection(TokioIo::new(socket), service).with_upgrades());
     tokio::select! {
-        _ = connection.as_mut() => return,
-        () = place.leave.notified() => return,
+        result = served.as_mut() => {
+            // Mostly clients that went away, sent no HTTP, or were too slow: of interest to a developer only.
+            if let Err(error) = result {
+                tracing::debug!(error = super::error::chain(&error), "connection failed");
+            }
+            return;
+        }
+        () = connection.close.notified() => return,
         _ = stopping.changed() => {}
     }
-    connection.as_mut().graceful_shutdown();
-    let _ = connection.await;
+    served.as_mut().graceful_shutdown();
+    let _ = served.await;
 }
 
-/// A response that keeps its connection's place until its last byte is on its way.
-fn hold(response: Response, guard: Busy) -> Response {
-    response.map(|body| Body::new(Guarded::new(body, guard)))
+/// Keeps the guard until the response was sent.
+fn hold(response: Response, guard: RequestGuard) -> Response {
+    response.map(|body| Body::new(GuardedBody::new(body, guard)))
 }
 
-/// A connection's place.
+/// An open connection.
 #[derive(Debug, Default)]
-struct Place {
+struct Connection {
     /// Requests that are being answered.
-    busy: AtomicUsize,
-    /// It is wanted for another.
-    leave: Notify,
+    requests: AtomicUsize,
+    /// Notified when the connection has to close in favor of another.
+    close: Notify,
 }
 
-/// The places that are taken, in the order in which they were.
+/// The open connections, the oldest first.
 #[derive(Debug, Default)]
-struct Open(Mutex<VecDeque<std::sync::Weak<Place>>>);
+struct OpenConnections(Mutex<VecDeque<Weak<Connection>>>);
 
-impl Open {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<std::sync::Weak<Place>>> {
+impl OpenConnections {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Weak<Connection>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self) -> Arc<Place> {
-        let place = Arc::new(Place::default());
-        let mut places = self.lock();
-        places.retain(|place| place.strong_count() > 0);
-        places.push_back(Arc::downgrade(&place));
-        place
+    fn add(&self) -> Arc<Connection> {
+        let connection = Arc::new(Connection::default());
+        let mut open = self.lock();
+        open.retain(|connection| connection.strong_count() > 0);
+        open.push_back(Arc::downgrade(&connection));
+        connection
     }
 
-    /// Ends the first connection that asks for nothing.
-    fn make_room(&self) {
-        let mut places = self.lock();
-        let is_idle = |place: &Arc<Place>| place.busy.load(Ordering::Relaxed) == 0;
-        let found = places.iter().position(|place| place.upgrade().as_ref().is_some_and(is_idle));
-        if let Some(place) = found.and_then(|at| places.remove(at)).and_then(|place| place.upgrade()) {
-            place.leave.notify_one();
+    /// Closes the oldest connection that has no request.
+    fn close_oldest_idle(&self) {
+        let mut open = self.lock();
+        let is_idle = |connection: &Arc<Connection>| connection.requests.load(Ordering::Relaxed) == 0;
+        let found = open.iter().position(|connection| connection.upgrade().as_ref().is_some_and(is_idle));
+        if let Some(connection) = found.and_then(|at| open.remove(at)).and_then(|connection| connection.upgrade()) {
+            connection.close.notify_one();
         }
     }
 }
 
-/// Counts one request while it lives.
+/// Counts one request of a connection while it lives.
 #[derive(Debug)]
-struct Busy(Arc<Place>);
+struct RequestGuard(Arc<Connection>);
 
-impl Busy {
-    fn new(place: &Arc<Place>) -> Self {
-        place.busy.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(place))
+impl RequestGuard {
+    fn new(connection: &Arc<Connection>) -> Self {
+        connection.requests.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(connection))
     }
 }
 
-impl Drop for Busy {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -179,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_opens_many_connections_shuts_nobody_out() {
+    async fn idle_connections_shut_nobody_out() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let limits = ServerLimits { connections: 4, ..ServerLimits::default() };

@@ -9,10 +9,11 @@ use shared::allocator::{AllocatorConfig, Driver, Profile};
 use shared::limits::PublishLimits;
 
 use crate::publish::{Destination, Publisher, PublisherHandle};
-use crate::workloads::{Choices, ClockedSim, Device, Pace, Recording, RecordingHeading, Setup, Story};
+use crate::workloads::{Choices, ClockedSim, Device, JobClock, Pacer, RecordingHeading, RecordingOutput};
+use crate::workloads::{RunControl, Setup, StopSignal, Workload};
 
 /// What is run.
-const STORY: &str = "transformer";
+const WORKLOAD: &str = "transformer";
 /// Events a second: enough to see it move, and little work.
 const RATE: u64 = 2_000;
 /// How long.
@@ -31,7 +32,7 @@ pub(crate) struct Demo {
 struct Running {
     session: String,
     has_ended: Arc<AtomicBool>,
-    stop: Arc<AtomicBool>,
+    stop: StopSignal,
 }
 
 /// What became of a wish for a demo.
@@ -50,7 +51,7 @@ impl Demo {
         if let Some(running) = running.as_ref().filter(|running| !running.has_ended.load(Ordering::Relaxed)) {
             return Ok(Started::Running(running.session.clone()));
         }
-        let (has_ended, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (has_ended, stop) = (Arc::new(AtomicBool::new(false)), StopSignal::default());
         let session = begin(server, token, &has_ended, &stop)?;
         *running = Some(Running { session: session.clone(), has_ended, stop });
         Ok(Started::New(session))
@@ -59,7 +60,7 @@ impl Demo {
     /// Ends it.
     pub(crate) fn stop(&self) {
         if let Some(running) = &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
-            running.stop.store(true, Ordering::Relaxed);
+            running.stop.set();
         }
     }
 }
@@ -78,20 +79,20 @@ fn begin(
     server: SocketAddr,
     token: Option<String>,
     has_ended: &Arc<AtomicBool>,
-    stop: &Arc<AtomicBool>,
+    stop: &StopSignal,
 ) -> Result<String, String> {
-    let story = Story::named(STORY).ok_or("the built-in job is missing")?;
-    let choices = Choices::read(story.params, &[]).map_err(|error| error.to_string())?;
+    let workload = Workload::named(WORKLOAD).ok_or("the built-in job is missing")?;
+    let choices = Choices::read(workload.params, &[]).map_err(|error| error.to_string())?;
     let destination = Destination::parse(&format!("http://{server}")).map_err(|error| error.to_string())?;
     let destination = destination.token(token).mode("simulated");
     let (output, handle) =
         Publisher::start(destination, PublishLimits::default()).map_err(|error| error.to_string())?;
     let session = handle.session().to_owned();
     let profile = Profile::ALL.last().copied().ok_or("no release of PyTorch is known")?;
-    let setup = Setup { capacity: story.capacity, seed: 1, profile, config: AllocatorConfig::default() };
+    let setup = Setup { capacity: workload.capacity, seed: 1, profile, config: AllocatorConfig::default() };
     let handle = Arc::new(handle);
-    let (pace, watched) = (Pace::new(RATE, Arc::clone(stop)), Arc::clone(&handle));
-    let (ended, enough) = (Ended(Arc::clone(has_ended)), Arc::clone(stop));
+    let watched = Arc::clone(&handle);
+    let (ended, job_stop) = (Ended(Arc::clone(has_ended)), stop.clone());
     let run = move || {
         let _ended = ended;
         let device = ClockedSim::new(setup.capacity);
@@ -102,14 +103,22 @@ fn begin(
             allocator: (&setup.config, setup.profile),
         };
         // It is published and nowhere else: there is nobody to tell of a failure but its session's viewers.
-        if let Ok(recording) = Recording::start(Box::new(output), "the demo", heading, Some(pace)) {
-            let begun = Instant::now();
+        let clock = JobClock::machine();
+        if let Ok(recording) = RecordingOutput::start(Box::new(output), "the demo", heading, &clock) {
+            let (begun, enough) = (Instant::now(), job_stop.clone());
             let watch = Box::new(move |_: &str, _: usize| {
                 if begun.elapsed() > LENGTH {
-                    enough.store(true, Ordering::Relaxed);
+                    enough.set();
                 }
             });
-            let _ = crate::workloads::run(story, &choices, u64::MAX, &setup, device, Some(watch), Some(recording));
+            let control = RunControl {
+                watch: Some(watch),
+                pacer: Some(Pacer::new(RATE)),
+                stop: job_stop,
+                clock,
+                recording: Some(recording),
+            };
+            let _ = crate::workloads::run(workload, &choices, u64::MAX, &setup, device, control);
         }
         finish(handle);
     };
@@ -118,7 +127,7 @@ fn begin(
     if watched.wait_connected(GREETING) {
         return Ok(session);
     }
-    stop.store(true, Ordering::Relaxed);
+    stop.set();
     Err("this server does not hear it".to_owned())
 }
 

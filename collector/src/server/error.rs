@@ -1,52 +1,82 @@
-//! Errors of the API: a status, a word for programs, and a sentence for people.
+//! Errors of the API: a status, a code for programs, and a sentence for people.
+
+use std::error::Error;
+use std::fmt::Write;
 
 use axum::Json;
-use axum::http::StatusCode;
 use axum::http::header::WWW_AUTHENTICATE;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
+use super::access_log::Failure;
 use crate::ingest::{IngestError, word};
 use crate::store::StoreError;
 
-/// See the module.
+/// An error that a route answers with. The cause is logged and never sent.
 #[derive(Debug)]
 pub(super) struct ApiError {
     status: StatusCode,
     code: &'static str,
     message: String,
+    cause: Option<Box<dyn Error + Send + Sync>>,
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
-    error: Inner<'a>,
+/// The body of an error's response.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Error, example = json!({ "error": { "code": "session", "message": "There is no such session." } }))]
+pub(super) struct ErrorJson {
+    #[schema(inline)]
+    error: ErrorDetail,
 }
 
-#[derive(Serialize)]
-struct Inner<'a> {
-    code: &'a str,
-    message: &'a str,
+#[derive(Debug, Serialize, ToSchema)]
+struct ErrorDetail {
+    /// A word for programs.
+    code: &'static str,
+    /// A sentence for people.
+    message: String,
 }
 
 impl ApiError {
+    /// Creates an error without a cause.
     pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into() }
+        Self { status, code, message: message.into(), cause: None }
     }
 
-    /// No session has this name, or it is none.
+    /// Adds what led to the error, for the log.
+    #[must_use]
+    pub(super) fn caused_by(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    /// 400: a parameter or a body is invalid.
+    pub(super) fn malformed(message: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "malformed", message)
+    }
+
+    /// 404: no session has this id.
     pub(super) fn no_session() -> Self {
         Self::new(StatusCode::NOT_FOUND, "session", "There is no such session.")
     }
 
-    /// A token is wanted.
+    /// 401: the token is missing or wrong.
     pub(super) fn token() -> Self {
-        let sentence = "This server wants its token: send it as `Authorization: Bearer TOKEN`.";
-        Self::new(StatusCode::UNAUTHORIZED, "token", sentence)
+        let message = "This server requires its token: send it as `Authorization: Bearer TOKEN`.";
+        Self::new(StatusCode::UNAUTHORIZED, "token", message)
     }
 
-    /// Too many at once.
+    /// 503: a limit of the server is reached.
     pub(super) fn busy(message: &str) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
+    }
+
+    /// 500: the server failed for a reason that the client need not know.
+    pub(super) fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let message = "The server failed to handle this request. Its log has the reason.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message).caused_by(cause)
     }
 }
 
@@ -54,8 +84,13 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Missing => Self::no_session(),
-            StoreError::Full => Self::new(StatusCode::INSUFFICIENT_STORAGE, "full", "The store is full."),
-            error => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store", format!("{error}.")),
+            StoreError::Full => {
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, "full", "The store is full.").caused_by(error)
+            }
+            error => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store", format!("{}.", capitalized(&error.to_string())))
+                    .caused_by(error)
+            }
         }
     }
 }
@@ -64,20 +99,68 @@ impl From<IngestError> for ApiError {
     fn from(error: IngestError) -> Self {
         match error {
             IngestError::Store(error) => error.into(),
-            IngestError::Busy(_) => Self::new(StatusCode::CONFLICT, "busy", format!("{error}.")),
-            error => Self::new(StatusCode::BAD_REQUEST, word(error.code()), format!("{error}.")),
+            IngestError::Busy(_) => Self::new(StatusCode::CONFLICT, "busy", sentence(&error)),
+            error => Self::new(StatusCode::BAD_REQUEST, word(error.code()), sentence(&error)),
         }
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = Json(Body { error: Inner { code: self.code, message: &self.message } });
+        let cause = self.status.is_server_error().then(|| match &self.cause {
+            Some(cause) => chain(&**cause),
+            None => self.message.clone(),
+        });
+        let body = Json(ErrorJson { error: ErrorDetail { code: self.code, message: self.message } });
         let mut response = (self.status, body).into_response();
+        response.extensions_mut().insert(Failure { code: self.code, cause });
         if self.status == StatusCode::UNAUTHORIZED {
-            let value = axum::http::HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(WWW_AUTHENTICATE, value);
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+/// An error's text as a sentence.
+fn sentence(error: &dyn Error) -> String {
+    capitalized(&error.to_string()) + "."
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// An error and its causes, separated by colons. A cause that the text before it contains already is left out.
+pub(super) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            // Writing to a string can't fail.
+            let _ = write!(text, ": {said}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("outer")]
+    struct Outer(#[source] io::Error);
+
+    #[test]
+    fn a_failure_of_the_server_keeps_its_causes_for_the_log_and_sends_none() {
+        let response = ApiError::internal(Outer(io::Error::other("the disk is gone"))).into_response();
+        let failure = response.extensions().get::<Failure>().unwrap();
+        assert_eq!((failure.code, failure.cause.as_deref()), ("internal", Some("outer: the disk is gone")));
+        assert!(ApiError::no_session().into_response().extensions().get::<Failure>().unwrap().cause.is_none());
     }
 }

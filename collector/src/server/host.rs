@@ -1,8 +1,8 @@
-//! Which names this server answers to, and whose pages may do more than read.
+//! Protection from pages of other sites: which host names this server answers to, and which origins may change anything.
 //!
-//! A page elsewhere can point a name of its own at 127.0.0.1 and so reach this server as if it were its own origin
-//! (DNS rebinding). Such a request still carries that name, and is refused. A page elsewhere can also send requests here
-//! without reading the answers; a browser then says where it comes from, and what changes anything is refused.
+//! Another site can point a name of its own at 127.0.0.1 and so reach this server as if it were its own origin (DNS
+//! rebinding). Such a request still carries that name, and is refused. Another site can also send requests here without
+//! reading the responses; a browser then names the origin, and requests that change anything are refused.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use super::App;
 use super::error::ApiError;
 
-/// The names that are ours, those of the machine itself aside.
+/// The host names of this server.
 #[derive(Clone, Debug)]
 pub struct Hosts {
     listen: IpAddr,
@@ -24,45 +24,45 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Those of a server that listens at an address, and further ones: names without a port, or addresses.
+    /// Creates the host names of a server that listens at an address. `names` are further ones, without a port.
     pub fn new(listen: SocketAddr, names: &[String]) -> Self {
         Self { listen: listen.ip(), names: names.iter().map(|name| name.to_ascii_lowercase()).collect() }
     }
 
-    /// Whether `host`, with or without a port, is one of ours.
+    /// Whether `host`, with or without a port, is one of the names.
     fn has(&self, host: &str) -> bool {
         let name = name_of(host);
         if is_loopback(name) || self.names.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
             return true;
         }
-        // An address can't be pointed elsewhere, as a name can. Where the server listens at all of the machine's, any
-        // that leads here is one.
+        // Unlike a name, an address can't be made to point here. A server that listens on every address of its machine
+        // accepts any.
         let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
         !self.listen.is_loopback()
             && bare.parse::<IpAddr>().is_ok_and(|ip| self.listen.is_unspecified() || ip == self.listen)
     }
 }
 
-/// Passes on requests that name this server.
+/// Passes on requests to one of the server's names.
 pub(super) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     if is_ours(&request, &app.hosts) {
         return next.run(request).await;
     }
-    let sentence = "This server answers only to localhost, 127.0.0.1, and the names that it was given (--host).\n";
-    (StatusCode::MISDIRECTED_REQUEST, sentence).into_response()
+    let message = "This server answers only to localhost, 127.0.0.1 and the names that it was given with --host.\n";
+    (StatusCode::MISDIRECTED_REQUEST, message).into_response()
 }
 
-/// Passes on requests that change nothing, those of programs, and those of our own pages.
+/// Passes on requests that change nothing, and those of programs and of this server's own page.
 pub(super) async fn check_origin(request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD) || request.headers().contains_key(UPGRADE);
     if changes && !is_own_page(&request) {
-        let sentence = "A page from elsewhere may not do this.";
-        return ApiError::new(StatusCode::FORBIDDEN, "origin", sentence).into_response();
+        let message = "Pages of another origin may not do this.";
+        return ApiError::new(StatusCode::FORBIDDEN, "origin", message).into_response();
     }
     next.run(request).await
 }
 
-/// A program sends no origin. A page's is ours where it is the very host and port that the request names.
+/// Whether a request comes from a program, which sends no origin, or from a page of the host and port that it names.
 fn is_own_page(request: &Request) -> bool {
     let headers = request.headers();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -73,7 +73,8 @@ fn is_own_page(request: &Request) -> bool {
     })
 }
 
-/// A request names its host in the header, or (as a proxy's does) in its target: each name given must be ours.
+/// Whether every host that a request names is one of the server's. A request names it in the header or, through a proxy,
+/// in its target.
 fn is_ours(request: &Request, hosts: &Hosts) -> bool {
     let header = request.headers().get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
     let target = request.uri().authority().map(Authority::as_str);
@@ -81,7 +82,7 @@ fn is_ours(request: &Request, hosts: &Hosts) -> bool {
     names.peek().is_some() && names.all(|name| hosts.has(name))
 }
 
-/// A host without its port.
+/// Returns a host without its port.
 fn name_of(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()) => name,
@@ -89,7 +90,7 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-/// Whether a name is the machine itself.
+/// Whether a name is that of the machine itself.
 fn is_loopback(name: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || name == "127.0.0.1" || name == "[::1]"
 }
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_machines_names_pass() {
+    fn only_names_of_this_machine_pass() {
         let local = Hosts::new("127.0.0.1:7070".parse().unwrap(), &[]);
         for host in ["localhost", "LOCALHOST:7070", "127.0.0.1", "127.0.0.1:80", "[::1]", "[::1]:7070"] {
             assert!(local.has(host), "{host}");

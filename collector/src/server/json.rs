@@ -1,74 +1,139 @@
-//! What the API says of sessions, as JSON.
+//! Sessions and their statistics as JSON.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use shared::event::Action;
 use shared::limits::ServerLimits;
 use shared::wire::SessionState;
+use utoipa::ToSchema;
 
-use super::clock::rfc_3339;
+use super::timestamp::rfc_3339;
 use crate::ingest::{Session, View};
 use crate::store::DeviceTotals;
 
-/// A session.
-#[derive(Debug, Serialize)]
+/// A recorded job.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Session)]
 pub(super) struct SessionJson {
+    /// The session's id: 26 characters of a-z and 2-7.
+    #[schema(example = "abcdefghijklmnopqrstuvwxyz")]
     id: String,
+    #[schema(example = "train.py")]
     name: String,
+    /// The job that several ranks belong to.
     job: String,
-    state: &'static str,
+    #[schema(inline)]
+    state: StateJson,
+    /// How the collector gets its events.
+    #[schema(example = "every event")]
     mode: String,
     host: String,
+    #[schema(required)]
     rank: Option<u32>,
     devices: Vec<DeviceJson>,
+    /// When the job started, in RFC 3339, UTC.
+    #[schema(example = "2026-11-21T18:00:00Z")]
     started: String,
+    /// When the job started, by its clock.
     started_us: i64,
+    /// When the last batch arrived, by the server's clock.
     last_us: i64,
+    /// When the session ended, if it has.
+    #[schema(required)]
     ended_us: Option<i64>,
+    /// Events that arrived.
     events: u64,
+    /// Events that the collector lost.
     lost: u64,
+    /// Bytes in the store.
     bytes: u64,
+    /// Over the last seconds; 0 unless live.
     events_per_second: f64,
+    /// Viewers that are connected.
     viewers: usize,
+    /// The version of PyTorch.
     torch: String,
+    /// The time from which on events are kept.
     kept_from_us: i64,
+    /// Out-of-memory events.
     oom: u64,
+    /// What a person should know about the session.
     notes: Vec<String>,
 }
 
+/// Whether a session goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum StateJson {
+    /// Its collector is connected, or may come back.
+    Live,
+    /// Its collector ended it.
+    Ended,
+    /// Its collector disappeared.
+    Lost,
+}
+
+impl From<SessionState> for StateJson {
+    fn from(state: SessionState) -> Self {
+        match state {
+            SessionState::Live => Self::Live,
+            SessionState::Ended => Self::Ended,
+            SessionState::Lost => Self::Lost,
+        }
+    }
+}
+
 /// A device of a session.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Device)]
 struct DeviceJson {
     number: i64,
     name: String,
+    /// The device's memory; 0 if unknown.
     capacity: u64,
+    /// Allocated bytes, as last known.
     allocated: u64,
+    /// Active bytes, as last known.
     active: u64,
+    /// Reserved bytes, as last known.
     reserved: u64,
 }
 
-/// What a session's memory came to.
-#[derive(Debug, Serialize)]
+/// The memory of a session over time.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Stats)]
 pub(super) struct StatsJson {
     id: String,
-    state: &'static str,
+    #[schema(inline)]
+    state: StateJson,
     devices: Vec<DeviceStatsJson>,
 }
 
-#[derive(Debug, Serialize)]
+/// The memory of one device over time.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DeviceStats)]
 struct DeviceStatsJson {
     number: i64,
+    /// Each point: the start of its time span, in microseconds since the epoch; then the most bytes allocated, active and
+    /// reserved in it.
+    #[schema(value_type = Vec<[i64; 4]>)]
     points: Vec<(i64, u64, u64, u64)>,
     events: u64,
     lost: u64,
-    lost_by_action: serde_json::Map<String, serde_json::Value>,
+    /// Lost events by action, where it is known.
+    lost_by_action: BTreeMap<&'static str, u64>,
+    /// The most reserved bytes after any event; the other peaks likewise.
     peak_reserved: u64,
     peak_active: u64,
     peak_allocated: u64,
+    /// The most bytes requested by active allocations, as far as events tell; statistics don't include it.
     peak_requested: u64,
+    /// Whether every event arrived and none contradicted another. Otherwise peaks and points are the most that was seen.
     peaks_are_exact: bool,
 }
 
-/// A session, as it is now.
+/// Returns a session as it is now.
 pub(super) fn session(session: &Session, limits: &ServerLimits) -> SessionJson {
     let state = session.state(limits);
     let viewers = session.viewer_count();
@@ -79,7 +144,7 @@ pub(super) fn session(session: &Session, limits: &ServerLimits) -> SessionJson {
             id: record.id.clone(),
             name: record.name.clone(),
             job: record.job.clone(),
-            state: state.name(),
+            state: state.into(),
             mode: record.mode.clone(),
             host: record.host.clone(),
             rank: record.rank,
@@ -101,7 +166,7 @@ pub(super) fn session(session: &Session, limits: &ServerLimits) -> SessionJson {
     })
 }
 
-/// The devices that the header names, and those that only events have told of.
+/// Returns the devices that the header names, then those that only appear in events.
 fn devices(view: &View) -> Vec<DeviceJson> {
     let View { record, totals, .. } = view;
     let now = |number| totals.devices.iter().find(|device| device.number == number).map_or([0; 3], |device| device.now);
@@ -117,9 +182,9 @@ fn devices(view: &View) -> Vec<DeviceJson> {
         .collect()
 }
 
-/// A session's course.
+/// Returns the statistics of a session.
 pub(super) fn stats(session: &Session, limits: &ServerLimits) -> StatsJson {
-    let state = session.state(limits).name();
+    let state = session.state(limits).into();
     let devices = session.look(|view| view.totals.devices.iter().map(device_stats).collect());
     StatsJson { id: session.id().to_owned(), state, devices }
 }
@@ -132,7 +197,7 @@ fn device_stats(device: &DeviceTotals) -> DeviceStatsJson {
         points: device.series.points.iter().map(|&(time_us, [a, b, c])| (time_us, a, b, c)).collect(),
         events: device.events,
         lost: device.lost,
-        lost_by_action: lost.map(|(action, count)| (action.name().to_owned(), count.into())).collect(),
+        lost_by_action: lost.map(|(action, count)| (action.name(), count)).collect(),
         peak_reserved,
         peak_active,
         peak_allocated,

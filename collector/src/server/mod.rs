@@ -1,25 +1,29 @@
 //! The server: the page's files, the sample trace, and the sessions of running jobs.
 //!
-//! Every answer passes [`host`] and [`headers`] first. A route gives a response, never an error: what goes wrong is
-//! said in the response.
+//! Every request passes [`access_log`], [`headers`] and [`host`]. Errors are responses ([`error::ApiError`]); their causes
+//! go to the log.
 
+mod access_log;
 mod app;
 mod assets;
-mod clock;
-mod collector;
+mod coding;
 mod connections;
 mod demo;
+mod download;
 mod error;
-mod guarded;
+mod guarded_body;
 mod headers;
 mod history;
 mod host;
+mod ingest_socket;
 mod json;
-mod recording;
+mod refusal;
 mod router;
 mod routes;
 mod socket;
 mod stream;
+mod throttle;
+mod timestamp;
 mod token;
 mod viewer;
 
@@ -36,27 +40,40 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::ingest::Sessions;
 
-/// Serves on `listener` until Ctrl-C (or, on Unix, a request to terminate).
+/// Serves on `listener` until Ctrl-C or, on Unix, SIGTERM.
 pub async fn run(listener: TcpListener, app: App) {
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        address = listener.local_addr().ok().map(tracing::field::display),
+        token = app.sessions.wants_token(),
+        sessions = app.sessions.all().len(),
+        "server started"
+    );
     let janitor = tokio::spawn(sweep(Arc::clone(&app.sessions)));
     let sessions = Arc::clone(&app.sessions);
     let (limits, demo) = (*app.limits(), Arc::clone(&app.demo));
     let stop = async {
         stop_signal().await;
+        tracing::info!("server stopping");
         demo.stop();
-        // Sockets are told, and end by themselves.
+        // Sockets end by themselves.
         sessions.stop();
     };
     connections::serve(listener, router(app), limits, stop).await;
     janitor.abort();
-    // What collectors sent is on its way to the disk.
+    // What collectors sent may still be on its way to the disk.
     let until = Instant::now() + Duration::from_secs(limits.drain_seconds);
     while Instant::now() < until && is_busy(&sessions) {
         sleep(Duration::from_millis(10)).await;
     }
+    if is_busy(&sessions) {
+        tracing::warn!("server stopped before every session was stored");
+    } else {
+        tracing::info!("server stopped");
+    }
 }
 
-/// Whether a socket is open still, or a batch not stored.
+/// Whether a socket is still open, or a batch not yet stored.
 fn is_busy(sessions: &Sessions) -> bool {
     let limits = sessions.limits();
     sessions.collectors.available_permits() < limits.live_sessions
@@ -64,19 +81,21 @@ fn is_busy(sessions: &Sessions) -> bool {
         || sessions.all().iter().any(|session| session.is_connected())
 }
 
-/// Drops, from time to time, what is kept for too long.
+/// Drops at intervals what exceeds the limits of age and size.
 async fn sweep(sessions: Arc<Sessions>) {
     let mut times = interval(Duration::from_secs(sessions.limits().janitor_seconds.max(1)));
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         times.tick().await;
         let sessions = Arc::clone(&sessions);
-        // One that fails is tried again.
-        let _ = tokio::task::spawn_blocking(move || sessions.sweep()).await;
+        // The next interval tries again.
+        if let Err(error) = tokio::task::spawn_blocking(move || sessions.sweep()).await {
+            tracing::error!(%error, "dropping old sessions failed");
+        }
     }
 }
 
-/// Resolves when the program is told to stop.
+/// Resolves at Ctrl-C or, on Unix, SIGTERM.
 pub(crate) async fn stop_signal() {
     let interrupted = async {
         if tokio::signal::ctrl_c().await.is_err() {

@@ -1,4 +1,4 @@
-//! Which route answers which address.
+//! The table of routes.
 
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
@@ -6,10 +6,11 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get, post};
 
-use super::{App, error::ApiError, headers, host, routes, token};
+use super::error::ApiError;
+use super::{App, access_log, headers, host, routes, token};
 
-/// The addresses of the API that want the token in the request.
-pub(super) fn guarded() -> Vec<(&'static str, MethodRouter<App>)> {
+/// The routes of the API that require the token in the request.
+pub(super) fn authenticated() -> Vec<(&'static str, MethodRouter<App>)> {
     vec![
         ("/api/v1/sessions", get(routes::list)),
         ("/api/v1/sessions/{id}", get(routes::one).delete(routes::delete)),
@@ -21,26 +22,26 @@ pub(super) fn guarded() -> Vec<(&'static str, MethodRouter<App>)> {
     ]
 }
 
-/// Those that want none, or hear it in the first frame.
-pub(super) fn open() -> Vec<(&'static str, MethodRouter<App>)> {
+/// The routes that require no token, or accept it in the first message of a socket.
+pub(super) fn public() -> Vec<(&'static str, MethodRouter<App>)> {
     vec![
         ("/api/v1/", get(routes::docs)),
         ("/api/v1/openapi.json", get(routes::openapi)),
-        ("/api/v1/health/live", get(routes::alive)),
-        ("/api/v1/health/ready", get(routes::ready)),
+        ("/api/v1/health/live", get(routes::health_live)),
+        ("/api/v1/health/ready", get(routes::health_ready)),
         ("/api/v1/ingest", get(routes::ingest_socket).post(routes::ingest_post)),
         ("/api/v1/sessions/{id}/live", get(routes::live)),
     ]
 }
 
-/// The whole server as a service: [`super::run`] puts it on a socket, tests call it directly.
+/// Returns the whole server as a service: [`super::run`] serves it on a socket, tests call it directly.
 pub fn router(app: App) -> Router {
     let add = |router: Router<App>, (path, route)| router.route(path, route);
-    let guarded =
-        guarded().into_iter().fold(Router::new(), add).route_layer(from_fn_with_state(app.clone(), token::check));
-    open()
+    let authenticated =
+        authenticated().into_iter().fold(Router::new(), add).route_layer(from_fn_with_state(app.clone(), token::check));
+    public()
         .into_iter()
-        .fold(guarded, add)
+        .fold(authenticated, add)
         .method_not_allowed_fallback(no_such_method)
         .route("/api/v1", get(|| async { Redirect::permanent("/api/v1/") }))
         .route("/api/{*rest}", axum::routing::any(nowhere))
@@ -51,21 +52,22 @@ pub fn router(app: App) -> Router {
         .layer(from_fn(host::check_origin))
         .layer(from_fn_with_state(app.clone(), host::check))
         .layer(from_fn(headers::add))
+        .layer(from_fn(access_log::record))
         .with_state(app)
 }
 
-/// The answer for an address of the API that leads nowhere.
+/// Answers a request for an unknown route of the API.
 async fn nowhere() -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, "route", "Nothing is here. /api/v1/ lists what is.")
+    ApiError::new(StatusCode::NOT_FOUND, "route", "There is no such route. /api/v1/ lists them.")
 }
 
-/// The answer for a method that an address doesn't take; the header `Allow` lists those that it does.
+/// Answers a request with a method that its route does not have; the header `Allow` lists those that it has.
 async fn no_such_method(method: Method) -> ApiError {
-    let sentence = format!("{method} is not taken here. /api/v1/ lists what is.");
+    let sentence = format!("{method} is not allowed here. /api/v1/ lists the routes.");
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", sentence)
 }
 
-/// The answer for an address that leads nowhere.
+/// Answers a request for a file that the page does not have.
 pub(super) fn not_found(uri: &Uri) -> Response {
     (StatusCode::NOT_FOUND, format!("Nothing is at {}. The page is at /.\n", uri.path())).into_response()
 }
@@ -92,9 +94,9 @@ mod tests {
         let store = Arc::new(MemoryStore::new(1 << 20));
         let sessions = Sessions::open(store, Arc::new(LocalBus::new(1)), limits, Keep::default(), None).unwrap();
         let router = router(App::new(sessions, Hosts::new("127.0.0.1:7070".parse().unwrap(), &[])));
-        let api: serde_json::Value = serde_json::from_str(routes::OPENAPI).unwrap();
+        let api: serde_json::Value = serde_json::from_str(&routes::OPENAPI).unwrap();
         let described = api["paths"].as_object().unwrap();
-        let paths: BTreeSet<&str> = guarded().iter().chain(&open()).map(|(path, _)| *path).collect();
+        let paths: BTreeSet<&str> = authenticated().iter().chain(&public()).map(|(path, _)| *path).collect();
         assert_eq!(described.keys().map(String::as_str).collect::<BTreeSet<_>>(), paths);
         for (path, methods) in described {
             for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
@@ -103,6 +105,10 @@ mod tests {
                 let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
                 let is_described = methods.get(method.as_str().to_lowercase()).is_some();
                 assert_eq!(response.status() != StatusCode::METHOD_NOT_ALLOWED, is_described, "{method} {path}");
+                if let Some(operation) = methods.get(method.as_str().to_lowercase()) {
+                    let is_authenticated = authenticated().iter().any(|(authenticated, _)| path == authenticated);
+                    assert_eq!(operation["security"].is_array(), is_authenticated, "{method} {path}");
+                }
             }
         }
     }

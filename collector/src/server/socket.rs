@@ -1,4 +1,4 @@
-//! What all sockets have in common: pings, silence, an end.
+//! What all sockets have in common: size limits, pings, a limit on silence, an orderly end.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use shared::wire::HEAD_BYTES;
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
-/// Time that the other side has to read why a socket ends.
+/// Time that a client has to read why its socket ends.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// An upgrade with our bounds: one frame of the wire a message, at most.
+/// Limits the messages of an upgrade: each holds at most one message of the wire.
 pub(super) fn bounded(upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
     let most = WireLimits::default().frame_bytes + HEAD_BYTES;
     upgrade.max_message_size(most).max_frame_size(most)
@@ -25,63 +25,66 @@ pub(super) async fn stopped(stopping: &mut watch::Receiver<bool>) {
     }
 }
 
-/// A socket, and when it was heard of.
-pub(super) struct Line {
+/// A WebSocket that notices when its client has gone.
+pub(super) struct Socket {
     socket: WebSocket,
-    heard: Instant,
+    last_received: Instant,
     pings: Interval,
+    /// The longest silence, and the longest time to send one message.
     idle: Duration,
 }
 
-/// What comes over a line.
-pub(super) enum Came {
-    /// Bytes of the stream.
+/// What [`Socket::receive`] returns.
+pub(super) enum Received {
+    /// Bytes of the client's stream.
     Bytes(Bytes),
-    /// Nothing that counts.
-    Nothing,
-    /// It is over: closed, broken, or silent for too long.
-    Over,
+    /// A ping or a pong, in either direction.
+    Control,
+    /// The socket was closed, failed, or was silent for too long.
+    Closed,
 }
 
-impl Line {
+impl Socket {
+    /// Wraps a socket that was just opened.
     pub(super) fn new(socket: WebSocket, limits: &ServerLimits) -> Self {
         let mut pings = interval(Duration::from_secs(limits.ping_seconds.max(1)));
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { socket, heard: Instant::now(), pings, idle: Duration::from_secs(limits.idle_seconds) }
+        Self { socket, last_received: Instant::now(), pings, idle: Duration::from_secs(limits.idle_seconds) }
     }
 
-    /// Waits for something, and pings meanwhile. Dropping the future loses nothing.
-    pub(super) async fn recv(&mut self) -> Came {
+    /// Waits for the client, and pings it meanwhile. Dropping the future loses nothing.
+    pub(super) async fn receive(&mut self) -> Received {
         tokio::select! {
             message = self.socket.recv() => {
-                self.heard = Instant::now();
+                self.last_received = Instant::now();
                 match message {
-                    Some(Ok(Message::Binary(bytes))) => Came::Bytes(bytes),
-                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => Came::Nothing,
-                    // The stream is bytes: text is no part of it.
-                    Some(Ok(Message::Text(_) | Message::Close(_)) | Err(_)) | None => Came::Over,
+                    Some(Ok(Message::Binary(bytes))) => Received::Bytes(bytes),
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => Received::Control,
+                    // The stream is binary: text is an error.
+                    Some(Ok(Message::Text(_) | Message::Close(_)) | Err(_)) | None => Received::Closed,
                 }
             }
             _ = self.pings.tick() => {
-                if self.heard.elapsed() > self.idle || !self.put(Message::Ping(Bytes::new())).await {
-                    return Came::Over;
+                if self.last_received.elapsed() > self.idle || !self.send_message(Message::Ping(Bytes::new())).await {
+                    return Received::Closed;
                 }
-                Came::Nothing
+                Received::Control
             }
         }
     }
 
-    /// Sends bytes; `false` where the other side has gone or takes nothing.
+    /// Sends bytes. Returns `false` if the client has gone or does not read.
     pub(super) async fn send(&mut self, bytes: impl Into<Bytes>) -> bool {
         let bytes = bytes.into();
-        bytes.is_empty() || self.put(Message::Binary(bytes)).await
+        bytes.is_empty() || self.send_message(Message::Binary(bytes)).await
     }
 
-    async fn put(&mut self, message: Message) -> bool {
+    async fn send_message(&mut self, message: Message) -> bool {
         matches!(timeout(self.idle, self.socket.send(message)).await, Ok(Ok(())))
     }
 
-    /// Ends it. What still comes is thrown away for a moment: closing over unread bytes would take back what was said.
+    /// Closes the socket. Discards what still arrives for a moment: closing with unread bytes would reset the
+    /// connection, and the client would lose the last messages that were sent to it.
     pub(super) async fn close(mut self) {
         let _ = timeout(LINGER, async {
             if self.socket.send(Message::Close(None)).await.is_ok() {

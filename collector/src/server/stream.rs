@@ -1,54 +1,58 @@
-//! A body that is made piece by piece on a thread that may wait for the disk.
+//! Response bodies that are written piece by piece on a thread that may wait for the disk.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use axum::body::{Body, Bytes, HttpBody};
-use hyper::body::Frame;
+use axum::body::{Body, Bytes};
 use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tracing::Span;
 
-/// Pieces on their way.
+use super::error::chain;
+use crate::store::StoreError;
+
+/// Pieces that may wait for the connection.
 const PIECES: usize = 4;
 
-/// The reader went away, or the disk failed in the middle.
+/// Why a body ended too early.
 #[derive(Debug, thiserror::Error)]
-#[error("the body could not be made to its end")]
-pub(super) struct Broken;
+pub(super) enum BodyError {
+    /// The client disconnected.
+    #[error("the client disconnected")]
+    ClientGone,
+    /// The store could not be read.
+    #[error("the store could not be read: {0}")]
+    Store(#[from] StoreError),
+    /// The store holds something else than a recording.
+    #[error("the stored recording is damaged: {0}")]
+    Damaged(String),
+}
 
-/// Where the pieces go.
+/// The writing end of a body.
 #[derive(Debug)]
-pub(super) struct Sink(mpsc::Sender<Result<Bytes, Broken>>);
+pub(super) struct BodyWriter(mpsc::Sender<Result<Bytes, BodyError>>);
 
-impl Sink {
-    /// Sends a piece; waits while the reader is slow. An error where the reader has gone.
-    pub(super) fn send(&self, bytes: Vec<u8>) -> Result<(), Broken> {
+impl BodyWriter {
+    /// Sends a piece. Waits while the client is slow.
+    pub(super) fn send(&self, bytes: Vec<u8>) -> Result<(), BodyError> {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.0.blocking_send(Ok(bytes.into())).map_err(|_| Broken)
+        self.0.blocking_send(Ok(bytes.into())).map_err(|_| BodyError::ClientGone)
     }
 }
 
-/// Makes a body on a thread of its own. What it can't finish is broken off, so that no reader takes it for whole.
-pub(super) fn body(make: impl FnOnce(&Sink) -> Result<(), Broken> + Send + 'static) -> Body {
+/// Returns a body that `write` fills on a thread of its own. If `write` fails, the connection is aborted, so that no client
+/// mistakes the body for a complete one.
+pub(super) fn body(write: impl FnOnce(&BodyWriter) -> Result<(), BodyError> + Send + 'static) -> Body {
     let (sender, receiver) = mpsc::channel(PIECES);
+    let span = Span::current();
     tokio::task::spawn_blocking(move || {
-        let sink = Sink(sender);
-        if make(&sink).is_err() {
-            // Nobody may be there to hear it.
-            let _ = sink.0.blocking_send(Err(Broken));
+        let writer = BodyWriter(sender);
+        if let Err(error) = write(&writer) {
+            if !matches!(error, BodyError::ClientGone) {
+                span.in_scope(|| tracing::error!(error = chain(&error), "response aborted"));
+            }
+            // Fails if the client has gone.
+            let _ = writer.0.blocking_send(Err(error));
         }
     });
-    Body::new(Stream(receiver))
-}
-
-struct Stream(mpsc::Receiver<Result<Bytes, Broken>>);
-
-impl HttpBody for Stream {
-    type Data = Bytes;
-    type Error = Broken;
-
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        self.0.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
-    }
+    Body::from_stream(ReceiverStream::new(receiver))
 }

@@ -1,8 +1,10 @@
-//! A viewer's socket.
+//! The socket of a viewer.
 //!
-//! A viewer gets what the store has, then what the bus brings. Where the bus had to leave something out it reads the store
-//! again, from where it was; so nobody waits for a slow one, and a slow one misses nothing unless it is far behind.
+//! A viewer gets what the store has, then what the bus publishes. If the bus had to skip batches because the viewer was too
+//! slow, the viewer reads on from the store. So nobody waits for a slow viewer, and a slow viewer misses nothing unless it
+//! is far behind.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,69 +17,72 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
 
 use super::App;
 use super::history::{History, Stored};
-use super::socket::{Came, Line, stopped};
+use super::refusal::refuse;
+use super::socket::{Received, Socket, stopped};
 use crate::bus::{Heard, Subscription};
-use crate::ingest::{IngestError, Session, now_us};
+use crate::ingest::{IngestError, Session, View, now_us};
 use crate::store::{StoreError, StoreResult};
 
-/// Time between two looks at a session's state.
-const LOOK: Duration = Duration::from_millis(250);
-/// Looks between two words about a state that is the same.
-const LOOKS: u32 = 4;
+/// The time between two checks of a session's state.
+const CHECK: Duration = Duration::from_millis(250);
+/// The number of checks after which an unchanged state is sent again.
+const CHECKS: u32 = 4;
 
 /// Why a viewer's socket ends.
-enum Over {
-    /// The viewer has gone, or takes nothing.
+enum End {
+    /// The viewer has gone, or does not read.
     Gone,
-    /// The server says why.
+    /// The server refuses to go on, and says why.
     Refused(IngestError),
 }
 
-impl From<IngestError> for Over {
+impl From<IngestError> for End {
     fn from(error: IngestError) -> Self {
         Self::Refused(error)
     }
 }
 
-/// Serves a viewer to its end. Its place is held as long.
+/// Serves a viewer until it disconnects. Holds its permit as long.
 pub(super) async fn serve(
     socket: WebSocket,
     app: App,
     session: Arc<Session>,
-    is_known: bool,
-    _place: OwnedSemaphorePermit,
+    has_token: bool,
+    _permit: OwnedSemaphorePermit,
 ) {
-    let mut line = Line::new(socket, app.limits());
+    let mut socket = Socket::new(socket, app.limits());
     session.viewers.fetch_add(1, Ordering::Relaxed);
-    let over = match hear_watch(&mut line, &app, is_known).await {
-        Ok(watch) => Viewer::new(&mut line, &app, &session, &watch).run().await,
-        Err(over) => over,
+    let end = match receive_watch(&mut socket, &app, has_token).await {
+        Ok(watch) => Viewer::new(&mut socket, &app, &session, &watch).run().await,
+        Err(end) => end,
     };
     session.viewers.fetch_sub(1, Ordering::Relaxed);
-    if let Over::Refused(error) = over {
-        let refused = error.refused();
-        app.sessions.counters.refuse(refused.code);
-        line.send(Message::Refused(refused).to_bytes()).await;
+    match end {
+        End::Gone => tracing::debug!(session = session.id(), "viewer disconnected"),
+        End::Refused(error) => {
+            let message = refuse(&app.sessions, "viewer", Some(session.id()), &error);
+            socket.send(message.to_bytes()).await;
+        }
     }
-    line.close().await;
+    socket.close().await;
 }
 
-/// Waits for the first frame.
-async fn hear_watch(line: &mut Line, app: &App, is_known: bool) -> Result<Watch, Over> {
+/// Waits for the first message, and checks the token if it comes with it.
+async fn receive_watch(socket: &mut Socket, app: &App, has_token: bool) -> Result<Watch, End> {
     let mut decoder = Decoder::new(&WireLimits::default());
-    let hello = async {
+    let first = async {
         loop {
-            match line.recv().await {
-                Came::Over => return Err(Over::Gone),
-                Came::Nothing => {}
-                Came::Bytes(bytes) => {
-                    let (mut watch, mut other) = (None, false);
-                    let read = decoder.push(&bytes, &mut |frame| match frame {
-                        Message::Watch(frame) => watch = watch.take().or(Some(frame)),
-                        _ => other = true,
+            match socket.receive().await {
+                Received::Closed => return Err(End::Gone),
+                Received::Control => {}
+                Received::Bytes(bytes) => {
+                    let (mut watch, mut has_other) = (None, false);
+                    let read = decoder.push(&bytes, &mut |message| match message {
+                        Message::Watch(message) => watch = watch.take().or(Some(message)),
+                        _ => has_other = true,
                     });
-                    if read.is_err() || other {
-                        return Err(IngestError::Malformed("the first frame is a watch".to_owned()).into());
+                    if read.is_err() || has_other {
+                        return Err(IngestError::Malformed("the first message must be a watch".to_owned()).into());
                     }
                     if let Some(watch) = watch {
                         return Ok(watch);
@@ -86,79 +91,80 @@ async fn hear_watch(line: &mut Line, app: &App, is_known: bool) -> Result<Watch,
             }
         }
     };
-    let late = || Over::Refused(IngestError::Malformed("no watch came in time".to_owned()));
+    let late = || End::Refused(IngestError::Malformed("no watch arrived in time".to_owned()));
     let seconds = Duration::from_secs(app.limits().hello_seconds);
-    let watch = timeout(seconds, hello).await.map_err(|_| late())??;
+    let watch = timeout(seconds, first).await.map_err(|_| late())??;
     if watch.protocol != PROTOCOL {
         return Err(IngestError::Protocol(watch.protocol).into());
     }
-    if !is_known && !app.sessions.accepts(&watch.token) {
+    if !has_token && !app.sessions.accepts(&watch.token) {
         return Err(IngestError::Token.into());
     }
     Ok(watch)
 }
 
 struct Viewer<'a> {
-    line: &'a mut Line,
+    socket: &'a mut Socket,
     app: &'a App,
     session: &'a Arc<Session>,
-    news: Box<dyn Subscription>,
+    bus: Box<dyn Subscription>,
     /// The last batch that was sent.
     last: u64,
-    /// How many events the viewer can hold; 0 for any number.
+    /// The number of events that the viewer can hold; 0 for any number.
     events: u64,
-    /// Where it ended in the store, where that is known.
+    /// Where the last batch ends in the store (segment number, byte), if known.
     end: Option<(u32, u64)>,
-    looks: Interval,
-    looked: u32,
+    checks: Interval,
+    /// Checks since the state was sent.
+    checked: u32,
     state: Option<SessionState>,
 }
 
 impl<'a> Viewer<'a> {
-    fn new(line: &'a mut Line, app: &'a App, session: &'a Arc<Session>, watch: &Watch) -> Self {
-        let mut looks = interval(LOOK);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Before the store is looked at, so that nothing falls between the two.
-        let news = app.sessions.bus().subscribe(session.id());
+    fn new(socket: &'a mut Socket, app: &'a App, session: &'a Arc<Session>, watch: &Watch) -> Self {
+        let mut checks = interval(CHECK);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // Before the store is read, so that no batch falls between the two.
+        let bus = app.sessions.bus().subscribe(session.id());
         let Watch { after, events, .. } = *watch;
-        Self { line, app, session, news, last: after, events, end: None, looks, looked: 0, state: None }
+        Self { socket, app, session, bus, last: after, events, end: None, checks, checked: 0, state: None }
     }
 
-    async fn run(mut self) -> Over {
+    async fn run(mut self) -> End {
         match self.follow().await {
             Ok(never) => match never {},
-            Err(over) => over,
+            Err(end) => end,
         }
     }
 
-    async fn follow(&mut self) -> Result<std::convert::Infallible, Over> {
+    async fn follow(&mut self) -> Result<Infallible, End> {
         let mut stopping = self.app.sessions.stopping();
-        self.look().await?;
+        self.check_state().await?;
         self.catch_up().await?;
         loop {
             tokio::select! {
-                heard = self.news.next() => match heard {
+                heard = self.bus.next() => match heard {
                     Heard::Batch(batch) if batch.seq <= self.last => {}
                     Heard::Batch(batch) if batch.seq == self.last.saturating_add(1) => {
                         self.send(batch.frame.clone()).await?;
                         (self.last, self.end) = (batch.seq, Some(batch.end));
                     }
-                    // One that was sent before the subscription began, or left out since.
+                    // Batches before this one were published before the subscription, or skipped since.
                     Heard::Batch(_) => self.catch_up().await?,
                     Heard::Gap => {
                         self.app.sessions.counters.lagged.add(1);
                         self.catch_up().await?;
                     }
                 },
-                came = self.line.recv() => hear(&came)?,
-                _ = self.looks.tick() => self.look().await?,
+                received = self.socket.receive() => check_received(&received)?,
+                _ = self.checks.tick() => self.check_state().await?,
                 () = stopped(&mut stopping) => return Err(IngestError::Restart.into()),
             }
         }
     }
 
-    /// Sends what the store has from where the viewer is.
-    async fn catch_up(&mut self) -> Result<(), Over> {
+    /// Sends what the store has after the last batch that was sent.
+    async fn catch_up(&mut self) -> Result<(), End> {
         loop {
             let Some(mut history) = self.history().await? else { return Ok(()) };
             loop {
@@ -171,7 +177,7 @@ impl<'a> Viewer<'a> {
                             self.send_stored(stored).await?;
                         }
                     }
-                    // Dropped while it was read: from what is kept, then.
+                    // Dropped while it was read: go on with what is still kept.
                     Err(StoreError::Missing) if !self.is_deleted() => break,
                     Err(StoreError::Missing) => return Err(IngestError::Session.into()),
                     Err(error) => return Err(IngestError::Store(error).into()),
@@ -181,73 +187,78 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    /// What the viewer is to read, after it was told what it won't.
-    async fn history(&mut self) -> Result<Option<History>, Over> {
+    /// Returns what the viewer has to read, after telling it which batches it will not get.
+    async fn history(&mut self) -> Result<Option<History>, End> {
         let (sessions, limits) = (&self.app.sessions, self.app.limits());
-        // From the very byte, unless that is too far back or gone.
-        let is_near = |view: &crate::ingest::View, end: (u32, u64)| {
+        // From the exact byte, unless that is too far back or no longer kept.
+        let is_near = |view: &View, end: (u32, u64)| {
             view.segments.iter().any(|segment| segment.number == end.0) && view.bytes_behind(end) <= limits.behind_bytes
         };
         if let Some(end) = self.end.filter(|end| self.session.look(|view| is_near(view, *end))) {
             return Ok(Some(History::behind(sessions.store(), self.session, end)));
         }
-        let Some((gap, history)) = History::after(sessions.store(), self.session, self.last, self.events, limits)
-        else {
-            return Ok(None);
-        };
-        if let Some(gap) = gap {
+        let found = History::after(sessions.store(), self.session, self.last, self.events, limits);
+        let Some((skipped, history)) = found else { return Ok(None) };
+        if let Some(skipped) = skipped {
             if self.last > 0 {
                 sessions.counters.skipped.add(1);
+                tracing::info!(
+                    session = self.session.id(),
+                    from = skipped.from,
+                    to = skipped.to,
+                    "viewer skipped batches"
+                );
             }
-            self.last = gap.to - 1;
-            self.send(Message::Skipped(gap).to_bytes()).await?;
+            self.last = skipped.to - 1;
+            self.send(Message::Skipped(skipped).to_bytes()).await?;
         }
         Ok(Some(history))
     }
 
-    async fn send_stored(&mut self, Stored { seq, sent_us, chunks, end }: Stored) -> Result<(), Over> {
-        let frame = Message::Batch(Batch { seq, sent_us, chunks: &chunks }).to_bytes();
-        self.send(frame).await?;
+    async fn send_stored(&mut self, Stored { seq, sent_us, chunks, end }: Stored) -> Result<(), End> {
+        let message = Message::Batch(Batch { seq, sent_us, chunks: &chunks }).to_bytes();
+        self.send(message).await?;
         if seq > 0 {
             (self.last, self.end) = (seq, Some(end));
         }
-        // Who is busy with history still hears, and is heard.
+        // Reading much history must not delay pings and states.
         tokio::select! {
             biased;
-            came = self.line.recv() => hear(&came),
-            _ = self.looks.tick() => self.look().await,
+            received = self.socket.receive() => check_received(&received),
+            _ = self.checks.tick() => self.check_state().await,
             () = std::future::ready(()) => Ok(()),
         }
     }
 
-    async fn send(&mut self, frame: Vec<u8>) -> Result<(), Over> {
+    async fn send(&mut self, message: Vec<u8>) -> Result<(), End> {
         let counters = &self.app.sessions.counters;
-        counters.sent_bytes.add(frame.len() as u64);
+        counters.sent_bytes.add(message.len() as u64);
         let begun = Instant::now();
-        if self.line.send(frame).await {
+        if self.socket.send(message).await {
             return Ok(());
         }
         if begun.elapsed() >= Duration::from_secs(self.app.limits().idle_seconds) {
             counters.stuck.add(1);
+            tracing::warn!(session = self.session.id(), "viewer dropped: it did not read for too long");
         }
-        Err(Over::Gone)
+        Err(End::Gone)
     }
 
     fn is_deleted(&self) -> bool {
         self.app.sessions.get(self.session.id()).is_none()
     }
 
-    /// Says how the session is: about once a second, and at once when that changes.
-    async fn look(&mut self) -> Result<(), Over> {
+    /// Sends the session's state: about once a second, and at once when it changes.
+    async fn check_state(&mut self) -> Result<(), End> {
         if self.is_deleted() {
             return Err(IngestError::Session.into());
         }
         let state = self.session.state(self.app.limits());
-        self.looked += 1;
-        if self.state == Some(state) && self.looked < LOOKS {
+        self.checked += 1;
+        if self.state == Some(state) && self.checked < CHECKS {
             return Ok(());
         }
-        (self.state, self.looked) = (Some(state), 0);
+        (self.state, self.checked) = (Some(state), 0);
         let now_us = now_us();
         let status = self.session.look(|view| Status {
             state,
@@ -255,25 +266,25 @@ impl<'a> Viewer<'a> {
             now_us,
             events: view.totals.events(),
             lost_events: view.totals.lost(),
-            // A clock that was set back makes nothing come from the future.
+            // The clock may have been set back since the last batch.
             behind_us: now_us.saturating_sub(view.record.last_us).max(0),
         });
         self.send(Message::Status(status).to_bytes()).await
     }
 }
 
-/// A viewer has nothing to say after its first frame; that it goes is heard.
-fn hear(came: &Came) -> Result<(), Over> {
-    match came {
-        Came::Over => Err(Over::Gone),
-        Came::Bytes(_) | Came::Nothing => Ok(()),
+/// Ignores what a viewer sends after its first message, unless it disconnects.
+fn check_received(received: &Received) -> Result<(), End> {
+    match received {
+        Received::Closed => Err(End::Gone),
+        Received::Bytes(_) | Received::Control => Ok(()),
     }
 }
 
-async fn read_on(mut history: History) -> Result<(History, StoreResult<Vec<Stored>>), Over> {
+async fn read_on(mut history: History) -> Result<(History, StoreResult<Vec<Stored>>), End> {
     let read = tokio::task::spawn_blocking(move || {
         let read = history.read();
         (history, read)
     });
-    read.await.map_err(|_| Over::Gone)
+    read.await.map_err(|_| End::Gone)
 }

@@ -1,20 +1,24 @@
-//! Workloads: programs with memory stories worth looking at, written once and run on a simulated device or a real one.
+//! Workloads: programs whose use of memory is worth looking at, written once and run on a simulated or real device.
 //!
 //! ```text
-//! story (what happens) ─► job (tensors, frames, streams, clock) ─► shared::allocator ─► device
-//!                          └► snapshot ─► outcome (the report), a file, the page's sample
+//! workload (what happens) ─► job (tensors, frames, streams, clock) ─► shared::allocator ─► device
+//!                             └► snapshot ─► outcome (the report), a file, the page's sample
 //! ```
 
+mod call_site;
 mod job;
 mod outcome;
 mod params;
+mod programs;
 pub mod sample;
+mod setup;
 mod sites;
-mod stories;
-mod story;
 mod transformer;
+mod workload;
 
-pub use job::{ClockedSim, Device, Pace, PartUse, Recording, RecordingHeading, Stop, Watch};
-pub use outcome::{Cause, CauseKind, Fragmentation, Heading, Level, Outcome, Report, run, run_model};
+pub use job::{ClockedSim, Device, JobClock, JobError, Pacer, PartUse, StopSignal, Watch};
+pub use job::{RecordingHeading, RecordingOutput, RunControl};
+pub use outcome::{Heading, Level, Outcome, Report, run, run_model};
 pub use params::{ChoiceError, Choices, Param, Values};
-pub use story::{Setup, Story};
+pub use setup::Setup;
+pub use workload::Workload;

@@ -4,10 +4,7 @@
 //! File and function names are PyTorch's; nothing here is run. What a program's own functions are called stands with
 //! the program.
 
-use super::job::{Call, Site};
-
-/// A piece of a stack, innermost first.
-pub(super) type Piece = &'static [Call];
+use super::call_site::{Call, Piece, Site};
 
 /// A path within the `torch` package.
 macro_rules! torch {

@@ -20,8 +20,8 @@ pub(super) struct Block {
     pub(super) prev: u32,
     /// The neighbour after it.
     pub(super) next: u32,
-    /// Its pool and stream: a row of the allocator's shelves.
-    pub(super) shelf: u32,
+    /// Its pool and stream: a row of the allocator's free_lists.
+    pub(super) free_list: u32,
     /// Its expandable segment, or [`NONE`].
     pub(super) expandable: u32,
     /// Its segment's rank among all segments by age.
@@ -38,21 +38,21 @@ pub(super) struct Block {
     pub(super) allocated: bool,
     /// Whether there is memory behind it.
     pub(super) mapped: bool,
-    /// The pool's count of searches, modulo 2^32, when the block was last put on its shelf: what its age is counted
+    /// The pool's count of searches, modulo 2^32, when the block was last put on its free_list: what its age is counted
     /// from.
     pub(super) gc_base: u32,
 }
 
 impl Block {
     /// A mapped, cached block without neighbours.
-    pub(super) fn new(address: u64, size: u64, shelf: u32) -> Self {
+    pub(super) fn new(address: u64, size: u64, free_list: u32) -> Self {
         Self {
             address,
             size,
             requested: 0,
             prev: NONE,
             next: NONE,
-            shelf,
+            free_list,
             expandable: NONE,
             born: 0,
             stack: StackId(0),

@@ -8,7 +8,7 @@ use super::slab::NONE;
 use super::stats::{Stat, StatArray};
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
-    /// Whether blocks tile their segments, links go both ways, every cached block is on its shelf and nowhere else,
+    /// Whether blocks tile their segments, links go both ways, every cached block is on its free_list and nowhere else,
     /// no two neighbours should be one, and the counters are the sums that they stand for. The error names the first
     /// thing that is not so.
     pub fn check(&self) -> Result<(), String> {
@@ -30,7 +30,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             return Ok(());
         }
         let Some(next) = self.blocks.get(block.next) else { return Err(format!("{number} links to nothing")) };
-        let is_apart = next.shelf != block.shelf || next.expandable != block.expandable || next.born != block.born;
+        let is_apart =
+            next.free_list != block.free_list || next.expandable != block.expandable || next.born != block.born;
         if next.prev != number || block.address + block.size != next.address || is_apart {
             return Err(format!("blocks {number} and {} are no neighbours", block.next));
         }
@@ -41,14 +42,14 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     fn check_place(&self, number: u32, block: &Block) -> Result<(), String> {
-        let shelf = &self.shelves[block.shelf];
+        let free_list = &self.free_lists[block.free_list];
         let key = self.key(number);
-        let is_shelved = shelf.free.contains(&key);
-        if is_shelved != (block.mapped && block.is_idle()) {
-            return Err(format!("block {number} is on its shelf, or should be"));
+        let is_cached = free_list.blocks.contains(&key);
+        if is_cached != (block.mapped && block.is_idle()) {
+            return Err(format!("block {number} is on its free_list, or should be"));
         }
-        let place = (shelf.stream.0 as u64, block.address, number);
-        if self.pools[shelf.pool].unmapped.contains(&place) == block.mapped {
+        let place = (free_list.stream.0 as u64, block.address, number);
+        if self.pools[free_list.pool].unmapped.contains(&place) == block.mapped {
             return Err(format!("block {number} is with the unmapped ranges, or should be"));
         }
         if block.allocated != (self.allocated.get(&block.address) == Some(&number)) {
@@ -65,10 +66,10 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
 
     fn check_sets(&self) -> Result<(), String> {
         let count = |test: &dyn Fn(&Block) -> bool| self.blocks.iter().filter(|(_, block)| test(block)).count();
-        let shelved: usize = self.shelves.iter().map(|(_, shelf)| shelf.free.len()).sum();
+        let cached_blocks: usize = self.free_lists.iter().map(|(_, free_list)| free_list.blocks.len()).sum();
         let unmapped: usize = self.pools.iter().map(|(_, pool)| pool.unmapped.len()).sum();
         let sets = [
-            ("shelves", shelved, count(&|block| block.mapped && block.is_idle())),
+            ("free_lists", cached_blocks, count(&|block| block.mapped && block.is_idle())),
             ("unmapped ranges", unmapped, count(&|block| !block.mapped)),
             ("addresses", self.allocated.len(), count(&|block| block.allocated)),
         ];

@@ -13,7 +13,7 @@ use super::events::Waiting;
 use super::expandable::{ExpandableSegment, Handles};
 use super::free_set::{Free, FreeSet};
 use super::parse::{ConfigError, parse};
-use super::pool::{Pool, PrivatePool, Shelf};
+use super::pool::{FreeList, Pool, PrivatePool};
 use super::profile::{Profile, TieBreak};
 use super::routes::Route;
 use super::slab::Slab;
@@ -54,7 +54,7 @@ pub struct DeviceAllocator<D: Driver, S> {
     pub(super) allocated: FxHashMap<u64, u32>,
     /// Pools by number: the default small one is 0, the default large one 1.
     pub(super) pools: Slab<Pool>,
-    pub(super) shelves: Slab<Shelf>,
+    pub(super) free_lists: Slab<FreeList>,
     pub(super) private: BTreeMap<PoolId, PrivatePool>,
     /// Those without a user, whose memory may go.
     pub(super) freeable: SlotTable<PoolId, ()>,
@@ -111,7 +111,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             blocks: Slab::default(),
             allocated: FxHashMap::default(),
             pools,
-            shelves: Slab::default(),
+            free_lists: Slab::default(),
             private: BTreeMap::new(),
             freeable: SlotTable::default(),
             willing: SlotTable::default(),
@@ -147,7 +147,12 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         &mut self.driver
     }
 
-    /// Who hears of every step.
+    /// Returns the sink that receives every event.
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// Returns the sink that receives every event, to change it.
     pub fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }
@@ -246,35 +251,35 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         size >= self.config.max_split_size
     }
 
-    /// Tells the sink of a step at a block or range of a pool's shelf.
+    /// Tells the sink of a step at a block or range of a pool's free_list.
     #[inline]
-    pub(super) fn record(&mut self, action: Action, address: u64, size: u64, shelf: u32, stack: StackId) {
+    pub(super) fn record(&mut self, action: Action, address: u64, size: u64, free_list: u32, stack: StackId) {
         if !S::LISTENS {
             return;
         }
-        let shelf = &self.shelves[shelf];
-        let pool = self.pools[shelf.pool].owner;
-        self.sink.record(TraceEntry { action, address, size, stream: shelf.stream, pool, stack });
+        let free_list = &self.free_lists[free_list];
+        let pool = self.pools[free_list.pool].owner;
+        self.sink.record(TraceEntry { action, address, size, stream: free_list.stream, pool, stack });
     }
 
     /// The pool that a block belongs to.
     #[inline]
     pub(super) fn pool_of(&self, block: &Block) -> &Pool {
-        &self.pools[self.shelves[block.shelf].pool]
+        &self.pools[self.free_lists[block.free_list].pool]
     }
 
-    /// The shelf of a pool and stream, made if it is the first of its kind.
+    /// The free_list of a pool and stream, made if it is the first of its kind.
     #[inline]
-    pub(super) fn shelf(&mut self, pool: u32, stream: Stream) -> u32 {
-        if let Some(shelf) = self.pools[pool].shelf(stream) {
-            return shelf;
+    pub(super) fn free_list(&mut self, pool: u32, stream: Stream) -> u32 {
+        if let Some(free_list) = self.pools[pool].free_list(stream) {
+            return free_list;
         }
-        let shelf = self.shelves.insert(Shelf { pool, stream, free: FreeSet::default() });
-        self.pools[pool].add_shelf(stream, shelf);
-        shelf
+        let free_list = self.free_lists.insert(FreeList { pool, stream, blocks: FreeSet::default() });
+        self.pools[pool].add_free_list(stream, free_list);
+        free_list
     }
 
-    /// A block as its shelf orders it.
+    /// A block as its free_list orders it.
     #[inline]
     pub(super) fn key(&self, number: u32) -> Free {
         let block = &self.blocks[number];
@@ -285,36 +290,36 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Free { size: block.size, order, address: block.address, block: number }
     }
 
-    /// Puts a mapped block on its shelf; its age counts from now.
+    /// Puts a mapped block on its free_list; its age counts from now.
     #[inline]
-    pub(super) fn shelve(&mut self, number: u32) {
+    pub(super) fn insert_free(&mut self, number: u32) {
         let key = self.key(number);
         let block = &mut self.blocks[number];
-        let shelf = &mut self.shelves[block.shelf];
-        block.gc_base = self.pools[shelf.pool].searches;
-        shelf.free.insert(key);
+        let free_list = &mut self.free_lists[block.free_list];
+        block.gc_base = self.pools[free_list.pool].searches;
+        free_list.blocks.insert(key);
     }
 
-    /// Takes a block from its shelf, or from the unmapped ranges of its pool.
+    /// Takes a block from its free_list, or from the unmapped ranges of its pool.
     #[inline]
-    pub(super) fn unshelve(&mut self, number: u32) {
+    pub(super) fn remove_free(&mut self, number: u32) {
         let key = self.key(number);
         let block = &self.blocks[number];
-        let shelf = &mut self.shelves[block.shelf];
+        let free_list = &mut self.free_lists[block.free_list];
         if block.mapped {
-            shelf.free.remove(&key);
+            free_list.blocks.remove(&key);
         } else {
-            let place = (shelf.stream.0 as u64, block.address, number);
-            self.pools[shelf.pool].unmapped.remove(&place);
+            let place = (free_list.stream.0 as u64, block.address, number);
+            self.pools[free_list.pool].unmapped.remove(&place);
         }
     }
 
     /// Puts an unmapped range where the search for addresses finds it.
     pub(super) fn file_unmapped(&mut self, number: u32) {
         let block = &self.blocks[number];
-        let shelf = &self.shelves[block.shelf];
-        let place = (shelf.stream.0 as u64, block.address, number);
-        self.pools[shelf.pool].unmapped.insert(place);
+        let free_list = &self.free_lists[block.free_list];
+        let place = (free_list.stream.0 as u64, block.address, number);
+        self.pools[free_list.pool].unmapped.insert(place);
     }
 
     /// The rank of a new segment.

@@ -21,7 +21,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             return Ok(());
         }
         let Some(&number) = self.allocated.get(&address.0) else { return Err(self.misuse_at(address)) };
-        if self.shelves[self.blocks[number].shelf].stream == stream {
+        if self.free_lists[self.blocks[number].free_list].stream == stream {
             return Ok(());
         }
         self.blocks[number].has_uses = true;

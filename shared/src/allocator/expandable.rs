@@ -54,7 +54,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             }
             candidate = next;
         }
-        self.unshelve(candidate);
+        self.remove_free(candidate);
         Ok(Some(candidate))
     }
 
@@ -80,9 +80,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             return Ok(None);
         }
         let expandable = self.expandable.insert(ExpandableSegment { address, size, page });
-        let shelf = self.shelf(params.pool, stream);
+        let free_list = self.free_list(params.pool, stream);
         let born = self.birth();
-        let block = Block { expandable, born, mapped: false, ..Block::new(address, size, shelf) };
+        let block = Block { expandable, born, mapped: false, ..Block::new(address, size, free_list) };
         let block = self.blocks.insert(block);
         self.file_unmapped(block);
         Ok(Some(block))
@@ -103,8 +103,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// cached around it (`map_block`). Whether there was memory.
     fn map_block(&mut self, number: u32, size: u64, stack: StackId) -> Result<bool, DriverError> {
         let block = &self.blocks[number];
-        let (address, shelf, expandable, born, whole) =
-            (block.address, block.shelf, block.expandable, block.born, block.size);
+        let (address, free_list, expandable, born, whole) =
+            (block.address, block.free_list, block.expandable, block.born, block.size);
         let segment = &self.expandable[expandable];
         let (page, end) = (segment.page, segment.address + segment.size);
         // A settings change may leave a block that ends before its last page does.
@@ -115,7 +115,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if !self.map_pages(Address(address), mapped, page)? {
             return Ok(false);
         }
-        self.unshelve(number);
+        self.remove_free(number);
         self.blocks[number].mapped = true;
         if mapped < whole {
             let next = self.blocks[number].next;
@@ -125,7 +125,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
                 mapped: false,
                 prev: number,
                 next,
-                ..Block::new(address + mapped, whole - mapped, shelf)
+                ..Block::new(address + mapped, whole - mapped, free_list)
             };
             let rest = self.blocks.insert(rest);
             if next != NONE {
@@ -139,9 +139,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.merge(number, prev);
         let next = self.blocks[number].next;
         self.merge(number, next);
-        self.shelve(number);
-        self.grow_reserved(self.shelves[shelf].pool, mapped);
-        self.record(Action::SegmentMap, address, mapped, shelf, stack);
+        self.insert_free(number);
+        self.grow_reserved(self.free_lists[free_list].pool, mapped);
+        self.record(Action::SegmentMap, address, mapped, free_list, stack);
         let block = &mut self.blocks[number];
         if block.prev == NONE && block.segment_stack == StackId(0) {
             block.segment_stack = stack;
@@ -169,8 +169,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// stays as it is.
     pub(super) fn unmap_block(&mut self, number: u32, stack: StackId) -> Result<(), DriverError> {
         let block = &self.blocks[number];
-        let (start, end, shelf, expandable, born) =
-            (block.address, block.address + block.size, block.shelf, block.expandable, block.born);
+        let (start, end, free_list, expandable, born) =
+            (block.address, block.address + block.size, block.free_list, block.expandable, block.born);
         let segment = &self.expandable[expandable];
         let page = segment.page;
         let first = segment.address + (start - segment.address).div_ceil(page) * page;
@@ -178,28 +178,28 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if first >= last {
             return Ok(());
         }
-        self.driver.synchronize_stream(self.shelves[shelf].stream)?;
+        self.driver.synchronize_stream(self.free_lists[free_list].stream)?;
         self.driver.unmap(Address(first), last - first, page)?;
-        self.unshelve(number);
+        self.remove_free(number);
         if first > start {
             let prev = self.blocks[number].prev;
-            let head = Block { expandable, born, prev, next: number, ..Block::new(start, first - start, shelf) };
+            let head = Block { expandable, born, prev, next: number, ..Block::new(start, first - start, free_list) };
             let head = self.blocks.insert(head);
             if prev != NONE {
                 self.blocks[prev].next = head;
             }
             self.blocks[number].prev = head;
-            self.shelve(head);
+            self.insert_free(head);
         }
         if end > last {
             let next = self.blocks[number].next;
-            let tail = Block { expandable, born, prev: number, next, ..Block::new(last, end - last, shelf) };
+            let tail = Block { expandable, born, prev: number, next, ..Block::new(last, end - last, free_list) };
             let tail = self.blocks.insert(tail);
             if next != NONE {
                 self.blocks[next].prev = tail;
             }
             self.blocks[number].next = tail;
-            self.shelve(tail);
+            self.insert_free(tail);
         }
         let block = &mut self.blocks[number];
         block.address = first;
@@ -212,18 +212,18 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.merge(number, next);
         self.file_unmapped(number);
 
-        let pool = self.shelves[shelf].pool;
+        let pool = self.free_lists[free_list].pool;
         self.shrink_reserved(pool, last - first);
         self.count_released_segment(pool);
         self.stats.num_device_free += 1;
         let asked = if stack == StackId(0) { taken_by } else { stack };
-        self.record(Action::SegmentUnmap, first, last - first, shelf, asked);
+        self.record(Action::SegmentUnmap, first, last - first, free_list, asked);
         Ok(())
     }
 
     /// Gives the addresses of a segment back whose one block is all of it, unmapped.
     pub(super) fn release_expandable(&mut self, number: u32) -> Result<(), DriverError> {
-        self.unshelve(number);
+        self.remove_free(number);
         let Some(block) = self.blocks.remove(number) else { return Ok(()) };
         self.forget_captured_uses(number);
         match self.expandable.remove(block.expandable) {

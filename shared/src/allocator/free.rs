@@ -30,12 +30,12 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let Some(number) = self.allocated.remove(&address.0) else { return Err(self.misuse_at(address).into()) };
         let block = &mut self.blocks[number];
         block.allocated = false;
-        let (size, requested, shelf, has_uses) = (block.size, block.requested, block.shelf, block.has_uses);
+        let (size, requested, free_list, has_uses) = (block.size, block.requested, block.free_list, block.has_uses);
         let asked = if stack == StackId(0) { block.stack } else { stack };
-        let is_small = self.pools[self.shelves[shelf].pool].is_small;
+        let is_small = self.pools[self.free_lists[free_list].pool].is_small;
         self.stats.allocation.decrease(is_small, 1);
         self.stats.allocated_bytes.decrease(is_small, size);
-        self.record(Action::FreeRequested, address.0, requested, shelf, asked);
+        self.record(Action::FreeRequested, address.0, requested, free_list, asked);
         if self.is_oversize(size) {
             self.stats.oversize_allocations.decrease(1);
         }
@@ -52,7 +52,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// [`free`](Self::free), after the stream was found to be the allocation's own.
     pub fn free_on(&mut self, address: Address, stream: Stream, stack: StackId) -> Result<(), FreeError> {
         if let Some(&number) = self.allocated.get(&address.0) {
-            let allocated = self.shelves[self.blocks[number].shelf].stream;
+            let allocated = self.free_lists[self.blocks[number].free_list].stream;
             if allocated != stream {
                 return Err(MisuseError::WrongStream { address, allocated, given: stream }.into());
             }
@@ -60,16 +60,16 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.free(address, stack)
     }
 
-    /// Puts a block that nothing uses any more on its shelf, one with its cached neighbours (`free_block`).
+    /// Puts a block that nothing uses any more on its free_list, one with its cached neighbours (`free_block`).
     #[inline]
     pub(super) fn free_block_now(&mut self, number: u32, stack: StackId) {
         let block = &mut self.blocks[number];
         let (address, size, requested) = (block.address, block.size, block.requested);
-        let (shelf, is_expandable) = (block.shelf, block.is_expandable());
+        let (free_list, is_expandable) = (block.free_list, block.is_expandable());
         let allocated_by = std::mem::take(&mut block.stack);
         let asked = if stack == StackId(0) { allocated_by } else { stack };
         let (prev, next) = (block.prev, block.next);
-        self.record(Action::FreeCompleted, address, requested, shelf, asked);
+        self.record(Action::FreeCompleted, address, requested, free_list, asked);
 
         let mut net_blocks = 0;
         let mut net_bytes = 0;
@@ -79,13 +79,13 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
                 net_bytes -= bytes as i64;
             }
         }
-        self.shelve(number);
+        self.insert_free(number);
         let block = &self.blocks[number];
         if block.is_split() {
             net_blocks += 1;
             net_bytes += block.size as i64;
         }
-        let is_small = self.pools[self.shelves[shelf].pool].is_small;
+        let is_small = self.pools[self.free_lists[free_list].pool].is_small;
         if !is_expandable {
             self.stats.inactive_split.change(is_small, net_blocks);
             self.stats.inactive_split_bytes.change(is_small, net_bytes);
@@ -106,7 +106,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if !other.is_idle() || other.mapped != self.blocks[number].mapped {
             return None;
         }
-        self.unshelve(neighbour);
+        self.remove_free(neighbour);
         let other = self.blocks.remove(neighbour)?;
         self.forget_captured_uses(neighbour);
         let block = &mut self.blocks[number];

@@ -28,7 +28,7 @@ pub(super) struct Params {
 /// What came of asking for new memory.
 #[derive(Clone, Copy, Debug)]
 enum Attempt {
-    /// A block, off its shelf.
+    /// A block, off its free_list.
     Block(u32),
     NoMemory,
     /// The settings forbid to ask the device.
@@ -119,14 +119,14 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.config.throw_on_cudamalloc_oom && self.reserved.saturating_add(params.segment_size) > allowed()
     }
 
-    /// The best cached block for a request, off its shelf (`get_free_block`).
+    /// The best cached block for a request, off its free_list (`get_free_block`).
     #[inline]
     pub(super) fn free_block(&mut self, params: &Params) -> Option<u32> {
         if self.collects_garbage() {
             let pool = &mut self.pools[params.pool];
             pool.searches = pool.searches.wrapping_add(1);
         }
-        let shelf = self.pools[params.pool].shelf(params.request.stream)?;
+        let free_list = self.pools[params.pool].free_list(params.request.stream)?;
         let (blocks, config, rounded) = (&self.blocks, &self.config, params.rounded);
         // A block that is never split serves only requests near its size.
         let is_near = |found: &Free| {
@@ -136,7 +136,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
                 found.size < rounded.saturating_add(config.max_non_split_rounding)
             }
         };
-        let free = &mut self.shelves[shelf].free;
+        let free = &mut self.free_lists[free_list].blocks;
         let found = match self.expandable.is_empty() {
             true => free.take_first_fit(rounded, is_near)?,
             false => {
@@ -171,17 +171,17 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             Err(error) => return Err(error),
         };
         self.count_private_segment(params.pool);
-        let shelf = self.shelf(params.pool, params.request.stream);
+        let free_list = self.free_list(params.pool, params.request.stream);
         let born = self.birth();
         let stack = params.request.stack;
-        let block = Block { born, segment_stack: stack, ..Block::new(address, params.segment_size, shelf) };
+        let block = Block { born, segment_stack: stack, ..Block::new(address, params.segment_size, free_list) };
         let block = self.blocks.insert(block);
         self.grow_reserved(params.pool, params.segment_size);
         self.stats.segment.increase(self.pools[params.pool].is_small, 1);
         if self.is_oversize(params.segment_size) {
             self.stats.oversize_segments.increase(1);
         }
-        self.record(Action::SegmentAlloc, address, params.segment_size, shelf, stack);
+        self.record(Action::SegmentAlloc, address, params.segment_size, free_list, stack);
         Ok(Attempt::Block(block))
     }
 
@@ -253,9 +253,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         block.allocated = true;
         block.requested = params.request.size;
         block.stack = params.request.stack;
-        let (address, size, shelf) = (block.address, block.size, block.shelf);
+        let (address, size, free_list) = (block.address, block.size, block.free_list);
         self.allocated.insert(address, number);
-        self.record(Action::Alloc, address, params.request.size, shelf, params.request.stack);
+        self.record(Action::Alloc, address, params.request.size, free_list, params.request.stack);
 
         self.stats.allocation.increase(is_small, 1);
         self.stats.allocated_bytes.increase(is_small, size);
@@ -269,7 +269,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     /// Cuts the first `size` bytes off a block. They become a new block; the old one is what remains, back on its
-    /// shelf.
+    /// free_list.
     #[inline]
     fn split(&mut self, rest: u32, size: u64) -> u32 {
         let old = &mut self.blocks[rest];
@@ -279,7 +279,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             expandable: old.expandable,
             born: old.born,
             segment_stack: std::mem::take(&mut old.segment_stack),
-            ..Block::new(old.address, size, old.shelf)
+            ..Block::new(old.address, size, old.free_list)
         };
         old.address += size;
         old.size -= size;
@@ -289,7 +289,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         if prev != NONE {
             self.blocks[prev].next = head;
         }
-        self.shelve(rest);
+        self.insert_free(rest);
         head
     }
 
@@ -310,10 +310,11 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             stack: request.stack,
         });
         self.stats.num_ooms += 1;
-        let shelved =
-            |pool: u32| self.pools[pool].shelves.iter().flat_map(|(_, shelf)| self.shelves[*shelf].free.iter());
+        let cached_blocks = |pool: u32| {
+            self.pools[pool].free_lists.iter().flat_map(|(_, free_list)| self.free_lists[*free_list].blocks.iter())
+        };
         let halves = self.private.values().flat_map(|private| [private.small, private.large]);
-        let private_free = halves.flat_map(shelved).map(|free| free.size).sum();
+        let private_free = halves.flat_map(cached_blocks).map(|free| free.size).sum();
         Ok(AllocError::OutOfMemory(Box::new(OutOfMemory {
             segment_size,
             rounded,

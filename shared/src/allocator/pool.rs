@@ -1,4 +1,4 @@
-//! Pools, and the shelves in them where cached blocks lie.
+//! Pools, and the free_lists in them where cached blocks lie.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use crate::units::{PoolId, Stream};
 
 /// The cached blocks of one pool and one stream.
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct FreeList {
     /// The pool, by number.
     pub(super) pool: u32,
     /// The stream.
     pub(super) stream: Stream,
     /// Cached blocks with memory behind them.
-    pub(super) free: FreeSet,
+    pub(super) blocks: FreeSet,
 }
 
 /// A small or a large pool (`BlockPool`).
@@ -23,8 +23,8 @@ pub(super) struct Pool {
     pub(super) is_small: bool,
     /// The private pool that it is a half of; the default id otherwise.
     pub(super) owner: PoolId,
-    /// Its shelves by stream, compared as PyTorch compares handles: unsigned.
-    pub(super) shelves: Vec<(u64, u32)>,
+    /// Its free_lists by stream, compared as PyTorch compares handles: unsigned.
+    pub(super) free_lists: Vec<(u64, u32)>,
     /// Ranges of expandable segments without memory: stream, address, block.
     pub(super) unmapped: BTreeSet<(u64, u64, u32)>,
     /// Searches so far while garbage is collected, modulo 2^32: the clock of the blocks' ages.
@@ -33,21 +33,21 @@ pub(super) struct Pool {
 
 impl Pool {
     pub(super) fn new(is_small: bool, owner: PoolId) -> Self {
-        Self { is_small, owner, shelves: Vec::new(), unmapped: BTreeSet::new(), searches: 0 }
+        Self { is_small, owner, free_lists: Vec::new(), unmapped: BTreeSet::new(), searches: 0 }
     }
 
-    /// The shelf of a stream, if it has one.
+    /// The free_list of a stream, if it has one.
     #[inline]
-    pub(super) fn shelf(&self, stream: Stream) -> Option<u32> {
+    pub(super) fn free_list(&self, stream: Stream) -> Option<u32> {
         let key = stream.0 as u64;
-        self.shelves.iter().find(|(other, _)| *other == key).map(|(_, shelf)| *shelf)
+        self.free_lists.iter().find(|(other, _)| *other == key).map(|(_, free_list)| *free_list)
     }
 
-    /// Puts a new shelf where it belongs in the order.
-    pub(super) fn add_shelf(&mut self, stream: Stream, shelf: u32) {
+    /// Puts a new free_list where it belongs in the order.
+    pub(super) fn add_free_list(&mut self, stream: Stream, free_list: u32) {
         let key = stream.0 as u64;
-        let at = self.shelves.partition_point(|(other, _)| *other < key);
-        self.shelves.insert(at, (key, shelf));
+        let at = self.free_lists.partition_point(|(other, _)| *other < key);
+        self.free_lists.insert(at, (key, free_list));
     }
 }
 

@@ -30,7 +30,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         let age =
             |allocator: &Self, free: &Free| f64::from(searches.wrapping_sub(allocator.blocks[free.block].gc_base));
         let unsplit = |allocator: &Self, free: &Free| !allocator.blocks[free.block].is_split();
-        let candidates: Vec<Free> = self.shelved(LARGE).filter(|free| unsplit(self, free)).collect();
+        let candidates: Vec<Free> = self.cached_blocks(LARGE).filter(|free| unsplit(self, free)).collect();
         let mut total_age: f64 = candidates.iter().map(|free| age(self, free)).sum();
         let mut count = candidates.len();
         let mut reclaimed = 0;
@@ -38,7 +38,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         while reclaimed < target && has_freed && count > 0 {
             has_freed = false;
             let threshold = total_age / count as f64;
-            let pass: Vec<Free> = self.shelved(LARGE).filter(|free| unsplit(self, free)).collect();
+            let pass: Vec<Free> = self.cached_blocks(LARGE).filter(|free| unsplit(self, free)).collect();
             for free in pass {
                 let block_age = age(self, &free);
                 if !self.blocks[free.block].is_expandable() && block_age >= threshold {
@@ -61,8 +61,8 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             return Ok(false);
         }
         let wanted = params.rounded.max(max_split);
-        let Some(shelf) = self.pools[params.pool].shelf(params.request.stream) else { return Ok(false) };
-        let free = &self.shelves[shelf].free;
+        let Some(free_list) = self.pools[params.pool].free_list(params.request.stream) else { return Ok(false) };
+        let free = &self.free_lists[free_list].blocks;
         if let Some(found) = free.first_fit(wanted).filter(|found| !self.blocks[found.block].is_expandable()) {
             return self.release_whole(found.block, params.request.stack).map(|released| released > 0);
         }
@@ -73,7 +73,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             && released < wanted
             && this.size >= max_split
         {
-            next = self.shelves[shelf].free.before(&this);
+            next = self.free_lists[free_list].blocks.before(&this);
             if !self.blocks[this.block].is_expandable() {
                 released += self.release_whole(this.block, params.request.stack)?;
             }
@@ -147,7 +147,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     }
 
     /// Takes away a private pool that has no segment any more; whether it had none. One with memory in it stays,
-    /// whatever its count. A range of addresses without memory, as a failed request may leave, keeps only its shelf.
+    /// whatever its count. A range of addresses without memory, as a failed request may leave, keeps only its free_list.
     fn forget_pool_if_empty(&mut self, id: PoolId) -> bool {
         let Some(private) = self.private.get(&id).filter(|private| private.segments == 0) else { return false };
         // A caller that counts wrong may have released it while requests still go to it.
@@ -156,7 +156,9 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
         let halves = [private.small, private.large];
         let mut has_ranges = false;
-        for (_, block) in self.blocks.iter().filter(|(_, block)| halves.contains(&self.shelves[block.shelf].pool)) {
+        for (_, block) in
+            self.blocks.iter().filter(|(_, block)| halves.contains(&self.free_lists[block.free_list].pool))
+        {
             if block.mapped {
                 self.is_undefined = true;
                 return false;
@@ -165,21 +167,21 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
         self.private.remove(&id);
         for pool in halves.into_iter().filter(|_| !has_ranges).filter_map(|number| self.pools.remove(number)) {
-            for (_, shelf) in pool.shelves {
-                self.shelves.remove(shelf);
+            for (_, free_list) in pool.free_lists {
+                self.free_lists.remove(free_list);
             }
         }
         true
     }
 
     /// The cached blocks of a pool in its order: by stream, size, age and address.
-    pub(super) fn shelved(&self, pool: u32) -> impl Iterator<Item = Free> + '_ {
-        self.pools[pool].shelves.iter().flat_map(|(_, shelf)| self.shelves[*shelf].free.iter())
+    pub(super) fn cached_blocks(&self, pool: u32) -> impl Iterator<Item = Free> + '_ {
+        self.pools[pool].free_lists.iter().flat_map(|(_, free_list)| self.free_lists[*free_list].blocks.iter())
     }
 
     /// Gives back all cached segments of a pool, then the pages of growing ones (`release_blocks`).
     fn release_pool_blocks(&mut self, pool: u32, stack: StackId) -> Result<(), DriverError> {
-        let cached: Vec<Free> = self.shelved(pool).collect();
+        let cached: Vec<Free> = self.cached_blocks(pool).collect();
         let is_expandable = |free: &&Free| self.blocks[free.block].is_expandable();
         let (to_unmap, native): (Vec<&Free>, Vec<&Free>) = cached.iter().partition(is_expandable);
         for free in native {
@@ -201,11 +203,11 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     fn release_block(&mut self, number: u32, stack: StackId) -> Result<(), DriverError> {
         let block = &self.blocks[number];
         debug_assert!(!block.is_expandable() && block.prev == NONE && block.next == NONE, "only whole segments go");
-        let (address, size, shelf, taken_by) = (block.address, block.size, block.shelf, block.segment_stack);
-        let pool = self.shelves[shelf].pool;
+        let (address, size, free_list, taken_by) = (block.address, block.size, block.free_list, block.segment_stack);
+        let pool = self.free_lists[free_list].pool;
         self.stats.num_device_free += 1;
         let asked = if stack == StackId(0) { taken_by } else { stack };
-        self.record(Action::SegmentFree, address, size, shelf, asked);
+        self.record(Action::SegmentFree, address, size, free_list, asked);
         self.driver.free(Address(address), size)?;
         self.shrink_reserved(pool, size);
         self.stats.segment.decrease(self.pools[pool].is_small, 1);
@@ -213,7 +215,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
             self.stats.oversize_segments.decrease(1);
         }
         self.count_released_segment(pool);
-        self.unshelve(number);
+        self.remove_free(number);
         self.blocks.remove(number);
         self.forget_captured_uses(number);
         Ok(())

@@ -132,7 +132,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
 
     /// Where the capture stands on every stream that uses a block; nothing if one of them is no part of it.
     fn free_markers(&mut self, number: u32) -> Vec<u64> {
-        let own = self.shelves[self.blocks[number].shelf].stream;
+        let own = self.free_lists[self.blocks[number].free_list].stream;
         let mut markers = Vec::new();
         let others: Vec<Stream> = self.uses.get(&number).into_iter().flat_map(SlotTable::values).copied().collect();
         for stream in std::iter::once(own).chain(others) {
@@ -158,7 +158,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         }
         let deferred = std::mem::take(&mut self.deferred);
         for (number, markers) in deferred {
-            let is_here = self.shelves[self.blocks[number].shelf].stream == request.stream;
+            let is_here = self.free_lists[self.blocks[number].free_list].stream == request.stream;
             if is_here && !markers.is_empty() && markers.iter().all(|marker| behind.contains(marker)) {
                 self.blocks[number].has_uses = false;
                 self.uses.remove(&number);

@@ -73,7 +73,7 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         Segment {
             address: Address(head.address),
             size,
-            stream: self.shelves[head.shelf].stream,
+            stream: self.free_lists[head.free_list].stream,
             is_small: pool.is_small,
             is_expandable: head.is_expandable(),
             pool: pool.owner,

@@ -53,8 +53,8 @@ impl Counts {
     pub fn extend(&mut self, trace: &DeviceTrace, tags: &Tags) {
         let events = &trace.events;
         let range = self.counted..events.len();
-        for (i, code) in range.clone().zip(events.action.slices(range.clone()).flatten()) {
-            match Action::from_code(*code) {
+        for (i, code) in range.clone().zip(events.action.range(range.clone())) {
+            match Action::from_code(code) {
                 Action::Other => {
                     let tag = events.tag.get(i).unwrap_or_default() as usize;
                     if self.others.len() < tags.len() {

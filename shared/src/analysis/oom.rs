@@ -70,7 +70,15 @@ impl OutOfMemory {
         })
     }
 
-    /// What stood in the way.
+    /// Returns the failure as a process saw it that may take only `capacity` bytes of the device: what the driver has
+    /// free beyond that is out of its reach.
+    #[must_use]
+    pub fn limited_to(self, capacity: u64) -> Self {
+        let reserved = self.active.saturating_add(self.cached);
+        Self { driver_free: self.driver_free.min(capacity.saturating_sub(reserved)), ..self }
+    }
+
+    /// Returns what stood in the way.
     pub fn cause(&self) -> Cause {
         if self.driver_free >= self.taken {
             Cause::Limited
@@ -131,8 +139,8 @@ pub fn positions(trace: &DeviceTrace) -> Vec<(u32, u64)> {
 
 /// The same of the events from `start` on.
 pub fn positions_from(trace: &DeviceTrace, start: usize) -> impl Iterator<Item = (u32, u64)> {
-    let actions = trace.events.action.slices(start..trace.events.len()).flatten();
-    let failed = (start..).zip(actions).filter(|(_, action)| **action == Action::Oom as u8);
+    let actions = trace.events.action.range(start..trace.events.len());
+    let failed = (start..).zip(actions).filter(|(_, action)| *action == Action::Oom as u8);
     failed.filter_map(|(i, _)| Some((u32::try_from(i + 1).ok()?, trace.events.size.get(i)?)))
 }
 

@@ -3,15 +3,11 @@
 use std::fmt;
 
 use super::report::{DeviceReport, FileReport};
+use super::wording::counted;
 use crate::units::{Bytes, Count, Micros};
 
 /// Lines shown of what was held at the peak. The JSON has more.
 const LINES: usize = 12;
-
-/// A number of things, in the singular or the plural.
-fn counted(count: u64, thing: &str) -> String {
-    format!("{} {thing}{}", Count(count), if count == 1 { "" } else { "s" })
-}
 
 impl fmt::Display for FileReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,7 +17,7 @@ use super::value::{Kind, Value};
 use super::words;
 use crate::frames::{Frame, FrameId, StackId, StrId, Symbols};
 use crate::limits::ImportLimits;
-use crate::trace::{Column, Events, Tag, TagId, Tags};
+use crate::trace::{Events, PlainColumn, Tag, TagId, Tags};
 use crate::units::{Count, PoolId};
 
 /// Items of one batch that may be a whole stack. Python's pickler cuts longer lists into batches of 1,000, so a longer
@@ -42,7 +42,7 @@ pub(crate) struct Fold {
     /// Goes up when a frame that a stack may hold already changes.
     pub(crate) frame_changes: u32,
     pub(super) last_tag: (Tag, TagId),
-    nodes: Column<u32>,
+    nodes: PlainColumn<u32>,
     pairs: Vec<PoolId>,
     pair_numbers: FxHashMap<PoolId, u32>,
     frames: Vec<FrameId>,
@@ -63,7 +63,7 @@ impl Fold {
             malformed: 0,
             frame_changes: 0,
             last_tag: (Tag::default(), default_tag),
-            nodes: Column::default(),
+            nodes: PlainColumn::default(),
             pairs: Vec::new(),
             pair_numbers: FxHashMap::default(),
             frames: Vec::new(),

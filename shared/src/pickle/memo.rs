@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::frames::{FrameId, StackId, StrId};
 use crate::import::error::{Checked, damaged, too_much};
 use crate::import::value::{Kind, Value};
-use crate::trace::Column;
+use crate::trace::PlainColumn;
 
 /// Slots that may be skipped before a number counts as out of sequence. Picklers count by one.
 const GAP: usize = 16;
@@ -18,7 +18,7 @@ const UNSET: u32 = u32::MAX;
 /// slot holds a tag of four bits and a number of 28; what does not fit lies in a table beside.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
-    slots: Column<u32>,
+    slots: PlainColumn<u32>,
     sparse: FxHashMap<u32, u32>,
     odd: Vec<Value>,
     /// Slots that hold something.

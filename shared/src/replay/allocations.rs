@@ -103,6 +103,27 @@ impl Allocations {
         number
     }
 
+    /// Packs every column: for a trace whose allocations are complete.
+    pub fn pack(&mut self) {
+        self.address.pack();
+        self.requested.pack();
+        self.size.pack();
+        self.begin.pack();
+        self.freed.pack();
+        self.end.pack();
+        self.tag.pack();
+        self.stack.pack();
+        self.pool.pack();
+        self.flags.pack();
+    }
+
+    /// Bytes of memory that the columns take.
+    pub fn memory(&self) -> usize {
+        let wide = self.address.memory() + self.requested.memory() + self.size.memory();
+        let positions = self.begin.memory() + self.freed.memory() + self.end.memory();
+        wide + positions + self.tag.memory() + self.stack.memory() + self.pool.memory() + self.flags.memory()
+    }
+
     /// Allocation `i`, if there is one.
     pub fn get(&self, i: u32) -> Option<Allocation> {
         let i = i as usize;

@@ -289,13 +289,13 @@ pub(crate) fn rewound(
 fn extend_clock(known: &mut Option<Column<i64>>, trace: &DeviceTrace, first: u32, to: usize) {
     let times = &trace.events.time_us;
     let before = (first as usize).saturating_sub(1);
-    if known.is_none() && times.slices(before..to).flatten().is_sorted() {
+    if known.is_none() && times.range(before..to).is_sorted() {
         return;
     }
     // Where times did not fall before, all of them are what they are as far as here.
-    let known = known.get_or_insert_with(|| times.slices(0..first as usize).flatten().copied().collect());
+    let known = known.get_or_insert_with(|| times.range(0..first as usize).collect());
     let mut latest = known.len().checked_sub(1).and_then(|last| known.get(last)).unwrap_or(i64::MIN);
-    for &time in times.slices(known.len()..to).flatten() {
+    for time in times.range(known.len()..to) {
         latest = latest.max(time);
         known.push(latest);
     }

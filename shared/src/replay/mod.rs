@@ -118,6 +118,7 @@ impl Replay {
         let allocations = &mut new.allocations;
         (allocations.size, allocations.flags, allocations.pool) = (completed.size, completed.flags, completed.pool);
         new.pools = completed.pools;
+        allocations.pack();
         new.mismatches.outside_segments = completed.outside_segments;
         new.checkpoints = Checkpoints::build(&new.allocations);
         new

@@ -247,6 +247,9 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
     let mut walk = Walk::default();
     walk.events(trace);
     walk.blocks(trace);
+    // From here on they are only read, while the allocations are put together beside them.
+    walk.freed.pack();
+    walk.end.pack();
 
     let mut allocations = Allocations::default();
     let mut push = |a: &AtStart, begin: u32, allocations: &mut Allocations| {
@@ -336,10 +339,6 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         push(late, events.len() as u32, &mut allocations);
     }
     sort_by_key(&mut unrecorded, |&(position, _)| position);
-    for i in 0..walk.event_allocation.len() {
-        if let Some(number) = walk.event_allocation.get(i) {
-            walk.event_allocation.set(i, renumber(number));
-        }
-    }
-    Pairing { allocations, event_allocation: walk.event_allocation, unrecorded, mismatches: walk.mismatches }
+    let event_allocation = walk.event_allocation.iter().map(renumber).collect();
+    Pairing { allocations, event_allocation, unrecorded, mismatches: walk.mismatches }
 }

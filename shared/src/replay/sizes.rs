@@ -14,7 +14,7 @@ use super::large::{LargeBlocks, Placed};
 use super::segments::{Ranges, SegmentChange};
 use super::{Change, Replay};
 use crate::allocator::rounding::{LARGE_REMAINDER, round_size};
-use crate::trace::{Column, DeviceTrace, Settings};
+use crate::trace::{CHUNK, Column, DeviceTrace, Settings};
 use crate::units::PoolId;
 
 /// What [`complete`] finds, by allocation.
@@ -98,6 +98,11 @@ impl<'a> Sizes<'a> {
             }
         }
         self.found.size.set(i, size);
+        // The block before another in its segment is seldom much older.
+        let done = i.saturating_sub(2 * CHUNK);
+        self.found.size.pack_before(done);
+        self.found.flags.pack_before(done);
+        self.found.pool.pack_before(done);
     }
 }
 

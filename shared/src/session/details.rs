@@ -62,7 +62,7 @@ fn stack_of_event(context: Context<'_>, position: u32) -> StackId {
 fn version(context: Context<'_>, id: u32) -> usize {
     let address = &context.replay.allocations.address;
     let Some(at) = address.get(id as usize) else { return 0 };
-    address.slices(0..id as usize).map(|run| run.iter().filter(|a| **a == at).count()).sum()
+    address.range(0..id as usize).filter(|&a| a == at).count()
 }
 
 /// To [`Query::Site`](crate::query::Query::Site).

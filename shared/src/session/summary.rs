@@ -32,13 +32,13 @@ impl Known {
     /// Takes in what came since.
     pub(super) fn extend(&mut self, tags: &Tags, trace: &DeviceTrace, replay: &Replay) {
         self.counts.extend(trace, tags);
-        let times = trace.events.time_us.slices(self.entries..trace.events.len()).flatten();
-        self.has_times = self.has_times || times.into_iter().any(|time| *time != 0);
+        let mut times = trace.events.time_us.range(self.entries..trace.events.len());
+        self.has_times = self.has_times || times.any(|time| time != 0);
         self.ooms.extend(oom::positions_from(trace, self.entries));
         self.entries = trace.events.len();
         // The streams of all allocations, in order of first use.
         self.tags.resize(tags.len(), false);
-        for &tag in replay.allocations.tag.slices(self.allocations..replay.allocations.len()).flatten() {
+        for tag in replay.allocations.tag.range(self.allocations..replay.allocations.len()) {
             let Some(mark) = self.tags.get_mut(tag as usize).filter(|mark| !**mark) else { continue };
             *mark = true;
             let stream = tags.get(TagId(tag)).stream;

@@ -1,103 +1,181 @@
-//! A growing column of plain values that never moves what it holds.
+//! A growing column that packs what has become history.
 
-/// Values in one chunk. A chunk of eight-byte values is 512 KiB: large enough that the per-chunk cost vanishes, small
-/// enough that a column that grows live never copies, and that WebAssembly's heap is not torn by doubling vectors.
-pub const CHUNK: usize = 1 << 16;
+use super::packed::{Packed, Value};
+use super::plain_column::CHUNK;
 
-/// An append-only array in chunks of [`CHUNK`] values.
+/// An append-only array in chunks of [`CHUNK`] values, for columns as long as a trace.
+///
+/// The newest chunks are plain. Older ones are packed: they take as many bytes as their range of values needs, and are
+/// read nearly as fast. Changing a value of a packed chunk unpacks it until the next [`Column::pack`].
 #[derive(Clone, Debug)]
 pub struct Column<T> {
-    chunks: Vec<Vec<T>>,
-    len: usize,
+    /// The whole chunks.
+    chunks: Vec<Chunk<T>>,
+    /// The values after them, fewer than a chunk.
+    tail: Vec<T>,
+    /// Chunks before this one have been packed once.
+    packed: usize,
+}
+
+/// [`CHUNK`] values, either plain or packed.
+#[derive(Clone, Debug)]
+struct Chunk<T> {
+    /// Empty while the values are packed.
+    plain: Vec<T>,
+    packed: Option<Packed>,
+}
+
+impl<T: Value> Chunk<T> {
+    #[inline]
+    fn get(&self, i: usize) -> Option<T> {
+        match &self.packed {
+            Some(packed) => packed.get(i),
+            None => self.plain.get(i).copied(),
+        }
+    }
+
+    /// Returns the values as a vector that can be changed.
+    #[inline]
+    fn values_mut(&mut self) -> &mut Vec<T> {
+        if self.packed.is_some() {
+            self.unpack();
+        }
+        &mut self.plain
+    }
+
+    #[cold]
+    fn unpack(&mut self) {
+        if let Some(packed) = self.packed.take() {
+            self.plain = packed.unpack();
+        }
+    }
+
+    fn pack(&mut self) {
+        if self.packed.is_none() {
+            let packed = Packed::new(&self.plain);
+            // Values that need all their bytes stay as they are.
+            if packed.memory() < size_of_val(self.plain.as_slice()) {
+                (self.packed, self.plain) = (Some(packed), Vec::new());
+            }
+        }
+    }
+
+    fn memory(&self) -> usize {
+        self.plain.capacity() * size_of::<T>() + self.packed.as_ref().map_or(0, Packed::memory)
+    }
 }
 
 impl<T> Default for Column<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), len: 0 }
+        Self { chunks: Vec::new(), tail: Vec::new(), packed: 0 }
     }
 }
 
-impl<T: Copy> Column<T> {
-    /// Number of values.
+impl<T: Value> Column<T> {
+    /// Returns the number of values.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        self.chunks.len() * CHUNK + self.tail.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the column has no values.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.chunks.is_empty() && self.tail.is_empty()
     }
 
     /// Appends one value.
     #[inline]
     pub fn push(&mut self, value: T) {
-        if self.len.is_multiple_of(CHUNK) {
-            // The first chunk grows by doubling, so that a small trace stays small.
-            self.chunks.push(if self.chunks.is_empty() { Vec::new() } else { Vec::with_capacity(CHUNK) });
+        if self.tail.len() == CHUNK {
+            self.next_chunk();
         }
-        if let Some(last) = self.chunks.last_mut() {
-            last.push(value);
-            self.len += 1;
-        }
+        self.tail.push(value);
     }
 
-    /// The value at `i`, if there is one.
+    /// Moves the full tail to the chunks, and packs the one before it: the newest values are those that still change.
+    #[cold]
+    fn next_chunk(&mut self) {
+        let plain = std::mem::replace(&mut self.tail, Vec::with_capacity(CHUNK));
+        self.chunks.push(Chunk { plain, packed: None });
+        self.pack_before(self.chunks.len().saturating_sub(1) * CHUNK);
+    }
+
+    /// Returns the value at `i`, if there is one.
     #[inline]
     pub fn get(&self, i: usize) -> Option<T> {
-        self.chunks.get(i / CHUNK)?.get(i % CHUNK).copied()
+        match self.chunks.get(i / CHUNK) {
+            Some(chunk) => chunk.get(i % CHUNK),
+            None => self.tail.get(i - self.chunks.len() * CHUNK).copied(),
+        }
     }
 
-    /// Replaces the value at `i`; does nothing where there is none.
+    /// Replaces the value at `i`; does nothing if there is none.
     #[inline]
     pub fn set(&mut self, i: usize, value: T) {
-        if let Some(slot) = self.chunks.get_mut(i / CHUNK).and_then(|c| c.get_mut(i % CHUNK)) {
+        let whole = self.chunks.len() * CHUNK;
+        let slot = match self.chunks.get_mut(i / CHUNK) {
+            Some(chunk) => chunk.values_mut().get_mut(i % CHUNK),
+            None => self.tail.get_mut(i - whole),
+        };
+        if let Some(slot) = slot {
             *slot = value;
         }
     }
 
-    /// All values in order.
+    /// Packs every whole chunk.
+    pub fn pack(&mut self) {
+        self.packed = 0;
+        self.pack_before(self.len());
+    }
+
+    /// Packs the whole chunks that lie before `end`, unless they have been packed before.
+    #[inline]
+    pub fn pack_before(&mut self, end: usize) {
+        if self.packed < end / CHUNK {
+            self.pack_chunks(end / CHUNK);
+        }
+    }
+
+    #[cold]
+    fn pack_chunks(&mut self, end: usize) {
+        let end = end.min(self.chunks.len());
+        self.chunks.get_mut(self.packed..end).unwrap_or_default().iter_mut().for_each(Chunk::pack);
+        self.packed = self.packed.max(end);
+    }
+
+    /// Returns the bytes of memory that the values take.
+    pub fn memory(&self) -> usize {
+        self.chunks.iter().map(Chunk::memory).sum::<usize>() + self.tail.capacity() * size_of::<T>()
+    }
+
+    /// Returns all values in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = T> + '_ {
-        self.chunks.iter().flat_map(|c| c.iter().copied())
+        let whole = self.chunks.iter().flat_map(|chunk| (0..CHUNK).filter_map(|i| chunk.get(i)));
+        whole.chain(self.tail.iter().copied())
     }
 
-    /// The values of `range` in order, as runs that lie together in memory.
-    pub fn slices(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = &[T]> + '_ {
-        let end = range.end.min(self.len);
-        let mut at = range.start.min(end);
-        std::iter::from_fn(move || {
-            if at >= end {
-                return None;
-            }
-            let chunk = self.chunks.get(at / CHUNK)?;
-            let from = at % CHUNK;
-            let to = chunk.len().min(from + (end - at));
-            at += to - from;
-            chunk.get(from..to)
-        })
+    /// Returns the values of `range` in order.
+    pub fn range(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = T> + '_ {
+        (range.start..range.end.min(self.len())).filter_map(|i| self.get(i))
     }
 
-    /// Cuts the column at `at`, keeps what lies before, and gives what lies after.
+    /// Cuts the column at `at`, keeps the values before, and returns those after.
     pub fn split_off(&mut self, at: usize) -> Self {
-        let at = at.min(self.len);
         if at == 0 {
             return std::mem::take(self);
         }
-        let mut tail = Self::default();
-        for slice in self.slices(at..self.len) {
-            for &value in slice {
-                tail.push(value);
-            }
+        let after: Self = self.range(at..self.len()).collect();
+        if let Some(chunk) = self.chunks.get_mut(at / CHUNK) {
+            self.tail = std::mem::take(chunk.values_mut());
+            self.chunks.truncate(at / CHUNK);
         }
-        self.chunks.truncate(at.div_ceil(CHUNK));
-        if let Some(last) = self.chunks.last_mut() {
-            last.truncate(at - (at - 1) / CHUNK * CHUNK);
-        }
-        self.len = at;
-        tail
+        self.tail.truncate(at.saturating_sub(self.chunks.len() * CHUNK));
+        self.packed = self.packed.min(self.chunks.len());
+        after
     }
 }
 
-impl<T: Copy> FromIterator<T> for Column<T> {
+impl<T: Value> FromIterator<T> for Column<T> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
         let mut column = Self::default();
         for value in values {
@@ -113,25 +191,45 @@ mod tests {
 
     #[test]
     fn a_column_reads_as_the_vector_it_stands_for() {
-        for n in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 7] {
-            let want: Vec<usize> = (0..n).collect();
-            let column: Column<usize> = want.iter().copied().collect();
-            assert_eq!(column.len(), n);
-            assert_eq!(column.iter().collect::<Vec<_>>(), want);
-            assert_eq!(column.get(n), None);
-            for cut in [0, 1, n / 2, CHUNK, n] {
-                let cut = cut.min(n);
-                let mut head = column.clone();
-                let tail = head.split_off(cut);
-                assert_eq!(head.iter().collect::<Vec<_>>(), want[..cut]);
-                assert_eq!(tail.iter().collect::<Vec<_>>(), want[cut..]);
-                let sliced: Vec<usize> = column.slices(cut..n).flatten().copied().collect();
-                assert_eq!(sliced, want[cut..]);
-                // Both halves go on growing.
-                let mut grown = head;
-                grown.push(9);
-                assert_eq!((grown.len(), grown.get(cut)), (cut + 1, Some(9)));
-            }
+        for n in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 7] {
+            let want: Vec<u64> = (0..n as u64).map(|i| i * 512).collect();
+            let column: Column<u64> = want.iter().copied().collect();
+            check(&column, &want);
+            let mut packed = column;
+            packed.pack();
+            check(&packed, &want);
         }
+    }
+
+    fn check(column: &Column<u64>, want: &[u64]) {
+        let n = want.len();
+        assert_eq!((column.len(), column.is_empty()), (n, n == 0));
+        assert!(column.iter().eq(want.iter().copied()));
+        assert!(column.iter().rev().eq(want.iter().rev().copied()));
+        assert_eq!(column.get(n), None);
+        for cut in [0, 1, n / 2, CHUNK, n] {
+            let cut = cut.min(n);
+            let mut head = column.clone();
+            let tail = head.split_off(cut);
+            assert!(head.iter().eq(want[..cut].iter().copied()));
+            assert!(tail.iter().eq(want[cut..].iter().copied()));
+            assert!(column.range(cut..n).eq(want[cut..].iter().copied()));
+            // Both halves go on growing, and what is packed can be changed.
+            let mut grown = head;
+            grown.push(9);
+            grown.set(cut / 2, 3);
+            grown.pack();
+            grown.set(cut + 1, 4);
+            assert_eq!(grown.len(), cut + 1);
+            assert_eq!(grown.get(cut / 2), Some(3));
+            assert_eq!(grown.get(cut), Some(if cut == 0 { 3 } else { 9 }));
+        }
+    }
+
+    #[test]
+    fn history_takes_the_memory_that_it_needs() {
+        let column: Column<u64> = (0..10 * CHUNK as u64).map(|i| 0x7f20_0000_0000 + i % 1000 * 512).collect();
+        // Two bytes a value, and two plain chunks.
+        assert!(column.memory() < 8 * CHUNK * 2 + 2 * CHUNK * 8 + 1000, "{}", column.memory());
     }
 }

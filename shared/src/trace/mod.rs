@@ -1,8 +1,11 @@
 //! A device's events as columns, with what the snapshot says of its segments: what the whole program passes around.
 
 mod column;
+mod packed;
+mod plain_column;
 
-pub use column::{CHUNK, Column};
+pub use column::Column;
+pub use plain_column::{CHUNK, PlainColumn};
 use rustc_hash::FxHashMap;
 
 use crate::event::Action;
@@ -82,7 +85,7 @@ pub struct Event {
     pub stack: StackId,
 }
 
-/// Trace entries as columns: 33 bytes each.
+/// Trace entries as columns: 33 bytes each while they are new, about half as many once they are packed.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     /// [`Action`] codes.
@@ -142,6 +145,16 @@ impl Events {
         self.time_us.set(i, event.time_us);
         self.tag.set(i, event.tag.0);
         self.stack.set(i, event.stack.0);
+    }
+
+    /// Bytes of memory that the entries take.
+    pub fn memory(&self) -> usize {
+        self.action.memory()
+            + self.address.memory()
+            + self.size.memory()
+            + self.time_us.memory()
+            + self.tag.memory()
+            + self.stack.memory()
     }
 
     /// All entries in order.

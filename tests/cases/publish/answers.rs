@@ -87,6 +87,6 @@ fn a_server_that_lost_the_session_is_told_of_and_left_alone() -> Result<()> {
     session.record(1_000);
     let (_, published) = session.finish(LONG);
     let failure = published.failure.context("no failure")?;
-    assert!(failure.contains("lost what it had"), "{failure}");
+    assert!(failure.contains("lost data of this session"), "{failure}");
     Ok(())
 }

@@ -14,7 +14,7 @@ use shared::trace::Stage;
 use shared::units::{PoolId, Stream};
 use tests::Folder;
 use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
-use vramscope::recorder::{FileOutput, Recorder, RecorderHandle, RecorderSink, RecorderStats, Tee, WhenFull};
+use vramscope::recorder::{DualOutput, FileOutput, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull};
 
 use crate::scripted::{Act, Scripted};
 
@@ -71,7 +71,7 @@ impl Session {
         let destination = Destination::parse(url)?.token(Some("open sesame".to_owned())).mode("simulated");
         let spool = file.with_extension("spool");
         let (output, publisher) = Publisher::start(destination.spool(spool), limits)?;
-        let (output, _) = Tee::new(FileOutput::create(file)?, output);
+        let (output, _) = DualOutput::new(FileOutput::create(file)?, output);
         let flush = RecorderLimits { flush_millis: 2, room_millis: 20_000, ..RecorderLimits::default() };
         let recorder = Recorder::new(header()).when_full(when_full).limits(flush);
         let (mut sinks, recorder) = recorder.start_to(Box::new(output), "test")?;

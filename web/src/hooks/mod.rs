@@ -1,12 +1,17 @@
-//! Yew's hooks and components, with one copy of their machinery for all types. Yew makes half a kilobyte to two of code
-//! for each type of state, for each effect and for each component, and the page had 27, 39 and 50 of them: more than
-//! a tenth of the module. Here their values go behind one type that can be compared ([`erased`]), so that all share it.
+//! How components read the model, send actions to it, and ask the engine.
+//!
+//! ```text
+//! worker, model, render ◄─ hooks ◄─ views, shell, input, source, theme
+//! ```
+//! A component calls [`use_model`] to read the model and to send actions, and [`use_answer`] to ask the engine something
+//! about the current device. [`use_followers`] does what follows from a change of the model and needs an answer first.
 
-mod effect;
-mod erased;
-pub mod part;
-mod state;
+mod answer;
+mod follow;
+mod handle;
+mod palette;
 
-pub use effect::use_effect_with;
-pub use erased::Erased;
-pub use state::{Setter, State, use_state_eq};
+pub use answer::{ask, use_answer, use_ask};
+pub use follow::use_followers;
+pub use handle::{ModelHandle, Store, use_model};
+pub use palette::{palette, use_palette};

@@ -1,6 +1,7 @@
 //! What a command is: a name, its keys, when it can be used, and what it does.
 
-use crate::model::{Model, ModelHandle};
+use crate::hooks::ModelHandle;
+use crate::model::Model;
 
 /// Which key, and how it is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -49,7 +49,7 @@ mod tests {
     fn beginnings_and_runs_come_first() {
         assert!(score("pe", "Go to the peak") > score("pe", "Stop here"));
         assert!(score("ft", "Fit the selection") > score("ft", "Shift it"));
-        assert!(score("next", "Next hit") > score("next", "Nine extra tabs"));
+        assert!(score("next", "Next match") > score("next", "Nine extra tabs"));
         assert!(
             score("seg", "Show the segments") > score("seg", "Show the flame graph"),
             "not the first letters that fit"

@@ -4,17 +4,13 @@ use yew::prelude::*;
 
 use super::command::{Chord, Group};
 use super::registry::live_commands;
-use crate::hooks::part::part;
-use crate::model::{Action, use_model};
-use crate::widgets::dialog::{ModalProps, modal};
+use crate::hooks::use_model;
+use crate::model::Action;
+use crate::widgets::dialog::Modal;
 
-part!(
-    /// The dialog.
-    pub fn help = use_help
-);
-
-#[hook]
-fn use_help() -> Html {
+/// The dialog.
+#[component]
+pub fn HelpDialog() -> Html {
     let model = use_model();
     let on_close = {
         let model = model.clone();
@@ -42,20 +38,15 @@ fn use_help() -> Html {
             </section>
         }
     });
-    modal(ModalProps {
-        title: "Keys that work now".into(),
-        is_title_hidden: false,
-        on_close,
-        class: "help".into(),
-        test_id: "help".into(),
-        children: html! { <>
+    html! {
+        <Modal title="Keyboard shortcuts" is_title_hidden={false} {on_close} class="help" test_id="help">
             <div class="help-groups">{ for groups }</div>
             <p class="help-note">
-                { "Letters go by their place on the keyboard. Shift moves and zooms faster. " }
-                <kbd>{ "Ctrl" }</kbd><kbd>{ "K" }</kbd>{ " finds every command by name." }
+                { "Shortcuts use physical key positions. Shift moves and zooms faster. " }
+                <kbd>{ "Ctrl" }</kbd><kbd>{ "K" }</kbd>{ " finds any command by name." }
             </p>
-        </> },
-    })
+        </Modal>
+    }
 }
 
 /// The keys of a command.

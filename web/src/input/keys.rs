@@ -10,8 +10,7 @@ use yew::prelude::*;
 use super::command::{Chord, Key, Press};
 use super::registry::live_commands;
 use crate::browser::{Listener, document, window};
-use crate::hooks::use_effect_with;
-use crate::model::use_model;
+use crate::hooks::use_model;
 
 /// Runs the command whose key is pressed, as long as the component is there.
 #[hook]

@@ -9,6 +9,6 @@ mod navigate;
 mod palette;
 mod registry;
 
-pub use help::help;
+pub use help::HelpDialog;
 pub use keys::use_keys;
-pub use palette::palette;
+pub use palette::CommandPalette;

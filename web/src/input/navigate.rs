@@ -4,7 +4,8 @@ use shared::query::{Answer, EventFilter, Query};
 use yew::Callback;
 
 use crate::browser;
-use crate::model::{Action, ModelHandle, Selection, ask};
+use crate::hooks::{ModelHandle, ask};
+use crate::model::{Action, Selection};
 use crate::views::details::window_of;
 
 /// Shows the whole life of the selected allocation; the whole trace when that is shown already, or nothing with a life
@@ -113,11 +114,11 @@ pub fn copy_link(model: &ModelHandle) {
     crate::address::write(&model.now());
     let is_copied = browser::window().location().href().is_ok_and(|address| crate::widgets::copy::copy_text(&address));
     let said = if is_copied && model.now().live().is_some() {
-        "Link copied. It opens this session, for whoever can reach the server."
+        "Link copied. It opens this session for anyone who can reach the server."
     } else if is_copied {
-        "Link copied. It holds the view, not the file: whoever opens it drops the same file."
+        "Link copied. It contains the view, not the file. The recipient needs the same file."
     } else {
-        "The browser did not let the page copy. The link stands in the address bar."
+        "The browser blocked copying. Copy the link from the address bar instead."
     };
     model.dispatch(Action::Notify(said.to_owned()));
 }

@@ -9,10 +9,9 @@ use super::fuzzy;
 use super::help::keys;
 use super::registry::live_commands;
 use crate::browser::after_next_frame;
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
-use crate::model::{Action, Model, use_model};
-use crate::widgets::dialog::{ModalProps, modal};
+use crate::hooks::use_model;
+use crate::model::{Action, Model};
+use crate::widgets::dialog::Modal;
 
 /// The commands that fit what was typed, best first.
 fn found(model: &Model, typed: &str) -> Vec<&'static Command> {
@@ -27,13 +26,9 @@ fn found(model: &Model, typed: &str) -> Vec<&'static Command> {
     scored.into_iter().map(|(_, command)| command).collect()
 }
 
-part!(
-    /// The dialog.
-    pub fn palette = use_palette
-);
-
-#[hook]
-fn use_palette() -> Html {
+/// The dialog.
+#[component]
+pub fn CommandPalette() -> Html {
     let model = use_model();
     let typed = use_state_eq(String::new);
     let chosen = use_state_eq(|| 0_usize);
@@ -96,23 +91,18 @@ fn use_palette() -> Html {
             </li>
         }
     });
-    modal(ModalProps {
-        title: "Commands".into(),
-        is_title_hidden: true,
-        on_close,
-        class: "palette".into(),
-        test_id: "palette".into(),
-        children: html! { <>
+    html! {
+        <Modal title="Commands" is_title_hidden={true} {on_close} class="palette" test_id="palette">
             <input class="palette-input" type="text" role="combobox" aria-expanded="true" aria-controls="palette-list"
                 aria-activedescendant={row_id(at)} aria-label="Find a command" placeholder="Find a command"
                 autocomplete="off" spellcheck="false" value={(*typed).clone()} {oninput} {onkeydown}
                 data-autofocus="" data-testid="palette-input" />
             <ul id="palette-list" class="palette-list" role="listbox" aria-label="Commands">{ for rows }</ul>
             if commands.is_empty() {
-                <p class="palette-none">{ "No command of that name works here." }</p>
+                <p class="palette-none">{ "No matching command" }</p>
             }
-        </> },
-    })
+        </Modal>
+    }
 }
 
 fn row_id(i: usize) -> String {

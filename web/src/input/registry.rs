@@ -6,7 +6,8 @@ use shared::query::{Axis, ColorBy, SegmentLayout};
 use super::command::{Chord, Command, Group};
 use super::navigate as go;
 use crate::browser;
-use crate::model::{Action, Dialog, Live, Model, ModelHandle, Selection};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, Dialog, Live, Model, Selection};
 use crate::views::search::SEARCH_INPUT_ID;
 use crate::{source, theme};
 
@@ -88,22 +89,22 @@ pub static COMMANDS: &[Command] = &[
     command(Window, "pan-right", "Move right", &[Chord::faster("KeyD"), Chord::faster("ArrowRight")], can_move, |m, fast| pan(m, 1.0, fast)),
     command(Window, "zoom-in", "Zoom in", &[Chord::faster("KeyW"), Chord::faster("ArrowUp")], can_move, |m, fast| zoom(m, true, fast)),
     command(Window, "zoom-out", "Zoom out", &[Chord::faster("KeyS"), Chord::faster("ArrowDown")], can_move, |m, fast| zoom(m, false, fast)),
-    command(Window, "fit-selection", "Fit the selection, then the trace", &[Chord::code("KeyF")], has_events, |m, _| go::fit(m)),
+    command(Window, "fit-selection", "Fit the selection or the whole trace", &[Chord::code("KeyF")], has_events, |m, _| go::fit(m)),
     command(Window, "fit-all", "Fit the whole trace", &[Chord::shift("KeyF")], has_events, |m, _| m.dispatch(Action::FitAll)),
 
     command(Cursor, "next-event", "Next event", &[Chord::char(".")], has_events, |m, _| go::step(m, true)),
     command(Cursor, "previous-event", "Previous event", &[Chord::char(",")], has_events, |m, _| go::step(m, false)),
     command(Cursor, "peak", "Go to the peak", &[Chord::code("KeyP")], has_events, |m, _| go::to_peak(m)),
-    command(Cursor, "next-oom", "Go to the next out of memory", &[Chord::code("KeyO")], |m| m.device().is_some_and(|d| !d.ooms.is_empty()), |m, _| go::to_next_oom(m)),
+    command(Cursor, "next-oom", "Go to the next out-of-memory event", &[Chord::code("KeyO")], |m| m.device().is_some_and(|d| !d.ooms.is_empty()), |m, _| go::to_next_oom(m)),
     command(Cursor, "start", "Go to the start", &[Chord::code("Home")], has_events, |m, _| m.dispatch(Action::SetCursor(0))),
     command(Cursor, "end", "Go to the end", &[Chord::code("End")], |m| has_events(m) && !is_live(m), |m, _| m.dispatch(Action::SetCursor(u32::MAX))),
-    command(Cursor, "now", "Jump to now, and follow", &[Chord::code("End")], can_jump, |m, _| m.dispatch(Action::JumpToNow)),
+    command(Cursor, "now", "Jump to now and follow", &[Chord::code("End")], can_jump, |m, _| m.dispatch(Action::JumpToNow)),
     command(Cursor, "pause", "Pause or resume", &[Chord::code("Space")], is_live, |m, _| m.dispatch(Action::TogglePause)),
 
     command(Search, "search", "Search", &[Chord::char("/")], is_ready, |_, _| browser::focus(SEARCH_INPUT_ID)),
-    command(Search, "next-hit", "Next hit", &[Chord::char("]")], is_searching, |m, _| go::to_hit(m, true)),
-    command(Search, "previous-hit", "Previous hit", &[Chord::char("[")], is_searching, |m, _| go::to_hit(m, false)),
-    command(Search, "filter-by-search", "Show only what the search finds", &[], is_searching, |m, _| go::filter_by_search(m)),
+    command(Search, "next-hit", "Next match", &[Chord::char("]")], is_searching, |m, _| go::to_hit(m, true)),
+    command(Search, "previous-hit", "Previous match", &[Chord::char("[")], is_searching, |m, _| go::to_hit(m, false)),
+    command(Search, "filter-by-search", "Show only matches", &[], is_searching, |m, _| go::filter_by_search(m)),
     command(Search, "clear-filters", "Clear all filters", &[], |m| is_ready(m) && !m.view.filter.is_empty(), |m, _| m.dispatch(Action::ClearFilters)),
 
     command(View, "tab-timeline", "Show the timeline", &[Chord::code("Digit1")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Timeline))),
@@ -118,26 +119,26 @@ pub static COMMANDS: &[Command] = &[
     command(View, "color-stream", "Colour by stream", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Stream))),
     command(View, "color-pool", "Colour by pool", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Pool))),
     command(View, "color-lifetime", "Colour by lifetime", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Lifetime))),
-    command(View, "segment-scale", "Lay segments out to scale", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::ToScale, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::ToScale))),
-    command(View, "segment-packed", "Lay segments out packed", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::Packed, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::Packed))),
-    command(View, "flame-direction", "Turn the flame graph around", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameBottomUp(!m.now().view.flame_bottom_up))),
-    command(View, "flame-internal", "Show or hide interpreter frames", &[Chord::code("KeyH")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetHideInternal(!m.now().view.hide_internal))),
-    command(View, "select-nothing", "Let go of the selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),
+    command(View, "segment-scale", "Show segments to scale", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::ToScale, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::ToScale))),
+    command(View, "segment-packed", "Show segments packed", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::Packed, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::Packed))),
+    command(View, "flame-direction", "Flip the flame graph", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameBottomUp(!m.now().view.flame_bottom_up))),
+    command(View, "flame-internal", "Show or hide internal frames", &[Chord::code("KeyH")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetHideInternal(!m.now().view.hide_internal))),
+    command(View, "select-nothing", "Clear selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),
 
-    command(Page, "open", "Open a file…", &[], always, |_, _| source::pick()),
-    command(Page, "sample", "Open the sample", &[], always, |m, _| source::open_sample(m)),
-    command(Page, "history", "Read the job's whole history", &[], |m| m.live().is_some_and(|l| l.sees_part() && l.is_open()), |m, _| source::ask_history(m)),
-    command(Page, "demo", "Watch the live demo", &[], |m| m.current.is_none(), |m, _| source::watch_demo(m)),
+    command(Page, "open", "Open file…", &[], always, |_, _| source::pick()),
+    command(Page, "sample", "Open sample", &[], always, |m, _| source::open_sample(m)),
+    command(Page, "history", "Load full history", &[], |m| m.live().is_some_and(|l| l.sees_part() && l.is_open()), |m, _| source::ask_history(m)),
+    command(Page, "demo", "Watch live demo", &[], |m| m.current.is_none(), |m, _| source::watch_demo(m)),
     command(Page, "jobs", "Watch another job", &[Chord::code("KeyJ")], |m| m.live().is_some(), |m, _| m.dispatch(Action::OpenDialog(Dialog::Jobs))),
-    command(Page, "sessions", "Back to the jobs", &[], |m| m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
+    command(Page, "sessions", "Back to jobs", &[], |m| m.current.is_some(), |m, _| m.dispatch(Action::ShowStart)),
     command(Page, "close", "Close the file", &[], |m| m.current.is_some() && m.live().is_none(), |m, _| source::close_current(m)),
     command(Page, "leave", "Stop watching this job", &[], |m| m.live().is_some(), |m, _| source::close_current(m)),
     command(Page, "next-file", "Show the next file", &[Chord::code("KeyN")], |m| m.files.len() > 1, |m, _| go::to_next_file(m)),
-    command(Page, "copy-link", "Copy the link to this view", &[Chord::code("KeyL")], is_ready, |m, _| go::copy_link(m)),
-    command(Page, "theme", "Switch the theme: system, light, dark", &[Chord::code("KeyT")], always, |m, _| theme::choose(m, m.now().theme.next())),
-    command(Page, "help", "List the keys", &[Chord::char("?")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Help))),
+    command(Page, "copy-link", "Copy link to this view", &[Chord::code("KeyL")], is_ready, |m, _| go::copy_link(m)),
+    command(Page, "theme", "Switch theme: system, light, dark", &[Chord::code("KeyT")], always, |m, _| theme::choose(m, m.now().theme.next())),
+    command(Page, "help", "Show keyboard shortcuts", &[Chord::char("?")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Help))),
     command(Page, "palette", "Find a command", &[Chord::control("KeyK")], always, |m, _| m.dispatch(Action::OpenDialog(Dialog::Palette))),
-    command(Page, "step-out", "Step out: close, clear, zoom out", &[Chord::code("Escape")], always, |m, _| m.dispatch(Action::StepOut)),
+    command(Page, "step-out", "Step out: close, clear or zoom out", &[Chord::code("Escape")], always, |m, _| m.dispatch(Action::StepOut)),
 ];
 
 /// The commands that can be used now.

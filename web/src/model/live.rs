@@ -106,7 +106,7 @@ impl Live {
         // While it loads, what is there is not yet the latest.
         let is_part = self.has_caught_up && (*dropped_events > 0 || *is_late || missed.is_some());
         let all = Count(self.status.events.max(count(shown)));
-        is_part.then(|| ["the latest ", &Count(count(shown)).to_string(), " of ", &all.to_string(), " events"].concat())
+        is_part.then(|| format!("the latest {} of {all} events", Count(count(shown))))
     }
 
     /// Takes in how the session is. True when the view is to be made anew: all that there was has come.

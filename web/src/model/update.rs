@@ -222,7 +222,8 @@ fn loaded(model: &mut Model, key: FileKey, summary: Shared<Summary>) {
         // The link was about another file: this one starts fresh, and the address bar now speaks of it.
         model.link = None;
         if let Some(name) = wanted {
-            model.notice = Some(["The link was for “", &name, "”; this is another file, so it opens fresh."].concat());
+            model.notice =
+                Some(format!("The link is for “{name}”. This is a different file, so it opens with the default view."));
         }
     } else if let Some(file) = entry(model, key) {
         file.view = view;

@@ -18,7 +18,7 @@ pub(super) fn live(model: &mut Model) -> Option<&mut Live> {
 
 pub(super) fn add(model: &mut Model, key: FileKey, session: String) {
     let phase = Phase::Loading { stage: Stage::Waiting, done: 0, total: 0, bytes_per_second: 0.0 };
-    let name = ["session ", session.get(..8).unwrap_or_default()].concat();
+    let name = format!("session {}", session.get(..8).unwrap_or_default());
     let live = Some(Box::new(Live::new(session)));
     model.files.push(FileEntry { key, name, size: 0, phase, live, view: View::default() });
     select_file(model, key);

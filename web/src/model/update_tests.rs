@@ -188,7 +188,7 @@ fn a_link_is_restored_over_a_file_of_its_name_only() {
     assert_eq!((same.view.tab, same.view.cursor, same.link), (Tab::Events, 12, None));
     let other = after([link(), added(0, "b"), read(0, &[1000])]);
     assert_eq!((other.view.tab, other.view.cursor, other.link), (Tab::Timeline, 500, None));
-    let said = "The link was for “a”; this is another file, so it opens fresh.";
+    let said = "The link is for “a”. This is a different file, so it opens with the default view.";
     assert_eq!((same.notice, other.notice.as_deref()), (None, Some(said)));
     let both = after([link(), added(0, "b"), added(1, "a"), read(0, &[1000]), read(1, &[1000])]);
     assert_eq!((both.current, both.view.tab), (Some(FileKey(1)), Tab::Events));

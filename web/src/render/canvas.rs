@@ -13,12 +13,11 @@ use wasm_bindgen::prelude::Closure;
 use web_sys::{HtmlCanvasElement, HtmlElement};
 use yew::prelude::*;
 
-use super::canvas_pen::CanvasPen;
+use super::canvas_surface::CanvasSurface;
 use super::painter::{Backend, Painter};
-use super::pen::Pen;
+use super::surface::Surface;
+use crate::browser::use_size;
 use crate::browser::{Listener, window};
-use crate::hooks::{use_effect_with, use_state_eq};
-use crate::widgets::size::use_size;
 
 /// More device pixels per CSS pixel than this cost time and show nothing new.
 const HIGHEST_RATIO: f64 = 2.0;
@@ -49,7 +48,7 @@ impl Size {
 /// Something that can be drawn.
 pub trait Picture: 'static {
     /// Draws itself. Both surfaces are empty, and of the given size. False when the painter can't go on.
-    fn draw(&mut self, painter: &mut dyn Painter, pen: &mut dyn Pen, size: Size) -> bool;
+    fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, size: Size) -> bool;
 
     /// When the newest event that it shows happened, in microseconds since the epoch, where that means anything.
     fn newest_us(&self) -> Option<i64> {
@@ -87,7 +86,7 @@ impl<P> Drop for Inner<P> {
 struct Tools {
     on: HtmlCanvasElement,
     painter: Box<dyn Painter>,
-    pen: CanvasPen,
+    surface: CanvasSurface,
 }
 
 /// A picture and the canvases that it is on. Clones share them.
@@ -214,14 +213,14 @@ impl<P: Picture> Canvas<P> {
         let mut tools = inner.tools.borrow_mut();
         if tools.as_ref().is_none_or(|tools| tools.on != base) {
             let painter = inner.backend.get().painter(&base);
-            let (Some(painter), Some(pen)) = (painter, CanvasPen::new(&overlay)) else { return false };
-            *tools = Some(Tools { on: base, painter, pen });
+            let (Some(painter), Some(surface)) = (painter, CanvasSurface::new(&overlay)) else { return false };
+            *tools = Some(Tools { on: base, painter, surface });
         }
         let Some(tools) = tools.as_mut() else { return true };
         let (width, height) = size.device();
         tools.painter.resize(width, height);
-        tools.pen.begin(width, height, size.ratio);
-        inner.picture.borrow_mut().draw(tools.painter.as_mut(), &mut tools.pen, size)
+        tools.surface.begin(width, height, size.ratio);
+        inner.picture.borrow_mut().draw(tools.painter.as_mut(), &mut tools.surface, size)
     }
 }
 

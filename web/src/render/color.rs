@@ -1,6 +1,5 @@
 //! Colours as numbers: sRGB for screens, OKLab for judging and choosing them, blends and contrast.
 
-use super::maths;
 use shared::order::Within;
 
 /// An opaque sRGB colour, eight bits a channel.
@@ -33,7 +32,7 @@ impl Rgb {
     /// A point of the OKLCH space: lightness 0 to 1, chroma (about 0.4 at most), hue in degrees. Where the screen can't
     /// show so much chroma, the most that it can.
     pub fn oklch(lightness: f32, chroma: f32, hue: f32) -> Self {
-        let (sin, cos) = (maths::sin(hue.to_radians()), maths::cos(hue.to_radians()));
+        let (sin, cos) = hue.to_radians().sin_cos();
         let mut chroma = chroma;
         loop {
             let linear = oklab_to_linear([lightness, chroma * cos, chroma * sin]);
@@ -67,26 +66,15 @@ impl Rgb {
     fn linear(self) -> [f32; 3] {
         [self.0, self.1, self.2].map(|v| {
             let v = f32::from(v) / 255.0;
-            if v <= 0.040_45 { v / 12.92 } else { to_2_4((v + 0.055) / 1.055) }
+            if v <= 0.040_45 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
         })
     }
 }
 
-/// A number from 0 to 1 to the power of 2.4.
-fn to_2_4(v: f32) -> f32 {
-    let square = f64::from(v) * f64::from(v);
-    (square * maths::root(square, 5)) as f32
-}
-
-/// What has a number from 0 to 1 as its power of 2.4.
-fn from_2_4(v: f32) -> f32 {
-    let v = f64::from(v);
-    maths::root(v * v * v * v * v, 12) as f32
-}
-
+/// Encodes a linear channel from 0 to 1 with sRGB's transfer function.
 fn encode(v: f32) -> u8 {
     let v = v.within(0.0, 1.0);
-    let v = if v <= 0.003_130_8 { v * 12.92 } else { 1.055 * from_2_4(v) - 0.055 };
+    let v = if v <= 0.003_130_8 { v * 12.92 } else { 1.055 * v.powf(1.0 / 2.4) - 0.055 };
     (v * 255.0).round() as u8
 }
 

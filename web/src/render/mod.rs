@@ -4,20 +4,19 @@
 //! answer ─► shape (rectangles with their marks) ─► painter ─► canvas of shapes
 //!                                                    ├ cpu: raster, pixels composed in memory
 //!                                                    └ webgl: triangles
-//! scales, ticks ─► pen ─► canvas of lines and words, over it
+//! scales, ticks ─► surface ─► canvas of lines and words, over it
 //! ```
 
 pub mod canvas;
-mod canvas_pen;
+mod canvas_surface;
 pub mod color;
 mod cpu;
-pub mod maths;
 pub mod painter;
 pub mod palette;
-pub mod pen;
 pub mod pick;
 pub mod raster;
 pub mod scale;
 pub mod shape;
+pub mod surface;
 pub mod ticks;
 mod webgl;

@@ -7,7 +7,6 @@
 use shared::query::Paint;
 
 use super::color::Rgb;
-use super::maths;
 
 /// Hues of the slots in OKLCH degrees, so ordered that those in a row lie far apart, for all kinds of eyes.
 const HUES: [f32; 11] = [255.0, 131.0, 357.0, 309.0, 220.0, 111.0, 160.0, 332.0, 282.0, 191.0, 41.0];
@@ -133,7 +132,7 @@ fn ramp(from: f32, to: f32) -> [Rgb; Paint::RAMP as usize] {
     std::array::from_fn(|i| {
         let even = i as f32 / f32::from(Paint::RAMP - 1);
         // Longer steps in the middle: screens show little chroma there.
-        let at = even - 0.1 * maths::sin(even * std::f32::consts::TAU) / std::f32::consts::TAU;
+        let at = even - 0.1 * (even * std::f32::consts::TAU).sin() / std::f32::consts::TAU;
         Rgb::oklch(from + (to - from) * at, 0.17, 345.0 - 255.0 * at)
     })
 }

@@ -5,8 +5,6 @@ use shared::order::Within;
 use shared::query::Window;
 use shared::units::Count;
 
-use super::maths;
-
 /// A mark on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
@@ -65,12 +63,9 @@ pub fn bytes(window: Window, room: f64) -> Vec<Tick> {
     let unit = BYTES.iter().rev().find(reaches).copied().unwrap_or(BYTES[0]);
     let least = least / unit.0;
     let step = if least > 0.5 {
-        {
-            let below = maths::power_of_two(least);
-            if below < least { below * 2.0 } else { below }
-        }
+        least.log2().ceil().exp2()
     } else {
-        let power = maths::power_of_ten(least * 1.000_000_002) * 10.0;
+        let power = power_of_ten(least * 1.000_000_002) * 10.0;
         let parts = PARTS.into_iter().rev().map(|part| part * power);
         parts.into_iter().find(|step| *step >= least * 0.999_999).unwrap_or(power)
     } * unit.0;
@@ -82,8 +77,13 @@ fn decimal_step(least: f64) -> f64 {
     if !(least > 0.0 && least.is_finite()) {
         return 1.0;
     }
-    let power = maths::power_of_ten(least);
+    let power = power_of_ten(least);
     [1.0, 2.0, 5.0].into_iter().map(|m| m * power).find(|step| *step >= least * 0.999_999).unwrap_or(10.0 * power)
+}
+
+/// Returns the largest power of ten that is not above a positive, finite number.
+fn power_of_ten(x: f64) -> f64 {
+    10_f64.powi(x.log10().floor() as i32)
 }
 
 /// The largest unit that the axis reaches and in which its marks need no more than so many decimals.

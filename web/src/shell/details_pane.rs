@@ -5,10 +5,8 @@ use web_sys::{Element, PointerEvent};
 use yew::prelude::*;
 
 use crate::browser::window;
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
-use crate::model::use_model;
-use crate::views::details::details;
+use crate::hooks::use_model;
+use crate::views::details::Details;
 use crate::widgets::style::{pixels, set_style};
 
 /// Its width at first, on a page of some width and on a narrow one, in pixels.
@@ -45,13 +43,9 @@ pub struct DetailsPaneProps {
     pub is_filled: bool,
 }
 
-part!(
-    /// The pane and the line that it is dragged by.
-    pub fn details_pane(DetailsPaneProps) = use_details_pane
-);
-
-#[hook]
-fn use_details_pane(props: &DetailsPaneProps) -> Html {
+/// The pane and the line that it is dragged by.
+#[component]
+pub fn DetailsPane(props: &DetailsPaneProps) -> Html {
     let is_filled = props.is_filled;
     let model = use_model();
     let node = use_node_ref();
@@ -97,12 +91,12 @@ fn use_details_pane(props: &DetailsPaneProps) -> Html {
     };
     html! {
         <>
-            <div class="splitter" role="separator" aria-orientation="vertical" aria-label="Width of the details"
+            <div class="splitter" role="separator" aria-orientation="vertical" aria-label="Details pane width"
                 aria-valuenow={Decimal::of(*width, 0).to_string()} aria-valuemin={Decimal::of(LEAST, 0).to_string()} tabindex="0"
                 {onpointerdown} {onpointermove} {onkeydown} {ondblclick} data-testid="details-splitter" />
             <aside class="details-pane" ref={node} aria-label="Details" data-testid="details-pane">
                 if is_filled {
-                    { details() }
+                    <Details />
                 }
             </aside>
         </>

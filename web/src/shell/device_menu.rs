@@ -4,8 +4,9 @@ use shared::query::DeviceSummary;
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
-use crate::model::{Action, ModelHandle};
-use crate::widgets::menu::{MenuProps, menu};
+use crate::hooks::ModelHandle;
+use crate::model::Action;
+use crate::widgets::menu::Menu;
 
 /// The menu; a plain line where there is nothing to choose.
 pub fn device_menu(model: &ModelHandle) -> Html {
@@ -27,14 +28,11 @@ pub fn device_menu(model: &ModelHandle) -> Html {
             </button>
         }
     });
-    menu(MenuProps {
-        label: html! { <span class="menu-label">{ name(device) }</span> },
-        name: "Devices".into(),
-        test_id: "device-menu".into(),
-        children: html! { <>
+    html! {
+        <Menu label={html! { <span class="menu-label">{ name(device) }</span> }} name="Devices" test_id="device-menu">
             { for rows }
-        </> },
-    })
+        </Menu>
+    }
 }
 
 fn name(device: &DeviceSummary) -> String {

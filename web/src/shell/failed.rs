@@ -3,8 +3,9 @@
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use super::token_form::{TokenProps, token_form};
-use crate::model::{Action, FileEntry, Live, ModelHandle, Phase};
+use super::token_form::TokenForm;
+use crate::hooks::ModelHandle;
+use crate::model::{Action, FileEntry, Live, Phase};
 use crate::source;
 use crate::views::controls::sends;
 use crate::worker::message::Connection;
@@ -27,7 +28,7 @@ pub fn failed(model: &ModelHandle) -> Html {
                 <p class="failed-message" data-testid="error-message">{ message.clone() }</p>
                 <p class="failed-note">
                     { Bytes(file.size).to_string() }
-                    { ", read in this browser. What opens here: recordings, and snapshots as pickle or JSON, plain, .gz or .zst." }
+                    { ". Supported files: recordings, and snapshots as pickle or JSON, uncompressed or as .gz or .zst." }
                 </p>
                 <p class="buttons">
                     <button type="button" class="button is-primary" onclick={|_| source::pick()} data-testid="open-another">{ "Open another file" }</button>
@@ -58,13 +59,13 @@ fn session_failed(model: &ModelHandle, file: &FileEntry, live: &Live, message: &
             <div class="failed" role="alert">
                 <h1>{ "Can't watch " }<span class="file-name">{ file.name.clone() }</span></h1>
                 if wants_token {
-                    { token_form(TokenProps { is_wrong: !source::server::token().is_empty(), on_token }) }
+                    <TokenForm is_wrong={!source::server::token().is_empty()} {on_token} />
                 } else {
                     <p class="failed-message" data-testid="error-message">{ message.to_owned() }</p>
                 }
                 <p class="buttons failed-buttons">
                     <button type="button" class="button" onclick={on_again} data-testid="watch-again">{ "Try again" }</button>
-                    <button type="button" class="button" onclick={sends(model, Action::ShowStart)} data-testid="back-to-sessions">{ "Back to the jobs" }</button>
+                    <button type="button" class="button" onclick={sends(model, Action::ShowStart)} data-testid="back-to-sessions">{ "Back to jobs" }</button>
                 </p>
             </div>
         </main>

@@ -3,11 +3,12 @@
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use crate::model::{Action, FileEntry, ModelHandle, Phase};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, FileEntry, Phase};
 use crate::source;
 use crate::views::controls::sends;
 use crate::widgets::icon::{Symbol, icon};
-use crate::widgets::menu::{MenuProps, menu};
+use crate::widgets::menu::Menu;
 use crate::worker::message::Stage;
 
 /// The menu.
@@ -19,18 +20,15 @@ pub fn file_menu(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_| source::open_sample(&model))
     };
-    menu(MenuProps {
-        label,
-        name: "Files".into(),
-        test_id: "file-menu".into(),
-        children: html! { <>
+    html! {
+        <Menu {label} name="Files" test_id="file-menu">
             { for model.files.iter().map(|file| row(model, file)) }
             <hr />
-            <button type="button" class="menu-row" onclick={sends(model, Action::ShowStart)} data-testid="menu-sessions">{ "Back to the jobs" }</button>
+            <button type="button" class="menu-row" onclick={sends(model, Action::ShowStart)} data-testid="menu-sessions">{ "Back to jobs" }</button>
             <button type="button" class="menu-row" onclick={|_| source::pick()} data-testid="menu-open-file">{ "Open file…" }</button>
-            <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open the sample" }</button>
-        </> },
-    })
+            <button type="button" class="menu-row" onclick={on_sample} data-testid="menu-open-sample">{ "Open sample" }</button>
+        </Menu>
+    }
 }
 
 fn row(model: &ModelHandle, file: &FileEntry) -> Html {
@@ -43,7 +41,7 @@ fn row(model: &ModelHandle, file: &FileEntry) -> Html {
         let model = model.clone();
         Callback::from(move |_| source::close(&model, key))
     };
-    let close = if file.live.is_some() { "Leave" } else { "Close" };
+    let close = if file.live.is_some() { "Stop watching" } else { "Close" };
     let current = (model.current == Some(key)).then_some("true");
     html! {
         <div class="file-row" key={key.0}>
@@ -52,7 +50,7 @@ fn row(model: &ModelHandle, file: &FileEntry) -> Html {
                 <span class="menu-note">{ note(file) }</span>
             </button>
             <span data-keep-open="">
-                <button type="button" class="icon-button" aria-label={[close, " ", &file.name].concat()} title={close} onclick={on_close} data-testid="file-close">
+                <button type="button" class="icon-button" aria-label={format!("{close} {}", file.name)} title={close} onclick={on_close} data-testid="file-close">
                     { icon(Symbol::Cross) }
                 </button>
             </span>

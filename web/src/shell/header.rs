@@ -4,9 +4,10 @@ use yew::prelude::*;
 
 use super::device_menu::device_menu;
 use super::file_menu::file_menu;
-use crate::model::{Action, Dialog, ModelHandle};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, Dialog};
 use crate::theme::theme_switch;
-use crate::views::search::search_box;
+use crate::views::search::SearchBox;
 
 /// Files, devices, search, and the page's own buttons.
 pub fn header(model: &ModelHandle) -> Html {
@@ -24,11 +25,11 @@ pub fn header(model: &ModelHandle) -> Html {
             }
             if is_ready {
                 { device_menu(model) }
-                <div key={model.current.map_or(0, |key| key.0)} class="header-search" role="search">{ search_box() }</div>
+                <div key={model.current.map_or(0, |key| key.0)} class="header-search" role="search"><SearchBox /></div>
             }
             <div class="header-end">
                 { theme_switch(model) }
-                <button type="button" class="icon-button" aria-label="Keys (?)" title="Keys (?)" onclick={on_help} data-testid="help-button">
+                <button type="button" class="icon-button" aria-label="Keyboard shortcuts (?)" title="Keyboard shortcuts (?)" onclick={on_help} data-testid="help-button">
                     <span aria-hidden="true">{ "?" }</span>
                 </button>
             </div>

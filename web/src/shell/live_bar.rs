@@ -7,7 +7,8 @@ use shared::wire::SessionState;
 use yew::prelude::*;
 
 use super::older::older_menu;
-use crate::model::{Action, Live, ModelHandle, Tab, count};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, Live, Tab, count};
 use crate::source;
 use crate::views::controls::sends;
 use crate::widgets::format::{counted, span_text};
@@ -25,9 +26,9 @@ pub fn live_bar(model: &ModelHandle) -> Html {
     let mut parts = Vec::new();
     if live.is_paused {
         let (here, waiting) = (live.held_back_events(&summary), status.waiting_events);
-        let since = counted(here + waiting, "event");
-        let more = if waiting > 0 { "more than " } else { "" };
-        parts.push(part("live-since", "live-since", "", [more, &since, " since"].concat()));
+        let newer = counted(here + waiting, "new event");
+        let words = if waiting > 0 { format!("more than {newer}") } else { newer };
+        parts.push(part("live-since", "live-since", "", words));
     }
     if status.state == SessionState::Live
         && !live.is_paused
@@ -36,23 +37,27 @@ pub fn live_bar(model: &ModelHandle) -> Html {
         && status.quiet_us <= QUIET_US
     {
         let rate = Count(status.events_per_second.round() as u64).to_string();
-        parts.push(part("live-rate", "live-rate", "", [&rate, " events/s"].concat()));
+        parts.push(part("live-rate", "live-rate", "", format!("{rate} events/s")));
     }
     if status.lost > 0 {
-        parts.push(part("live-lost", "live-lost", LOST, [&counted(status.lost, "event"), " lost"].concat()));
+        parts.push(part("live-lost", "live-lost", LOST, format!("{} lost", counted(status.lost, "event"))));
     }
     if let Some((count, why)) = &status.missed {
-        let words = [&counted(*count, "part"), " of it not here: ", why].concat();
+        let words = format!("{} missing: {why}", counted(*count, "part"));
         parts.push(part("live-lost", "live-missed", why, words));
     }
     if !live.mode.is_empty() {
-        parts.push(part("live-mode", "live-mode", "How the events are had", live.mode.clone()));
+        parts.push(part("live-mode", "live-mode", "How events are recorded", live.mode.clone()));
     }
-    parts.push(part("live-held", "live-held", &held_exactly(live), held(live, &summary)));
+    parts.push(part("live-held", "live-held", &loaded_exactly(live, &summary), loaded(live, &summary)));
     html! {
         <>
-            <section class="live-bar" aria-label="Session" data-testid="live-bar" data-state={word} data-following={live.is_following.to_string()}>
-                <span class={classes!("live-state", class)} data-testid="live-state">{ icon(symbol) }{ word }</span>
+            <section class="live-bar" aria-label="Session" data-testid="live-bar" data-state={word.to_lowercase()} data-following={live.is_following.to_string()}>
+                <span class={classes!("live-state", class)} data-testid="live-state">
+                    { icon(symbol) }
+                    // While paused, the sentence beside it begins with the word.
+                    <span class={live.is_paused.then_some("visually-hidden")}>{ word }</span>
+                </span>
                 <span class="live-said" role="status" data-testid="live-said">{ said(live, &summary) }</span>
                 { for parts }
                 { older_menu(model) }
@@ -66,7 +71,7 @@ pub fn live_bar(model: &ModelHandle) -> Html {
 }
 
 /// What hovering over lost events says.
-const LOST: &str = "They did not get out of the job. Where they are missing, the pictures are hatched.";
+const LOST: &str = "These events never left the job. Hatched areas show where they are missing.";
 
 /// A part of the line: its class, its name for tests, what hovering says (if anything), and its words.
 fn part(class: &'static str, test_id: &'static str, title: &str, words: String) -> Html {
@@ -77,14 +82,14 @@ fn part(class: &'static str, test_id: &'static str, title: &str, words: String) 
 /// The state as a shape, a word, and the class of its colour.
 fn state_of(live: &Live) -> (Symbol, &'static str, &'static str) {
     match (live.status.state, &live.status.connection) {
-        (SessionState::Ended, _) => (Symbol::Ended, "ended", "is-ended"),
-        (_, Connection::Retrying { .. } | Connection::Refused { .. }) => (Symbol::Lost, "cut off", "is-lost"),
-        (SessionState::Lost, _) => (Symbol::Lost, "lost", "is-lost"),
+        (SessionState::Ended, _) => (Symbol::Ended, "Ended", "is-ended"),
+        (_, Connection::Retrying { .. } | Connection::Refused { .. }) => (Symbol::Lost, "Disconnected", "is-lost"),
+        (SessionState::Lost, _) => (Symbol::Lost, "Lost", "is-lost"),
         (SessionState::Live, Connection::Open) if !live.status.is_caught_up && live.status.events > 0 => {
-            (Symbol::Live, "loading", "is-paused")
+            (Symbol::Live, "Loading", "is-paused")
         }
-        (SessionState::Live, _) if live.is_paused => (Symbol::Pause, "paused", "is-paused"),
-        (SessionState::Live, _) => (Symbol::Live, "live", "is-live"),
+        (SessionState::Live, _) if live.is_paused => (Symbol::Pause, "Paused", "is-paused"),
+        (SessionState::Live, _) => (Symbol::Live, "Live", "is-live"),
     }
 }
 
@@ -92,42 +97,36 @@ fn state_of(live: &Live) -> (Symbol, &'static str, &'static str) {
 pub fn said(live: &Live, summary: &Summary) -> String {
     let status = &live.status;
     match (&status.connection, status.state) {
-        (Connection::Retrying { seconds }, _) => format!("connection lost, retrying in {seconds} s"),
+        (Connection::Retrying { seconds }, _) => format!("Connection lost; retrying in {seconds} s"),
         (Connection::Refused { message, .. }, _) => message.clone(),
-        (Connection::Connecting, SessionState::Live) => "connecting".to_owned(),
+        (Connection::Connecting, SessionState::Live) => "Connecting".to_owned(),
         // Before the server has told how much there is, nothing can be said of it.
         _ if !status.is_caught_up && status.events > 0 => {
             let came = Count(status.held_events + status.dropped_events).to_string();
             // Of a long session only the newest come: how many, is known when they are there.
             if status.is_late {
-                ["loading the latest events, ", &came, " so far"].concat()
+                format!("Loading the latest events: {came} so far")
             } else {
-                ["loading ", &came, " of ", &counted(status.events, "event")].concat()
+                format!("Loading {came} of {}", counted(status.events, "event"))
             }
         }
-        (_, SessionState::Ended) => "job ended".to_owned(),
-        (_, SessionState::Lost) => format!("nothing heard from the job for {}", span_text(status.quiet_us)),
-        (_, SessionState::Live) if live.is_paused => ["held at ", &span_text(longest(summary))].concat(),
+        (_, SessionState::Ended) => "Job ended".to_owned(),
+        (_, SessionState::Lost) => format!("No data from the job for {}", span_text(status.quiet_us)),
+        (_, SessionState::Live) if live.is_paused => format!("Paused at {}", span_text(longest(summary))),
         (_, SessionState::Live) if live.sees_part() && status.quiet_us > QUIET_US => {
-            ["statistics now, events read ", &span_text(status.quiet_us), " ago"].concat()
+            format!("Statistics are live; events read {} ago", span_text(status.quiet_us))
         }
         (_, SessionState::Live) if status.quiet_us > QUIET_US => {
-            format!("last event {} ago", span_text(status.quiet_us))
+            format!("Last event {} ago", span_text(status.quiet_us))
         }
-        (_, SessionState::Live) => status.behind_us.map_or_else(String::new, |us| [&span_text(us), " behind"].concat()),
+        (_, SessionState::Live) => status.behind_us.map_or_else(String::new, |us| format!("{} behind", span_text(us))),
     }
 }
 
-/// How much of the session this page holds.
-fn held(live: &Live, summary: &Summary) -> String {
-    let which = live.latest(summary).unwrap_or_else(|| {
-        let status = &live.status;
-        let is_open = matches!(status.connection, Connection::Open | Connection::Done);
-        let all = if is_open && status.is_caught_up && status.lost == 0 && !live.is_paused { "all " } else { "" };
-        [all, &counted(count(summary), "event")].concat()
-    });
-    let bytes = Bytes(live.status.held_bytes).to_string();
-    [&which, " (", &span_text(longest(summary)), "), ", &bytes, " held"].concat()
+/// How much of the session is loaded: `6,124 events loaded`.
+fn loaded(live: &Live, summary: &Summary) -> String {
+    let which = live.latest(summary).unwrap_or_else(|| counted(count(summary), "event"));
+    format!("{which} loaded")
 }
 
 /// Microseconds from the first event that is shown to the last.
@@ -135,11 +134,12 @@ fn longest(summary: &Summary) -> i64 {
     summary.devices.iter().map(|device| device.span_us).max().unwrap_or(0)
 }
 
-fn held_exactly(live: &Live) -> String {
+fn loaded_exactly(live: &Live, summary: &Summary) -> String {
     let status = &live.status;
     format!(
-        "This page holds {} in {}. Beyond {} it lets go of the older half; the server keeps them longer.",
+        "{} over {}, {} of memory. Above {} the page drops the older half; the server keeps them longer.",
         counted(status.held_events, "event"),
+        span_text(longest(summary)),
         Bytes(status.held_bytes),
         counted(status.limit_events, "event"),
     )
@@ -147,9 +147,9 @@ fn held_exactly(live: &Live) -> String {
 
 fn buttons(model: &ModelHandle, live: &Live) -> Html {
     let (symbol, word, title) = if live.is_paused {
-        (Symbol::Play, "Resume", "Go on from now (Space)")
+        (Symbol::Play, "Resume", "Resume at the newest events (Space)")
     } else {
-        (Symbol::Pause, "Pause", "Let the picture stand still (Space): nothing is lost")
+        (Symbol::Pause, "Pause", "Freeze the picture (Space). No events are lost.")
     };
     let on_history = {
         let model = model.clone();
@@ -158,7 +158,7 @@ fn buttons(model: &ModelHandle, live: &Live) -> Html {
     html! {
         <span class="live-buttons">
             if live.sees_part() && live.status.state == SessionState::Live {
-                { button(("live-history", BUTTON), Some(HISTORY), on_history, Html::default(), "Read the history") }
+                { button(("live-history", BUTTON), Some(HISTORY), on_history, Html::default(), "Load full history") }
             }
             if live.is_paused || live.is_open() {
                 { button(("live-pause", BUTTON), Some(title), sends(model, Action::TogglePause), icon(symbol), word) }
@@ -174,8 +174,8 @@ fn buttons(model: &ModelHandle, live: &Live) -> Html {
 const BUTTON: &str = "toolbar-button live-button";
 const MAIN_BUTTON: &str = "toolbar-button live-button is-primary";
 /// What hovering over the buttons says.
-const HISTORY: &str = "Ask the job for all events that it knows of; reading them takes it a moment";
-const NOW: &str = "Show the newest events and keep to them (End)";
+const HISTORY: &str = "Ask the job for all events it has recorded. This takes a moment.";
+const NOW: &str = "Show the newest events and follow them (End)";
 
 /// A button of the line: its name for tests, its class, what hovering says (if anything), and what it does and
 /// shows.
@@ -198,10 +198,10 @@ fn oom_bar(model: &ModelHandle, oom: &Failed) -> Html {
     html! {
         <section class="oom-bar" role="alert" aria-label="Out of memory" data-testid="live-oom">
             { icon(Symbol::Flag) }
-            <strong>{ ["Device ", &device.device.to_string(), " ran out of memory", at].concat() }</strong>
+            <strong>{ format!("Device {} ran out of memory{at}", device.device) }</strong>
             <span>{ oom.why.clone() }</span>
             <span class="live-buttons">
-                { button(("oom-show", "toolbar-button"), None, sends(model, Action::ShowPosition(position)), Html::default(), "Show what led there") }
+                { button(("oom-show", "toolbar-button"), None, sends(model, Action::ShowPosition(position)), Html::default(), "Show what led to it") }
                 { button(("oom-findings", "toolbar-button"), None, sends(model, Action::SetTab(Tab::Findings)), Html::default(), "Findings") }
                 <button type="button" class="icon-button" aria-label="Dismiss" onclick={sends(model, Action::DismissOom)}>{ icon(Symbol::Cross) }</button>
             </span>
@@ -231,19 +231,19 @@ mod tests {
         let loading = behind(status(SessionState::Ended, Connection::Done));
         let behind = behind(status(SessionState::Live, Connection::Open));
         let cases = [
-            (status(SessionState::Live, Connection::Open), "live", "0.4 s behind"),
-            (status(SessionState::Live, Connection::Connecting), "live", "connecting"),
-            (quiet, "live", "last event 12 s ago"),
-            (behind.clone(), "loading", "loading 1,000 of 2,500 events"),
-            (LiveStatus { is_late: true, ..behind }, "loading", "loading the latest events, 1,000 so far"),
-            (loading, "ended", "loading 1,000 of 2,500 events"),
+            (status(SessionState::Live, Connection::Open), "Live", "0.4 s behind"),
+            (status(SessionState::Live, Connection::Connecting), "Live", "Connecting"),
+            (quiet, "Live", "Last event 12 s ago"),
+            (behind.clone(), "Loading", "Loading 1,000 of 2,500 events"),
+            (LiveStatus { is_late: true, ..behind }, "Loading", "Loading the latest events: 1,000 so far"),
+            (loading, "Ended", "Loading 1,000 of 2,500 events"),
             (
                 status(SessionState::Live, Connection::Retrying { seconds: 3 }),
-                "cut off",
-                "connection lost, retrying in 3 s",
+                "Disconnected",
+                "Connection lost; retrying in 3 s",
             ),
-            (status(SessionState::Ended, Connection::Done), "ended", "job ended"),
-            (status(SessionState::Lost, Connection::Open), "lost", "nothing heard from the job for 0.1 s"),
+            (status(SessionState::Ended, Connection::Done), "Ended", "Job ended"),
+            (status(SessionState::Lost, Connection::Open), "Lost", "No data from the job for 0.1 s"),
         ];
         for (status, word, sentence) in cases {
             let mut live = Live::new("a".repeat(26));

@@ -4,7 +4,8 @@ use shared::decimal::Decimal;
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use crate::model::{FileEntry, ModelHandle, Phase};
+use crate::hooks::ModelHandle;
+use crate::model::{FileEntry, Phase};
 use crate::source;
 use crate::worker::message::{Connection, Stage};
 
@@ -53,9 +54,9 @@ pub fn loading(model: &ModelHandle) -> Html {
 /// A session of which nothing has come yet.
 fn waiting(file: &FileEntry, on_cancel: Callback<MouseEvent>) -> Html {
     let said = match file.live.as_ref().map(|live| &live.status.connection) {
-        Some(Connection::Open) => "Connected. Nothing has come of the job yet.".to_owned(),
-        Some(Connection::Retrying { seconds }) => format!("The server doesn't answer; next try in {seconds} s."),
-        _ => "Connecting to the server.".to_owned(),
+        Some(Connection::Open) => "Connected. Waiting for the job's first events.".to_owned(),
+        Some(Connection::Retrying { seconds }) => format!("The server is not responding; retrying in {seconds} s."),
+        _ => "Connecting to the server".to_owned(),
     };
     html! {
         <main class="stage" data-testid="loading">

@@ -22,7 +22,7 @@ mod workbench;
 pub use failed::failed;
 pub use header::header;
 pub use loading::loading;
-pub use notice::notice;
+pub use notice::Notice;
 pub use session_list::job_dialog;
 pub use start_page::start_page;
 pub use workbench::Workbench;

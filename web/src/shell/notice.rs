@@ -3,21 +3,16 @@
 use yew::prelude::*;
 
 use crate::browser::Timeout;
-use crate::hooks::part::part;
-use crate::hooks::use_effect_with;
-use crate::model::{Action, use_model};
+use crate::hooks::use_model;
+use crate::model::Action;
 use crate::widgets::icon::{Symbol, icon};
 
 /// How long it stays, in milliseconds: long enough to read two sentences.
 const STAY_MS: i32 = 10_000;
 
-part!(
-    /// The line, where there is one.
-    pub fn notice = use_notice
-);
-
-#[hook]
-fn use_notice() -> Html {
+/// The line, where there is one.
+#[component]
+pub fn Notice() -> Html {
     let model = use_model();
     let timer = use_mut_ref(|| None::<Timeout>);
     {

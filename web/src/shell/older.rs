@@ -3,10 +3,10 @@
 use shared::query::Summary;
 use yew::prelude::*;
 
-use crate::model::ModelHandle;
+use crate::hooks::ModelHandle;
 use crate::source;
 use crate::widgets::format::span_text;
-use crate::widgets::menu::{MenuProps, menu};
+use crate::widgets::menu::Menu;
 
 /// Spans that are offered, in microseconds before what is held.
 const SPANS: [i64; 3] = [60_000_000, 600_000_000, 3_600_000_000];
@@ -20,7 +20,7 @@ pub fn older_menu(model: &ModelHandle) -> Html {
     let name = model.file().map(|file| file.name.clone()).unwrap_or_default();
     let rows = spans(held_from, started).into_iter().map(|(from, words)| {
         let (model, session) = (model.clone(), live.session.clone());
-        let file = [&name, ", ", &words, ".vramscope"].concat();
+        let file = format!("{name}, {words}.vramscope");
         let onclick = Callback::from(move |_| source::fetch_older(&model, &session, &file, from, held_from));
         html! {
             <button type="button" class="menu-row" {onclick} data-testid="older-row">
@@ -28,15 +28,13 @@ pub fn older_menu(model: &ModelHandle) -> Html {
             </button>
         }
     });
-    menu(MenuProps {
-        label: html! { <span class="menu-label">{ "older" }</span> },
-        name: "Open older events from the server".into(),
-        test_id: "older-menu".into(),
-        children: html! { <>
-            <p class="menu-heading">{ "Open from the server, as a file beside this" }</p>
+    let label = html! { <span class="menu-label">{ "Older" }</span> };
+    html! {
+        <Menu {label} name="Open older events from the server" test_id="older-menu">
+            <p class="menu-heading">{ "Open from the server as a separate file" }</p>
             { for rows }
-        </> },
-    })
+        </Menu>
+    }
 }
 
 /// When the first event that is held happened, in microseconds since the epoch.
@@ -49,10 +47,9 @@ fn held_from(summary: &Summary) -> Option<i64> {
 fn spans(held_from: i64, started: Option<i64>) -> Vec<(Option<i64>, String)> {
     let before = started.map_or(i64::MAX, |started| held_from.saturating_sub(started));
     let shorter = SPANS.into_iter().filter(|span| *span < before);
-    let mut spans: Vec<_> = shorter
-        .map(|span| (Some(held_from.saturating_sub(span)), ["the ", &span_text(span), " before"].concat()))
-        .collect();
-    spans.push((None, "everything before".to_owned()));
+    let mut spans: Vec<_> =
+        shorter.map(|span| (Some(held_from.saturating_sub(span)), format!("previous {}", span_text(span)))).collect();
+    spans.push((None, "everything earlier".to_owned()));
     spans
 }
 
@@ -64,8 +61,8 @@ mod tests {
     fn no_span_goes_back_further_than_the_session() {
         let minute = 60_000_000;
         let words = |started| spans(100 * minute, started).into_iter().map(|(_, words)| words).collect::<Vec<_>>();
-        assert_eq!(words(Some(98 * minute)), ["the 1 min before", "everything before"]);
-        assert_eq!(words(Some(99 * minute + 1)), ["everything before"]);
+        assert_eq!(words(Some(98 * minute)), ["previous 1 min", "everything earlier"]);
+        assert_eq!(words(Some(99 * minute + 1)), ["everything earlier"]);
         assert_eq!(words(None).len(), 4);
         assert_eq!(spans(100 * minute, None).first().map(|span| span.0), Some(Some(99 * minute)));
     }

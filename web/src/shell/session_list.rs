@@ -1,54 +1,43 @@
 //! The sessions of the server that the page comes from, on the start page and over a session. Where there is no such server there is no
 //! list.
 
+use wasm_bindgen_futures::spawn_local;
 use yew::prelude::*;
 
 use super::session_poll::{Listing, Poll};
 use super::session_row::{RowProps, session_row, trace_path};
-use super::token_form::{TokenProps, token_form};
-use crate::browser::spawn_local;
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
-use crate::model::{Action, ModelHandle, use_model};
+use super::token_form::TokenForm;
+use crate::hooks::{ModelHandle, use_model};
+use crate::model::Action;
 use crate::source::{self, server};
-use crate::widgets::copy::{CopyButtonProps, copy_button};
-use crate::widgets::dialog::{ModalProps, modal};
+use crate::widgets::copy::CopyButton;
+use crate::widgets::dialog::Modal;
 
 /// Sends a job's memory here; the module is the project's own agent.
 fn attach_snippet() -> String {
     let origin = crate::browser::window().location().origin().unwrap_or_default();
-    [
-        "# pip install ./collector/python\nimport vramscope\nvramscope.attach(\"",
-        &origin,
-        "\")\n\n# Without a GPU, in a shell: vramscope run transformer --to ",
-        &origin,
-        "\n",
-    ]
-    .concat()
+    format!(
+        "# pip install ./collector/python\nimport vramscope\nvramscope.attach(\"{origin}\")\n\n\
+         # Without a GPU, in a shell: vramscope run transformer --to {origin}\n"
+    )
 }
 
 /// The list over a session that is watched, to go on to another one.
 pub fn job_dialog(model: &ModelHandle) -> Html {
-    modal(ModalProps {
-        title: "Jobs".into(),
-        is_title_hidden: true,
-        on_close: {
-            let model = model.clone();
-            Callback::from(move |()| model.dispatch(Action::CloseDialog))
-        },
-        class: "jobs".into(),
-        test_id: "jobs".into(),
-        children: session_list(),
-    })
+    let on_close = {
+        let model = model.clone();
+        Callback::from(move |()| model.dispatch(Action::CloseDialog))
+    };
+    html! {
+        <Modal title="Jobs" is_title_hidden={true} {on_close} class="jobs" test_id="jobs">
+            <SessionList />
+        </Modal>
+    }
 }
 
-part!(
-    /// The list.
-    pub fn session_list = use_session_list
-);
-
-#[hook]
-fn use_session_list() -> Html {
+/// The list.
+#[component]
+pub fn SessionList() -> Html {
     let model = use_model();
     let listing = use_state_eq(Listing::default);
     let turn = use_state_eq(|| 0_u32);
@@ -75,7 +64,7 @@ fn use_session_list() -> Html {
             let model = model.clone();
             confirming.set(String::new());
             spawn_local(async move {
-                if let Err(failure) = server::delete(&["sessions/", &id].concat()).await {
+                if let Err(failure) = server::delete(&format!("sessions/{id}")).await {
                     model.dispatch(Action::Notify(failure.sentence()));
                 }
             });
@@ -87,7 +76,7 @@ fn use_session_list() -> Html {
             Callback::from(move |id: String| {
                 let model = model.clone();
                 spawn_local(async move {
-                    if let Err(failure) = server::download(&trace_path(&id), &[&id, ".vramscope"].concat()).await {
+                    if let Err(failure) = server::download(&trace_path(&id), &format!("{id}.vramscope")).await {
                         model.dispatch(Action::Notify(failure.sentence()));
                     }
                 });
@@ -118,7 +107,7 @@ fn use_session_list() -> Html {
         Listing::Token { is_wrong } => html! {
             <section class="sessions" aria-labelledby="sessions-title" data-testid="sessions">
                 <header><h2 id="sessions-title">{ "Jobs" }</h2></header>
-                { token_form(TokenProps { is_wrong: *is_wrong, on_token }) }
+                <TokenForm is_wrong={*is_wrong} {on_token} />
             </section>
         },
         Listing::Sessions(_) | Listing::Away(_) => html! {
@@ -126,16 +115,16 @@ fn use_session_list() -> Html {
                 <header>
                     <h2 id="sessions-title">{ "Jobs" }</h2>
                     if is_away {
-                        <span class="session-bad" role="status" data-testid="sessions-away">{ "The server doesn't answer. This is what it said last." }</span>
+                        <span class="session-bad" role="status" data-testid="sessions-away">{ "The server is not responding. Showing its last answer." }</span>
                     }
-                    <button type="button" class={classes!("button", sessions.is_empty().then_some("is-primary"))} onclick={on_demo} disabled={is_away} data-testid="watch-demo">{ "Watch the live demo" }</button>
+                    <button type="button" class={classes!("button", sessions.is_empty().then_some("is-primary"))} onclick={on_demo} disabled={is_away} data-testid="watch-demo">{ "Watch live demo" }</button>
                 </header>
                 if sessions.is_empty() {
                     <div class="sessions-none">
-                        <p>{ "No job sends to this server yet. In the job to be watched:" }</p>
+                        <p>{ "No jobs connected yet. In the job you want to watch:" }</p>
                         <div class="snippet">
                             <pre><code>{ attach_snippet() }</code></pre>
-                            { copy_button(CopyButtonProps { text: attach_snippet().into(), label: "Copy" }) }
+                            <CopyButton text={attach_snippet()} label="Copy" />
                         </div>
                     </div>
                 } else {

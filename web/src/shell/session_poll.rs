@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use shared::order::sort_by_key;
+use wasm_bindgen_futures::spawn_local;
 use web_sys::VisibilityState;
+use yew::functional::UseStateSetter;
 
 use super::session_row::{SessionInfo, row_id};
 use super::sparkline::Sparkline;
-use crate::browser::{Timeout, clock_ms, document, spawn_local, window};
-use crate::hooks::Setter;
+use crate::browser::{Timeout, clock_ms, document, window};
 use crate::source::server::{self, Failure};
 
 /// Milliseconds from one answer to the next question.
@@ -53,7 +54,7 @@ impl Listing {
 pub struct Poll(Rc<Inner>);
 
 struct Inner {
-    set: Setter<Listing>,
+    set: UseStateSetter<Listing>,
     last: RefCell<Listing>,
     sparks: RefCell<HashMap<String, (f64, Option<Sparkline>)>>,
     timer: RefCell<Option<Timeout>>,
@@ -69,7 +70,7 @@ impl Drop for Poll {
 
 impl Poll {
     /// Begins at once.
-    pub fn start(set: Setter<Listing>) -> Self {
+    pub fn start(set: UseStateSetter<Listing>) -> Self {
         let inner = Rc::new(Inner {
             set,
             last: RefCell::default(),
@@ -106,7 +107,7 @@ fn turn(inner: Rc<Inner>) {
                 if inner.is_over.get() {
                     break;
                 }
-                let stats = server::get(&["sessions/", &session, "/stats"].concat()).await;
+                let stats = server::get(&format!("sessions/{session}/stats")).await;
                 let spark = stats.ok().and_then(|stats| fullest(&stats));
                 inner.sparks.borrow_mut().insert(session, (clock_ms(), spark));
                 inner.tell(Listing::Sessions(Rc::clone(&sessions)));

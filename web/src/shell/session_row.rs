@@ -80,7 +80,7 @@ impl SessionInfo {
 
     fn title(&self) -> String {
         if self.name.is_empty() {
-            ["session ", self.id.get(..8).unwrap_or_default()].concat()
+            format!("session {}", self.id.get(..8).unwrap_or_default())
         } else {
             self.name.clone()
         }
@@ -94,7 +94,7 @@ impl SessionInfo {
         }
         parts.push(self.host.clone());
         if let Some(rank) = self.rank {
-            parts.push(["rank ", &rank.to_string()].concat());
+            parts.push(format!("rank {rank}"));
         }
         parts.retain(|part| !part.is_empty());
         parts.join(" · ")
@@ -103,7 +103,7 @@ impl SessionInfo {
 
 /// The id of a session's row in the page.
 pub fn row_id(session: &str) -> String {
-    ["session-", session].concat()
+    format!("session-{session}")
 }
 
 /// What happens to a row.
@@ -139,7 +139,7 @@ pub fn session_row(props: &RowProps) -> Html {
             </div>
             <div class="session-devices">{ for session.devices.iter().take(3).map(device) }
                 if session.devices.len() > 3 {
-                    <span>{ ["and ", &(session.devices.len() - 3).to_string(), " more"].concat() }</span>
+                    <span>{ format!("and {} more", session.devices.len() - 3) }</span>
                 }
             </div>
             <div class="session-spark" title={session.spark.as_ref().map(|spark| spark.title(&Bytes(spark.peak as u64).to_string()))}>
@@ -154,15 +154,15 @@ pub fn session_row(props: &RowProps) -> Html {
             </div>
             if props.is_confirming {
                 <div class="session-acts is-asking" role="alert">
-                    <span>{ "Delete it and its trace?" }</span>
+                    <span>{ "Delete this recording? This can't be undone." }</span>
                     <button type="button" class="button is-danger" onclick={with_id(&props.on_delete)} data-testid="session-delete-yes">{ "Delete" }</button>
-                    <button type="button" class="button" onclick={props.on_ask.reform(|_| String::new())} data-testid="session-delete-no">{ "Keep" }</button>
+                    <button type="button" class="button" onclick={props.on_ask.reform(|_| String::new())} data-testid="session-delete-no">{ "Cancel" }</button>
                 </div>
             } else {
                 <div class="session-acts">
                     { download(props, &title) }
                     if !session.is_live() {
-                        { act("session-delete", ["Delete ", &title].concat(), "Delete", with_id(&props.on_ask), Symbol::Delete) }
+                        { act("session-delete", format!("Delete {title}"), "Delete", with_id(&props.on_ask), Symbol::Delete) }
                     }
                 </div>
             }
@@ -177,7 +177,7 @@ fn marks(session: &SessionInfo) -> Vec<Html> {
         marks.push(html! { <span class="session-bad">{ icon(Symbol::Flag) }{ "out of memory" }</span> });
     }
     if session.lost > 0 {
-        let words = [&counted(session.lost, "event"), " lost"].concat();
+        let words = format!("{} lost", counted(session.lost, "event"));
         marks.push(html! { <span class="session-bad" data-testid="session-lost">{ words }</span> });
     }
     marks.extend(session.notes.iter().take(2).map(|note| {
@@ -189,14 +189,14 @@ fn marks(session: &SessionInfo) -> Vec<Html> {
 /// What downloads its trace: a link, or a button where a token goes with the request.
 fn download(props: &RowProps, title: &str) -> Html {
     let id = &props.session.id;
-    let label = ["Download the trace of ", title].concat();
+    let label = format!("Download the recording of {title}");
     match &props.on_download {
         None => html! {
-            <a class="icon-button" href={server::href(&trace_path(id))} download="" aria-label={label} title="Download the trace" data-testid="session-download">{ icon(Symbol::Download) }</a>
+            <a class="icon-button" href={server::href(&trace_path(id))} download="" aria-label={label} title="Download recording" data-testid="session-download">{ icon(Symbol::Download) }</a>
         },
         Some(on_download) => {
             let onclick = with_id(on_download, id);
-            act("session-download", label, "Download the trace", onclick, Symbol::Download)
+            act("session-download", label, "Download recording", onclick, Symbol::Download)
         }
     }
 }
@@ -222,47 +222,42 @@ fn with_id(callback: &Callback<String>, id: &str) -> Callback<MouseEvent> {
 
 /// Where a session's trace is, among what the server hands out.
 pub fn trace_path(session: &str) -> String {
-    ["sessions/", session, "/trace?format=vramscope"].concat()
+    format!("sessions/{session}/trace?format=vramscope")
 }
 
 fn state(session: &SessionInfo) -> Html {
     let (symbol, word, class) = match session.state.as_str() {
-        "live" => (Symbol::Live, "live", "is-live"),
-        "lost" => (Symbol::Lost, "lost", "is-lost"),
-        _ => (Symbol::Ended, "ended", "is-ended"),
+        "live" => (Symbol::Live, "Live", "is-live"),
+        "lost" => (Symbol::Lost, "Lost", "is-lost"),
+        _ => (Symbol::Ended, "Ended", "is-ended"),
     };
-    let title = (word == "lost").then_some("The collector went away without a word");
+    let title = (word == "Lost").then_some("The job disconnected unexpectedly");
     html! { <span class={classes!("live-state", class)} {title}>{ icon(symbol) }{ word }</span> }
 }
 
 fn device(device: &DeviceInfo) -> Html {
     let full = match device.capacity {
         0 => Bytes(device.reserved).to_string(),
-        all => [&Bytes(device.reserved).to_string(), " of ", &Bytes(all).to_string()].concat(),
+        all => format!("{} of {}", Bytes(device.reserved), Bytes(all)),
     };
-    let title = [
-        device.name.as_str(),
-        if device.name.is_empty() { "" } else { ": " },
-        &Bytes(device.allocated).to_string(),
-        " allocated",
-    ]
-    .concat();
+    let separator = if device.name.is_empty() { "" } else { ": " };
+    let title = format!("{}{separator}{} allocated", device.name, Bytes(device.allocated));
     html! {
-        <span {title}>{ ["device ", &device.number.to_string(), ": "].concat() }<b>{ full }</b>{ " reserved" }</span>
+        <span {title}>{ format!("Device {}: ", device.number) }<b>{ full }</b>{ " reserved" }</span>
     }
 }
 
 fn when(session: &SessionInfo, now_us: i64) -> String {
     if session.is_live() {
-        ["for ", &span_text(now_us.saturating_sub(session.started_us))].concat()
+        format!("for {}", span_text(now_us.saturating_sub(session.started_us)))
     } else {
-        [&span_text(now_us.saturating_sub(session.last_us)), " ago"].concat()
+        format!("{} ago", span_text(now_us.saturating_sub(session.last_us)))
     }
 }
 
 fn rate(session: &SessionInfo) -> String {
     if session.is_live() {
-        [&Count(session.events_per_second.round() as u64).to_string(), " events/s"].concat()
+        format!("{} events/s", Count(session.events_per_second.round() as u64))
     } else {
         counted(session.events, "event")
     }

@@ -49,8 +49,8 @@ impl Sparkline {
 
     /// What it shows, in words; `peak` is the text for [`Self::peak`].
     pub fn title(&self, peak: &str) -> String {
-        let highest = if self.is_exact { "highest " } else { "highest seen " };
-        ["reserved (line), active and allocated (areas); ", highest, peak].concat()
+        let kind = if self.is_exact { "peak" } else { "highest seen" };
+        format!("Reserved (line), active and allocated (areas); {kind} {peak}")
     }
 
     /// The drawing; what it shows is said beside it in words.
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(spark.reserved, "M0 1H160V1");
         assert_eq!(spark.allocated, "M0 21.2H160V14.5V28H0Z");
         assert_eq!(spark.peak, 4.0);
-        assert!(spark.title("4 B").ends_with("highest 4 B"));
+        assert!(spark.title("4 B").ends_with("peak 4 B"));
         assert!(Sparkline { is_exact: false, ..spark }.title("4 B").ends_with("highest seen 4 B"));
     }
 

@@ -2,10 +2,10 @@
 
 use yew::prelude::*;
 
-use super::session_list::session_list;
-use crate::model::ModelHandle;
+use super::session_list::SessionList;
+use crate::hooks::ModelHandle;
 use crate::source;
-use crate::widgets::copy::{CopyButtonProps, copy_button};
+use crate::widgets::copy::CopyButton;
 use crate::widgets::empty::RECORD_SNIPPET;
 use crate::widgets::icon::{Symbol, icon};
 
@@ -19,26 +19,26 @@ pub fn start_page(model: &ModelHandle) -> Html {
     html! {
         <main class="stage" data-testid="start">
             <div class="start">
-                <h1>{ "See what held the GPU memory, when, and from which line" }</h1>
+                <h1>{ "See what used GPU memory, when, and from which line of code" }</h1>
                 if let Some(name) = awaited {
                     <p class="start-link" data-testid="awaited">
-                        { "This link shows “" }<strong>{ name.clone() }</strong>{ "”: drop that file to see it." }
+                        { "This link is for “" }<strong>{ name.clone() }</strong>{ "”. Drop that file here to open it." }
                     </p>
                 }
-                { session_list() }
+                <SessionList />
                 <div class="drop-target" data-testid="drop-target">
                     { icon(Symbol::Open) }
                     <p>{ "Drop a PyTorch memory snapshot or a recording anywhere on this page" }</p>
                     <p class="buttons">
                         <button type="button" class="button is-primary" onclick={|_| source::pick()} data-testid="open-file">{ "Open file" }</button>
-                        <button type="button" class="button" onclick={on_sample} data-testid="open-sample">{ "Open the sample" }</button>
+                        <button type="button" class="button" onclick={on_sample} data-testid="open-sample">{ "Open sample" }</button>
                     </p>
                     <p class="drop-note">{ "The file stays in this browser: nothing is uploaded." }</p>
                 </div>
                 <section class="recipe" aria-labelledby="recipe-title">
                     <header>
-                        <h2 id="recipe-title">{ "To record one" }</h2>
-                        { copy_button(CopyButtonProps { text: RECORD_SNIPPET.into(), label: "Copy" }) }
+                        <h2 id="recipe-title">{ "Record a snapshot" }</h2>
+                        <CopyButton text={RECORD_SNIPPET} label="Copy" />
                     </header>
                     <pre><code>{ RECORD_SNIPPET }</code></pre>
                 </section>

@@ -3,7 +3,8 @@
 use shared::units::Count;
 use yew::prelude::*;
 
-use crate::model::{Action, ModelHandle, Tab};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, Tab};
 use crate::widgets::icon::{Symbol, icon};
 
 const fn title(tab: Tab) -> &'static str {
@@ -42,7 +43,7 @@ pub fn tabs(model: &ModelHandle) -> Html {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::SetDetailsOpen(!is_open)))
     };
-    let label = if is_open { "Hide the details (I)" } else { "Show the details (I)" };
+    let label = if is_open { "Hide details (I)" } else { "Show details (I)" };
     html! {
         <div class="tabs">
             <div class="tab-list" role="tablist" aria-label="Views" {onkeydown}>

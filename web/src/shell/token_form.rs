@@ -3,11 +3,10 @@
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
-use crate::hooks::part::part;
 use crate::source::server;
 
-/// What [`token_form`] is given.
-#[derive(PartialEq)]
+/// Properties of [`TokenForm`].
+#[derive(PartialEq, Properties)]
 pub struct TokenProps {
     /// Whether one was typed, and is not the right one.
     pub is_wrong: bool,
@@ -15,13 +14,9 @@ pub struct TokenProps {
     pub on_token: Callback<()>,
 }
 
-part!(
-    /// The form.
-    pub fn token_form(TokenProps) = use_token_form
-);
-
-#[hook]
-fn use_token_form(props: &TokenProps) -> Html {
+/// The form.
+#[component]
+pub fn TokenForm(props: &TokenProps) -> Html {
     let input = use_node_ref();
     let onsubmit = {
         let (input, on_token) = (input.clone(), props.on_token.clone());
@@ -36,14 +31,14 @@ fn use_token_form(props: &TokenProps) -> Html {
     html! {
         <form class="token" {onsubmit} data-testid="token">
             <label for="token-input">
-                { if props.is_wrong { "That token is not the one this server wants." } else { "This server wants a token." } }
-                { " It is in the file that --token-file names, or in VRAMSCOPE_TOKEN, where the server was started." }
+                { if props.is_wrong { "Wrong token." } else { "This server requires a token." } }
+                { " It was set with --token-file or VRAMSCOPE_TOKEN when the server was started." }
             </label>
             <p class="buttons">
                 <input id="token-input" ref={input} class="token-input" type="password" autocomplete="off" spellcheck="false" data-testid="token-input" />
                 <button class="button is-primary" data-testid="token-give">{ "Continue" }</button>
             </p>
-            <p class="drop-note">{ "Kept in this tab until it is closed." }</p>
+            <p class="drop-note">{ "Kept until this tab is closed." }</p>
         </form>
     }
 }

@@ -2,21 +2,21 @@
 
 use yew::prelude::*;
 
-use super::details_pane::{DetailsPaneProps, details_pane};
+use super::details_pane::DetailsPane;
 use super::live_bar::live_bar;
 use super::tabs::{PANEL_ID, tabs};
 use crate::browser::after_next_frame;
-use crate::hooks::{use_effect_with, use_state_eq};
-use crate::model::{Action, Tab, use_model};
-use crate::views::events::events;
-use crate::views::findings::findings;
-use crate::views::flame::flame;
-use crate::views::overview::overview;
-use crate::views::search::filter_chips;
-use crate::views::segments::segments;
-use crate::views::status::status;
-use crate::views::text_twin::text_twin;
-use crate::views::timeline::timeline;
+use crate::hooks::use_model;
+use crate::model::{Action, Tab};
+use crate::views::events::Events;
+use crate::views::findings::Findings;
+use crate::views::flame::Flame;
+use crate::views::overview::Overview;
+use crate::views::search::FilterChips;
+use crate::views::segments::Segments;
+use crate::views::status::Status;
+use crate::views::text_twin::TextTwin;
+use crate::views::timeline::Timeline;
 
 /// The panes.
 #[component]
@@ -48,29 +48,29 @@ pub fn Workbench() -> Html {
         use_effect_with((), move |()| after_next_frame(move || is_settled.set(true)));
     }
     let view = match tab {
-        Tab::Timeline => timeline(),
-        Tab::Segments => segments(),
-        Tab::Flame => flame(),
-        Tab::Events => events(),
-        Tab::Findings => findings(),
+        Tab::Timeline => html! { <Timeline /> },
+        Tab::Segments => html! { <Segments /> },
+        Tab::Flame => html! { <Flame /> },
+        Tab::Events => html! { <Events /> },
+        Tab::Findings => html! { <Findings /> },
     };
     html! {
         <main class="workbench">
             { live_bar(&model) }
             if model.device().is_some() {
-                <div class="overview-pane">{ overview() }</div>
+                <div class="overview-pane"><Overview /></div>
             }
             { tabs(&model) }
-            { filter_chips() }
+            <FilterChips />
             <div class="panes">
                 <div id={PANEL_ID} class="view-pane" role="tabpanel" aria-labelledby={format!("tab-{}", tab.name())}>
                     { view }
                 </div>
-                { details_pane(DetailsPaneProps { is_filled: *is_settled }) }
+                <DetailsPane is_filled={*is_settled} />
             </div>
-            { status() }
+            <Status />
             if *is_settled {
-                { text_twin() }
+                <TextTwin />
             }
         </main>
     }

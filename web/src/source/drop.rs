@@ -8,17 +8,11 @@ use web_sys::DragEvent;
 use yew::prelude::*;
 
 use crate::browser::{Listener, window};
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
-use crate::model::use_model;
+use crate::hooks::use_model;
 
-part!(
-    /// Shows nothing until files are dragged over the page, then that they can be let go of anywhere.
-    pub fn drop_zone = use_drop_zone
-);
-
-#[hook]
-fn use_drop_zone() -> Html {
+/// Shows nothing until files are dragged over the page, then that they can be let go of anywhere.
+#[component]
+pub fn DropZone() -> Html {
     let model = use_model();
     let is_over = use_state_eq(|| false);
     {

@@ -7,8 +7,8 @@ mod sample;
 pub mod server;
 mod watch;
 
-pub use drop::drop_zone;
-pub use picker::{file_picker, pick};
+pub use drop::DropZone;
+pub use picker::{FilePicker, pick};
 pub use sample::open_sample;
 use shared::order::Within;
 pub use watch::{ask_history, fetch_older, watch, watch_demo};
@@ -16,7 +16,8 @@ use web_sys::File;
 use yew::Callback;
 
 use crate::browser::{after_next_frame, clock_ms, rest_then};
-use crate::model::{Action, FileKey, Model, ModelHandle, Selection, Shared};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, FileKey, Model, Selection, Shared};
 use crate::worker::message::FromWorker;
 
 /// Opens files, each in a worker of its own.
@@ -54,7 +55,7 @@ fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
             let model = model.clone();
             after_next_frame(move || {
                 let rest = (clock_ms() - began - SMOOTH_MS).within(0.0, MOST_REST_MS);
-                rest_then(rest as i32, move || model.workers().taken(key, selected(&model.now(), key)));
+                rest_then(rest as i32, move || model.workers().drawn(key, selected(&model.now(), key)));
             });
         }
         FromWorker::Live(status) => model.dispatch(Action::SessionTold { key, status }),

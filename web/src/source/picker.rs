@@ -4,8 +4,7 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use crate::browser::document;
-use crate::hooks::part::part;
-use crate::model::use_model;
+use crate::hooks::use_model;
 
 const ID: &str = "file-input";
 
@@ -18,13 +17,9 @@ pub fn pick() {
     }
 }
 
-part!(
-    /// The input.
-    pub fn file_picker = use_file_picker
-);
-
-#[hook]
-fn use_file_picker() -> Html {
+/// The input.
+#[component]
+pub fn FilePicker() -> Html {
     let model = use_model();
     let onchange = Callback::from(move |event: Event| {
         let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };

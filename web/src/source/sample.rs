@@ -3,10 +3,12 @@
 use js_sys::Array;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
+use wasm_bindgen_futures::spawn_local;
 use web_sys::{Blob, File, Response};
 
-use crate::browser::{spawn_local, window};
-use crate::model::{Action, ModelHandle};
+use crate::browser::window;
+use crate::hooks::ModelHandle;
+use crate::model::Action;
 
 /// Where the server has it, and its name in the page.
 const PATH: &str = "./sample.pickle";

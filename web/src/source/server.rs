@@ -7,7 +7,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, Headers, RequestInit, Response};
 
 use crate::browser::{document, window};
-use crate::worker::api::{AWAY, refusal, request};
+use protocol::server::{AWAY, refusal, request};
 
 /// Where the token is kept: gone with the tab, and never in an address.
 const TOKEN_KEY: &str = "vramscope-token";

@@ -1,10 +1,11 @@
 //! Sessions as sources: watched from the server, and spans of them that are no longer held fetched as files.
 
+use wasm_bindgen_futures::spawn_local;
 use yew::Callback;
 
 use super::{server, told};
-use crate::browser::spawn_local;
-use crate::model::{Action, ModelHandle};
+use crate::hooks::ModelHandle;
+use crate::model::Action;
 use crate::worker::message::ToWorker;
 
 /// Watches a session; shows it if it is watched already.

@@ -8,7 +8,8 @@ use wasm_bindgen::JsCast;
 use web_sys::{MediaQueryList, MediaQueryListEvent};
 
 use crate::browser::{Listener, root, window};
-use crate::model::{Action, Model, ModelHandle, ThemeChoice};
+use crate::hooks::ModelHandle;
+use crate::model::{Action, Model, ThemeChoice};
 
 /// Where the choice is kept; theme.js reads the same key.
 const STORAGE_KEY: &str = "vramscope-theme";

@@ -2,7 +2,8 @@
 
 use yew::prelude::*;
 
-use crate::model::{ModelHandle, ThemeChoice};
+use crate::hooks::ModelHandle;
+use crate::model::ThemeChoice;
 use crate::widgets::icon::{Symbol, icon};
 
 /// The switch.

@@ -6,9 +6,8 @@ use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
-use crate::hooks::part::part;
-use crate::hooks::use_effect_with;
-use crate::model::{Action, ModelHandle, use_model};
+use crate::hooks::{ModelHandle, use_model};
+use crate::model::Action;
 use crate::render::canvas::Size;
 use crate::widgets::style::{pixels, set_style};
 
@@ -21,20 +20,16 @@ const COLORS: [(ColorBy, &str); 5] = [
     (ColorBy::Lifetime, "lifetime"),
 ];
 
-/// What [`color_menu`] is given.
-#[derive(PartialEq)]
+/// Properties of [`ColorMenu`].
+#[derive(PartialEq, Properties)]
 pub struct ColorMenuProps {
     /// The control's `data-testid`.
     pub testid: &'static str,
 }
 
-part!(
-    /// What colours stand for.
-    pub fn color_menu(ColorMenuProps) = use_color_menu
-);
-
-#[hook]
-fn use_color_menu(props: &ColorMenuProps) -> Html {
+/// What colours stand for.
+#[component]
+pub fn ColorMenu(props: &ColorMenuProps) -> Html {
     let model = use_model();
     let select = use_node_ref();
     let onchange = {
@@ -113,7 +108,7 @@ pub fn site_line(stack: &[FrameText]) -> String {
     }
     let cut = frame.filename.rmatch_indices(['/', '\\']).nth(1).map_or(0, |(i, _)| i + 1);
     let file = frame.filename.get(cut..).unwrap_or(&frame.filename);
-    [name, " ", file, ":", &frame.line.to_string()].concat()
+    format!("{name} {file}:{}", frame.line)
 }
 
 #[cfg(test)]

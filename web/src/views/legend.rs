@@ -5,27 +5,22 @@ use shared::query::{Class, ColorBy};
 use shared::units::Count;
 use yew::prelude::*;
 
-use crate::hooks::part::part;
-use crate::hooks::use_state_eq;
-use crate::model::{Action, Selection, use_model};
+use crate::hooks::use_model;
+use crate::hooks::use_palette;
+use crate::model::{Action, Selection};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::use_palette;
 
-/// What [`legend`] is given.
-#[derive(PartialEq)]
+/// Properties of [`Legend`].
+#[derive(PartialEq, Properties)]
 pub struct LegendProps {
     /// The classes of the picture, in stacking order from the bottom.
     pub classes: Vec<Class>,
 }
 
-part!(
-    /// The classes, the largest at the peak first. A click selects one, and a second click lets go of it.
-    pub fn legend(LegendProps) = use_legend
-);
-
-#[hook]
-fn use_legend(props: &LegendProps) -> Html {
+/// The classes, the largest at the peak first. A click selects one, and a second click lets go of it.
+#[component]
+pub fn Legend(props: &LegendProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let is_open = use_state_eq(|| true);
@@ -47,7 +42,7 @@ fn use_legend(props: &LegendProps) -> Html {
                 <b>{ title }</b>
                 if let Some(device) = model.device() {
                     <span class="legend-unit">
-                        { [", largest at the peak, event ", &Count(device.peak_position.into()).to_string()].concat() }
+                        { format!(" at the peak, event {}", Count(device.peak_position.into())) }
                     </span>
                 }
             </button>

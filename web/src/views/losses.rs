@@ -7,8 +7,8 @@ use shared::query::{LossSpan, Paint, Window};
 use super::events::lost_sentence;
 use crate::render::color::Rgb;
 use crate::render::palette::Palette;
-use crate::render::pen::{Align, Area, Pen, Type};
 use crate::render::scale::Scale;
+use crate::render::surface::{Align, Area, Font, Surface};
 use crate::widgets::format::counted;
 
 /// A gap is never thinner than this.
@@ -27,7 +27,7 @@ const LINE: f64 = 1.8;
 struct Band {
     from: f64,
     to: f64,
-    gaps: u64,
+    losses: u64,
     events: u64,
 }
 
@@ -49,31 +49,31 @@ fn bands(losses: &[LossSpan], x: Scale, plot: Area) -> Vec<Band> {
         match bands.last_mut() {
             Some(last) if from <= last.to + 1.0 => {
                 last.to = last.to.max(to);
-                last.gaps += 1;
+                last.losses += 1;
                 last.events = last.events.saturating_add(loss.events);
             }
-            _ => bands.push(Band { from, to, gaps: 1, events: loss.events }),
+            _ => bands.push(Band { from, to, losses: 1, events: loss.events }),
         }
     }
     bands
 }
 
 /// Draws the gaps over the shapes of `plot`; `y` is the scale of bytes.
-pub fn draw(pen: &mut dyn Pen, losses: &[LossSpan], (x, y): (Scale, Scale), plot: Area, palette: &Palette) {
+pub fn draw(surface: &mut dyn Surface, losses: &[LossSpan], (x, y): (Scale, Scale), plot: Area, palette: &Palette) {
     for band in bands(losses, x, plot) {
         let area = Area { x: band.from, width: band.to - band.from, ..plot };
-        pen.fill(area, palette.background.into());
+        surface.fill(area, palette.background.into());
         for loss in losses.iter().filter(|loss| !loss.samples.is_empty()) {
-            statistics(pen, loss, (x, y), area, palette);
+            statistics(surface, loss, (x, y), area, palette);
         }
-        hatch(pen, area, palette);
-        pen.vertical(area.x, area.y, area.bottom(), palette.text_dim.into());
-        pen.vertical(area.right() - 1.0, area.y, area.bottom(), palette.text_dim.into());
+        hatch(surface, area, palette);
+        surface.vertical(area.x, area.y, area.bottom(), palette.text_dim.into());
+        surface.vertical(area.right() - 1.0, area.y, area.bottom(), palette.text_dim.into());
     }
 }
 
 /// What statistics say: each moment until the next.
-fn statistics(pen: &mut dyn Pen, loss: &LossSpan, (x, y): (Scale, Scale), band: Area, palette: &Palette) {
+fn statistics(surface: &mut dyn Surface, loss: &LossSpan, (x, y): (Scale, Scale), band: Area, palette: &Palette) {
     let height = |bytes: u64| y.pixel(bytes as f64).within(band.y, band.bottom());
     let ends = loss.samples.iter().skip(1).map(|sample| sample.x).chain([loss.span.end]);
     for (sample, end) in loss.samples.iter().zip(ends) {
@@ -84,17 +84,17 @@ fn statistics(pen: &mut dyn Pen, loss: &LossSpan, (x, y): (Scale, Scale), band: 
         let mut area = |from: u64, to: u64, color: Rgb| {
             let (top, bottom) = (height(to), height(from));
             if bottom > top {
-                pen.fill(Area { x: left, y: top, width: right - left, height: bottom - top }, color.at(0.6));
+                surface.fill(Area { x: left, y: top, width: right - left, height: bottom - top }, color.at(0.6));
             }
         };
         area(0, sample.allocated, palette.fill(Paint::ALLOCATED));
         area(sample.allocated, sample.active, palette.fill(Paint::PENDING));
-        pen.horizontal(height(sample.reserved), left, right, false, palette.reserved.into());
+        surface.horizontal(height(sample.reserved), left, right, false, palette.reserved.into());
     }
 }
 
 /// Falling lines: those of cached memory rise.
-fn hatch(pen: &mut dyn Pen, area: Area, palette: &Palette) {
+fn hatch(surface: &mut dyn Surface, area: Area, palette: &Palette) {
     // Lines begin at the top edge or at the left one, and run down to the right at 45 degrees.
     let mut start = area.x - area.height;
     // At the same places whatever the area, so that they stay where they are in a pan.
@@ -105,7 +105,7 @@ fn hatch(pen: &mut dyn Pen, area: Area, palette: &Palette) {
             let (top, bottom) = (area.y + (left - start), area.y + (right - start));
             // Cut off at the right edge, a line ends along it.
             let cut = (right + LINE - area.right()).clamp(0.0, LINE);
-            pen.polygon(
+            surface.polygon(
                 &[
                     (left, top),
                     ((left + LINE).min(area.right()), top),
@@ -120,19 +120,19 @@ fn hatch(pen: &mut dyn Pen, area: Area, palette: &Palette) {
 }
 
 /// Says beside each gap how much is missing, where there is room for it.
-pub fn label(pen: &mut dyn Pen, losses: &[LossSpan], x: Scale, plot: Area, palette: &Palette) {
+pub fn label(surface: &mut dyn Surface, losses: &[LossSpan], x: Scale, plot: Area, palette: &Palette) {
     let bands = bands(losses, x, plot);
     let middle = plot.bottom() - 14.0;
     // Up to where something is written, from the lowest row up.
     let mut written = [plot.x; ROWS];
     for (i, band) in bands.iter().enumerate() {
         let lost = if band.events == 0 {
-            "by statistics".to_owned()
+            "from statistics".to_owned()
         } else {
-            [&counted(band.events, "event"), " lost"].concat()
+            format!("{} lost", counted(band.events, "event"))
         };
-        let text = if band.gaps == 1 { lost } else { [&lost, " in ", &counted(band.gaps, "gap")].concat() };
-        let width = pen.text_width(&text, Type::Strong) + 8.0;
+        let text = if band.losses == 1 { lost } else { format!("{lost} in {}", counted(band.losses, "place")) };
+        let width = surface.text_width(&text, Font::Strong) + 8.0;
         let next = bands.get(i + 1).map_or(plot.right(), |next| next.from);
         let left = if width + 4.0 <= band.to - band.from {
             band.from + (band.to - band.from - width) / 2.0
@@ -147,8 +147,8 @@ pub fn label(pen: &mut dyn Pen, losses: &[LossSpan], x: Scale, plot: Area, palet
             continue;
         }
         written[row] = left + width;
-        pen.fill(Area { x: left, y: middle - 8.0, width, height: 16.0 }, palette.background.at(0.9));
-        pen.text(&text, (left + 4.0, middle), Align::Start, Type::Strong, palette.text.into());
+        surface.fill(Area { x: left, y: middle - 8.0, width, height: 16.0 }, palette.background.at(0.9));
+        surface.text(&text, (left + 4.0, middle), Align::Start, Font::Strong, palette.text.into());
     }
 }
 
@@ -163,7 +163,7 @@ pub fn at(losses: &[LossSpan], x: Scale, pixel: f64) -> Option<usize> {
 /// What a gap says when it is pointed at.
 pub fn sentence(loss: &LossSpan) -> String {
     if loss.events == 0 {
-        return "No event is known here: what is drawn is by statistics.".to_owned();
+        return "No events were recorded here. The totals come from statistics.".to_owned();
     }
     lost_sentence(loss.events, &loss.kinds)
 }
@@ -173,7 +173,7 @@ mod tests {
     use shared::query::SampleAt;
 
     use super::*;
-    use crate::render::pen::log::PenLog;
+    use crate::render::surface::log::SurfaceLog;
 
     fn loss(start: f64, end: f64, events: u64) -> LossSpan {
         LossSpan {
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_gap_hides_what_lies_under_it_and_is_never_too_thin() {
-        let (mut log, palette) = (PenLog::default(), Palette::dark());
+        let (mut log, palette) = (SurfaceLog::default(), Palette::dark());
         draw(
             &mut log,
             &[loss(200.0, 300.0, 9), loss(500.0, 500.0, 1), loss(-50.0, -20.0, 1)],
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn what_statistics_say_stands_in_the_gap() {
-        let (mut log, palette) = (PenLog::default(), Palette::dark());
+        let (mut log, palette) = (SurfaceLog::default(), Palette::dark());
         let at = |x, allocated, active, reserved| SampleAt { x, allocated, active, reserved };
         let samples = vec![at(220.0, 10, 15, 40), at(260.0, 20, 20, 90)];
         let gap = LossSpan { samples, ..loss(200.0, 300.0, 9) };
@@ -233,11 +233,11 @@ mod tests {
 
     #[test]
     fn gaps_that_touch_are_one_and_are_summed() {
-        let mut log = PenLog::default();
+        let mut log = SurfaceLog::default();
         let losses = [loss(200.0, 201.0, 9), loss(203.0, 204.0, 1), loss(900.0, 901.0, 1_000)];
         label(&mut log, &losses, scale(), PLOT, &Palette::light());
         let texts: Vec<&str> = log.0.iter().filter_map(|line| line.strip_prefix("text ")).collect();
-        assert_eq!(texts, ["\"10 events lost in 2 gaps\" at 314,46 Start", "\"1,000 events lost\" at 888,46 Start"]);
+        assert_eq!(texts, ["\"10 events lost in 2 places\" at 314,46 Start", "\"1,000 events lost\" at 888,46 Start"]);
     }
 
     #[test]

@@ -4,18 +4,13 @@ use shared::query::{Answer, DeviceSummary, Query, StateAt};
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
-use crate::hooks::part::part;
-use crate::model::{use_answer, use_model};
+use crate::hooks::{use_answer, use_model};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{seconds, wall_clock};
 
-part!(
-    /// The status line.
-    pub fn status = use_status
-);
-
-#[hook]
-fn use_status() -> Html {
+/// The status line.
+#[component]
+pub fn Status() -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::State { position: model.view.cursor }));
     let Some(device) = model.device() else { return html! {} };
@@ -32,11 +27,11 @@ fn use_status() -> Html {
                 <span data-testid="status-event">{ no_event(device, model.live().is_some()) }</span>
             } else {
                 <span>{ "event " }<b data-testid="status-event">{ Count(state.position.into()).to_string() }</b>
-                    { [" of ", &Count(device.events.into()).to_string()].concat() }</span>
+                    { format!(" of {}", Count(device.events.into())) }</span>
             }
             { for SUMS.iter().map(|sum| html! {
-                <span key={sum.name} title={[&Bytes((sum.of)(state)).exact(), ": ", sum.meaning].concat()}>
-                    { sum.name }{ " " }<b data-testid={["status-", sum.name].concat().replace(' ', "-")}>{ bytes_text((sum.of)(state)) }</b>
+                <span key={sum.name} title={format!("{}: {}", Bytes((sum.of)(state)).exact(), sum.meaning)}>
+                    { sum.name }{ " " }<b data-testid={format!("status-{}", sum.name.replace(' ', "-"))}>{ bytes_text((sum.of)(state)) }</b>
                     if sum.name == GAPS {
                         { " (largest " }{ bytes_text(state.totals.largest_gap) }{ ")" }
                     }
@@ -56,21 +51,25 @@ struct Sum {
 const GAPS: &str = "free gaps";
 
 const SUMS: [Sum; 5] = [
-    Sum { name: "requested", meaning: "what the program asked for", of: |state| state.totals.requested },
-    Sum { name: "allocated", meaning: "in allocated blocks, rounding included", of: |state| state.totals.allocated },
-    Sum { name: "active", meaning: "allocated, or freed and waiting for a stream", of: |state| state.totals.active },
-    Sum { name: "reserved", meaning: "taken from the driver", of: |state| state.totals.reserved },
-    Sum { name: GAPS, meaning: "reserved, and in no active block", of: |state| state.totals.cached },
+    Sum { name: "requested", meaning: "bytes that the program asked for", of: |state| state.totals.requested },
+    Sum { name: "allocated", meaning: "allocated blocks, including rounding", of: |state| state.totals.allocated },
+    Sum {
+        name: "active",
+        meaning: "allocated blocks, and freed blocks that wait for a stream",
+        of: |state| state.totals.active,
+    },
+    Sum { name: "reserved", meaning: "reserved from the driver", of: |state| state.totals.reserved },
+    Sum { name: GAPS, meaning: "reserved, but not in an active block", of: |state| state.totals.cached },
 ];
 
 /// What the sums are of where no event is known.
 pub fn no_event(device: &DeviceSummary, is_live: bool) -> &'static str {
     if device.has_times {
-        "by statistics; no event has come"
+        "from statistics; no events yet"
     } else if is_live {
-        "as last told; no event has come"
+        "from the last report; no events yet"
     } else {
-        "when the snapshot was taken; no history was recorded"
+        "from the snapshot; no history was recorded"
     }
 }
 

@@ -6,9 +6,8 @@ use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use crate::browser::Timeout;
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
-use crate::model::{ModelHandle, Selection, Tab, View, use_answer, use_model};
+use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::model::{Selection, Tab, View};
 use crate::views::legend::ranked;
 use crate::widgets::format::counted;
 
@@ -19,13 +18,9 @@ const FOLLOWED_MS: i32 = 5_000;
 /// Rows of the table.
 const ROWS: usize = 12;
 
-part!(
-    /// The summary and the table.
-    pub fn text_twin = use_text_twin
-);
-
-#[hook]
-fn use_text_twin() -> Html {
+/// The summary and the table.
+#[component]
+pub fn TextTwin() -> Html {
     let model = use_model();
     let rested = use_state_eq(|| (Axis::Time, Window::default(), 0_u32));
     let now = (model.view.axis, model.view.window, model.view.cursor);
@@ -60,13 +55,11 @@ fn use_text_twin() -> Html {
             <p aria-live="polite">
                 { subject(&model, answer.as_deref(), totals.as_ref()) }
                 if let Some(totals) = totals {
-                    { [
-                        "Cursor at event ", &Count(cursor.into()).to_string(), ": ", &Bytes(totals.requested).to_string(), " requested, ",
-                        &Bytes(totals.reserved).to_string(), " reserved. ",
-                    ].concat() }
+                    { format!("Cursor at event {}: {} requested, {} reserved. ",
+                        Count(cursor.into()), Bytes(totals.requested), Bytes(totals.reserved)) }
                 }
                 if let Some(device) = model.device().filter(|device| device.lost > 0) {
-                    { [&counted(device.lost, "event"), " were lost while recording, in ", &counted(device.losses.into(), "place"), ". "].concat() }
+                    { format!("{} lost while recording, in {}. ", counted(device.lost, "event"), counted(device.losses.into(), "place")) }
                 }
                 { selection(&model) }
             </p>
@@ -118,54 +111,37 @@ fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>
         (Tab::Timeline, Some(Answer::Timeline(timeline)), _) => {
             let peak = timeline.position.first().zip(timeline.top.first());
             peak.map(|(position, top)| {
-                [
-                    "Shown: ",
-                    &span(timeline.query.axis, timeline.query.window),
-                    ", ",
-                    &counted(timeline.allocations.into(), "allocation"),
-                    ". Peak in it: ",
-                    &Bytes(*top).to_string(),
-                    " requested at event ",
-                    &Count((*position).into()).to_string(),
-                    ". ",
-                ]
-                .concat()
+                format!(
+                    "Showing {}, {}. Peak: {} requested at event {}. ",
+                    span(timeline.query.axis, timeline.query.window),
+                    counted(timeline.allocations.into(), "allocation"),
+                    Bytes(*top),
+                    Count((*position).into()),
+                )
             })
             .unwrap_or_default()
         }
-        (Tab::Segments, _, Some(totals)) => [
-            "Segment map: ",
-            &counted(totals.segments.into(), "segment"),
-            ", ",
-            &Bytes(totals.cached).to_string(),
-            " cached in ",
-            &counted(totals.gaps.into(), "gap"),
-            ", the largest ",
-            &Bytes(totals.largest_gap).to_string(),
-            ". ",
-        ]
-        .concat(),
-        (Tab::Flame, Some(Answer::Flame(flame)), _) => [
-            "Flame graph: ",
-            &Bytes(flame.total).to_string(),
-            " in ",
-            &counted(flame.boxes.first().map_or(0, |root| root.count.into()), "allocation"),
-            " live at event ",
-            &Count(flame.query.position.into()).to_string(),
-            ". ",
-        ]
-        .concat(),
-        (Tab::Events, Some(Answer::Events(events)), _) => [
-            "Events: row ",
-            &Count(events.located.map_or(0, |row| u64::from(row) + 1)).to_string(),
-            " of ",
-            &Count(events.total.into()).to_string(),
-            ". ",
-        ]
-        .concat(),
+        (Tab::Segments, _, Some(totals)) => format!(
+            "Segment map: {}, {} cached in {}, the largest {}. ",
+            counted(totals.segments.into(), "segment"),
+            Bytes(totals.cached),
+            counted(totals.gaps.into(), "gap"),
+            Bytes(totals.largest_gap),
+        ),
+        (Tab::Flame, Some(Answer::Flame(flame)), _) => format!(
+            "Flame graph: {} in {} live at event {}. ",
+            Bytes(flame.total),
+            counted(flame.boxes.first().map_or(0, |root| root.count.into()), "allocation"),
+            Count(flame.query.position.into()),
+        ),
+        (Tab::Events, Some(Answer::Events(events)), _) => format!(
+            "Events: row {} of {}. ",
+            Count(events.located.map_or(0, |row| u64::from(row) + 1)),
+            Count(events.total.into()),
+        ),
         (Tab::Findings, ..) => {
             let count = model.summary().map_or(0, |summary| summary.findings.len());
-            [&counted(count as u64, "finding"), ". "].concat()
+            format!("{}. ", counted(count as u64, "finding"))
         }
         _ => String::new(),
     }
@@ -176,8 +152,8 @@ fn largest(model: &ModelHandle, timeline: &Timeline) -> Html {
     let peak = model.device().map_or(0, |device| device.peak_position);
     html! {
         <table>
-            <caption>{ ["Largest at the peak of the trace, event ", &Count(peak.into()).to_string()].concat() }</caption>
-            <thead><tr><th>{ "what" }</th><th>{ "bytes" }</th></tr></thead>
+            <caption>{ format!("Largest classes at the peak, event {}", Count(peak.into())) }</caption>
+            <thead><tr><th>{ "Class" }</th><th>{ "Bytes" }</th></tr></thead>
             <tbody>
                 { for ranked(&timeline.classes).into_iter().take(ROWS).map(|(i, class)| html! {
                     <tr key={i}>
@@ -195,12 +171,12 @@ fn span(axis: Axis, window: Window) -> String {
     match axis {
         Axis::Time => {
             let at = |us: f64| Micros(us.round() as i64).to_string();
-            [&at(window.start), " to ", &at(window.end)].concat()
+            format!("{} to {}", at(window.start), at(window.end))
         }
         Axis::Event => {
             // An event is drawn from its own number on; before the first there is only the start.
             let at = |event: f64| Count(event.max(0.0) as u64).to_string();
-            ["events ", &at(window.start.max(1.0)), " to ", &at(window.end.ceil() - 1.0)].concat()
+            format!("events {} to {}", at(window.start.max(1.0)), at(window.end.ceil() - 1.0))
         }
     }
 }
@@ -208,10 +184,10 @@ fn span(axis: Axis, window: Window) -> String {
 fn selection(model: &ModelHandle) -> String {
     match model.view.selection {
         Selection::None => String::new(),
-        Selection::Allocation(id) => ["Selected: allocation ", &Count(id.into()).to_string(), "."].concat(),
-        Selection::Site(_) => "Selected: a call site.".to_owned(),
-        Selection::Segment(address) => ["Selected: the segment at ", &address.to_string(), "."].concat(),
-        Selection::Class(_) => "Selected: a class of the timeline.".to_owned(),
+        Selection::Allocation(id) => format!("Selected: allocation {}.", Count(id.into())),
+        Selection::Site(_) => "Selected: call site.".to_owned(),
+        Selection::Segment(address) => format!("Selected: segment at {address}."),
+        Selection::Class(_) => "Selected: timeline class.".to_owned(),
     }
 }
 

@@ -12,7 +12,7 @@ pub fn chip(text: &str, on_remove: &Callback<()>) -> Html {
     html! {
         <span class="chip" data-testid="filter-chip">
             <span class="chip-text" title={&text}>{ &text }</span>
-            <button type="button" class="chip-remove" onclick={remove} aria-label={["Remove filter ", &text].concat()} title="Remove this filter">
+            <button type="button" class="chip-remove" onclick={remove} aria-label={format!("Remove filter {text}")} title="Remove filter">
                 <svg viewBox="0 0 8 8" width="8" height="8" aria-hidden="true"><path d="M1 1 7 7M7 1 1 7" /></svg>
             </button>
         </span>

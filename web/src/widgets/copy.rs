@@ -5,8 +5,6 @@ use web_sys::{HtmlDocument, HtmlTextAreaElement};
 use yew::prelude::*;
 
 use crate::browser::{Timeout, window};
-use crate::hooks::part::part;
-use crate::hooks::use_state_eq;
 
 /// Puts a text on the clipboard, and says whether that could be tried. Browsers give the clipboard's interface to
 /// secure origins only; elsewhere (a server reached by its bare address) a text field that is copied from does it.
@@ -28,8 +26,8 @@ pub fn copy_text(text: &str) -> bool {
     is_copied
 }
 
-/// What [`copy_button`] is given.
-#[derive(PartialEq)]
+/// Properties of [`CopyButton`].
+#[derive(PartialEq, Properties)]
 pub struct CopyButtonProps {
     /// What is copied.
     pub text: AttrValue,
@@ -37,13 +35,9 @@ pub struct CopyButtonProps {
     pub label: &'static str,
 }
 
-part!(
-    /// A button that copies a text.
-    pub fn copy_button(CopyButtonProps) = use_copy_button
-);
-
-#[hook]
-fn use_copy_button(props: &CopyButtonProps) -> Html {
+/// A button that copies a text.
+#[component]
+pub fn CopyButton(props: &CopyButtonProps) -> Html {
     let said = use_state_eq(|| false);
     let timer = use_mut_ref(|| None::<Timeout>);
     let onclick = {

@@ -6,14 +6,12 @@ use yew::prelude::*;
 
 use super::icon::{Symbol, icon};
 use crate::browser::document;
-use crate::hooks::part::part;
-use crate::hooks::use_effect_with;
 
 /// What can have the focus in a dialog.
 const FOCUSABLE: &str = "button, input, select, textarea, a[href], [tabindex='0']";
 
-/// What [`modal`] is given.
-#[derive(PartialEq)]
+/// Properties of [`Modal`].
+#[derive(PartialEq, Properties)]
 pub struct ModalProps {
     /// Its name.
     pub title: AttrValue,
@@ -29,14 +27,10 @@ pub struct ModalProps {
     pub children: Html,
 }
 
-part!(
-    /// A dialog. Tab goes round inside it; a click beside it closes it, and Esc does through the command of that key. The
-    /// focus then goes back to where it was.
-    pub fn modal(ModalProps) = use_modal
-);
-
-#[hook]
-fn use_modal(props: &ModalProps) -> Html {
+/// A dialog. Tab goes round inside it; a click beside it closes it, and Esc does through the command of that key. The
+/// focus then goes back to where it was.
+#[component]
+pub fn Modal(props: &ModalProps) -> Html {
     let node = use_node_ref();
     {
         let node = node.clone();

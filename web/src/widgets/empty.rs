@@ -2,7 +2,7 @@
 
 use yew::prelude::*;
 
-use super::copy::{CopyButtonProps, copy_button};
+use super::copy::CopyButton;
 
 /// Records a snapshot with all that the page can show; the names are PyTorch's.
 pub const RECORD_SNIPPET: &str = "\
@@ -21,7 +21,7 @@ pub fn empty(title: &'static str, hint: impl Into<AttrValue>, with_snippet: bool
             if with_snippet {
                 <div class="snippet">
                     <pre><code>{ RECORD_SNIPPET }</code></pre>
-                    { copy_button(CopyButtonProps { text: RECORD_SNIPPET.into(), label: "Copy" }) }
+                    <CopyButton text={RECORD_SNIPPET} label="Copy" />
                 </div>
             }
         </div>

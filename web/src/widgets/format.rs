@@ -30,13 +30,12 @@ pub fn share(part: u64, whole: u64) -> String {
 /// `61.2 GiB (65,712,455,680 bytes)`: for text that is copied and for titles.
 pub fn bytes_in_full(bytes: u64) -> String {
     let bytes = Bytes(bytes);
-    if bytes.0 < 1024 { bytes.exact() } else { [&bytes.to_string(), " (", &bytes.exact(), ")"].concat() }
+    if bytes.0 < 1024 { bytes.exact() } else { format!("{bytes} ({})", bytes.exact()) }
 }
 
 /// `1 gap`, `2 gaps`, `4,211 gaps`: for nouns that take an s.
 pub fn counted(count: u64, noun: &str) -> String {
-    let count_text = Count(count).to_string();
-    [count_text.as_str(), " ", noun, if count == 1 { "" } else { "s" }].concat()
+    format!("{} {noun}{}", Count(count), if count == 1 { "" } else { "s" })
 }
 
 /// A span of time as people say it: `0.4 s`, `38 s`, `3 min 12 s`, `2 h 5 min`, `3 days`.
@@ -44,15 +43,15 @@ pub fn span_text(us: i64) -> String {
     let us = us.max(0);
     let (tenths, seconds) = (us / 100_000, us / 1_000_000);
     let two = |a: i64, a_unit: &str, b: i64, b_unit: &str| match b {
-        0 => [&a.to_string(), a_unit].concat(),
-        b => [&a.to_string(), a_unit, " ", &b.to_string(), b_unit].concat(),
+        0 => format!("{a}{a_unit}"),
+        b => format!("{a}{a_unit} {b}{b_unit}"),
     };
     match seconds {
-        0..10 => [&(tenths / 10).to_string(), ".", &(tenths % 10).to_string(), " s"].concat(),
-        10..60 => [&seconds.to_string(), " s"].concat(),
+        0..10 => format!("{}.{} s", tenths / 10, tenths % 10),
+        10..60 => format!("{seconds} s"),
         60..3_600 => two(seconds / 60, " min", seconds % 60, " s"),
         3_600..172_800 => two(seconds / 3_600, " h", seconds / 60 % 60, " min"),
-        _ => [&(seconds / 86_400).to_string(), " days"].concat(),
+        _ => format!("{} days", seconds / 86_400),
     }
 }
 

@@ -6,11 +6,9 @@ use yew::prelude::*;
 
 use super::icon::{Symbol, icon};
 use crate::browser::{Listener, document};
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
 
-/// What [`menu`] is given.
-#[derive(PartialEq)]
+/// Properties of [`Menu`].
+#[derive(PartialEq, Properties)]
 pub struct MenuProps {
     /// What the button says.
     pub label: Html,
@@ -22,13 +20,9 @@ pub struct MenuProps {
     pub children: Html,
 }
 
-part!(
-    /// The button and its list. Arrows walk the list, Esc and a click elsewhere close it.
-    pub fn menu(MenuProps) = use_menu
-);
-
-#[hook]
-fn use_menu(props: &MenuProps) -> Html {
+/// The button and its list. Arrows walk the list, Esc and a click elsewhere close it.
+#[component]
+pub fn Menu(props: &MenuProps) -> Html {
     let is_open = use_state_eq(|| false);
     let node = use_node_ref();
     {

@@ -2,7 +2,6 @@
 
 pub mod bytes_text;
 pub mod chips;
-pub mod colors;
 pub mod copy;
 pub mod dialog;
 pub mod empty;
@@ -10,7 +9,6 @@ pub mod format;
 pub mod icon;
 pub mod menu;
 pub mod share_bar;
-pub mod size;
 pub mod stack_list;
 pub mod style;
 pub mod virtual_list;

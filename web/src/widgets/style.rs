@@ -15,5 +15,5 @@ pub fn set_style(node: &NodeRef, property: &str, value: &str) {
 
 /// A length in pixels, as CSS writes it.
 pub fn pixels(length: f64) -> String {
-    [&Decimal::of(length, 2).shortest().to_string(), "px"].concat()
+    format!("{}px", Decimal::of(length, 2).shortest())
 }

@@ -1,25 +1,31 @@
-//! The page's end: starts workers, hands them files, sends questions and deals out answers.
+//! The page's end of the protocol: starts workers, hands them files, sends questions and delivers answers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use js_sys::{Array, ArrayBuffer, Uint8Array};
+use js_sys::{Array, ArrayBuffer, Function, Uint8Array};
+use protocol::failure;
+use protocol::message::{FromWorker, ToWorker, WARM_UP, decode, encode};
 use shared::query::{Answer, Query};
 use wasm_bindgen::prelude::*;
-use web_sys::{ErrorEvent, File, MessageEvent, Worker, WorkerOptions, WorkerType};
+use web_sys::{ErrorEvent, File, MessageEvent, Worker};
 use yew::Callback;
 
-use super::failure;
-use super::message::{FromWorker, ToWorker, decode, encode};
 use crate::model::FileKey;
 
-/// Where the worker's few lines of JavaScript are served.
-const SCRIPT: &str = "./worker.js";
-/// What tells a worker that no file waits yet.
-const WARM_UP: &str = "warm up";
+thread_local! {
+    /// Starts a worker and hands it the compiled engine. Comes from boot.js, which downloads and compiles the engine
+    /// while the page itself is still being loaded.
+    static START: RefCell<Option<Function>> = const { RefCell::new(None) };
+}
 
-/// All workers of the page. Cheap to clone; clones share.
+/// Sets the function that starts workers. Called once, before the page is drawn.
+pub fn set_starter(start: Function) {
+    START.set(Some(start));
+}
+
+/// All workers of the page. Clones share them.
 #[derive(Clone, Default)]
 pub struct Workers(Rc<Inner>);
 
@@ -31,14 +37,14 @@ struct Inner {
     spare: RefCell<Option<Spare>>,
 }
 
-/// A worker that has been started before there is a file for it, so that the first file need not wait.
+/// A worker that was started before there is a file for it, so that the first file doesn't wait.
 struct Spare {
     worker: Worker,
     has_failed: Rc<Cell<bool>>,
     _on_error: Closure<dyn FnMut(ErrorEvent)>,
 }
 
-/// One worker, its listeners, and the questions that it has not answered yet.
+/// A worker, its listeners, and the questions that it has not answered yet.
 struct Connection {
     worker: Worker,
     pending: HashMap<u32, Callback<Answer>>,
@@ -61,14 +67,14 @@ impl PartialEq for Workers {
 }
 
 impl Workers {
-    /// A key that no other file of this page has.
+    /// Returns a key that no other file of this page has.
     pub fn next_key(&self) -> FileKey {
         let key = self.0.next_file.get();
         self.0.next_file.set(key + 1);
         FileKey(key)
     }
 
-    /// Starts a worker for the first file that will come.
+    /// Starts a worker for the first file.
     pub fn warm_up(&self) {
         let Ok(worker) = start() else { return };
         let has_failed = Rc::new(Cell::new(false));
@@ -77,17 +83,17 @@ impl Workers {
             Closure::new(move |_| has_failed.set(true))
         };
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
-        // Lost only with the worker, and then it isn't used.
+        // Fails only with the worker, which is not used then.
         let _ = worker.post_message(&JsValue::from_str(WARM_UP));
         *self.0.spare.borrow_mut() = Some(Spare { worker, has_failed, _on_error: on_error });
     }
 
-    /// Starts a worker on a file. What it says other than answers goes to `report`.
+    /// Starts a worker on a file. Messages other than answers go to `report`.
     pub fn open(&self, key: FileKey, file: &File, report: Callback<FromWorker>) -> Result<(), String> {
         self.begin(key, report, |worker| worker.post_message(file))
     }
 
-    /// Starts a worker on what a first message names. What it says other than answers goes to `report`.
+    /// Starts a worker with a first message. Messages other than answers go to `report`.
     pub fn open_by(&self, key: FileKey, message: &ToWorker, report: Callback<FromWorker>) -> Result<(), String> {
         self.begin(key, report, |worker| send(worker, message))
     }
@@ -118,14 +124,14 @@ impl Workers {
         Ok(())
     }
 
-    /// Ends a file's worker, whatever it is doing. Its open questions are never answered.
+    /// Terminates a file's worker, whatever it is doing. Its open questions are never answered.
     pub fn close(&self, key: FileKey) {
-        // Taken out first: dropping it calls into the browser, which must not find the map borrowed.
+        // Removed first: dropping it calls into the browser, which must not find the map borrowed.
         let connection = self.0.open.borrow_mut().remove(&key);
         drop(connection);
     }
 
-    /// Sends a question. `reply` is called once, or never when the file is closed first.
+    /// Sends a question. `reply` is called once, or never if the file is closed first.
     pub fn ask(&self, key: FileKey, device: u32, query: Query, reply: Callback<Answer>) {
         let id = self.0.next_question.get();
         self.0.next_question.set(id.wrapping_add(1));
@@ -136,25 +142,25 @@ impl Workers {
         }
     }
 
-    /// Says that the last state of a session was taken in, and which allocation is selected: the device's index, and its
-    /// number.
-    pub fn taken(&self, key: FileKey, selected: Option<(u32, u32)>) {
+    /// Tells the worker that the last state of its session has been drawn, and which allocation is selected: its device's
+    /// index, and its number.
+    pub fn drawn(&self, key: FileKey, selected: Option<(u32, u32)>) {
         if let Some(connection) = self.0.open.borrow().get(&key) {
-            // Lost only with the worker, and then nothing more is told.
-            let _ = send(&connection.worker, &ToWorker::Taken { selected });
+            // Fails only with the worker, which sends nothing more then.
+            let _ = send(&connection.worker, &ToWorker::Drawn { selected });
         }
     }
 
-    /// Says whether the picture of a session stands still.
+    /// Tells the worker whether the view of its session is paused.
     pub fn hold(&self, key: FileKey, is_held: bool) {
         if let Some(connection) = self.0.open.borrow().get(&key) {
-            // As above.
-            let _ = send(&connection.worker, &ToWorker::Hold(is_held));
+            // Fails only with the worker, which sends nothing more then.
+            let _ = send(&connection.worker, &ToWorker::Pause(is_held));
         }
     }
 
     fn receive(&self, key: FileKey, data: &JsValue, report: &Callback<FromWorker>) {
-        // A string is the worker script's cry that WebAssembly itself broke down.
+        // worker.js sends a string when WebAssembly itself fails.
         if let Some(text) = data.as_string() {
             report.emit(FromWorker::Failed { message: failure::sentence(&text) });
             return;
@@ -180,7 +186,6 @@ fn send(worker: &Worker, message: &ToWorker) -> Result<(), JsValue> {
 }
 
 fn start() -> Result<Worker, JsValue> {
-    let options = WorkerOptions::new();
-    options.set_type(WorkerType::Module);
-    Worker::new_with_options(SCRIPT, &options)
+    let start = START.with_borrow(Option::clone).ok_or_else(|| JsValue::from_str("boot.js set no starter"))?;
+    start.call0(&JsValue::NULL)?.dyn_into()
 }

@@ -1,11 +1,5 @@
-//! The way to a file or a session: each has a worker of its own, which reads it, indexes it and answers questions about
-//! it, so that the page never waits.
+//! The workers of the engine, as the page sees them: each serves one file or one session, so that the page never waits.
 
-pub mod api;
 pub mod client;
-pub mod entry;
-mod failure;
-mod live;
-pub mod message;
-mod reader;
-mod warm;
+
+pub use protocol::message;

@@ -1,6 +1,6 @@
-//! The process's allocators: one a device, each made at the first request for its device, since opening a device takes
+//! The process's allocators: one for each device, created at the first request for it, because opening a device uses
 //! memory on it.
-#![allow(unsafe_code)] // Streams of PyTorch's are taken for what they are.
+#![allow(unsafe_code)] // PyTorch's streams arrive as raw handles.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -12,26 +12,26 @@ use vramscope::allocator::{EventSink, Fault, History, LockedAllocator};
 use vramscope::driver::cuda::CudaDriver;
 use vramscope::recorder::{Capture, Clock, MonotonicClock, Stacks};
 
-use super::recording::Recording;
+use super::recording::AllocatorRecording;
 
-/// As many devices as PyTorch ever counts (`C10_COMPILE_TIME_MAX_GPUS` is 120).
-const MOST_DEVICES: usize = 128;
+/// At least as many devices as PyTorch supports (`C10_COMPILE_TIME_MAX_GPUS` is 120).
+const MAX_DEVICES: usize = 128;
 
-/// One device.
+/// The allocator of one device.
 pub(super) struct Slot {
     pub(super) locked: LockedAllocator<CudaDriver>,
-    /// Open routes to private pools.
+    /// The number of open routes to private pools.
     pub(super) routes: AtomicU32,
 }
 
-/// All of it. There is one in the process, from `vramscope_allocator_start` on.
+/// The allocators of all devices. The process has one such value, from `vramscope_allocator_start` on.
 pub(super) struct Allocators {
     pub(super) profile: &'static Profile,
     pub(super) level: Capture,
-    /// The settings that devices begin with, as changed last.
+    /// The present settings, with which new allocators start.
     pub(super) config: Mutex<AllocatorConfig>,
-    pub(super) recording: Recording,
-    /// Entries of history that each device keeps; 0 is none.
+    pub(super) recording: AllocatorRecording,
+    /// The number of history entries that each device keeps; 0 for no history.
     history: AtomicUsize,
     clock: Arc<dyn Clock>,
     slots: Vec<OnceLock<Result<Slot, String>>>,
@@ -40,21 +40,21 @@ pub(super) struct Allocators {
 static ALLOCATORS: OnceLock<Allocators> = OnceLock::new();
 
 impl Allocators {
-    /// Those of the process.
+    /// Returns the process's allocators.
     #[inline]
     pub(super) fn get() -> Option<&'static Self> {
         ALLOCATORS.get()
     }
 
-    /// Makes them; once in a process, since PyTorch keeps its allocator for good.
+    /// Sets the process's allocators. It succeeds only once, because PyTorch never gives up its allocator.
     pub(super) fn set(
         profile: &'static Profile,
         config: AllocatorConfig,
         level: Capture,
         history: usize,
-        recording: Recording,
+        recording: AllocatorRecording,
     ) -> Result<(), String> {
-        let slots = (0..MOST_DEVICES).map(|_| OnceLock::new()).collect();
+        let slots = (0..MAX_DEVICES).map(|_| OnceLock::new()).collect();
         let clock = Arc::new(MonotonicClock::new());
         let new = Self {
             profile,
@@ -65,28 +65,28 @@ impl Allocators {
             clock,
             slots,
         };
-        ALLOCATORS.set(new).map_err(|_| "this process has Vramscope's allocator already".to_owned())
+        ALLOCATORS.set(new).map_err(|_| "This process already uses Vramscope's allocator.".to_owned())
     }
 
-    /// The numbers of stacks.
+    /// Returns the table that numbers stacks.
     #[inline]
     pub(super) fn stacks(&self) -> &Stacks {
         self.recording.stacks()
     }
 
-    /// The settings that devices begin with.
+    /// Returns the present settings.
     pub(super) fn config(&self) -> MutexGuard<'_, AllocatorConfig> {
-        // Settings are changed whole or up to a mistake, as PyTorch does.
+        // A panic leaves usable settings: like PyTorch's, they may be applied in part.
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A device's allocator, made if it is the first time.
+    /// Returns a device's allocator, creating it at the first call.
     #[inline]
     pub(super) fn device(&self, device: i32) -> Result<&Slot, String> {
         let slot = usize::try_from(device).ok().and_then(|device| self.slots.get(device));
         let slot = slot.ok_or_else(|| format!("there is no device {device}"))?;
         match slot.get() {
-            Some(made) => made.as_ref().map_err(String::clone),
+            Some(opened) => opened.as_ref().map_err(String::clone),
             None => slot.get_or_init(|| self.open(device)).as_ref().map_err(String::clone),
         }
     }
@@ -108,25 +108,25 @@ impl Allocators {
         (max_entries > 0).then(|| History::new(max_entries, keeps_stacks, Arc::clone(&self.clock)))
     }
 
-    /// Begins a new history of so many entries on every device, or ends it with 0.
+    /// Starts a new history of at most `max_entries` on every device; 0 ends it.
     pub(super) fn set_history(&self, max_entries: usize) -> Result<(), Fault> {
         self.history.store(max_entries, Ordering::Relaxed);
         self.opened()
             .try_for_each(|slot| slot.locked.with(|allocator| allocator.sink_mut().history = self.new_history()))
     }
 
-    /// The allocators that were made.
+    /// Returns the allocators created so far.
     pub(super) fn opened(&self) -> impl Iterator<Item = &Slot> {
         self.slots.iter().filter_map(|slot| slot.get()?.as_ref().ok())
     }
 
-    /// The allocator of a device, if it was made.
+    /// Returns a device's allocator, if it was created.
     pub(super) fn opened_device(&self, device: i32) -> Option<&Slot> {
         self.slots.get(usize::try_from(device).ok()?)?.get()?.as_ref().ok()
     }
 }
 
-/// The number of the calling thread, from 1.
+/// Returns the number of the calling thread, counted from 1.
 #[inline]
 pub(super) fn thread_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -139,7 +139,7 @@ pub(super) fn thread_number() -> u64 {
     })
 }
 
-/// Lets a device's driver use a stream of PyTorch's.
+/// Registers one of PyTorch's streams with a device's driver.
 #[inline]
 pub(super) fn adopt(driver: &CudaDriver, stream: Stream) {
     thread_local!(static LAST: Cell<(u32, i64)> = const { Cell::new((0, 0)) });
@@ -147,8 +147,8 @@ pub(super) fn adopt(driver: &CudaDriver, stream: Stream) {
     if stream.0 == 0 || LAST.replace(this) == this {
         return;
     }
-    // SAFETY: a stream that PyTorch allocates on, or uses memory on, is one of this device's primary context, and
-    // PyTorch never destroys the streams that it makes. One that the program made itself must outlive its use with
-    // PyTorch: the same condition as without this allocator.
+    // SAFETY: a stream on which PyTorch allocates or uses memory belongs to this device's primary context, and PyTorch
+    // never destroys its streams. A stream that the program created must outlive its use with PyTorch, as it must
+    // without this allocator.
     unsafe { driver.device().adopt_stream(stream) };
 }

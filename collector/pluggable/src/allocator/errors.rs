@@ -1,16 +1,16 @@
-//! What goes wrong where no exception may pass: one line on standard error, a few times.
+//! Errors of functions that must not raise an exception: lines on standard error, up to a bound.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Lines before the rest is only counted.
-const MOST: u32 = 16;
-static TOLD: AtomicU32 = AtomicU32::new(0);
+/// The most errors that are printed.
+const MAX_ERRORS: u32 = 16;
+static ERRORS: AtomicU32 = AtomicU32::new(0);
 
-/// Tells of a failure that no caller can be told of.
-pub(super) fn tell(what: &str, error: &dyn std::fmt::Display) {
-    match TOLD.fetch_add(1, Ordering::Relaxed) {
-        told if told < MOST => eprintln!("vramscope: {what}: {error}"),
-        MOST => eprintln!("vramscope: more errors follow and are not printed"),
+/// Prints an error that cannot be returned to the caller.
+pub(super) fn print_error(what: &str, error: &dyn std::fmt::Display) {
+    match ERRORS.fetch_add(1, Ordering::Relaxed) {
+        printed if printed < MAX_ERRORS => eprintln!("vramscope: {what}: {error}"),
+        MAX_ERRORS => eprintln!("vramscope: Further errors are not printed."),
         _ => {}
     }
 }

@@ -1,9 +1,9 @@
-//! What PyTorch hands over with a route to a private pool: a `std::function<bool(cudaStream_t)>`.
+//! The filter of a route to a private pool: PyTorch passes a `std::function<bool(cudaStream_t)>`.
 //!
-//! It comes as the address of an object that belongs to the caller. Official PyTorch for Linux is built with libstdc++,
-//! whose object is four words, the same since GCC 4 and part of its stable binary interface: two words of state, a
-//! function that copies and destroys the state, and one that calls it. So it can be copied and called from here; where
-//! libstdc++ is not in the process, routes are refused.
+//! It arrives as the address of an object that belongs to the caller. Official PyTorch for Linux is built with
+//! libstdc++, whose `std::function` has had the same stable layout of four words since GCC 4: two words of state, a
+//! function that copies and destroys the state, and one that calls it. So it can be copied and called from here. If
+//! libstdc++ is not loaded in the process, routes are refused.
 #![allow(unsafe_code)] // C++ objects.
 
 use std::ffi::{c_int, c_void};
@@ -17,15 +17,15 @@ use super::devices::{Slot, thread_number};
 use super::library::Library;
 
 /// The state of a function object (`_Any_data`).
-type State = [usize; 2];
+type FunctorState = [usize; 2];
 
-/// `std::function<bool(cudaStream_t)>` of libstdc++. `_M_manager` gets an operation; `_M_invoker` gets arguments by
+/// libstdc++'s `std::function<bool(cudaStream_t)>`. `_M_manager` receives an operation, `_M_invoker` its arguments by
 /// reference.
 #[repr(C)]
 pub struct StdFunction {
-    state: State,
-    manager: Option<unsafe extern "C-unwind" fn(*mut State, *const State, c_int) -> bool>,
-    invoker: Option<unsafe extern "C-unwind" fn(*const State, *const *mut c_void) -> bool>,
+    state: FunctorState,
+    manager: Option<unsafe extern "C-unwind" fn(*mut FunctorState, *const FunctorState, c_int) -> bool>,
+    invoker: Option<unsafe extern "C-unwind" fn(*const FunctorState, *const *mut c_void) -> bool>,
 }
 
 /// `__clone_functor` and `__destroy_functor` of `_Manager_operation`.
@@ -35,17 +35,17 @@ const DESTROY: c_int = 3;
 /// A stream that always exists and is never part of a capture (`cudaStreamPerThread`).
 const PER_THREAD: Stream = Stream(2);
 
-/// A copy of PyTorch's object.
-struct Copied(StdFunction);
+/// An owned copy of PyTorch's object.
+struct FunctionCopy(StdFunction);
 
-// SAFETY: PyTorch's own allocator calls its copy from any thread, one at a time, as this one does under its lock.
-unsafe impl Send for Copied {}
+// SAFETY: PyTorch's own allocator calls its copy from any thread, one at a time; this allocator does so under its lock.
+unsafe impl Send for FunctionCopy {}
 
-impl Copied {
+impl FunctionCopy {
     /// # Safety
-    /// The object lives, and is one of libstdc++.
+    /// `object` is null or points to a live object of libstdc++.
     unsafe fn new(object: *const StdFunction) -> Option<Self> {
-        // SAFETY: the caller vouches for the object; the state to be filled is this function's own.
+        // SAFETY: as the caller promises; the new state is this function's own.
         unsafe {
             let object = object.as_ref()?;
             let (manager, mut state) = (object.manager?, [0; 2]);
@@ -54,45 +54,46 @@ impl Copied {
         }
     }
 
-    fn takes(&self, stream: Stream) -> bool {
-        // PyTorch's capture filter throws where the runtime does not answer, and an exception must not pass through the
-        // allocator. Where this call succeeds, the filter's same call does.
+    /// Returns whether the filter accepts the stream.
+    fn accepts(&self, stream: Stream) -> bool {
+        // PyTorch's capture filter throws if the runtime returns an error, and an exception must not unwind through the
+        // allocator. If this call succeeds, the same call in the filter does too.
         if Runtime::get().is_none_or(|runtime| !runtime.answers(stream)) {
             return false;
         }
         let argument = stream.0 as usize as *mut c_void;
-        // SAFETY: a whole object with its state, and the address of an argument that outlives the call.
+        // SAFETY: the object is complete, and the argument outlives the call.
         self.0.invoker.is_some_and(|invoke| unsafe { invoke(&raw const self.0.state, &raw const argument) })
     }
 }
 
-impl Drop for Copied {
+impl Drop for FunctionCopy {
     fn drop(&mut self) {
         if let Some(manager) = self.0.manager {
             let state = &raw mut self.0.state;
-            // SAFETY: the state was cloned once and goes once.
+            // SAFETY: the state was cloned once and is destroyed once.
             unsafe { manager(state, state, DESTROY) };
         }
     }
 }
 
-/// The filter of a route.
+/// Converts the filter of a route.
 ///
 /// # Safety
-/// `object` is the `std::function` that PyTorch hands to `begin_allocate_to_pool`.
+/// `object` is the `std::function` that PyTorch passes to `begin_allocate_to_pool`.
 pub(super) unsafe fn filter(object: *const StdFunction) -> Result<Filter, String> {
     if Library::loaded(c"libstdc++.so.6").is_none() || Runtime::get().is_none() {
-        return Err("this PyTorch was not built as the official ones are: CUDA graphs and memory pools can't be used \
-                    with vramscope's allocator here"
+        return Err("CUDA graphs and memory pools need an official build of PyTorch with Vramscope's allocator: this \
+                    build does not use libstdc++ and a shared CUDA runtime."
             .to_owned());
     }
-    // SAFETY: passed on to the caller; libstdc++ is there.
-    let copied = unsafe { Copied::new(object) }.ok_or("PyTorch gave no filter for the route to a pool")?;
-    // A `MemPool` asks for the thread that runs now, whatever the stream; a capture has not begun yet.
-    if copied.takes(PER_THREAD) {
+    // SAFETY: as the caller promises; libstdc++ is loaded.
+    let copy = unsafe { FunctionCopy::new(object) }.ok_or("PyTorch passed no filter for the route to a pool.")?;
+    // A `MemPool`'s filter accepts every stream of the present thread; a capture has not begun yet.
+    if copy.accepts(PER_THREAD) {
         return Ok(Filter::Thread(thread_number()));
     }
-    Ok(Filter::Capture(Box::new(move |stream| copied.takes(stream))))
+    Ok(Filter::Capture(Box::new(move |stream| copy.accepts(stream))))
 }
 
 /// The CUDA runtime that PyTorch uses.
@@ -111,7 +112,7 @@ impl Runtime {
         let named = [c"libcudart.so.12", c"libcudart.so.13", c"libcudart.so.11.0"];
         let libraries = named.into_iter().filter_map(Library::loaded).chain([Library::ANY]);
         libraries.into_iter().find_map(|library| {
-            // SAFETY: the types of these functions in NVIDIA's headers, with handles and enumerations as numbers.
+            // SAFETY: NVIDIA's headers declare these types, here with handles and enumerations as integers.
             unsafe {
                 Some(Self {
                     is_capturing: library.function(c"cudaStreamIsCapturing")?,
@@ -123,7 +124,7 @@ impl Runtime {
 
     fn answers(&self, stream: Stream) -> bool {
         let mut status = 0;
-        // SAFETY: a stream that a request came with, and a variable that outlives the call.
+        // SAFETY: the stream comes from a request, and the variable outlives the call.
         unsafe { (self.is_capturing)(stream.0 as usize, &raw mut status) == 0 }
     }
 }
@@ -131,12 +132,12 @@ impl Runtime {
 /// `cudaStreamCaptureModeRelaxed`.
 const RELAXED: c_int = 2;
 
-/// While it lives, this thread may take memory from the driver within a capture, as PyTorch's own allocator does: the
-/// capture is not told of it.
-pub(super) struct Relaxed(Option<c_int>);
+/// While it lives, this thread may allocate from the driver during a capture, without becoming part of it, as PyTorch's
+/// own allocator does.
+pub(super) struct RelaxedCapture(Option<c_int>);
 
-impl Relaxed {
-    /// Where the device has a route open; else there is no capture that concerns it.
+impl RelaxedCapture {
+    /// Changes the mode if the device has an open route. Otherwise no capture concerns it.
     #[inline]
     pub(super) fn enter(slot: &Slot) -> Self {
         if slot.routes.load(Ordering::Relaxed) == 0 {
@@ -147,12 +148,12 @@ impl Relaxed {
 
     fn exchange(mode: c_int) -> Option<c_int> {
         let (runtime, mut mode) = (Runtime::get()?, mode);
-        // SAFETY: a variable that outlives the call.
+        // SAFETY: the variable outlives the call.
         (unsafe { (runtime.exchange_mode)(&raw mut mode) } == 0).then_some(mode)
     }
 }
 
-impl Drop for Relaxed {
+impl Drop for RelaxedCapture {
     #[inline]
     fn drop(&mut self) {
         if let Some(mode) = self.0 {
@@ -169,10 +170,10 @@ mod tests {
 
     static LIVE: AtomicI32 = AtomicI32::new(0);
 
-    unsafe extern "C-unwind" fn manage(to: *mut State, from: *const State, operation: c_int) -> bool {
+    unsafe extern "C-unwind" fn manage(to: *mut FunctorState, from: *const FunctorState, operation: c_int) -> bool {
         match operation {
             CLONE => {
-                // SAFETY: both are states of the test's.
+                // SAFETY: both states belong to the test.
                 unsafe { *to = *from };
                 LIVE.fetch_add(1, Ordering::Relaxed);
             }
@@ -184,24 +185,24 @@ mod tests {
         false
     }
 
-    unsafe extern "C-unwind" fn invoke(state: *const State, argument: *const *mut c_void) -> bool {
-        // SAFETY: both are the test's.
+    unsafe extern "C-unwind" fn invoke(state: *const FunctorState, argument: *const *mut c_void) -> bool {
+        // SAFETY: both belong to the test.
         unsafe { (*state)[0] == *argument as usize }
     }
 
     #[test]
-    fn a_copy_is_made_once_and_goes_once() {
+    fn a_copy_is_cloned_once_and_destroyed_once() {
         let object = StdFunction { state: [7, 0], manager: Some(manage), invoker: Some(invoke) };
         // SAFETY: the object lives.
-        let copied = unsafe { Copied::new(&raw const object) }.unwrap();
+        let copy = unsafe { FunctionCopy::new(&raw const object) }.unwrap();
         assert_eq!(LIVE.load(Ordering::Relaxed), 1);
         let argument = 7 as *mut c_void;
-        // SAFETY: as in `takes`, without a CUDA runtime.
-        assert!(unsafe { invoke(&raw const copied.0.state, &raw const argument) });
-        drop(copied);
+        // SAFETY: as in `accepts`, without a CUDA runtime.
+        assert!(unsafe { invoke(&raw const copy.0.state, &raw const argument) });
+        drop(copy);
         assert_eq!(LIVE.load(Ordering::Relaxed), 0);
         let empty = StdFunction { state: [0; 2], manager: None, invoker: None };
         // SAFETY: the object lives.
-        assert!(unsafe { Copied::new(&raw const empty) }.is_none());
+        assert!(unsafe { FunctionCopy::new(&raw const empty) }.is_none());
     }
 }

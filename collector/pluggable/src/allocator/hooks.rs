@@ -1,4 +1,4 @@
-//! The functions that PyTorch may have, in plain C types.
+//! The functions that PyTorch calls if they are set, with plain C types.
 #![allow(unsafe_code)] // C++ calls.
 
 use std::ffi::{c_int, c_void};
@@ -11,28 +11,28 @@ use vramscope::allocator::Refusal;
 
 use super::devices::{Allocators, adopt};
 use super::entry::stack_for;
-use super::errors::tell;
+use super::errors::print_error;
 use super::raise::raise;
 
-/// `init`: CUDA begins. The recording begins with it.
+/// `init`: CUDA is being initialised. The recording starts here.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_init(_device_count: c_int) {
     let begun = catch_unwind(|| {
         let Some(allocators) = Allocators::get() else { return Ok(()) };
         let settings = shared::export::settings(&allocators.config(), allocators.profile);
-        allocators.recording.begin(allocators.profile.torch, &settings, allocators.level)
+        allocators.recording.start(allocators.profile.torch, &settings, allocators.level)
     });
     match begun {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tell("the job goes on without being recorded", &error),
-        Err(_) => tell("the job goes on without being recorded", &"the recorder panicked"),
+        Ok(Err(error)) => print_error("Not recording", &error),
+        Err(_) => print_error("Not recording", &"the recorder panicked"),
     }
 }
 
-/// `reset`: `torch.cuda.empty_cache()`, of all devices.
+/// `reset`: `torch.cuda.empty_cache()` for all devices.
 ///
 /// # Safety
-/// To be called by `CUDAPluggableAllocator` alone: where C++ exceptions may pass.
+/// To be called only by `CUDAPluggableAllocator`, where C++ exceptions may unwind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn vramscope_reset() {
     let emptied = catch_unwind(|| {
@@ -44,7 +44,7 @@ pub unsafe extern "C-unwind" fn vramscope_reset() {
         }
         Ok(())
     });
-    // SAFETY: the caller lets exceptions pass; nothing is left here that must be dropped.
+    // SAFETY: the caller lets exceptions unwind; nothing is left here that must be dropped.
     unsafe { raise_if_failed(emptied.unwrap_or_else(|_| Err("empty_cache panicked".to_owned()))) }
 }
 
@@ -64,10 +64,10 @@ pub unsafe extern "C-unwind" fn vramscope_memory_fraction(fraction: f64, device:
     unsafe { raise_if_failed(limited.unwrap_or_else(|_| Err("set_per_process_memory_fraction panicked".to_owned()))) }
 }
 
-/// `base_alloc`: the segment that an address lies in, and its bytes; null for an address in none.
+/// `base_alloc`: returns the start of the segment that contains an address, and its size; null if none does.
 ///
 /// # Safety
-/// To be called by `CUDAPluggableAllocator` alone: `size` is null or may be written.
+/// To be called only by `CUDAPluggableAllocator`. `size` is null or may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vramscope_base_alloc(pointer: *mut c_void, size: *mut usize) -> *mut c_void {
     let address = pointer as usize as u64;
@@ -78,21 +78,20 @@ pub unsafe extern "C" fn vramscope_base_alloc(pointer: *mut c_void, size: *mut u
         })
     });
     let Some(segment) = found.ok().flatten() else {
-        tell("a segment was asked for", &MisuseError::UnknownAddress(Address(address)));
+        print_error("Cannot find a segment", &MisuseError::UnknownAddress(Address(address)));
         return std::ptr::null_mut();
     };
     if !size.is_null() {
-        // SAFETY: not null, and the caller's to be written.
+        // SAFETY: it is not null, and the caller lets it be written.
         unsafe { *size = segment.size as usize };
     }
     segment.address.0 as *mut c_void
 }
 
-/// `record_stream`: a stream uses an allocation besides its own. Memory that is not this allocator's needs no saying,
-/// as PyTorch has it.
+/// `record_stream`: another stream uses an allocation. Memory of another allocator is ignored, as in PyTorch.
 ///
 /// # Safety
-/// To be called by `CUDAPluggableAllocator` alone: with a stream of the allocation's device.
+/// To be called only by `CUDAPluggableAllocator`, with a stream of the allocation's device.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vramscope_record_stream(pointer: *mut c_void, stream: *mut c_void) {
     let (address, stream) = (Address(pointer as usize as u64), Stream(stream as usize as i64));
@@ -112,17 +111,17 @@ pub unsafe extern "C" fn vramscope_record_stream(pointer: *mut c_void, stream: *
         Ok(())
     });
     if let Err(error) = recorded.unwrap_or_else(|_| Err("it panicked".to_owned())) {
-        tell("record_stream", &error);
+        print_error("record_stream", &error);
     }
 }
 
-/// Raises `RuntimeError` for an error.
+/// Raises a `RuntimeError` if `outcome` is an error.
 ///
 /// # Safety
 /// As [`raise`].
 pub(super) unsafe fn raise_if_failed(outcome: Result<(), String>) {
     if let Err(text) = outcome {
-        // SAFETY: passed on to the caller.
+        // SAFETY: as the caller promises.
         unsafe { raise(Refusal::Failed(text)) }
     }
 }

@@ -1,10 +1,13 @@
-//! The caching allocator as `torch.cuda.memory.CUDAPluggableAllocator` calls it.
+//! The caching allocator, as `torch.cuda.memory.CUDAPluggableAllocator` calls it.
 //!
-//! PyTorch gets the addresses of these functions from `vramscope/_allocator.py`: two that it must have (`entry`), and
-//! those that it may have (`hooks`, `pools`). The Python package itself asks for statistics and snapshots (`report`).
+//! PyTorch gets the addresses of these functions from `vramscope/_allocator.py`: two required ones (`entry`) and optional
+//! ones (`hooks`, `pools`). The Python package itself reads statistics and snapshots (`report`).
 //!
-//! Functions that PyTorch calls where an exception may pass are `extern "C-unwind"` and raise a C++ exception
-//! ([`raise`]); all others say on standard error what went wrong. None of them lets a panic out.
+//! Functions that PyTorch calls where an exception may unwind are `extern "C-unwind"` and raise a C++ exception
+//! ([`raise`]). All others print errors to standard error. None of them lets a panic unwind.
+//!
+//! Imports go one way: `start` and `report` → `devices`; `pools` → `hooks` → `entry` → `filter` and `python` →
+//! `devices` → `recording`; `raise`, `filter` and `python` → `library`. `errors` imports no sibling.
 
 mod devices;
 mod entry;

@@ -1,5 +1,5 @@
-//! The functions that lead allocations to private pools: CUDA graphs' captures, and `MemPool` where a release allows
-//! it. A `MempoolId_t` is a pair of 64-bit numbers, which the ABI passes as two.
+//! The functions that route allocations to private pools, for CUDA graph captures, and for `MemPool` where a release
+//! allows it. A `MempoolId_t` is a pair of 64-bit numbers, which the ABI passes as two arguments.
 #![allow(unsafe_code)] // C++ calls.
 
 use std::ffi::c_int;
@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 use shared::units::PoolId;
 
 use super::devices::{Allocators, Slot};
-use super::errors::tell;
+use super::errors::print_error;
 use super::filter::{StdFunction, filter};
 use super::hooks::raise_if_failed;
 
 /// `begin_allocate_to_pool`.
 ///
 /// # Safety
-/// To be called by `CUDAPluggableAllocator` alone: with its filter, and where C++ exceptions may pass.
+/// To be called only by `CUDAPluggableAllocator`, with its filter, where C++ exceptions may unwind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn vramscope_begin_allocate_to_pool(
     device: c_int,
@@ -26,21 +26,21 @@ pub unsafe extern "C-unwind" fn vramscope_begin_allocate_to_pool(
 ) {
     let begun = catch_unwind(AssertUnwindSafe(|| {
         let slot = slot(device)?;
-        // SAFETY: the caller's filter.
+        // SAFETY: as the caller promises.
         let filter = unsafe { filter(object) }?;
         let begun = slot.locked.with(|allocator| allocator.begin_allocate_to_pool(PoolId(id_high, id_low), filter));
         begun.map_err(|fault| fault.to_string())?.map_err(|error| error.to_string())?;
         slot.routes.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }));
-    // SAFETY: the caller lets exceptions pass; nothing is left here that must be dropped.
+    // SAFETY: the caller lets exceptions unwind; nothing is left here that must be dropped.
     unsafe { raise_if_failed(begun.unwrap_or_else(|_| Err("begin_allocate_to_pool panicked".to_owned()))) }
 }
 
 /// `end_allocate_to_pool`.
 ///
 /// # Safety
-/// To be called by `CUDAPluggableAllocator` alone: where C++ exceptions may pass.
+/// To be called only by `CUDAPluggableAllocator`, where C++ exceptions may unwind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn vramscope_end_allocate_to_pool(device: c_int, id_high: u64, id_low: u64) {
     let ended = catch_unwind(|| {
@@ -54,7 +54,7 @@ pub unsafe extern "C-unwind" fn vramscope_end_allocate_to_pool(device: c_int, id
     unsafe { raise_if_failed(ended.unwrap_or_else(|_| Err("end_allocate_to_pool panicked".to_owned()))) }
 }
 
-/// `release_pool`. PyTorch calls it from destructors, so that errors are only told of.
+/// `release_pool`. PyTorch calls it from destructors, so errors are only printed.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_release_pool(device: c_int, id_high: u64, id_low: u64) {
     let released = catch_unwind(|| {
@@ -62,7 +62,7 @@ pub extern "C" fn vramscope_release_pool(device: c_int, id_high: u64, id_low: u6
         released.map_err(|fault| fault.to_string())?.map_err(|error| error.to_string())
     });
     if let Err(error) = released.unwrap_or_else(|_| Err("it panicked".to_owned())) {
-        tell("release_pool", &error);
+        print_error("release_pool", &error);
     }
 }
 

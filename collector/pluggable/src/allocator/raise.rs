@@ -1,14 +1,14 @@
-//! C++ exceptions: how PyTorch learns that there is no memory.
+//! Raises C++ exceptions, with which PyTorch learns that an allocation failed.
 //!
-//! PyTorch does not look at a null pointer; what its own allocator does is to throw `c10::OutOfMemoryError`, which
-//! Python sees as `torch.OutOfMemoryError`. That class has no constructor of its own (before torch 2.15) and no
-//! exported function throws it, so one is made as the compiler would: memory from the C++ runtime, PyTorch's exported
-//! constructor of the base class `c10::Error` (the derived class adds nothing to it), the derived class's table of
-//! virtual functions in place of the base's, and the runtime's throw with the derived class's type. All of it is laid
-//! down in the Itanium C++ ABI, and every symbol is looked up by its mangled name, which carries the types.
+//! PyTorch does not check for a null pointer. Its own allocator throws `c10::OutOfMemoryError`, which Python sees as
+//! `torch.OutOfMemoryError`. That class has no exported constructor (before torch 2.15), and no exported function throws
+//! it. So it is created as the compiler would: memory from the C++ runtime, PyTorch's exported constructor of the base
+//! class `c10::Error` (the derived class adds no members), then the derived class's table of virtual functions instead of
+//! the base's, and the runtime's throw with the derived class's type. The Itanium C++ ABI specifies all of this, and
+//! every symbol is looked up by its mangled name, which spells its types.
 //!
-//! Where one of them is missing, PyTorch's own check-failed function throws `c10::Error` (`RuntimeError` in Python).
-//! Without that too, the process ends: a null tensor would be written through.
+//! If one of them is missing, PyTorch's own check-failed function throws `c10::Error` (`RuntimeError` in Python). If that
+//! is missing too, the process aborts: PyTorch would write through a null pointer.
 #![allow(unsafe_code)] // C++ calls.
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -27,20 +27,20 @@ struct SourceLocation {
     line: u32,
 }
 
-/// Room for a `c10::Error` (128 bytes so far) and what later releases may add to it.
+/// Bytes for a `c10::Error` (128 so far), with room for what later releases may add.
 const ERROR_BYTES: usize = 1024;
-/// Room for a `std::string`: 32 bytes, or 8 in the older form.
+/// Room for a `std::string`: 32 bytes, or 8 in the old ABI.
 const STRING_WORDS: usize = 8;
 
 /// `std::string(const char*, const std::allocator<char>&)`.
 type MakeString = unsafe extern "C-unwind" fn(*mut c_void, *const c_char, *const c_void);
 /// A destructor.
 type Destroy = unsafe extern "C-unwind" fn(*mut c_void);
-/// `c10::Error(SourceLocation, std::string)`; a string by value is the address of one.
+/// `c10::Error(SourceLocation, std::string)`. A string by value is passed by address.
 type MakeError = unsafe extern "C-unwind" fn(*mut c_void, SourceLocation, *mut c_void);
 
-/// The two forms of `std::string` that PyTorch was built with: since 2.7 the newer, before that either. Names of the
-/// string's constructor and destructor, of `c10::Error`'s constructor, and of the out-of-memory error's where it has one.
+/// Mangled names for the two ABIs of `std::string` that PyTorch is built with (the new one since 2.7, before that
+/// either): the string's constructor and destructor, and the constructor of `c10::Error`.
 const FORMS: [[&CStr; 3]; 2] = [
     [
         c"_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEC1EPKcRKS3_",
@@ -58,11 +58,11 @@ struct Thrower {
     make_error: MakeError,
     /// `typeinfo for c10::OutOfMemoryError`.
     type_info: *const c_void,
-    /// Its virtual functions; the first is the destructor.
+    /// Its table of virtual functions; the first is the destructor.
     functions: *const Destroy,
 }
 
-// SAFETY: addresses of code and of constants.
+// SAFETY: it holds addresses of code and constants only.
 unsafe impl Send for Thrower {}
 // SAFETY: as above.
 unsafe impl Sync for Thrower {}
@@ -76,12 +76,12 @@ impl Thrower {
     fn find() -> Option<Self> {
         let (c10, cpp) = (Library::loaded(c"libc10.so")?, Library::loaded(c"libstdc++.so.6")?);
         let cuda = Library::loaded(c"libc10_cuda.so").unwrap_or(c10);
-        // Both libraries have a copy of the class's tables, in which the runtime sees one type.
+        // Both libraries have a copy of the class's tables, which the runtime treats as one type.
         let object = |name| c10.symbol(name).or_else(|| cuda.symbol(name));
         let table = object(c"_ZTVN3c1016OutOfMemoryErrorE")?;
         let type_info = object(c"_ZTIN3c1016OutOfMemoryErrorE")?;
-        // SAFETY: these are the types of the functions of these names in the Itanium ABI and in libstdc++, and of the
-        // constructor whose mangled name spells its parameters.
+        // SAFETY: these are the types of these functions in the Itanium ABI and in libstdc++, and of the constructor
+        // whose mangled name spells its parameters.
         unsafe {
             let (make_string, destroy_string, make_error) = FORMS.iter().find_map(|[make, destroy, error]| {
                 let make_error: MakeError = c10.function(error)?;
@@ -94,25 +94,25 @@ impl Thrower {
                 destroy_string,
                 make_error,
                 type_info: type_info.as_ptr(),
-                // A table begins with an offset and the type; objects point behind these two.
+                // A table starts with an offset and the type; objects point behind these two words.
                 functions: table.as_ptr().cast::<*const c_void>().add(2).cast::<Destroy>(),
             })
         }
     }
 
-    /// Throws.
+    /// Throws `c10::OutOfMemoryError`.
     ///
     /// # Safety
-    /// Only to be called where C++ calls Rust functions that let exceptions pass.
+    /// To be called only below C++ callers, through Rust functions that let exceptions unwind.
     unsafe fn throw(&self, text: CString) -> ! {
         let place = SourceLocation { function: c"malloc".as_ptr(), file: c"vramscope".as_ptr(), line: 0 };
         let mut string = [0_u64; STRING_WORDS];
         let string = string.as_mut_ptr().cast::<c_void>();
-        // The allocator is an empty class: its address is not looked at.
+        // `std::allocator` is an empty class; its value is never read.
         let allocator = 0_u64;
-        // SAFETY: the runtime gives memory or ends the process. The string has room, is made before it is used, and is
-        // destroyed after that; the error has room, is made by its constructor, and then gets the derived class's
-        // table, which has the base's layout. The destructor is the one of that table.
+        // SAFETY: the runtime returns memory or ends the process. The string's buffer is large enough; the string is
+        // constructed before it is used and destroyed afterwards. The error's memory is large enough; after its
+        // constructor it gets the derived class's table, which has the base's layout. The destructor is that table's.
         unsafe {
             let error = (self.allocate)(ERROR_BYTES);
             ptr::write_bytes(error.cast::<u8>(), 0, ERROR_BYTES);
@@ -126,16 +126,15 @@ impl Thrower {
     }
 }
 
-/// Whether out of memory reaches Python as `torch.OutOfMemoryError`.
-pub(super) fn is_exact() -> bool {
+/// Returns whether a failed allocation raises `torch.OutOfMemoryError` in Python.
+pub(super) fn raises_out_of_memory_error() -> bool {
     Thrower::get().is_some()
 }
 
-/// Throws what a refusal is in PyTorch.
+/// Throws the exception that PyTorch raises for a refusal.
 ///
 /// # Safety
-/// Only to be called where C++ calls Rust functions that let exceptions pass, with nothing on the way that must be
-/// dropped.
+/// To be called only below C++ callers, through Rust functions that let exceptions unwind and have nothing left to drop.
 pub(super) unsafe fn raise(refusal: Refusal) -> ! {
     let is_oom = matches!(refusal, Refusal::OutOfMemory(_));
     let text = match refusal {
@@ -143,18 +142,18 @@ pub(super) unsafe fn raise(refusal: Refusal) -> ! {
     };
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
     if is_oom && let Some(thrower) = Thrower::get() {
-        // SAFETY: passed on to the caller.
+        // SAFETY: as the caller promises.
         unsafe { thrower.throw(text) }
     }
     type CheckFailed = unsafe extern "C-unwind" fn(*const c_char, *const c_char, u32, *const c_char) -> !;
-    // SAFETY: the type that the mangled name spells: `torchCheckFail(const char*, const char*, uint32_t, const char*)`.
+    // SAFETY: the mangled name spells this type: `torchCheckFail(const char*, const char*, uint32_t, const char*)`.
     let failed = Library::loaded(c"libc10.so")
         .and_then(|c10| unsafe { c10.function::<CheckFailed>(c"_ZN3c106detail14torchCheckFailEPKcS2_jS2_") });
     if let Some(failed) = failed {
-        // SAFETY: texts that end in zero. The exception frees this function's text on its way.
+        // SAFETY: the texts end in zero bytes. Unwinding drops this function's text.
         unsafe { failed(c"malloc".as_ptr(), c"vramscope".as_ptr(), 0, text.as_ptr()) }
     }
     eprintln!("vramscope: {}", text.to_string_lossy());
-    eprintln!("vramscope: this PyTorch has no function to raise an error with; the process ends here.");
+    eprintln!("vramscope: This PyTorch exports no function that raises an error; the process is aborted.");
     std::process::abort()
 }

@@ -1,4 +1,4 @@
-//! The process's recording, as far as the allocator is its source.
+//! The process's recording, if Vramscope's allocator is its source of events.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -10,21 +10,21 @@ use vramscope::recorder::{Capture, RecorderSink, Stacks};
 use crate::config::{Config, DeviceConfig};
 use crate::job;
 
-/// A recording that begins with CUDA, or none.
-pub(super) struct Recording {
-    /// Until it begins.
+/// A recording that starts when CUDA is initialised, or no recording.
+pub(super) struct AllocatorRecording {
+    /// The configuration, until the recording starts.
     config: Mutex<Option<Config>>,
     stacks: OnceLock<Arc<Stacks>>,
 }
 
-impl Recording {
-    /// A recording to where this says, or none.
+impl AllocatorRecording {
+    /// Prepares a recording as configured, or none.
     pub(super) fn new(config: Option<Config>) -> Self {
         Self { config: Mutex::new(config), stacks: OnceLock::new() }
     }
 
-    /// Begins, before the first request: a recording names its devices at its start.
-    pub(super) fn begin(&self, torch: &str, settings: &Settings, level: Capture) -> Result<(), String> {
+    /// Starts the recording. It must precede the first request, because a recording names its devices at its start.
+    pub(super) fn start(&self, torch: &str, settings: &Settings, level: Capture) -> Result<(), String> {
         let config = self.config.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut config) = config else { return Ok(()) };
         let devices = cuda::Device::list().map_err(|error| error.to_string())?;
@@ -41,18 +41,18 @@ impl Recording {
         let stacks = job::current().map(|job| job.shared_stacks());
         match stacks.is_some_and(|stacks| self.stacks.set(stacks).is_ok()) {
             true => Ok(()),
-            false => Err("the recording can't begin any more: memory was allocated before".to_owned()),
+            false => Err("The recording must start before the first allocation.".to_owned()),
         }
     }
 
-    /// A device's part of it.
+    /// Removes and returns a device's sink.
     pub(super) fn sink(&self, device: i64) -> Option<RecorderSink> {
-        // Without one of its own, a recording that is there is another's.
+        // If this recording has not started, the present one has another source.
         self.stacks.get()?;
         job::current()?.take_sink(device)
     }
 
-    /// The numbers of stacks: the recording's, or some of its own.
+    /// Returns the table that numbers stacks: the recording's, or a detached one.
     #[inline]
     pub(super) fn stacks(&self) -> &Stacks {
         self.stacks.get_or_init(|| Arc::new(Stacks::detached(RecorderLimits::default())))

@@ -1,4 +1,4 @@
-//! What the Python package asks: statistics and snapshots, which PyTorch has no hook for.
+//! Statistics and snapshots for the Python package, because PyTorch has no hooks for them.
 #![allow(unsafe_code)] // Python calls.
 
 use std::ffi::c_int;
@@ -12,9 +12,9 @@ use vramscope::allocator::{DeviceState, snapshot};
 
 use super::devices::Allocators;
 use super::start::copy_out;
-use crate::guard::{OK, told};
+use crate::guard::{OK, checked};
 
-/// `torch.cuda.memory_stats(device)` as a JSON object of its flat names. Gives its bytes, which may be more than `room`;
+/// Writes `torch.cuda.memory_stats(device)` as a JSON object with flat names. Returns its size, which may exceed `room`;
 /// 0 without an allocator.
 ///
 /// # Safety
@@ -30,7 +30,7 @@ fn stats_json(device: c_int) -> Option<String> {
     let allocators = Allocators::get()?;
     let entries = match allocators.opened_device(device) {
         Some(slot) => slot.locked.with(|allocator| allocator.memory_stats()).ok()?,
-        // Nothing was asked of it so far: PyTorch's statistics begin with zeros too.
+        // The device was not used yet: like PyTorch's, its statistics are zeros.
         None => {
             let max_split_size = allocators.config().max_split_size as i64;
             let pools = allocators.profile.counts_rejections.then(Default::default);
@@ -41,37 +41,37 @@ fn stats_json(device: c_int) -> Option<String> {
     Some(Value::Object(object).to_string())
 }
 
-/// Peaks become what is now (`reset_peak_memory_stats`). 0, or -1 and an error.
+/// Sets peaks to the present values (`reset_peak_memory_stats`). Returns 0, or -1 with an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_allocator_reset_peak(device: c_int) -> c_int {
-    told(|| {
+    checked(|| {
         let Some(slot) = Allocators::get().and_then(|all| all.opened_device(device)) else { return Ok(()) };
         slot.locked.with(DeviceAllocator::reset_peak_stats).map_err(|fault| fault.to_string())
     })
 }
 
-/// Sums and event counts begin again (`reset_accumulated_memory_stats`). 0, or -1 and an error.
+/// Resets sums and event counts (`reset_accumulated_memory_stats`). Returns 0, or -1 with an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_allocator_reset_accumulated(device: c_int) -> c_int {
-    told(|| {
+    checked(|| {
         let Some(slot) = Allocators::get().and_then(|all| all.opened_device(device)) else { return Ok(()) };
         slot.locked.with(DeviceAllocator::reset_accumulated_stats).map_err(|fault| fault.to_string())
     })
 }
 
-/// Begins a new history that snapshots show, of at most so many entries a device, or ends it with 0. 0, or -1 and an
+/// Starts a new history for snapshots, of at most `max_entries` for each device; 0 ends it. Returns 0, or -1 with an
 /// error.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_allocator_set_history(max_entries: u64) -> c_int {
-    told(|| {
-        let allocators = Allocators::get().ok_or("there is no allocator yet")?;
+    checked(|| {
+        let allocators = Allocators::get().ok_or("vramscope.use_allocator() was not called in this process")?;
         let max_entries = usize::try_from(max_entries).unwrap_or(usize::MAX);
         allocators.set_history(max_entries).map_err(|fault| fault.to_string())
     })
 }
 
-/// The share of a device's memory that this process may take (`get_per_process_memory_fraction`); 1 where that is not
-/// limited.
+/// Returns the fraction of a device's memory that this process may use (`get_per_process_memory_fraction`); 1 if it is
+/// not limited.
 #[unsafe(no_mangle)]
 pub extern "C" fn vramscope_allocator_fraction(device: c_int) -> f64 {
     let fraction = catch_unwind(|| {
@@ -85,16 +85,16 @@ pub extern "C" fn vramscope_allocator_fraction(device: c_int) -> f64 {
     fraction.ok().flatten().unwrap_or(1.0)
 }
 
-/// The snapshot of all devices as `torch.cuda.memory._dump_snapshot` pickles it. Gives its bytes and writes their number
-/// to `size`; null and an error otherwise. To be given back by `vramscope_allocator_snapshot_free`.
+/// Creates a snapshot of all devices, as `torch.cuda.memory._dump_snapshot` pickles it. Returns its bytes and writes
+/// their number to `size`, or returns null with an error. Free the bytes with `vramscope_allocator_snapshot_free`.
 ///
 /// # Safety
 /// `size` may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vramscope_allocator_snapshot(size: *mut usize) -> *mut u8 {
     let mut bytes = Vec::new();
-    let taken = told(|| {
-        let allocators = Allocators::get().ok_or("there is no allocator yet")?;
+    let taken = checked(|| {
+        let allocators = Allocators::get().ok_or("vramscope.use_allocator() was not called in this process")?;
         let mut states = Vec::new();
         for slot in allocators.opened() {
             let state = slot.locked.with(|allocator| DeviceState::take(slot.locked.device(), allocator));
@@ -110,19 +110,19 @@ pub unsafe extern "C" fn vramscope_allocator_snapshot(size: *mut usize) -> *mut 
         return ptr::null_mut();
     }
     let bytes = bytes.into_boxed_slice();
-    // SAFETY: the caller's to be written.
+    // SAFETY: as the caller promises.
     unsafe { *size = bytes.len() };
     Box::into_raw(bytes).cast::<u8>()
 }
 
-/// Gives the bytes of `vramscope_allocator_snapshot` back.
+/// Frees the bytes of `vramscope_allocator_snapshot`.
 ///
 /// # Safety
-/// They are those, with their number, once.
+/// `bytes` is null or a result of that function with its `size`, and is freed once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vramscope_allocator_snapshot_free(bytes: *mut u8, size: usize) {
     if !bytes.is_null() {
-        // SAFETY: made by `vramscope_allocator_snapshot` as a box of so many bytes.
+        // SAFETY: `vramscope_allocator_snapshot` created them as a box of `size` bytes.
         drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(bytes, size)) });
     }
 }

@@ -1,22 +1,23 @@
-//! `/api/v1/`, `/api/v1/openapi.json`: what the API is, for people and for programs.
+//! `/api/v1/`: the description of the API as a page.
 
 use std::fmt::Write;
 
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::Html;
 use serde_json::Value;
 
-/// The description; a test holds it against the routes.
-pub(crate) const OPENAPI: &str = include_str!("../openapi.json");
+use super::openapi::OPENAPI;
 
-/// The description itself.
-pub(crate) async fn openapi() -> Response {
-    ([(CONTENT_TYPE, "application/json")], OPENAPI).into_response()
-}
-
-/// A page of it, without a script.
+/// The description of the API as a page.
+#[utoipa::path(
+    get,
+    path = "/api/v1/",
+    operation_id = "get_docs",
+    responses(
+        (status = 200, description = "The page.", content_type = "text/html", body = String),
+    )
+)]
 pub(crate) async fn docs() -> Html<String> {
-    Html(page(&serde_json::from_str(OPENAPI).unwrap_or_default()))
+    Html(page(&serde_json::from_str(&OPENAPI).unwrap_or_default()))
 }
 
 fn page(api: &Value) -> String {
@@ -33,12 +34,13 @@ fn page(api: &Value) -> String {
         for (method, route) in methods.as_object().into_iter().flatten() {
             let _ = write!(
                 html,
-                "<h2><code>{} {}</code></h2><p>{}</p>",
+                "<h2><code>{} {}</code></h2><p>{} {}</p>",
                 escaped(&method.to_uppercase()),
                 escaped(path),
+                text(&route["summary"]),
                 text(&route["description"])
             );
-            items(&mut html, &route["parameters"], "name");
+            parameters(&mut html, &route["parameters"]);
             html.push_str("<ul>");
             for (status, answer) in route["responses"].as_object().into_iter().flatten() {
                 let _ = write!(html, "<li>{}: {}</li>", escaped(status), text(&answer["description"]));
@@ -50,11 +52,11 @@ fn page(api: &Value) -> String {
     html
 }
 
-fn items(html: &mut String, list: &Value, name: &str) {
+fn parameters(html: &mut String, list: &Value) {
     let Some(list) = list.as_array().filter(|list| !list.is_empty()) else { return };
     html.push_str("<dl>");
     for item in list {
-        let _ = write!(html, "<dt><code>{}</code></dt><dd>{}</dd>", text(&item[name]), text(&item["description"]));
+        let _ = write!(html, "<dt><code>{}</code></dt><dd>{}</dd>", text(&item["name"]), text(&item["description"]));
     }
     html.push_str("</dl>");
 }
@@ -63,7 +65,7 @@ fn text(value: &Value) -> String {
     escaped(value.as_str().unwrap_or_default())
 }
 
-/// Text that is text wherever it stands in HTML.
+/// Escapes text for HTML, attributes included.
 fn escaped(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut html, c| {
         match c {
@@ -83,13 +85,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_stays_text() {
+    fn text_is_escaped() {
         assert_eq!(escaped("<a href='x'>\"&"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;");
     }
 
     #[test]
     fn the_page_names_every_route() {
-        let api: Value = serde_json::from_str(OPENAPI).unwrap();
+        let api: Value = serde_json::from_str(&OPENAPI).unwrap();
         let html = page(&api);
         for path in api["paths"].as_object().unwrap().keys() {
             assert!(html.contains(&escaped(path)), "{path}");

@@ -1,4 +1,4 @@
-//! `/healthz`, `/api/v1/health/…`: whether the server is up, and whether it can take anything.
+//! `/healthz`, `/api/v1/health/…`: whether the server is up, and whether it can store anything.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -6,24 +6,42 @@ use axum::response::{IntoResponse, Response};
 
 use super::blocking;
 use crate::server::App;
-use crate::server::error::ApiError;
+use crate::server::error::{ApiError, ErrorJson};
 
-/// Always `ok`: a server that can answer is well.
+/// Answers `ok` whenever the server is up.
 pub(crate) async fn health() -> &'static str {
     "ok\n"
 }
 
-/// The same, where the API has it.
+/// Whether the server is up.
+#[utoipa::path(
+    get,
+    path = "/api/v1/health/live",
+    operation_id = "health_live",
+    responses(
+        (status = 200, description = "The server is up.", content_type = "text/plain", body = String, example = "ok\n"),
+    )
+)]
 pub(crate) async fn live() -> &'static str {
     "ok\n"
 }
 
-/// Whether sessions can be stored: 503 with the reason where the store can't be written.
+/// Whether sessions can be stored.
+#[utoipa::path(
+    get,
+    path = "/api/v1/health/ready",
+    operation_id = "health_ready",
+    responses(
+        (status = 200, description = "The store can be written.", content_type = "text/plain", body = String, example = "ok\n"),
+        (status = 503, description = "The store can't be written; the message says why.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn ready(State(app): State<App>) -> Result<Response, ApiError> {
     match blocking(move || app.sessions.check_store()).await? {
         Ok(()) => Ok("ok\n".into_response()),
         Err(error) => {
-            Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "full", format!("Nothing can be stored: {error}.")))
+            let message = format!("Nothing can be stored: {error}.");
+            Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "full", message).caused_by(error))
         }
     }
 }

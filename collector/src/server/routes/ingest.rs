@@ -1,91 +1,128 @@
-//! `/api/v1/ingest`: where collectors send, by socket or, where those can't pass, in requests.
+//! `/api/v1/ingest`: the socket of collectors, or requests with the same messages where sockets can't pass.
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody};
+use axum::body::Body;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use shared::wire::Message;
 use tokio::time::timeout;
+use tokio_stream::StreamExt;
+use tracing::{Instrument, Span};
 
+use super::openapi::Binary;
 use crate::ingest::{Conversation, IngestError};
-use crate::server::error::ApiError;
-use crate::server::{App, collector, socket, token};
+use crate::server::error::{ApiError, ErrorJson};
+use crate::server::refusal::refuse;
+use crate::server::{App, ingest_socket, socket, token};
 
-const FULL: &str = "There are as many collectors as this server takes. Try again later.";
+const FULL: &str = "This server has as many collectors as it allows. Try again later.";
 
-/// A collector's socket.
-pub(crate) async fn socket(
+/// Opens the WebSocket of a collector.
+///
+/// The socket carries messages of the wire protocol, a hello first. The token is sent in the header or in the hello.
+#[utoipa::path(
+    get,
+    path = "/api/v1/ingest",
+    operation_id = "open_ingest_socket",
+    responses(
+        (status = 101, description = "The socket is open."),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 403, description = "The request comes from a page of another origin.", body = ErrorJson),
+        (status = 426, description = "The request is not a WebSocket upgrade.", body = ErrorJson),
+        (status = 503, description = "There are too many collectors.", body = ErrorJson),
+    )
+)]
+pub(crate) async fn ingest_socket(
     State(app): State<App>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    let upgrade = upgrade.map_err(|_| no_socket())?;
-    let is_known = token::is_known(&headers, &app.sessions)?;
-    let place = app.sessions.collectors.clone().try_acquire_owned().map_err(|_| ApiError::busy(FULL))?;
-    Ok(socket::bounded(upgrade).on_upgrade(move |socket| collector::serve(socket, app, is_known, place)))
+    let upgrade = upgrade.map_err(|_| socket_required())?;
+    let has_token = token::has_token(&headers, &app.sessions)?;
+    let permit = app.sessions.collectors.clone().try_acquire_owned().map_err(|_| ApiError::busy(FULL))?;
+    let span = Span::current();
+    Ok(socket::bounded(upgrade)
+        .on_upgrade(move |socket| ingest_socket::serve(socket, app, has_token, permit).instrument(span)))
 }
 
-/// What an address answers that is for sockets.
-pub(super) fn no_socket() -> ApiError {
-    ApiError::new(StatusCode::UPGRADE_REQUIRED, "socket", "This address is for WebSockets, version 13.")
+/// 426: the request is not a WebSocket upgrade.
+pub(super) fn socket_required() -> ApiError {
+    ApiError::new(StatusCode::UPGRADE_REQUIRED, "socket", "This route requires a WebSocket, version 13.")
 }
 
-/// Frames in the body, frames in the answer.
-pub(crate) async fn post(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
-    let is_known = token::is_known(&headers, &app.sessions)?;
-    let _place = app.sessions.collectors.clone().try_acquire_owned().map_err(|_| ApiError::busy(FULL))?;
-    let mut conversation = Conversation::new(app.sessions.clone(), is_known);
+/// Sends messages of a collector where WebSockets can't pass.
+///
+/// The bodies of request and response carry messages of the wire protocol. Each request begins with a hello.
+#[utoipa::path(
+    post,
+    path = "/api/v1/ingest",
+    operation_id = "post_ingest",
+    request_body(content = inline(Binary), content_type = "application/octet-stream"),
+    responses(
+        (
+            status = 200,
+            description = "Welcome, the last acknowledgement, questions to the collector, and a refusal if there is one.",
+            content_type = "application/octet-stream",
+            body = inline(Binary)
+        ),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 403, description = "The request comes from a page of another origin.", body = ErrorJson),
+        (status = 408, description = "The body did not arrive in time.", body = ErrorJson),
+        (status = 413, description = "The body is too long.", body = ErrorJson),
+        (status = 503, description = "There are too many collectors.", body = ErrorJson),
+    )
+)]
+pub(crate) async fn ingest_post(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    let has_token = token::has_token(&headers, &app.sessions)?;
+    let _permit = app.sessions.collectors.clone().try_acquire_owned().map_err(|_| ApiError::busy(FULL))?;
+    let mut conversation = Conversation::new(app.sessions.clone(), has_token);
     let mut answer = Vec::new();
     let time = Duration::from_secs(app.limits().body_seconds);
-    let took = timeout(time, take(body, &mut conversation, &mut answer, app.limits().body_bytes)).await;
-    // What came whole is stored, whatever came after it.
+    let read = timeout(time, read(body, &mut conversation, &mut answer, app.limits().body_bytes)).await;
+    // Complete batches are stored, whatever followed them.
     answer.extend(conversation.finish().await);
-    let refused = match took {
-        Err(_) => Some(ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow", "The body did not come in time.")),
-        Ok(Err(Fault::TooLong)) => {
-            let sentence = "The body is too long: send fewer batches at once.";
-            Some(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "full", sentence))
+    match read {
+        Err(_) => {
+            let message = "The body did not arrive in time.";
+            return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow", message));
         }
-        Ok(Err(Fault::Refused(error))) => {
-            app.sessions.counters.refuse(error.code());
-            Message::Refused(error.refused()).encode(&mut answer);
-            None
+        Ok(Err(ReadError::TooLong)) => {
+            let message = "The body is too long. Send fewer batches at once.";
+            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "full", message));
         }
-        Ok(Err(Fault::Gone) | Ok(())) => None,
-    };
-    if let Some(refused) = refused {
-        return Err(refused);
+        Ok(Err(ReadError::Refused(error))) => {
+            refuse(&app.sessions, "collector", None, &error).encode(&mut answer);
+        }
+        Ok(Err(ReadError::ClientGone) | Ok(())) => {}
     }
     Ok(([(CONTENT_TYPE, "application/octet-stream")], answer).into_response())
 }
 
 /// Why a body was not read to its end.
-enum Fault {
+enum ReadError {
     TooLong,
-    Gone,
+    ClientGone,
     Refused(IngestError),
 }
 
-async fn take(mut body: Body, conversation: &mut Conversation, answer: &mut Vec<u8>, most: usize) -> Result<(), Fault> {
+async fn read(body: Body, conversation: &mut Conversation, answer: &mut Vec<u8>, most: usize) -> Result<(), ReadError> {
     let mut bytes = 0_usize;
-    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        let Ok(data) = frame.map_err(|_| Fault::Gone)?.into_data() else { continue };
+    let mut stream = body.into_data_stream();
+    while let Some(data) = stream.next().await {
+        let data = data.map_err(|_| ReadError::ClientGone)?;
         bytes = bytes.saturating_add(data.len());
         if bytes > most {
-            return Err(Fault::TooLong);
+            return Err(ReadError::TooLong);
         }
-        conversation.push(&data, answer).await.map_err(Fault::Refused)?;
+        conversation.push(&data, answer).await.map_err(ReadError::Refused)?;
     }
     if conversation.is_open() {
         Ok(())
     } else {
-        Err(Fault::Refused(IngestError::Malformed("there is no hello".to_owned())))
+        Err(ReadError::Refused(IngestError::Malformed("the body has no hello".to_owned())))
     }
 }

@@ -1,28 +1,46 @@
-//! `/api/v1/sessions/{id}/live`: where viewers watch.
+//! `/api/v1/sessions/{id}/live`: the socket of viewers.
 
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use tracing::{Instrument, Span};
 
 use super::find;
-use super::ingest::no_socket;
-use crate::server::error::ApiError;
+use super::ingest::socket_required;
+use crate::server::error::{ApiError, ErrorJson};
 use crate::server::{App, socket, token, viewer};
 
-/// A viewer's socket.
+/// Opens the WebSocket of a viewer.
+///
+/// The socket carries messages of the wire protocol, a watch first. The token is sent in the header or in the watch.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/live",
+    operation_id = "open_live_socket",
+    params(("id" = String, Path, description = "The session's id: 26 characters of a-z and 2-7.")),
+    responses(
+        (status = 101, description = "The socket is open."),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 403, description = "The request comes from a page of another origin.", body = ErrorJson),
+        (status = 404, description = "There is no such session.", body = ErrorJson),
+        (status = 426, description = "The request is not a WebSocket upgrade.", body = ErrorJson),
+        (status = 503, description = "There are too many viewers.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn live(
     State(app): State<App>,
     Path(id): Path<String>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    let upgrade = upgrade.map_err(|_| no_socket())?;
-    let is_known = token::is_known(&headers, &app.sessions)?;
-    // Who has not shown the token is not told which sessions there are, but by the end of the socket.
+    let upgrade = upgrade.map_err(|_| socket_required())?;
+    let has_token = token::has_token(&headers, &app.sessions)?;
     let session = find(&app, &id)?;
-    let busy = || ApiError::busy("There are as many viewers as this server takes. Try again later.");
-    let place = app.sessions.viewers.clone().try_acquire_owned().map_err(|_| busy())?;
-    Ok(socket::bounded(upgrade).on_upgrade(move |socket| viewer::serve(socket, app, session, is_known, place)))
+    let busy = || ApiError::busy("This server has as many viewers as it allows. Try again later.");
+    let permit = app.sessions.viewers.clone().try_acquire_owned().map_err(|_| busy())?;
+    let span = Span::current();
+    Ok(socket::bounded(upgrade)
+        .on_upgrade(move |socket| viewer::serve(socket, app, session, has_token, permit).instrument(span)))
 }

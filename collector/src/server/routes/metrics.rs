@@ -10,8 +10,19 @@ use shared::wire::SessionState as Live;
 
 use crate::ingest::{now_us, word};
 use crate::server::App;
+use crate::server::error::ErrorJson;
 
-/// See the module.
+/// Returns the server's metrics for Prometheus.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "get_metrics",
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "Text format 0.0.4.", content_type = "text/plain", body = String),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn metrics(State(app): State<App>) -> Response {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text(&app)).into_response()
 }

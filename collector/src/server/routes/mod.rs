@@ -1,4 +1,4 @@
-//! One file a route.
+//! One file for each route.
 
 mod ask;
 mod demo;
@@ -7,6 +7,7 @@ mod health;
 mod ingest;
 mod live;
 mod metrics;
+mod openapi;
 mod page;
 mod sample;
 mod sessions;
@@ -15,13 +16,14 @@ mod trace;
 
 pub(super) use ask::ask;
 pub(super) use demo::demo;
-#[cfg(test)]
-pub(super) use docs::OPENAPI;
-pub(super) use docs::{docs, openapi};
-pub(super) use health::{health, live as alive, ready};
-pub(super) use ingest::{post as ingest_post, socket as ingest_socket};
+pub(super) use docs::docs;
+pub(super) use health::{health, live as health_live, ready as health_ready};
+pub(super) use ingest::{ingest_post, ingest_socket};
 pub(super) use live::live;
 pub(super) use metrics::metrics;
+#[cfg(test)]
+pub(super) use openapi::OPENAPI;
+pub(super) use openapi::openapi;
 pub(super) use page::page;
 pub(super) use sample::sample;
 pub(super) use sessions::{delete, list, one};
@@ -30,19 +32,19 @@ pub(super) use trace::trace;
 
 use std::sync::Arc;
 
+use tracing::Span;
+
 use super::App;
 use super::error::ApiError;
 use crate::ingest::Session;
 
-/// The session that an address names.
+/// Returns the session with an id, or the response for an unknown one.
 fn find(app: &App, id: &str) -> Result<Arc<Session>, ApiError> {
     app.sessions.get(id).ok_or_else(ApiError::no_session)
 }
 
-/// Does what waits for the disk on a thread that may.
-async fn blocking<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
-    let failed = |_| {
-        ApiError::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, "internal", "The server failed at this request.")
-    };
-    tokio::task::spawn_blocking(act).await.map_err(failed)
+/// Runs what waits for the disk on a thread that may wait.
+async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+    let span = Span::current();
+    tokio::task::spawn_blocking(move || span.in_scope(run)).await.map_err(ApiError::internal)
 }

@@ -1,13 +1,19 @@
 //! The page's files.
 
 use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
 use crate::server::assets::{self, Asset};
+use crate::server::coding::{self, Coding};
 use crate::server::router::not_found;
 
-/// The file that the address names; `/` is the page itself.
+/// For a file whose path contains the hash of its content: another content has another path.
+const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// For any other file: browsers ask each time, and mostly get 304, so that an old cache never hides a new build.
+const ASK_AGAIN: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// Serves the file at the request's path; `/` is `index.html`.
 pub(crate) async fn page(uri: Uri, request: HeaderMap) -> Response {
     if !assets::has_page() {
         let sentence =
@@ -20,83 +26,110 @@ pub(crate) async fn page(uri: Uri, request: HeaderMap) -> Response {
     }
 }
 
-/// The file, compressed where the browser can read that, or word that the browser's copy is still good.
+/// Answers with the file, in the coding that the client prefers, or with 304 if the client has it.
 fn answer(asset: &'static Asset, request: &HeaderMap) -> Response {
-    // The browser asks each time and mostly hears "unchanged": a new build is never hidden behind an old cache.
-    let shared = [
-        (ETAG, HeaderValue::from_static(asset.tag)),
-        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        (VARY, HeaderValue::from_static("accept-encoding")),
-    ];
-    if names(request, IF_NONE_MATCH.as_str()).any(|tag| tag == "*" || tag.trim_start_matches("W/") == asset.tag) {
-        return (StatusCode::NOT_MODIFIED, shared).into_response();
-    }
-    let content_type = [(CONTENT_TYPE, HeaderValue::from_static(asset.content_type))];
-    match asset.gzip.filter(|_| accepts_gzip(request)) {
-        Some(packed) => {
-            (shared, content_type, [(CONTENT_ENCODING, HeaderValue::from_static("gzip"))], packed).into_response()
+    let forms = [(Coding::Brotli, asset.brotli), (Coding::Gzip, asset.gzip), (Coding::Identity, Some(asset.plain))];
+    let accepted =
+        coding::accepted(&list(request, ACCEPT_ENCODING), &forms.map(|(coding, bytes)| (coding, bytes.is_some())));
+    let bytes = forms.iter().find(|(coding, _)| *coding == accepted).and_then(|(_, bytes)| *bytes);
+
+    // A strong tag stands for exact bytes, so each coding has its own.
+    let tag = match accepted.name() {
+        Some(name) => format!("\"{}-{name}\"", asset.hash),
+        None => format!("\"{}\"", asset.hash),
+    };
+    let is_known = list(request, IF_NONE_MATCH)
+        .split(',')
+        .any(|known| known.trim() == "*" || known.trim().trim_start_matches("W/") == tag);
+    let mut response = if is_known {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        let content_type = [(CONTENT_TYPE, HeaderValue::from_static(asset.content_type))];
+        let mut response = (content_type, bytes.unwrap_or(asset.plain)).into_response();
+        if let Some(name) = accepted.name() {
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(name));
         }
-        None => (shared, content_type, asset.plain).into_response(),
+        response
+    };
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, if asset.is_immutable { FOREVER } else { ASK_AGAIN });
+    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    // Hexadecimal digits and names of codings are valid in any header.
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(ETAG, tag);
     }
+    response
 }
 
-/// The items of a header that is a list.
-fn names<'a>(request: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
-    request
-        .get_all(name)
-        .into_iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-}
-
-/// Whether the request lists gzip, and not with a weight of zero.
-fn accepts_gzip(request: &HeaderMap) -> bool {
-    names(request, ACCEPT_ENCODING.as_str()).any(|item| {
-        let (coding, weight) = item.split_once(';').unwrap_or((item, "q=1"));
-        let weight = weight.trim().strip_prefix("q=").and_then(|number| number.parse::<f32>().ok());
-        coding.trim().eq_ignore_ascii_case("gzip") && weight.is_none_or(|weight| weight > 0.0)
-    })
+/// Returns all values of a header that is a list, separated by commas.
+fn list(request: &HeaderMap, name: HeaderName) -> String {
+    let values: Vec<_> = request.get_all(name).into_iter().filter_map(|value| value.to_str().ok()).collect();
+    values.join(",")
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderName;
-
     use super::*;
 
-    static ASSET: Asset =
-        Asset { path: "a.css", content_type: "text/css", tag: "\"0a\"", plain: b"body {}", gzip: Some(b"packed") };
+    static ASSET: Asset = Asset {
+        path: "a-0a.css",
+        content_type: "text/css",
+        hash: "0a",
+        is_immutable: true,
+        plain: b"body {}",
+        brotli: Some(b"brotli"),
+        gzip: Some(b"gzip"),
+    };
+    static ENTRY: Asset = Asset { path: "index.html", is_immutable: false, brotli: None, ..ASSET };
 
-    fn request(name: HeaderName, value: &'static str) -> HeaderMap {
-        HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
+    fn request(headers: &[(HeaderName, &'static str)]) -> HeaderMap {
+        headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
+    }
+
+    fn header(response: &Response, name: HeaderName) -> &str {
+        response.headers().get(name).map_or("", |value| value.to_str().unwrap())
     }
 
     #[test]
-    fn gzip_goes_to_those_who_ask() {
-        for (accept, packed) in [
-            ("gzip", true),
-            ("br, gzip;q=0.5", true),
-            ("deflate, GZIP", true),
-            ("gzip;q=0", false),
-            ("br", false),
-            ("", false),
+    fn each_coding_has_its_header_and_its_tag() {
+        for (asset, accept, coding, tag) in [
+            (&ASSET, "gzip, deflate, br", "br", "\"0a-br\""),
+            (&ASSET, "gzip", "gzip", "\"0a-gzip\""),
+            (&ASSET, "br;q=0", "", "\"0a\""),
+            (&ENTRY, "gzip, br", "gzip", "\"0a-gzip\""),
         ] {
-            let response = answer(&ASSET, &request(ACCEPT_ENCODING, accept));
-            assert_eq!(response.headers().contains_key(CONTENT_ENCODING), packed, "{accept:?}");
-            assert_eq!(response.headers()[VARY], "accept-encoding");
+            let response = answer(asset, &request(&[(ACCEPT_ENCODING, accept)]));
+            assert_eq!(response.status(), StatusCode::OK);
+            assert_eq!(header(&response, CONTENT_ENCODING), coding, "{accept:?}");
+            assert_eq!(header(&response, ETAG), tag, "{accept:?}");
+            assert_eq!(header(&response, VARY), "Accept-Encoding");
+            assert_eq!(header(&response, CONTENT_TYPE), "text/css");
         }
     }
 
     #[test]
+    fn only_names_with_a_hash_are_kept_forever() {
+        let kept = |asset| header(&answer(asset, &HeaderMap::new()), CACHE_CONTROL).to_owned();
+        assert_eq!(kept(&ASSET), "public, max-age=31536000, immutable");
+        assert_eq!(kept(&ENTRY), "no-cache");
+    }
+
+    #[test]
     fn an_unchanged_file_is_not_sent_again() {
-        for (tags, status) in [
-            ("\"0a\"", StatusCode::NOT_MODIFIED),
-            ("\"00\", W/\"0a\"", StatusCode::NOT_MODIFIED),
-            ("*", StatusCode::NOT_MODIFIED),
-            ("\"00\"", StatusCode::OK),
+        for (accept, tags, status) in [
+            ("", "\"0a\"", StatusCode::NOT_MODIFIED),
+            ("", "\"00\", W/\"0a\"", StatusCode::NOT_MODIFIED),
+            ("", "*", StatusCode::NOT_MODIFIED),
+            ("", "\"00\"", StatusCode::OK),
+            ("br", "\"0a-br\"", StatusCode::NOT_MODIFIED),
+            ("br", "\"0a\"", StatusCode::OK),
+            ("gzip", "\"0a-br\"", StatusCode::OK),
         ] {
-            assert_eq!(answer(&ASSET, &request(IF_NONE_MATCH, tags)).status(), status, "{tags}");
+            let response = answer(&ASSET, &request(&[(ACCEPT_ENCODING, accept), (IF_NONE_MATCH, tags)]));
+            assert_eq!(response.status(), status, "{accept} {tags}");
+            assert_ne!(header(&response, ETAG), "");
+            assert_eq!(header(&response, VARY), "Accept-Encoding");
+            assert_eq!(header(&response, CACHE_CONTROL), "public, max-age=31536000, immutable");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `/sample.pickle`: a trace to look at for those who have none at hand.
+//! `/sample.pickle`: a sample trace.
 
 use std::sync::OnceLock;
 
@@ -9,12 +9,12 @@ use axum::response::{IntoResponse, Response};
 
 use crate::workloads::sample;
 
-/// Made at the first request, and kept: it is the same each time.
+/// The file. Generated at the first request; it is always the same.
 static SAMPLE: OnceLock<Bytes> = OnceLock::new();
 
-/// The sample trace as a snapshot file.
+/// Answers with the sample trace as a snapshot file.
 pub(crate) async fn sample() -> Response {
-    // Making it takes a moment, which other requests don't wait for.
+    // Generating it takes a moment, for which other requests don't wait.
     match tokio::task::spawn_blocking(|| SAMPLE.get_or_init(|| sample::snapshot().into()).clone()).await {
         Ok(bytes) => (
             [
@@ -25,6 +25,9 @@ pub(crate) async fn sample() -> Response {
             bytes,
         )
             .into_response(),
-        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "The sample trace could not be made.\n").into_response(),
+        Err(error) => {
+            tracing::error!(%error, "the sample trace could not be generated");
+            (StatusCode::INTERNAL_SERVER_ERROR, "The sample trace could not be generated.\n").into_response()
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! `/api/v1/sessions`: which there are.
+//! `/api/v1/sessions`: the list of sessions, one session, and its deletion.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -8,56 +8,99 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{blocking, find};
 use crate::ingest::Session;
 use crate::server::App;
-use crate::server::error::ApiError;
+use crate::server::error::{ApiError, ErrorJson};
 use crate::server::json::{self, SessionJson};
 
-/// Sessions that are listed at most.
+/// The most sessions in a list.
 const LIMIT: usize = 1_000;
 
-/// What a list may ask for.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Wanted {
+/// The query of a list.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// The most sessions to list.
+    #[param(minimum = 0, maximum = 1000, default = 1000)]
     limit: Option<usize>,
 }
 
-/// A list.
-#[derive(Debug, Serialize)]
-pub(crate) struct List {
+/// A list of sessions.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Sessions)]
+pub(crate) struct SessionsJson {
     sessions: Vec<SessionJson>,
 }
 
-/// All sessions, the newest first.
+/// Lists the sessions that are kept, the newest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions",
+    operation_id = "list_sessions",
+    params(ListQuery),
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The sessions.", body = SessionsJson),
+        (status = 400, description = "limit is not a number.", body = ErrorJson),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn list(
     State(app): State<App>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
-) -> Result<Json<List>, ApiError> {
-    let limit = wanted
-        .map_or(Err(()), |Query(wanted)| Ok(wanted.limit))
-        .map_err(|()| ApiError::new(StatusCode::BAD_REQUEST, "malformed", "limit is a number, up to 1000."))?;
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Json<SessionsJson>, ApiError> {
+    let Query(ListQuery { limit }) =
+        query.map_err(|_| ApiError::malformed("limit must be a number of at most 1000."))?;
     let mut sessions = app.sessions.all();
     let newest =
         |session: &Arc<Session>| session.look(|view| (Reverse(view.record.created_us), view.record.id.clone()));
     sessions.sort_by_cached_key(newest);
     sessions.truncate(limit.unwrap_or(LIMIT).min(LIMIT));
-    Ok(Json(List { sessions: sessions.iter().map(|session| json::session(session, app.limits())).collect() }))
+    Ok(Json(SessionsJson { sessions: sessions.iter().map(|session| json::session(session, app.limits())).collect() }))
 }
 
-/// One session.
+/// Returns one session.
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}",
+    operation_id = "get_session",
+    params(("id" = String, Path, description = "The session's id: 26 characters of a-z and 2-7.")),
+    security(("token" = [])),
+    responses(
+        (status = 200, description = "The session.", body = SessionJson),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 404, description = "There is no such session.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<SessionJson>, ApiError> {
     Ok(Json(json::session(&*find(&app, &id)?, app.limits())))
 }
 
 /// Deletes a session that is not live.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/sessions/{id}",
+    operation_id = "delete_session",
+    params(("id" = String, Path, description = "The session's id: 26 characters of a-z and 2-7.")),
+    security(("token" = [])),
+    responses(
+        (status = 204, description = "The session was deleted."),
+        (status = 401, description = "The token is missing or wrong.", body = ErrorJson),
+        (status = 403, description = "The request comes from a page of another origin.", body = ErrorJson),
+        (status = 404, description = "There is no such session.", body = ErrorJson),
+        (status = 409, description = "The session is live.", body = ErrorJson),
+    )
+)]
 pub(crate) async fn delete(State(app): State<App>, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
     let session = find(&app, &id)?;
     if session.state(app.limits()) == shared::wire::SessionState::Live {
-        let sentence = "The session is live: it can be deleted once its job has ended.";
-        return Err(ApiError::new(StatusCode::CONFLICT, "state", sentence));
+        let message = "The session is live. It can be deleted when its job has ended.";
+        return Err(ApiError::new(StatusCode::CONFLICT, "state", message));
     }
     blocking(move || app.sessions.remove(&session)).await??;
+    tracing::info!(session = id, "session deleted");
     Ok(StatusCode::NO_CONTENT)
 }

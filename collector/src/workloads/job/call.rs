@@ -1,31 +1,23 @@
-//! Where a program is: functions that have called one another, and the stacks that they make.
+//! Where a program is: the chain of functions that called one another, and the stacks that result from it.
 
 use rustc_hash::FxHashMap;
 use shared::frames::{Frame, FrameId, StackId, Symbols};
 
-/// A frame: function, file and line.
-pub(in crate::workloads) type Call = (&'static str, &'static str, u32);
+use crate::workloads::call_site::{Call, Site};
+use crate::workloads::sites;
 
-/// An operation as pieces of a stack that follow one another, innermost first.
-pub(in crate::workloads) type Site = &'static [&'static [Call]];
-
-/// A frame, to be called.
-pub(in crate::workloads) const fn at(name: &'static str, file: &'static str, line: u32) -> Call {
-    (name, file, line)
-}
-
-/// A chain of calls, by number; 0 is none.
+/// The number of a chain of calls; 0 is the empty chain.
 pub(super) type Chain = u32;
 
-/// A frame as a key. Equal frames at other addresses are other keys, and the same frame in the end.
+/// A frame as a key, by the addresses of its strings. Different keys of equal frames lead to the same frame.
 type Key = (Chain, *const u8, *const u8, u32);
 
-/// All chains of calls so far, and their stacks.
+/// The chains of calls so far, and their stacks.
 #[derive(Default)]
 pub(super) struct Calls {
     pub(super) symbols: Symbols,
     current: Chain,
-    /// The frame that each chain ends in, and the chain before it; the first is no chain.
+    /// The last frame of each chain from number 1 on, and the chain before it.
     chains: Vec<(FrameId, Chain)>,
     numbers: FxHashMap<Key, Chain>,
     stacks: FxHashMap<(Chain, *const &'static [Call], usize), StackId>,
@@ -33,18 +25,18 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Goes into a function; gives where to go back to.
+    /// Enters a function; returns the chain to come back to.
     pub(super) fn enter(&mut self, call: Call) -> Chain {
         let next = self.chain(self.current, call);
         std::mem::replace(&mut self.current, next)
     }
 
-    /// Goes to the thread of the backward pass; gives where to go back to.
+    /// Moves to the thread of the backward pass; returns the chain to come back to.
     pub(super) fn enter_engine(&mut self) -> Chain {
         let engine = match self.engine {
             Some(engine) => engine,
             None => {
-                let outermost_first = crate::workloads::sites::ENGINE.iter().rev();
+                let outermost_first = sites::ENGINE.iter().rev();
                 let engine = outermost_first.fold(0, |chain, call| self.chain(chain, *call));
                 self.engine = Some(engine);
                 engine
@@ -53,17 +45,17 @@ impl Calls {
         std::mem::replace(&mut self.current, engine)
     }
 
-    /// Goes back.
+    /// Comes back to a chain.
     pub(super) fn leave(&mut self, before: Chain) {
         self.current = before;
     }
 
-    /// Whether this is the thread of the backward pass.
+    /// Returns whether the program is on the thread of the backward pass.
     pub(super) fn is_in_engine(&self) -> bool {
         self.engine == Some(self.current)
     }
 
-    /// The stack of an operation here.
+    /// Returns the stack of an operation at this point.
     pub(super) fn stack(&mut self, site: Site) -> StackId {
         let key = (self.current, site.as_ptr(), site.len());
         if let Some(&stack) = self.stacks.get(&key) {
@@ -102,6 +94,7 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workloads::call_site::at;
 
     const ADD: Site = &[&[("add", "??", 0)], &[("forward", "nn.py", 3)]];
 
@@ -128,6 +121,6 @@ mod tests {
         calls.enter_engine();
         let backward = calls.stack(ADD);
         assert!(calls.is_in_engine());
-        assert_eq!(lines(&calls, backward).len(), 2 + crate::workloads::sites::ENGINE.len());
+        assert_eq!(lines(&calls, backward).len(), 2 + sites::ENGINE.len());
     }
 }

@@ -4,25 +4,25 @@ use shared::allocator::sim::{Placement, SimDriver};
 use shared::allocator::{Driver, DriverError, MemoryInfo};
 use shared::units::{Address, Stream};
 
-use super::die::Die;
+use super::rng::Rng;
 use crate::driver::cuda::CudaDriver;
 use crate::driver::outside::Outside;
 
-/// A driver with what a program needs of it beside the allocator.
+/// A driver, with the operations that a program needs apart from the allocator.
 pub trait Device: Driver {
-    /// What the device is called: a card's model, or `simulated`.
+    /// Returns the model of the card, or `simulated`.
     fn model(&self) -> String;
 
-    /// Makes a stream (`cudaStreamCreate`).
+    /// Creates a stream (`cudaStreamCreate`).
     fn create_stream(&mut self) -> Result<Stream, DriverError>;
 
-    /// What is held of the device beside the `reserved` bytes of the allocator; `None` where nobody else has any.
+    /// Returns what is used of the device apart from the `reserved` bytes of the allocator; `None` on a simulated device.
     fn outside(&mut self, reserved: u64) -> Option<Result<Outside, DriverError>> {
         let _ = reserved;
         None
     }
 
-    /// Tells the program's clock, in microseconds. A device with streams of its own needs no telling.
+    /// Sets the program's time in microseconds. A real device, which has a time of its own, ignores it.
     fn set_now(&mut self, now_us: i64) {
         let _ = now_us;
     }
@@ -34,7 +34,7 @@ impl Device for CudaDriver {
     }
 
     fn model(&self) -> String {
-        // A card that doesn't tell has no name.
+        // Empty if the driver does not say.
         self.device().name().unwrap_or_default()
     }
 
@@ -43,22 +43,22 @@ impl Device for CudaDriver {
     }
 }
 
-/// The first stream handle that is given out, and what is between two.
+/// The first stream handle, and the distance between two handles.
 const STREAMS: (i64, i64) = (0x55d0_8c4e_7b30, 0x4b0);
 
-/// A simulated device whose work takes time: it is behind the program by 9 to 18 ms, as a busy GPU is.
+/// A simulated device whose work takes time: it lags 9 to 18 ms behind the program, as a busy GPU does.
 #[derive(Debug)]
 pub struct ClockedSim {
     memory: SimDriver,
     now_us: i64,
     streams: i64,
-    lag: Die,
+    lag: Rng,
 }
 
 impl ClockedSim {
-    /// A device of `capacity` bytes.
+    /// Creates a device of `capacity` bytes.
     pub fn new(capacity: u64) -> Self {
-        Self { memory: SimDriver::new(capacity, Placement::FirstFit), now_us: 0, streams: 0, lag: Die(1) }
+        Self { memory: SimDriver::new(capacity, Placement::FirstFit), now_us: 0, streams: 0, lag: Rng::new(1) }
     }
 }
 
@@ -77,7 +77,7 @@ impl Device for ClockedSim {
     }
 }
 
-/// When the work before the mark is done, in microseconds.
+/// The time in microseconds at which the work before an event is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Due(i64);
 
@@ -117,14 +117,14 @@ impl Driver for ClockedSim {
     }
 
     fn record_event(&mut self, _: Stream) -> Result<Due, DriverError> {
-        Ok(Due(self.now_us + 9_000 + self.lag.roll(9_000) as i64))
+        Ok(Due(self.now_us + 9_000 + self.lag.below(9_000) as i64))
     }
 
     fn is_event_done(&mut self, event: &Due) -> Result<bool, DriverError> {
         Ok(event.0 <= self.now_us)
     }
 
-    /// Waiting costs the program nothing here: its clock stands still while it is in the allocator.
+    /// Returns at once: the program's clock stands still while it is in the allocator.
     fn wait_for_event(&mut self, _: &Due) -> Result<(), DriverError> {
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Driver for ClockedSim {
     fn recycle_event(&mut self, _: Due) {}
 
     fn stream_id(&self, stream: Stream) -> u64 {
-        // As PyTorch numbers the streams that it makes: index, kind and origin in one.
+        // As PyTorch numbers its streams: index, kind and origin in one number.
         match stream.0 {
             0 => 0,
             n => (((n - STREAMS.0) / STREAMS.1).max(0) as u64) << 5 | 0b11,

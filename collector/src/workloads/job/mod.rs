@@ -1,24 +1,29 @@
-//! A training or serving program as far as memory is concerned: tensors that come and go, with the call stacks that
-//! they come from and a clock.
+//! A training or serving program as far as memory is concerned: tensors that come and go, the call stacks that they
+//! come from, and a clock.
 //!
-//! A workload is written once against [`Job`], and runs on any [`Device`]: a simulated one or a real one take the same
-//! requests in the same order, and the same times stand in the trace.
+//! A workload is written once against [`Job`] and runs on any [`Device`]. A simulated device and a real one get the same
+//! requests in the same order.
 
 mod call;
+mod clock;
+mod control;
 mod device;
-mod die;
-mod pace;
+mod error;
+mod event_log;
+mod pacer;
 mod parts;
-mod recording;
-mod stop;
-mod tape;
+mod recording_output;
+mod rng;
+mod stop_signal;
 
-pub(super) use call::{Call, Site, at};
+pub use clock::JobClock;
+pub use control::{RunControl, Watch};
 pub use device::{ClockedSim, Device};
-pub use pace::Pace;
+pub use error::JobError;
+pub use pacer::Pacer;
 pub use parts::PartUse;
-pub use recording::{Heading as RecordingHeading, Recording};
-pub use stop::Stop;
+pub use recording_output::{Heading as RecordingHeading, RecordingOutput};
+pub use stop_signal::StopSignal;
 
 use rustc_hash::FxHashSet;
 use shared::allocator::{DeviceAllocator, Filter, PoolOptions, Request};
@@ -30,18 +35,17 @@ use shared::trace::{Annotation, DeviceTrace, Snapshot, Stage};
 use shared::units::{Address, PoolId, Stream};
 
 use self::call::Calls;
-use self::die::Die;
+use self::event_log::EventLog;
 use self::parts::Parts;
-use self::tape::Tape;
+use self::rng::Rng;
+pub(super) use super::call_site::{Call, Site, at};
 use super::sites;
 use crate::recorder::RecorderStats;
 
-/// When every run begins: 3 March 2026, 09:12:04 UTC. A trace is the same byte for byte each time.
-const BEGINNING_US: i64 = 1_772_529_124_000_000;
-/// Bytes that the device's memory moves in a microsecond: what a kernel that fills a tensor takes.
+/// Bytes that the device's memory moves in a microsecond: the rate of a kernel that fills a tensor.
 const BYTES_PER_US: u64 = 160_000;
 
-/// A tensor's storage on the device. It is freed by [`Job::free`] and by nothing else.
+/// A tensor's storage on the device. Only [`Job::free`] frees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a tensor that is never freed stays in the trace for good"]
 pub(in crate::workloads) struct Tensor {
@@ -50,102 +54,96 @@ pub(in crate::workloads) struct Tensor {
     part: Part,
 }
 
-/// Is told the name of each span as it begins, and how many events there are by then.
-pub type Watch = Box<dyn FnMut(&str, usize)>;
-
-/// A program at work on a device.
+/// A program that runs on a device.
 pub(in crate::workloads) struct Job<D: Device> {
-    allocator: DeviceAllocator<D, Tape>,
+    allocator: DeviceAllocator<D, EventLog>,
     calls: Calls,
     parts: Parts,
-    die: Die,
+    rng: Rng,
+    clock: JobClock,
+    pacer: Option<Pacer>,
+    stop: StopSignal,
+    watch: Option<Watch>,
     annotations: Vec<Annotation>,
-    now_us: i64,
     main: Stream,
     graphs: u64,
     pools: u64,
-    watch: Option<Watch>,
-    /// What was allocated within each open attempt, oldest first, and what of it is still there.
+    /// The open attempts, outermost first.
     attempts: Vec<Attempt>,
 }
 
+/// The tensors that were allocated within an attempt.
 #[derive(Default)]
 struct Attempt {
     made: Vec<Tensor>,
     live: FxHashSet<Address>,
 }
 
-/// What a program leaves when it has ended.
+/// The remains of a job that has ended.
 pub(super) struct Ended<D: Device> {
-    /// The allocator, to be asked for its counters.
-    pub(super) allocator: DeviceAllocator<D, Tape>,
-    /// Everything that happened, with what is held at the end.
+    /// The allocator, for its counters.
+    pub(super) allocator: DeviceAllocator<D, EventLog>,
+    /// The events that were kept, and the segments at the end.
     pub(super) snapshot: Snapshot,
-    /// How many events there were: more than the snapshot has, where not all were kept.
+    /// Number of events, including those that were not kept.
     pub(super) events: u64,
     /// What each part of the program held.
     pub(super) parts: Vec<PartUse>,
-    /// What was recorded beside, where something was.
+    /// The recorder's counters, if the job was recorded.
     pub(super) recorded: Option<RecorderStats>,
-    /// How long it ran, in microseconds of its own clock.
+    /// Duration in microseconds, on the clock of its events.
     pub(super) elapsed_us: i64,
 }
 
 impl<D: Device> Job<D> {
-    /// A program that has done nothing yet.
-    pub(super) fn new(make: impl FnOnce(Tape) -> DeviceAllocator<D, Tape>, seed: u64) -> Self {
+    /// Creates a job that has done nothing yet. `make` creates its allocator.
+    pub(super) fn new(
+        make: impl FnOnce(EventLog) -> DeviceAllocator<D, EventLog>,
+        seed: u64,
+        control: RunControl,
+    ) -> Self {
+        let RunControl { watch, pacer, stop, clock, recording } = control;
         let mut calls = Calls::default();
-        let tape = Tape::new(&mut calls.symbols, BEGINNING_US);
+        let log = EventLog::new(&mut calls.symbols, &clock, recording);
         Self {
-            allocator: make(tape),
+            allocator: make(log),
             calls,
             parts: Parts::default(),
-            die: Die(seed),
+            rng: Rng::new(seed),
+            clock,
+            pacer,
+            stop,
+            watch,
             annotations: Vec::new(),
-            now_us: BEGINNING_US,
             main: Stream(0),
             graphs: 0,
             pools: 0,
-            watch: None,
             attempts: Vec::new(),
         }
     }
 
-    /// Has somebody watch how far it is.
-    pub(super) fn watched(mut self, watch: Option<Watch>) -> Self {
-        self.watch = watch;
-        self
-    }
-
-    /// Has everything recorded while it happens.
-    pub(super) fn recorded(mut self, recording: Option<Recording>) -> Self {
-        self.allocator.sink_mut().recording = recording;
-        self
-    }
-
     // --- tensors -----------------------------------------------------------------------------------------------
 
-    /// A tensor of the main stream; `site` is the operation that makes it.
-    pub(in crate::workloads) fn alloc(&mut self, bytes: u64, site: Site) -> Result<Tensor, Stop> {
+    /// Allocates a tensor on the main stream; `site` is the operation that makes it.
+    pub(in crate::workloads) fn alloc(&mut self, bytes: u64, site: Site) -> Result<Tensor, JobError> {
         self.alloc_on(self.main, bytes, site)
     }
 
-    /// A tensor of another stream.
-    pub(in crate::workloads) fn alloc_on(&mut self, stream: Stream, bytes: u64, site: Site) -> Result<Tensor, Stop> {
-        // Roughly what the kernel before it takes, at the rate of the device's memory: the host runs no further ahead.
-        let kernel = 8 + self.die.roll(30) + bytes / BYTES_PER_US;
+    /// Allocates a tensor on another stream.
+    pub(in crate::workloads) fn alloc_on(
+        &mut self,
+        stream: Stream,
+        bytes: u64,
+        site: Site,
+    ) -> Result<Tensor, JobError> {
+        // Roughly the time of the kernel before it, at the rate of the device's memory: the host runs no further ahead.
+        let kernel = 8 + self.rng.below(30) + bytes / BYTES_PER_US;
         self.wait(kernel as i64);
-        let sink = self.allocator.sink_mut();
-        if sink.recording.as_mut().is_some_and(|recording| !recording.wait()) {
-            return Err(Stop::Interrupted);
-        }
-        if sink.is_too_long() {
-            return Err(Stop::TooLong);
-        }
+        self.pause()?;
         let stack = self.stack(site);
         let address = self.allocator.malloc(Request { size: bytes, stream, thread: 0, stack })?;
         let tensor = Tensor { address, bytes, part: self.parts.current };
-        self.parts.grow(bytes);
+        self.parts.add(bytes);
         if let Some(attempt) = self.attempts.last_mut() {
             attempt.made.push(tensor);
             attempt.live.insert(address);
@@ -153,43 +151,43 @@ impl<D: Device> Job<D> {
         Ok(tensor)
     }
 
-    /// Lets go of a tensor, as Python does with the last name for it, or the engine with a saved one.
+    /// Frees a tensor, as Python does when its last reference goes, or autograd's engine with a saved tensor.
     pub(in crate::workloads) fn free(&mut self, tensor: Tensor) {
         let site = if self.calls.is_in_engine() { sites::RELEASED } else { sites::DROPPED };
         self.free_at(tensor, site);
     }
 
-    /// Lets go of a tensor at a given site.
+    /// Frees a tensor at a given call site.
     pub(in crate::workloads) fn free_at(&mut self, tensor: Tensor, site: Site) {
         self.wait(2);
         let stack = self.stack(site);
-        // A handle is made by `alloc` alone, and the driver that marks streams has worked before.
+        // Cannot fail: only `alloc` creates handles, and the driver that records events has worked before.
         if self.allocator.free(tensor.address, stack).is_ok() {
-            self.parts.shrink(tensor.part, tensor.bytes);
+            self.parts.remove(tensor.part, tensor.bytes);
             if let Some(attempt) = self.attempts.last_mut() {
                 attempt.live.remove(&tensor.address);
             }
         }
     }
 
-    /// Lets go of several.
+    /// Frees several tensors.
     pub(in crate::workloads) fn free_all(&mut self, tensors: impl IntoIterator<Item = Tensor>) {
         tensors.into_iter().for_each(|tensor| self.free(tensor));
     }
 
-    /// Makes a tensor and lets go of it at once: what an operation needs only while it runs.
-    pub(in crate::workloads) fn touch(&mut self, bytes: u64, site: Site) -> Result<(), Stop> {
+    /// Allocates a tensor and frees it at once: an operation's temporary memory.
+    pub(in crate::workloads) fn touch(&mut self, bytes: u64, site: Site) -> Result<(), JobError> {
         let tensor = self.alloc(bytes, site)?;
         self.free(tensor);
         Ok(())
     }
 
-    /// Says that another stream uses a tensor (`Tensor.record_stream`).
-    pub(in crate::workloads) fn record_stream(&mut self, tensor: Tensor, stream: Stream) -> Result<(), Stop> {
+    /// Records that another stream uses a tensor (`Tensor.record_stream`).
+    pub(in crate::workloads) fn record_stream(&mut self, tensor: Tensor, stream: Stream) -> Result<(), JobError> {
         Ok(self.allocator.record_stream(tensor.address, stream)?)
     }
 
-    /// What the tensors that follow are for, while `body` runs.
+    /// Runs `body`; its tensors count towards `part`.
     pub(in crate::workloads) fn part<T>(&mut self, part: Part, body: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.parts.current, part);
         let result = body(self);
@@ -199,17 +197,17 @@ impl<D: Device> Job<D> {
 
     // --- streams, pools, cache ---------------------------------------------------------------------------------
 
-    /// The stream that everything runs on unless it says otherwise.
+    /// Returns the stream that operations run on by default.
     pub(in crate::workloads) fn main_stream(&self) -> Stream {
         self.main
     }
 
-    /// A stream of its own.
-    pub(in crate::workloads) fn new_stream(&mut self) -> Result<Stream, Stop> {
+    /// Creates a stream.
+    pub(in crate::workloads) fn new_stream(&mut self) -> Result<Stream, JobError> {
         Ok(self.allocator.driver_mut().create_stream()?)
     }
 
-    /// A pool of its own (`torch.cuda.MemPool`).
+    /// Creates a memory pool (`torch.cuda.MemPool`).
     pub(in crate::workloads) fn new_pool(&mut self) -> PoolId {
         self.pools += 1;
         let id = PoolId(0, self.pools);
@@ -217,12 +215,12 @@ impl<D: Device> Job<D> {
         id
     }
 
-    /// Runs `body` with its tensors from a pool (`torch.cuda.use_mem_pool`).
+    /// Runs `body` with its tensors allocated in a pool (`torch.cuda.use_mem_pool`).
     pub(in crate::workloads) fn in_pool<T>(
         &mut self,
         pool: PoolId,
-        body: impl FnOnce(&mut Self) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
+        body: impl FnOnce(&mut Self) -> Result<T, JobError>,
+    ) -> Result<T, JobError> {
         self.allocator.begin_allocate_to_pool(pool, Filter::Thread(0))?;
         let result = body(self);
         self.allocator.end_allocate_to_pool(pool)?;
@@ -230,11 +228,11 @@ impl<D: Device> Job<D> {
         result
     }
 
-    /// Runs `body` as the capture of a CUDA graph, which has a pool of its own for as long as the program runs.
+    /// Runs `body` as the capture of a CUDA graph, whose private pool lives as long as the program.
     pub(in crate::workloads) fn capture<T>(
         &mut self,
-        body: impl FnOnce(&mut Self) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
+        body: impl FnOnce(&mut Self) -> Result<T, JobError>,
+    ) -> Result<T, JobError> {
         self.graphs += 1;
         let pool = PoolId(self.graphs, 0);
         self.allocator.begin_allocate_to_pool(pool, Filter::Capture(Box::new(|_| true)))?;
@@ -243,8 +241,8 @@ impl<D: Device> Job<D> {
         result
     }
 
-    /// Gives all cached memory back that can go (`torch.cuda.empty_cache`).
-    pub(in crate::workloads) fn empty_cache(&mut self) -> Result<(), Stop> {
+    /// Releases all cached memory that can be released (`torch.cuda.empty_cache`).
+    pub(in crate::workloads) fn empty_cache(&mut self) -> Result<(), JobError> {
         let stack = self.stack(sites::EMPTY_CACHE);
         self.wait(900);
         Ok(self.allocator.empty_cache(stack)?)
@@ -252,7 +250,7 @@ impl<D: Device> Job<D> {
 
     // --- where the program is ----------------------------------------------------------------------------------
 
-    /// Runs `body` as a function called from the present one.
+    /// Runs `body` as a function that the current one calls.
     pub(in crate::workloads) fn call<T>(&mut self, call: Call, body: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.calls.enter(call);
         let result = body(self);
@@ -268,10 +266,10 @@ impl<D: Device> Job<D> {
         result
     }
 
-    /// Runs `body` under a name that the trace keeps (`record_function`); it ends there as well when it fails.
+    /// Runs `body` as a named span of the trace (`record_function`). The span ends when `body` does, even if it fails.
     pub(in crate::workloads) fn span<T>(&mut self, name: &str, body: impl FnOnce(&mut Self) -> T) -> T {
         if let Some(watch) = &mut self.watch {
-            watch(name, self.allocator.sink_mut().count());
+            watch(name, self.allocator.sink().count());
         }
         self.annotate(name, Stage::Start);
         let result = body(self);
@@ -280,24 +278,25 @@ impl<D: Device> Job<D> {
     }
 
     fn annotate(&mut self, name: &str, stage: Stage) {
-        if let Some(recording) = &self.allocator.sink_mut().recording {
+        let log = self.allocator.sink_mut();
+        if let Some(recording) = log.recording() {
             recording.mark(name, stage);
         }
-        // They belong to the events that are kept.
-        if self.allocator.sink_mut().is_cut() {
+        // Annotations belong to the events that are kept.
+        if log.is_cut() {
             return;
         }
         let name = self.calls.symbols.intern(name.as_bytes());
-        let time_us = self.allocator.sink_mut().time_us();
+        let time_us = self.clock.now_us();
         self.annotations.push(Annotation { name, stage, time_us });
     }
 
-    /// Runs `body`, and lets go of all that it made and still holds when it fails: what Python does as an exception
-    /// leaves the frames behind it.
+    /// Runs `body`, and frees all tensors that it made and still holds if it fails, as Python does when an exception
+    /// unwinds its frames.
     pub(in crate::workloads) fn attempt<T>(
         &mut self,
-        body: impl FnOnce(&mut Self) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
+        body: impl FnOnce(&mut Self) -> Result<T, JobError>,
+    ) -> Result<T, JobError> {
         self.attempts.push(Attempt::default());
         let result = body(self);
         let attempt = self.attempts.pop().unwrap_or_default();
@@ -305,7 +304,7 @@ impl<D: Device> Job<D> {
         match (&result, self.attempts.last_mut()) {
             (Err(_), _) => {
                 let mut held: Vec<Tensor> = held.collect();
-                // An address may have been made more than once; the last is the one that is there.
+                // An address may have been allocated more than once; the last tensor is the live one.
                 let mut seen = FxHashSet::default();
                 held.reverse();
                 held.retain(|tensor| seen.insert(tensor.address));
@@ -320,43 +319,52 @@ impl<D: Device> Job<D> {
         result
     }
 
-    /// The stack of an operation here.
+    /// Returns the stack of an operation at this point of the program.
     fn stack(&mut self, site: Site) -> StackId {
         let stack = self.calls.stack(site);
-        if let Some(recording) = &mut self.allocator.sink_mut().recording {
-            recording.learn(&self.calls.symbols);
+        if let Some(recording) = self.allocator.sink_mut().recording() {
+            recording.add_stacks(&self.calls.symbols);
         }
         stack
     }
 
-    // --- time and chance ---------------------------------------------------------------------------------------
+    // --- time and random numbers -------------------------------------------------------------------------------
 
-    /// Moves the clock on.
+    /// Lets time pass.
     pub(in crate::workloads) fn wait(&mut self, us: i64) {
-        self.now_us += us;
-        self.allocator.sink_mut().set_now(self.now_us);
-        self.allocator.driver_mut().set_now(self.now_us);
+        let now_us = self.clock.advance(us);
+        self.allocator.driver_mut().set_now(now_us);
     }
 
-    /// A number below `sides`: the same sequence in every run of a seed.
-    pub(in crate::workloads) fn roll(&mut self, sides: u64) -> u64 {
-        self.die.roll(sides)
+    /// Waits until the pacer lets the next event happen.
+    fn pause(&mut self) -> Result<(), JobError> {
+        let log = self.allocator.sink();
+        if let Some(pacer) = &mut self.pacer {
+            pacer.wait(log.count() as u64, &self.stop);
+        }
+        if self.stop.is_set() {
+            return Err(JobError::Interrupted);
+        }
+        if log.is_full() { Err(JobError::TooLong) } else { Ok(()) }
     }
 
-    /// Ends the program where it is.
+    /// Returns a random number below `bound`. The sequence is the same in every run with the same seed.
+    pub(in crate::workloads) fn random_below(&mut self, bound: u64) -> u64 {
+        self.rng.below(bound)
+    }
+
+    /// Ends the job where it is.
     pub(super) fn end(mut self) -> Ended<D> {
         let segments = self.allocator.segments();
         let settings = export::settings(self.allocator.config(), self.allocator.profile());
-        let recording = self.allocator.sink_mut().recording.take();
-        let own_us = self.now_us - BEGINNING_US;
-        let elapsed_us = recording.as_ref().map_or(own_us, Recording::elapsed_us);
+        let elapsed_us = self.clock.elapsed_us();
+        let log = self.allocator.sink_mut();
+        let (count, is_cut) = (log.count(), log.is_cut());
+        let (events, mut tags, recording) = log.take();
         let recorded = recording.map(|recording| recording.finish(&segments));
-        let sink = self.allocator.sink_mut();
-        let (count, is_cut) = (sink.count(), sink.is_cut());
-        let (events, mut tags) = sink.take();
         let mut trace = DeviceTrace { events, segments, annotations: self.annotations, ..DeviceTrace::default() };
         if is_cut {
-            // What is held at the end of the run is not what was at the end of these events.
+            // The segments at the end of the run are not those at the end of the kept events.
             replay::end(&mut trace, &mut tags, &settings, &[], 0);
         }
         let snapshot = Snapshot { devices: vec![trace], symbols: self.calls.symbols, tags, settings };

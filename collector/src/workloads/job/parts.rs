@@ -1,4 +1,4 @@
-//! What each part of a program holds: weights, activations and so on.
+//! What each part of a program holds: weights, activations and others.
 
 use serde::Serialize;
 use shared::budget::Part;
@@ -8,15 +8,15 @@ use shared::budget::Part;
 pub struct PartUse {
     /// The part.
     pub part: Part,
-    /// The most at once.
+    /// The most that it held at once.
     pub peak_bytes: u64,
-    /// When all parts together held most.
+    /// What it held when all parts together held most.
     pub at_peak_bytes: u64,
 }
 
-/// Running sums.
+/// The sums of all parts while a job runs.
 pub(super) struct Parts {
-    /// What is being made now.
+    /// The part that new tensors count towards.
     pub(super) current: Part,
     now: [u64; Part::ALL.len()],
     peak: [u64; Part::ALL.len()],
@@ -33,8 +33,9 @@ impl Default for Parts {
 }
 
 impl Parts {
+    /// Counts the bytes of a new tensor towards the current part.
     #[inline]
-    pub(super) fn grow(&mut self, bytes: u64) {
+    pub(super) fn add(&mut self, bytes: u64) {
         let i = self.current as usize;
         self.now[i] += bytes;
         self.peak[i] = self.peak[i].max(self.now[i]);
@@ -45,14 +46,15 @@ impl Parts {
         }
     }
 
+    /// Removes the bytes of a freed tensor from its part.
     #[inline]
-    pub(super) fn shrink(&mut self, part: Part, bytes: u64) {
+    pub(super) fn remove(&mut self, part: Part, bytes: u64) {
         let now = &mut self.now[part as usize];
         *now = now.saturating_sub(bytes);
         self.total = self.total.saturating_sub(bytes);
     }
 
-    /// All parts that held anything.
+    /// Returns all parts that held anything.
     pub(super) fn all(&self) -> Vec<PartUse> {
         Part::ALL
             .into_iter()

@@ -1,30 +1,28 @@
-//! What a run came to: the trace, and the report that a person wants after it.
+//! The outcome of a run: its trace, and a report of it.
 
-mod cause;
-mod growth;
 mod report;
 mod text;
 
-pub use cause::{Cause, CauseKind};
-pub use report::{Fragmentation, Heading, Level, Report};
+pub use report::{Heading, Level, Report};
 
 use shared::allocator::Stats;
 use shared::budget::{Model, Part};
 use shared::trace::Snapshot;
 
-use super::job::{Device, Ended, Job, PartUse, Recording, Stop, Watch};
+use super::job::{Device, Ended, Job, JobError, PartUse, RunControl};
 use super::params::Choices;
-use super::stories;
-use super::story::{Setup, Story};
+use super::programs;
+use super::setup::Setup;
+use super::workload::Workload;
 use crate::driver::outside::Outside;
 use crate::recorder::RecorderStats;
 
 /// A run that has ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Everything that happened, with what was held at the end.
+    /// The events that were kept, and the segments at the end.
     pub snapshot: Snapshot,
-    /// How many events there were: more than the snapshot has, where not all were kept.
+    /// Number of events, including those that the snapshot does not have.
     pub events: u64,
     /// The allocator's counters.
     pub stats: Stats,
@@ -32,53 +30,52 @@ pub struct Outcome {
     pub memory_stats: Vec<(String, i64)>,
     /// What each part of the program held.
     pub parts: Vec<PartUse>,
-    /// What was recorded while it ran, where something was.
+    /// The recorder's counters, if the run was recorded.
     pub recorded: Option<RecorderStats>,
-    /// What was held of the device beside the allocator at the end, where others can hold some.
+    /// What was used of a real device apart from the allocator's memory, at the end.
     pub outside: Option<Outside>,
-    /// How long the program ran, in microseconds of its own clock.
+    /// Duration in microseconds, on the clock of the events.
     pub elapsed_us: i64,
-    /// Why it ended before its end, if it did.
-    pub stop: Option<Stop>,
-    /// What the story has to say beside the trace.
+    /// Why the run ended early, if it did.
+    pub error: Option<JobError>,
+    /// Facts that the trace does not show.
     pub notes: Vec<String>,
 }
 
 impl Outcome {
-    /// What a part held at most, in requested bytes.
+    /// Returns the most requested bytes that a part held at once.
     pub fn part(&self, part: Part) -> u64 {
         self.parts.iter().find(|used| used.part == part).map_or(0, |used| used.peak_bytes)
     }
 }
 
-/// Runs a story on a device, watched and recorded where somebody wants it.
+/// Runs a workload on a device.
 pub fn run<D: Device>(
-    story: &Story,
+    workload: &Workload,
     choices: &Choices,
     steps: u64,
     setup: &Setup,
     device: D,
-    watch: Option<Watch>,
-    recording: Option<Recording>,
+    control: RunControl,
 ) -> Outcome {
-    let mut job = setup.on(device).watched(watch).recorded(recording);
+    let mut job = setup.job(device, control);
     let mut notes = Vec::new();
-    let stop = story.tell(&mut job, choices, steps, &mut notes).err();
-    finish(job, stop, notes)
+    let error = workload.run(&mut job, choices, steps, &mut notes).err();
+    finish(job, error, notes)
 }
 
 /// Trains a model for some steps on a device.
 pub fn run_model<D: Device>(model: &Model, steps: u64, setup: &Setup, device: D) -> Outcome {
-    let mut job = setup.on(device);
-    let stop = stories::transformer::train(&mut job, model, steps).err();
-    finish(job, stop, Vec::new())
+    let mut job = setup.job(device, RunControl::default());
+    let error = programs::transformer::train(&mut job, model, steps).err();
+    finish(job, error, Vec::new())
 }
 
-fn finish<D: Device>(job: Job<D>, stop: Option<Stop>, notes: Vec<String>) -> Outcome {
+fn finish<D: Device>(job: Job<D>, error: Option<JobError>, notes: Vec<String>) -> Outcome {
     let Ended { mut allocator, snapshot, events, parts, recorded, elapsed_us } = job.end();
     let stats = allocator.stats();
     let reserved = stats.reserved_bytes.all.current.max(0) as u64;
-    // A device that no longer answers has failed the run before; there is nothing to add.
+    // A device that fails here has failed the run before, so its error is known.
     let outside = allocator.driver_mut().outside(reserved).and_then(Result::ok);
     Outcome {
         stats,
@@ -89,7 +86,7 @@ fn finish<D: Device>(job: Job<D>, stop: Option<Stop>, notes: Vec<String>) -> Out
         recorded,
         outside,
         elapsed_us,
-        stop,
+        error,
         notes,
     }
 }

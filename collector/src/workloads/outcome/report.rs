@@ -3,22 +3,19 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use shared::allocator::{Stat, Stats};
+use shared::allocator::Stat;
 use shared::analysis::folding::Telling;
-use shared::analysis::oom::{self, OutOfMemory};
+use shared::analysis::fragmentation::Fragmentation;
+use shared::analysis::oom;
 use shared::analysis::report::FileReport;
-use shared::analysis::site::label;
-use shared::analysis::usage::Usage;
+use shared::analysis::verdict::{Evidence, Verdict, VerdictKind};
 use shared::finding::Finding;
 use shared::import::{Encoding, Format, Imported};
 use shared::replay::Replay;
-use shared::totals::Totals;
 use shared::trace::DeviceTrace;
 use shared::units::Count;
 
-use super::cause::{self, Cause, CauseKind};
-use super::growth::{self, Growth};
-use super::{Outcome, PartUse, Stop};
+use super::{JobError, Outcome, PartUse};
 use crate::driver::outside::Outside;
 
 /// Bytes at the end of a run and at most.
@@ -33,27 +30,6 @@ pub struct Level {
 impl From<Stat> for Level {
     fn from(stat: Stat) -> Self {
         Self { now: stat.current.max(0) as u64, peak: stat.peak.max(0) as u64 }
-    }
-}
-
-/// How torn what is cached is: when the first request failed, or else at the end.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Fragmentation {
-    /// Reserved and in no active block, in bytes.
-    pub cached_bytes: u64,
-    /// Pieces of it.
-    pub gaps: u32,
-    /// The largest piece in bytes.
-    pub largest_gap: u64,
-    /// Share of the cached bytes that lies outside the largest piece: 0 for a single piece, near 1 for dust.
-    pub share: f64,
-}
-
-impl From<Totals> for Fragmentation {
-    fn from(totals: Totals) -> Self {
-        let Totals { cached, gaps, largest_gap, .. } = totals;
-        let share = if cached == 0 { 0.0 } else { 1.0 - largest_gap as f64 / cached as f64 };
-        Self { cached_bytes: cached, gaps, largest_gap, share }
     }
 }
 
@@ -107,7 +83,7 @@ pub struct Report {
     /// What was held of a real device beside the allocator's memory, at the end.
     pub outside: Option<Outside>,
     /// The likely cause of the trouble, if there was any.
-    pub cause: Cause,
+    pub cause: Verdict,
     /// What each part of the program held, in requested bytes.
     pub parts: Vec<PartUse>,
     /// What the page finds in the trace.
@@ -135,28 +111,6 @@ pub struct Heading {
     pub seed: u64,
 }
 
-/// What a cause is derived from.
-pub(super) struct Facts<'a> {
-    pub(super) stats: &'a Stats,
-    pub(super) capacity: u64,
-    /// The request that ended the run, or else the first that failed, and how many gaps there were then.
-    pub(super) failed: Option<(OutOfMemory, u32)>,
-    /// The line that grows most.
-    pub(super) growth: Option<(String, Growth)>,
-}
-
-impl Facts<'_> {
-    pub(super) fn peak_reserved(&self) -> u64 {
-        self.stats.reserved_bytes.all.peak.max(0) as u64
-    }
-}
-
-/// The failure as the process saw it that may take only so much: what the device has free beyond that is not for it.
-fn within(failed: OutOfMemory, capacity: u64) -> OutOfMemory {
-    let reserved = failed.active.saturating_add(failed.cached);
-    OutOfMemory { driver_free: failed.driver_free.min(capacity.saturating_sub(reserved)), ..failed }
-}
-
 impl Report {
     /// Reports a run. Its trace is used up: write it before.
     pub fn new(heading: Heading, outcome: Outcome) -> Self {
@@ -169,7 +123,7 @@ impl Report {
             recorded: _,
             outside,
             elapsed_us,
-            stop,
+            error,
             mut notes,
         } = outcome;
         let kept: u64 = snapshot.devices.iter().map(|trace| trace.events.len() as u64).sum();
@@ -186,28 +140,29 @@ impl Report {
             let trace = traces.first().unwrap_or(&empty);
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
             let ooms = oom::positions(trace);
-            // What ended the run is the last of all; what was caught is told of by the first.
-            let position = match &stop {
-                Some(Stop::OutOfMemory(_)) => ooms.last(),
+            // The failure that ended the run is the last; of those that were caught, the first is explained.
+            let position = match &error {
+                Some(JobError::OutOfMemory(_)) => ooms.last(),
                 _ => ooms.first(),
             };
             let position = position.map(|(position, _)| *position);
-            let end = position.unwrap_or_else(|| replay.positions());
-            let totals = replay.state_at(end).totals;
-            let failed = position
-                .and_then(|position| OutOfMemory::at(trace, &snapshot.tags, &replay, position))
-                .map(|failed| (within(failed, heading.capacity), totals.gaps));
-            let peak = Usage::build(trace, &replay).peak_bytes;
-            let telling = Telling::new(&snapshot.symbols);
-            let growth = growth::largest(trace, &replay, end, peak)
-                .map(|growth| (label(&snapshot.symbols, &telling, growth.stack), growth));
-            let facts = Facts { stats: &stats, capacity: heading.capacity, failed, growth };
-            let cause = match &stop {
-                Some(Stop::OutOfMemory(_) | Stop::Interrupted) | None => cause::cause(&facts),
-                Some(other) => Cause { kind: CauseKind::Driver, message: format!("{other}.") },
+            let totals = replay.state_at(position.unwrap_or_else(|| replay.positions())).totals;
+            let verdict = match &error {
+                Some(JobError::OutOfMemory(_) | JobError::Interrupted) | None => {
+                    let evidence = Evidence {
+                        trace,
+                        tags: &snapshot.tags,
+                        symbols: &snapshot.symbols,
+                        telling: &Telling::new(&snapshot.symbols),
+                        replay: &replay,
+                        capacity: Some(heading.capacity),
+                    };
+                    Verdict::of(evidence, position)
+                }
+                Some(other) => Verdict { kind: VerdictKind::Driver, message: format!("{other}.") },
             };
             snapshot.devices = traces;
-            (totals, cause)
+            (totals, verdict)
         };
         let format = Format { encoding: Encoding::Pickle, compression: None };
         let imported = Imported { format, protocol: None, snapshot, findings: Vec::new(), header: None };
@@ -222,7 +177,7 @@ impl Report {
             seed: heading.seed,
             elapsed_us,
             events,
-            error: stop.map(|stop| stop.to_string()),
+            error: error.map(|error| error.to_string()),
             notes,
             allocated: stats.allocated_bytes.all.into(),
             active: stats.active_bytes.all.into(),

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use shared::analysis::wording::counted;
 use shared::units::{Bytes, Count, Micros};
 
-use super::cause::counted;
 use super::report::{Level, Report};
 
 impl fmt::Display for Report {

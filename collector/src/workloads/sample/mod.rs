@@ -1,8 +1,8 @@
-//! The sample trace: a GPT trained on a 24 GiB device until a request fails, though gigabytes are free in pieces.
+//! The sample trace: a GPT is trained on a 24 GiB device until a request fails, although gigabytes are free in pieces.
 //!
-//! The story, for whoever looks: the run is steady while all sequences have one length. Then lengths vary, no cached
-//! block fits the next batch, and what is reserved climbs. Each evaluation leaves its scores on the device, in the
-//! middle of otherwise free segments. The end is an out-of-memory error by fragmentation.
+//! The run is steady while all sequences have the same length. Then lengths vary, no cached block fits the next batch,
+//! and reserved memory climbs. Each evaluation leaves its scores on the device, in the middle of otherwise free
+//! segments. The run ends with an out-of-memory error caused by fragmentation.
 
 mod sites;
 mod training;
@@ -12,14 +12,15 @@ pub(super) use training::{STEPS, train};
 use shared::export;
 use shared::trace::Snapshot;
 
-use super::story::Setup;
+use super::job::{ClockedSim, RunControl};
+use super::setup::Setup;
 
-/// What the device has left for tensors: 24 GiB less the driver's and the kernels' own.
+/// Bytes of the device that are left for tensors: 24 GiB less what the driver and the kernels use.
 pub(super) const CAPACITY: u64 = (24 << 30) - (620 << 20);
-/// The die of the sample that the server shows.
+/// The random seed of the sample that the server shows.
 const SEED: u64 = 7;
 
-/// The bytes of the sample's snapshot file: the same ones each time.
+/// Returns the bytes of the sample's snapshot file, which are the same each time.
 pub fn snapshot() -> Vec<u8> {
     let mut bytes = Vec::new();
     export::pickle(&trace(), &mut |piece| bytes.extend_from_slice(piece));
@@ -27,8 +28,9 @@ pub fn snapshot() -> Vec<u8> {
 }
 
 fn trace() -> Snapshot {
-    let mut job = Setup { capacity: CAPACITY, seed: SEED, ..Setup::default() }.simulated();
-    // The failure is the end of the story, and in the trace.
+    let setup = Setup { capacity: CAPACITY, seed: SEED, ..Setup::default() };
+    let mut job = setup.job(ClockedSim::new(CAPACITY), RunControl::default());
+    // The run is meant to fail; the failure is in the trace.
     let _ = train(&mut job, STEPS);
     job.end().snapshot
 }

@@ -2,11 +2,10 @@
 //!
 //! File and function names are those of a training script with PyTorch below it; nothing here is run.
 
-use crate::workloads::job::Site;
+use crate::workloads::call_site::{Piece, Site};
 use crate::workloads::sites::{
     ADAMW, ADAMW_STATE, ADD, ADDMM, CAT, COPY, CROSS_ENTROPY, DROP, EMBEDDING, EMPTY, FLASH, FOREACH, FOREACH_NORM,
-    GATHER, GELU, GELU_KERNEL, LAYER_NORM, LINEAR, LOG_SOFTMAX, MODULE_TO, NATIVE_LAYER_NORM, NLL_LOSS, Piece, module,
-    torch,
+    GATHER, GELU, GELU_KERNEL, LAYER_NORM, LINEAR, LOG_SOFTMAX, MODULE_TO, NATIVE_LAYER_NORM, NLL_LOSS, module, torch,
 };
 pub(super) use crate::workloads::sites::{
     ATTENTION_BACKWARD, BIAS_GRADIENT, CAST_BACKWARD, EMBEDDING_BACKWARD, GELU_BACKWARD, INPUT_GRADIENT, LOSS_BACKWARD,

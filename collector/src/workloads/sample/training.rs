@@ -1,7 +1,7 @@
 //! The training script of the sample run, as far as memory is concerned: what is made, how large, and when it goes.
 
 use super::sites;
-use crate::workloads::job::{Device, Job, Site, Stop, Tensor};
+use crate::workloads::job::{Device, Job, JobError, Site, Tensor};
 use shared::units::Stream;
 
 const LAYERS: usize = 8;
@@ -70,7 +70,7 @@ struct Saved {
 }
 
 /// Runs the script to its end, which is a failed request.
-pub(in crate::workloads) fn train<D: Device>(run: &mut Job<D>, steps: u64) -> Result<(), Stop> {
+pub(in crate::workloads) fn train<D: Device>(run: &mut Job<D>, steps: u64) -> Result<(), JobError> {
     let copying = run.new_stream()?;
     run.span("setup", set_up)?;
     let mut gradients: Vec<Tensor> = Vec::new();
@@ -90,7 +90,7 @@ pub(in crate::workloads) fn train<D: Device>(run: &mut Job<D>, steps: u64) -> Re
 }
 
 /// Moves the parameters to the device and records the sampler's CUDA graph.
-fn set_up<D: Device>(run: &mut Job<D>) -> Result<(), Stop> {
+fn set_up<D: Device>(run: &mut Job<D>) -> Result<(), JobError> {
     for bytes in parameters() {
         let _parameter = run.alloc(bytes, sites::PARAMETER)?;
         run.wait((bytes / 12_000) as i64);
@@ -114,7 +114,7 @@ fn parameters() -> impl Iterator<Item = u64> {
 }
 
 /// Copies the next batch while the model is at work.
-fn prefetch<D: Device>(run: &mut Job<D>, copying: Stream, length: u64) -> Result<Batch, Stop> {
+fn prefetch<D: Device>(run: &mut Job<D>, copying: Stream, length: u64) -> Result<Batch, JobError> {
     let tokens = BATCH * length * 8;
     Ok(Batch {
         length,
@@ -133,8 +133,8 @@ fn train_step<D: Device>(
     step: usize,
     batch: Batch,
     gradients: &mut Vec<Tensor>,
-) -> Result<Batch, Stop> {
-    let next = if step + 1 < STEADY { STEADY_LENGTH } else { 512 + 8 * run.roll(113) };
+) -> Result<Batch, JobError> {
+    let next = if step + 1 < STEADY { STEADY_LENGTH } else { 512 + 8 * run.random_below(113) };
     let next = prefetch(run, copying, next)?;
     let Batch { length, tensors } = batch;
     let saved = run.span("forward", |run| forward(run, length));
@@ -146,12 +146,12 @@ fn train_step<D: Device>(
     let saved = saved?;
     run.span("backward", |run| run.in_engine(|run| backward(run, length, saved, gradients)))?;
     // The loss is printed: the program waits for the device.
-    let printing = 3_000 + run.roll(2_000) as i64;
+    let printing = 3_000 + run.random_below(2_000) as i64;
     run.wait(printing);
     Ok(next)
 }
 
-fn forward<D: Device>(run: &mut Job<D>, length: u64) -> Result<Saved, Stop> {
+fn forward<D: Device>(run: &mut Job<D>, length: u64) -> Result<Saved, JobError> {
     let hidden = BATCH * length * WIDTH * HALF;
     let statistics = 2 * BATCH * length * FLOAT;
     let tokens = run.alloc(hidden, sites::TOKEN_EMBEDDING)?;
@@ -185,11 +185,16 @@ fn forward<D: Device>(run: &mut Job<D>, length: u64) -> Result<Saved, Stop> {
     Ok(Saved { embedding, layers, norm, logits, log_probabilities, loss })
 }
 
-fn backward<D: Device>(run: &mut Job<D>, length: u64, saved: Saved, gradients: &mut Vec<Tensor>) -> Result<(), Stop> {
+fn backward<D: Device>(
+    run: &mut Job<D>,
+    length: u64,
+    saved: Saved,
+    gradients: &mut Vec<Tensor>,
+) -> Result<(), JobError> {
     let hidden = BATCH * length * WIDTH * HALF;
     // With gradients there already, the new ones are added to them and go.
     let first = gradients.is_empty();
-    let mut gradient = |run: &mut Job<D>, bytes: u64, site: Site| -> Result<(), Stop> {
+    let mut gradient = |run: &mut Job<D>, bytes: u64, site: Site| -> Result<(), JobError> {
         let made = run.alloc(bytes, site)?;
         if first {
             gradients.push(made);
@@ -256,7 +261,7 @@ fn backward<D: Device>(run: &mut Job<D>, length: u64, saved: Saved, gradients: &
 }
 
 /// One step of AdamW: the first makes its state, each makes and drops a square root of it.
-fn update<D: Device>(run: &mut Job<D>, gradients: &mut Vec<Tensor>, has_momentum: &mut bool) -> Result<(), Stop> {
+fn update<D: Device>(run: &mut Job<D>, gradients: &mut Vec<Tensor>, has_momentum: &mut bool) -> Result<(), JobError> {
     let norms = run.alloc(4 * 512, sites::GRADIENT_NORM)?;
     run.free_at(norms, sites::DROPPED);
     if !*has_momentum {
@@ -278,8 +283,8 @@ fn update<D: Device>(run: &mut Job<D>, gradients: &mut Vec<Tensor>, has_momentum
 }
 
 /// Generates text with a growing key and value cache, and keeps the scores of each piece on the device.
-fn evaluate<D: Device>(run: &mut Job<D>) -> Result<(), Stop> {
-    let mut length = 160 + 8 * run.roll(40);
+fn evaluate<D: Device>(run: &mut Job<D>) -> Result<(), JobError> {
+    let mut length = 160 + 8 * run.random_below(40);
     let mut cache: Vec<Tensor> = Vec::new();
     for _ in 0..GENERATED_PIECES {
         // Each piece makes every layer's keys and values anew, a little longer.
@@ -301,7 +306,7 @@ fn evaluate<D: Device>(run: &mut Job<D>) -> Result<(), Stop> {
         let _kept = run.alloc(BATCH * 32 * VOCABULARY * FLOAT, sites::KEPT_SCORES)?;
         run.free_at(logits, sites::DROPPED);
         run.wait(24_000);
-        length += 24 + 8 * run.roll(9);
+        length += 24 + 8 * run.random_below(9);
     }
     for tensor in cache {
         run.free_at(tensor, sites::DROPPED);

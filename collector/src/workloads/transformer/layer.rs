@@ -3,7 +3,7 @@
 use shared::budget::{Attention, Model, Part};
 
 use super::stream_bytes;
-use crate::workloads::job::{Call, Device, Job, Stop, Tensor, at};
+use crate::workloads::job::{Call, Device, Job, JobError, Tensor, at};
 use crate::workloads::sites;
 
 /// What a layer keeps for its backward pass.
@@ -35,7 +35,7 @@ const ATTENTION: Call = at("forward", "model.py", 129);
 const MLP: Call = at("forward", "model.py", 130);
 
 /// The forward pass of a layer. Its input is the residual stream, which the caller holds.
-pub(super) fn forward_layer<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Saved, Stop> {
+pub(super) fn forward_layer<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Saved, JobError> {
     let stream = stream_bytes(model);
     let tokens = model.batch * model.seq;
     let element = model.precision.element();
@@ -66,17 +66,17 @@ pub(super) fn forward_layer<D: Device>(job: &mut Job<D>, model: &Model) -> Resul
 }
 
 /// A norm's output and its statistics.
-fn norm<D: Device>(job: &mut Job<D>, stream: u64, tokens: u64) -> Result<[Tensor; 2], Stop> {
+fn norm<D: Device>(job: &mut Job<D>, stream: u64, tokens: u64) -> Result<[Tensor; 2], JobError> {
     Ok([job.alloc(stream, sites::LAYER_NORM_OP)?, job.alloc(2 * 4 * tokens, sites::LAYER_NORM_OP)?])
 }
 
 /// A tensor that nothing keeps.
-fn working<D: Device>(job: &mut Job<D>, bytes: u64, site: crate::workloads::job::Site) -> Result<Tensor, Stop> {
+fn working<D: Device>(job: &mut Job<D>, bytes: u64, site: crate::workloads::job::Site) -> Result<Tensor, JobError> {
     job.part(Part::Working, |job| job.alloc(bytes, site))
 }
 
 /// From queries, keys and values to the attention's output, which is the first of what is kept.
-fn attend<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Vec<Tensor>, Stop> {
+fn attend<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Vec<Tensor>, JobError> {
     let stream = stream_bytes(model);
     let rows = model.batch * model.heads * model.seq;
     match model.attention {
@@ -93,7 +93,7 @@ fn attend<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Vec<Tensor>, Sto
             if model.dropout {
                 job.call(at("forward", "attention.py", 81), |job| {
                     kept.extend([job.alloc(matrix, sites::DROPOUT_OP)?, job.alloc(bytes, sites::DROPOUT_OP)?]);
-                    Ok::<_, Stop>(())
+                    Ok::<_, JobError>(())
                 })?;
             }
             let out = job.call(at("forward", "attention.py", 82), |job| job.alloc(stream, sites::MATMUL_OP))?;
@@ -108,7 +108,7 @@ fn finish_half<D: Device>(
     model: &Model,
     result: Tensor,
     masks: &mut Vec<Tensor>,
-) -> Result<Tensor, Stop> {
+) -> Result<Tensor, JobError> {
     let stream = stream_bytes(model);
     let mut result = result;
     if model.dropout {
@@ -129,17 +129,17 @@ pub(super) fn backward_layer<D: Device>(
     saved: Saved,
     flowing: Tensor,
     gradients: &mut Vec<Tensor>,
-) -> Result<Tensor, Stop> {
+) -> Result<Tensor, JobError> {
     let element = model.precision.element();
     let stream = stream_bytes(model);
     let wide_bytes = model.batch * model.seq * model.ffn * element;
     let [norm_1, _, qkv_matrix, qkv_bias, out_matrix, out_bias, norm_2, _, up_matrix, up_bias, down_matrix, down_bias] =
         model.layer_tensors();
-    let mut weight = |job: &mut Job<D>, numbers: u64, site| -> Result<(), Stop> {
+    let mut weight = |job: &mut Job<D>, numbers: u64, site| -> Result<(), JobError> {
         gradients.push(job.part(Part::Gradients, |job| job.alloc(numbers * element, site))?);
         Ok(())
     };
-    let mut linear = |job: &mut Job<D>, matrix: u64, bias: u64| -> Result<(), Stop> {
+    let mut linear = |job: &mut Job<D>, matrix: u64, bias: u64| -> Result<(), JobError> {
         weight(job, matrix, sites::WEIGHT_GRADIENT)?;
         weight(job, bias, sites::BIAS_GRADIENT)
     };

@@ -3,7 +3,7 @@
 use shared::budget::{Model, Part};
 
 use super::stream_bytes;
-use crate::workloads::job::{Device, Job, Stop, Tensor, at};
+use crate::workloads::job::{Device, Job, JobError, Tensor, at};
 use crate::workloads::sites;
 
 /// What the loss keeps.
@@ -15,7 +15,7 @@ pub(super) struct Loss {
 }
 
 impl Loss {
-    pub(super) fn forward<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Self, Stop> {
+    pub(super) fn forward<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Self, JobError> {
         let numbers = model.batch * model.seq * model.vocab;
         let (element, loss) = (model.precision.element(), model.precision.loss());
         job.part(Part::Logits, |job| {
@@ -40,7 +40,7 @@ impl Loss {
         job: &mut Job<D>,
         model: &Model,
         gradients: &mut Vec<Tensor>,
-    ) -> Result<Tensor, Stop> {
+    ) -> Result<Tensor, JobError> {
         let numbers = model.batch * model.seq * model.vocab;
         let (element, loss) = (model.precision.element(), model.precision.loss());
         let mut gradient = job.part(Part::Logits, |job| job.alloc(numbers * loss, sites::LOSS_BACKWARD))?;

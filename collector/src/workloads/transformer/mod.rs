@@ -9,7 +9,7 @@ use shared::budget::{Checkpointing, Model, Optimizer, Part};
 
 use self::layer::{Saved, backward_layer, forward_layer};
 use self::loss::Loss;
-use super::job::{Device, Job, Site, Stop, Tensor, at};
+use super::job::{Device, Job, JobError, Site, Tensor, at};
 use super::sites;
 
 /// A model on a device.
@@ -35,7 +35,7 @@ pub(super) struct Kept {
 
 impl Net {
     /// Moves a model's weights to the device.
-    pub(super) fn load<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Self, Stop> {
+    pub(super) fn load<D: Device>(job: &mut Job<D>, model: &Model) -> Result<Self, JobError> {
         let mut net =
             Self { model: *model, weights: Vec::new(), masters: Vec::new(), states: Vec::new(), gradients: Vec::new() };
         job.call(at("build", "train.py", 58), |job| {
@@ -57,7 +57,7 @@ impl Net {
         bytes: u64,
         site: Site,
         list: impl Fn(&mut Self) -> &mut Vec<Tensor>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), JobError> {
         let model = self.model;
         for numbers in tensors(&model) {
             let made = job.alloc(numbers * bytes, site)?;
@@ -81,20 +81,20 @@ impl Net {
     }
 
     /// One batch forward and backward. The caller holds the logits until it is over.
-    pub(super) fn train_step<D: Device>(&mut self, job: &mut Job<D>) -> Result<(), Stop> {
+    pub(super) fn train_step<D: Device>(&mut self, job: &mut Job<D>) -> Result<(), JobError> {
         job.call(at("train_step", "train.py", 96), |job| {
             let kept = job.span("forward", |job| job.call(at("forward", "model.py", 203), |job| self.forward(job)))?;
             let logits = kept.loss.logits;
             job.span("backward", |job| job.in_engine(|job| self.backward(job, kept)))?;
             job.free(logits);
             // The loss is printed: the program waits for the device.
-            let printing = 3_000 + job.roll(2_000) as i64;
+            let printing = 3_000 + job.random_below(2_000) as i64;
             job.wait(printing);
             Ok(())
         })
     }
 
-    fn forward<D: Device>(&self, job: &mut Job<D>) -> Result<Kept, Stop> {
+    fn forward<D: Device>(&self, job: &mut Job<D>) -> Result<Kept, JobError> {
         let model = &self.model;
         let stream = stream_bytes(model);
         let (segment, saves) = match model.checkpointing {
@@ -130,7 +130,7 @@ impl Net {
         })
     }
 
-    fn backward<D: Device>(&mut self, job: &mut Job<D>, kept: Kept) -> Result<(), Stop> {
+    fn backward<D: Device>(&mut self, job: &mut Job<D>, kept: Kept) -> Result<(), JobError> {
         let model = self.model;
         let Kept { mut streams, masks, mut layers, norm, loss } = kept;
         let mut flowing = loss.backward(job, &model, &mut self.gradients)?;
@@ -171,7 +171,7 @@ impl Net {
     }
 
     /// Computes the activations of a segment again.
-    fn recompute<D: Device>(&self, job: &mut Job<D>, layers: u64) -> Result<Vec<Saved>, Stop> {
+    fn recompute<D: Device>(&self, job: &mut Job<D>, layers: u64) -> Result<Vec<Saved>, JobError> {
         let [checkpoint, function] = sites::RECOMPUTE else { return Ok(Vec::new()) };
         job.call(*function, |job| {
             job.call(*checkpoint, |job| {
@@ -184,7 +184,7 @@ impl Net {
         })
     }
 
-    fn norm_backward<D: Device>(&mut self, job: &mut Job<D>, flowing: Tensor) -> Result<Tensor, Stop> {
+    fn norm_backward<D: Device>(&mut self, job: &mut Job<D>, flowing: Tensor) -> Result<Tensor, JobError> {
         let model = &self.model;
         let below = job.alloc(stream_bytes(model), sites::NORM_BACKWARD)?;
         let bytes = 2 * model.hidden * model.precision.element();
@@ -194,11 +194,11 @@ impl Net {
     }
 
     /// The optimizer's step: the first makes its state. Gradients are dropped after it, as `zero_grad()` does.
-    pub(super) fn update<D: Device>(&mut self, job: &mut Job<D>) -> Result<(), Stop> {
+    pub(super) fn update<D: Device>(&mut self, job: &mut Job<D>) -> Result<(), JobError> {
         job.span("optimizer", |job| job.call(at("train", "train.py", 121), |job| self.change_weights(job)))
     }
 
-    fn change_weights<D: Device>(&mut self, job: &mut Job<D>) -> Result<(), Stop> {
+    fn change_weights<D: Device>(&mut self, job: &mut Job<D>) -> Result<(), JobError> {
         let (model, state) = (self.model, self.model.precision.state());
         if self.states.is_empty() {
             let site = if model.optimizer == Optimizer::Adam { sites::MOMENTUM_OP } else { sites::SGD_STATE_OP };

@@ -9,29 +9,25 @@ use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
 use super::lifetime::{lifetime, window_of};
-use crate::hooks::part::part;
-use crate::model::{Action, ModelHandle, Selection, Tab, use_answer, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::model::{Action, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::use_palette;
-use crate::widgets::copy::{CopyButtonProps, copy_button};
+use crate::widgets::copy::CopyButton;
 use crate::widgets::format::{bytes_in_full, share};
 use crate::widgets::stack_list::{NO_STACK, place, plain_text, split_path, stack_list};
 
-/// What [`allocation_pane`] is given.
-#[derive(PartialEq)]
+/// Properties of [`AllocationPane`].
+#[derive(PartialEq, Properties)]
 pub struct AllocationPaneProps {
     /// The allocation's number.
     pub id: u32,
 }
 
-part!(
-    /// The pane of an allocation.
-    pub fn allocation_pane(AllocationPaneProps) = use_allocation_pane
-);
-
-#[hook]
-fn use_allocation_pane(props: &AllocationPaneProps) -> Html {
+/// The pane of an allocation.
+#[component]
+pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let answer = use_answer(Some(Query::Allocation { id: props.id }));
@@ -57,11 +53,7 @@ fn use_allocation_pane(props: &AllocationPaneProps) -> Html {
             },
         ),
         fact_with("Rounding loss", bytes(loss), share(loss, detail.size).into()),
-        fact_with(
-            "Lifetime",
-            html! { <>{ life.from.clone() }{ " to " }{ life.to.clone() }</> },
-            life.length.clone().map(Html::from).unwrap_or_default(),
-        ),
+        fact_with("Lifetime", life.span.clone().into(), life.length.clone().map(Html::from).unwrap_or_default()),
         fact("Events", events(detail, &model)),
         fact("Stream", stream_text(detail.stream)),
         fact("Pool", pool_text(detail.pool, detail.is_small)),
@@ -72,9 +64,9 @@ fn use_allocation_pane(props: &AllocationPaneProps) -> Html {
     }));
     let then = &detail.totals_then;
     let then_title = match detail.allocated_at {
-        Some(_) => "Right after it was made",
-        None if model.device().is_some_and(|device| device.events == 0) => "When the snapshot was taken",
-        None => "At the start of the trace",
+        Some(_) => "Totals just after this allocation",
+        None if model.device().is_some_and(|device| device.events == 0) => "Totals in the snapshot",
+        None => "Totals at the start of the trace",
     };
 
     html! {
@@ -82,13 +74,13 @@ fn use_allocation_pane(props: &AllocationPaneProps) -> Html {
             <header class="detail-head">
                 { paint_chip(&palette, detail.paint) }
                 <h2 class="mono">{ detail.name.clone() }</h2>
-                { copy_button(CopyButtonProps { text: as_text(detail, has_times).into(), label: "Copy" }) }
+                <CopyButton text={as_text(detail, has_times)} label="Copy" />
             </header>
             <p class="detail-lead"><b>{ bytes_text(detail.requested) }</b>{ lead(detail) }</p>
             <div class="acts">{ actions(&model, detail) }</div>
             { facts(rows) }
             { stack_list("Allocated by", &detail.alloc_stack,
-                if detail.allocated_at.is_none() { "Made before the trace began, so no stack was recorded." } else { NO_STACK }) }
+                if detail.allocated_at.is_none() { "Allocated before the trace began, so no stack was recorded." } else { NO_STACK }) }
             if !detail.free_stack.is_empty() {
                 { stack_list("Freed by", &detail.free_stack, NO_STACK) }
             }
@@ -105,7 +97,7 @@ fn use_allocation_pane(props: &AllocationPaneProps) -> Html {
 
 /// Said of a size that is not in the file.
 fn derived() -> Html {
-    html! { <span title="The file doesn't say; it follows from the allocator's rules.">{ "derived" }</span> }
+    html! { <span title="Not in the file; computed from the allocator's rounding rules.">{ "computed" }</span> }
 }
 
 /// ` by forward, linear.py:116`: whose line it is.
@@ -123,7 +115,7 @@ fn events(detail: &AllocationDetail, model: &ModelHandle) -> Html {
         ("free_completed", detail.free_completed_at),
     ];
     if steps.iter().all(|(_, position)| position.is_none()) {
-        return "none in the trace".into();
+        return "None in this trace".into();
     }
     html! {
         <span class="steps">
@@ -131,7 +123,7 @@ fn events(detail: &AllocationDetail, model: &ModelHandle) -> Html {
                 let model = model.clone();
                 let onclick = Callback::from(move |_| model.dispatch(Action::SetCursor(position)));
                 html! {
-                    <button type="button" class="link" key={name} title={["Go to ", name].concat()} {onclick}>
+                    <button type="button" class="link" key={name} title={format!("Go to {name}")} {onclick}>
                         { Count(position.into()).to_string() }<span class="dim">{ " " }{ name }</span>
                     </button>
                 }
@@ -155,14 +147,14 @@ fn actions(model: &ModelHandle, detail: &AllocationDetail) -> Html {
         .filter(|term| !term.is_empty());
     html! {
         <>
-            { act("Go to alloc", "detail-go-alloc", "Move the cursor to where it was made",
+            { act("Go to alloc", "detail-go-alloc", "Move the cursor to the alloc event",
                 detail.allocated_at.map(|p| send(vec![Action::SetCursor(p)]))) }
-            { act("Go to free", "detail-go-free", "Move the cursor to where it was freed",
+            { act("Go to free", "detail-go-free", "Move the cursor to the free event",
                 detail.free_requested_at.or(detail.free_completed_at).map(|p| send(vec![Action::SetCursor(p)]))) }
-            { act("Fit", "detail-fit", "Show its whole life on the timeline", Some(send(fit))) }
-            { act("Search this line", "detail-search", "Find all allocations of the same line",
+            { act("Fit", "detail-fit", "Show the whole lifetime on the timeline", Some(send(fit))) }
+            { act("Search this line", "detail-search", "Highlight all allocations from this line",
                 line.map(|term| send(vec![Action::SetHighlight(Some(term))]))) }
-            { act("Call site", "detail-site", "All allocations with the same stack",
+            { act("Call site", "detail-site", "Select all allocations with this stack",
                 (!detail.alloc_stack.is_empty()).then(|| send(vec![Action::Select(Selection::Site(detail.stack))]))) }
         </>
     }
@@ -177,7 +169,7 @@ pub fn search_term(name: &str, filename: &str, line: u32) -> String {
     let (file, folder) = split_path(filename);
     let (parent, _) = split_path(folder);
     let place = place(file, line);
-    if parent.is_empty() { place } else { [parent, "/", &place].concat() }
+    if parent.is_empty() { place } else { format!("{parent}/{place}") }
 }
 
 /// Everything as plain text with exact numbers, for a report or a colleague.
@@ -187,12 +179,11 @@ fn as_text(detail: &AllocationDetail, has_times: bool) -> String {
     // Writing to a string can't fail.
     let _ = write!(
         text,
-        "{}\nrequested: {}\nblock: {}\nlifetime: {} to {}\nstream: {}\npool: {}\n",
+        "{}\nrequested: {}\nblock: {}\nlifetime: {}\nstream: {}\npool: {}\n",
         detail.name,
         bytes_in_full(detail.requested),
         bytes_in_full(detail.size),
-        life.from,
-        life.to,
+        life.span,
         detail.stream,
         pool_text(detail.pool, detail.is_small),
     );

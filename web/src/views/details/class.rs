@@ -4,28 +4,23 @@ use shared::query::{Answer, Query};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
-use crate::hooks::part::part;
-use crate::model::{use_answer, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{use_answer, use_model};
 use crate::views::findings::peak_classes;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::use_palette;
 use crate::widgets::format::share;
 
-/// What [`class_pane`] is given.
-#[derive(PartialEq)]
+/// Properties of [`ClassPane`].
+#[derive(PartialEq, Properties)]
 pub struct ClassPaneProps {
     /// Its place in stacking order.
     pub index: u32,
 }
 
-part!(
-    /// The pane of a class.
-    pub fn class_pane(ClassPaneProps) = use_class_pane
-);
-
-#[hook]
-fn use_class_pane(props: &ClassPaneProps) -> Html {
+/// The pane of a class.
+#[component]
+pub fn ClassPane(props: &ClassPaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let answer = use_answer(model.device().map(|device| {
@@ -34,15 +29,15 @@ fn use_class_pane(props: &ClassPaneProps) -> Html {
     }));
     let (Some(Answer::Timeline(timeline)), Some(device)) = (answer.as_deref(), model.device()) else { return html! {} };
     let Some(class) = timeline.classes.get(props.index as usize) else {
-        return html! { <p class="quiet">{ "This class is not in the picture any more." }</p> };
+        return html! { <p class="quiet">{ "This class is no longer shown." }</p> };
     };
     html! {
         <article class="detail" data-testid="detail-class">
             <header class="detail-head">{ paint_chip(&palette, class.paint) }<h2>{ class.label.clone() }</h2></header>
             { facts(vec![
                 fact_with("At the peak", bytes_text(class.peak_bytes),
-                    [&share(class.peak_bytes, device.peak.requested), " of all that is requested then"].concat().into()),
-                fact("Classes in all", timeline.classes.len().to_string()),
+                    format!("{} of the total requested", share(class.peak_bytes, device.peak.requested)).into()),
+                fact("Classes in total", timeline.classes.len().to_string()),
             ]) }
         </article>
     }

@@ -21,16 +21,12 @@ pub fn fact_with(name: &'static str, value: Html, remark: Html) -> Html {
 /// `large, default pool`, `small, private pool (0, 1)`.
 pub fn pool_text(pool: PoolId, is_small: bool) -> String {
     let size = if is_small { "small" } else { "large" };
-    if pool.is_private() {
-        [size, ", private pool ", &pool.to_string()].concat()
-    } else {
-        [size, ", default pool"].concat()
-    }
+    if pool.is_private() { format!("{size}, private pool {pool}") } else { format!("{size}, default pool") }
 }
 
 /// `default`, `stream 7`.
 pub fn stream_text(stream: Stream) -> String {
-    if stream == Stream::default() { stream.to_string() } else { ["stream ", &stream.to_string()].concat() }
+    if stream == Stream::default() { stream.to_string() } else { format!("stream {stream}") }
 }
 
 /// A button of the row of things to do.

@@ -5,33 +5,32 @@ use shared::units::{Count, Micros};
 
 use crate::widgets::format::seconds;
 
-/// When it began, when it ended, and how long that is.
+/// An allocation's lifetime as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// `0.482031 s`, or `before the trace`.
-    pub from: String,
-    /// `12.500000 s`, or `the end of the trace`.
-    pub to: String,
-    /// The length, where events have times.
+    /// From when to when: `0.482031 s to 12.500000 s`, `from 0.482031 s, still live at the end`.
+    pub span: String,
+    /// The length, if events have times.
     pub length: Option<String>,
 }
 
 /// An allocation's lifetime in words.
 pub fn lifetime(detail: &AllocationDetail, has_times: bool) -> Lifetime {
     let at = |position: u32, us: f64| {
-        if has_times { [&seconds(us), " s"].concat() } else { ["event ", &Count(position.into()).to_string()].concat() }
+        if has_times { format!("{} s", seconds(us)) } else { format!("event {}", Count(position.into())) }
     };
     let length = has_times.then(|| {
         let length = micros(detail.end_us - detail.start_us);
         // Beyond the ends of the trace nobody counted.
         let is_cut = detail.allocated_at.is_none() || detail.free_completed_at.is_none();
-        if is_cut { ["at least ", &length].concat() } else { length }
+        if is_cut { format!("at least {length}") } else { length }
     });
-    Lifetime {
-        from: detail.allocated_at.map_or_else(|| "before the trace".to_owned(), |p| at(p, detail.start_us)),
-        to: detail.free_completed_at.map_or_else(|| "the end of the trace".to_owned(), |p| at(p, detail.end_us)),
-        length,
-    }
+    let from = detail.allocated_at.map_or_else(|| "before the trace".to_owned(), |p| at(p, detail.start_us));
+    let span = match detail.free_completed_at {
+        Some(p) => format!("{from} to {}", at(p, detail.end_us)),
+        None => format!("from {from}, still live at the end"),
+    };
+    Lifetime { span, length }
 }
 
 fn micros(us: f64) -> String {
@@ -91,16 +90,14 @@ pub(super) mod tests {
     fn both_ends_may_lie_outside() {
         let mut d = detail();
         let l = lifetime(&d, true);
-        assert_eq!(
-            (l.from.as_str(), l.to.as_str(), l.length.as_deref()),
-            ("0.001000 s", "0.003000 s", Some("2.00 ms"))
-        );
+        assert_eq!((l.span.as_str(), l.length.as_deref()), ("0.001000 s to 0.003000 s", Some("2.00 ms")));
         let l = lifetime(&d, false);
-        assert_eq!((l.from.as_str(), l.to.as_str(), l.length), ("event 10", "event 30", None));
-        d.allocated_at = None;
+        assert_eq!((l.span.as_str(), l.length), ("event 10 to event 30", None));
         d.free_completed_at = None;
+        assert_eq!(lifetime(&d, true).span, "from 0.001000 s, still live at the end");
+        d.allocated_at = None;
         let l = lifetime(&d, true);
-        assert_eq!((l.from.as_str(), l.to.as_str()), ("before the trace", "the end of the trace"));
+        assert_eq!(l.span, "from before the trace, still live at the end");
         assert_eq!(l.length.as_deref(), Some("at least 2.00 ms"));
     }
 

@@ -8,26 +8,22 @@ mod nothing;
 mod segment;
 mod site;
 
-use allocation::{AllocationPaneProps, allocation_pane};
-use class::{ClassPaneProps, class_pane};
+use allocation::AllocationPane;
+use class::ClassPane;
 pub use lifetime::window_of;
-use nothing::nothing_pane;
-use segment::{SegmentPaneProps, segment_pane};
-use site::{SitePaneProps, site_pane};
+use nothing::NothingPane;
+use segment::SegmentPane;
+use site::SitePane;
 use yew::prelude::*;
 
-use crate::hooks::part::part;
-use crate::model::{Action, Selection, use_model};
-use crate::views::timeline::peak_legend;
+use crate::hooks::use_model;
+use crate::model::{Action, Selection};
+use crate::views::timeline::PeakLegend;
 use crate::widgets::bytes_text::copy_exact;
 
-part!(
-    /// The details pane.
-    pub fn details = use_details
-);
-
-#[hook]
-fn use_details() -> Html {
+/// The details pane.
+#[component]
+pub fn Details() -> Html {
     let model = use_model();
     let selection = model.view.selection;
     let clear = {
@@ -46,24 +42,24 @@ fn use_details() -> Html {
             <header class="details-head">
                 <h2>{ title }</h2>
                 if selection != Selection::None {
-                    <button type="button" class="icon-button" onclick={clear} aria-label="Clear the selection" title="Clear the selection (Esc)" data-testid="details-clear">
+                    <button type="button" class="icon-button" onclick={clear} aria-label="Clear selection" title="Clear selection (Esc)" data-testid="details-clear">
                         <svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path d="M2.5 2.5 9.5 9.5M9.5 2.5 2.5 9.5" /></svg>
                     </button>
                 }
             </header>
             { match selection {
-                Selection::None => nothing_pane(),
-                Selection::Allocation(id) => allocation_pane(AllocationPaneProps { id }),
-                Selection::Site(stack) => site_pane(SitePaneProps { stack }),
-                Selection::Segment(address) => segment_pane(SegmentPaneProps { address }),
-                Selection::Class(index) => class_pane(ClassPaneProps { index }),
+                Selection::None => html! { <NothingPane /> },
+                Selection::Allocation(id) => html! { <AllocationPane {id} /> },
+                Selection::Site(stack) => html! { <SitePane {stack} /> },
+                Selection::Segment(address) => html! { <SegmentPane {address} /> },
+                Selection::Class(index) => html! { <ClassPane {index} /> },
             } }
             // Where a class may be picked, or has been and the next one is wanted.
             if matches!(selection, Selection::None | Selection::Site(_) | Selection::Class(_)) {
-                { peak_legend() }
+                <PeakLegend />
             }
             if selection == Selection::None && model.device().is_some() {
-                <p class="hint">{ "Click an allocation, a block or a row to see its size, its life and the lines that made it." }</p>
+                <p class="hint">{ "Click an allocation, block or row to see its size, lifetime and stack." }</p>
             }
         </div>
     }

@@ -7,8 +7,8 @@ use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
-use crate::hooks::part::part;
-use crate::model::{Action, Model, ModelHandle, Selection, Tab, use_answer, use_model};
+use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::model::{Action, Model, Selection, Tab};
 use crate::views::events::glyph;
 use crate::views::findings::{finding_row, ordered};
 use crate::views::status::no_event;
@@ -22,21 +22,17 @@ const TOP_FINDINGS: usize = 3;
 fn before_all(model: &Model) -> String {
     let live = model.live();
     match model.device() {
-        Some(device) if device.events == 0 => ["The state ", no_event(device, live.is_some()), "."].concat(),
+        Some(device) if device.events == 0 => format!("Totals {}.", no_event(device, live.is_some())),
         _ if live.is_some_and(|live| live.status.is_late || live.status.dropped_events > 0) => {
-            "Where what is held here begins: the job had begun before.".to_owned()
+            "Start of the loaded events. The job started earlier.".to_owned()
         }
-        _ => "The start of the trace, before its first event.".to_owned(),
+        _ => "Start of the trace, before the first event.".to_owned(),
     }
 }
 
-part!(
-    /// The pane of no selection.
-    pub fn nothing_pane = use_nothing_pane
-);
-
-#[hook]
-fn use_nothing_pane() -> Html {
+/// The pane of no selection.
+#[component]
+pub fn NothingPane() -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::State { position: model.view.cursor }));
     let state = match answer.as_deref() {
@@ -58,7 +54,7 @@ fn use_nothing_pane() -> Html {
                     { for findings.iter().take(TOP_FINDINGS).map(|finding| finding_row(&model, finding)) }
                 </ul>
                 if more > 0 {
-                    <button type="button" class="link" onclick={show_all}>{ [&more.to_string(), " more"].concat() }</button>
+                    <button type="button" class="link" onclick={show_all}>{ format!("{more} more") }</button>
                 }
             }
             if let Some(state) = state { { at_cursor(&model, state) } }
@@ -85,7 +81,7 @@ fn at_cursor(model: &ModelHandle, state: &StateAt) -> Html {
                 fact_with("Active", bytes(totals.active), counted(totals.blocks.into(), "block").into()),
                 fact_with("Rounding loss", bytes(totals.rounding()), share(totals.rounding(), totals.active).into()),
                 fact_with("Reserved", bytes(totals.reserved), counted(totals.segments.into(), "segment").into()),
-                fact_with("Free gaps", bytes(totals.cached), [gaps.as_str(), ", largest ", &largest].concat().into()),
+                fact_with("Free gaps", bytes(totals.cached), format!("{gaps}, largest {largest}").into()),
             ]) }
         </>
     }
@@ -95,7 +91,7 @@ fn at_cursor(model: &ModelHandle, state: &StateAt) -> Html {
 fn waiting(totals: &Totals) -> String {
     match totals.active.saturating_sub(totals.allocated) {
         0 => String::new(),
-        bytes => [&Bytes(bytes).to_string(), " more waiting"].concat(),
+        bytes => format!("plus {} waiting", Bytes(bytes)),
     }
 }
 
@@ -114,11 +110,13 @@ fn event_line(model: &ModelHandle, event: &EventRow) -> Html {
         <div class="event-line">
             <p>
                 { glyph(&event.action) }<b>{ event.action.clone() }</b>{ " " }{ bytes_text(event.size) }
-                <span class="dim">{ [" · event ", &Count(u64::from(event.index) + 1).to_string(), " · ", &seconds(event.time_us), " s"].concat() }</span>
+                <span class="dim">{ format!(" · event {} · {} s", Count(u64::from(event.index) + 1), seconds(event.time_us)) }</span>
             </p>
             if !event.site.is_empty() { <p class="dim wrap" title={event.site.clone()}>{ event.site.clone() }</p> }
             if onclick.is_some() {
-                <button type="button" class="act" {onclick} data-testid="detail-select-event">{ "Select it" }</button>
+                <button type="button" class="act" {onclick} data-testid="detail-select-event">
+                    { if event.allocation.is_some() { "Select allocation" } else { "Select segment" } }
+                </button>
             }
         </div>
     }
@@ -132,7 +130,7 @@ mod tests {
     fn a_block_that_waits_to_be_freed_is_not_lost_to_rounding() {
         // 1000 bytes in a block of 1024 are allocated; 2000 in a block of 2048 wait for a stream.
         let totals = Totals { requested: 3000, allocated: 1024, active: 3072, ..Totals::default() };
-        assert_eq!((waiting(&totals).as_str(), totals.rounding()), ("2.00 KiB more waiting", 72));
+        assert_eq!((waiting(&totals).as_str(), totals.rounding()), ("plus 2.00 KiB waiting", 72));
         let freed = Totals { requested: 1000, active: 1024, ..totals };
         assert_eq!((waiting(&freed).as_str(), freed.rounding()), ("", 24));
     }

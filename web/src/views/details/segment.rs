@@ -5,26 +5,22 @@ use shared::units::{Address, Count};
 use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
-use crate::hooks::part::part;
-use crate::model::{Action, use_answer, use_model};
+use crate::hooks::{use_answer, use_model};
+use crate::model::Action;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, share};
 use crate::widgets::stack_list::{NO_STACK, stack_list};
 
-/// What [`segment_pane`] is given.
-#[derive(PartialEq)]
+/// Properties of [`SegmentPane`].
+#[derive(PartialEq, Properties)]
 pub struct SegmentPaneProps {
     /// An address in it.
     pub address: Address,
 }
 
-part!(
-    /// The pane of a segment.
-    pub fn segment_pane(SegmentPaneProps) = use_segment_pane
-);
-
-#[hook]
-fn use_segment_pane(props: &SegmentPaneProps) -> Html {
+/// The pane of a segment.
+#[component]
+pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::Segment { address: props.address, position: model.view.cursor }));
     let segment = match answer.as_deref() {
@@ -33,7 +29,7 @@ fn use_segment_pane(props: &SegmentPaneProps) -> Html {
             return html! {
                 <article class="detail" data-testid="detail-segment">
                     <header class="detail-head"><h2 class="mono">{ props.address.to_string() }</h2></header>
-                    <p class="quiet">{ "Nothing is reserved at this address at the cursor. Move the cursor to when it is." }</p>
+                    <p class="quiet">{ "Nothing is reserved at this address at the cursor. Move the cursor to a time when it is." }</p>
                 </article>
             };
         }
@@ -52,22 +48,22 @@ fn use_segment_pane(props: &SegmentPaneProps) -> Html {
             <header class="detail-head"><h2 class="mono">{ row.address.to_string() }</h2></header>
             <p class="detail-lead"><b>{ bytes(row.size) }</b>{ if row.is_expandable { " mapped in an expandable segment" } else { " segment" } }</p>
             <div class="acts">
-                { act("Go to its start", "detail-go-alloc", "Move the cursor to where it was taken from the driver", since) }
+                { act("Go to start", "detail-go-alloc", "Move the cursor to when it was reserved", since) }
             </div>
             { facts(vec![
                 fact_with("Active", bytes(row.active),
-                    [&share(row.active, row.size), " in ", &counted(segment.blocks.into(), "block")].concat().into()),
+                    format!("{} in {}", share(row.active, row.size), counted(segment.blocks.into(), "block")).into()),
                 fact_with("Free gaps", bytes(gaps), counted(segment.gaps.into(), "gap").into()),
                 fact("Largest gap", bytes(segment.largest_gap)),
                 fact("Since", match segment.since {
-                    Some(position) => ["event ", &Count(position.into()).to_string()].concat(),
+                    Some(position) => format!("event {}", Count(position.into())),
                     None => "before the trace".to_owned(),
                 }),
                 fact("Stream", stream_text(row.stream)),
                 fact("Pool", pool_text(row.pool, row.is_small)),
             ]) }
-            { stack_list("Taken by", &segment.frames,
-                if segment.since.is_none() { "Taken before the trace began, so no stack was recorded." } else { NO_STACK }) }
+            { stack_list("Reserved by", &segment.frames,
+                if segment.since.is_none() { "Reserved before the trace began, so no stack was recorded." } else { NO_STACK }) }
         </article>
     }
 }

@@ -7,28 +7,24 @@ use yew::prelude::*;
 
 use super::allocation::search_term;
 use super::facts::{act, fact_with, facts};
-use crate::hooks::part::part;
-use crate::model::{Action, Selection, use_answer, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{use_answer, use_model};
+use crate::model::{Action, Selection};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::use_palette;
 use crate::widgets::format::counted;
 use crate::widgets::stack_list::{NO_STACK, stack_list};
 
-/// What [`site_pane`] is given.
-#[derive(PartialEq)]
+/// Properties of [`SitePane`].
+#[derive(PartialEq, Properties)]
 pub struct SitePaneProps {
     /// The number of its stack.
     pub stack: u32,
 }
 
-part!(
-    /// The pane of a call site.
-    pub fn site_pane(SitePaneProps) = use_site_pane
-);
-
-#[hook]
-fn use_site_pane(props: &SitePaneProps) -> Html {
+/// The pane of a call site.
+#[component]
+pub fn SitePane(props: &SitePaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
     let answer = use_answer(Some(Query::Site { stack: props.stack, position: model.view.cursor }));
@@ -51,24 +47,24 @@ fn use_site_pane(props: &SitePaneProps) -> Html {
                 <h2>{ site.label.clone() }</h2>
             </header>
             <div class="acts">
-                { act("Go to its peak", "detail-go-peak", "Move the cursor to where this stack holds most",
+                { act("Go to peak", "detail-go-peak", "Move the cursor to where this stack held the most memory",
                     Some(send(Action::SetCursor(peak_position)))) }
-                { act("Search this line", "detail-search", "Find all allocations of the same line",
+                { act("Search this line", "detail-search", "Highlight all allocations from this line",
                     line.clone().map(|term| send(Action::SetHighlight(Some(term))))) }
-                { act("Filter", "detail-filter", "Show only allocations of this line",
+                { act("Filter", "detail-filter", "Show only allocations from this line",
                     line.map(|term| send(Action::AddFilter(term)))) }
             </div>
             { facts(vec![
                 fact_with("Line at cursor", bytes(site.line_live.0),
-                    [&counted(site.line_live.1.into(), "allocation"), ", any stack"].concat().into()),
+                    format!("{}, any stack", counted(site.line_live.1.into(), "allocation")).into()),
                 fact_with("Stack at cursor", bytes(site.live.0), counted(site.live.1.into(), "allocation").into()),
-                fact_with("Stack at most", bytes(peak_bytes),
-                    ["at event ", &Count(peak_position.into()).to_string()].concat().into()),
-                fact_with("Stack in all", bytes(site.bytes), counted(site.count.into(), "allocation").into()),
+                fact_with("Stack peak", bytes(peak_bytes),
+                    format!("at event {}", Count(peak_position.into())).into()),
+                fact_with("Stack total", bytes(site.bytes), counted(site.count.into(), "allocation").into()),
                 fact_with("Never freed", bytes(site.live_at_end.0), counted(site.live_at_end.1.into(), "allocation").into()),
             ]) }
             if !site.largest.is_empty() {
-                <h3>{ "Largest of the stack at the cursor" }</h3>
+                <h3>{ "Largest live allocations of this stack" }</h3>
                 <ul class="picks">
                     { for site.largest.iter().map(|&(id, bytes)| html! {
                         <li key={id}>

@@ -6,17 +6,13 @@ use yew::prelude::*;
 
 use super::glyph::glyph;
 use super::lost::lost_glyph;
-use crate::hooks::part::part;
-use crate::model::{Action, use_model};
+use crate::hooks::use_model;
+use crate::model::Action;
 use crate::widgets::chips::toggle;
 
-part!(
-    /// One toggle an action, each with how often it is in the trace. None pressed means all.
-    pub fn action_toggles = use_action_toggles
-);
-
-#[hook]
-fn use_action_toggles() -> Html {
+/// One toggle an action, each with how often it is in the trace. None pressed means all.
+#[component]
+pub fn ActionToggles() -> Html {
     let model = use_model();
     let shown = model.view.event_actions.clone();
     let mut actions = model.device().map(|device| device.actions.clone()).unwrap_or_default();
@@ -42,7 +38,7 @@ fn use_action_toggles() -> Html {
                         <span class="count">{ Count(count.into()).to_string() }</span>
                     </>
                 };
-                toggle(is_on, &on_click, ["events-", &name].concat(), None, label)
+                toggle(is_on, &on_click, format!("events-{name}"), None, label)
             }) }
         </div>
     }

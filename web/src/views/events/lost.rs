@@ -7,8 +7,8 @@ use crate::widgets::format::counted;
 
 /// What the row says.
 pub fn sentence(events: u64, kinds: &str) -> String {
-    let lost = [&counted(events, "event"), " lost"].concat();
-    if kinds.is_empty() { lost } else { [&lost, ": ", kinds].concat() }
+    let lost = format!("{} lost", counted(events, "event"));
+    if kinds.is_empty() { lost } else { format!("{lost}: {kinds}") }
 }
 
 /// The mark of missing events: a line that is broken off.
@@ -23,7 +23,7 @@ pub fn lost_glyph() -> Html {
 /// The cells of the row.
 pub fn cells(loss: &LossRow) -> Html {
     html! {
-        <span role="gridcell" class="cell-lost" data-testid="lost-row" title="The recorder could not keep them, or the file is damaged there. What follows from them is not exact.">
+        <span role="gridcell" class="cell-lost" data-testid="lost-row" title="The recorder dropped these events, or the file is damaged here. Values that depend on them are not exact.">
             { lost_glyph() }<b>{ sentence(loss.events, &loss.kinds) }</b>
         </span>
     }

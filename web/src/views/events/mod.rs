@@ -5,7 +5,7 @@ mod glyph;
 mod lost;
 mod row;
 
-use actions::action_toggles;
+use actions::ActionToggles;
 pub use glyph::glyph;
 pub use lost::sentence as lost_sentence;
 use row::Row;
@@ -14,15 +14,13 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
-use crate::hooks::part::part;
-use crate::hooks::use_effect_with;
-use crate::model::{Action, Selection, use_answer, use_ask, use_model};
+use crate::hooks::{use_answer, use_ask, use_model};
+use crate::model::{Action, Selection};
 use crate::widgets::empty::empty;
 use crate::widgets::virtual_list::use_virtual_list;
 
 /// What would fill an empty list.
-const NO_HISTORY: &str =
-    "The snapshot holds the allocator's state only. Record the history before the part to look at:";
+const NO_HISTORY: &str = "The snapshot contains only the allocator's state. To record history too, start recording before the part of interest:";
 /// Rows are asked for in pages that start at a multiple of this, so that scrolling a little asks for nothing.
 const PAGE_ROWS: u32 = 64;
 /// Rows asked for beyond the visible ones, on each side.
@@ -35,13 +33,9 @@ fn page_around(first: u32, end: u32) -> (u32, u32) {
     (start, stop.saturating_sub(start))
 }
 
-part!(
-    /// The events tab.
-    pub fn events = use_events
-);
-
-#[hook]
-fn use_events() -> Html {
+/// The events tab.
+#[component]
+pub fn Events() -> Html {
     let model = use_model();
     let ask = use_ask();
     let cursor = model.view.cursor;
@@ -158,33 +152,33 @@ fn use_events() -> Html {
     html! {
         <section class="events" data-testid="events">
             <div class="bar">
-                { action_toggles() }
+                <ActionToggles />
                 <span class="bar-note" data-testid="events-count">
                     if is_filtered {
-                        { [&Count(rows.into()).to_string(), " of ", &Count(events.into()).to_string(), " events"].concat() }
+                        { format!("{} of {} events", Count(rows.into()), Count(events.into())) }
                     } else {
-                        { [&Count(events.into()).to_string(), " events"].concat() }
+                        { format!("{} events", Count(events.into())) }
                     }
                     if lost > 0 {
-                        <b class="bar-lost">{ [" · ", &Count(lost).to_string(), " lost"].concat() }</b>
+                        <b class="bar-lost">{ format!(" · {} lost", Count(lost)) }</b>
                     }
                 </span>
             </div>
             if events == 0 {
                 { empty("No events were recorded for this device.", NO_HISTORY, true) }
             } else if rows == 0 && located.is_some() {
-                { empty("No event passes the filter.", "Take a filter away to see more.", false) }
+                { empty("No events match the filter.", "Remove a filter to see more.", false) }
             } else {
                 <div class="grid" role="grid" tabindex="0" aria-label="Events" aria-rowcount={(u64::from(rows) + 1).to_string()}
-                    aria-activedescendant={at.map(|at| ["event-row-", &at.to_string()].concat())} {onkeydown}>
+                    aria-activedescendant={at.map(|at| format!("event-row-{at}"))} {onkeydown}>
                     <div class="event-head event-cells" role="row" aria-rowindex="1">
                         <span role="columnheader" class="cell-number">{ "#" }</span>
-                        <span role="columnheader" class="cell-number">{ "time (s)" }</span>
-                        <span role="columnheader">{ "action" }</span>
-                        <span role="columnheader" class="cell-number">{ "size" }</span>
-                        <span role="columnheader">{ "address" }</span>
-                        <span role="columnheader">{ "stream" }</span>
-                        <span role="columnheader">{ "call site" }</span>
+                        <span role="columnheader" class="cell-number">{ "Time (s)" }</span>
+                        <span role="columnheader">{ "Action" }</span>
+                        <span role="columnheader" class="cell-number">{ "Size" }</span>
+                        <span role="columnheader">{ "Address" }</span>
+                        <span role="columnheader">{ "Stream" }</span>
+                        <span role="columnheader">{ "Call site" }</span>
                     </div>
                     { list.wrap(html_rows.collect()) }
                 </div>
@@ -194,7 +188,7 @@ fn use_events() -> Html {
 }
 
 /// Moves the cursor to right after an event, and selects what it is about; to right before what is missing.
-fn stand_on(model: &crate::model::ModelHandle, row: &ListRow) {
+fn stand_on(model: &crate::hooks::ModelHandle, row: &ListRow) {
     model.dispatch(Action::SetCursor(row.position()));
     model.dispatch(Action::Select(row.event().map_or(Selection::None, subject)));
 }

@@ -7,8 +7,8 @@ use yew::prelude::*;
 
 use super::glyph::glyph;
 use super::lost::cells;
+use crate::hooks::palette;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::palette;
 use crate::widgets::format::seconds;
 
 /// Properties of [`Row`].
@@ -39,7 +39,7 @@ pub fn Row(props: &RowProps) -> Html {
         props.is_cursor.then_some("is-cursor"),
         props.is_selected.then_some("is-selected"),
     );
-    let id = ["event-row-", &props.number.to_string()].concat();
+    let id = format!("event-row-{}", props.number);
     let index = (u64::from(props.number) + 2).to_string();
     let Some(shown) = &props.shown else {
         return html! {
@@ -87,7 +87,7 @@ pub fn Row(props: &RowProps) -> Html {
 /// An event's address. An out-of-memory event has none: PyTorch writes the device's free bytes in its place.
 fn place(action: Option<Action>, address: Address) -> String {
     match action {
-        Some(Action::Oom) => [&Bytes(address.0).to_string(), " free"].concat(),
+        Some(Action::Oom) => format!("{} free", Bytes(address.0)),
         _ if address.0 == 0 => "–".to_owned(),
         _ => address.to_string(),
     }

@@ -4,22 +4,18 @@ use shared::query::Origin;
 use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
-use crate::hooks::part::part;
-use crate::model::{Action, use_model};
+use crate::hooks::use_model;
+use crate::model::Action;
 use crate::views::events::glyph;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, wall_clock};
 
-part!(
-    /// The file and its devices.
-    pub fn file_facts = use_file_facts
-);
-
-#[hook]
-fn use_file_facts() -> Html {
+/// The file and its devices.
+#[component]
+pub fn FileFacts() -> Html {
     let model = use_model();
     let (Some(summary), Some(file)) = (model.summary(), model.file()) else { return html! {} };
-    let (heading, size) = if file.live.is_some() { ("Session", "Held in memory") } else { ("File", "Size") };
+    let (heading, size) = if file.live.is_some() { ("Session", "In memory") } else { ("File", "Size") };
     html! {
         <section aria-label={heading} data-testid="file-facts">
             <h2>{ heading }</h2>
@@ -38,7 +34,7 @@ fn use_file_facts() -> Html {
                 html! {
                     <section key={i} class="device-facts">
                         <header class="section-head">
-                            <h3>{ ["Device ", &device.device.to_string()].concat() }</h3>
+                            <h3>{ format!("Device {}", device.device) }</h3>
                             if summary.devices.len() > 1 {
                                 <button type="button" class="quiet-button" onclick={show} disabled={model.view.device as usize == i}>
                                     { if model.view.device as usize == i { "Shown" } else { "Show" } }
@@ -48,16 +44,16 @@ fn use_file_facts() -> Html {
                         <dl class="facts wide">
                             if device.capacity > 0 || !device.model.is_empty() {
                                 <div class="fact"><dt>{ "Model" }</dt><dd>{ device.model.clone() }
-                                    if device.capacity > 0 { <span class="remark">{ bytes_text(device.capacity) }{ " in all" }</span> }</dd></div>
+                                    if device.capacity > 0 { <span class="remark">{ bytes_text(device.capacity) }{ " total" }</span> }</dd></div>
                             }
                             <div class="fact"><dt>{ "Events" }</dt><dd>{ Count(device.events.into()).to_string() }
-                                if device.has_times { <span class="remark">{ [" over ", &span].concat() }</span> }</dd></div>
+                                if device.has_times { <span class="remark">{ format!(" over {span}") }</span> }</dd></div>
                             if device.lost > 0 {
                                 <div class="fact" data-testid="fact-lost"><dt>{ "Lost" }</dt><dd><b>{ counted(device.lost, "event") }</b>
-                                    <span class="remark">{ [" in ", &counted(device.losses.into(), "place"), ", while recording"].concat() }</span></dd></div>
+                                    <span class="remark">{ format!(" in {}, while recording", counted(device.losses.into(), "place")) }</span></dd></div>
                             }
                             if device.start_us != 0 {
-                                <div class="fact"><dt>{ "Begins" }</dt><dd>{ wall_clock(device.start_us) }</dd></div>
+                                <div class="fact"><dt>{ "Starts" }</dt><dd>{ wall_clock(device.start_us) }</dd></div>
                             }
                             <div class="fact"><dt>{ "By action" }</dt><dd class="action-counts">
                                 { for device.actions.iter().map(|(name, count)| html! {
@@ -65,11 +61,11 @@ fn use_file_facts() -> Html {
                                 }) }
                             </dd></div>
                             <div class="fact"><dt>{ "Allocations" }</dt><dd>{ Count(device.allocations.into()).to_string() }
-                                <span class="remark">{ ["from ", &counted(device.stacks.into(), "distinct stack")].concat() }</span></dd></div>
+                                <span class="remark">{ format!("from {}", counted(device.stacks.into(), "distinct stack")) }</span></dd></div>
                             <div class="fact"><dt>{ "Peak" }</dt><dd>{ bytes_text(device.peak.requested) }<span class="remark">{ "requested" }</span>
-                                <span class="remark">{ [&Bytes(device.peak_reserved).to_string(), " reserved at most"].concat() }</span></dd></div>
+                                <span class="remark">{ format!("peak reserved {}", Bytes(device.peak_reserved)) }</span></dd></div>
                             <div class="fact"><dt>{ "At the end" }</dt><dd>{ bytes_text(device.end.requested) }<span class="remark">{ "requested" }</span>
-                                <span class="remark">{ [&Bytes(device.end.reserved).to_string(), " reserved in ", &counted(device.end.segments.into(), "segment")].concat() }</span></dd></div>
+                                <span class="remark">{ format!("{} reserved in {}", Bytes(device.end.reserved), counted(device.end.segments.into(), "segment")) }</span></dd></div>
                             <div class="fact"><dt>{ "Streams" }</dt><dd>{ joined(device.streams.iter()) }</dd></div>
                             if !device.pools.is_empty() {
                                 <div class="fact"><dt>{ "Private pools" }</dt><dd>{ joined(device.pools.iter()) }</dd></div>
@@ -84,12 +80,12 @@ fn use_file_facts() -> Html {
 
 /// What a recording says of itself.
 fn origin(origin: &Origin) -> Html {
-    let began = if origin.started_us == 0 { String::new() } else { wall_clock(origin.started_us) };
-    let clock = if origin.clock.is_empty() { String::new() } else { [" by a ", &origin.clock, " clock"].concat() };
+    let started = if origin.started_us == 0 { String::new() } else { wall_clock(origin.started_us) };
+    let clock = if origin.clock.is_empty() { String::new() } else { format!("{} clock", origin.clock) };
     let facts = [
         ("Recording", &origin.name, ""),
         ("Recorded by", &origin.program, ""),
-        ("Began", &began, clock.as_str()),
+        ("Started", &started, clock.as_str()),
         ("Host", &origin.host, ""),
         ("Job", &origin.job, ""),
         ("Allocator", &origin.allocator, ""),
@@ -107,11 +103,8 @@ fn joined(items: impl Iterator<Item = impl ToString>) -> String {
 
 /// The allocator's settings, names and values as written; of a recording, or of a snapshot.
 pub fn settings_table(settings: &[(String, String)], is_recording: bool) -> Html {
-    let silence = if is_recording {
-        "The recording doesn't say."
-    } else {
-        "The file doesn't say: settings are written by torch 2.2 and later."
-    };
+    let silence =
+        if is_recording { "Not in this recording." } else { "Not in this file. PyTorch 2.2 and later write them." };
     html! {
         <section aria-label="Allocator settings" data-testid="settings">
             <h2>{ "Allocator settings" }</h2>

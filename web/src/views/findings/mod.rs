@@ -3,17 +3,16 @@
 mod facts;
 mod sites;
 
-use facts::{file_facts, settings_table};
+use facts::{FileFacts, settings_table};
 use shared::finding::{Finding, FindingCode};
 use shared::order::sort_by_key;
 use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
-use sites::peak_sites;
+use sites::PeakSites;
 use yew::prelude::*;
 
 use crate::browser::after_next_frame;
-use crate::hooks::part::part;
-use crate::hooks::use_effect_with;
-use crate::model::{Action, ModelHandle, use_model};
+use crate::hooks::{ModelHandle, use_model};
+use crate::model::Action;
 use crate::widgets::empty::empty;
 
 /// The question for the classes at a device's peak: one column over the whole trace.
@@ -118,22 +117,18 @@ pub fn finding_row(model: &ModelHandle, finding: &Finding) -> Html {
                 { finding.message.clone() }
             </p>
             if show.is_some() {
-                <button type="button" class="act" onclick={show} title="Go to where it can be seen" data-testid="finding-show">{ "Show" }</button>
+                <button type="button" class="act" onclick={show} title="Show this on the timeline" data-testid="finding-show">{ "Show" }</button>
             }
         </li>
     }
 }
 
-const FILE_QUIET: &str = "Nothing is wrong with this file: its history is whole, and trace and segments agree.";
-const LIVE_QUIET: &str = "Nothing is wrong here so far: no event was lost, and no request has failed.";
+const FILE_QUIET: &str = "No problems found: history is complete and consistent.";
+const LIVE_QUIET: &str = "No problems so far: no events were lost and no request failed.";
 
-part!(
-    /// The findings tab.
-    pub fn findings = use_findings
-);
-
-#[hook]
-fn use_findings() -> Html {
+/// The findings tab.
+#[component]
+pub fn Findings() -> Html {
     let model = use_model();
     {
         // All of it is there with the summary: nothing is waited for.
@@ -147,7 +142,7 @@ fn use_findings() -> Html {
             <section aria-label="Findings">
                 <h2>{ "Findings" }</h2>
                 if let Some(part) = model.live().and_then(|live| live.latest(&summary)) {
-                    <p class="quiet" data-testid="findings-part">{ ["All of this is of ", &part, ": older ones are not held here."].concat() }</p>
+                    <p class="quiet" data-testid="findings-part">{ format!("Based on {part}. Older events are not loaded.") }</p>
                 }
                 if findings.is_empty() {
                     <p class="quiet">{ if model.live().is_some() { LIVE_QUIET } else { FILE_QUIET } }</p>
@@ -158,11 +153,11 @@ fn use_findings() -> Html {
                 }
             </section>
             if summary.devices.is_empty() {
-                { empty("This file holds no device's memory, so there is nothing to draw.",
-                    "It was written before anything was recorded, or cut short. To record one:", true) }
+                { empty("This file contains no device memory, so there is nothing to draw.",
+                    "It was written before anything was recorded, or it was cut short. To record a snapshot:", true) }
             }
-            { peak_sites() }
-            { file_facts() }
+            <PeakSites />
+            <FileFacts />
             { settings_table(&summary.settings, summary.origin.is_some()) }
         </div>
     }

@@ -5,24 +5,20 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::peak_classes;
-use crate::hooks::part::part;
-use crate::model::{Action, Selection, use_answer, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{use_answer, use_model};
+use crate::model::{Action, Selection};
 use crate::views::legend::ranked;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::use_palette;
 use crate::widgets::share_bar::share_bar;
 
 /// Rows of the list.
 const TOP: usize = 20;
 
-part!(
-    /// The list of the largest call sites.
-    pub fn peak_sites = use_peak_sites
-);
-
-#[hook]
-fn use_peak_sites() -> Html {
+/// The list of the largest call sites.
+#[component]
+pub fn PeakSites() -> Html {
     let model = use_model();
     let palette = use_palette();
     let query = model.device().map(|device| Query::Timeline(peak_classes(device, ColorBy::Site, Vec::new(), None)));
@@ -42,12 +38,12 @@ fn use_peak_sites() -> Html {
             <header class="section-head">
                 <h2>{ "Largest call sites at the peak" }</h2>
                 <button type="button" class="link" onclick={go} data-testid="findings-go-peak">
-                    { ["event ", &Count(device.peak_position.into()).to_string()].concat() }
+                    { format!("event {}", Count(device.peak_position.into())) }
                 </button>
                 <span class="dim">{ bytes_text(total) }{ " requested" }</span>
             </header>
             <table class="rows">
-                <thead><tr><th class="cell-number">{ "bytes" }</th><th class="cell-number">{ "share" }</th><th>{ "call site" }</th></tr></thead>
+                <thead><tr><th class="cell-number">{ "Bytes" }</th><th class="cell-number">{ "Share" }</th><th>{ "Call site" }</th></tr></thead>
                 <tbody>
                     { for classes.iter().take(TOP).filter(|(_, class)| class.peak_bytes > 0).map(|(i, class)| {
                         let model = model.clone();

@@ -11,13 +11,11 @@ use web_sys::{CanvasRenderingContext2d, Element, HtmlCanvasElement};
 use yew::prelude::*;
 
 use super::layout::{ROW, Tree};
-use super::tooltip::{TooltipProps, tooltip};
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
+use super::tooltip::Tooltip;
+use crate::browser::use_size;
+use crate::hooks::use_palette;
 use crate::render::palette::Palette;
-use crate::widgets::colors::use_palette;
 use crate::widgets::format::share;
-use crate::widgets::size::use_size;
 use crate::widgets::stack_list::{last_part, split_path};
 use crate::widgets::style::{pixels, set_style};
 
@@ -27,8 +25,8 @@ const NAMED_PX: f64 = 24.0;
 /// Room between a box's edge and its name.
 const PAD_PX: f64 = 4.0;
 
-/// What [`flame_canvas`] is given.
-#[derive(PartialEq)]
+/// Properties of [`FlameCanvas`].
+#[derive(PartialEq, Properties)]
 pub struct FlameCanvasProps {
     /// An [`Answer::Flame`].
     pub answer: Rc<Answer>,
@@ -42,13 +40,9 @@ pub struct FlameCanvasProps {
     pub on_width: Callback<f32>,
 }
 
-part!(
-    /// The drawn flame graph.
-    pub fn flame_canvas(FlameCanvasProps) = use_flame_canvas
-);
-
-#[hook]
-fn use_flame_canvas(props: &FlameCanvasProps) -> Html {
+/// The drawn flame graph.
+#[component]
+pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     let (scroller, sizer, canvas) = (use_node_ref(), use_node_ref(), use_node_ref());
     let (width, height) = use_size(&scroller);
     let scrolled = use_state_eq(|| 0.0_f64);
@@ -132,12 +126,12 @@ fn use_flame_canvas(props: &FlameCanvasProps) -> Html {
             <div class="flame-scroll" ref={scroller} {onscroll}>
                 <div class="flame-sizer" ref={sizer}>
                     <canvas ref={canvas} class="flame-canvas" role="img" data-testid="flame-canvas"
-                        aria-label="Flame graph. The table view has the same boxes for the keyboard and for screen readers."
+                        aria-label="Flame graph. The table view shows the same data for keyboards and screen readers."
                         {onpointermove} {onpointerleave} {onclick} />
                 </div>
             </div>
             if let Some((flame_box, total, x, y)) = tip {
-                { tooltip(TooltipProps { flame_box, total, x, y, width, height }) }
+                <Tooltip {flame_box} {total} {x} {y} {width} {height} />
             }
         </div>
     }
@@ -217,9 +211,9 @@ fn label(flame_box: &FlameBox, total: u64, letters: usize) -> String {
     // In a narrow box the end of a qualified name says more than the namespaces before it.
     let before = length(place) + gap.len();
     let name = if before + length(full) > letters { last_part(full) } else { full };
-    let mut text = [place, gap, name].concat();
+    let mut text = format!("{place}{gap}{name}");
     if length(&text) <= letters {
-        let sum = ["  ", &Bytes(flame_box.bytes).to_string(), " · ", &share(flame_box.bytes, total)].concat();
+        let sum = format!("  {} · {}", Bytes(flame_box.bytes), share(flame_box.bytes, total));
         if length(&text) + length(&sum) <= letters {
             text.push_str(&sum);
         }

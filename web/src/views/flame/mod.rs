@@ -7,16 +7,15 @@ mod tooltip;
 
 use std::rc::Rc;
 
-use canvas::{FlameCanvasProps, flame_canvas};
+use canvas::FlameCanvas;
 use layout::Tree;
 use shared::query::{Answer, Flame as FlameAnswer, FlameQuery, FrameText, Query};
 use shared::units::{Bytes, Count};
-use table::{FlameTableProps, flame_table};
+use table::FlameTable;
 use yew::prelude::*;
 
-use crate::hooks::part::part;
-use crate::hooks::use_state_eq;
-use crate::model::{Action, Selection, use_answer, use_model};
+use crate::hooks::{use_answer, use_model};
+use crate::model::{Action, Selection};
 use crate::widgets::chips::toggle;
 use crate::widgets::empty::empty;
 use crate::widgets::format::{counted, share};
@@ -24,13 +23,9 @@ use crate::widgets::format::{counted, share};
 /// The width that is asked for until the real one is known.
 const FIRST_WIDTH: f32 = 1000.0;
 
-part!(
-    /// The flame tab.
-    pub fn flame = use_flame
-);
-
-#[hook]
-fn use_flame() -> Html {
+/// The flame tab.
+#[component]
+pub fn Flame() -> Html {
     let model = use_model();
     let view = &model.view;
     let width = use_state_eq(|| FIRST_WIDTH);
@@ -79,20 +74,20 @@ fn use_flame() -> Html {
 
     let body = match answer.as_deref() {
         Some(Answer::Flame(flame)) if flame.total == 0 => empty(
-            "Nothing is live here.",
+            "Nothing is allocated here.",
             if view.filter.is_empty() {
                 "Move the cursor to where memory is in use, or go to the peak."
             } else {
-                "No live allocation passes the filter."
+                "No live allocation matches the filter."
             },
             false,
         ),
         Some(Answer::Flame(_)) => {
             let answer = answer.clone().unwrap_or_else(|| Rc::new(Answer::Position(None)));
             if *as_table {
-                flame_table(FlameTableProps { answer, tree: tree.clone(), on_pick })
+                html! { <FlameTable {answer} tree={tree.clone()} {on_pick} /> }
             } else {
-                flame_canvas(FlameCanvasProps { answer, tree: tree.clone(), marked, on_pick, on_width })
+                html! { <FlameCanvas {answer} tree={tree.clone()} {marked} {on_pick} {on_width} /> }
             }
         }
         Some(Answer::Refused(reason)) => empty("No flame graph for this trace.", reason.clone(), false),
@@ -100,7 +95,7 @@ fn use_flame() -> Html {
     };
     html! {
         <section class="flame" data-testid="flame">
-            { bar(BarProps { as_table: *as_table, on_table: Callback::from(move |on| as_table.set(on)) }) }
+            <Bar as_table={*as_table} on_table={Callback::from(move |on| as_table.set(on))} />
             if let Some(Answer::Flame(flame)) = answer.as_deref() {
                 { heading(flame, state.as_deref(), view.filter.is_empty()) }
                 if !view.flame_zoom.is_empty() {
@@ -132,13 +127,13 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
     html! {
         <p class="flame-sum" data-testid="flame-sum" data-total={flame.total.to_string()}>
             <b title={Bytes(flame.total).exact()}>{ Bytes(flame.total).to_string() }</b>
-            { [" in ", &counted(count.into(), "allocation")].concat() }
+            { format!(" in {}", counted(count.into(), "allocation")) }
             if let Some(requested) = requested {
                 if is_whole && requested == flame.total {
-                    <span class="dim">{ " = all that is requested at event " }{ Count(flame.query.position.into()).to_string() }</span>
+                    <span class="dim">{ " = total requested at event " }{ Count(flame.query.position.into()).to_string() }</span>
                 } else {
                     <span class="dim">
-                        { [" = ", &share(flame.total, requested), " of the ", &Bytes(requested).to_string(), " requested at event ", &Count(flame.query.position.into()).to_string()].concat() }
+                        { format!(" = {} of the {} requested at event {}", share(flame.total, requested), Bytes(requested), Count(flame.query.position.into())) }
                     </span>
                 }
             }
@@ -147,14 +142,14 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
 }
 
 /// The boxes that were zoomed into, each a way back out.
-fn breadcrumbs(model: &crate::model::ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
+fn breadcrumbs(model: &crate::hooks::ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
     let zoom = &model.view.flame_zoom;
     let out = |length: usize| {
         let (model, zoom) = (model.clone(), zoom.iter().copied().take(length).collect::<Vec<_>>());
         Callback::from(move |_: MouseEvent| model.dispatch(Action::SetFlameZoom(zoom.clone())))
     };
     html! {
-        <nav class="crumbs" aria-label="Zoomed into">
+        <nav class="crumbs" aria-label="Zoom path">
             <button type="button" class="crumb" onclick={out(0)} data-testid="flame-zoom-out">{ "All" }</button>
             { for zoom.iter().enumerate().map(|(i, frame)| {
                 let row = tree.row(&flame.boxes, i + 1);
@@ -171,20 +166,16 @@ fn breadcrumbs(model: &crate::model::ModelHandle, flame: &FlameAnswer, tree: &Tr
     }
 }
 
-/// What [`bar`] is given.
-#[derive(PartialEq)]
+/// Properties of [`Bar`].
+#[derive(PartialEq, Properties)]
 struct BarProps {
     as_table: bool,
     on_table: Callback<bool>,
 }
 
-part!(
-    /// The buttons above the graph.
-    fn bar(BarProps) = use_bar
-);
-
-#[hook]
-fn use_bar(props: &BarProps) -> Html {
+/// The buttons above the graph.
+#[component]
+fn Bar(props: &BarProps) -> Html {
     let model = use_model();
     let (bottom_up, hide_internal) = (model.view.flame_bottom_up, model.view.hide_internal);
     let peak = model.device().map(|device| device.peak_position);
@@ -196,19 +187,19 @@ fn use_bar(props: &BarProps) -> Html {
         <div class="bar">
             <div class="segmented" role="group" aria-label="Direction">
                 { toggle(!bottom_up, &send(Action::SetFlameBottomUp(false)), "flame-top-down",
-                    Some("From where the program began down to who asked"), html! { "Top-down" }) }
+                    Some("From the program's entry point down to the allocating frame"), html! { "Top-down" }) }
                 { toggle(bottom_up, &send(Action::SetFlameBottomUp(true)), "flame-bottom-up",
-                    Some("From who asked up to where the program began"), html! { "Bottom-up" }) }
+                    Some("From the allocating frame up to the program's entry point"), html! { "Bottom-up" }) }
             </div>
-            <div class="segmented" role="group" aria-label="Form">
+            <div class="segmented" role="group" aria-label="Show as">
                 { toggle(!props.as_table, &props.on_table.reform(|()| false), "flame-as-graph", None, html! { "Graph" }) }
                 { toggle(props.as_table, &props.on_table.reform(|()| true), "flame-as-table", None, html! { "Table" }) }
             </div>
             { toggle(hide_internal, &send(Action::SetHideInternal(!hide_internal)), "flame-hide-internal",
-                    Some("Leave out frames of the interpreter and the dispatcher"), html! { "Hide internal frames" }) }
+                    Some("Hide frames of the Python interpreter and the PyTorch dispatcher"), html! { "Hide internal frames" }) }
             if let Some(peak) = peak {
                 { toggle(peak == model.view.cursor, &send(Action::SetCursor(peak)), "flame-peak",
-                    Some("Move the cursor to where most bytes are requested"), html! { "At the peak" }) }
+                    Some("Move the cursor to the peak of requested memory"), html! { "At the peak" }) }
             }
         </div>
     }

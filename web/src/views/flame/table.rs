@@ -10,10 +10,8 @@ use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
 use super::layout::Tree;
-use crate::hooks::part::part;
-use crate::hooks::use_state_eq;
+use crate::hooks::use_palette;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::use_palette;
 use crate::widgets::share_bar::share_bar;
 use crate::widgets::virtual_list::use_virtual_list;
 
@@ -55,8 +53,8 @@ pub fn visible_rows(boxes: &[FlameBox], tree: &Tree, toggled: &HashSet<u64>) -> 
     rows
 }
 
-/// What [`flame_table`] is given.
-#[derive(PartialEq)]
+/// Properties of [`FlameTable`].
+#[derive(PartialEq, Properties)]
 pub struct FlameTableProps {
     /// An [`Answer::Flame`].
     pub answer: Rc<Answer>,
@@ -66,13 +64,9 @@ pub struct FlameTableProps {
     pub on_pick: Callback<usize>,
 }
 
-part!(
-    /// The tree.
-    pub fn flame_table(FlameTableProps) = use_flame_table
-);
-
-#[hook]
-fn use_flame_table(props: &FlameTableProps) -> Html {
+/// The tree.
+#[component]
+pub fn FlameTable(props: &FlameTableProps) -> Html {
     let toggled = use_state_eq(HashSet::<u64>::new);
     let palette = use_palette();
     let focused = use_state_eq(|| 0_u64);
@@ -138,7 +132,7 @@ fn use_flame_table(props: &FlameTableProps) -> Html {
     let shown = list.visible.clone().filter_map(|i| {
         let row = *rows.get(i as usize)?;
         let flame_box = boxes.get(row.index)?;
-        let id = ["flame-row-", &i.to_string()].concat();
+        let id = format!("flame-row-{i}");
         let onclick = {
             let (focused, toggle) = (focused.clone(), toggle.clone());
             Callback::from(move |_| {
@@ -158,7 +152,7 @@ fn use_flame_table(props: &FlameTableProps) -> Html {
                     { share_bar(flame_box.bytes, total) }
                 </span>
                 <span class="cell-number dim">{ Count(flame_box.count.into()).to_string() }</span>
-                <span class="tree-name" title={[&flame_box.name, "\n", &flame_box.location].concat()}>
+                <span class="tree-name" title={format!("{}\n{}", flame_box.name, flame_box.location)}>
                     <svg class="tree-indent" width={(flame_box.depth * 12).to_string()} height="1" aria-hidden="true" />
                     <span class="fold-mark" aria-hidden="true">
                         { if !row.is_branch { "" } else if row.is_open { "▾" } else { "▸" } }
@@ -171,11 +165,11 @@ fn use_flame_table(props: &FlameTableProps) -> Html {
         })
     });
     html! {
-        <div class="tree" role="tree" tabindex="0" aria-label="What is live, by stack" {onkeydown}
-            aria-activedescendant={["flame-row-", &at.to_string()].concat()} data-testid="flame-table">
+        <div class="tree" role="tree" tabindex="0" aria-label="Live allocations by stack" {onkeydown}
+            aria-activedescendant={format!("flame-row-{at}")} data-testid="flame-table">
             <div class="tree-row tree-head" aria-hidden="true">
-                <span class="cell-number">{ "bytes" }</span><span class="cell-number">{ "share" }</span>
-                <span class="cell-number">{ "count" }</span><span class="tree-name">{ "function" }</span>
+                <span class="cell-number">{ "Bytes" }</span><span class="cell-number">{ "Share" }</span>
+                <span class="cell-number">{ "Count" }</span><span class="tree-name">{ "Function" }</span>
             </div>
             { list.wrap(shown.collect()) }
         </div>

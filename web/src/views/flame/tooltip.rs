@@ -4,16 +4,14 @@ use shared::query::FlameBox;
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use crate::hooks::part::part;
-use crate::hooks::use_effect_with;
 use crate::widgets::format::{counted, share};
 use crate::widgets::style::{pixels, set_style};
 
 /// The widest that a tooltip gets, in pixels; `lists.css` says the same.
 const WIDTH: f64 = 420.0;
 
-/// What [`tooltip`] is given.
-#[derive(PartialEq)]
+/// Properties of [`Tooltip`].
+#[derive(PartialEq, Properties)]
 pub struct TooltipProps {
     /// The box under the pointer.
     pub flame_box: FlameBox,
@@ -29,13 +27,9 @@ pub struct TooltipProps {
     pub height: f64,
 }
 
-part!(
-    /// The tooltip, beside the pointer and inside the view.
-    pub fn tooltip(TooltipProps) = use_tooltip
-);
-
-#[hook]
-fn use_tooltip(props: &TooltipProps) -> Html {
+/// The tooltip, beside the pointer and inside the view.
+#[component]
+pub fn Tooltip(props: &TooltipProps) -> Html {
     let node = use_node_ref();
     {
         let node = node.clone();
@@ -59,7 +53,7 @@ fn use_tooltip(props: &TooltipProps) -> Html {
             }
             <div class="tip-line">
                 <b>{ Bytes(b.bytes).to_string() }</b>
-                { [" · ", &share(b.bytes, props.total), " of the graph · ", &counted(b.count.into(), "allocation")].concat() }
+                { format!(" · {} of the graph · {}", share(b.bytes, props.total), counted(b.count.into(), "allocation")) }
             </div>
             <div class="tip-place">{ Bytes(b.bytes).exact() }</div>
         </div>

@@ -15,22 +15,17 @@ use yew::prelude::*;
 use self::brush::{Drag, Grip, grip};
 use self::picture::{OverviewPicture, Scene, plot};
 use crate::browser::Listener;
-use crate::hooks::part::part;
-use crate::hooks::use_effect_with;
-use crate::model::{Action, ModelHandle, use_answer, use_ask, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{ModelHandle, use_answer, use_ask, use_model};
+use crate::model::Action;
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::scale::Scale;
 use crate::views::losses;
-use crate::widgets::colors::use_palette;
 use crate::widgets::style::set_style;
 
-part!(
-    /// Reserved, active and allocated bytes over the whole run.
-    pub fn overview = use_overview
-);
-
-#[hook]
-fn use_overview() -> Html {
+/// Reserved, active and allocated bytes over the whole run.
+#[component]
+pub fn Overview() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(OverviewPicture::default);
@@ -71,7 +66,7 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
         let mut held = Vec::new();
         if let Some(host) = canvas.host().cast::<HtmlElement>() {
             for name in ["pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"] {
-                let hand = Hand {
+                let handler = PointerHandler {
                     model: model.clone(),
                     ask: Rc::clone(&ask),
                     canvas: canvas.clone(),
@@ -79,7 +74,7 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
                     shown: shown.clone(),
                 };
                 let host = host.clone();
-                held.push(Listener::new(&host.clone(), name, move |event| hand.handle(name, &event, &host)));
+                held.push(Listener::new(&host.clone(), name, move |event| handler.handle(name, &event, &host)));
             }
         }
         move || drop(held)
@@ -90,7 +85,7 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
 type Ask = Rc<dyn Fn(Query, Callback<Answer>)>;
 
 /// What acts on the brush when something is done to it.
-struct Hand {
+struct PointerHandler {
     model: ModelHandle,
     ask: Ask,
     canvas: Canvas<OverviewPicture>,
@@ -99,7 +94,7 @@ struct Hand {
     shown: Rc<Cell<&'static str>>,
 }
 
-impl Hand {
+impl PointerHandler {
     fn handle(&self, name: &str, event: &Event, host: &HtmlElement) {
         let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
         let pointer = event.dyn_ref::<PointerEvent>().map(PointerEvent::pointer_id);

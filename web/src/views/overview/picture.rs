@@ -9,10 +9,10 @@ use shared::units::Bytes;
 use crate::render::canvas::{Picture, Size};
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
-use crate::render::pen::{Align, Area, Pen, Type};
 use crate::render::raster::{Pixels, Transform};
 use crate::render::scale::Scale;
 use crate::render::shape::{Shape, Style};
+use crate::render::surface::{Align, Area, Font, Surface};
 use crate::views::losses;
 
 /// Room for the label of the height; the same as the timeline's.
@@ -88,7 +88,7 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
 }
 
 impl Picture for OverviewPicture {
-    fn draw(&mut self, painter: &mut dyn Painter, pen: &mut dyn Pen, size: Size) -> bool {
+    fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, size: Size) -> bool {
         let Some(scene) = &self.scene else { return true };
         let Answer::Overview(overview) = scene.answer.as_ref() else { return true };
         let is_made = self
@@ -133,42 +133,42 @@ impl Picture for OverviewPicture {
         if !painter.paint(scene.palette.background, transform, clip) {
             return false;
         }
-        over(pen, scene, overview, plot, largest);
+        over(surface, scene, overview, plot, largest);
         true
     }
 }
 
 /// Everything over the sums.
-fn over(pen: &mut dyn Pen, scene: &Scene, overview: &Overview, plot: Area, largest: u64) {
+fn over(surface: &mut dyn Surface, scene: &Scene, overview: &Overview, plot: Area, largest: u64) {
     let palette = &scene.palette;
     let x = Scale::new(scene.extent, plot.x, plot.right());
-    pen.text(
+    surface.text(
         &Bytes(largest).to_string(),
         (plot.x - 8.0, plot.y + 5.0),
         Align::End,
-        Type::Label,
+        Font::Label,
         palette.text_dim.into(),
     );
-    pen.text("reserved", (plot.x - 8.0, plot.y + 18.0), Align::End, Type::Label, palette.text_dim.at(0.8));
-    pen.horizontal(plot.bottom(), plot.x, plot.right(), false, palette.line.into());
-    annotations(pen, overview, palette, x, plot);
+    surface.text("reserved", (plot.x - 8.0, plot.y + 18.0), Align::End, Font::Label, palette.text_dim.at(0.8));
+    surface.horizontal(plot.bottom(), plot.x, plot.right(), false, palette.line.into());
+    annotations(surface, overview, palette, x, plot);
     let y = Scale::new(Window { start: 0.0, end: largest.max(1) as f64 }, plot.bottom(), plot.y);
-    losses::draw(pen, &overview.losses, (x, y), plot, palette);
-    brush(pen, scene, x, plot);
+    losses::draw(surface, &overview.losses, (x, y), plot, palette);
+    brush(surface, scene, x, plot);
     for (at, _) in &overview.ooms {
         let at = x.pixel(*at);
-        pen.vertical(at, 1.0, plot.bottom(), palette.oom.into());
-        pen.polygon(&[(at, 1.0), (at + 8.0, 4.0), (at, 7.0)], palette.oom.into());
+        surface.vertical(at, 1.0, plot.bottom(), palette.oom.into());
+        surface.polygon(&[(at, 1.0), (at + 8.0, 4.0), (at, 7.0)], palette.oom.into());
     }
     if let Some(at) = scene.cursor.map(|cursor| x.pixel(cursor)) {
-        pen.vertical(at, plot.y - 6.0, plot.bottom(), palette.accent.into());
+        surface.vertical(at, plot.y - 6.0, plot.bottom(), palette.accent.into());
         let top = plot.y - 8.0;
-        pen.polygon(&[(at - 3.5, top), (at + 4.5, top), (at + 0.5, top + 6.0)], palette.accent.into());
+        surface.polygon(&[(at - 3.5, top), (at + 4.5, top), (at + 0.5, top + 6.0)], palette.accent.into());
     }
 }
 
 /// Annotated spans as a thin strip on top; of those that share a pixel one is enough.
-fn annotations(pen: &mut dyn Pen, overview: &Overview, palette: &Palette, x: Scale, plot: Area) {
+fn annotations(surface: &mut dyn Surface, overview: &Overview, palette: &Palette, x: Scale, plot: Area) {
     let mut drawn = f64::NEG_INFINITY;
     for (i, (span, _)) in overview.annotations.iter().enumerate() {
         let (from, to) = (x.pixel(span.start).max(plot.x), x.pixel(span.end).min(plot.right()));
@@ -176,37 +176,39 @@ fn annotations(pen: &mut dyn Pen, overview: &Overview, palette: &Palette, x: Sca
         if to >= drawn + 1.0 {
             drawn = to;
             let strip = Area { x: from, y: plot.y - 5.0, width: to - from, height: 3.0 };
-            pen.fill(strip, palette.text.at(if i % 2 == 0 { 0.25 } else { 0.45 }));
+            surface.fill(strip, palette.text.at(if i % 2 == 0 { 0.25 } else { 0.45 }));
         }
     }
 }
 
 /// What is not in the window steps back; the window has an edge with a grip on either side.
-fn brush(pen: &mut dyn Pen, scene: &Scene, x: Scale, plot: Area) {
+fn brush(surface: &mut dyn Surface, scene: &Scene, x: Scale, plot: Area) {
     let palette = &scene.palette;
     let (start, end) = (x.pixel(scene.window.start), x.pixel(scene.window.end).max(x.pixel(scene.window.start) + 2.0));
     let veil = palette.background.at(0.66);
-    pen.fill(Area { x: plot.x, y: plot.y - 1.0, width: (start - plot.x).max(0.0), height: plot.height + 1.0 }, veil);
-    pen.fill(Area { x: end, y: plot.y - 1.0, width: (plot.right() - end).max(0.0), height: plot.height + 1.0 }, veil);
+    surface
+        .fill(Area { x: plot.x, y: plot.y - 1.0, width: (start - plot.x).max(0.0), height: plot.height + 1.0 }, veil);
+    surface
+        .fill(Area { x: end, y: plot.y - 1.0, width: (plot.right() - end).max(0.0), height: plot.height + 1.0 }, veil);
     let is_whole = scene.window.length() >= scene.extent.length() * 0.999;
     if !is_whole {
-        pen.fill(
+        surface.fill(
             Area { x: start, y: plot.y - 1.0, width: end - start, height: plot.height + 1.0 },
             palette.accent.at(0.07),
         );
     }
     for edge in [start, end] {
-        pen.vertical(edge, plot.y - 1.0, plot.bottom(), palette.accent.at(if is_whole { 0.4 } else { 0.9 }));
+        surface.vertical(edge, plot.y - 1.0, plot.bottom(), palette.accent.at(if is_whole { 0.4 } else { 0.9 }));
         let grip = Area { x: edge - 2.5, y: plot.y + plot.height / 2.0 - 8.0, width: 6.0, height: 16.0 };
-        pen.fill(grip, palette.background.into());
-        pen.outline(grip, 1.0, palette.accent.at(if is_whole { 0.5 } else { 1.0 }));
+        surface.fill(grip, palette.background.into());
+        surface.outline(grip, 1.0, palette.accent.at(if is_whole { 0.5 } else { 1.0 }));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::pen::log::PenLog;
+    use crate::render::surface::log::SurfaceLog;
 
     fn overview() -> Overview {
         Overview {
@@ -243,7 +245,7 @@ mod tests {
             window: Window { start: 10.0, end: 15.0 },
             cursor: Some(12.0),
         };
-        let mut log = PenLog::default();
+        let mut log = SurfaceLog::default();
         over(&mut log, &scene, &overview(), plot, 10);
         let palette = Palette::light();
         let order: Vec<Option<usize>> = [

@@ -14,7 +14,7 @@ pub fn help(on_example: &Callback<String>, on_close: Callback<()>) -> Html {
         })
     };
     html! {
-        <div class="popover search-help" role="dialog" aria-label="What can be searched for" {onkeydown} data-testid="search-help-list">
+        <div class="popover search-help" role="dialog" aria-label="Search syntax" {onkeydown} data-testid="search-help-list">
             <table>
                 <tbody>
                     { for SearchHelp::FORMS.iter().map(|(form, meaning)| {
@@ -28,7 +28,7 @@ pub fn help(on_example: &Callback<String>, on_close: Callback<()>) -> Html {
                     }) }
                 </tbody>
             </table>
-            <p class="dim">{ "Enter goes to the next match, Shift+Enter to the one before; Ctrl+Enter makes the term a filter." }</p>
+            <p class="dim">{ "Enter: next match. Shift+Enter: previous match. Ctrl+Enter: turn the term into a filter." }</p>
         </div>
     }
 }

@@ -11,9 +11,8 @@ use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
 use crate::browser::Timeout;
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
-use crate::model::{Action, Selection, use_answer, use_ask, use_model};
+use crate::hooks::{use_answer, use_ask, use_model};
+use crate::model::{Action, Selection};
 use crate::widgets::chips::chip;
 
 /// The id of the input, for the key that jumps to it.
@@ -21,13 +20,9 @@ pub const SEARCH_INPUT_ID: &str = "search-input";
 /// How long typing rests before it is searched for, in milliseconds.
 const DEBOUNCE_MS: i32 = 120;
 
-part!(
-    /// The box, its result, and the buttons that go with it.
-    pub fn search_box = use_search_box
-);
-
-#[hook]
-fn use_search_box() -> Html {
+/// The box, its result, and the buttons that go with it.
+#[component]
+pub fn SearchBox() -> Html {
     let model = use_model();
     let ask = use_ask();
     let term = model.view.highlight.clone().filter(|term| !term.is_empty());
@@ -191,10 +186,10 @@ fn use_search_box() -> Html {
                     { button("Previous match (Shift+Enter)", "search-previous", "M2 8 6 4 10 8", false) }
                     { button("Next match (Enter)", "search-next", "M2 4 6 8 10 4", true) }
                     <button type="button" class="quiet-button" onclick={filter.reform(|_| ())} disabled={error.is_some()}
-                        title="Show only what matches (Ctrl+Enter)" data-testid="search-filter">{ "Filter" }</button>
+                        title="Show only matches (Ctrl+Enter)" data-testid="search-filter">{ "Filter" }</button>
                 }
-                <button type="button" class="icon-button" onclick={toggle_help} aria-label="What can be searched for"
-                    aria-expanded={is_helping.to_string()} title="What can be searched for" data-testid="search-help">{ "?" }</button>
+                <button type="button" class="icon-button" onclick={toggle_help} aria-label="Search syntax"
+                    aria-expanded={is_helping.to_string()} title="Search syntax" data-testid="search-help">{ "?" }</button>
             </div>
             if *is_helping {
                 { help(&on_example, close_help) }
@@ -206,33 +201,29 @@ fn use_search_box() -> Html {
 /// `3 of 418 · 1.20 GiB · peak 61.2 MiB`.
 fn outcome(result: &SearchResult, number: Option<u32>) -> Html {
     if result.count == 0 {
-        return html! { "no match" };
+        return html! { "No matches" };
     }
     let of = Count(result.count.into()).to_string();
     let number = match number {
-        Some(number) => [&Count(number.into()).to_string(), " of ", &of].concat(),
+        Some(number) => format!("{} of {of}", Count(number.into())),
         None => of,
     };
     html! {
         <>
             <b>{ number }</b>
-            <span title={["All requests added up: ", &Bytes(result.bytes).exact()].concat()}>
-                { [" · ", &Bytes(result.bytes).to_string()].concat() }
+            <span title={format!("Total requested: {}", Bytes(result.bytes).exact())}>
+                { format!(" · {}", Bytes(result.bytes)) }
             </span>
-            <span title={["The most that was active at once: ", &Bytes(result.peak_bytes).exact()].concat()}>
-                { [" · peak ", &Bytes(result.peak_bytes).to_string()].concat() }
+            <span title={format!("Peak active: {}", Bytes(result.peak_bytes).exact())}>
+                { format!(" · peak {}", Bytes(result.peak_bytes)) }
             </span>
         </>
     }
 }
 
-part!(
-    /// The filters that are in force.
-    pub fn filter_chips = use_filter_chips
-);
-
-#[hook]
-fn use_filter_chips() -> Html {
+/// The filters that are in force.
+#[component]
+pub fn FilterChips() -> Html {
     let model = use_model();
     let filters = &model.view.filter;
     if filters.is_empty() {

@@ -7,20 +7,20 @@ use std::rc::Rc;
 
 use shared::order::Within;
 use shared::query::{Answer, Query, SegmentLayout, Segments as SegmentsAnswer, SegmentsQuery, Window};
-use shared::units::{Bytes, Count};
+use shared::units::Bytes;
 use wasm_bindgen::JsCast;
 use web_sys::{Event, HtmlElement, MouseEvent, WheelEvent};
 use yew::prelude::*;
 
 use self::picture::{Hover, MARGIN, Scene, SegmentsPicture};
-use self::tooltip::{TooltipProps, tooltip};
-use super::controls::{ColorMenuProps, choice, color_menu, place_tip, sends, use_first_picture};
+use self::tooltip::Tooltip;
+use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
 use crate::browser::Listener;
-use crate::hooks::part::part;
-use crate::hooks::{State, use_effect_with, use_state_eq};
-use crate::model::{Action, ModelHandle, Selection, use_answer, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::model::{Action, Selection};
 use crate::render::canvas::{Canvas, use_canvas};
-use crate::widgets::colors::use_palette;
+use crate::widgets::format::counted;
 use crate::widgets::style::{pixels, set_style};
 
 /// Pixels of wheel that double or halve the magnification.
@@ -34,13 +34,9 @@ fn around(scroll: f64, height: f64) -> Window {
     Window { start: ((first - 1.0) * step).max(0.0), end: (first + 4.0) * step }
 }
 
-part!(
-    /// All segments at the cursor with their blocks.
-    pub fn segments = use_segments
-);
-
-#[hook]
-fn use_segments() -> Html {
+/// All segments at the cursor with their blocks.
+#[component]
+pub fn Segments() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(SegmentsPicture::default);
@@ -93,7 +89,7 @@ fn use_segments() -> Html {
             }
         })
     };
-    let hand = Hand {
+    let handler = PointerHandler {
         model: model.clone(),
         canvas: canvas.clone(),
         hovered: hovered.clone(),
@@ -101,7 +97,7 @@ fn use_segments() -> Html {
         scroller: scroller.clone(),
         anchor,
     };
-    use_listeners(&hand);
+    use_listeners(&handler);
 
     let is_empty = map.is_some_and(|map| map.totals.reserved == 0);
     html! {
@@ -112,10 +108,10 @@ fn use_segments() -> Html {
                 <div ref={canvas.host()} class="canvas-host segments-sticky">
                     { canvas.html() }
                     if is_empty {
-                        <p class="canvas-empty">{ "Nothing is reserved at the cursor. Move it to where memory is in use." }</p>
+                        <p class="canvas-empty">{ "Nothing is reserved at the cursor. Move the cursor to where memory is in use." }</p>
                     }
                     <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
-                        { tooltip(TooltipProps { hover: *hovered }) }
+                        <Tooltip hover={*hovered} />
                     </div>
                 </div>
                 <div ref={spacer} class="segments-spacer" />
@@ -124,7 +120,7 @@ fn use_segments() -> Html {
     }
 }
 
-fn toolbar(model: &ModelHandle, by_state: &State<bool>, map: Option<&SegmentsAnswer>) -> Html {
+fn toolbar(model: &ModelHandle, by_state: &UseStateHandle<bool>, map: Option<&SegmentsAnswer>) -> Html {
     let layout = model.view.segment_layout;
     let paint = |state: bool| {
         let by_state = by_state.clone();
@@ -135,21 +131,21 @@ fn toolbar(model: &ModelHandle, by_state: &State<bool>, map: Option<&SegmentsAns
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Segments">
             <div class="choices" role="group" aria-label="Layout">
-                { choice("layout-scale", "To scale", "One scale of bytes for all segments, side by side by address", layout == SegmentLayout::ToScale, sends(model, Action::SetSegmentLayout(SegmentLayout::ToScale))) }
-                { choice("layout-packed", "Packed", "One row a segment, each as wide as the view", layout == SegmentLayout::Packed, sends(model, Action::SetSegmentLayout(SegmentLayout::Packed))) }
+                { choice("layout-scale", "To scale", "All segments at one scale, in address order", layout == SegmentLayout::ToScale, sends(model, Action::SetSegmentLayout(SegmentLayout::ToScale))) }
+                { choice("layout-packed", "Packed", "One row per segment, each as wide as the view", layout == SegmentLayout::Packed, sends(model, Action::SetSegmentLayout(SegmentLayout::Packed))) }
             </div>
             <div class="choices" role="group" aria-label="Colours">
-                { choice("paint-state", "State", "Colours say allocated, waiting, cached, lost to rounding", **by_state, paint(true)) }
-                { choice("paint-class", "Colours", "Colours are those of the timeline", !**by_state, paint(false)) }
+                { choice("paint-state", "State", "Colour by state: allocated, waiting, cached or lost to rounding", **by_state, paint(true)) }
+                { choice("paint-class", "As timeline", "Use the timeline's colours", !**by_state, paint(false)) }
             </div>
             if !**by_state {
-                { color_menu(ColorMenuProps { testid: "segments-color" }) }
+                <ColorMenu testid="segments-color" />
             } else {
                 { key() }
             }
-            <div class="choices" role="group" aria-label="Magnification">
-                <button type="button" class="choice" disabled={zoom <= 1.0} title="Smaller (Ctrl and wheel)" aria-label="Smaller" onclick={zoomed(0.5)} data-testid="segments-zoom-out">{ "−" }</button>
-                <button type="button" class="choice" title="Larger (Ctrl and wheel)" aria-label="Larger" onclick={zoomed(2.0)} data-testid="segments-zoom-in">{ "+" }</button>
+            <div class="choices" role="group" aria-label="Zoom">
+                <button type="button" class="choice" disabled={zoom <= 1.0} title="Zoom out (Ctrl+wheel)" aria-label="Zoom out" onclick={zoomed(0.5)} data-testid="segments-zoom-out">{ "−" }</button>
+                <button type="button" class="choice" title="Zoom in (Ctrl+wheel)" aria-label="Zoom in" onclick={zoomed(2.0)} data-testid="segments-zoom-in">{ "+" }</button>
             </div>
             <span class="toolbar-note" data-testid="segments-note">{ map.map(note).unwrap_or_default() }</span>
         </div>
@@ -177,17 +173,14 @@ fn key() -> Html {
 /// The sums at the cursor, in one line.
 fn note(map: &SegmentsAnswer) -> String {
     let totals = &map.totals;
-    let counted = |n: u32, one: &str, many: &str| {
-        [Count(u64::from(n)).to_string().as_str(), " ", if n == 1 { one } else { many }].concat()
-    };
-    [
-        // What matters most comes first: where there is no room, the end is cut off.
-        ["largest gap ".to_owned(), Bytes(totals.largest_gap).to_string()].concat(),
-        [Bytes(totals.cached).to_string(), " cached".to_owned()].concat(),
-        counted(totals.segments, "segment", "segments"),
-        counted(totals.blocks, "block", "blocks"),
-    ]
-    .join(" · ")
+    // The most important value comes first: a narrow toolbar cuts off the end.
+    format!(
+        "largest gap {} · {} cached · {} · {}",
+        Bytes(totals.largest_gap),
+        Bytes(totals.cached),
+        counted(totals.segments.into(), "segment"),
+        counted(totals.blocks.into(), "block"),
+    )
 }
 
 /// What stays under the pointer while the magnification changes: a share of the map's height, and where on the screen.
@@ -212,31 +205,31 @@ fn use_scroll_height(scroller: &NodeRef, spacer: &NodeRef, more: f64, anchor: &R
 
 /// What acts on the map when something is done to it.
 #[derive(Clone)]
-struct Hand {
+struct PointerHandler {
     model: ModelHandle,
     canvas: Canvas<SegmentsPicture>,
-    hovered: State<Option<Hover>>,
+    hovered: UseStateHandle<Option<Hover>>,
     tooltip: NodeRef,
     scroller: NodeRef,
     anchor: Rc<std::cell::RefCell<Option<Anchor>>>,
 }
 
 #[hook]
-fn use_listeners(hand: &Hand) {
-    let hand = hand.clone();
+fn use_listeners(handler: &PointerHandler) {
+    let handler = handler.clone();
     use_effect_with((), move |()| {
         let mut held = Vec::new();
-        if let Some(host) = hand.canvas.host().cast::<HtmlElement>() {
+        if let Some(host) = handler.canvas.host().cast::<HtmlElement>() {
             for name in ["click", "pointermove", "pointerleave", "wheel"] {
-                let hand = hand.clone();
-                held.push(Listener::new(&host, name, move |event| hand.handle(name, &event)));
+                let handler = handler.clone();
+                held.push(Listener::new(&host, name, move |event| handler.handle(name, &event)));
             }
         }
         move || drop(held)
     });
 }
 
-impl Hand {
+impl PointerHandler {
     fn handle(&self, name: &str, event: &Event) {
         let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
         let at = self.canvas.point((mouse.client_x(), mouse.client_y()));

@@ -8,10 +8,10 @@ use shared::query::{Answer, Paint, Quads, SegmentRow, Segments, Window};
 use crate::render::canvas::{Picture, Size};
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
-use crate::render::pen::{Align, Area, Pen, Type, fit_end};
 use crate::render::pick::pick;
 use crate::render::raster::{Pixels, Transform};
 use crate::render::shape::{Quad, Shape, Style, iter};
+use crate::render::surface::{Align, Area, Font, Surface, fit_end};
 
 /// Room around the map, in CSS pixels.
 pub const MARGIN: f64 = 12.0;
@@ -24,14 +24,14 @@ pub struct Hover {
     /// What is drawn there.
     pub paint: Paint,
     /// What the gap lies between, where it is one that is drawn as such.
-    pub gap: Option<Gap>,
+    pub gap: Option<GapShape>,
     /// The segment.
     pub segment: SegmentRow,
 }
 
 /// What lies around a gap in its segment: a block's allocation, or the segment's end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gap {
+pub struct GapShape {
     /// At lower addresses.
     pub before: Option<u32>,
     /// At higher ones.
@@ -95,8 +95,8 @@ impl Scene {
 
 /// What lies around the gap that rectangle `i` is a part of. `None` where its neighbours are too small to be told apart,
 /// or too far away to have been asked for.
-fn gap(map: &Segments, i: usize) -> Option<Gap> {
-    Some(Gap { before: neighbour(map, i, false)?, after: neighbour(map, i, true)? })
+fn gap(map: &Segments, i: usize) -> Option<GapShape> {
+    Some(GapShape { before: neighbour(map, i, false)?, after: neighbour(map, i, true)? })
 }
 
 /// More than the distance of two rows, in pixels.
@@ -180,7 +180,7 @@ fn state_of(paint: Paint) -> Paint {
 }
 
 impl Picture for SegmentsPicture {
-    fn draw(&mut self, painter: &mut dyn Painter, pen: &mut dyn Pen, size: Size) -> bool {
+    fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, size: Size) -> bool {
         let Some(scene) = &self.scene else { return true };
         let Some(map) = scene.map() else { return true };
         let is_made = self.made_of.as_ref().is_some_and(|(answer, palette, by_state)| {
@@ -199,13 +199,13 @@ impl Picture for SegmentsPicture {
         if !painter.paint(scene.palette.background, scene.transform(size.ratio), clip) {
             return false;
         }
-        over(pen, scene, map, self.hover, size);
+        over(surface, scene, map, self.hover, size);
         true
     }
 }
 
 /// Labels, and frames around what is pointed at and what is selected.
-fn over(pen: &mut dyn Pen, scene: &Scene, map: &Segments, hover: Option<Hover>, size: Size) {
+fn over(surface: &mut dyn Surface, scene: &Scene, map: &Segments, hover: Option<Hover>, size: Size) {
     let palette = &scene.palette;
     let top = MARGIN - scene.scroll;
     for label in &map.labels {
@@ -216,10 +216,10 @@ fn over(pen: &mut dyn Pen, scene: &Scene, map: &Segments, hover: Option<Hover>, 
         let (left, right) = (f64::from(label.x) + MARGIN, f64::from(label.x + label.width) + MARGIN);
         // The size is what matters, and an address is told from its neighbours by its end.
         let (address, size) = label.text.split_once(' ').unwrap_or((&label.text, ""));
-        pen.text(size, (right, y), Align::End, Type::Label, palette.text.into());
-        let room = right - left - pen.text_width(size, Type::Label) - 10.0;
-        if let Some(text) = fit_end(pen, address, Type::Label, room) {
-            pen.text(&text, (left, y), Align::Start, Type::Label, palette.text_dim.into());
+        surface.text(size, (right, y), Align::End, Font::Label, palette.text.into());
+        let room = right - left - surface.text_width(size, Font::Label) - 10.0;
+        if let Some(text) = fit_end(surface, address, Font::Label, room) {
+            surface.text(&text, (left, y), Align::Start, Font::Label, palette.text_dim.into());
         }
     }
     let area = |x: (f32, f32), y: (f32, f32)| {
@@ -229,18 +229,18 @@ fn over(pen: &mut dyn Pen, scene: &Scene, map: &Segments, hover: Option<Hover>, 
     };
     if let Some(id) = hover.and_then(|hover| hover.allocation) {
         for quad in iter(&map.blocks).filter(|quad| quad.id == id) {
-            pen.fill(area(quad.x, quad.y), palette.text.at(0.22));
+            surface.fill(area(quad.x, quad.y), palette.text.at(0.22));
         }
     }
     if let Some(Hover { segment, .. }) = hover {
         let number = map.segments.iter().position(|row| row.address == segment.address);
         for quad in iter(&map.outlines).filter(|quad| number == Some(quad.id as usize)) {
-            pen.outline(area(quad.x, quad.y), 1.0, palette.text.at(0.7));
+            surface.outline(area(quad.x, quad.y), 1.0, palette.text.at(0.7));
         }
     }
     let mut frame = |area: Area| {
         let wide = Area { x: area.x - 2.0, y: area.y - 2.0, width: area.width + 4.0, height: area.height + 4.0 };
-        pen.outline(wide, 2.0, palette.text.into());
+        surface.outline(wide, 2.0, palette.text.into());
     };
     match scene.selection {
         Selection::Allocation(id) => {
@@ -266,7 +266,7 @@ mod tests {
     use shared::units::{Address, PoolId, Stream};
 
     use super::*;
-    use crate::render::pen::log::PenLog;
+    use crate::render::surface::log::SurfaceLog;
 
     fn scene(selection: Selection) -> Scene {
         let (mut blocks, mut outlines) = (Quads::default(), Quads::default());
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(at(80.0, 5.0), Some((None, Paint::CACHED)));
         assert_eq!(at(80.0, 30.0), None);
         let gap = |x| scene.at((x + MARGIN, 5.0 + MARGIN)).and_then(|hover| hover.gap);
-        assert_eq!(gap(80.0), Some(Gap { before: Some(4), after: None }));
+        assert_eq!(gap(80.0), Some(GapShape { before: Some(4), after: None }));
         assert_eq!(gap(55.0), None);
     }
 
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(outlines, [Style::EDGE_LEFT.0, Style::EDGE_RIGHT.0]);
         let blocks: Vec<u32> = shapes.iter().filter(|s| !s.style.has(Style::HOLLOW)).map(sides).collect();
         assert_eq!(blocks, [4, 4, 0, 4]);
-        assert_eq!(gap(&map, 3), Some(Gap { before: Some(4), after: None }));
+        assert_eq!(gap(&map, 3), Some(GapShape { before: Some(4), after: None }));
         map.height = 1000.0;
         assert_eq!(gap(&map, 3), None, "it may go on below");
     }
@@ -356,7 +356,7 @@ mod tests {
     fn what_is_selected_is_framed() {
         let frames = |selection| {
             let scene = scene(selection);
-            let mut log = PenLog::default();
+            let mut log = SurfaceLog::default();
             let size = Size { width: 200.0, height: 100.0, ratio: 1.0 };
             over(&mut log, &scene, scene.map().unwrap(), None, size);
             log.0.into_iter().filter(|line| line.starts_with("outline")).collect::<Vec<_>>()

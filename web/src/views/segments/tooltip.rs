@@ -4,25 +4,20 @@ use shared::query::{AllocationDetail, Answer, Paint, Query, SegmentRow};
 use shared::units::Bytes;
 use yew::prelude::*;
 
-use super::picture::{Gap, Hover};
-use crate::hooks::part::part;
-use crate::model::use_answer;
+use super::picture::{GapShape, Hover};
+use crate::hooks::use_answer;
 use crate::views::controls::site_line;
 
-/// What [`tooltip`] is given.
-#[derive(PartialEq)]
+/// Properties of [`Tooltip`].
+#[derive(PartialEq, Properties)]
 pub struct TooltipProps {
     /// What is under the pointer.
     pub hover: Option<Hover>,
 }
 
-part!(
-    /// The lines.
-    pub fn tooltip(TooltipProps) = use_tooltip
-);
-
-#[hook]
-fn use_tooltip(props: &TooltipProps) -> Html {
+/// The lines.
+#[component]
+pub fn Tooltip(props: &TooltipProps) -> Html {
     let id = props.hover.and_then(|hover| hover.allocation);
     let answer = use_answer(id.map(|id| Query::Allocation { id }));
     let gap = props.hover.and_then(|hover| hover.gap);
@@ -40,14 +35,14 @@ fn use_tooltip(props: &TooltipProps) -> Html {
             <div class="canvas-tip-title">{ title(hover.paint, hover.allocation, detail) }</div>
             <dl class="canvas-tip-facts">
                 if let Some(gap) = gap {
-                    { fact("gap", Bytes(gap).to_string()) }
+                    { fact("Gap", Bytes(gap).to_string()) }
                 }
                 if let Some(detail) = detail {
-                    { fact("block", Bytes(detail.size).to_string()) }
-                    { fact("requested", Bytes(detail.requested).to_string()) }
+                    { fact("Block", Bytes(detail.size).to_string()) }
+                    { fact("Requested", Bytes(detail.requested).to_string()) }
                 }
-                { fact("segment", Bytes(segment.size).to_string()) }
-                { fact("active in it", Bytes(segment.active).to_string()) }
+                { fact("Segment", Bytes(segment.size).to_string()) }
+                { fact("Active in segment", Bytes(segment.active).to_string()) }
             </dl>
             <div class="canvas-tip-more">{ place(segment) }</div>
         </>
@@ -60,18 +55,18 @@ fn fact(name: &'static str, value: String) -> Html {
 
 fn title(paint: Paint, allocation: Option<u32>, detail: Option<&AllocationDetail>) -> String {
     match (paint.base(), detail) {
-        (Paint::UNMAPPED, _) => "Unmapped: address space without memory, not to scale".to_owned(),
-        (Paint::CACHED, _) => "Gap: cached, free to be used again".to_owned(),
-        (Paint::PENDING, Some(detail)) => ["Freed, waiting for a stream: ", &site_line(&detail.alloc_stack)].concat(),
-        (Paint::ROUNDING, Some(detail)) => ["Lost to rounding: ", &site_line(&detail.alloc_stack)].concat(),
+        (Paint::UNMAPPED, _) => "Unmapped: address space without memory (not to scale)".to_owned(),
+        (Paint::CACHED, _) => "Gap: cached, free for reuse".to_owned(),
+        (Paint::PENDING, Some(detail)) => format!("Freed, waiting for a stream: {}", site_line(&detail.alloc_stack)),
+        (Paint::ROUNDING, Some(detail)) => format!("Lost to rounding: {}", site_line(&detail.alloc_stack)),
         (_, Some(detail)) => site_line(&detail.alloc_stack),
         (_, None) if allocation.is_some() => "Block".to_owned(),
-        (_, None) => "Blocks too small to draw one by one".to_owned(),
+        (_, None) => "Blocks too small to draw separately".to_owned(),
     }
 }
 
 /// The bytes between a gap's neighbours, as soon as both are known.
-fn gap_size(segment: &SegmentRow, gap: Gap, before: Option<&Answer>, after: Option<&Answer>) -> Option<u64> {
+fn gap_size(segment: &SegmentRow, gap: GapShape, before: Option<&Answer>, after: Option<&Answer>) -> Option<u64> {
     let edge = |id: Option<u32>, answer: Option<&Answer>, end: u64, of: fn(&AllocationDetail) -> u64| match (id, answer)
     {
         (None, _) => Some(end),
@@ -87,7 +82,7 @@ fn gap_size(segment: &SegmentRow, gap: Gap, before: Option<&Answer>, after: Opti
 /// Where a segment is, and for whom.
 fn place(row: &SegmentRow) -> String {
     let kind = if row.is_small { "small pool" } else { "large pool" };
-    let mut text = [&row.address.to_string(), " · ", kind, " · stream ", &row.stream.to_string()].concat();
+    let mut text = format!("{} · {kind} · stream {}", row.address, row.stream);
     if row.pool.is_private() {
         text.push_str(" · private pool ");
         text.push_str(&row.pool.to_string());
@@ -129,14 +124,14 @@ mod tests {
             is_small: false,
             is_expandable: false,
         };
-        assert_eq!(gap_size(&row, Gap { before: None, after: None }, None, None), Some(1 << 21));
-        assert_eq!(gap_size(&row, Gap { before: Some(3), after: None }, None, None), None);
+        assert_eq!(gap_size(&row, GapShape { before: None, after: None }, None, None), Some(1 << 21));
+        assert_eq!(gap_size(&row, GapShape { before: Some(3), after: None }, None, None), None);
     }
 
     #[test]
     fn gaps_and_sums_need_no_allocation() {
-        assert_eq!(title(Paint::CACHED, None, None), "Gap: cached, free to be used again");
-        assert_eq!(title(Paint::OTHER, None, None), "Blocks too small to draw one by one");
+        assert_eq!(title(Paint::CACHED, None, None), "Gap: cached, free for reuse");
+        assert_eq!(title(Paint::OTHER, None, None), "Blocks too small to draw separately");
         assert_eq!(title(Paint::OTHER, Some(3), None), "Block");
     }
 }

@@ -3,15 +3,15 @@
 use shared::order::Within;
 use shared::query::Window;
 
-use crate::render::pen::Area;
 use crate::render::scale::{Scale, pan, zoom};
+use crate::render::surface::Area;
 
 /// A pointer that moved less than this since it went down has clicked.
 const CLICK_PIXELS: f64 = 4.0;
 
 /// The picture's scales and bounds when something happens.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame {
+pub struct PlotArea {
     /// Where the shapes are.
     pub plot: Area,
     /// What part of the axis is in view.
@@ -28,7 +28,7 @@ pub struct Frame {
     pub is_following: bool,
 }
 
-impl Frame {
+impl PlotArea {
     /// The scale of the x axis.
     pub fn x(&self) -> Scale {
         Scale::new(self.window, self.plot.x, self.plot.right())
@@ -74,24 +74,24 @@ pub struct Wheel {
 const WHEEL_OCTAVE: f64 = 240.0;
 
 /// What a wheel does.
-pub fn wheel(frame: &Frame, wheel: Wheel) -> Effect {
+pub fn wheel(plot_area: &PlotArea, wheel: Wheel) -> Effect {
     let is_sideways = wheel.dx.abs() > wheel.dy.abs();
     if wheel.is_shift || is_sideways {
         let pixels = if is_sideways { wheel.dx } else { wheel.dy };
-        return Effect::Window(pan(frame.window, pixels.round() * frame.x().unit(), frame.extent));
+        return Effect::Window(pan(plot_area.window, pixels.round() * plot_area.x().unit(), plot_area.extent));
     }
     let factor = (wheel.dy.within(-600.0, 600.0) / WHEEL_OCTAVE).exp2();
     if wheel.is_height {
-        let bytes = zoom(frame.bytes, factor, frame.y().value(wheel.at.1), frame.fit, 512.0);
-        return Effect::Bytes((bytes.length() < frame.fit.length()).then_some(bytes));
+        let bytes = zoom(plot_area.bytes, factor, plot_area.y().value(wheel.at.1), plot_area.fit, 512.0);
+        return Effect::Bytes((bytes.length() < plot_area.fit.length()).then_some(bytes));
     }
-    let pivot = if frame.is_following { frame.extent.end } else { frame.x().value(wheel.at.0) };
-    Effect::Window(zoom(frame.window, factor, pivot, frame.extent, 0.0))
+    let pivot = if plot_area.is_following { plot_area.extent.end } else { plot_area.x().value(wheel.at.0) };
+    Effect::Window(zoom(plot_area.window, factor, pivot, plot_area.extent, 0.0))
 }
 
-/// What the pointers that are down are doing.
+/// What the pointers that are down are mode.
 #[derive(Clone, Copy, Debug)]
-enum Doing {
+enum Mode {
     Nothing,
     /// Down, and not moved yet.
     Press,
@@ -104,10 +104,10 @@ enum Doing {
 /// The pointers on the picture.
 #[derive(Debug)]
 pub struct Gesture {
-    doing: Doing,
+    mode: Mode,
     pointers: Vec<(i32, (f64, f64))>,
     /// Where it began, and what was in view then.
-    origin: Option<((f64, f64), Frame)>,
+    origin: Option<((f64, f64), PlotArea)>,
     /// For two pointers: the coordinates of the axis under them, which stay under them.
     held: (f64, f64),
     is_shift: bool,
@@ -115,32 +115,32 @@ pub struct Gesture {
 
 impl Default for Gesture {
     fn default() -> Self {
-        Self { doing: Doing::Nothing, pointers: Vec::new(), origin: None, held: (0.0, 0.0), is_shift: false }
+        Self { mode: Mode::Nothing, pointers: Vec::new(), origin: None, held: (0.0, 0.0), is_shift: false }
     }
 }
 
 impl Gesture {
     /// Whether something is being dragged.
     pub fn is_busy(&self) -> bool {
-        !matches!(self.doing, Doing::Nothing | Doing::Press)
+        !matches!(self.mode, Mode::Nothing | Mode::Press)
     }
 
     /// A pointer goes down.
-    pub fn down(&mut self, id: i32, at: (f64, f64), is_shift: bool, frame: Frame) -> Option<Effect> {
+    pub fn down(&mut self, id: i32, at: (f64, f64), is_shift: bool, plot_area: PlotArea) -> Option<Effect> {
         self.pointers.retain(|pointer| pointer.0 != id);
         self.pointers.push((id, at));
         self.is_shift = is_shift;
         if let [a, b] = self.points()[..] {
-            self.doing = Doing::Pinch;
-            self.held = (frame.x().value(a.0), frame.x().value(b.0));
-            self.origin = Some((at, frame));
+            self.mode = Mode::Pinch;
+            self.held = (plot_area.x().value(a.0), plot_area.x().value(b.0));
+            self.origin = Some((at, plot_area));
             return Some(Effect::Band(None));
         }
-        self.origin = Some((at, frame));
+        self.origin = Some((at, plot_area));
         // Above and below the shapes is the cursor's lane.
-        let is_lane = at.1 < frame.plot.y || at.1 >= frame.plot.bottom();
-        self.doing = if is_lane { Doing::Scrub } else { Doing::Press };
-        is_lane.then_some(Effect::Scrub(at))
+        let is_in_cursor_strip = at.1 < plot_area.plot.y || at.1 >= plot_area.plot.bottom();
+        self.mode = if is_in_cursor_strip { Mode::Scrub } else { Mode::Press };
+        is_in_cursor_strip.then_some(Effect::Scrub(at))
     }
 
     /// A pointer moves while it is down. Panning goes by the window as it was when the drag began, so that no error adds
@@ -148,23 +148,24 @@ impl Gesture {
     pub fn moved(&mut self, id: i32, at: (f64, f64)) -> Vec<Effect> {
         let Some(point) = self.pointers.iter_mut().find(|pointer| pointer.0 == id) else { return Vec::new() };
         point.1 = at;
-        let Some((from, frame)) = self.origin else { return Vec::new() };
+        let Some((from, plot_area)) = self.origin else { return Vec::new() };
         let (dx, dy) = (at.0 - from.0, at.1 - from.1);
-        if matches!(self.doing, Doing::Press) && dx * dx + dy * dy >= CLICK_PIXELS * CLICK_PIXELS {
-            self.doing = if self.is_shift { Doing::Band } else { Doing::Pan };
+        if matches!(self.mode, Mode::Press) && dx * dx + dy * dy >= CLICK_PIXELS * CLICK_PIXELS {
+            self.mode = if self.is_shift { Mode::Band } else { Mode::Pan };
         }
-        match self.doing {
-            Doing::Pan => {
-                let mut effects = vec![Effect::Window(pan(frame.window, -dx * frame.x().unit(), frame.extent))];
-                if frame.is_height_free {
-                    effects.push(Effect::Bytes(Some(pan(frame.bytes, dy * frame.y().unit(), frame.fit))));
+        match self.mode {
+            Mode::Pan => {
+                let mut effects =
+                    vec![Effect::Window(pan(plot_area.window, -dx * plot_area.x().unit(), plot_area.extent))];
+                if plot_area.is_height_free {
+                    effects.push(Effect::Bytes(Some(pan(plot_area.bytes, dy * plot_area.y().unit(), plot_area.fit))));
                 }
                 effects
             }
-            Doing::Band => vec![Effect::Band(Some(band(from, at, frame.plot)))],
-            Doing::Scrub => vec![Effect::Scrub(at)],
-            Doing::Pinch => self.pinch(frame),
-            Doing::Nothing | Doing::Press => Vec::new(),
+            Mode::Band => vec![Effect::Band(Some(band(from, at, plot_area.plot)))],
+            Mode::Scrub => vec![Effect::Scrub(at)],
+            Mode::Pinch => self.pinch(plot_area),
+            Mode::Nothing | Mode::Press => Vec::new(),
         }
     }
 
@@ -174,24 +175,24 @@ impl Gesture {
         let at = place.map(|place| self.pointers.remove(place).1);
         if !self.pointers.is_empty() {
             // One finger of two is left: it does nothing until it is lifted, too.
-            self.doing = Doing::Nothing;
+            self.mode = Mode::Nothing;
             self.origin = None;
             return Vec::new();
         }
-        let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
-        let (Some(at), Some((from, frame))) = (at, self.origin.take()) else { return Vec::new() };
-        match doing {
-            Doing::Press if !is_cancelled => vec![Effect::Click(at)],
-            Doing::Band if is_cancelled => vec![Effect::Band(None)],
-            Doing::Band => {
-                let area = band(from, at, frame.plot);
-                let (x, y) = (frame.x(), frame.y());
+        let mode = std::mem::replace(&mut self.mode, Mode::Nothing);
+        let (Some(at), Some((from, plot_area))) = (at, self.origin.take()) else { return Vec::new() };
+        match mode {
+            Mode::Press if !is_cancelled => vec![Effect::Click(at)],
+            Mode::Band if is_cancelled => vec![Effect::Band(None)],
+            Mode::Band => {
+                let area = band(from, at, plot_area.plot);
+                let (x, y) = (plot_area.x(), plot_area.y());
                 let mut effects = vec![Effect::Band(None)];
                 if area.width >= CLICK_PIXELS {
                     effects.push(Effect::Window(Window { start: x.value(area.x), end: x.value(area.right()) }));
                 }
                 // A band over all of the height is meant for the x axis.
-                if area.height >= CLICK_PIXELS * 2.0 && area.height < frame.plot.height * 0.9 {
+                if area.height >= CLICK_PIXELS * 2.0 && area.height < plot_area.plot.height * 0.9 {
                     let bytes = Window { start: y.value(area.bottom()).max(0.0), end: y.value(area.y) };
                     effects.push(Effect::Bytes(Some(bytes)));
                 }
@@ -205,7 +206,7 @@ impl Gesture {
         self.pointers.iter().map(|pointer| pointer.1).collect()
     }
 
-    fn pinch(&self, frame: Frame) -> Vec<Effect> {
+    fn pinch(&self, plot_area: PlotArea) -> Vec<Effect> {
         let [a, b] = self.points()[..] else { return Vec::new() };
         let (apart, held) = (b.0 - a.0, self.held.1 - self.held.0);
         // Fingers that cross, or stand above each other, have no scale.
@@ -213,8 +214,8 @@ impl Gesture {
             return Vec::new();
         }
         let unit = held / apart;
-        let start = self.held.0 - (a.0 - frame.plot.x) * unit;
-        vec![Effect::Window(Window { start, end: start + frame.plot.width * unit })]
+        let start = self.held.0 - (a.0 - plot_area.plot.x) * unit;
+        vec![Effect::Window(Window { start, end: start + plot_area.plot.width * unit })]
     }
 }
 
@@ -235,8 +236,8 @@ mod tests {
         Window { start, end }
     }
 
-    fn frame() -> Frame {
-        Frame {
+    fn plot_area() -> PlotArea {
+        PlotArea {
             plot: Area { x: 100.0, y: 20.0, width: 1000.0, height: 400.0 },
             window: w(2000.0, 3000.0),
             extent: w(0.0, 10_000.0),
@@ -249,31 +250,31 @@ mod tests {
 
     #[test]
     fn a_wheel_zooms_where_it_points_and_pans_with_shift() {
-        let zoomed = wheel(&frame(), Wheel { at: (600.0, 100.0), dy: -240.0, ..Wheel::default() });
+        let zoomed = wheel(&plot_area(), Wheel { at: (600.0, 100.0), dy: -240.0, ..Wheel::default() });
         assert_eq!(zoomed, Effect::Window(w(2250.0, 2750.0)));
-        let panned = wheel(&frame(), Wheel { dy: 100.0, is_shift: true, ..Wheel::default() });
+        let panned = wheel(&plot_area(), Wheel { dy: 100.0, is_shift: true, ..Wheel::default() });
         assert_eq!(panned, Effect::Window(w(2100.0, 3100.0)));
-        let sideways = wheel(&frame(), Wheel { dx: -100.0, dy: 3.0, ..Wheel::default() });
+        let sideways = wheel(&plot_area(), Wheel { dx: -100.0, dy: 3.0, ..Wheel::default() });
         assert_eq!(sideways, Effect::Window(w(1900.0, 2900.0)));
         let taller = Wheel { at: (600.0, 420.0), dy: -240.0, is_height: true, ..Wheel::default() };
-        assert_eq!(wheel(&frame(), taller), Effect::Bytes(Some(w(0.0, 2000.0))));
+        assert_eq!(wheel(&plot_area(), taller), Effect::Bytes(Some(w(0.0, 2000.0))));
         let out = Wheel { at: (600.0, 420.0), dy: 240.0, is_height: true, ..Wheel::default() };
-        assert_eq!(wheel(&frame(), out), Effect::Bytes(None));
+        assert_eq!(wheel(&plot_area(), out), Effect::Bytes(None));
     }
 
     #[test]
     fn a_drag_pans_and_a_press_clicks() {
         let mut gesture = Gesture::default();
-        assert_eq!(gesture.down(1, (300.0, 200.0), false, frame()), None);
+        assert_eq!(gesture.down(1, (300.0, 200.0), false, plot_area()), None);
         assert_eq!(gesture.moved(1, (302.0, 200.0)), []);
         assert_eq!(gesture.up(1, false), [Effect::Click((302.0, 200.0))]);
 
-        gesture.down(1, (300.0, 200.0), false, frame());
+        gesture.down(1, (300.0, 200.0), false, plot_area());
         assert_eq!(gesture.moved(1, (400.0, 250.0)), [Effect::Window(w(1900.0, 2900.0))]);
         assert!(gesture.is_busy());
         assert_eq!(gesture.up(1, false), []);
 
-        let mut free = frame();
+        let mut free = plot_area();
         free.is_height_free = true;
         free.bytes = w(1000.0, 2000.0);
         gesture.down(1, (300.0, 200.0), false, free);
@@ -285,7 +286,7 @@ mod tests {
     #[test]
     fn shift_draws_a_band_that_is_zoomed_into() {
         let mut gesture = Gesture::default();
-        gesture.down(1, (300.0, 120.0), true, frame());
+        gesture.down(1, (300.0, 120.0), true, plot_area());
         let area = Area { x: 200.0, y: 120.0, width: 100.0, height: 100.0 };
         assert_eq!(gesture.moved(1, (200.0, 220.0)), [Effect::Band(Some(area))]);
         assert_eq!(
@@ -297,8 +298,8 @@ mod tests {
     #[test]
     fn two_fingers_keep_what_is_under_them() {
         let mut gesture = Gesture::default();
-        gesture.down(1, (300.0, 200.0), false, frame());
-        gesture.down(2, (500.0, 200.0), false, frame());
+        gesture.down(1, (300.0, 200.0), false, plot_area());
+        gesture.down(2, (500.0, 200.0), false, plot_area());
         // Twice as far apart: half as long, and 2200 is still under the first finger.
         assert_eq!(gesture.moved(2, (700.0, 200.0)), [Effect::Window(w(2100.0, 2600.0))]);
         assert_eq!(gesture.up(1, false), []);
@@ -309,7 +310,7 @@ mod tests {
     #[test]
     fn the_lanes_above_and_below_move_the_cursor() {
         let mut gesture = Gesture::default();
-        assert_eq!(gesture.down(1, (300.0, 5.0), false, frame()), Some(Effect::Scrub((300.0, 5.0))));
+        assert_eq!(gesture.down(1, (300.0, 5.0), false, plot_area()), Some(Effect::Scrub((300.0, 5.0))));
         assert_eq!(gesture.moved(1, (350.0, 90.0)), [Effect::Scrub((350.0, 90.0))]);
         assert_eq!(gesture.up(1, false), []);
         assert_eq!(gesture.moved(1, (1.0, 1.0)), []);

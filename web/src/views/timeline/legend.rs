@@ -3,18 +3,13 @@
 use shared::query::{Answer, Query};
 use yew::prelude::*;
 
-use crate::hooks::part::part;
-use crate::model::{use_answer, use_model};
+use crate::hooks::{use_answer, use_model};
 use crate::views::findings::peak_classes;
-use crate::views::legend::{LegendProps, legend};
+use crate::views::legend::Legend;
 
-part!(
-    /// The classes of the colouring and filter in force, with their bytes at the peak.
-    pub fn peak_legend = use_peak_legend
-);
-
-#[hook]
-fn use_peak_legend() -> Html {
+/// The classes of the colouring and filter in force, with their bytes at the peak.
+#[component]
+pub fn PeakLegend() -> Html {
     let model = use_model();
     let view = &model.view;
     let question = |device| peak_classes(device, view.color_by, view.filter.clone(), view.highlight.clone());
@@ -22,7 +17,7 @@ fn use_peak_legend() -> Html {
         use_answer(model.device().filter(|device| device.events > 0).map(|device| Query::Timeline(question(device))));
     match answer.as_deref() {
         Some(Answer::Timeline(timeline)) => html! {
-            <div class="peak-legend">{ legend(LegendProps { classes: timeline.classes.clone() }) }</div>
+            <div class="peak-legend"><Legend classes={timeline.classes.clone()} /></div>
         },
         _ => Html::default(),
     }

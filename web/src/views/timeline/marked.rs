@@ -6,7 +6,8 @@ use shared::query::{Answer, Axis, DeviceSummary, Query, StateAt, Window};
 use yew::prelude::*;
 
 use super::marks::{Marks, Oom};
-use crate::model::{ModelHandle, Selection, use_answer};
+use crate::hooks::{ModelHandle, use_answer};
+use crate::model::Selection;
 
 /// Columns of the overview that flags and annotations are taken from; its sums are not used here.
 const MARK_COLUMNS: u32 = 16;

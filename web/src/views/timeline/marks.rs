@@ -6,18 +6,18 @@ use shared::order::Within;
 use shared::query::{Axis, LossSpan, Window};
 use shared::units::Bytes;
 
-use super::gesture::Frame;
+use super::gesture::PlotArea;
 use crate::render::canvas::Size;
 use crate::render::palette::Palette;
-use crate::render::pen::{Align, Area, Pen, Type, fit};
 use crate::render::scale::Scale;
+use crate::render::surface::{Align, Area, Font, Surface, fit};
 use crate::render::ticks;
 use crate::views::losses;
 
 /// Room for the labels of bytes.
 const GUTTER: f64 = 68.0;
 /// The cursor's lane above the shapes, with the flags.
-const LANE: f64 = 20.0;
+const CURSOR_STRIP: f64 = 20.0;
 /// The strip of annotations, where there are some.
 const STRIP: f64 = 16.0;
 /// Room for the labels of the x axis.
@@ -56,7 +56,7 @@ pub struct Marks {
 pub fn plot(size: Size, has_annotations: bool) -> Area {
     let ratio = if size.ratio > 0.0 { size.ratio } else { 1.0 };
     let snap = |value: f64| (value * ratio).round() / ratio;
-    let top = snap(if has_annotations { LANE + STRIP } else { LANE });
+    let top = snap(if has_annotations { CURSOR_STRIP + STRIP } else { CURSOR_STRIP });
     let left = snap(GUTTER);
     Area {
         x: left,
@@ -67,32 +67,32 @@ pub fn plot(size: Size, has_annotations: bool) -> Area {
 }
 
 /// Everything that is drawn under what is pointed at or selected: axes, annotations, flags, the peak, gaps.
-pub fn below(pen: &mut dyn Pen, frame: &Frame, axis: Axis, marks: &Marks, palette: &Palette) {
-    height_axis(pen, frame, palette);
-    losses::draw(pen, &marks.losses, (frame.x(), frame.y()), frame.plot, palette);
-    x_axis(pen, frame, axis, palette);
-    annotations(pen, frame, &marks.annotations, palette);
-    peak(pen, frame, marks.peak, palette);
-    flags(pen, frame, &marks.ooms, palette);
-    losses::label(pen, &marks.losses, frame.x(), frame.plot, palette);
+pub fn below(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks: &Marks, palette: &Palette) {
+    height_axis(surface, plot_area, palette);
+    losses::draw(surface, &marks.losses, (plot_area.x(), plot_area.y()), plot_area.plot, palette);
+    x_axis(surface, plot_area, axis, palette);
+    annotations(surface, plot_area, &marks.annotations, palette);
+    peak(surface, plot_area, marks.peak, palette);
+    flags(surface, plot_area, &marks.ooms, palette);
+    losses::label(surface, &marks.losses, plot_area.x(), plot_area.plot, palette);
 }
 
 /// Everything that is drawn last: when the selected allocation lived, and the cursor.
-pub fn above(pen: &mut dyn Pen, frame: &Frame, marks: &Marks, palette: &Palette) {
-    let (x, plot) = (frame.x(), frame.plot);
+pub fn above(surface: &mut dyn Surface, plot_area: &PlotArea, marks: &Marks, palette: &Palette) {
+    let (x, plot) = (plot_area.x(), plot_area.plot);
     if let Some(life) = marks.lifetime {
         let from = x.pixel(life.start).max(plot.x);
         let to = x.pixel(life.end).min(plot.right()).max(from + 2.0);
         if from < plot.right() && to > plot.x {
             let bar = Area { x: from, y: plot.bottom() - 3.0, width: to - from, height: 3.0 };
-            pen.fill(bar, palette.background.into());
-            pen.fill(Area { y: bar.y + 1.0, height: 2.0, ..bar }, palette.accent.into());
+            surface.fill(bar, palette.background.into());
+            surface.fill(Area { y: bar.y + 1.0, height: 2.0, ..bar }, palette.accent.into());
         }
     }
     if let Some(at) = marks.cursor.map(|cursor| x.pixel(cursor)).filter(|at| is_across(*at, plot)) {
-        pen.vertical(at, plot.y - 8.0, plot.bottom() + 4.0, palette.accent.into());
+        surface.vertical(at, plot.y - 8.0, plot.bottom() + 4.0, palette.accent.into());
         let top = plot.y - 10.0;
-        pen.polygon(
+        surface.polygon(
             &[(at - 4.5, top), (at + 5.5, top), (at + 5.5, top + 5.0), (at + 0.5, top + 10.0), (at - 4.5, top + 5.0)],
             palette.accent.into(),
         );
@@ -103,41 +103,41 @@ fn is_across(at: f64, plot: Area) -> bool {
     at >= plot.x - 0.5 && at <= plot.right() + 0.5
 }
 
-fn height_axis(pen: &mut dyn Pen, frame: &Frame, palette: &Palette) {
-    let (y, plot) = (frame.y(), frame.plot);
-    for tick in ticks::bytes(frame.bytes, plot.height / 44.0) {
+fn height_axis(surface: &mut dyn Surface, plot_area: &PlotArea, palette: &Palette) {
+    let (y, plot) = (plot_area.y(), plot_area.plot);
+    for tick in ticks::bytes(plot_area.bytes, plot.height / 44.0) {
         let at = y.pixel(tick.at);
-        pen.horizontal(at, plot.x, plot.right(), false, palette.text.at(0.09));
-        pen.text(&tick.label, (plot.x - 8.0, at), Align::End, Type::Label, palette.text_dim.into());
+        surface.horizontal(at, plot.x, plot.right(), false, palette.text.at(0.09));
+        surface.text(&tick.label, (plot.x - 8.0, at), Align::End, Font::Label, palette.text_dim.into());
     }
 }
 
-fn x_axis(pen: &mut dyn Pen, frame: &Frame, axis: Axis, palette: &Palette) {
-    let (x, plot) = (frame.x(), frame.plot);
-    pen.horizontal(plot.bottom(), plot.x, plot.right(), false, palette.line.into());
+fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, palette: &Palette) {
+    let (x, plot) = (plot_area.x(), plot_area.plot);
+    surface.horizontal(plot.bottom(), plot.x, plot.right(), false, palette.line.into());
     let name = match axis {
         Axis::Time => "time",
         Axis::Event => "event",
     };
     let middle = plot.bottom() + 13.0;
-    pen.text(name, (plot.x - 8.0, middle), Align::End, Type::Label, palette.text_dim.into());
+    surface.text(name, (plot.x - 8.0, middle), Align::End, Font::Label, palette.text_dim.into());
     let marks = match axis {
-        Axis::Time => ticks::time(frame.window, plot.width / 96.0),
-        Axis::Event => ticks::events(frame.window, plot.width / 96.0),
+        Axis::Time => ticks::time(plot_area.window, plot.width / 96.0),
+        Axis::Event => ticks::events(plot_area.window, plot.width / 96.0),
     };
     for tick in marks {
         let at = x.pixel(tick.at);
-        pen.vertical(at, plot.bottom(), plot.bottom() + 4.0, palette.text_dim.at(0.6));
+        surface.vertical(at, plot.bottom(), plot.bottom() + 4.0, palette.text_dim.at(0.6));
         // The outermost labels stay inside.
-        let width = pen.text_width(&tick.label, Type::Label);
+        let width = surface.text_width(&tick.label, Font::Label);
         let label =
             at.within(plot.x + width / 2.0, (plot.right() + RIGHT - 2.0 - width / 2.0).max(plot.x + width / 2.0));
-        pen.text(&tick.label, (label, middle), Align::Middle, Type::Label, palette.text_dim.into());
+        surface.text(&tick.label, (label, middle), Align::Middle, Font::Label, palette.text_dim.into());
     }
 }
 
-fn annotations(pen: &mut dyn Pen, frame: &Frame, spans: &[(Window, String)], palette: &Palette) {
-    let (x, plot) = (frame.x(), frame.plot);
+fn annotations(surface: &mut dyn Surface, plot_area: &PlotArea, spans: &[(Window, String)], palette: &Palette) {
+    let (x, plot) = (plot_area.x(), plot_area.plot);
     let top = plot.y - STRIP;
     // Up to where something is drawn: of a thousand spans in a pixel one is enough.
     let mut drawn = f64::NEG_INFINITY;
@@ -148,23 +148,29 @@ fn annotations(pen: &mut dyn Pen, frame: &Frame, spans: &[(Window, String)], pal
         }
         drawn = to.max(from + 1.0);
         let area = Area { x: from, y: top, width: to - from, height: STRIP - 2.0 };
-        pen.vertical(from, top, plot.y - 2.0, palette.text_dim.at(if area.width < 2.0 { 0.3 } else { 0.5 }));
+        surface.vertical(from, top, plot.y - 2.0, palette.text_dim.at(if area.width < 2.0 { 0.3 } else { 0.5 }));
         if area.width < 2.0 {
             continue;
         }
-        pen.fill(area, palette.text.at(if i % 2 == 0 { 0.10 } else { 0.16 }));
+        surface.fill(area, palette.text.at(if i % 2 == 0 { 0.10 } else { 0.16 }));
         if area.width < NAME_ROOM {
             continue;
         }
         // What tells a step from the next is its number.
         let number = name.get(name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default();
         let room = area.width - 8.0;
-        let text = match fit(pen, name, Type::Label, room) {
+        let text = match fit(surface, name, Font::Label, room) {
             Some(text) if number.is_empty() || text == *name => Some(text),
-            _ => fit(pen, number, Type::Label, room).filter(|text| text == number),
+            _ => fit(surface, number, Font::Label, room).filter(|text| text == number),
         };
         if let Some(text) = text {
-            pen.text(&text, (from + 4.0, top + area.height / 2.0), Align::Start, Type::Label, palette.text_dim.into());
+            surface.text(
+                &text,
+                (from + 4.0, top + area.height / 2.0),
+                Align::Start,
+                Font::Label,
+                palette.text_dim.into(),
+            );
         }
     }
 }
@@ -172,26 +178,26 @@ fn annotations(pen: &mut dyn Pen, frame: &Frame, spans: &[(Window, String)], pal
 /// Spans narrower than this have no name.
 const NAME_ROOM: f64 = 28.0;
 
-fn peak(pen: &mut dyn Pen, frame: &Frame, peak: Option<(f64, u64)>, palette: &Palette) {
-    let plot = frame.plot;
+fn peak(surface: &mut dyn Surface, plot_area: &PlotArea, peak: Option<(f64, u64)>, palette: &Palette) {
+    let plot = plot_area.plot;
     let Some((at, bytes)) = peak else { return };
-    let (x, y) = (frame.x().pixel(at), frame.y().pixel(bytes as f64));
+    let (x, y) = (plot_area.x().pixel(at), plot_area.y().pixel(bytes as f64));
     if !is_across(x, plot) || y < plot.y - 0.5 || y > plot.bottom() {
         return;
     }
-    pen.polygon(&[(x - 3.5, y - 6.0), (x + 4.5, y - 6.0), (x + 0.5, y - 1.0)], palette.text.into());
-    let text = ["peak ", &Bytes(bytes).to_string()].concat();
-    let width = pen.text_width(&text, Type::Strong) + 8.0;
+    surface.polygon(&[(x - 3.5, y - 6.0), (x + 4.5, y - 6.0), (x + 0.5, y - 1.0)], palette.text.into());
+    let text = format!("peak {}", Bytes(bytes));
+    let width = surface.text_width(&text, Font::Strong) + 8.0;
     // Beside the mark, where the cursor's line (which begins there) does not run through it.
     let is_right = x + 8.0 + width <= plot.right();
     let left = if is_right { x + 8.0 } else { (x - 7.0 - width).max(plot.x + 2.0) };
     let middle = (y - 6.0).max(plot.y + 9.0);
-    pen.fill(Area { x: left, y: middle - 8.0, width, height: 16.0 }, palette.background.at(0.85));
-    pen.text(&text, (left + 4.0, middle), Align::Start, Type::Strong, palette.text.into());
+    surface.fill(Area { x: left, y: middle - 8.0, width, height: 16.0 }, palette.background.at(0.85));
+    surface.text(&text, (left + 4.0, middle), Align::Start, Font::Strong, palette.text.into());
 }
 
-fn flags(pen: &mut dyn Pen, frame: &Frame, ooms: &[Oom], palette: &Palette) {
-    let (x, plot) = (frame.x(), frame.plot);
+fn flags(surface: &mut dyn Surface, plot_area: &PlotArea, ooms: &[Oom], palette: &Palette) {
+    let (x, plot) = (plot_area.x(), plot_area.plot);
     // One label for flags that stand close together: it counts them.
     let mut groups: Vec<(f64, usize, u64)> = Vec::new();
     for oom in ooms {
@@ -200,9 +206,9 @@ fn flags(pen: &mut dyn Pen, frame: &Frame, ooms: &[Oom], palette: &Palette) {
             continue;
         }
         // Two pixels wide: of a flag that the cursor stands on something is left to be seen.
-        pen.fill(Area { x: at - 1.0, y: 4.0, width: 2.0, height: plot.bottom() - 4.0 }, palette.oom.at(0.85));
+        surface.fill(Area { x: at - 1.0, y: 4.0, width: 2.0, height: plot.bottom() - 4.0 }, palette.oom.at(0.85));
         let tip = if flies_left(at, plot) { at - 9.0 } else { at + 9.0 };
-        pen.polygon(&[(at, 3.0), (tip, 6.5), (at, 10.0)], palette.oom.into());
+        surface.polygon(&[(at, 3.0), (tip, 6.5), (at, 10.0)], palette.oom.into());
         match groups.last_mut() {
             Some((first, count, bytes)) if at - *first < LABEL_ROOM => {
                 *count += 1;
@@ -214,21 +220,21 @@ fn flags(pen: &mut dyn Pen, frame: &Frame, ooms: &[Oom], palette: &Palette) {
     for (i, (at, count, bytes)) in groups.iter().enumerate() {
         let size = Bytes(*bytes).to_string();
         let text = match count {
-            1 => ["out of memory, ", &size].concat(),
-            n => [&n.to_string(), " × out of memory, ", &size].concat(),
+            1 => format!("out of memory, {size}"),
+            n => format!("{n} × out of memory, {size}"),
         };
-        let width = pen.text_width(&text, Type::Strong);
+        let width = surface.text_width(&text, Font::Strong);
         let room_right = groups.get(i + 1).map_or(plot.right(), |next| next.0) - (at + 12.0);
         let room_left =
             at - 14.0 - i.checked_sub(1).and_then(|before| groups.get(before)).map_or(plot.x, |b| b.0 + 12.0);
         if width <= room_right && !flies_left(*at, plot) {
-            pen.text(&text, (at + 12.0, 7.0), Align::Start, Type::Strong, palette.oom.into());
+            surface.text(&text, (at + 12.0, 7.0), Align::Start, Font::Strong, palette.oom.into());
         } else if width <= room_left {
-            pen.text(
+            surface.text(
                 &text,
                 (at - if flies_left(*at, plot) { 13.0 } else { 5.0 }, 7.0),
                 Align::End,
-                Type::Strong,
+                Font::Strong,
                 palette.oom.into(),
             );
         }
@@ -270,12 +276,12 @@ pub fn annotation_at(spans: &[(Window, String)], x: Scale, plot: Area, point: (f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::pen::log::PenLog;
+    use crate::render::surface::log::SurfaceLog;
 
-    fn frame() -> Frame {
+    fn plot_area() -> PlotArea {
         let window = Window { start: 0.0, end: 1000.0 };
         let bytes = Window { start: 0.0, end: 4.0 * 1_073_741_824.0 };
-        Frame {
+        PlotArea {
             plot: plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, false),
             window,
             extent: window,
@@ -287,10 +293,10 @@ mod tests {
     }
 
     fn drawn(marks: &Marks) -> Vec<String> {
-        let mut log = PenLog::default();
+        let mut log = SurfaceLog::default();
         let palette = Palette::dark();
-        below(&mut log, &frame(), Axis::Event, marks, &palette);
-        above(&mut log, &frame(), marks, &palette);
+        below(&mut log, &plot_area(), Axis::Event, marks, &palette);
+        above(&mut log, &plot_area(), marks, &palette);
         log.0
     }
 
@@ -363,8 +369,8 @@ mod tests {
                 let start = f64::from(i) * 250.0;
                 (Window { start, end: start + width }, (*name).to_owned())
             });
-            let (mut log, palette) = (PenLog::default(), Palette::dark());
-            annotations(&mut log, &frame(), &spans.collect::<Vec<_>>(), &palette);
+            let (mut log, palette) = (SurfaceLog::default(), Palette::dark());
+            annotations(&mut log, &plot_area(), &spans.collect::<Vec<_>>(), &palette);
             let texts = log.0.iter().filter_map(|line| line.strip_prefix("text ")?.split('"').nth(1));
             assert_eq!(texts.filter(|text| !text.is_empty()).collect::<Vec<_>>(), want, "{width}");
         }
@@ -374,8 +380,8 @@ mod tests {
     fn annotations_can_be_pointed_at() {
         let span = |start, end| (Window { start, end }, String::new());
         let spans = [span(0.0, 300.0), span(310.0, 310.0)];
-        let (frame, plot) = (frame(), plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, true));
-        let at = |x, y| annotation_at(&spans, frame.x(), plot, (x, y));
+        let (plot_area, plot) = (plot_area(), plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, true));
+        let at = |x, y| annotation_at(&spans, plot_area.x(), plot, (x, y));
         assert_eq!(at(plot.x + 50.0, plot.y - 5.0), Some(0));
         assert_eq!(at(plot.x + 155.0, plot.y - 5.0), Some(1));
         assert_eq!(at(plot.x + 200.0, plot.y - 5.0), None);
@@ -385,12 +391,12 @@ mod tests {
     #[test]
     fn flags_can_be_hit() {
         let ooms = [Oom { x: 100.0, position: 7, bytes: 1 }];
-        let frame = frame();
-        let hit = |x, y| flag_at(&ooms, frame.x(), frame.plot, (x, y)).map(|oom| oom.position);
+        let plot_area = plot_area();
+        let hit = |x, y| flag_at(&ooms, plot_area.x(), plot_area.plot, (x, y)).map(|oom| oom.position);
         assert_eq!(hit(120.0, 6.0), Some(7));
         assert_eq!(hit(120.0, 60.0), None);
         let last = [Oom { x: 1000.0, position: 9, bytes: 1 }];
-        assert!(flag_at(&last, frame.x(), frame.plot, (frame.plot.right() - 8.0, 6.0)).is_some());
+        assert!(flag_at(&last, plot_area.x(), plot_area.plot, (plot_area.plot.right() - 8.0, 6.0)).is_some());
         assert_eq!(hit(200.0, 6.0), None);
     }
 }

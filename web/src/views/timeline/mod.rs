@@ -2,12 +2,12 @@
 
 mod bands;
 mod gesture;
-mod hand;
 mod hover;
 mod legend;
 mod marked;
 mod marks;
 mod picture;
+mod pointer;
 mod question;
 mod toolbar;
 mod tooltip;
@@ -18,30 +18,24 @@ use std::rc::Rc;
 use shared::query::{Answer, Query, TimelineQuery, Window};
 use yew::prelude::*;
 
-use self::gesture::{Frame, Gesture};
-use self::hand::{Hand, use_listeners};
+use self::gesture::{Gesture, PlotArea};
 use self::hover::{Hover, Thing};
-pub use self::legend::peak_legend;
+pub use self::legend::PeakLegend;
 use self::marked::use_marks;
 use self::picture::{Scene, TimelinePicture};
+use self::pointer::{PointerHandler, use_listeners};
 use self::question::{Lens, fitting_height, largest_in_view, on_grid};
-use self::toolbar::{ToolbarProps, toolbar};
-use self::tooltip::{TooltipProps, class_of, tooltip};
+use self::toolbar::Toolbar;
+use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
 use super::losses;
-use crate::hooks::part::part;
-use crate::hooks::use_state_eq;
-use crate::model::{ModelHandle, use_answer, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{ModelHandle, use_answer, use_model};
 use crate::render::canvas::{Canvas, use_canvas};
-use crate::widgets::colors::use_palette;
 
-part!(
-    /// The stacked allocations over time.
-    pub fn timeline = use_timeline
-);
-
-#[hook]
-fn use_timeline() -> Html {
+/// The stacked allocations over time.
+#[component]
+pub fn Timeline() -> Html {
     let model = use_model();
     let palette = use_palette();
     let canvas = use_canvas(TimelinePicture::default);
@@ -98,11 +92,11 @@ fn use_timeline() -> Html {
     }
 
     let is_height_free = view.bytes.is_some();
-    let frame = Frame { plot, window, extent: model.extent(), bytes, fit, is_height_free, is_following };
+    let plot_area = PlotArea { plot, window, extent: model.extent(), bytes, fit, is_height_free, is_following };
     canvas_scene(&canvas, &answer, || Scene {
         answer: answer.clone().unwrap_or_else(|| Rc::new(Answer::Position(None))),
         palette: Rc::clone(&palette),
-        frame,
+        plot_area,
         axis: view.axis,
         newest: model.newest(),
         marks: marks.clone(),
@@ -114,7 +108,7 @@ fn use_timeline() -> Html {
     );
 
     let pointer = use_memo((), |()| Cell::new(None));
-    let hand = Hand {
+    let handler = PointerHandler {
         model: model.clone(),
         canvas: canvas.clone(),
         hovered: hovered.clone(),
@@ -122,7 +116,7 @@ fn use_timeline() -> Html {
         gesture,
         pointer,
     };
-    use_listeners(&hand, frame, answer.as_ref());
+    use_listeners(&handler, plot_area, answer.as_ref());
 
     let timeline = match answer.as_deref() {
         Some(Answer::Timeline(timeline)) => Some(timeline),
@@ -148,17 +142,17 @@ fn use_timeline() -> Html {
     let note = timeline.map(toolbar::note).unwrap_or_default();
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
-            { toolbar(ToolbarProps { fits_requested: *fits_requested, on_fit, note }) }
+            <Toolbar fits_requested={*fits_requested} {on_fit} {note} />
             <div ref={canvas.host()} class="canvas-host" tabindex="0" role="img" aria-label="Memory over time, stacked"
                 aria-describedby="text-twin" data-testid="timeline-canvas">
                 { canvas.html() }
                 if let Some(sentence) = refused {
                     <p class="canvas-empty">{ sentence }</p>
                 } else if model.device().is_some_and(|device| device.events == 0 && !device.has_times) {
-                    <p class="canvas-empty">{ "This device has no trace: history was not recorded. The segments at the end are there, under Segments." }</p>
+                    <p class="canvas-empty">{ "No history was recorded for this device. The Segments tab shows its final state." }</p>
                 }
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
-                    { tooltip(TooltipProps { hover: *hovered, class, words }) }
+                    <Tooltip hover={*hovered} {class} {words} />
                 </div>
             </div>
         </section>

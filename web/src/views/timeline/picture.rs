@@ -8,15 +8,15 @@ use shared::order::Within;
 use shared::query::{Answer, Axis, Detail, Timeline, Window};
 
 use super::bands;
-use super::gesture::Frame;
+use super::gesture::PlotArea;
 use super::hover::{self, Hover, Thing, is_selected, outlines, pieces};
 use super::marks::{self, Marks};
 use crate::render::canvas::{Picture, Size};
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
-use crate::render::pen::{Area, Pen};
 use crate::render::raster::{Pixels, Transform};
 use crate::render::shape::{Quad, Shape};
+use crate::render::surface::{Area, Surface};
 use crate::views::losses;
 
 /// What the component says is to be seen.
@@ -26,7 +26,7 @@ pub struct Scene {
     /// The theme's colours.
     pub palette: Rc<Palette>,
     /// What is in view, and where.
-    pub frame: Frame,
+    pub plot_area: PlotArea,
     /// The x axis.
     pub axis: Axis,
     /// The coordinate that nothing is drawn beyond, if there is one.
@@ -72,32 +72,32 @@ impl Scene {
 
     /// From columns and bytes of the answer to device pixels.
     pub fn transform(&self, timeline: &Timeline, ratio: f64) -> Transform {
-        let (frame, query) = (&self.frame, &timeline.query);
+        let (plot_area, query) = (&self.plot_area, &timeline.query);
         let x = along(
             query.window,
             f64::from(query.columns.max(1)),
-            frame.window,
-            frame.plot.x * ratio,
-            frame.plot.width * ratio,
+            plot_area.window,
+            plot_area.plot.x * ratio,
+            plot_area.plot.width * ratio,
         );
-        let per_byte = -frame.plot.height * ratio / frame.bytes.length().max(1.0);
-        let bottom = frame.plot.bottom() * ratio;
-        let y = (per_byte as f32, (bottom + (query.bytes.start - frame.bytes.start) * per_byte) as f32);
+        let per_byte = -plot_area.plot.height * ratio / plot_area.bytes.length().max(1.0);
+        let bottom = plot_area.plot.bottom() * ratio;
+        let y = (per_byte as f32, (bottom + (query.bytes.start - plot_area.bytes.start) * per_byte) as f32);
         Transform { x, y }
     }
 
     /// Where the shapes end, in CSS pixels.
     fn right(&self) -> f64 {
-        let Frame { plot, .. } = self.frame;
+        let PlotArea { plot, .. } = self.plot_area;
         // The moment itself has a pixel.
-        self.newest.map_or(plot.right(), |newest| (self.frame.x().pixel(newest) + 1.0).within(plot.x, plot.right()))
+        self.newest.map_or(plot.right(), |newest| (self.plot_area.x().pixel(newest) + 1.0).within(plot.x, plot.right()))
     }
 
     /// What is at a point in CSS pixels.
     pub fn at(&self, point: (f64, f64), ratio: f64) -> Option<Hover> {
         let timeline = self.timeline()?;
-        let inside = point.0 >= self.frame.plot.x && point.0 < self.right();
-        if let Some(i) = losses::at(&self.marks.losses, self.frame.x(), point.0).filter(|_| inside) {
+        let inside = point.0 >= self.plot_area.plot.x && point.0 < self.right();
+        if let Some(i) = losses::at(&self.marks.losses, self.plot_area.x(), point.0).filter(|_| inside) {
             return self.marks.losses.get(i).map(|loss| Hover::loss(i, loss.position));
         }
         let transform = self.transform(timeline, ratio);
@@ -121,11 +121,11 @@ fn along(asked: Window, columns: f64, view: Window, from: f64, pixels: f64) -> (
 }
 
 impl Picture for TimelinePicture {
-    fn draw(&mut self, painter: &mut dyn Painter, pen: &mut dyn Pen, size: Size) -> bool {
+    fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, size: Size) -> bool {
         let Some(scene) = &self.scene else { return true };
         let Some(timeline) = scene.timeline() else {
             // The axis has just been switched: what there is belongs to the other one.
-            marks::below(pen, &scene.frame, scene.axis, &Marks::default(), &scene.palette);
+            marks::below(surface, &scene.plot_area, scene.axis, &Marks::default(), &scene.palette);
             self.painted = None;
             return painter.paint(scene.palette.background, NOTHING, Pixels::default());
         };
@@ -142,7 +142,7 @@ impl Picture for TimelinePicture {
             painter.set_shapes(&self.shapes, self.revision);
             self.painted = None;
         }
-        let plot = scene.frame.plot;
+        let plot = scene.plot_area.plot;
         let device = |v: f64| (v * size.ratio).round() as i32;
         let clip =
             Pixels { x0: device(plot.x), y0: device(plot.y), x1: device(scene.right()), y1: device(plot.bottom()) };
@@ -155,16 +155,16 @@ impl Picture for TimelinePicture {
             }
             self.painted = Some(painted);
         }
-        marks::below(pen, &scene.frame, scene.axis, &scene.marks, &scene.palette);
+        marks::below(surface, &scene.plot_area, scene.axis, &scene.marks, &scene.palette);
         let over = Over { scene, timeline, transform, ratio: size.ratio };
         if let Some(thing) = self.hover {
-            over.hovered(pen, thing);
+            over.hovered(surface, thing);
         }
-        over.selected(pen);
-        marks::above(pen, &scene.frame, &scene.marks, &scene.palette);
+        over.selected(surface);
+        marks::above(surface, &scene.plot_area, &scene.marks, &scene.palette);
         if let Some(band) = self.band {
-            pen.fill(band, scene.palette.accent.at(0.14));
-            pen.outline(band, 1.0, scene.palette.accent.into());
+            surface.fill(band, scene.palette.accent.at(0.14));
+            surface.outline(band, 1.0, scene.palette.accent.into());
         }
         true
     }
@@ -188,22 +188,22 @@ struct Over<'a> {
 }
 
 impl Over<'_> {
-    fn hovered(&self, pen: &mut dyn Pen, thing: Thing) {
+    fn hovered(&self, surface: &mut dyn Surface, thing: Thing) {
         let is_meant = |quad: &Quad| match (thing, self.timeline.detail) {
             (Thing::Class(id), Detail::Classes) | (Thing::Allocation(id), Detail::Allocations) => quad.id == id,
             _ => false,
         };
         let ink = self.scene.palette.text;
         for line in self.outlines(is_meant) {
-            pen.polygon(&line, ink.at(0.22));
+            surface.polygon(&line, ink.at(0.22));
             if self.timeline.detail == Detail::Allocations {
-                pen.contour(&line, 1.0, ink.at(0.9));
+                surface.contour(&line, 1.0, ink.at(0.9));
             }
         }
     }
 
     /// A single allocation is framed; of a call site or a class the rest steps back, so that all of it is seen at once.
-    fn selected(&self, pen: &mut dyn Pen) {
+    fn selected(&self, surface: &mut dyn Surface) {
         let (palette, selection) = (&self.scene.palette, self.scene.selection);
         if selection == Selection::None {
             return;
@@ -211,18 +211,18 @@ impl Over<'_> {
         let outlines = self.outlines(|quad| is_selected(self.timeline, selection, quad));
         if !matches!(selection, Selection::Allocation(_)) {
             if !outlines.is_empty() {
-                pen.veil(self.scene.frame.plot, &outlines, palette.background.at(0.68));
+                surface.veil(self.scene.plot_area.plot, &outlines, palette.background.at(0.68));
             }
             return;
         }
         for line in outlines {
-            pen.contour(&line, 4.0, palette.background.at(0.8));
-            pen.contour(&line, 2.0, palette.text.into());
+            surface.contour(&line, 4.0, palette.background.at(0.8));
+            surface.contour(&line, 2.0, palette.text.into());
         }
     }
 
     fn outlines(&self, is_meant: impl Fn(&Quad) -> bool) -> Vec<Vec<(f64, f64)>> {
-        let plot = self.scene.frame.plot;
+        let plot = self.scene.plot_area.plot;
         let point = |x: f32, y: f32| {
             let x = f64::from((x * self.transform.x.0 + self.transform.x.1).round()) / self.ratio;
             let y = f64::from((y * self.transform.y.0 + self.transform.y.1).round()) / self.ratio;
@@ -249,7 +249,7 @@ mod tests {
         Scene {
             answer: Rc::new(Answer::Timeline(answer())),
             palette: Rc::new(Palette::dark()),
-            frame: Frame {
+            plot_area: PlotArea {
                 plot,
                 window,
                 extent: window,

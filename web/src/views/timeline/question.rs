@@ -7,8 +7,6 @@
 use shared::order::Within;
 use shared::query::{Axis, ColorBy, TimelineQuery, Window};
 
-use crate::render::maths;
-
 /// What is in view, and on how many device pixels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lens {
@@ -98,7 +96,7 @@ pub fn on_grid(window: Window, columns: u32) -> Window {
 /// The height to show for the largest value in view: a little more, in steps, so that it changes seldom.
 pub fn fitting_height(largest: u64) -> Window {
     let wanted = (largest as f64 * 1.04).max(4096.0);
-    let step = maths::power_of_two(wanted) / 16.0;
+    let step = wanted.log2().floor().exp2() / 16.0;
     Window { start: 0.0, end: (wanted / step).ceil() * step }
 }
 

@@ -4,12 +4,12 @@ use shared::query::{Axis, Detail, Timeline};
 use shared::units::Count;
 use yew::prelude::*;
 
-use crate::hooks::part::part;
-use crate::model::{Action, use_model};
-use crate::views::controls::{ColorMenuProps, choice, color_menu, sends};
+use crate::hooks::use_model;
+use crate::model::Action;
+use crate::views::controls::{ColorMenu, choice, sends};
 
-/// What [`toolbar`] is given.
-#[derive(PartialEq)]
+/// Properties of [`Toolbar`].
+#[derive(PartialEq, Properties)]
 pub struct ToolbarProps {
     /// Whether the height is fitted to what was requested, not to what was reserved.
     pub fits_requested: bool,
@@ -19,13 +19,9 @@ pub struct ToolbarProps {
     pub note: String,
 }
 
-part!(
-    /// The row of controls.
-    pub fn toolbar(ToolbarProps) = use_toolbar
-);
-
-#[hook]
-fn use_toolbar(props: &ToolbarProps) -> Html {
+/// The row of controls.
+#[component]
+pub fn Toolbar(props: &ToolbarProps) -> Html {
     let model = use_model();
     let (axis, has_times) = (model.view.axis, model.device().is_some_and(|device| device.has_times));
     let is_whole = model.view.window == model.extent() && model.view.bytes.is_none();
@@ -39,18 +35,18 @@ fn use_toolbar(props: &ToolbarProps) -> Html {
     let (reserved, requested) = (!props.fits_requested, props.fits_requested);
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Timeline">
-            { color_menu(ColorMenuProps { testid: "timeline-color" }) }
-            <div class="choices" role="group" aria-label="The x axis counts">
+            <ColorMenu testid="timeline-color" />
+            <div class="choices" role="group" aria-label="X axis">
                 if has_times {
-                    { choice("axis-time", "Time", "The x axis counts time", axis == Axis::Time, sends(&model, Action::SetAxis(Axis::Time))) }
+                    { choice("axis-time", "Time", "Show time on the x axis", axis == Axis::Time, sends(&model, Action::SetAxis(Axis::Time))) }
                 }
-                { choice("axis-event", "Events", "The x axis counts events", axis == Axis::Event, sends(&model, Action::SetAxis(Axis::Event))) }
+                { choice("axis-event", "Events", "Show event numbers on the x axis", axis == Axis::Event, sends(&model, Action::SetAxis(Axis::Event))) }
             </div>
             <div class="toolbar-field">
                 <span>{ "Fit to" }</span>
-                <div class="choices" role="group" aria-label="The height fits">
-                    { choice("fit-reserved", "reserved", "The height fits what is reserved", reserved, fit(false)) }
-                    { choice("fit-requested", "requested", "The height fits what is requested", requested, fit(true)) }
+                <div class="choices" role="group" aria-label="Fit height to">
+                    { choice("fit-reserved", "reserved", "Fit the height to reserved memory", reserved, fit(false)) }
+                    { choice("fit-requested", "requested", "Fit the height to requested memory", requested, fit(true)) }
                 </div>
             </div>
             <button type="button" class="toolbar-button" disabled={is_whole} title="Show the whole trace at its full height"
@@ -67,7 +63,7 @@ pub fn note(timeline: &Timeline) -> String {
     let count = Count(u64::from(timeline.allocations)).to_string();
     let noun = if timeline.allocations == 1 { " allocation in view" } else { " allocations in view" };
     match timeline.detail {
-        Detail::Allocations => [&count, noun].concat(),
-        Detail::Classes => [&count, noun, ", summed: zoom in to see each"].concat(),
+        Detail::Allocations => format!("{count}{noun}"),
+        Detail::Classes => format!("{count}{noun}, grouped by class; zoom in to see each one"),
     }
 }

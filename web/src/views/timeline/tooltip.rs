@@ -5,15 +5,14 @@ use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::hover::{self, Hover, Thing};
-use crate::hooks::part::part;
-use crate::model::{use_answer, use_model};
+use crate::hooks::use_palette;
+use crate::hooks::{use_answer, use_model};
 use crate::views::controls::site_line;
 use crate::widgets::chips::paint_chip;
-use crate::widgets::colors::use_palette;
 use crate::widgets::format::{counted, seconds};
 
-/// What [`tooltip`] is given.
-#[derive(PartialEq)]
+/// Properties of [`Tooltip`].
+#[derive(PartialEq, Properties)]
 pub struct TooltipProps {
     /// What is under the pointer.
     pub hover: Option<Hover>,
@@ -32,13 +31,9 @@ pub fn class_of(timeline: &Timeline, thing: Thing) -> Option<Class> {
     }
 }
 
-part!(
-    /// The lines. They are laid out by the caller; this says only what is in them.
-    pub fn tooltip(TooltipProps) = use_tooltip
-);
-
-#[hook]
-fn use_tooltip(props: &TooltipProps) -> Html {
+/// The lines. They are laid out by the caller; this says only what is in them.
+#[component]
+pub fn Tooltip(props: &TooltipProps) -> Html {
     let id = match props.hover.map(|hover| hover.thing) {
         Some(Thing::Allocation(id)) => Some(id),
         _ => None,
@@ -53,7 +48,7 @@ fn use_tooltip(props: &TooltipProps) -> Html {
             <>
                 <div class="canvas-tip-title">{ props.words.clone() }</div>
                 if matches!(hover.thing, Thing::Loss(_)) {
-                    <div class="dim">{ "What the allocator did here is not known, and what follows from it is not exact." }</div>
+                    <div class="dim">{ "Events are missing here. Values that depend on them are not exact." }</div>
                     <div class="canvas-tip-more">{ "after " }{ moment(hover.position, state.as_deref().filter(|_| has_times)) }</div>
                 }
             </>
@@ -72,18 +67,28 @@ fn use_tooltip(props: &TooltipProps) -> Html {
                 <span>{ title }</span>
             </div>
             <dl class="canvas-tip-facts">
-                if hover.thing != Thing::Free {
-                    { fact("this", bytes) }
+                if let Some(name) = own_bytes_name(hover.thing) {
+                    { fact(name, bytes) }
                 }
-                { fact(if hover.is_filtered { "passes the filter" } else { "requested in all" }, hover.requested) }
-                { fact(if hover.is_filtered { "active in all" } else { "active" }, hover.active) }
-                { fact("reserved", hover.reserved) }
+                { fact(if hover.is_filtered { "Matches the filter" } else { "Total requested" }, hover.requested) }
+                { fact("Total active", hover.active) }
+                { fact("Total reserved", hover.reserved) }
             </dl>
             if let Some(detail) = found {
                 <div class="canvas-tip-more">{ &detail.name }{ " · " }{ lived(detail, has_times) }</div>
             }
             <div class="canvas-tip-more">{ moment(hover.position, state.as_deref().filter(|_| has_times)) }</div>
         </>
+    }
+}
+
+/// The label of a thing's own bytes.
+fn own_bytes_name(thing: Thing) -> Option<&'static str> {
+    match thing {
+        Thing::Allocation(_) => Some("This allocation"),
+        Thing::Class(_) | Thing::Sum(_) => Some("This class"),
+        Thing::Rest | Thing::HeldBack | Thing::Cached => Some("This area"),
+        Thing::Free | Thing::Annotation(_) | Thing::Loss(_) => None,
     }
 }
 
@@ -98,28 +103,22 @@ fn allocation(id: u32, answer: Option<&Answer>) -> Option<&AllocationDetail> {
     }
 }
 
-/// How long an allocation was there.
+/// How long an allocation lived, as far as the trace shows.
 fn lived(detail: &AllocationDetail, has_times: bool) -> String {
-    let ends = match (detail.allocated_at, detail.free_completed_at) {
-        (Some(from), Some(to)) if !has_times => {
-            return ["lived ", &counted(to.saturating_sub(from).into(), "event")].concat();
+    match (detail.allocated_at, detail.free_completed_at) {
+        (Some(_), Some(_)) if has_times => {
+            format!("lived {}", Micros((detail.end_us - detail.start_us).round() as i64))
         }
-        (Some(_), Some(_)) => "",
-        (Some(_), None) => " to the trace's end",
-        (None, Some(_)) => " from before the trace",
-        (None, None) => " all of the trace",
-    };
-    if has_times {
-        let us = (detail.end_us - detail.start_us).round() as i64;
-        ["lived ", &Micros(us).to_string(), if ends.is_empty() { "" } else { "," }, ends].concat()
-    } else {
-        ["lived", ends].concat()
+        (Some(from), Some(to)) => format!("lived {}", counted(to.saturating_sub(from).into(), "event")),
+        (Some(_), None) => "still live at the end".to_owned(),
+        (None, Some(_)) => "allocated before the trace".to_owned(),
+        (None, None) => "live throughout the trace".to_owned(),
     }
 }
 
 /// The moment that a column stands for: its event, and its time as soon as that is known.
 fn moment(position: u32, state: Option<&Answer>) -> String {
-    let mut text = ["event ", &Count(position.into()).to_string()].concat();
+    let mut text = format!("event {}", Count(position.into()));
     if let Some(Answer::State(state)) = state
         && state.position == position
     {
@@ -135,16 +134,16 @@ fn title(thing: Thing, class: Option<&Class>, found: Option<&AllocationDetail>) 
         Thing::Class(_) => class.map_or((String::new(), None), |class| (class.label.clone(), Some(class.paint))),
         Thing::Allocation(_) => match found {
             Some(detail) => (site_line(&detail.alloc_stack), Some(detail.paint)),
-            None => ("allocation".to_owned(), None),
+            None => ("Allocation".to_owned(), None),
         },
         Thing::Sum(paint) => {
-            let of = class.map_or_else(|| "many".to_owned(), |class| class.label.clone());
-            ([&of, ", too small to draw one by one"].concat(), Some(paint))
+            let of = class.map_or_else(|| "Several classes".to_owned(), |class| class.label.clone());
+            (format!("{of}, too small to draw separately"), Some(paint))
         }
-        Thing::Rest => ("lost to rounding".to_owned(), Some(Paint::ROUNDING)),
-        Thing::Cached => ("cached: reserved, in no active block".to_owned(), Some(Paint::CACHED)),
-        Thing::HeldBack => ("filtered out".to_owned(), None),
-        Thing::Free | Thing::Annotation(_) | Thing::Loss(_) => ("not reserved".to_owned(), None),
+        Thing::Rest => ("Lost to rounding".to_owned(), Some(Paint::ROUNDING)),
+        Thing::Cached => ("Cached: reserved, not in an active block".to_owned(), Some(Paint::CACHED)),
+        Thing::HeldBack => ("Filtered out".to_owned(), None),
+        Thing::Free | Thing::Annotation(_) | Thing::Loss(_) => ("Not reserved".to_owned(), None),
     }
 }
 

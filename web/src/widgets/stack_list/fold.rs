@@ -53,7 +53,7 @@ pub fn place(file: &str, line: u32) -> String {
         // What symbolizers write when they don't know.
         ("" | "??", _) => String::new(),
         (file, 0) => file.to_owned(),
-        (file, line) => [file, ":", &line.to_string()].concat(),
+        (file, line) => format!("{file}:{line}"),
     }
 }
 

@@ -7,34 +7,28 @@ use shared::analysis::folding::{short_name, telling_text};
 use shared::query::FrameText;
 use yew::prelude::*;
 
-use super::copy::{CopyButtonProps, copy_button};
+use super::copy::CopyButton;
 use super::format::counted;
-use crate::hooks::part::part;
-use crate::hooks::{use_effect_with, use_state_eq};
 
 /// Said of a stack that nobody recorded.
-pub const NO_STACK: &str = "No stack was recorded: the thread ran no Python, as those of the backward pass do (with C++ \
-                            stacks they are told), or recording had no room for stacks, or left them out.";
+pub const NO_STACK: &str = "No stack was recorded. The thread may have run no Python code, as in the backward pass (record \
+                            C++ stacks to see it), or stacks were turned off, or there was no room for more.";
 
 /// A titled stack. `title` says what it is of, in sentence case: `Allocated by`; `frames` are innermost first; `empty`
 /// stands in their place when there is none.
 pub fn stack_list(title: &'static str, frames: &[FrameText], empty: &'static str) -> Html {
-    titled(StackListProps { title, frames: frames.to_vec(), empty })
+    html! { <StackList {title} frames={frames.to_vec()} {empty} /> }
 }
 
-#[derive(PartialEq)]
+#[derive(PartialEq, Properties)]
 struct StackListProps {
     title: &'static str,
     frames: Vec<FrameText>,
     empty: &'static str,
 }
 
-part!(
-    fn titled(StackListProps) = use_stack_list
-);
-
-#[hook]
-fn use_stack_list(props: &StackListProps) -> Html {
+#[component]
+fn StackList(props: &StackListProps) -> Html {
     // Runs that were unfolded, by the index of their first frame.
     let unfolded = use_state_eq(Vec::<usize>::new);
     {
@@ -60,7 +54,7 @@ fn use_stack_list(props: &StackListProps) -> Html {
             let inner = is_open.then(|| props.frames.get(run.clone())).flatten().unwrap_or_default();
             html! {
                 <>
-                    <li class="frame-fold" key={["fold", &first.to_string()].concat()}>
+                    <li class="frame-fold" key={format!("fold{first}")}>
                         <button type="button" class="fold-toggle" aria-expanded={is_open.to_string()} onclick={toggle} data-testid="stack-fold">
                             <span class="fold-mark" aria-hidden="true">{ if is_open { "▾" } else { "▸" } }</span>
                             { counted(run.len() as u64, "internal frame") }
@@ -76,7 +70,7 @@ fn use_stack_list(props: &StackListProps) -> Html {
             <header class="section-head">
                 <h3>{ props.title }</h3>
                 if !props.frames.is_empty() {
-                    { copy_button(CopyButtonProps { text: plain_text(&props.frames).into(), label: "Copy stack" }) }
+                    <CopyButton text={plain_text(&props.frames)} label="Copy stack" />
                 }
             </header>
             if props.frames.is_empty() {
@@ -90,7 +84,7 @@ fn use_stack_list(props: &StackListProps) -> Html {
 
 fn row(i: usize, frame: &FrameText, is_telling: bool) -> Html {
     let (file, folder) = split_path(&frame.filename);
-    let title = [&frame.name, "\n", &place(&frame.filename, frame.line)].concat();
+    let title = format!("{}\n{}", frame.name, place(&frame.filename, frame.line));
     let class = classes!("frame", frame.is_internal.then_some("frame-internal"), is_telling.then_some("frame-telling"));
     html! {
         <li key={i} {class} {title}>

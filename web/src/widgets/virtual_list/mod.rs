@@ -15,10 +15,9 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, WheelEvent};
 use yew::prelude::*;
 
-use super::size::use_size;
 use super::style::{pixels, set_style};
 use crate::browser::Listener;
-use crate::hooks::{use_effect_with, use_state_eq};
+use crate::browser::use_size;
 
 /// What a list needs to draw itself.
 pub struct VirtualList {
@@ -73,7 +72,7 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
         let layer = layer.clone();
         let offset = top.rem_euclid(Geometry::ROW);
         use_effect_with(offset.to_bits(), move |_| {
-            set_style(&layer, "transform", &["translateY(-", &pixels(offset), ")"].concat());
+            set_style(&layer, "transform", &format!("translateY(-{})", pixels(offset)));
         });
     }
     {

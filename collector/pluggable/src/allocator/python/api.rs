@@ -1,5 +1,4 @@
-//! CPython's functions, found in the process: the stable ones of 3.9 to 3.14, and what stands for them where a version
-//! has another name.
+//! CPython's functions, found in the process: functions that are stable from 3.9 to 3.14, or their names in a version.
 #![allow(unsafe_code)] // CPython is C.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -7,15 +6,15 @@ use std::sync::OnceLock;
 
 use crate::allocator::library::Library;
 
-/// An object of Python's (`PyObject *`).
+/// A Python object (`PyObject *`).
 pub(super) type Object = *mut c_void;
 
-/// The functions. All but the first four need the interpreter's lock.
+/// The functions. All but the first four require the GIL.
 #[derive(Clone, Copy)]
 pub(super) struct Api {
-    /// `PyGILState_GetThisThreadState`: what Python knows of this thread; null for nothing.
+    /// `PyGILState_GetThisThreadState`: this thread's Python state, or null if it has none.
     pub(super) this_thread: unsafe extern "C" fn() -> *mut c_void,
-    /// `PyThreadState_GetUnchecked`: the thread state that has the lock; null for none.
+    /// `PyThreadState_GetUnchecked`: the thread state that holds the GIL, or null.
     pub(super) current: unsafe extern "C" fn() -> *mut c_void,
     /// `PyGILState_Ensure`.
     pub(super) ensure: unsafe extern "C" fn() -> c_int,
@@ -31,13 +30,13 @@ pub(super) struct Api {
     pub(super) code: unsafe extern "C" fn(Object) -> Object,
     /// `PyFrame_GetLineNumber`.
     pub(super) line: unsafe extern "C" fn(Object) -> c_int,
-    /// `PyFrame_GetLasti` (3.11): the instruction, which stands for the line and is quicker to get.
+    /// `PyFrame_GetLasti` (3.11): the instruction, which determines the line and is faster to get.
     pub(super) instruction: Option<unsafe extern "C" fn(Object) -> c_int>,
     /// `Py_DecRef`.
     pub(super) decref: unsafe extern "C" fn(Object),
     /// `PyObject_GetAttrString`: a new reference, or null and an error.
     pub(super) attribute: unsafe extern "C" fn(Object, *const c_char) -> Object,
-    /// `PyUnicode_AsUTF8AndSize`: null and an error for what is no text.
+    /// `PyUnicode_AsUTF8AndSize`: null and an error for an object that is not a string.
     pub(super) utf8: unsafe extern "C" fn(Object, *mut isize) -> *const c_char,
     /// `PyErr_Fetch`.
     pub(super) fetch_error: unsafe extern "C" fn(*mut Object, *mut Object, *mut Object),
@@ -46,7 +45,7 @@ pub(super) struct Api {
 }
 
 impl Api {
-    /// The functions of the Python in this process; `None` where there is none, or one without them.
+    /// Returns the functions of the process's Python; `None` if there is no Python, or if it lacks one of them.
     pub(super) fn get() -> Option<&'static Self> {
         static API: OnceLock<Option<Api>> = OnceLock::new();
         API.get_or_init(Self::find).as_ref()
@@ -54,7 +53,7 @@ impl Api {
 
     fn find() -> Option<Self> {
         let any = Library::ANY;
-        // SAFETY: the types of the functions of these names in CPython's headers, the same in all of these versions.
+        // SAFETY: CPython's headers declare these types, the same in all of these versions.
         unsafe {
             Some(Self {
                 this_thread: any.function(c"PyGILState_GetThisThreadState")?,
@@ -78,13 +77,13 @@ impl Api {
         }
     }
 
-    /// A text of an object, handed to `use_text` while it lives; `None` where there is no such text.
+    /// Calls `use_text` with a string attribute of an object. Returns `None` if there is no such string.
     ///
     /// # Safety
-    /// With the interpreter's lock, and a live object.
+    /// The GIL is held and the object is live.
     pub(super) unsafe fn text<T>(&self, object: Object, name: &CStr, use_text: impl FnOnce(&str) -> T) -> Option<T> {
-        // SAFETY: the lock is held; the text lives as long as the object that it is of, which is given up after it was
-        // used. An error is cleared by the one who saved the error before.
+        // SAFETY: the GIL is held. The bytes live as long as the string, whose reference is released after they were
+        // used. The caller restores Python's error state.
         unsafe {
             let text = (self.attribute)(object, name.as_ptr());
             if text.is_null() {

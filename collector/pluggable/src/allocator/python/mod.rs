@@ -1,8 +1,8 @@
-//! The Python stack of the calling thread, numbered.
+//! The number of the calling thread's Python stack.
 //!
-//! It is gathered before the allocator's lock is taken, as PyTorch does, and like there the interpreter's lock is taken
-//! for it: PyTorch's operators give it up before they allocate. A thread that Python does not know (autograd's worker
-//! threads) has no Python frames, and is not made to wait: its stack reads as not known.
+//! As in PyTorch, the stack is gathered before the allocator's lock is taken, and with the GIL: PyTorch's operators
+//! release the GIL before they allocate. A thread that Python does not know (autograd's worker threads) has no Python
+//! frames and does not wait for the GIL: its stack is unknown.
 
 mod api;
 mod walk;

@@ -1,0 +1,82 @@
+//! Compression of the page's files.
+//!
+//! The slowest settings are the right ones: a file is compressed once and sent often. Results are kept in a folder under
+//! the hash of their content, so that a build compresses only what has changed.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use brotli::enc::BrotliEncoderParams;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// A content coding of HTTP.
+#[derive(Clone, Copy)]
+pub(crate) enum Coding {
+    Brotli,
+    Gzip,
+}
+
+/// Compresses files, and keeps the results.
+pub(crate) struct Packer {
+    folder: PathBuf,
+    used: BTreeSet<OsString>,
+}
+
+impl Packer {
+    /// Creates a packer that keeps its results in `folder`.
+    pub(crate) fn new(folder: PathBuf) -> Result<Self> {
+        fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        Ok(Self { folder, used: BTreeSet::new() })
+    }
+
+    /// Returns the file that holds the compressed form of `plain`; `None` if compression doesn't make it smaller.
+    pub(crate) fn pack(&mut self, plain: &[u8], hash: &str, coding: Coding) -> Result<Option<PathBuf>> {
+        let name = match coding {
+            Coding::Brotli => format!("{hash}.br"),
+            Coding::Gzip => format!("{hash}.gz"),
+        };
+        let path = self.folder.join(&name);
+        self.used.insert(name.into());
+        if !path.exists() {
+            let packed = match coding {
+                Coding::Brotli => brotli(plain)?,
+                Coding::Gzip => gzip(plain)?,
+            };
+            // Renamed when it is whole: a build that is interrupted must not leave half a file.
+            let part = path.with_extension("part");
+            fs::write(&part, packed).with_context(|| format!("writing {}", part.display()))?;
+            fs::rename(&part, &path).with_context(|| format!("writing {}", path.display()))?;
+        }
+        let is_smaller = fs::metadata(&path)?.len() < plain.len() as u64;
+        Ok(is_smaller.then_some(path))
+    }
+
+    /// Deletes results of earlier builds.
+    pub(crate) fn prune(self) -> Result<()> {
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if !self.used.contains(&entry.file_name()) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn brotli(plain: &[u8]) -> Result<Vec<u8>> {
+    let params = BrotliEncoderParams { quality: 11, size_hint: plain.len(), ..BrotliEncoderParams::default() };
+    let mut packed = Vec::new();
+    brotli::BrotliCompress(&mut &plain[..], &mut packed, &params).context("compressing with Brotli")?;
+    Ok(packed)
+}
+
+fn gzip(plain: &[u8]) -> Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(plain)?;
+    Ok(encoder.finish()?)
+}

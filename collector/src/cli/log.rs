@@ -1,0 +1,115 @@
+//! The log of `vramscope serve`: which events are written to standard error, and in which format.
+
+use std::io::{self, IsTerminal};
+
+use clap::{Args, ValueEnum};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+/// The variable that sets the level where `--log` is not given.
+const LEVEL_VARIABLE: &str = "VRAMSCOPE_LOG";
+/// The variable that sets the format where `--log-format` is not given.
+const FORMAT_VARIABLE: &str = "VRAMSCOPE_LOG_FORMAT";
+/// The level where none is chosen.
+const DEFAULT_LEVEL: &str = "info";
+
+/// The options that control the log.
+#[derive(Args, Debug)]
+pub(super) struct LogOptions {
+    /// Log level: off, error, warn, info, debug or trace; or filter directives such as `warn,vramscope=debug`
+    /// [default: info, or the variable VRAMSCOPE_LOG]
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<String>,
+    /// Log format [default: text, or the variable VRAMSCOPE_LOG_FORMAT]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    log_format: Option<LogFormat>,
+}
+
+/// How an event is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// One line of text for each event
+    Text,
+    /// One JSON object for each event
+    Json,
+}
+
+impl LogOptions {
+    /// Writes the events of this process to standard error from now on.
+    ///
+    /// Returns a sentence for people if the level or the format is invalid.
+    pub(super) fn install(&self) -> Result<(), String> {
+        let filter = self.filter()?;
+        let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+        let installed = match self.format()? {
+            LogFormat::Text => builder.with_ansi(is_colored()).try_init(),
+            LogFormat::Json => builder.json().flatten_event(true).with_span_list(false).try_init(),
+        };
+        installed.map_err(|error| format!("The log could not be set up: {error}."))
+    }
+
+    fn filter(&self) -> Result<EnvFilter, String> {
+        let (source, text) = match (&self.log, variable(LEVEL_VARIABLE)) {
+            (Some(text), _) => ("--log", text.clone()),
+            (None, Some(text)) => (LEVEL_VARIABLE, text),
+            (None, None) => ("--log", DEFAULT_LEVEL.to_owned()),
+        };
+        filter(&text).ok_or_else(|| {
+            format!(
+                "{source} {text:?} is not a log level. Use off, error, warn, info, debug or trace, or directives such \
+                 as warn,vramscope=debug."
+            )
+        })
+    }
+
+    fn format(&self) -> Result<LogFormat, String> {
+        match (self.log_format, variable(FORMAT_VARIABLE)) {
+            (Some(format), _) => Ok(format),
+            (None, None) => Ok(LogFormat::Text),
+            (None, Some(text)) => LogFormat::from_str(&text, true)
+                .map_err(|_| format!("{FORMAT_VARIABLE} {text:?} is not a log format. Use text or json.")),
+        }
+    }
+}
+
+/// Reads a filter. A level alone applies to this program; its libraries are limited to warnings.
+fn filter(text: &str) -> Option<EnvFilter> {
+    let text = text.trim();
+    if let Ok(level) = text.parse::<LevelFilter>() {
+        return EnvFilter::try_new(format!("{},vramscope={level}", level.min(LevelFilter::WARN))).ok();
+    }
+    // `EnvFilter` would read a misspelt level as the name of a module.
+    text.contains('=').then(|| EnvFilter::try_new(text).ok()).flatten()
+}
+
+/// The value of an environment variable, unless it is empty.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+/// Whether a person sees the log and wants colors (<https://no-color.org>).
+fn is_colored() -> bool {
+    io::stderr().is_terminal() && variable("NO_COLOR").is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_and_directives_are_accepted_and_misspelt_ones_are_not() {
+        for (text, want) in [
+            ("info", Some("vramscope=info,warn")),
+            (" DEBUG ", Some("vramscope=debug,warn")),
+            ("error", Some("vramscope=error,error")),
+            ("off", Some("vramscope=off,off")),
+            ("vramscope::request=debug", Some("vramscope::request=debug")),
+            ("warn,vramscope=trace", Some("vramscope=trace,warn")),
+            ("infoo", None),
+            ("vramscope=loud", None),
+            ("", None),
+        ] {
+            assert_eq!(filter(text).map(|filter| filter.to_string()).as_deref(), want, "{text:?}");
+        }
+    }
+}

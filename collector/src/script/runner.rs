@@ -1,0 +1,412 @@
+//! A script's operations, one after the other, as a Python program would have made them.
+
+use serde_json::{Map, Value};
+use shared::allocator::sim::SimDriver;
+use shared::allocator::{
+    AllocError, AllocatorConfig, DeviceAllocator, DriverError, Filter, FreeError, MisuseError, PoolOptions, Profile,
+    Request, TraceEntry,
+};
+use shared::frames::StackId;
+use shared::units::{Address, PoolId, Stream};
+
+use crate::allocator::out_of_memory;
+
+use super::objects::{Graph, MemPool, Objects};
+use super::op::{Name, Op, Script, ScriptError, Size};
+use super::output::{Output, entry, relative, state};
+use super::streams::Streams;
+
+/// Nobody is asked for stacks.
+const NO_STACK: StackId = StackId(0);
+/// The only thread.
+const THREAD: u64 = 0;
+
+/// What Python would have raised: the exception's name and its first line.
+struct Raised(String);
+
+impl From<AllocError> for Raised {
+    fn from(error: AllocError) -> Self {
+        Self(match error {
+            AllocError::OutOfMemory(_) | AllocError::Rejected(_) | AllocError::TooLarge => format!("oom: {error}"),
+            AllocError::Driver(_) => format!("RuntimeError: {error}"),
+        })
+    }
+}
+
+impl From<DriverError> for Raised {
+    fn from(error: DriverError) -> Self {
+        Self(format!("RuntimeError: {error}"))
+    }
+}
+
+impl From<FreeError> for Raised {
+    fn from(error: FreeError) -> Self {
+        Self(format!("RuntimeError: {error}"))
+    }
+}
+
+impl From<MisuseError> for Raised {
+    fn from(error: MisuseError) -> Self {
+        Self(format!("RuntimeError: {error}"))
+    }
+}
+
+/// Executes a script as a PyTorch release would.
+///
+/// Errors if the settings string at the start is invalid. Operations that fail are part of the output.
+pub fn execute(script: Script, profile: &'static Profile) -> Result<Output, ScriptError> {
+    let config = AllocatorConfig::from_conf(&script.config, profile)?;
+    let streams = Streams::new(&script.ops);
+    let driver = SimDriver::new(script.capacity, script.placement);
+    let allocator = DeviceAllocator::new(driver, Vec::new(), profile, config);
+    let mut runner = ScriptRunner {
+        allocator,
+        objects: Objects::default(),
+        streams,
+        named_stream: 0,
+        current: Stream(0),
+        malloc: Vec::new(),
+        errors: Map::new(),
+        trace: Vec::new(),
+        snapshots: Vec::new(),
+    };
+    let mut undefined_from = None;
+    for (index, op) in script.ops.iter().enumerate() {
+        if let Err(Raised(text)) = runner.step(index, op) {
+            runner.errors.insert(index.to_string(), text.into());
+        }
+        runner.drain(index);
+        if runner.allocator.is_undefined() {
+            undefined_from.get_or_insert(index);
+        }
+    }
+    let end = script.ops.len();
+    let last = runner.state();
+    runner.drain(end);
+    let ScriptRunner { allocator, malloc, errors, trace, snapshots, .. } = runner;
+    let settings = allocator.config().settings(profile).into_iter().map(|(key, value)| (key.to_owned(), json(&value)));
+    Ok(Output {
+        torch: profile.torch,
+        script: script.rest,
+        n_ops: end,
+        undefined_from,
+        malloc,
+        errors,
+        trace,
+        snapshots,
+        last,
+        settings: settings.collect(),
+    })
+}
+
+/// A setting's value as JSON.
+fn json(value: &shared::allocator::SettingValue) -> Value {
+    serde_json::to_value(value).unwrap_or(Value::Null)
+}
+
+/// The program that a script describes.
+struct ScriptRunner {
+    allocator: DeviceAllocator<SimDriver, Vec<TraceEntry>>,
+    objects: Objects,
+    streams: Streams,
+    /// The stream that was made current last, by number.
+    named_stream: usize,
+    /// The stream that is current; within a capture the capture's own.
+    current: Stream,
+    malloc: Vec<(usize, Option<i64>)>,
+    errors: Map<String, Value>,
+    trace: Vec<Value>,
+    snapshots: Vec<Value>,
+}
+
+impl ScriptRunner {
+    fn step(&mut self, index: usize, op: &Op) -> Result<(), Raised> {
+        match op {
+            Op::Malloc(name, size, stream) => self.malloc(index, name, *size, *stream),
+            Op::Free(name) => {
+                let tensor = self.objects.tensors.remove(name);
+                self.free(tensor)
+            }
+            Op::RecordStream(name, stream) => match self.objects.tensors.get(name) {
+                Some(&address) => Ok(self.allocator.record_stream(address, Streams::handle(*stream))?),
+                None => Ok(()),
+            },
+            Op::Hold(stream) => {
+                self.allocator.driver_mut().hold(Streams::handle(*stream));
+                Ok(())
+            }
+            Op::Release(stream) => {
+                self.allocator.driver_mut().release(Streams::handle(*stream));
+                Ok(())
+            }
+            Op::Synchronize => {
+                self.allocator.driver_mut().synchronize();
+                Ok(())
+            }
+            Op::EmptyCache => Ok(self.allocator.empty_cache(NO_STACK)?),
+            Op::Fraction(None) => {
+                Err(Raised("TypeError: Invalid type for fraction argument, must be `float`".to_owned()))
+            }
+            Op::Fraction(Some(fraction)) => self.allocator.set_memory_fraction(*fraction).map_err(|_| {
+                Raised(format!("ValueError: Invalid fraction value: {}. Allowed range: 0~1", python_float(*fraction)))
+            }),
+            Op::Config(text) => {
+                self.allocator.set_config(text).map_err(|error| Raised(format!("{}: {error}", error.kind.name())))
+            }
+            Op::Capacity(bytes) => {
+                self.allocator.driver_mut().set_capacity(*bytes);
+                Ok(())
+            }
+            Op::FailNext(n) => {
+                self.allocator.driver_mut().fail_next(*n);
+                Ok(())
+            }
+            Op::PoolNew { name, use_on_oom, no_split } => self.pool_new(name, *use_on_oom, *no_split),
+            Op::PoolBegin(name) => self.pool_begin(name),
+            Op::PoolEnd(name) => {
+                let pool = self.objects.open_pools.remove(name).ok_or_else(|| key_error(name))?;
+                self.close_pool(name, pool)
+            }
+            Op::PoolDel(name) => {
+                let pool = self.objects.pools.remove(name).ok_or_else(|| key_error(name))?;
+                self.drop_pool(pool)
+            }
+            Op::GraphBegin(name) => self.graph_begin(name),
+            Op::GraphEnd(name) => self.graph_end(name),
+            Op::GraphDel(name) => {
+                let graph = self.objects.graphs.remove(name).ok_or_else(|| key_error(name))?;
+                self.drop_graph(&graph)
+            }
+            Op::ResetPeak => {
+                self.allocator.reset_peak_stats();
+                Ok(())
+            }
+            Op::Snapshot => {
+                let Value::Object(state) = self.state() else { return Ok(()) };
+                let mut snapshot = Map::from_iter([("op".to_owned(), index.into())]);
+                snapshot.extend(state);
+                self.snapshots.push(snapshot.into());
+                Ok(())
+            }
+        }
+    }
+
+    fn malloc(&mut self, index: usize, name: &Name, size: Size, stream: usize) -> Result<(), Raised> {
+        if stream != self.named_stream {
+            self.named_stream = stream;
+            self.make_current(Streams::handle(stream));
+        }
+        let size = match size {
+            Size::Bytes(size) => size,
+            Size::Negative(n) => {
+                return Err(Raised(format!(
+                    "RuntimeError: Trying to create tensor with negative dimension {n}: [{n}]"
+                )));
+            }
+            Size::Unreadable => {
+                let kind = self.allocator.profile().size_type;
+                return Err(Raised(format!(
+                    "TypeError: empty(): argument 'size' failed to unpack the object at pos 1 with error \"Overflow \
+                     when unpacking {kind}"
+                )));
+            }
+        };
+        let request = Request { size, stream: self.current, thread: THREAD, stack: NO_STACK };
+        let address = match self.allocator.malloc(request) {
+            Ok(address) => address,
+            Err(error) => {
+                if !matches!(error, AllocError::Driver(_)) {
+                    self.malloc.push((index, None));
+                }
+                let AllocError::OutOfMemory(oom) = &error else { return Err(error.into()) };
+                let in_use = self.allocator.driver().used();
+                let is_expandable = self.allocator.config().expandable_segments;
+                let text = out_of_memory(oom, 0, Some(in_use), is_expandable, self.allocator.profile());
+                return Err(Raised(format!("oom: {text}")));
+            }
+        };
+        // The new tensor is there before the old one of that name goes.
+        let old = self.objects.tensors.insert(name.clone(), address);
+        self.malloc.push((index, Some(relative(address.0))));
+        self.free(old)
+    }
+
+    fn free(&mut self, address: Option<Address>) -> Result<(), Raised> {
+        match address {
+            Some(address) => Ok(self.allocator.free(address, NO_STACK)?),
+            None => Ok(()),
+        }
+    }
+
+    fn pool_new(&mut self, name: &Name, use_on_oom: Option<bool>, no_split: Option<bool>) -> Result<(), Raised> {
+        let unknown = [("use_on_oom", use_on_oom), ("no_split", no_split)].into_iter().find(|(_, said)| said.is_some());
+        if let (Some((option, _)), false) = (unknown, self.allocator.profile().pools_have_options) {
+            return Err(Raised(format!("TypeError: MemPool.__init__() got an unexpected keyword argument '{option}'")));
+        }
+        self.objects.pools_made += 1;
+        let pool = MemPool { id: PoolId(0, self.objects.pools_made), outer: None };
+        let options = PoolOptions {
+            use_on_oom: use_on_oom.unwrap_or(false),
+            no_split: no_split.unwrap_or(false),
+            has_allocator: false,
+        };
+        self.allocator.create_pool(pool.id, options);
+        match self.objects.pools.insert(name.clone(), pool) {
+            Some(old) => self.drop_pool(old),
+            None => Ok(()),
+        }
+    }
+
+    fn pool_begin(&mut self, name: &Name) -> Result<(), Raised> {
+        let mut pool = *self.objects.pools.get(name).ok_or_else(|| key_error(name))?;
+        // The one that was open under this name is closed by being replaced.
+        if let Some(old) = self.objects.open_pools.remove(name) {
+            self.objects.open_pools.insert(name.clone(), pool);
+            self.close_pool(name, old)?;
+        }
+        if self.allocator.profile().graphs_keep_pools
+            && self.current == self.streams.capture
+            && let Some(graph) = self.objects.capturing().cloned()
+        {
+            let (number, is_kept) = (graph.number, graph.pools.contains(&pool.id));
+            self.objects.entered_in.insert(name.clone(), graph);
+            if !is_kept {
+                self.allocator.create_pool(pool.id, PoolOptions::default());
+                self.objects.graph_mut(number).for_each(|graph| graph.pools.push(pool.id));
+            }
+        }
+        pool.outer = self.allocator.set_pool_context(Some(pool.id));
+        self.objects.open_pools.insert(name.clone(), pool);
+        Ok(self.allocator.begin_allocate_to_pool(pool.id, Filter::Thread(THREAD))?)
+    }
+
+    fn close_pool(&mut self, name: &Name, pool: MemPool) -> Result<(), Raised> {
+        self.allocator.end_allocate_to_pool(pool.id)?;
+        self.allocator.release_pool(pool.id)?;
+        self.allocator.set_pool_context(pool.outer);
+        self.drop_pool(pool)?;
+        self.objects.entered_in.remove(name).map_or(Ok(()), |graph| self.drop_graph(&graph))
+    }
+
+    /// What happens when the last reference to a pool goes.
+    fn drop_pool(&mut self, pool: MemPool) -> Result<(), Raised> {
+        if self.objects.holds_pool(pool.id) {
+            return Ok(());
+        }
+        self.allocator.set_pool_options(pool.id, PoolOptions::default())?;
+        self.allocator.release_pool(pool.id)?;
+        Ok(self.allocator.empty_pool_cache(pool.id, NO_STACK)?)
+    }
+
+    fn graph_begin(&mut self, name: &Name) -> Result<(), Raised> {
+        self.objects.graphs_made += 1;
+        let number = self.objects.graphs_made;
+        let graph = Graph { number, outer: self.current, is_begun: false, is_captured: false, pools: Vec::new() };
+        let before = self.objects.last_graph.replace(graph.clone());
+        if let Some(before) = before {
+            self.drop_graph(&before)?;
+        }
+        if let Some(old) = self.objects.graphs.insert(name.clone(), graph) {
+            self.drop_graph(&old)?;
+        }
+        self.allocator.driver_mut().synchronize();
+        self.allocator.empty_cache(NO_STACK)?;
+        self.make_current(self.streams.capture);
+        if self.allocator.profile().graphs_keep_random_state && self.objects.random_state.is_empty() {
+            for _ in 0..2 {
+                let request = Request { size: 8, stream: self.current, thread: THREAD, stack: NO_STACK };
+                let address = self.allocator.malloc(request)?;
+                self.objects.random_state.push(address);
+            }
+        }
+        self.objects.graphs_begun += 1;
+        self.objects.graph_mut(number).for_each(|graph| graph.is_begun = true);
+        self.objects.captured_for = Some(number);
+        let capture = self.streams.capture;
+        let filter = Filter::Capture(Box::new(move |stream| stream == capture));
+        Ok(self.allocator.begin_allocate_to_pool(PoolId(number, 0), filter)?)
+    }
+
+    fn graph_end(&mut self, name: &Name) -> Result<(), Raised> {
+        let graph = self.objects.graphs.get(name).cloned().ok_or_else(|| key_error(name))?;
+        if self.current != self.streams.capture {
+            if self.allocator.profile().restores_stream_on_error {
+                self.make_current(graph.outer);
+            }
+            return Err(Raised("RuntimeError: Capture must end on the same stream it began on.".to_owned()));
+        }
+        self.allocator.end_allocate_to_pool(PoolId(graph.number, 0))?;
+        self.objects.graph_mut(graph.number).for_each(|graph| graph.is_captured = true);
+        self.objects.captured_for = None;
+        self.make_current(graph.outer);
+        Ok(())
+    }
+
+    /// What happens when the last reference to a graph goes.
+    fn drop_graph(&mut self, graph: &Graph) -> Result<(), Raised> {
+        if self.objects.holds_graph(graph.number) {
+            return Ok(());
+        }
+        if graph.is_captured || (graph.is_begun && self.allocator.profile().unfinished_graphs_release) {
+            self.allocator.release_pool(PoolId(graph.number, 0))?;
+        }
+        for pool in &graph.pools {
+            self.allocator.release_pool(*pool)?;
+        }
+        self.objects.graphs_begun -= u32::from(graph.is_begun);
+        if self.objects.graphs_begun == 0 {
+            for address in std::mem::take(&mut self.objects.random_state) {
+                self.allocator.free(address, NO_STACK)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn make_current(&mut self, stream: Stream) {
+        self.current = stream;
+        self.allocator.set_current_stream(stream);
+    }
+
+    /// Segments and statistics now.
+    fn state(&mut self) -> Value {
+        let segments = self.allocator.snapshot();
+        state(&segments, self.allocator.memory_stats(), &self.streams)
+    }
+
+    /// Puts what was recorded since the last call under an operation.
+    fn drain(&mut self, index: usize) {
+        let op = if self.allocator.profile().tags_entries { index as i64 } else { -1 };
+        let (streams, trace) = (&self.streams, &mut self.trace);
+        trace.extend(self.allocator.sink_mut().drain(..).map(|one| entry(op, &one, streams)));
+    }
+}
+
+fn key_error(name: &Name) -> Raised {
+    Raised(format!("KeyError: {name}"))
+}
+
+/// A float as Python prints it.
+fn python_float(value: f64) -> String {
+    let text = format!("{value:?}");
+    match text.split_once('e') {
+        // Python writes at least two digits and a sign: 1e-07, 1e+30.
+        Some((head, exponent)) => {
+            let head = head.strip_suffix(".0").unwrap_or(head);
+            let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+            format!("{head}e{sign}{digits:0>2}")
+        }
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_print_as_python_prints_them() {
+        for (value, want) in [(1.5, "1.5"), (-1.0, "-1.0"), (1e-7, "1e-07"), (1e30, "1e+30"), (2.5e-9, "2.5e-09")] {
+            assert_eq!(python_float(value), want);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The socket of a collector.
+
+use std::time::Duration;
+
+use axum::extract::ws::WebSocket;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::sleep;
+
+use super::App;
+use super::refusal::refuse;
+use super::socket::{Received, Socket, stopped};
+use crate::ingest::{Conversation, IngestError, News};
+
+/// Serves a collector until it disconnects. Holds its permit as long.
+pub(super) async fn serve(socket: WebSocket, app: App, has_token: bool, _permit: OwnedSemaphorePermit) {
+    let mut socket = Socket::new(socket, app.limits());
+    let mut conversation = Conversation::new(app.sessions.clone(), has_token);
+    match converse(&mut socket, &mut conversation, &app).await {
+        Ok(()) => tracing::debug!("collector disconnected"),
+        Err(error) => {
+            let message = refuse(&app.sessions, "collector", None, &error);
+            socket.send(message.to_bytes()).await;
+        }
+    }
+    // Everything that was received is stored by now: the collector may go.
+    drop(conversation);
+    socket.close().await;
+}
+
+async fn converse(socket: &mut Socket, conversation: &mut Conversation, app: &App) -> Result<(), IngestError> {
+    let mut stopping = app.sessions.stopping();
+    let deadline = sleep(Duration::from_secs(app.limits().hello_seconds));
+    tokio::pin!(deadline);
+    loop {
+        tokio::select! {
+            received = socket.receive() => match received {
+                Received::Closed => return Ok(()),
+                Received::Control => {}
+                Received::Bytes(bytes) => {
+                    let mut answer = Vec::new();
+                    let pushed = conversation.push(&bytes, &mut answer).await;
+                    if !socket.send(answer).await {
+                        return Ok(());
+                    }
+                    pushed?;
+                }
+            },
+            news = conversation.next() => match news {
+                News::Frames(messages) => {
+                    if !socket.send(messages).await {
+                        return Ok(());
+                    }
+                }
+                News::Over(messages) => {
+                    socket.send(messages.unwrap_or_default()).await;
+                    return Ok(());
+                }
+            },
+            () = &mut deadline, if !conversation.is_open() => {
+                return Err(IngestError::Malformed("no hello arrived in time".to_owned()));
+            }
+            () = stopped(&mut stopping) => return Err(IngestError::Restart),
+        }
+    }
+}

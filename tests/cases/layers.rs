@@ -1,0 +1,118 @@
+//! The page's folders import each other in one direction only.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use tests::workspace;
+
+/// Each folder (or file) of `web/src` with those that it may import. A folder may only name folders above it in this
+/// table, so there can be no circle. `protocol` stands for the messages between the page and its engine.
+const LAYERS: [(&str, &[&str]); 15] = [
+    ("protocol", &[]),
+    ("browser", &[]),
+    ("crash", &["browser"]),
+    ("model", &["protocol"]),
+    ("worker", &["protocol", "browser", "model"]),
+    ("render", &["browser"]),
+    ("hooks", &["protocol", "browser", "model", "worker", "render"]),
+    ("widgets", &["browser", "render"]),
+    ("theme", &["browser", "model", "hooks", "widgets"]),
+    ("source", &["protocol", "browser", "model", "hooks", "worker"]),
+    ("address", &["browser", "model", "hooks", "source"]),
+    ("views", &["browser", "model", "render", "hooks", "widgets"]),
+    ("input", &["browser", "model", "hooks", "widgets", "theme", "source", "address", "views"]),
+    ("shell", &["protocol", "browser", "model", "hooks", "worker", "widgets", "theme", "source", "views"]),
+    ("app", &["browser", "model", "hooks", "render", "theme", "source", "address", "views", "input", "shell"]),
+];
+
+/// What the model, which is pure data, never names.
+const OUTSIDE: [&str; 5] = ["web_sys", "js_sys", "wasm_bindgen", "yew::", "gloo"];
+
+/// The folders that a piece of source names as `crate::…`.
+fn imports(code: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for part in code.split("crate::").skip(1) {
+        let names = match part.strip_prefix('{') {
+            Some(list) => list.split('}').next().unwrap_or_default(),
+            None => part.split([';', ',', '\n', '(', '<', ')', '>', ' ']).next().unwrap_or_default(),
+        };
+        for path in names.split(',') {
+            let path = path.trim();
+            let folder = path.split("::").next().unwrap_or_default();
+            let is_message = path.starts_with("worker::message") || path.starts_with("worker::failure");
+            found.insert(if is_message { "protocol" } else { folder }.to_owned());
+        }
+    }
+    if code.contains("protocol::") {
+        found.insert("protocol".to_owned());
+    }
+    found
+}
+
+/// The source of a folder or file without its tests, by path.
+fn read(path: &Path, into: &mut BTreeMap<String, String>) -> Result<()> {
+    if path.is_dir() {
+        for entry in fs::read_dir(path)? {
+            read(&entry?.path(), into)?;
+        }
+        return Ok(());
+    }
+    let name = path.display().to_string();
+    if !name.ends_with("tests.rs") && !name.ends_with("testing.rs") {
+        let text = fs::read_to_string(path).with_context(|| name.clone())?;
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let code = code.split("#[cfg(test)]\npub").next().unwrap_or_default();
+        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        into.insert(name, lines.collect::<Vec<_>>().join("\n"));
+    }
+    Ok(())
+}
+
+fn sources(folder: &str) -> Result<BTreeMap<String, String>> {
+    let mut sources = BTreeMap::new();
+    let (folder, file) = (workspace(&format!("web/src/{folder}")), workspace(&format!("web/src/{folder}.rs")));
+    read(if folder.is_dir() { &folder } else { &file }, &mut sources)?;
+    Ok(sources)
+}
+
+#[test]
+fn folders_import_only_what_is_below_them() -> Result<()> {
+    let mut below = Vec::new();
+    for (folder, allowed) in LAYERS {
+        for name in allowed {
+            assert!(below.contains(name), "{folder} may not name {name}, which is not above it in the table");
+        }
+        below.push(folder);
+        if folder == "protocol" {
+            continue;
+        }
+        for (path, code) in sources(folder)? {
+            for name in imports(&code) {
+                assert!(name == folder || allowed.contains(&name.as_str()), "{path} imports {name}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_table_names_every_folder() -> Result<()> {
+    for entry in fs::read_dir(workspace("web/src"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let name = name.trim_end_matches(".rs");
+        assert!(name == "lib" || LAYERS.iter().any(|(folder, _)| *folder == name), "{name} is not in the table");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_model_never_touches_the_browser() -> Result<()> {
+    for (path, code) in sources("model")? {
+        for name in OUTSIDE {
+            assert!(!code.contains(name), "{path} names {name}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! The engine's end of the protocol: reads its one file, or watches its one session, and answers questions about it until
+//! the worker is terminated.
+
+use std::cell::RefCell;
+
+use js_sys::{Array, ArrayBuffer, Uint8Array};
+use protocol::failure;
+use protocol::message::{FromWorker, Stage as Progress, ToWorker, decode, encode};
+use shared::import::Importer;
+use shared::limits::ImportLimits;
+use shared::session::Session;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::spawn_local;
+use web_sys::{DedicatedWorkerGlobalScope, File, MessageEvent};
+
+use crate::reader::Bytes;
+use crate::stages::{Stage, stage};
+use crate::{fetch, live, warm};
+
+/// Milliseconds between two reports of progress.
+const REPORT_EVERY_MS: f64 = 50.0;
+
+/// The unit in which indexing reports its progress.
+const INDEX_PARTS: u64 = 1000;
+
+thread_local! {
+    /// Answers questions once the file has been read.
+    static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
+}
+
+/// Waits for the file or the session, then for questions.
+pub fn start() {
+    std::panic::set_hook(Box::new(|info| {
+        web_sys::console::error_1(&info.to_string().into());
+        post(&FromWorker::Failed { message: failure::sentence(&info.to_string()) });
+    }));
+    let on_message = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
+        let data = event.data();
+        if let Some(file) = data.dyn_ref::<File>() {
+            warm::stop();
+            spawn_local(read(file.clone()));
+        } else if data.is_string() {
+            // The only string that the page sends: there is time to warm up.
+            spawn_local(warm::run(scope()));
+        } else if let Some(bytes) = data.dyn_ref::<ArrayBuffer>() {
+            receive(&Uint8Array::new(bytes).to_vec());
+        }
+    });
+    scope().set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+    // The listener is needed for as long as the worker lives.
+    on_message.forget();
+}
+
+/// Returns the worker's global scope.
+pub fn scope() -> DedicatedWorkerGlobalScope {
+    js_sys::global().unchecked_into()
+}
+
+/// Returns a precise time in milliseconds since the worker was started.
+pub fn now() -> f64 {
+    scope().performance().map_or_else(js_sys::Date::now, |clock| clock.now())
+}
+
+/// Sends a message to the page.
+pub fn post(message: &FromWorker) {
+    // Neither step can fail: every message can be encoded, and its buffer is new.
+    let Ok(bytes) = encode(message) else { return };
+    let buffer = Uint8Array::from(bytes.as_slice()).buffer();
+    let _ = scope().post_message_with_transfer(&buffer, &Array::of1(&buffer));
+}
+
+fn receive(bytes: &[u8]) {
+    match decode(bytes) {
+        Ok(ToWorker::Ask { id, device, query }) => {
+            // The page asks only after it has received a summary.
+            let answer = SESSION
+                .with_borrow_mut(|session| session.as_mut().map(|session| session.answer(device as usize, &query)))
+                .or_else(|| live::answer(device as usize, &query));
+            if let Some(answer) = answer {
+                post(&FromWorker::Answer { id, answer: Box::new(answer) });
+            }
+        }
+        Ok(ToWorker::Watch { url, token }) => {
+            warm::stop();
+            live::start(url, token);
+        }
+        Ok(ToWorker::Fetch { url, token }) => {
+            warm::stop();
+            spawn_local(download(url, token));
+        }
+        Ok(ToWorker::Drawn { selected }) => live::drawn(selected),
+        Ok(ToWorker::Pause(is_paused)) => live::pause(is_paused),
+        Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
+    }
+}
+
+async fn read(file: File) {
+    finish(import(Bytes::of(&file)).await);
+}
+
+async fn download(url: String, token: String) {
+    finish(match fetch::get(&url, &token).await {
+        Ok((stream, size)) => import(Bytes::of_stream(&stream, size)).await,
+        Err(message) => Err(message),
+    });
+}
+
+fn finish(imported: Result<Session, String>) {
+    match imported {
+        Ok(session) => {
+            let summary = Box::new(session.summary().clone());
+            SESSION.set(Some(session));
+            post(&FromWorker::Loaded(summary));
+        }
+        Err(message) => post(&FromWorker::Failed { message }),
+    }
+}
+
+/// Grows WebAssembly's memory once by what a file is likely to need: growing it in small steps took a third of the time.
+/// What is too much costs nothing until it is written to.
+fn grow_heap(file_bytes: u64) {
+    /// A browser may refuse to grow by more at once, and still grant smaller steps.
+    const MOST: u64 = 1 << 30;
+    let likely = file_bytes.saturating_mul(3) / 10;
+    let mut room: Vec<u8> = Vec::new();
+    // If it is refused, memory grows as it is needed.
+    let _ = room.try_reserve_exact(likely.min(MOST) as usize);
+}
+
+/// Reads and indexes a file. The error is a sentence for the user.
+async fn import(mut bytes: Bytes) -> Result<Session, String> {
+    let mut importer = Importer::new(ImportLimits::default());
+    let mut buffer = Vec::new();
+    let (size, start) = (bytes.size(), now());
+    grow_heap(size);
+    let (mut waiting, mut parsing) = (Stage::new("wait for bytes"), Stage::new("parse"));
+    let (mut done, mut reported, mut time) = (0, start, start);
+    while bytes.next(&mut buffer).await.map_err(|error| failure::unreadable(&error))? {
+        time = waiting.add(time);
+        importer.push(&buffer).map_err(|error| error.to_string())?;
+        time = parsing.add(time);
+        done += buffer.len() as u64;
+        if time - reported >= REPORT_EVERY_MS {
+            reported = time;
+            let bytes_per_second = done as f64 / (time - start) * 1e3;
+            let total = size.max(done);
+            post(&FromWorker::Progress { stage: Progress::Reading, done, total, bytes_per_second });
+        }
+    }
+    waiting.finish();
+    parsing.finish();
+    drop(buffer);
+    let indexing = |share: f32| {
+        // Casts of floating point saturate, and turn NaN into 0.
+        let done = ((f64::from(share) * INDEX_PARTS as f64) as u64).min(INDEX_PARTS);
+        post(&FromWorker::Progress { stage: Progress::Indexing, done, total: INDEX_PARTS, bytes_per_second: 0.0 });
+    };
+    indexing(0.0);
+    let imported = stage("assemble", || importer.finish()).map_err(|error| error.to_string())?;
+    Ok(stage("index", || Session::build(imported, &mut { indexing })))
+}

@@ -1,0 +1,60 @@
+//! The sentences for the user when a worker fails instead of answering.
+
+/// The browser started no worker.
+pub const NO_WORKER: &str = "The browser did not start a background worker for this file. Reload the page; if that \
+                             doesn't help, try a current Chrome, Firefox or Safari.";
+
+/// A message could not be decoded: page and engine are of different builds.
+pub const GARBLED: &str = "The server was updated while this page was open. Reload the page and open the file again.";
+
+/// The worker ran out of memory.
+const OUT_OF_MEMORY: &str = "This file needs more memory than the browser gives one page (4 GiB at most). Read it \
+                             outside the browser: vramscope report FILE";
+
+/// How worker.js marks a failure with WebAssembly memory close to its limit.
+const MEMORY_MARK: &str = "memory";
+
+/// How the page's script marks an engine that could not be downloaded or compiled.
+const ENGINE_MARK: &str = "engine: ";
+
+/// Returns the sentence for an error that the browser, worker.js or the page's script reports of a worker.
+pub fn sentence(error: &str) -> String {
+    if let Some(detail) = error.strip_prefix(ENGINE_MARK) {
+        return format!(
+            "The part of the page that reads files could not be loaded ({detail}). Reload the page. It needs WebAssembly \
+             with SIMD: Chrome 91, Firefox 89, Safari 16.4 or later."
+        );
+    }
+    let lower = error.to_ascii_lowercase();
+    if [MEMORY_MARK, "allocation", "capacity overflow", "unreachable"].iter().any(|mark| lower.contains(mark)) {
+        return OUT_OF_MEMORY.to_owned();
+    }
+    let detail = error.trim();
+    let detail = if detail.is_empty() { "no reason given" } else { detail };
+    format!(
+        "Reading this file stopped at an internal error ({detail}). This is a bug in Vramscope, not in your file: \
+         please report it. vramscope report FILE may still read it."
+    )
+}
+
+/// Returns the sentence for a file that the browser can no longer read.
+pub fn unreadable(error: &str) -> String {
+    format!("The browser can no longer read this file ({error}). If it was moved or changed, open it again.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn out_of_memory_has_a_sentence_of_its_own() {
+        for error in ["memory: unreachable", "RangeError: Array buffer allocation failed", "RuntimeError: unreachable"]
+        {
+            assert!(sentence(error).contains("vramscope report"), "{error}");
+            assert!(sentence(error).contains("4 GiB"), "{error}");
+        }
+        assert!(sentence("panicked at index 3").contains("index 3"));
+        assert!(sentence("").contains("no reason given"));
+        assert!(sentence("engine: TypeError: Failed to fetch").contains("SIMD"));
+    }
+}

@@ -1,0 +1,247 @@
+//! The messages between the page and the worker behind a file or a session, sent as transferred `ArrayBuffer`s.
+//!
+//! Page and engine come from one build, so the bytes need not describe themselves: Postcard writes the fields one after
+//! the other.
+//!
+//! The first message to a worker is a JavaScript `File` (passed by reference, not copied), [`ToWorker::Watch`] or
+//! [`ToWorker::Fetch`]. The string [`WARM_UP`] may come before it. Everything else is one of the types below.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use shared::query::{Answer, Query, Summary};
+use shared::wire::SessionState;
+
+/// Tells a worker that it has no file yet and may use the time to warm up.
+pub const WARM_UP: &str = "warm up";
+
+/// A message from the page to a worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToWorker {
+    /// A question; the answer carries the same id. Questions are answered in order.
+    Ask {
+        /// Chosen by the page.
+        id: u32,
+        /// The device's index in the summary.
+        device: u32,
+        /// The question.
+        query: Query,
+    },
+    /// Watches a session of a server, from the first event that the server still has. A first message.
+    Watch {
+        /// The URL of the session's WebSocket.
+        url: String,
+        /// The server's access token; empty where none is needed.
+        token: String,
+    },
+    /// Downloads a file and reads it. A first message.
+    Fetch {
+        /// The file's URL.
+        url: String,
+        /// The server's access token; empty where none is needed.
+        token: String,
+    },
+    /// The page has drawn the last [`FromWorker::Grown`]: the worker may send the next one.
+    Drawn {
+        /// The selected allocation: its device's index, and its number.
+        selected: Option<(u32, u32)>,
+    },
+    /// Pauses the view (`true`) or resumes it. No event that a paused view shows is dropped.
+    Pause(bool),
+}
+
+/// The state of the connection to the server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub enum Connection {
+    /// Being established.
+    #[default]
+    Connecting,
+    /// Established.
+    Open,
+    /// Lost; the next attempt follows.
+    Retrying {
+        /// Seconds until the next attempt.
+        seconds: u32,
+    },
+    /// Closed: the whole session has arrived.
+    Done,
+    /// Refused by the server.
+    Refused {
+        /// The reason, as a sentence.
+        message: String,
+        /// Whether a token would help.
+        wants_token: bool,
+    },
+}
+
+/// The status of a session that is being watched.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LiveStatus {
+    /// Live, ended or lost, according to the server's last report.
+    pub state: SessionState,
+    /// The connection to the server.
+    pub connection: Connection,
+    /// Whether everything has arrived that the server had when the connection was established.
+    pub is_caught_up: bool,
+    /// Age of the newest event here, in microseconds; `None` while there is no event.
+    pub behind_us: Option<i64>,
+    /// Microseconds since the last event arrived.
+    pub quiet_us: i64,
+    /// Total events of the session, by the server's count.
+    pub events: u64,
+    /// Events that were lost between the job and the server.
+    pub lost: u64,
+    /// Events per second, over the last seconds.
+    pub events_per_second: f64,
+    /// Events that this page holds.
+    pub held_events: u64,
+    /// Bytes of memory that these events occupy.
+    pub held_bytes: u64,
+    /// The maximum number of events that this page holds.
+    pub limit_events: u64,
+    /// Events that were dropped again to stay within that limit.
+    pub dropped_events: u64,
+    /// Whether the events here begin after the session's start, because the server sends a limited number.
+    pub is_late: bool,
+    /// Batches that the server skipped, and why; usually none.
+    pub missed: Option<(u64, String)>,
+    /// Minimum number of events that wait on the server: a paused view reads a limited number.
+    pub waiting_events: u64,
+}
+
+/// What was dropped at the beginning of a device's trace, because the page holds a limited number of events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trim {
+    /// Events dropped: positions are lower by this number.
+    pub events: u32,
+    /// Microseconds dropped: times from the start are lower by this much.
+    pub us: f64,
+}
+
+/// The selected allocation after events were dropped, which changes the numbers of allocations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The device, as an index into the summary's devices.
+    pub device: u32,
+    /// The allocation's number before.
+    pub was: u32,
+    /// The allocation's number now; `None` if it was dropped too.
+    pub is: Option<u32>,
+}
+
+/// What changed in a session since the last message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Grown {
+    /// The summary of what the session holds now.
+    pub summary: Summary,
+    /// What was dropped per device; empty if nothing was.
+    pub trims: Vec<Trim>,
+    /// The selected allocation, if events of its device were dropped.
+    pub kept: Option<Kept>,
+    /// The first out-of-memory event among the new events.
+    pub oom: Option<Failed>,
+}
+
+/// A failed request for memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// The device, as an index into the summary's devices.
+    pub device: u32,
+    /// The position right after the failure.
+    pub position: u32,
+    /// What was requested and why it failed, in one or two sentences.
+    pub why: String,
+}
+
+/// What a worker does before it can answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// Waiting for the first events of a session.
+    Waiting,
+    /// Reading and parsing; progress counts bytes of the file.
+    Reading,
+    /// Building the index; progress counts thousandths.
+    Indexing,
+}
+
+/// A message from a worker to the page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum FromWorker {
+    /// Progress; sent about twenty times a second.
+    Progress {
+        /// The current stage.
+        stage: Stage,
+        /// How much is done, in the stage's unit.
+        done: u64,
+        /// How much there is to do.
+        total: u64,
+        /// The mean rate so far; 0 while unknown.
+        bytes_per_second: f64,
+    },
+    /// The file has been read; the worker answers questions from now on.
+    Loaded(Box<Summary>),
+    /// New events of a watched session; the worker answers questions from the first of these messages on, and sends the
+    /// next one only after [`ToWorker::Drawn`].
+    Grown(Box<Grown>),
+    /// The session's status; sent a few times a second, and after each [`FromWorker::Grown`].
+    Live(Box<LiveStatus>),
+    /// The file can't be read, or the worker failed; nothing follows.
+    Failed {
+        /// One or two plain sentences for the user.
+        message: String,
+    },
+    /// The answer to a [`ToWorker::Ask`].
+    Answer {
+        /// The question's id.
+        id: u32,
+        /// The answer.
+        answer: Box<Answer>,
+    },
+}
+
+/// Encodes a message.
+pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, postcard::Error> {
+    postcard::to_allocvec(message)
+}
+
+/// Decodes a message. Fails on bytes of another build.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, postcard::Error> {
+    postcard::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::finding::{Finding, FindingCode};
+    use shared::query::{Axis, Overview};
+
+    use super::*;
+
+    #[test]
+    fn messages_cross_unchanged() {
+        let ask = ToWorker::Ask { id: 7, device: 1, query: Query::PositionAt { axis: Axis::Event, x: 0.5 } };
+        assert_eq!(decode::<ToWorker>(&encode(&ask).unwrap()).unwrap(), ask);
+        let overview = Overview { reserved: vec![u64::MAX, 0, 3].into(), ..Overview::default() };
+        let answer = FromWorker::Answer { id: 7, answer: Box::new(Answer::Overview(overview)) };
+        assert_eq!(decode::<FromWorker>(&encode(&answer).unwrap()).unwrap(), answer);
+    }
+
+    #[test]
+    fn a_summary_crosses_without_its_absent_fields() {
+        let mut summary = Summary {
+            format: "pickle".to_owned(),
+            findings: Vec::new(),
+            devices: Vec::new(),
+            settings: Vec::new(),
+            origin: None,
+        };
+        summary.findings.push(Finding::new(FindingCode::NoHistory, "none"));
+        summary.findings.push(Finding::new(FindingCode::OutOfMemory, "here").at(3));
+        let loaded = FromWorker::Loaded(Box::new(summary));
+        assert_eq!(decode::<FromWorker>(&encode(&loaded).unwrap()).unwrap(), loaded);
+    }
+
+    #[test]
+    fn cut_off_bytes_are_an_error() {
+        let bytes = encode(&FromWorker::Failed { message: "no".to_owned() }).unwrap();
+        assert!(decode::<FromWorker>(&bytes[..bytes.len() - 1]).is_err());
+    }
+}

@@ -1,0 +1,132 @@
+//! The few things of the browser that every part of the page needs: its window, listeners that end when they are
+//! dropped, timers and frames.
+
+mod size;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+pub use size::use_size;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::{AddEventListenerOptions, Document, Element, Event, EventTarget, HtmlElement, Window};
+
+/// The window. The page runs nowhere else.
+pub fn window() -> Window {
+    web_sys::window().expect("the page runs in a window")
+}
+
+/// The document.
+pub fn document() -> Document {
+    window().document().expect("a window has a document")
+}
+
+/// The root element, `<html>`.
+pub fn root() -> Element {
+    document().document_element().expect("a document has a root element")
+}
+
+/// Gives the keyboard to the element of an id, if it is there.
+pub fn focus(id: &str) {
+    if let Some(element) = document().get_element_by_id(id).and_then(|e| e.dyn_into::<HtmlElement>().ok()) {
+        let _ = element.focus();
+        if let Some(input) = element.dyn_ref::<web_sys::HtmlInputElement>() {
+            input.select();
+        }
+    }
+}
+
+/// A listener that is taken off when this is dropped.
+pub struct Listener {
+    target: EventTarget,
+    name: &'static str,
+    call: Closure<dyn FnMut(Event)>,
+}
+
+impl Listener {
+    /// Listens. The handler may prevent what the browser would do.
+    pub fn new(target: &EventTarget, name: &'static str, handler: impl FnMut(Event) + 'static) -> Self {
+        let call = Closure::<dyn FnMut(Event)>::new(handler);
+        let options = AddEventListenerOptions::new();
+        options.set_passive(false);
+        let _ = target.add_event_listener_with_callback_and_add_event_listener_options(
+            name,
+            call.as_ref().unchecked_ref(),
+            &options,
+        );
+        Self { target: target.clone(), name, call }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = self.target.remove_event_listener_with_callback(self.name, self.call.as_ref().unchecked_ref());
+    }
+}
+
+/// A call in a while, unless this is dropped before.
+pub struct Timeout {
+    id: i32,
+    is_done: Rc<Cell<bool>>,
+    _call: Closure<dyn FnMut()>,
+}
+
+impl Timeout {
+    /// Calls once after so many milliseconds.
+    pub fn new(milliseconds: i32, call: impl FnOnce() + 'static) -> Self {
+        let is_done = Rc::new(Cell::new(false));
+        let done = Rc::clone(&is_done);
+        let mut call = Some(call);
+        let call = Closure::<dyn FnMut()>::new(move || {
+            done.set(true);
+            if let Some(call) = call.take() {
+                call();
+            }
+        });
+        let id = window()
+            .set_timeout_with_callback_and_timeout_and_arguments_0(call.as_ref().unchecked_ref(), milliseconds)
+            .unwrap_or(0);
+        Self { id, is_done, _call: call }
+    }
+}
+
+impl Drop for Timeout {
+    fn drop(&mut self) {
+        if !self.is_done.get() {
+            window().clear_timeout_with_handle(self.id);
+        }
+    }
+}
+
+/// Calls when what has been drawn by now is on the screen: in the frame after the next one.
+pub fn after_next_frame(call: impl FnOnce() + 'static) {
+    let frame = || {
+        JsFuture::from(js_sys::Promise::new(&mut |resolve, _| {
+            let _ = window().request_animation_frame(&resolve);
+        }))
+    };
+    spawn_local(async move {
+        let _ = frame().await;
+        let _ = frame().await;
+        call();
+    });
+}
+
+/// Milliseconds, from anywhere, but precisely.
+pub fn clock_ms() -> f64 {
+    window().performance().map_or_else(js_sys::Date::now, |clock| clock.now())
+}
+
+/// Calls after so many milliseconds; at once where there are none.
+pub fn rest_then(milliseconds: i32, call: impl FnOnce() + 'static) {
+    if milliseconds <= 0 {
+        return call();
+    }
+    spawn_local(async move {
+        let rest = js_sys::Promise::new(&mut |resolve, _| {
+            let _ = window().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, milliseconds);
+        });
+        let _ = JsFuture::from(rest).await;
+        call();
+    });
+}

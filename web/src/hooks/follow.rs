@@ -1,0 +1,82 @@
+//! What follows from a change of the model and needs the worker or the address bar: hooks without a result.
+
+use shared::query::{Answer, Axis, Query, Window};
+use yew::prelude::*;
+
+use super::{ask, use_answer, use_model};
+use crate::model::Action;
+
+/// Maps the window onto an axis that was asked for, and lets the window follow the cursor.
+#[hook]
+pub fn use_followers() {
+    use_axis_follower();
+    use_cursor_follower();
+}
+
+/// Finds where the ends of the window lie on the wanted axis: from time to events by the positions in force there,
+/// from events to time by the times of those positions.
+#[hook]
+fn use_axis_follower() {
+    let model = use_model();
+    let file = model.current;
+    let events = model.device().map_or(0, |device| device.events);
+    use_effect_with(
+        (file, model.view.device, model.view.wanted_axis, model.view.window),
+        move |(_, _, wanted, window)| {
+            let Some(axis) = *wanted else { return };
+            let (first, last) = match axis {
+                Axis::Event => {
+                    let at = |x| Query::PositionAt { axis: Axis::Time, x };
+                    (at(window.start), at(window.end))
+                }
+                Axis::Time => {
+                    let at = |x: f64| Query::State { position: (x.max(0.0) as u32).min(events) };
+                    (at(window.start), at(window.end.ceil()))
+                }
+            };
+            let handle = model.clone();
+            let on_first = Callback::from(move |first: Answer| {
+                let model = handle.clone();
+                let on_last = Callback::from(move |last: Answer| {
+                    if let (Some(start), Some(end)) = (coordinate(&first), coordinate(&last)) {
+                        // The position in force at the end is itself still shown.
+                        let end = if axis == Axis::Event { end + 1.0 } else { end };
+                        model.dispatch(Action::AxisMapped(axis, Window { start, end }));
+                    }
+                });
+                ask(&handle, last.clone(), on_last);
+            });
+            ask(&model, first, on_first);
+        },
+    );
+}
+
+/// The coordinate that an answer gives on the axis that was asked for.
+fn coordinate(answer: &Answer) -> Option<f64> {
+    match answer {
+        Answer::Position(position) => position.map(f64::from),
+        Answer::State(state) => Some(state.time_us),
+        _ => None,
+    }
+}
+
+/// Looks up where on the axis the cursor is, if the window is to follow it.
+#[hook]
+fn use_cursor_follower() {
+    let model = use_model();
+    let (follows, axis, cursor) = (model.view.follows_cursor, model.view.axis, model.view.cursor);
+    let answer = use_answer((follows && axis == Axis::Time).then_some(Query::State { position: cursor }));
+    use_effect_with((follows, axis, cursor, answer), move |(follows, axis, cursor, answer)| {
+        if !follows {
+            return;
+        }
+        let x = match (axis, answer.as_deref()) {
+            (Axis::Event, _) => Some(f64::from(*cursor)),
+            (Axis::Time, Some(Answer::State(state))) if state.position == *cursor => Some(state.time_us),
+            _ => None,
+        };
+        if let Some(x) = x {
+            model.dispatch(Action::CursorAt { position: *cursor, x });
+        }
+    });
+}

@@ -1,0 +1,50 @@
+//! Answers that were given before the oldest events of a session were let go, moved to where they belong now: what is on
+//! the screen stays there until the next answer comes.
+
+use shared::query::{Answer, Axis, Packed, Window};
+
+use super::live::moved;
+use crate::worker::message::Trim;
+
+/// The answer as it counts now; nothing where that can't be told.
+pub fn rebased(answer: &Answer, trim: &Trim, axis: Axis) -> Option<Answer> {
+    let by = match axis {
+        Axis::Time => -trim.us,
+        Axis::Event => -f64::from(trim.events),
+    };
+    let lower = |position: u32| position.saturating_sub(trim.events);
+    let to = |window: Window| moved(window, by);
+    Some(match answer {
+        Answer::Timeline(timeline) if timeline.query.axis == axis => {
+            let mut timeline = timeline.clone();
+            timeline.query.window = to(timeline.query.window);
+            let positions: Vec<u32> = timeline.position.iter().map(|position| lower(*position)).collect();
+            timeline.position = Packed::from(positions);
+            Answer::Timeline(timeline)
+        }
+        Answer::Overview(overview) => {
+            let mut overview = overview.clone();
+            overview.window = to(overview.window);
+            for (x, position) in &mut overview.ooms {
+                (*x, *position) = (*x + by, lower(*position));
+            }
+            for (span, _) in &mut overview.annotations {
+                *span = to(*span);
+            }
+            for loss in &mut overview.losses {
+                (loss.span, loss.position) = (to(loss.span), lower(loss.position));
+                for sample in &mut loss.samples {
+                    sample.x += by;
+                }
+            }
+            Answer::Overview(overview)
+        }
+        Answer::State(state) => {
+            let mut state = state.clone();
+            state.position = lower(state.position);
+            state.time_us -= trim.us;
+            Answer::State(state)
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,199 @@
+//! What pointers and wheels do to the timeline.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use shared::order::Within;
+use shared::query::{Answer, Window};
+use wasm_bindgen::JsCast;
+use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent};
+use yew::prelude::*;
+
+use super::gesture::{self, Effect, Gesture, PlotArea, Wheel};
+use super::hover::Hover;
+use super::marks;
+use super::picture::{Scene, TimelinePicture};
+use crate::browser::Listener;
+use crate::hooks::ModelHandle;
+use crate::model::{Action, Selection};
+use crate::render::canvas::Canvas;
+use crate::views::controls::place_tip;
+use crate::widgets::style::set_style;
+
+/// What acts on the timeline when something is done to it.
+#[derive(Clone)]
+pub struct PointerHandler {
+    /// Where actions go.
+    pub model: ModelHandle,
+    /// The picture.
+    pub canvas: Canvas<TimelinePicture>,
+    /// What is under the pointer, for the tooltip.
+    pub hovered: UseStateHandle<Option<Hover>>,
+    /// The tooltip.
+    pub tooltip: NodeRef,
+    /// The pointers that are down.
+    pub gesture: Rc<RefCell<Gesture>>,
+    /// Where the pointer hovers: a new answer may put something else there.
+    pub pointer: Rc<Cell<Option<(f64, f64)>>>,
+}
+
+/// Listens to pointers and wheels. Attached directly, since a wheel must be kept from scrolling the page.
+#[hook]
+pub fn use_listeners(handler: &PointerHandler, plot_area: PlotArea, answer: Option<&Rc<Answer>>) {
+    // Listeners live as long as the component; they always find the plot_area of the last render here.
+    let now = use_mut_ref(|| plot_area);
+    *now.borrow_mut() = plot_area;
+    {
+        let handler = handler.clone();
+        use_effect_with(answer.map(Rc::as_ptr), move |_| {
+            if handler.pointer.get().is_some() {
+                handler.point_at(handler.pointer.get(), plot_area);
+            }
+        });
+    }
+    let handler = handler.clone();
+    use_effect_with((), move |()| {
+        let mut held = Vec::new();
+        if let Some(element) = handler.canvas.host().cast::<HtmlElement>() {
+            for name in NAMES {
+                let (handler, now, host) = (handler.clone(), Rc::clone(&now), element.clone());
+                held.push(Listener::new(&element, name, move |event| {
+                    let plot_area = *now.borrow();
+                    handler.handle(name, &event, &host, plot_area);
+                }));
+            }
+        }
+        move || drop(held)
+    });
+}
+
+const NAMES: [&str; 7] =
+    ["wheel", "pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"];
+
+impl PointerHandler {
+    fn handle(&self, name: &str, event: &Event, host: &HtmlElement, plot_area: PlotArea) {
+        let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
+        let at = self.canvas.point((mouse.client_x(), mouse.client_y()));
+        let id = event.dyn_ref::<PointerEvent>().map_or(0, PointerEvent::pointer_id);
+        match name {
+            "wheel" => {
+                if let Some(wheel) = event.dyn_ref::<WheelEvent>() {
+                    event.prevent_default();
+                    self.apply(&gesture::wheel(&plot_area, wheel_of(wheel, at)), plot_area);
+                    self.point_at(Some(at), plot_area);
+                }
+            }
+            "pointerdown" if mouse.button() == 0 => {
+                let effect = self.gesture.borrow_mut().down(id, at, mouse.shift_key(), plot_area);
+                // Fails for pointers that are gone already: there is nothing to follow then.
+                let _ = host.set_pointer_capture(id);
+                if let Some(effect) = effect {
+                    self.apply(&effect, plot_area);
+                }
+            }
+            "pointermove" => {
+                let effects = self.gesture.borrow_mut().moved(id, at);
+                for effect in effects {
+                    self.apply(&effect, plot_area);
+                }
+                let is_busy = self.gesture.borrow().is_busy();
+                self.point_at((!is_busy).then_some(at), plot_area);
+                set_style(&self.canvas.host(), "cursor", if is_busy { "grabbing" } else { "" });
+            }
+            "pointerup" | "pointercancel" => {
+                let effects = self.gesture.borrow_mut().up(id, name == "pointercancel");
+                for effect in effects {
+                    self.apply(&effect, plot_area);
+                }
+                set_style(&self.canvas.host(), "cursor", "");
+            }
+            "pointerleave" => self.point_at(None, plot_area),
+            "dblclick" => self.fit(),
+            _ => {}
+        }
+    }
+
+    fn apply(&self, effect: &Effect, plot_area: PlotArea) {
+        match *effect {
+            Effect::Window(window) => self.model.dispatch(Action::SetWindow(window)),
+            Effect::Bytes(bytes) => self.model.dispatch(Action::SetBytes(bytes)),
+            Effect::Band(band) => self.canvas.change(|picture| picture.band = band),
+            Effect::Click(at) => self.click(at),
+            Effect::Scrub(at) => self.scrub(at, plot_area),
+        }
+    }
+
+    /// What is at a point of the picture.
+    fn under(&self, at: (f64, f64)) -> Option<Hover> {
+        let ratio = self.canvas.size().ratio;
+        self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.at(at, ratio)))
+    }
+
+    /// The annotated span at a point of the strip above the shapes.
+    fn annotation(&self, at: (f64, f64), plot_area: PlotArea) -> Option<Hover> {
+        let spans = self.canvas.read(|picture| picture.scene.as_ref().map(|scene| Rc::clone(&scene.marks.annotations)));
+        marks::annotation_at(&spans?, plot_area.x(), plot_area.plot, at).map(Hover::annotation)
+    }
+
+    fn click(&self, at: (f64, f64)) {
+        let Some(hover) = self.under(at) else { return };
+        let selection = self.canvas.read(|picture| {
+            let timeline = picture.scene.as_ref().and_then(Scene::timeline)?;
+            Some(hover.thing.selection(timeline))
+        });
+        self.model.dispatch(Action::SetCursor(hover.position));
+        self.model.dispatch(Action::Select(selection.unwrap_or(Selection::None)));
+    }
+
+    /// The cursor goes to the flag under the pointer, or to what the column under it stands for.
+    fn scrub(&self, at: (f64, f64), plot_area: PlotArea) {
+        let flag = self.canvas.read(|picture| {
+            let scene = picture.scene.as_ref()?;
+            marks::flag_at(&scene.marks.ooms, plot_area.x(), plot_area.plot, at).map(|oom| oom.position)
+        });
+        let inside = (at.0.within(plot_area.plot.x, plot_area.plot.right() - 1.0), plot_area.plot.bottom() - 1.0);
+        if let Some(position) = flag.or_else(|| self.under(inside).map(|hover| hover.position)) {
+            self.model.dispatch(Action::SetCursor(position));
+        }
+    }
+
+    /// Shows what is under the pointer, or nothing.
+    fn point_at(&self, at: Option<(f64, f64)>, plot_area: PlotArea) {
+        self.pointer.set(at);
+        let inside = at.filter(|at| plot_area.plot.contains(*at));
+        self.model.set_pointer(inside.map(|at| plot_area.x().value(at.0)));
+        let hover = inside.and_then(|at| self.under(at)).or_else(|| self.annotation(at?, plot_area));
+        let thing = hover.map(|hover| hover.thing);
+        if self.canvas.read(|picture| picture.hover) != thing {
+            self.canvas.change(|picture| picture.hover = thing);
+        }
+        if let (Some(at), true) = (at, hover.is_some()) {
+            place_tip(&self.tooltip, at, self.canvas.size());
+        }
+        self.hovered.set(hover);
+    }
+
+    /// A double click shows the life of the selected allocation, or everything.
+    fn fit(&self) {
+        let life = self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.marks.lifetime));
+        match life {
+            Some(life) if matches!(self.model.now().view.selection, Selection::Allocation(_)) => {
+                let margin = (life.length() * 0.1).max(2.0);
+                self.model.dispatch(Action::SetWindow(Window { start: life.start - margin, end: life.end + margin }));
+            }
+            _ => self.model.dispatch(Action::FitAll),
+        }
+    }
+}
+
+fn wheel_of(event: &WheelEvent, at: (f64, f64)) -> Wheel {
+    // Firefox counts lines with a mouse's wheel.
+    let unit = if event.delta_mode() == WheelEvent::DOM_DELTA_LINE { 16.0 } else { 1.0 };
+    Wheel {
+        at,
+        dx: event.delta_x() * unit,
+        dy: event.delta_y() * unit,
+        is_shift: event.shift_key(),
+        is_height: event.ctrl_key() || event.alt_key(),
+    }
+}
