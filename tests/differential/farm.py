@@ -9,7 +9,8 @@
     farm.py ... --script FILE...       these scripts instead of made-up ones
 
 It makes the environment of the release first (`environment.py`). Differences are stored as FOUND/NAME.in.json,
-.out.json (PyTorch's result) and a line in FOUND/index.txt. The exit code is 1 when there was any.
+.out.json (PyTorch's result) and a line in FOUND/index.txt; FOUND is target/differential/found if not given. The exit
+code is 1 when there was any.
 """
 
 import argparse
@@ -204,7 +205,7 @@ def main():
     parser.add_argument("--longest", type=int, help="skip scripts of more operations")
     parser.add_argument("--script", type=pathlib.Path, nargs="*", help="files with scripts, instead of made-up ones")
     parser.add_argument("--minutes", type=float)
-    parser.add_argument("--found", default="found", help="where differences are stored")
+    parser.add_argument("--found", default=ROOT / "target/differential/found", help="where differences are stored")
     parser.add_argument("--texts", action="store_true", help="compare the words of errors as well")
     parser.add_argument("--survey", action="store_true", help="count what the scripts reach in PyTorch")
     parser.add_argument("--verify", type=pathlib.Path, metavar="CORPUS")

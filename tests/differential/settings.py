@@ -1,4 +1,4 @@
-"""Settings strings: good ones, as (text, what it says), and bad ones."""
+"""Makes settings strings: valid ones, with the options that they set, and odd ones."""
 
 # Keys that torch 2.6 doesn't know: at start they would end the process before the first operation.
 SINCE_2_11 = {"large_segment_size_mb", "per_process_memory_fraction", "graph_capture_record_stream_reuse"}
