@@ -23,6 +23,7 @@ pub mod finding;
 pub mod format;
 pub mod frames;
 pub mod import;
+pub mod index;
 pub mod limits;
 pub mod link;
 pub mod lod;

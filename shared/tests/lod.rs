@@ -3,14 +3,15 @@
 mod support;
 
 use proptest::prelude::*;
-use shared::analysis::matches::{Field, Matches};
 use shared::analysis::paint::Painter;
-use shared::analysis::site::Sites;
+use shared::analysis::site::{SiteInput, Sites};
+use shared::analysis::term_matches::{Field, TermMatches};
 use shared::analysis::usage::Usage;
-use shared::lod::{Classes, Pyramid, RunningTotals, Scene, Span, extent, overview, spans, timeline};
+use shared::index::Index;
+use shared::lod::{Coloring, ColoringInput, RunningTotals, Scene, Span, extent, overview, spans, timeline};
 use shared::query::term::Term;
 use shared::query::{Axis, ColorBy, Detail, Quads, Timeline, TimelineQuery, Window};
-use shared::replay::Replay;
+use shared::replay::{Replay, Replayed};
 use shared::units::Stream;
 use support::{Moment, Op, Run, ops, run};
 
@@ -19,8 +20,9 @@ const STREAMS: [Stream; 2] = [Stream(0), Stream(7)];
 /// Asks for a timeline, with everything it needs built anew.
 fn ask(run: &mut Run, query: &TimelineQuery) -> Timeline {
     let replay = Replay::build(&run.trace, &mut run.tags, &run.settings);
-    let usage = Usage::build(&run.trace, &replay);
-    let sites = Sites::build(&run.symbols, std::iter::once(&usage));
+    let replayed = Replayed { trace: &run.trace, tags: &run.tags, replay: &replay };
+    let usage = Usage::build(replayed);
+    let sites = Sites::build(SiteInput { symbols: &run.symbols, usages: &[&usage] });
     let painter = Painter {
         color_by: query.color_by,
         trace: &run.trace,
@@ -30,12 +32,17 @@ fn ask(run: &mut Run, query: &TimelineQuery) -> Timeline {
         streams: &STREAMS,
     };
     let field = Field { symbols: &run.symbols, tags: &run.tags, replay: &replay };
-    let matches = |text: &String| Matches::of(&Term::parse(text).unwrap(), field);
+    let matches = |text: &String| TermMatches::build((&Term::parse(text).unwrap(), field)).matches().clone();
     let filter = query.filter.first().map(matches);
     let highlight = query.highlight.as_ref().map(matches);
-    let classes = Classes::build(&painter, &usage, filter.as_ref(), highlight.as_ref());
-    let pyramid = Pyramid::build(&run.trace, &replay, &classes);
-    let totals = RunningTotals::build(&run.trace, &replay);
+    let Coloring { classes, pyramid, .. } = Coloring::build(ColoringInput {
+        painter: &painter,
+        usage: &usage,
+        filter: filter.as_deref(),
+        highlight: highlight.as_deref(),
+        is_permanent: true,
+    });
+    let totals = RunningTotals::build(replayed);
     let scene = Scene {
         trace: &run.trace,
         replay: &replay,
@@ -192,12 +199,13 @@ proptest! {
     fn totals_and_composition_equal_sums_made_the_long_way(ops in ops(900), lost in 0_usize..40, ends in (0_u32..1500, 0_u32..1500), color in color()) {
         let mut run = run(&ops, lost);
         let replay = Replay::build(&run.trace, &mut run.tags, &run.settings);
-        let usage = Usage::build(&run.trace, &replay);
-        let sites = Sites::build(&run.symbols, std::iter::once(&usage));
+        let replayed = Replayed { trace: &run.trace, tags: &run.tags, replay: &replay };
+        let usage = Usage::build(replayed);
+        let sites = Sites::build(SiteInput { symbols: &run.symbols, usages: &[&usage] });
         let painter = Painter { color_by: color, trace: &run.trace, replay: &replay, tags: &run.tags, sites: &sites, streams: &STREAMS };
-        let classes = Classes::build(&painter, &usage, None, None);
-        let pyramid = Pyramid::build(&run.trace, &replay, &classes);
-        let totals = RunningTotals::build(&run.trace, &replay);
+        let input = ColoringInput { painter: &painter, usage: &usage, filter: None, highlight: None, is_permanent: true };
+        let Coloring { classes, pyramid, .. } = Coloring::build(input);
+        let totals = RunningTotals::build(replayed);
         let n = replay.positions();
         let span = Span { first: ends.0.min(ends.1).min(n), last: ends.0.max(ends.1).min(n) };
         let moments = &run.moments[span.first as usize..=span.last as usize];
@@ -228,7 +236,7 @@ fn an_overview_column_holds_the_largest_of_its_time() {
         .collect();
     let mut run = run(&ops, 50);
     let replay = Replay::build(&run.trace, &mut run.tags, &run.settings);
-    let totals = RunningTotals::build(&run.trace, &replay);
+    let totals = RunningTotals::build(Replayed { trace: &run.trace, tags: &run.tags, replay: &replay });
     for axis in [Axis::Time, Axis::Event] {
         let answer = overview(&run.trace, &replay, &totals, axis, 37, &[], |_| String::new());
         let window = extent(&run.trace, &replay, axis);

@@ -1,14 +1,15 @@
-//! Events counted and named by action, as the file writes it.
+//! The number of events of each action, named as the file names it.
 
 use std::borrow::Cow;
 
 use crate::event::Action;
 use crate::frames::Symbols;
+use crate::index::Index;
 use crate::order;
 use crate::trace::{DeviceTrace, Event, Snapshot, TagId, Tags};
 use crate::units::Count;
 
-/// The action of an event as it is written.
+/// Returns the name of an event's action as the file writes it.
 pub fn written_name<'a>(event: &Event, tags: &Tags, symbols: &'a Symbols) -> Cow<'a, str> {
     match event.action {
         Action::Other => symbols.text(tags.get(event.tag).other_action),
@@ -16,7 +17,7 @@ pub fn written_name<'a>(event: &Event, tags: &Tags, symbols: &'a Symbols) -> Cow
     }
 }
 
-/// Counts by [`Action`] as a sentence has them: `2 alloc, 1 oom`; empty when all are 0.
+/// Formats counts by [`Action`]: `2 alloc, 1 oom`; empty when all are 0.
 pub fn in_words(by_action: &[u64; Action::ALL.len()]) -> String {
     let mut words = String::new();
     for (action, count) in Action::ALL.iter().zip(by_action).filter(|(_, count)| **count > 0) {
@@ -30,27 +31,25 @@ pub fn in_words(by_action: &[u64; Action::ALL.len()]) -> String {
     words
 }
 
-/// How many events of each action a device has: known actions in the order of their codes, then all others by name.
+/// Counts a device's events by action: known actions in the order of their codes, then all others by name.
 pub fn count(trace: &DeviceTrace, snapshot: &Snapshot) -> Vec<(String, u32)> {
-    let mut counts = Counts::default();
-    counts.extend(trace, &snapshot.tags);
+    let counts = Counts::build((trace, &snapshot.tags));
     counts.named(&snapshot.tags, &snapshot.symbols)
 }
 
-/// Events counted as they come.
+/// The number of events of each action.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     known: [u32; Action::ALL.len()],
-    /// By tag, those of actions that this build does not know.
+    /// By tag: the events whose action this build does not know.
     others: Vec<u32>,
-    /// Those whose tag is not there.
-    untold: u32,
+    /// The events of unknown actions whose tag does not exist.
+    untagged: u32,
     counted: usize,
 }
 
-impl Counts {
-    /// Counts the events that came since.
-    pub fn extend(&mut self, trace: &DeviceTrace, tags: &Tags) {
+impl Index<(&DeviceTrace, &Tags)> for Counts {
+    fn extend(&mut self, (trace, tags): (&DeviceTrace, &Tags)) {
         let events = &trace.events;
         let range = self.counted..events.len();
         for (i, code) in range.clone().zip(events.action.range(range.clone())) {
@@ -60,7 +59,7 @@ impl Counts {
                     if self.others.len() < tags.len() {
                         self.others.resize(tags.len(), 0);
                     }
-                    *self.others.get_mut(tag).unwrap_or(&mut self.untold) += 1;
+                    *self.others.get_mut(tag).unwrap_or(&mut self.untagged) += 1;
                 }
                 action => self.known[action as usize] += 1,
             }
@@ -68,15 +67,21 @@ impl Counts {
         self.counted = range.end;
     }
 
-    /// The counts with their names.
+    fn bytes(&self) -> usize {
+        self.others.capacity() * size_of::<u32>()
+    }
+}
+
+impl Counts {
+    /// Returns the counts above 0 with their names.
     pub fn named(&self, tags: &Tags, symbols: &Symbols) -> Vec<(String, u32)> {
         // Several tags can hold the same name.
         let mut named: Vec<(String, u32)> = Vec::new();
         for (tag, count) in (0..).zip(&self.others).filter(|(_, count)| **count > 0) {
             named.push((symbols.text(tags.get(TagId(tag)).other_action).into_owned(), *count));
         }
-        if self.untold > 0 {
-            named.push((String::new(), self.untold));
+        if self.untagged > 0 {
+            named.push((String::new(), self.untagged));
         }
         order::merge(&mut named, |sum, count| *sum += count);
         let known = Action::ALL.into_iter().zip(self.known).filter(|(_, count)| *count > 0);

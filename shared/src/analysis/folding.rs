@@ -1,14 +1,15 @@
-//! Which frames are anybody's program, and which are the machinery that every stack runs through.
+//! Separates a program's own frames from those of the interpreter and the dispatcher, which are in every stack.
 //!
-//! A stack with C++ frames has some fifty, of which a person wants five. The rules look at names only: symbolizers
-//! differ in the file they give for the same function, and often give none (`??`).
+//! A stack with C++ frames has some fifty frames; a person wants five. The rules use names only: symbolizers differ in the
+//! file of a function, and often give none (`??`).
 
 use std::borrow::Cow;
 
 use crate::frames::{Frame, FrameId, Symbols};
+use crate::index::Index;
 use crate::query::FrameText;
 
-/// Parts of functions of the unwinder, the dispatcher, the allocator's own entry points and thread starts.
+/// Substrings of function names of the unwinder, the dispatcher, the allocator's own entry points and thread starts.
 const MACHINERY: [&str; 18] = [
     "torch::unwind",
     "torch::CapturedTraceback",
@@ -30,7 +31,7 @@ const MACHINERY: [&str; 18] = [
     "c10::intrusive_ptr",
 ];
 
-/// Beginnings of functions of the C interpreter and of the C library below it.
+/// Prefixes of function names of the C interpreter and of the C library below it.
 const INTERPRETER: [&str; 22] = [
     "PyEval_",
     "PyObject_",
@@ -56,11 +57,11 @@ const INTERPRETER: [&str; 22] = [
     "execute_native_thread_routine",
 ];
 
-/// Folders that CPython's own sources lie in.
+/// Folders of CPython's own sources.
 const INTERPRETER_SOURCES: [&str; 6] =
     ["/Objects/", "/Python/", "/Modules/", "/Include/internal/pycore_", "/Include/cpython/", "/csu/"];
 
-/// Folders and files of PyTorch's Python package, to know it where it was not installed into `site-packages`.
+/// Folders and files of PyTorch's Python package, which identify it outside `site-packages`.
 const TORCH_PARTS: [&str; 22] = [
     "nn/",
     "_dynamo/",
@@ -86,14 +87,14 @@ const TORCH_PARTS: [&str; 22] = [
     "__init__.py",
 ];
 
-/// Whether a frame belongs to the interpreter or the dispatcher rather than to anybody's program.
+/// Returns whether a frame belongs to the interpreter or the dispatcher rather than to a program.
 pub fn is_internal(name: &str, filename: &str) -> bool {
     if is_python(filename) {
-        // How a module calls its own `forward`: two frames for each module on the way. And how Python starts a program.
+        // Calls from a module to its own `forward` add two frames a module. The others start a Python program.
         return filename.starts_with("<frozen")
             || matches!(name, "_wrapped_call_impl" | "_call_impl") && filename.ends_with("torch/nn/modules/module.py");
     }
-    // CPython marks what it keeps to itself with one leading underscore.
+    // CPython marks its private functions with one leading underscore.
     let bare = name.strip_prefix('_').unwrap_or(name);
     bare.is_empty()
         || bare == "??"
@@ -106,15 +107,15 @@ pub fn is_internal(name: &str, filename: &str) -> bool {
         || MACHINERY.iter().any(|part| name.contains(part))
 }
 
-/// Whether a file is Python source (or generated Python, such as `<string>` or `<eval_with_key>.12`).
+/// Returns whether a file is Python source (or generated Python, such as `<string>` or `<eval_with_key>.12`).
 pub fn is_python(filename: &str) -> bool {
     filename.ends_with(".py") || filename.starts_with('<') || filename.ends_with(".pyx") || filename.ends_with(".ipynb")
 }
 
-/// Whether a Python file is the user's own: neither PyTorch's nor the standard library's.
+/// Returns whether a Python file is the user's own: neither PyTorch's nor the standard library's.
 fn is_own(filename: &str) -> bool {
     const GENERATED: [&str; 2] = ["<frozen", "<eval_with_key>"];
-    // What the compiler writes stands for a line of the user's further out.
+    // Generated code is called from a line of the user's further out.
     let is_generated = GENERATED.iter().any(|start| filename.starts_with(start)) || filename.contains("torchinductor_");
     if !is_python(filename) || is_generated {
         return false;
@@ -132,18 +133,18 @@ fn is_own(filename: &str) -> bool {
     !path.rsplit_once("/lib/python").is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// How well a frame tells what a stack was about; less is better.
+/// How well a frame describes a stack; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// A line of the user's own.
+    /// A line of the user's own code.
     Own,
     /// Any other line of Python.
     Python,
-    /// What the autograd engine ran.
+    /// A function that the autograd engine called.
     Backward,
     /// The operator that was called.
     Operator,
-    /// Anything that is no machinery.
+    /// Any other C++ function that is not internal.
     Cpp,
     Machinery,
 }
@@ -166,22 +167,14 @@ impl Rank {
     }
 }
 
-/// Which frame stands for a stack, for every stack of a file: each distinct frame is looked at once.
+/// Finds the frame that describes a stack best. Each distinct frame is ranked once.
 #[derive(Debug, Default)]
 pub struct Telling {
     ranks: Vec<Rank>,
 }
 
-impl Telling {
-    /// Looks at all frames.
-    pub fn new(symbols: &Symbols) -> Self {
-        let mut new = Self::default();
-        new.extend(symbols);
-        new
-    }
-
-    /// Looks at the frames that came since.
-    pub fn extend(&mut self, symbols: &Symbols) {
+impl Index<&Symbols> for Telling {
+    fn extend(&mut self, symbols: &Symbols) {
         let rank = |i| {
             let frame = symbols.frame(FrameId(i));
             Rank::of(&symbols.text(frame.name), &symbols.text(frame.filename))
@@ -189,40 +182,46 @@ impl Telling {
         self.ranks.extend((self.ranks.len() as u32..symbols.frame_count() as u32).map(rank));
     }
 
-    /// The innermost of the best frames of a stack: a line of the user's own, if there is one. `None` for the empty
-    /// stack.
+    fn bytes(&self) -> usize {
+        self.ranks.capacity() * size_of::<Rank>()
+    }
+}
+
+impl Telling {
+    /// Returns the innermost of the best frames of a stack: a line of the user's own code, if there is one. `None` for the
+    /// empty stack.
     pub fn frame(&self, stack: &[FrameId]) -> Option<FrameId> {
         stack.iter().copied().min_by_key(|id| self.ranks.get(id.0 as usize).copied().unwrap_or(Rank::Machinery))
     }
 }
 
-/// The same frame of a stack that is text already.
+/// Returns the innermost of the best frames of a stack of texts.
 pub fn telling_text(stack: &[FrameText]) -> Option<&FrameText> {
     stack.iter().min_by_key(|frame| Rank::of(&frame.name, &frame.filename))
 }
 
-/// Whether a C++ function is the entry of an operator, and not of one that only makes room for another's result.
+/// Returns whether a C++ function is the entry of an operator, other than one that only allocates another's result.
 fn is_operator(name: &str) -> bool {
     let operator = name.strip_prefix("at::_ops::").filter(|rest| rest.contains("::call("));
     operator.is_some_and(|rest| !rest.starts_with("empty") && !rest.starts_with("resize_"))
 }
 
-/// A function without what the symbolizer spells out for C++: its arguments, and where the backward operators live.
+/// Returns a function's name without its C++ arguments and without the namespace of backward operators.
 pub fn short_name<'a>(name: &'a str, filename: &str) -> &'a str {
     if is_python(filename) {
         return name;
     }
-    // `(anonymous namespace)::` and `operator()` have brackets of their own.
+    // `(anonymous namespace)::` and `operator()` contain brackets too.
     let open = name.match_indices('(').map(|(i, _)| i).find(|&i| {
         let (before, after) = name.split_at(i);
         !before.ends_with("operator") && !after.starts_with("(anonymous namespace)")
     });
     let bare = open.filter(|&i| i > 0).and_then(|i| name.get(..i)).unwrap_or(name);
-    // What the autograd engine runs is known by its own name: `MmBackward0::apply`.
+    // `MmBackward0::apply`
     bare.strip_prefix("torch::autograd::generated::").unwrap_or(bare)
 }
 
-/// `file.py:123`, with the last two parts of the path; empty where the file is not known.
+/// Formats a frame's location as `dir/file.py:123`; empty if the file is unknown.
 pub fn short_location(symbols: &Symbols, frame: Frame) -> String {
     let filename = symbols.text(frame.filename);
     if filename.is_empty() || filename == "??" {

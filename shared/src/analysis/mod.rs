@@ -1,5 +1,4 @@
-//! What a trace says, as pure functions from a trace to an answer: who used how much, what stood at the peak, why a
-//! request failed, what to look at first.
+//! Analyses of a trace, as pure functions and indexes: memory use by call site, the peak, why a request failed, findings.
 
 pub mod actions;
 pub mod findings;
@@ -18,6 +17,7 @@ pub mod retries;
 pub mod segment_map;
 pub mod segment_quads;
 pub mod site;
+pub mod term_matches;
 pub mod usage;
 pub mod verdict;
 pub mod wording;

@@ -1,4 +1,4 @@
-//! What is held at a position, by call site: the table that answers "what used it all".
+//! The active memory at a position by call site.
 
 use rustc_hash::FxHashMap;
 
@@ -6,23 +6,23 @@ use crate::frames::StackId;
 use crate::order;
 use crate::replay::Replay;
 
-/// What one call site holds.
+/// The active memory of one call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     /// The call site.
     pub stack: StackId,
     /// Requested bytes of its active allocations.
     pub bytes: u64,
-    /// Their number.
+    /// The number of those allocations.
     pub count: u32,
 }
 
-/// What each call site holds at a position, the most first.
+/// Returns the active memory of each call site at a position, the largest first.
 pub fn held_at(replay: &Replay, position: u32) -> Vec<Held> {
     held(replay, replay.active_at(position).into_iter())
 }
 
-/// What each call site holds of some allocations, the most first; equals by stack number.
+/// Returns the memory of some allocations by call site, the largest first; equal ones by stack number.
 pub fn held(replay: &Replay, allocations: impl Iterator<Item = u32>) -> Vec<Held> {
     let mut sites: FxHashMap<u32, Held> = FxHashMap::default();
     for id in allocations {

@@ -12,8 +12,9 @@ use super::usage::Usage;
 use crate::finding::Finding;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::import::{Compression, Encoding, Imported};
+use crate::index::Index;
 use crate::order;
-use crate::replay::Replay;
+use crate::replay::{Replay, Replayed};
 use crate::trace::{BlockState, DeviceTrace, Snapshot};
 
 /// Call sites that are reported apart.
@@ -130,7 +131,7 @@ impl FileReport {
     pub fn new(path: String, imported: Imported) -> Self {
         let Imported { format, protocol, mut snapshot, findings: mut found, header: _ } = imported;
         let mut devices = Vec::new();
-        let telling = Telling::new(&snapshot.symbols);
+        let telling = Telling::build(&snapshot.symbols);
         let traces = std::mem::take(&mut snapshot.devices);
         for trace in &traces {
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
@@ -159,7 +160,7 @@ impl FileReport {
 
 impl DeviceReport {
     fn new(snapshot: &Snapshot, telling: &Telling, trace: &DeviceTrace, replay: &Replay, start: StartReport) -> Self {
-        let usage = Usage::build(trace, replay);
+        let usage = Usage::build(Replayed { trace, tags: &snapshot.tags, replay });
         let held = held_at(replay, usage.peak_position);
         let peak_stacks = largest(&snapshot.symbols, &held);
         let reported = peak_stacks.iter().fold(0u64, |sum, stack| sum.saturating_add(stack.bytes));

@@ -1,9 +1,9 @@
-//! Call sites: the line that stands for a stack, and its colour.
+//! Call sites: the line that represents a stack, and its colour.
 //!
-//! A stack's colour must be the same in every view and whenever the same file is opened, and the sites that take the
-//! most room must not share one. So each line asks for the colour that its text hashes to, and moves on to the next free
-//! one where that is taken. The largest take theirs first; but among them it is their text that decides who comes before
-//! whom, so that two runs of one program, in which nothing has quite the same size, have the same colours.
+//! A stack has the same colour in every view and whenever a file is opened, and the largest sites do not share one. Each
+//! line prefers the colour that its text hashes to, and gets the next free one where that is used. The largest lines choose
+//! first; among those of about one size the order is that of their text, so that two runs of one program, in which no
+//! site has quite the same size, have the same colours.
 
 use std::hash::Hasher;
 
@@ -12,77 +12,89 @@ use rustc_hash::{FxHashMap, FxHasher};
 use super::folding::{Telling, short_location, short_name};
 use super::usage::Usage;
 use crate::frames::{Frame, StackId, Symbols};
+use crate::index::Index;
 use crate::order;
 use crate::query::Paint;
 
-/// What is shown for an allocation without a stack.
+/// The label of an allocation without a stack.
 pub const NO_STACK: &str = "no stack recorded";
 
-/// So many of the largest lines share their colour with no other.
+/// The number of largest lines that share their colour with no other.
 const ALONE: usize = 16;
 
-/// The line and colour of every stack of a file.
+/// The line and colour of every stack of a session. It covers all devices, and is never trimmed: stacks stay.
 #[derive(Debug, Default)]
 pub struct Sites {
     /// By stack: an index into `lines`.
     line: Vec<u32>,
     lines: Vec<Line>,
     telling: Telling,
-    /// Lines by their text.
+    /// The numbers of lines by their text.
     numbers: FxHashMap<String, u32>,
-    /// Colours that were given out to lines of their own.
-    taken: [bool; Paint::SLOTS as usize],
-    /// Of those, the ones that nobody else gets.
+    /// The colours that were assigned to a line of their own.
+    used: [bool; Paint::SLOTS as usize],
+    /// Of those, the ones that no other line shares.
     alone: [bool; Paint::SLOTS as usize],
-    given_out: usize,
+    /// How many colours were assigned to a line of their own.
+    assigned: usize,
+}
+
+/// What call sites are named and coloured by.
+#[derive(Clone, Copy, Debug)]
+pub struct SiteInput<'a> {
+    /// Strings, frames and stacks.
+    pub symbols: &'a Symbols,
+    /// The memory use by call site, of each device.
+    pub usages: &'a [&'a Usage],
 }
 
 #[derive(Debug)]
 struct Line {
     label: String,
     paint: Paint,
-    /// Whether its colour is its own for good.
+    /// Whether its colour was chosen by its size and stays.
     is_settled: bool,
 }
 
-impl Sites {
-    /// Names all stacks, and gives out colours by what all devices used.
-    pub fn build<'a>(symbols: &Symbols, usages: impl Iterator<Item = &'a Usage>) -> Self {
-        let mut sites = Self::default();
-        sites.extend(symbols, usages);
-        sites
-    }
-
-    /// Names the stacks that came since, and gives colours to lines that hold something now and held nothing before. What
-    /// has a colour keeps it: among the new ones the largest choose first.
-    pub fn extend<'a>(&mut self, symbols: &Symbols, usages: impl Iterator<Item = &'a Usage>) {
+impl Index<SiteInput<'_>> for Sites {
+    /// Names the new stacks, and assigns colours to lines that have allocations and had none before. Assigned colours stay;
+    /// among the new lines the largest choose first.
+    fn extend(&mut self, SiteInput { symbols, usages }: SiteInput<'_>) {
         self.name(symbols);
         let area = self.area(usages);
-        let Self { lines, taken, alone, given_out, .. } = self;
+        let Self { lines, used, alone, assigned, .. } = self;
         let mut new: Vec<(&mut Line, f64)> =
             (lines.iter_mut().zip(area)).filter(|(line, area)| *area > 0.0 && !line.is_settled).collect();
         let by_size =
             |(a, x): &(&mut Line, f64), (b, y): &(&mut Line, f64)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label));
         order::sort_by(&mut new, by_size);
-        // From here on all that are about as large count as one size.
+        // From here on lines of about one size count as equal.
         for (rank, (_, area)) in new.iter_mut().enumerate() {
             *area = -((rank / ALONE) as f64);
         }
         order::sort_by(&mut new, by_size);
         for (line, _) in new {
             line.is_settled = true;
-            // Once all are given out, the rest share those of the smaller ones.
-            let is_own = *given_out < taken.len();
-            let Some(slot) = free_slot(line.paint.0, if is_own { taken } else { alone }) else { continue };
+            // Once all colours are used, further lines share those of the smaller ones.
+            let is_own = *assigned < used.len();
+            let Some(slot) = free_slot(line.paint.0, if is_own { used } else { alone }) else { continue };
             line.paint = Paint::slot(slot);
             if is_own {
-                taken[usize::from(slot)] = true;
-                alone[usize::from(slot)] = *given_out < ALONE;
-                *given_out += 1;
+                used[usize::from(slot)] = true;
+                alone[usize::from(slot)] = *assigned < ALONE;
+                *assigned += 1;
             }
         }
     }
 
+    fn bytes(&self) -> usize {
+        // A label stands in its line and in the table of numbers.
+        let labels: usize = self.lines.iter().map(|line| 2 * line.label.len()).sum();
+        self.line.capacity() * size_of::<u32>() + self.lines.capacity() * 2 * size_of::<Line>() + labels
+    }
+}
+
+impl Sites {
     /// Names the stacks that have no line yet.
     fn name(&mut self, symbols: &Symbols) {
         let Self { line, lines, telling, numbers, .. } = self;
@@ -99,10 +111,10 @@ impl Sites {
         }
     }
 
-    /// By line, what it held for how long, on all devices.
-    fn area<'a>(&self, usages: impl Iterator<Item = &'a Usage>) -> Vec<f64> {
+    /// Returns the area of each line over all devices.
+    fn area(&self, usages: &[&Usage]) -> Vec<f64> {
         let mut area = vec![0.0; self.lines.len()];
-        for (stack, site) in usages.flat_map(Usage::iter).filter(|(stack, _)| stack.0 != 0) {
+        for (stack, site) in usages.iter().flat_map(|usage| usage.iter()).filter(|(stack, _)| stack.0 != 0) {
             if let Some(sum) = self.line.get(stack.0 as usize).and_then(|&line| area.get_mut(line as usize)) {
                 *sum += site.area;
             }
@@ -110,17 +122,17 @@ impl Sites {
         area
     }
 
-    /// The line that stands for a stack: `forward  models/gpt.py:54`.
+    /// Returns the line that represents a stack: `forward  models/gpt.py:54`.
     pub fn label(&self, stack: StackId) -> &str {
         self.get(stack).map_or(NO_STACK, |line| &line.label)
     }
 
-    /// The colour of a stack.
+    /// Returns the colour of a stack.
     pub fn paint(&self, stack: StackId) -> Paint {
         self.get(stack).map_or(Paint::OTHER, |line| line.paint)
     }
 
-    /// A number that stacks with the same line share.
+    /// Returns the number of a stack's line, which stacks with equal lines share.
     pub fn line(&self, stack: StackId) -> u32 {
         self.line.get(stack.0 as usize).copied().unwrap_or(0)
     }
@@ -130,13 +142,13 @@ impl Sites {
     }
 }
 
-/// The first colour from the one that is wanted on that is not taken.
-fn free_slot(wanted: u16, taken: &[bool; Paint::SLOTS as usize]) -> Option<u16> {
+/// Returns the first unused colour at or after the preferred one.
+fn free_slot(wanted: u16, used: &[bool; Paint::SLOTS as usize]) -> Option<u16> {
     let mut slots = (0..Paint::SLOTS).map(|i| (wanted + i) % Paint::SLOTS);
-    slots.find(|&slot| !taken[usize::from(slot)])
+    slots.find(|&slot| !used[usize::from(slot)])
 }
 
-/// The line that stands for a stack.
+/// Returns the line that represents a stack.
 pub fn label(symbols: &Symbols, telling: &Telling, stack: StackId) -> String {
     match telling.frame(symbols.stack(stack)) {
         Some(id) => frame_label(symbols, symbols.frame(id)),
@@ -144,7 +156,7 @@ pub fn label(symbols: &Symbols, telling: &Telling, stack: StackId) -> String {
     }
 }
 
-/// A frame in one line: `forward  models/gpt.py:54`.
+/// Formats a frame as one line: `forward  models/gpt.py:54`.
 pub fn frame_label(symbols: &Symbols, frame: Frame) -> String {
     let (name, filename) = (symbols.text(frame.name), symbols.text(frame.filename));
     let name = short_name(&name, &filename);
@@ -152,7 +164,7 @@ pub fn frame_label(symbols: &Symbols, frame: Frame) -> String {
     if location.is_empty() { name.to_owned() } else { format!("{name}  {location}") }
 }
 
-/// The colour that a line's text asks for. By its text and not by its number, which depends on the file's order.
+/// Returns the colour that a line prefers. It depends on the text alone, since a number depends on the file's order.
 fn preferred_slot(text: &str) -> u16 {
     let mut hasher = FxHasher::default();
     hasher.write(text.as_bytes());
@@ -163,6 +175,7 @@ fn preferred_slot(text: &str) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replay::Replayed;
     use crate::testing::stack;
 
     #[test]
@@ -186,7 +199,7 @@ mod tests {
         let mut symbols = Symbols::default();
         for (frames, want) in cases {
             let stack = stack(&mut symbols, frames);
-            assert_eq!(label(&symbols, &Telling::new(&symbols), stack), want);
+            assert_eq!(label(&symbols, &Telling::build(&symbols), stack), want);
         }
     }
 
@@ -199,8 +212,8 @@ mod tests {
         let mut snapshot = crate::testing::snapshot(&lines.join("\n"));
         let trace = snapshot.devices.remove(0);
         let replay = crate::replay::Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
-        let usage = Usage::build(&trace, &replay);
-        let sites = Sites::build(&snapshot.symbols, std::iter::once(&usage));
+        let usage = Usage::build(Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay });
+        let sites = Sites::build(SiteInput { symbols: &snapshot.symbols, usages: &[&usage] });
         let labels = (0..snapshot.symbols.stack_count() as u32).map(|i| sites.label(StackId(i)).to_owned()).collect();
         (labels, sites)
     }

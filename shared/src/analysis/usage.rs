@@ -1,69 +1,62 @@
-//! What each call site used over a whole trace, and the peak of them all, in one sweep.
+//! The memory use of each call site over a whole trace, and the peak of all together, in one sweep.
 
 use crate::frames::StackId;
-use crate::replay::{Change, Replay};
-use crate::trace::DeviceTrace;
+use crate::index::Index;
+use crate::replay::{Change, Replay, Replayed};
 
-/// What one call site's allocations came to.
+/// The sums over one call site's allocations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SiteUsage {
-    /// Allocations.
+    /// The number of allocations.
     pub count: u32,
-    /// Their requested bytes, all added up.
+    /// The sum of their requested bytes.
     pub bytes: u64,
     /// The largest sum of requested bytes that was active at once.
     pub peak_bytes: u64,
-    /// Where that was first reached: a position.
+    /// The position at which that was first reached.
     pub peak_position: u32,
-    /// Requested bytes never freed in the trace.
+    /// Requested bytes that are active at the end.
     pub end_bytes: u64,
-    /// Number of those allocations.
+    /// The number of allocations that are active at the end.
     pub end_count: u32,
-    /// Requested bytes times the positions that they were held for: the area that the site takes in a timeline.
+    /// Requested bytes times the number of positions at which they are active: the site's area in a timeline.
     pub area: f64,
 }
 
-/// The use of a device's memory by call site.
+/// A device's memory use by call site.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
     /// By stack number.
     sites: Vec<SiteUsage>,
     /// The largest sum of requested bytes over the trace.
     pub peak_bytes: u64,
-    /// Where it was first reached: a position.
+    /// The position at which it was first reached.
     pub peak_position: u32,
     /// The largest sum of reserved bytes over the trace.
     pub peak_reserved: u64,
-    /// The sums behind that, by stack number.
+    /// The running sums, by stack number.
     live: Vec<Live>,
-    /// Requested bytes active at [`Self::until`], and reserved bytes.
+    /// Requested bytes that are active at [`Self::until`].
     live_in_all: u64,
+    /// Bytes reserved at [`Self::until`].
     reserved: u64,
-    /// How far the trace was summed up; `None` before its start was.
+    /// The position up to which the trace was swept; `None` before its start was.
     until: Option<u32>,
 }
 
-/// What one call site holds.
+/// The running sums of one call site.
 #[derive(Clone, Copy, Debug, Default)]
 struct Live {
-    /// Requested bytes.
+    /// Active requested bytes.
     bytes: u64,
-    /// Those bytes, each times the position from which it is held.
+    /// Those bytes, each times the position at which it became active.
     since: u128,
-    /// Requested bytes that are not held any more, each times the positions that it was.
+    /// Requested bytes that are no longer active, each times the number of positions at which it was.
     done: u128,
 }
 
-impl Usage {
-    /// Sums up a trace.
-    pub fn build(trace: &DeviceTrace, replay: &Replay) -> Self {
-        let mut new = Self::default();
-        new.extend(trace, replay);
-        new
-    }
-
-    /// Takes in what the trace has beyond what was summed up before.
-    pub fn extend(&mut self, trace: &DeviceTrace, replay: &Replay) {
+impl Index<Replayed<'_>> for Usage {
+    fn extend(&mut self, Replayed { trace, replay, .. }: Replayed<'_>) {
         if self.until.is_none() {
             self.reserved = replay.reserved_at_start();
             self.peak_reserved = self.reserved;
@@ -82,13 +75,19 @@ impl Usage {
         });
         let end = replay.positions();
         self.until = Some(end);
-        // The last position is drawn as one more, so that what the last event makes counts too.
+        // The last position is drawn as wide as the others, so that what the last event makes counts too.
         let behind = u128::from(end) + 1;
         for (site, live) in self.sites.iter_mut().zip(&self.live) {
             site.area = (live.done + (u128::from(live.bytes) * behind).saturating_sub(live.since)) as f64;
         }
     }
 
+    fn bytes(&self) -> usize {
+        self.sites.capacity() * size_of::<SiteUsage>() + self.live.capacity() * size_of::<Live>()
+    }
+}
+
+impl Usage {
     fn begin(&mut self, replay: &Replay, position: u32, id: u32) {
         let (bytes, stack) = look_up(replay, id);
         if self.live.len() <= stack {
@@ -123,23 +122,18 @@ impl Usage {
         site.end_count = site.end_count.saturating_sub(1);
     }
 
-    /// Bytes of memory that it takes, about.
-    pub fn memory(&self) -> usize {
-        self.sites.capacity() * size_of::<SiteUsage>() + self.live.capacity() * size_of::<Live>()
-    }
-
-    /// What the allocations of a stack came to; nothing for a stack without any.
+    /// Returns the sums over the allocations of a stack; zeros for a stack without any.
     pub fn site(&self, stack: StackId) -> SiteUsage {
         self.sites.get(stack.0 as usize).copied().unwrap_or_default()
     }
 
-    /// All stacks that have allocations.
+    /// Returns the stacks that have allocations.
     pub fn iter(&self) -> impl Iterator<Item = (StackId, SiteUsage)> + '_ {
         (0..).map(StackId).zip(self.sites.iter().copied()).filter(|(_, site)| site.count > 0)
     }
 }
 
-/// Requested bytes and stack of an allocation.
+/// Returns the requested bytes and the stack of an allocation.
 fn look_up(replay: &Replay, id: u32) -> (u64, usize) {
     let stack = replay.allocations.stack.get(id as usize).unwrap_or(0);
     (replay.allocations.requested.get(id as usize).unwrap_or(0), stack as usize)
@@ -150,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_site_is_summed_up_apart() {
+    fn sums_are_kept_by_call_site() {
         let mut snapshot = crate::testing::snapshot(
             "segment_alloc 0x1000000 20971520
              alloc 0x1000000 1000 a@/m/a.py:1
@@ -162,14 +156,14 @@ mod tests {
         );
         let trace = snapshot.devices.remove(0);
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
-        let usage = Usage::build(&trace, &replay);
+        let usage = Usage::build(Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay });
         assert_eq!((usage.peak_bytes, usage.peak_position), (3_300, 4));
         assert_eq!(usage.peak_reserved, 20_971_520);
         let a = usage.site(StackId(1));
         assert_eq!((a.count, a.bytes), (3, 3_500));
         assert_eq!((a.peak_bytes, a.peak_position), (3_000, 4));
         assert_eq!((a.end_bytes, a.end_count), (500, 1));
-        // Held over the positions 2 to 5, 4 to 7, and 9, the last.
+        // Active at the positions 2 to 5, 4 to 7, and 9, the last.
         assert_eq!(a.area, 1_000.0 * 4.0 + 2_000.0 * 4.0 + 500.0);
         assert_eq!(usage.site(StackId(2)).end_bytes, 300);
         assert_eq!(usage.iter().count(), 2);

@@ -213,12 +213,13 @@ impl Leak {
 mod tests {
     use super::super::oom;
     use super::*;
+    use crate::index::Index;
 
     fn check(lines: &str, capacity: Option<u64>) -> Verdict {
         let mut snapshot = crate::testing::snapshot(lines);
         let trace = snapshot.devices.remove(0);
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
-        let telling = Telling::new(&snapshot.symbols);
+        let telling = Telling::build(&snapshot.symbols);
         let evidence = Evidence {
             trace: &trace,
             tags: &snapshot.tags,

@@ -168,7 +168,7 @@ impl Tracker {
         let tracked = tracked(&mut self.devices, self.header.as_ref(), device);
         if let Some((at, segments)) = tracked.coming.take(part, tracked.sequence.next) {
             tracked.advance(device, at, None);
-            tracked.now.believe(&segments);
+            tracked.now.assume_state(&segments);
             // A state has no time of its own; it is that after the newest event.
             tracked.look(tracked.span_us.map(|(_, latest)| latest));
         }

@@ -1,4 +1,4 @@
-//! Which allocations lie together in the stack: the classes of a colouring, in stacking order.
+//! The classes of a colouring, in stacking order: allocations of one class are drawn together.
 
 use rustc_hash::FxHashMap;
 
@@ -11,41 +11,47 @@ use crate::order;
 use crate::query::{Class, ColorBy, Paint};
 use crate::units::Bytes;
 
-/// The class of an allocation that the filter leaves out.
+/// The class of an allocation that the filter excludes.
 pub const EXCLUDED: u8 = u8::MAX;
 
-/// Call sites that are told apart. More bands than this can't be told apart by eye, and each costs eight bytes a
-/// bucket.
+/// The number of call sites with a class of their own. More bands cannot be distinguished by eye, and each takes eight bytes
+/// a bucket.
 const LARGEST_SITES: usize = 60;
 
 /// A partition of a device's allocations.
 #[derive(Debug, Default)]
 pub struct Classes {
-    /// By allocation: its class, or [`EXCLUDED`].
+    /// The class of each allocation, or [`EXCLUDED`].
     pub of: Vec<u8>,
-    /// The classes from the bottom of the stack up. With a highlight each comes twice: what matches, then what doesn't.
+    /// The classes from the bottom of the stack up. With a highlight each stands twice: first for the allocations that match,
+    /// then for the others.
     pub classes: Vec<Class>,
     kinds: Kinds,
 }
 
-/// What a class stands for, so that allocations that come later find theirs.
+/// What each class stands for: gives later allocations their class.
 #[derive(Debug, Default)]
 struct Kinds {
-    /// By call site: the number of a line's class, in stacking order. What has none belongs to the rest.
+    /// When colouring by call site: the class of each line. Other lines belong to the rest.
     lines: FxHashMap<u32, u8>,
-    /// By anything else: the colours, in stacking order.
+    /// When colouring by anything else: the colours in stacking order.
     paints: Vec<u16>,
-    /// Whether each class comes twice.
+    /// Whether each class stands twice.
     is_split: bool,
-    /// At how many positions call sites were chosen.
+    /// The number of positions when call sites were chosen.
     chosen_at: u32,
-    /// What else labels depend on.
+    /// The number of streams and pools, which labels name.
     named: (usize, usize),
 }
 
 impl Classes {
-    /// Sorts allocations into classes by what they are coloured by.
-    pub fn build(painter: &Painter<'_>, usage: &Usage, filter: Option<&Matches>, highlight: Option<&Matches>) -> Self {
+    /// Assigns all allocations to classes.
+    pub(super) fn build(
+        painter: &Painter<'_>,
+        usage: &Usage,
+        filter: Option<&Matches>,
+        highlight: Option<&Matches>,
+    ) -> Self {
         let mut new = match painter.color_by {
             ColorBy::Site => by_site(painter, usage),
             _ => by_paint(painter),
@@ -64,17 +70,17 @@ impl Classes {
         new
     }
 
-    /// Sorts in the allocations that came since. Call sites that are new have a class of their own while there are some to
-    /// be had. Whether that can be done: where not, all must be sorted anew. `filter` and `highlight` must say of earlier
-    /// allocations what they said before.
-    pub fn extend(
+    /// Assigns the new allocations to classes. New call sites get a class of their own while there are fewer than the maximum.
+    /// Returns `false` if the classes must be built again. Of earlier allocations `filter` and `highlight` must match what
+    /// they matched before.
+    pub(super) fn extend(
         &mut self,
         painter: &Painter<'_>,
         usage: &Usage,
         filter: Option<&Matches>,
         highlight: Option<&Matches>,
     ) -> bool {
-        // How long something lived is known when it is gone.
+        // A lifetime is known only at its end.
         if painter.color_by == ColorBy::Lifetime || named(painter) != self.kinds.named {
             return false;
         }
@@ -101,7 +107,7 @@ impl Classes {
         true
     }
 
-    /// The class of a call site; a new one where there is room for it.
+    /// Returns the class of a call site, and adds one if there may be more.
     fn class_of_site(&mut self, painter: &Painter<'_>, stack: StackId) -> u8 {
         let line = painter.sites.line(stack);
         if let Some(&class) = self.kinds.lines.get(&line) {
@@ -123,7 +129,7 @@ impl Classes {
         self.classes.extend(faint);
     }
 
-    /// Whether other call sites should be told apart by now. That is looked at each time that the run has doubled.
+    /// Returns whether other call sites are now the largest. This is checked each time that the run's length has doubled.
     fn is_outgrown(&mut self, painter: &Painter<'_>, usage: &Usage) -> bool {
         let positions = painter.replay.positions();
         if positions < self.kinds.chosen_at.saturating_mul(2).saturating_add(BUCKET) {
@@ -134,7 +140,7 @@ impl Classes {
         (0_u8..).zip(&chosen).any(|(class, (line, _))| self.kinds.lines.get(line) != Some(&class))
     }
 
-    /// Splits each class into what matches and what doesn't.
+    /// Splits each class into the allocations that match and the others.
     fn split(&mut self, highlight: &Matches) {
         for (class, number) in self.of.iter_mut().zip(0..) {
             *class = class.saturating_mul(2).saturating_add(u8::from(!highlight.contains(number)));
@@ -146,7 +152,7 @@ impl Classes {
     }
 }
 
-/// A class as it is drawn where it does not match.
+/// Returns the class for the allocations that do not match.
 fn faint(class: &Class) -> Class {
     Class { paint: class.paint.with(Paint::DIM), ..class.clone() }
 }
@@ -160,13 +166,13 @@ fn rest_class() -> Class {
     Class { label: "other call sites".to_owned(), paint: Paint::OTHER, stack: None, peak_bytes: 0 }
 }
 
-/// How many streams and pools there are: labels name them.
+/// Returns the number of streams and pools, which labels name.
 fn named(painter: &Painter<'_>) -> (usize, usize) {
     (painter.streams.len(), painter.replay.pools.len())
 }
 
-/// The largest call sites' lines, each with the stack that stands for it, those that hold their memory longest first; and
-/// whether there are more.
+/// Returns the largest call sites' lines, each with the stack that represents it, those that hold their memory longest first,
+/// and whether there are more.
 fn largest_sites(painter: &Painter<'_>, usage: &Usage) -> (Vec<(u32, StackId)>, bool) {
     #[derive(Default)]
     struct Line {
@@ -184,7 +190,7 @@ fn largest_sites(painter: &Painter<'_>, usage: &Usage) -> (Vec<(u32, StackId)>, 
         }
     }
     let mut ranked: Vec<(u32, Line)> = lines.into_iter().collect();
-    // What is large at some instant counts, and what is there for long: a spike must not drown in a long run.
+    // Both the size at some instant and the time held count: a spike must not vanish in a long run.
     let run = f64::from(painter.replay.positions()) + 1.0;
     order::sort_by(&mut ranked, |(i, a), (j, b)| {
         let weight = |l: &Line| l.area / run + l.peak;
@@ -197,7 +203,7 @@ fn largest_sites(painter: &Painter<'_>, usage: &Usage) -> (Vec<(u32, StackId)>, 
     (ranked.into_iter().map(|(line, sums)| (line, sums.largest.1)).collect(), has_rest)
 }
 
-/// One class for each of the largest call sites' lines, those that hold their memory longest at the bottom; then one
+/// Makes one class for each of the largest call sites' lines, those that hold their memory longest at the bottom, then one
 /// for the rest.
 fn by_site(painter: &Painter<'_>, usage: &Usage) -> Classes {
     let (chosen, has_rest) = largest_sites(painter, usage);
@@ -216,7 +222,7 @@ fn by_site(painter: &Painter<'_>, usage: &Usage) -> Classes {
     Classes { of, classes, kinds }
 }
 
-/// One class for each colour that occurs.
+/// Makes one class for each colour that occurs.
 fn by_paint(painter: &Painter<'_>) -> Classes {
     let paints: Vec<u16> = painter.replay.allocations.iter().map(|a| painter.paint(&a).base().0).collect();
     let mut occurs = [false; 1 << 8];
@@ -224,7 +230,7 @@ fn by_paint(painter: &Painter<'_>) -> Classes {
         occurs[usize::from(paint & 0xff)] = true;
     }
     let mut order: Vec<u16> = (0..).zip(occurs).filter(|(_, occurs)| *occurs).map(|(paint, _)| paint).collect();
-    // Ordered quantities: what is largest or lives longest lies at the bottom.
+    // The largest and the longest-lived allocations lie at the bottom.
     if matches!(painter.color_by, ColorBy::Size | ColorBy::Lifetime) {
         order.reverse();
     }
@@ -236,7 +242,7 @@ fn by_paint(painter: &Painter<'_>) -> Classes {
     Classes { of, classes, kinds: Kinds { paints: order, ..Kinds::default() } }
 }
 
-/// What a colour stands for.
+/// Returns the label of a colour.
 fn label(painter: &Painter<'_>, paint: Paint) -> String {
     let step = u32::from(paint.0.saturating_sub(Paint::ramp(0).0));
     let size = |step: u32| Bytes(1 << (8 + 2 * step));
@@ -250,7 +256,7 @@ fn label(painter: &Painter<'_>, paint: Paint) -> String {
         ColorBy::Size if step == 0 => format!("below {}", size(1)),
         ColorBy::Size if step == last => format!("{} and more", size(step)),
         ColorBy::Size => format!("{} to {}", size(step), size(step + 1)),
-        ColorBy::Lifetime if step == last => "outlives the trace".to_owned(),
+        ColorBy::Lifetime if step == last => "still live at the end".to_owned(),
         ColorBy::Lifetime if step == 0 => format!("below {}", time(1)),
         ColorBy::Lifetime => format!("{} to {}", time(step), time(step + 1)),
         ColorBy::Stream => {

@@ -1,20 +1,20 @@
-//! From pixel columns to positions.
+//! The positions in each pixel column.
 
 use super::sampled;
 use crate::query::{Axis, Window};
 use crate::replay::Replay;
 use crate::trace::DeviceTrace;
 
-/// The positions whose states are in force somewhere in a column: `first..=last`.
+/// The positions whose states are current somewhere in a column: `first..=last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first.
+    /// The first position.
     pub first: u32,
-    /// The last.
+    /// The last position.
     pub last: u32,
 }
 
-/// For each of `columns` equal parts of a window: its positions, or nothing outside the trace.
+/// Returns the positions of each of `columns` equal parts of a window; `None` outside the trace.
 pub fn spans<'a>(
     trace: &'a DeviceTrace,
     replay: &'a Replay,
@@ -27,7 +27,7 @@ pub fn spans<'a>(
     let end = replay.positions();
     (0..columns).map(move |c| {
         let a = window.start + f64::from(c) * width;
-        // The last edge is the window's own, not a sum of widths: rounding must not lose the end.
+        // The last edge is the window's own: a sum of widths could lose the end by rounding.
         let b = if c + 1 == columns { window.end } else { window.start + f64::from(c + 1) * width };
         if !(b > extent.start && a < extent.end && b > a) {
             return None;
@@ -41,13 +41,14 @@ pub fn spans<'a>(
     })
 }
 
-/// The last position whose time is less than `time_us`.
+/// Returns the last position whose time is less than `time_us`.
 fn before_time(trace: &DeviceTrace, replay: &Replay, time_us: f64) -> u32 {
     // Times are whole microseconds.
     replay.position_at_time(trace, time_us.ceil() - 1.0)
 }
 
-/// The whole trace on an axis. On the time axis the last state is given a hundredth of the run, so that it can be seen.
+/// Returns the extent of the whole trace on an axis. On the time axis the last state lasts a hundredth of the run, so that it
+/// can be seen.
 pub fn extent(trace: &DeviceTrace, replay: &Replay, axis: Axis) -> Window {
     match axis {
         Axis::Event => Window { start: 0.0, end: f64::from(replay.positions()) + 1.0 },
@@ -58,7 +59,7 @@ pub fn extent(trace: &DeviceTrace, replay: &Replay, axis: Axis) -> Window {
     }
 }
 
-/// Where a position's state begins on an axis.
+/// Returns the coordinate at which a position's state begins.
 pub fn coordinate(trace: &DeviceTrace, replay: &Replay, axis: Axis, position: u32) -> f64 {
     match axis {
         Axis::Event => f64::from(position),

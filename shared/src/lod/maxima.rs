@@ -1,4 +1,4 @@
-//! The largest value over any run of buckets, and where it is.
+//! The largest value over any span of buckets, and its position.
 
 use super::BUCKET;
 use super::columns::Span;
@@ -12,7 +12,7 @@ pub struct Maxima {
     levels: Vec<Vec<(u64, u32)>>,
 }
 
-/// The larger of two; the earlier where they are equal.
+/// Returns the larger of two; the earlier one if they are equal.
 pub(super) fn larger(a: Option<(u64, u32)>, b: Option<(u64, u32)>) -> Option<(u64, u32)> {
     match (a, b) {
         (Some(a), Some(b)) => Some(if b.0 > a.0 || (b.0 == a.0 && b.1 < a.1) { b } else { a }),
@@ -28,7 +28,7 @@ impl Maxima {
         new
     }
 
-    /// Puts other buckets in the place of those from `from` on, of which there must be as many before.
+    /// Replaces the buckets from `from` on. There must be at least `from` buckets.
     pub fn replace_from(&mut self, mut from: usize, buckets: &[(u64, u32)]) {
         if self.levels.is_empty() {
             self.levels.push(Vec::new());
@@ -39,7 +39,7 @@ impl Maxima {
         }
         let mut level = 0;
         while let Some(below) = self.levels.get(level).filter(|l| l.len() > 1) {
-            // What covers only buckets that stay, stays.
+            // Nodes that cover only unchanged buckets are unchanged.
             from /= FAN;
             let changed = below.get(from * FAN..).unwrap_or(&[]).chunks(FAN);
             let changed: Vec<(u64, u32)> =
@@ -56,9 +56,9 @@ impl Maxima {
         self.levels.truncate(level + 1);
     }
 
-    /// Takes in what a bucket at an end of a span adds to the largest value known, where the bucket's own largest tells:
-    /// it lies in the span, or it is not more than what is known (and no earlier, where they are equal). False where the
-    /// bucket has to be walked.
+    /// Raises `best` to the largest value of a bucket at an end of a span, if the bucket's own maximum settles it: the maximum
+    /// lies in the span, or it does not exceed `best` (and, if equal, is not earlier). Returns `false` if the bucket must be
+    /// walked.
     pub(super) fn settle(&self, bucket: u32, span: Span, best: &mut Option<(u64, u32)>) -> bool {
         let Some(&own) = self.levels.first().and_then(|buckets| buckets.get(bucket as usize)) else { return false };
         if span.first <= own.1 && own.1 <= span.last {
@@ -68,7 +68,7 @@ impl Maxima {
         best.is_some_and(|best| own.0 < best.0 || (own.0 == best.0 && best.1 < bucket * BUCKET))
     }
 
-    /// The largest value in buckets `[from, to)` and its position, the earliest where several are equal.
+    /// Returns the largest value in buckets `[from, to)` and its position, the earliest of equal ones.
     pub fn over(&self, from: usize, to: usize) -> Option<(u64, u32)> {
         let mut best = None;
         let (mut from, mut to) = (from, to.min(self.levels.first().map_or(0, Vec::len)));
@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_run_gives_what_a_scan_gives(values in proptest::collection::vec(0_u64..50, 0..700), a in 0_usize..710, b in 0_usize..710) {
+        fn any_span_gives_what_a_scan_gives(values in proptest::collection::vec(0_u64..50, 0..700), a in 0_usize..710, b in 0_usize..710) {
             let buckets: Vec<(u64, u32)> = values.iter().zip(0..).map(|(&v, i)| (v, i)).collect();
             let (from, to) = (a.min(b), a.max(b));
             let want = buckets.iter().take(to).skip(from).copied().map(Some).fold(None, larger);
@@ -104,13 +104,13 @@ mod tests {
         }
 
         #[test]
-        fn buckets_that_come_later_count_as_if_they_had_been_there(
+        fn extending_equals_building_at_once(
             values in proptest::collection::vec((0_u64..50, 1_usize..200), 0..12),
         ) {
             let mut grown = Maxima::default();
             let mut all: Vec<(u64, u32)> = Vec::new();
             for (value, count) in values {
-                // The last one there may have been half a bucket.
+                // The last bucket may have been incomplete.
                 all.truncate(all.len().saturating_sub(1));
                 let from = all.len();
                 all.extend((0..count as u64).map(|i| (value * 31 % (i + 7), (from as u64 + i) as u32)));

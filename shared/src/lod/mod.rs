@@ -1,11 +1,12 @@
-//! Level of detail: what lets ten million events be drawn from a few thousand numbers, without losing a peak.
+//! Level of detail: draws ten million events from a few thousand numbers, without losing a peak.
 //!
-//! Positions are cut into buckets of [`BUCKET`]. Each bucket keeps the state's sums at its start and its largest total;
-//! maxima are kept in levels above. A pixel column then asks for the instant of its largest total (whole buckets by
-//! level, the two at its ends event by event), and for the composition at that instant (the bucket's start and at most
-//! a bucket of events): its cost has a bound that no trace's length moves.
+//! Positions are divided into buckets of [`BUCKET`]. Each bucket keeps the sums at its start and its largest total; maxima
+//! are kept in levels above. For a pixel column, the position of its largest total is found (whole buckets by level, the
+//! two at its ends event by event), and then the composition at that position (from the bucket's start, at most a bucket
+//! of events). The cost of a column is bounded whatever the trace's length.
 
 mod classes;
+mod coloring;
 mod columns;
 mod maxima;
 mod pyramid;
@@ -17,6 +18,7 @@ mod timeline;
 mod totals;
 
 pub use classes::{Classes, EXCLUDED};
+pub use coloring::{Coloring, ColoringInput};
 pub use columns::{Span, coordinate, extent, spans};
 pub use maxima::Maxima;
 pub use pyramid::Pyramid;
@@ -24,10 +26,10 @@ pub use series::Series;
 pub use timeline::{Scene, timeline};
 pub use totals::{RunningTotals, overview};
 
-/// Positions in a bucket. A bucket costs some hundred bytes; walking one costs about a microsecond.
+/// The number of positions in a bucket. A bucket takes some hundred bytes; walking one takes roughly a microsecond.
 pub const BUCKET: u32 = 256;
 
-/// The bucket of a position.
+/// Returns the bucket of a position.
 const fn bucket_of(position: u32) -> u32 {
     position / BUCKET
 }

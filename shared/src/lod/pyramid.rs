@@ -1,4 +1,4 @@
-//! Requested bytes by class at any position, and the largest total over any run.
+//! Requested bytes by class at any position, and the largest total over any span.
 
 use super::classes::{Classes, EXCLUDED};
 use super::columns::Span;
@@ -7,7 +7,7 @@ use super::{BUCKET, bucket_of};
 use crate::replay::{Change, Replay};
 use crate::trace::DeviceTrace;
 
-/// The composition of a device's memory, kept by bucket.
+/// The composition of a device's memory by bucket.
 #[derive(Debug, Default)]
 pub struct Pyramid {
     classes: usize,
@@ -46,16 +46,9 @@ impl Live<'_> {
 }
 
 impl Pyramid {
-    /// One sweep over the trace.
-    pub fn build(trace: &DeviceTrace, replay: &Replay, classes: &Classes) -> Self {
-        let mut new = Self::default();
-        new.extend(trace, replay, classes);
-        new
-    }
-
-    /// Takes in what the trace has beyond what was swept before. There may be more classes than before, all others being
-    /// what they were.
-    pub fn extend(&mut self, trace: &DeviceTrace, replay: &Replay, classes: &Classes) {
+    /// Adds what the trace has beyond what was swept before. There may be more classes than before, but the earlier ones must
+    /// be unchanged.
+    pub(super) fn extend(&mut self, trace: &DeviceTrace, replay: &Replay, classes: &Classes) {
         let count = classes.classes.len().min(usize::from(EXCLUDED));
         let end = replay.positions();
         self.widen(count);
@@ -69,7 +62,7 @@ impl Pyramid {
         } else {
             self.live_at(replay, classes, self.buckets as u32 - 1)
         };
-        // The last bucket may have been half a one: it is walked again.
+        // The last bucket may have been incomplete: it is walked again.
         let first = self.buckets.saturating_sub(1);
         let buckets = bucket_of(end) as usize + 1;
         let starts = &mut self.starts;
@@ -90,7 +83,7 @@ impl Pyramid {
                 at = position;
             }
             live.apply(change);
-            // A bucket's sums are those of its first position, after all that happens there.
+            // A bucket's sums are those at its first position, after all changes there.
             if position.is_multiple_of(BUCKET) {
                 let from = starts.len() - count;
                 starts[from..].copy_from_slice(&live.sums);
@@ -112,7 +105,7 @@ impl Pyramid {
         self.buckets = buckets;
     }
 
-    /// Makes room for more classes, which held nothing so far.
+    /// Adds classes, which were empty so far.
     fn widen(&mut self, count: usize) {
         if count > self.classes && self.classes > 0 {
             let mut wider = Vec::with_capacity(self.buckets * count);
@@ -127,20 +120,20 @@ impl Pyramid {
         self.classes = count;
     }
 
-    /// Bytes of memory that it takes, about.
-    pub fn bytes(&self) -> usize {
-        // A bucket's largest value, and an eighth as many above.
+    /// Returns the approximate memory use in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        // The largest value of each bucket, and a seventh as many above.
         self.starts.capacity() * size_of::<u64>() + self.buckets * size_of::<(u64, u32)>() * 8 / 7
     }
 
-    /// The state at a bucket's first position.
+    /// Returns the sums at a bucket's first position.
     fn live_at<'a>(&self, replay: &'a Replay, classes: &'a Classes, bucket: u32) -> Live<'a> {
         let from = bucket as usize * self.classes;
         let sums = self.starts.get(from..from + self.classes).unwrap_or(&[]).to_vec();
         Live { replay, of: &classes.of, total: sums.iter().fold(0, |a, &b| a.saturating_add(b)), sums }
     }
 
-    /// The largest total over the positions of a span and the earliest position that has it.
+    /// Returns the largest total over the positions of a span, and the earliest position that has it.
     pub fn peak(&self, trace: &DeviceTrace, replay: &Replay, classes: &Classes, span: Span) -> (u64, u32) {
         let (first, last) = (bucket_of(span.first), bucket_of(span.last));
         let mut best = self.maxima.over(first as usize + 1, (last as usize).min(self.buckets));
@@ -152,7 +145,7 @@ impl Pyramid {
         best.unwrap_or_default()
     }
 
-    /// The largest total over the positions of a span in one bucket, event by event.
+    /// Returns the largest total over the positions of a span in one bucket, event by event.
     fn walked(
         &self,
         trace: &DeviceTrace,
@@ -177,12 +170,13 @@ impl Pyramid {
         if to >= span.first { larger(best, Some((live.total, at.max(span.first)))) } else { best }
     }
 
-    /// Requested bytes by class at a position.
+    /// Returns the requested bytes by class at a position.
     pub fn composition(&self, trace: &DeviceTrace, replay: &Replay, classes: &Classes, position: u32) -> Vec<u64> {
         self.composition_and(trace, replay, classes, position, |_| {})
     }
 
-    /// The same, with the changes in its bucket on the way there for whoever sums up something else.
+    /// Returns the requested bytes by class at a position, and visits the changes from its bucket's first position to it, from
+    /// which a caller can derive other sums.
     pub(super) fn composition_and(
         &self,
         trace: &DeviceTrace,

@@ -1,25 +1,24 @@
-//! A row of moments that never has more than so many: it becomes coarser as it grows longer, and loses no maximum.
+//! A time series of bounded length: it becomes coarser as it grows longer, and loses no maximum.
 //!
-//! Given what a device holds after each event, each point has exactly the most of its span, however coarse it has become.
+//! If every event's sums are added, each point is exactly the maximum over its span, however coarse it has become.
 
 use serde::{Deserialize, Serialize};
 
-/// Points that are kept at most.
+/// The largest number of points.
 const POINTS: usize = 240;
 
-/// What a device's memory came to over a whole session. Each point stands for a span of time and has the most that was
-/// seen in it.
+/// A device's memory use over a whole session. Each point covers a span of time and has the largest sums in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Series {
     /// Time in microseconds since the epoch, then bytes allocated, active and reserved.
     pub points: Vec<(i64, [u64; 3])>,
-    /// Microseconds that a point stands for; 0 while each stands for itself.
+    /// Microseconds that a point covers; 0 while each moment has its own point.
     span_us: i64,
 }
 
 impl Series {
-    /// Adds a moment. One before the last counts for the last.
+    /// Adds the sums at a moment. A moment before the last point counts for that point.
     #[inline]
     pub fn add(&mut self, time_us: i64, sums: [u64; 3]) {
         match self.points.last_mut() {

@@ -1,28 +1,27 @@
-//! The stack of live allocations as a tree of sums, so that what is visible of it is found without looking at what
-//! is too small to see.
+//! The stack of active allocations as a tree of sums, which finds the visible ones without visiting those too small to see.
 //!
-//! Allocations have fixed places, bottom to top. A live one adds its bytes at its place; the height of any place is
-//! the sum below it. Changing one and finding the visible ones both cost the tree's depth, so a whole timeline costs
-//! O((events + shapes) log n), however many are live.
+//! Allocations have fixed places, bottom to top. An active one adds its bytes at its place; the height of a place is the
+//! sum below it. Changing an allocation and finding a visible one both cost the tree's depth, so a whole timeline costs
+//! O((events + shapes) log n), however many are active.
 
 use super::strips::{Part, Piece};
 
 /// Sums over places, in a complete binary tree.
 pub(super) struct Stack {
-    /// Node `i` sums `2 i` and `2 i + 1`; places are the leaves from `leaves` on.
+    /// Node `i` is the sum of nodes `2 i` and `2 i + 1`; places are the leaves from `leaves` on.
     sums: Vec<u64>,
     leaves: usize,
     places: usize,
 }
 
 impl Stack {
-    /// An empty stack with this many places.
+    /// Creates an empty stack with this many places.
     pub(super) fn new(places: usize) -> Self {
         let leaves = places.next_power_of_two().max(1);
         Self { sums: vec![0; 2 * leaves], leaves, places }
     }
 
-    /// Puts bytes at a place, instead of what was there.
+    /// Sets the bytes at a place.
     pub(super) fn set(&mut self, place: usize, bytes: u64) {
         let mut node = self.leaves + place;
         let Some(leaf) = self.sums.get_mut(node) else { return };
@@ -33,9 +32,9 @@ impl Stack {
         }
     }
 
-    /// What can be seen between heights `from` and `to`, from the bottom up: each place of at least `least` bytes by
-    /// itself, and between them the sums of what is smaller, class by class where a class is that high. `class_of`
-    /// gives a place's class; the places of one class are neighbours.
+    /// Finds the visible pieces between heights `from` and `to`, from the bottom up: each place of at least `least` bytes is a
+    /// piece, and the smaller ones between them are summed, by class where the sum of a class is that high. `class_of`
+    /// returns a place's class; the places of one class are adjacent.
     pub(super) fn visible(
         &self,
         (from, to): (u64, u64),
@@ -44,7 +43,7 @@ impl Stack {
         pieces: &mut Vec<Piece>,
     ) {
         pieces.clear();
-        // Nodes to look at, each with the height at which it begins and its places; the lowest last.
+        // Nodes to visit, each with its bottom, its first place and its number of places; the lowest last.
         let mut open = vec![(1_usize, 0_u64, 0_usize, self.leaves)];
         while let Some((node, bottom, first, width)) = open.pop() {
             let sum = self.sums[node];
@@ -55,7 +54,7 @@ impl Stack {
             if width == 1 && sum >= least {
                 pieces.push(Piece { bottom, top, part: Part::Place(first) });
             } else if width == 1 || sum < least {
-                // Beyond the last place all is empty.
+                // Leaves beyond the last place are empty.
                 let last = (first + width - 1).min(self.places.saturating_sub(1));
                 let part = match (class_of(first), class_of(last)) {
                     (Some(class), Some(other)) if class == other => Part::Class(class),
@@ -75,7 +74,7 @@ impl Stack {
     }
 }
 
-/// Makes one of neighbouring sums that are each too low to see.
+/// Merges adjacent sums that are each too low to see.
 fn mix(pieces: &mut Vec<Piece>, least: u64) {
     let is_low = |p: &Piece| !matches!(p.part, Part::Place(_)) && p.top - p.bottom < least;
     pieces.dedup_by(|next, last| {

@@ -1,4 +1,4 @@
-//! From what each pixel column shows to rectangles: a piece that stays at its height over several columns is one.
+//! Merges the pieces of pixel columns to rectangles: a piece at one height over several columns becomes one rectangle.
 
 use crate::query::{Paint, Quads};
 
@@ -9,22 +9,22 @@ pub(super) struct Piece {
     pub(super) bottom: u64,
     /// Bytes below its upper edge.
     pub(super) top: u64,
-    /// What it is.
+    /// What it represents.
     pub(super) part: Part,
 }
 
-/// What a [`Piece`] stands for.
+/// What a [`Piece`] represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// The allocation at a place of the stack.
     Place(usize),
-    /// Small ones of one class, together.
+    /// Several small allocations of one class.
     Class(u8),
-    /// Small ones of several classes, together.
+    /// Several small allocations of several classes.
     Mixed,
 }
 
-/// A piece as it is drawn.
+/// A piece in the coordinates in which it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Strip {
     bottom: f32,
@@ -37,21 +37,21 @@ struct Strip {
 pub(super) struct Strips {
     quads: Quads,
     base: f64,
-    /// What the last column drew, with the rectangles that it is part of; from the bottom up.
+    /// The last column's pieces from the bottom up, each with its rectangle.
     last: Vec<(Strip, usize)>,
     now: Vec<(Strip, usize)>,
-    /// Where in `last` to look for the next piece.
+    /// The index in `last` from which the next piece is searched.
     cursor: usize,
     column: u32,
 }
 
 impl Strips {
-    /// Heights will count from `base` bytes.
+    /// Creates an empty drawing whose heights count from `base` bytes.
     pub(super) fn new(base: f64) -> Self {
         Self { quads: Quads::default(), base, last: Vec::new(), now: Vec::new(), cursor: 0, column: 0 }
     }
 
-    /// Draws a piece of the current column. Pieces come from the bottom up.
+    /// Draws a piece of the current column. Pieces must be drawn from the bottom up.
     fn push(&mut self, bottom: u64, top: u64, paint: Paint, id: u32) {
         let y = |bytes: u64| (bytes as f64 - self.base) as f32;
         let strip = Strip { bottom: y(bottom), top: y(top), paint, id };
@@ -72,7 +72,7 @@ impl Strips {
         self.now.push((strip, quad));
     }
 
-    /// Draws what of a piece lies between two heights.
+    /// Draws the part of a piece between two heights.
     pub(super) fn push_within(&mut self, bottom: u64, top: u64, from: u64, to: u64, paint: Paint, id: u32) {
         let (bottom, top) = (bottom.max(from), top.min(to));
         if top > bottom {
@@ -80,7 +80,7 @@ impl Strips {
         }
     }
 
-    /// Goes on to the next column.
+    /// Begins the next column.
     pub(super) fn next_column(&mut self) {
         std::mem::swap(&mut self.last, &mut self.now);
         self.now.clear();

@@ -17,18 +17,18 @@ use crate::query::{Class, Detail, LossSpan, Packed, Paint, Quads, Timeline, Time
 use crate::replay::{Allocation, Change, Replay};
 use crate::trace::DeviceTrace;
 
-/// Most positions in a window whose allocations are drawn one by one; beyond it classes are. A sweep over as many costs
-/// some tens of milliseconds.
+/// The largest number of positions in a window whose allocations are drawn one by one. In a larger window classes are
+/// drawn. A sweep over this many positions takes some tens of milliseconds.
 const SHAPES_POSITIONS: u32 = 1 << 18;
-/// Most pixel columns (and rows) of one answer: twice the widest screen.
+/// The largest number of pixel columns, and of rows, in one answer: twice the widest screen.
 const MOST_COLUMNS: u32 = 16_384;
 
-/// What a timeline is drawn from.
+/// The indexes that a timeline is drawn from.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     /// The device's trace.
     pub trace: &'a DeviceTrace,
-    /// Its index.
+    /// Its replay.
     pub replay: &'a Replay,
     /// Its totals.
     pub totals: &'a RunningTotals,
@@ -38,7 +38,7 @@ pub struct Scene<'a> {
     pub pyramid: &'a Pyramid,
     /// Colours of single allocations.
     pub painter: &'a Painter<'a>,
-    /// Whether classes come twice, for what matches a search and for what doesn't.
+    /// Whether each class stands twice, for the allocations that match a search and for the others.
     pub is_highlighted: bool,
 }
 
@@ -88,7 +88,7 @@ pub fn timeline(scene: Scene<'_>, query: &TimelineQuery) -> Timeline {
     }
 }
 
-/// Raises columns to what statistics say of them where events are missing.
+/// Raises columns to the statistics where events are missing.
 fn raise(columns: &mut [u64], query: &TimelineQuery, losses: &[LossSpan]) {
     let count = columns.len();
     let per_unit = count as f64 / query.window.length();
@@ -105,13 +105,13 @@ fn raise(columns: &mut [u64], query: &TimelineQuery, losses: &[LossSpan]) {
     }
 }
 
-/// When the event happened that led to a position; `None` at the start, and of traces without times.
+/// Returns the time of the event that leads to a position; `None` at the start, and for traces without times.
 fn newest_us(trace: &DeviceTrace, position: u32) -> Option<i64> {
     let last = position.checked_sub(1)?;
     trace.events.time_us.get(last as usize).filter(|time| *time != 0)
 }
 
-/// The classes with their bytes at the peak of the run.
+/// Returns the classes with their bytes at the peak of the run.
 fn labelled(scene: Scene<'_>) -> Vec<Class> {
     let Scene { trace, replay, classes, pyramid, .. } = scene;
     let (_, peak) = pyramid.peak(trace, replay, classes, Span { first: 0, last: replay.positions() });
@@ -120,14 +120,14 @@ fn labelled(scene: Scene<'_>) -> Vec<Class> {
     classes.classes.iter().zip(&bytes).map(with_bytes).collect()
 }
 
-/// The heights that are asked for, and the least that is drawn by itself: one pixel row.
+/// Returns the requested heights, and the least height that is drawn as a piece of its own: one pixel row.
 fn heights(query: &TimelineQuery) -> (u64, u64, u64) {
     let rows = f64::from(query.rows.clamp(1, MOST_COLUMNS));
     let least = (query.bytes.length() / rows).max(1.0);
     (query.bytes.start.max(0.0) as u64, query.bytes.end.max(0.0).ceil() as u64, least as u64)
 }
 
-/// Each column as a stack of classes; its active bytes go to `active`, since one walk finds both.
+/// Draws each column as a stack of classes, and adds its active bytes to `active`: one walk finds both.
 fn bands(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>], active: &mut Packed<u64>) -> Quads {
     let Scene { trace, replay, classes, totals, pyramid, .. } = scene;
     let (from, to, least) = heights(query);
@@ -139,7 +139,7 @@ fn bands(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>], 
             let sums = pyramid.composition_and(trace, replay, classes, position, each);
             active.push(all.active().max(top));
             let mut bottom = 0_u64;
-            // Classes too low to see, waiting to be drawn as one.
+            // The bottom of adjacent classes that are too low to see, which are drawn as one piece.
             let mut small: Option<u64> = None;
             for (i, &bytes) in sums.iter().enumerate() {
                 let top = bottom.saturating_add(bytes);
@@ -165,22 +165,22 @@ fn bands(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>], 
     strips.finish()
 }
 
-/// The allocations of a window with their places in the stack: by class, and in it by age.
+/// The allocations of a window with their places in the stack: by class, then by age.
 struct Places {
-    /// By place: the allocation.
+    /// The allocation at each place.
     numbers: Vec<u32>,
-    /// Of the allocations that begin in the window, by number from `begun_from` on: the place, or [`NOWHERE`].
+    /// The place of each allocation that begins in the window, by number from `begun_from` on, or [`NOWHERE`].
     of_begun: Vec<u32>,
     begun_from: u32,
-    /// Of those that are there from the beginning, which all come before: the place.
+    /// The places of the allocations that are active at the window's first position. Their numbers are lower.
     of_first: FxHashMap<u32, u32>,
 }
 
-/// The place of what is not shown.
+/// The place of an allocation that is not shown.
 const NOWHERE: u32 = u32::MAX;
 
 impl Places {
-    /// For the allocations that are active at the window's first position, and those that begin in it.
+    /// Gives places to the allocations that are active at the window's first position, and to those that begin in it.
     fn new(classes: &Classes, at_first: &[u32], begun: Range<u32>) -> Self {
         let class = |n: u32| classes.of.get(n as usize).copied().unwrap_or(EXCLUDED);
         let seen = at_first.iter().copied().chain(begun.clone());
@@ -197,7 +197,7 @@ impl Places {
         Self { numbers, of_begun, begun_from: begun.start, of_first }
     }
 
-    /// The place of an allocation, if it is shown.
+    /// Returns the place of an allocation, if it is shown.
     fn of(&self, number: u32) -> Option<usize> {
         let place = match number.checked_sub(self.begun_from) {
             Some(i) => self.of_begun.get(i as usize).copied().filter(|place| *place != NOWHERE),
@@ -206,13 +206,13 @@ impl Places {
         place.map(|place| place as usize)
     }
 
-    /// The class of what lies at a place.
+    /// Returns the class of the allocation at a place.
     fn class(&self, classes: &Classes, place: usize) -> Option<u8> {
         classes.of.get(*self.numbers.get(place)? as usize).copied()
     }
 }
 
-/// Each column as a stack of allocations.
+/// Draws each column as a stack of allocations.
 fn allocations(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u32)>]) -> Quads {
     let Scene { trace, replay, classes, painter, .. } = scene;
     let positions: Vec<u32> = peaks.iter().flatten().map(|p| p.1).collect();
@@ -227,7 +227,7 @@ fn allocations(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u3
             stack.set(place, bytes);
         }
     };
-    // By place: its colours, looked up when it is first drawn.
+    // The colours at each place, computed when it is first drawn.
     let mut colors: Vec<Option<Colors>> = vec![None; places.numbers.len()];
     for &n in &at_first {
         put(&mut stack, n, requested(n));
@@ -241,7 +241,7 @@ fn allocations(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u3
     for peak in peaks {
         if let Some((_, position)) = *peak {
             replay.changes(trace, at, position, |_, change| match change {
-                // What comes and goes between two columns is never seen.
+                // Allocations that begin and end between two columns are not visible.
                 Change::Begin(n) if ends.get(n as usize).is_some_and(|end| end > position) => {
                     put(&mut stack, n, requested(n));
                 }
@@ -281,7 +281,7 @@ fn allocations(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u3
     strips.finish()
 }
 
-/// The colours of an allocation that is there: what waits for a stream is told apart.
+/// The colours of an active allocation: a pending one is drawn differently.
 #[derive(Clone)]
 struct Colors {
     allocated: Paint,

@@ -1,14 +1,15 @@
-//! Reserved, active and allocated bytes at any position, and the largest of each over any run.
+//! Reserved, active and allocated bytes at any position, and the largest of each over any span.
 
 use super::columns::{self, Span};
 use super::maxima::{Maxima, larger};
 use super::sampled;
 use super::{BUCKET, bucket_of};
 use crate::analysis::actions::in_words;
+use crate::index::Index;
 use crate::order;
 use crate::order::Within;
 use crate::query::{Axis, LossSpan, Overview, Packed, SampleAt, Window};
-use crate::replay::{Change, Replay};
+use crate::replay::{Change, Replay, Replayed};
 use crate::trace::{DeviceTrace, Loss, Sample, Stage};
 
 /// Allocated, active and reserved bytes, in this order.
@@ -18,13 +19,13 @@ const ALLOCATED: usize = 0;
 const ACTIVE: usize = 1;
 const RESERVED: usize = 2;
 
-/// The running totals of a device, kept by bucket.
+/// The running totals of a device by bucket.
 #[derive(Debug, Default)]
 pub struct RunningTotals {
     /// The sums at each bucket's first position.
     starts: Vec<Sums>,
     maxima: [Maxima; 3],
-    /// How far the trace was swept.
+    /// The position up to which the trace was swept.
     until: Option<u32>,
 }
 
@@ -41,7 +42,7 @@ fn apply(sums: &mut Sums, replay: &Replay, change: Change) {
     }
 }
 
-/// The sums somewhere, to be carried on.
+/// The sums at one position, to which later changes can be applied.
 pub(super) struct RunningSums(Sums);
 
 impl RunningSums {
@@ -54,16 +55,8 @@ impl RunningSums {
     }
 }
 
-impl RunningTotals {
-    /// One sweep over the trace.
-    pub fn build(trace: &DeviceTrace, replay: &Replay) -> Self {
-        let mut new = Self::default();
-        new.extend(trace, replay);
-        new
-    }
-
-    /// Takes in what the trace has beyond what was swept before.
-    pub fn extend(&mut self, trace: &DeviceTrace, replay: &Replay) {
+impl Index<Replayed<'_>> for RunningTotals {
+    fn extend(&mut self, Replayed { trace, replay, .. }: Replayed<'_>) {
         let end = replay.positions();
         if self.until == Some(end) {
             return;
@@ -73,7 +66,7 @@ impl RunningTotals {
             let start = replay.totals_at_start();
             self.starts.push([start.allocated, start.active, start.reserved]);
         }
-        // The last bucket may have been half a one: it is walked again.
+        // The last bucket may have been incomplete: it is walked again.
         let first = self.starts.len() - 1;
         let starts = &mut self.starts;
         let mut sums = starts.last().copied().unwrap_or_default();
@@ -100,7 +93,7 @@ impl RunningTotals {
                 at = position;
             }
             apply(&mut sums, replay, change);
-            // A bucket's sums are those of its first position, after all that happens there.
+            // A bucket's sums are those at its first position, after all changes there.
             if position.is_multiple_of(BUCKET)
                 && let Some(last) = starts.last_mut()
             {
@@ -115,13 +108,14 @@ impl RunningTotals {
         }
     }
 
-    /// Bytes of memory that it takes, about.
-    pub fn bytes(&self) -> usize {
-        // A bucket's largest values, and an eighth as many above.
+    fn bytes(&self) -> usize {
+        // The largest values of each bucket, and a seventh as many above.
         self.starts.len() * (size_of::<Sums>() + 3 * size_of::<(u64, u32)>() * 8 / 7)
     }
+}
 
-    /// Allocated, active and reserved bytes at a position.
+impl RunningTotals {
+    /// Returns allocated, active and reserved bytes at a position.
     pub fn at(&self, trace: &DeviceTrace, replay: &Replay, position: u32) -> (u64, u64, u64) {
         let bucket = bucket_of(position);
         let mut sums = self.starts.get(bucket as usize).copied().unwrap_or_default();
@@ -129,12 +123,12 @@ impl RunningTotals {
         (sums[ALLOCATED], sums[ACTIVE], sums[RESERVED])
     }
 
-    /// The sums at the first position of a position's bucket.
+    /// Returns the sums at the first position of a position's bucket.
     pub(super) fn before(&self, position: u32) -> RunningSums {
         RunningSums(self.starts.get(bucket_of(position) as usize).copied().unwrap_or_default())
     }
 
-    /// The largest of each sum over the positions of a span, allocated, active and reserved, each with its position.
+    /// Returns the largest allocated, active and reserved bytes over the positions of a span, each with its position.
     pub fn largest(&self, trace: &DeviceTrace, replay: &Replay, span: Span) -> [(u64, u32); 3] {
         let (first, last) = (bucket_of(span.first), bucket_of(span.last));
         let between = |sum: usize| self.maxima[sum].over(first as usize + 1, last as usize);
@@ -143,7 +137,7 @@ impl RunningTotals {
             let is_settled = |sum: usize, best: &mut [Option<(u64, u32)>; 3]| {
                 best.get_mut(sum).is_none_or(|best| self.maxima[sum].settle(bucket, span, best))
             };
-            // Both are looked at: what a bucket tells of one is not walked for the other.
+            // No short circuit: each of them that is settled by the bucket's maximum needs no walk.
             let (is_allocated, is_active) = (is_settled(ALLOCATED, &mut best), is_settled(ACTIVE, &mut best));
             if !(is_allocated && is_active) {
                 self.walk(trace, replay, bucket, span, &mut best);
@@ -153,7 +147,7 @@ impl RunningTotals {
         best.map(Option::unwrap_or_default)
     }
 
-    /// The largest allocated and active bytes over the positions of a span in one bucket, event by event.
+    /// Raises `best` to the largest allocated and active bytes over the positions of a span in one bucket, event by event.
     fn walk(&self, trace: &DeviceTrace, replay: &Replay, bucket: u32, span: Span, best: &mut [Option<(u64, u32)>; 3]) {
         let mut sums = self.starts.get(bucket as usize).copied().unwrap_or_default();
         let mut at = bucket * BUCKET;
@@ -175,8 +169,8 @@ impl RunningTotals {
         consider(&sums, at, to + 1, best);
     }
 
-    /// The largest reserved total over the positions of a span, and its position. It changes seldom: only what changes it
-    /// is walked.
+    /// Returns the largest reserved total over the positions of a span, and its position. Only the few changes of reserved
+    /// bytes are walked.
     pub(super) fn largest_reserved(&self, replay: &Replay, span: Span) -> (u64, u32) {
         let (first, last) = (bucket_of(span.first), bucket_of(span.last));
         let mut best = self.maxima[RESERVED].over(first as usize + 1, last as usize);
@@ -196,13 +190,13 @@ impl RunningTotals {
         best.unwrap_or_default()
     }
 
-    /// The largest reserved total of the run, and its position.
+    /// Returns the largest reserved total of the run, and its position.
     pub fn peak_reserved(&self) -> (u64, u32) {
         self.maxima[RESERVED].over(0, self.starts.len()).unwrap_or_default()
     }
 }
 
-/// Totals over the whole run in pixel columns, with out-of-memory events and annotations. `ooms` are those of
+/// Returns the totals over the whole run in pixel columns, with out-of-memory events and annotations. `ooms` are those of
 /// [`oom::positions`](crate::analysis::oom::positions), and `name_of` resolves strings.
 pub fn overview(
     trace: &DeviceTrace,
@@ -231,8 +225,8 @@ pub fn overview(
     Overview { window, reserved, active, allocated, ooms, annotations, losses }
 }
 
-/// Where events are missing: each from the event before to the one after, as far as the axis goes. Before the first event
-/// and after the last one nobody may have told of it, and statistics say something else than the state there.
+/// Returns the spans in which events are missing: each from the event before to the event after, within the axis. Before the
+/// first event and after the last one a loss may not be recorded, but show in statistics that differ from the state.
 pub(super) fn losses(trace: &DeviceTrace, replay: &Replay, totals: &RunningTotals, axis: Axis) -> Vec<LossSpan> {
     let end = replay.positions();
     let extent = columns::extent(trace, replay, axis);
@@ -253,7 +247,7 @@ pub(super) fn losses(trace: &DeviceTrace, replay: &Replay, totals: &RunningTotal
         let loss = place(&Loss { position, ..Loss::default() });
         let held = totals.at(trace, replay, position);
         let differs = |sample: &SampleAt| (sample.allocated, sample.active, sample.reserved) != held;
-        // One alone may be of the very moment of an event.
+        // A single sample may have been taken at the very moment of an event.
         let is_unseen = loss.samples.len() > 1 && loss.samples.iter().any(differs);
         if is_unseen || sampled::newest(trace, replay).is_some() {
             found.insert(if position == 0 { 0 } else { found.len() }, loss);
@@ -262,14 +256,14 @@ pub(super) fn losses(trace: &DeviceTrace, replay: &Replay, totals: &RunningTotal
     found
 }
 
-/// Most samples of one gap in an answer: more than can be told apart on a screen.
+/// Most samples of one loss in an answer: more than a screen can show.
 const MOST_SAMPLES: usize = 512;
 
-/// What statistics say of a span of the time axis. Where there are more than can be seen, each stands for some.
+/// Returns the statistics of a span of the time axis. Where there are too many, each sample represents several.
 fn samples(trace: &DeviceTrace, span: Window) -> Vec<SampleAt> {
     let first = trace.start_us();
     let x = |sample: &Sample| sample.time_us.saturating_sub(first) as f64;
-    // Samples come in the order of time; of a file in which they don't, some may be left out.
+    // Samples are expected in the order of time; otherwise some may be left out.
     let from = trace.samples.partition_point(|sample| x(sample) < span.start);
     let to = trace.samples.partition_point(|sample| x(sample) < span.end).max(from);
     let inside = trace.samples.get(from..to).unwrap_or(&[]);
@@ -281,7 +275,8 @@ fn samples(trace: &DeviceTrace, span: Window) -> Vec<SampleAt> {
     inside.chunks(together).filter_map(Sample::largest).map(of).collect()
 }
 
-/// Annotated spans: each end is paired with the newest open start of its name; what has no end lasts to the end.
+/// Returns the annotated spans. Each end is paired with the newest open start of its name; a span without an end lasts to
+/// the end of the axis.
 fn annotations(
     trace: &DeviceTrace,
     replay: &Replay,
@@ -302,7 +297,7 @@ fn annotations(
     };
     let mut open: Vec<(crate::frames::StrId, f64)> = Vec::new();
     let mut spans = Vec::new();
-    // The file's order is not promised to be that of time.
+    // The file's order need not be that of time.
     let mut ordered = trace.annotations.clone();
     order::sort_by_key(&mut ordered, |a| a.time_us);
     for a in &ordered {

@@ -1,4 +1,4 @@
-//! Every allocation of a trace as an interval, in columns.
+//! The allocations of a trace as intervals, in columns.
 
 use crate::frames::StackId;
 use crate::trace::{Column, TagId};
@@ -7,21 +7,21 @@ use crate::units::Address;
 /// One allocation, from `alloc` to `free_completed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// Where its block starts.
+    /// The address of its block.
     pub address: Address,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub requested: u64,
-    /// Bytes of its block.
+    /// The size of its block in bytes.
     pub size: u64,
-    /// The position right after it was made; 0 when it was there at the start.
+    /// The position right after it was made; 0 if it was active at the start.
     pub begin: u32,
-    /// The position right after `free` was called; [`Allocation::NEVER`] when it was not.
+    /// The position right after `free` was called; [`Allocation::NEVER`] if it was not.
     pub freed: u32,
-    /// The position right after its block went back; [`Allocation::NEVER`] when it did not.
+    /// The position right after its block became free; [`Allocation::NEVER`] if it did not.
     pub end: u32,
     /// Stream, pool and contexts.
     pub tag: TagId,
-    /// Who asked for it.
+    /// Its call site.
     pub stack: StackId,
     /// The pool that its block belongs to: an index into [`Replay::pools`](super::Replay::pools).
     pub pool: u8,
@@ -30,16 +30,16 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// A position that never comes.
+    /// The position of what never happens.
     pub const NEVER: u32 = u32::MAX;
     /// It lies in a small pool.
     pub const FLAG_SMALL: u8 = 1;
     /// It lies in an expandable segment.
     pub const FLAG_EXPANDABLE: u8 = 2;
-    /// Its size is written in the file, not derived from the allocator's rules.
+    /// Its size is recorded, not derived from the allocator's rules.
     pub const FLAG_SIZE_WRITTEN: u8 = 4;
 
-    /// Whether it is active at a position.
+    /// Returns whether it is active at a position.
     pub const fn is_active_at(&self, position: u32) -> bool {
         self.begin <= position && position < self.end
     }
@@ -50,44 +50,44 @@ impl Allocation {
     }
 }
 
-/// All allocations of a device: those there at the start first (by address), then by the order in which they were
+/// The allocations of a device: first those active at the start, by address, then the others in the order in which they were
 /// made. An allocation's number is its index.
 #[derive(Clone, Debug, Default)]
 pub struct Allocations {
     /// Addresses.
     pub address: Column<u64>,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub requested: Column<u64>,
-    /// Bytes of the blocks.
+    /// Sizes of the blocks in bytes.
     pub size: Column<u64>,
-    /// See [`Allocation::begin`].
+    /// Positions: see [`Allocation::begin`].
     pub begin: Column<u32>,
-    /// See [`Allocation::freed`].
+    /// Positions: see [`Allocation::freed`].
     pub freed: Column<u32>,
-    /// See [`Allocation::end`].
+    /// Positions: see [`Allocation::end`].
     pub end: Column<u32>,
     /// [`TagId`] numbers.
     pub tag: Column<u32>,
     /// [`StackId`] numbers.
     pub stack: Column<u32>,
-    /// See [`Allocation::pool`].
+    /// Indices into the pools: see [`Allocation::pool`].
     pub pool: Column<u8>,
     /// `FLAG_…` bits.
     pub flags: Column<u8>,
 }
 
 impl Allocations {
-    /// Number of allocations.
+    /// Returns the number of allocations.
     pub fn len(&self) -> usize {
         self.address.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no allocations.
     pub fn is_empty(&self) -> bool {
         self.address.is_empty()
     }
 
-    /// Appends an allocation and gives its number.
+    /// Appends an allocation, and returns its number.
     pub fn push(&mut self, a: Allocation) -> u32 {
         let number = self.len() as u32;
         self.address.push(a.address.0);
@@ -124,7 +124,7 @@ impl Allocations {
         wide + positions + self.tag.memory() + self.stack.memory() + self.pool.memory() + self.flags.memory()
     }
 
-    /// Allocation `i`, if there is one.
+    /// Returns allocation `i`, if there is one.
     pub fn get(&self, i: u32) -> Option<Allocation> {
         let i = i as usize;
         Some(Allocation {
@@ -141,7 +141,7 @@ impl Allocations {
         })
     }
 
-    /// How many were made in the first `position` events or before them: the number of the first one made later.
+    /// Returns how many allocations begin at or before `position`, which is the number of the first later one.
     pub fn made_by(&self, position: u32) -> u32 {
         // Numbers are in order of `begin`.
         let (mut low, mut high) = (0, self.len());
@@ -152,7 +152,7 @@ impl Allocations {
         low as u32
     }
 
-    /// All allocations by number.
+    /// Returns the allocations by number.
     pub fn iter(&self) -> impl Iterator<Item = Allocation> + '_ {
         (0..self.len() as u32).map_while(|i| self.get(i))
     }

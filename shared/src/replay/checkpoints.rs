@@ -1,11 +1,12 @@
-//! Which allocations are active at any position, found without walking the trace.
+//! Finds the allocations that are active at any position without walking the trace.
 //!
-//! Numbers are in order of `begin`, so what was made between a checkpoint and a position is one run of numbers. A
-//! checkpoint keeps the numbers that are active there; what is active later is what of both has not ended.
+//! Numbers are in order of `begin`, so the allocations made between a checkpoint and a position are one range of numbers. A
+//! checkpoint keeps the numbers that are active there. The active ones at a later position are those of the checkpoint and
+//! of the range that have not ended.
 
 use super::allocations::Allocations;
 
-/// Fewest allocations between two checkpoints.
+/// The least number of allocations between two checkpoints.
 const SPACING: u32 = 1 << 13;
 
 #[derive(Debug, Default)]
@@ -16,8 +17,8 @@ struct Checkpoint {
     active: Vec<u32>,
 }
 
-/// Checkpoints over all allocations. Each holds at most as many numbers as lie between it and the one before it, so
-/// all together hold no more than there are allocations.
+/// Checkpoints over all allocations. Each keeps at most as many numbers as lie between it and the checkpoint before, so that
+/// all together keep no more numbers than there are allocations.
 #[derive(Debug, Default)]
 pub(super) struct Checkpoints {
     checkpoints: Vec<Checkpoint>,
@@ -30,7 +31,7 @@ impl Checkpoints {
         new
     }
 
-    /// Lays checkpoints over the allocations that came since. What ends later does not matter to any that is laid.
+    /// Adds checkpoints for new allocations. Ends that are found later do not change existing checkpoints.
     pub(super) fn extend(&mut self, allocations: &Allocations) {
         let count = allocations.len() as u32;
         while let Some(last) = self.checkpoints.last() {
@@ -45,11 +46,11 @@ impl Checkpoints {
         }
     }
 
-    /// Numbers of the active allocations at a position, rising.
+    /// Returns the numbers of the active allocations at a position, rising.
     pub(super) fn active_at(&self, allocations: &Allocations, position: u32) -> Vec<u32> {
         let i = self.checkpoints.partition_point(|c| c.position <= position).saturating_sub(1);
         let Some(from) = self.checkpoints.get(i) else { return Vec::new() };
-        // The first checkpoint stands before everything, those of the start included.
+        // The first checkpoint is before all allocations, including those of the start.
         let made = allocations.made_by(position);
         let is_active = |&n: &u32| allocations.end.get(n as usize).is_some_and(|end| end > position);
         from.active.iter().copied().chain(from.next..made).filter(is_active).collect()

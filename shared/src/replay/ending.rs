@@ -1,7 +1,7 @@
-//! The segments at the end of a trace that does not say them: from the last state that is known, forward.
+//! The segments at the end of a trace that does not record them, replayed from the last known state.
 //!
-//! Which ranges are reserved follows from the entries alone; which blocks are active too. How large a block is follows
-//! from where later ones were put, which is what [`super::sizes`] finds once it is told the ranges and the blocks.
+//! The reserved ranges and the active blocks follow from the events. The sizes of blocks follow from where later ones were
+//! put: [`super::sizes`] derives them from the ranges and blocks.
 
 use rustc_hash::FxHashMap;
 
@@ -12,8 +12,8 @@ use crate::frames::StackId;
 use crate::order;
 use crate::trace::{Block, BlockState, DeviceTrace, Segment, Settings, Tags};
 
-/// Gives `trace` the segments that it has after its last event, when `from` are those that it had after its first
-/// `position` events. Where events are missing, so is what they changed.
+/// Sets the segments of `trace` to those after its last event. `from` are the segments after its first `position` events.
+/// Changes by missing events are not included.
 pub fn end(trace: &mut DeviceTrace, tags: &mut Tags, settings: &Settings, from: &[Segment], position: u32) {
     let (ranges, open) = forward(trace, tags, from, position);
     trace.segments = ranges.as_slice().iter().map(|range| segment(range, &open)).collect();
@@ -22,8 +22,8 @@ pub fn end(trace: &mut DeviceTrace, tags: &mut Tags, settings: &Settings, from: 
     trace.segments = state.ranges.iter().enumerate().map(|(i, range)| tiled(i, range, &state, &replay)).collect();
 }
 
-/// What is reserved at the end, and the blocks that are active then, by address. The size of one that was made on the
-/// way is 0: not known.
+/// Returns the reserved ranges at the end, and the active blocks by address. Blocks made after `position` have size 0:
+/// unknown.
 fn forward(trace: &DeviceTrace, tags: &Tags, from: &[Segment], position: u32) -> (Ranges, Vec<Block>) {
     let mut ranges = Ranges::default();
     let mut open: FxHashMap<u64, Block> = FxHashMap::default();
@@ -63,14 +63,14 @@ fn forward(trace: &DeviceTrace, tags: &Tags, from: &[Segment], position: u32) ->
     (ranges, open)
 }
 
-/// A range as a segment, with the active blocks that lie in it.
+/// Returns a range as a segment with its active blocks.
 fn segment(range: &Range, open: &[Block]) -> Segment {
     let first = open.partition_point(|block| block.address < range.address);
     let inside = open.get(first..).unwrap_or(&[]).iter().take_while(|block| block.address.0 < range.end());
     range.segment(inside.copied().collect())
 }
 
-/// Range `i` of a state as a segment that its blocks tile, free ones included.
+/// Returns range `i` of a state as a segment tiled by its blocks, including the free ones.
 pub(super) fn tiled(i: usize, range: &Range, state: &AllocatorState, replay: &Replay) -> Segment {
     let mut segment = segment(range, &[]);
     let blocks = &mut segment.blocks;

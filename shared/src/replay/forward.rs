@@ -1,11 +1,11 @@
-//! The allocator's state, carried forward event by event: what is reserved, and every active block with its exact size.
+//! The allocator's state, replayed forward event by event: the reserved ranges, and every active block with its exact size.
 //!
-//! [`super::Replay`] finds the sizes of blocks from where later ones were put, because a finished trace may begin in the
-//! middle. Who was there from the start needs no such search: a block takes the free room where it is put, and whether a
-//! remainder is cut off is PyTorch's own rule (see [`super::sizes`]). An event costs some tens of nanoseconds, whatever
-//! came before it.
+//! [`super::Replay::build`] derives the sizes of blocks from where later ones were put, because a trace may begin in the
+//! middle. From a known start no such search is needed: a block takes the free space where it is put, and whether a
+//! remainder is split off follows PyTorch's own rule (see [`super::sizes`]). An event costs some tens of nanoseconds,
+//! however many came before it.
 //!
-//! What contradicts itself (events are missing, or came twice) is counted, and the newer event is believed.
+//! Contradictions (events are missing, or came twice) are counted; the newer event wins.
 
 use rustc_hash::FxHashMap;
 
@@ -21,16 +21,16 @@ use crate::trace::Divisions;
 use crate::trace::{Block, BlockState, Event, Segment, Settings};
 use crate::units::{Address, PoolId, Stream};
 
-/// Sums over what is held now; bytes unless said otherwise.
+/// Sums over the current state, in bytes unless a field says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// In allocated blocks.
+    /// Bytes in allocated blocks.
     pub allocated: u64,
-    /// In active blocks: allocated, or waiting for a stream.
+    /// Bytes in active blocks: allocated, or waiting for a stream.
     pub active: u64,
-    /// In segments.
+    /// Bytes in segments.
     pub reserved: u64,
-    /// Requested by active allocations.
+    /// Bytes that active allocations requested.
     pub requested: u64,
     /// Number of active blocks.
     pub blocks: u32,
@@ -39,7 +39,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Takes over what is more in another: of each sum for itself, as they need not have been largest together.
+    /// Raises each field to at least the other's value. The maxima need not have occurred together.
     #[inline]
     pub(crate) fn raise(&mut self, other: &Self) {
         let Self { allocated, active, reserved, requested, blocks, segments } = other;
@@ -52,48 +52,48 @@ impl Sums {
     }
 }
 
-/// An active block, by its address.
+/// An active block. Its address is its key.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Live {
+pub(super) struct ActiveBlock {
     pub(super) requested: u64,
     pub(super) size: u64,
     pub(super) stack: StackId,
-    /// Its allocation's number: they count from 0, those of the start by address, the others as they are made.
+    /// Its allocation's number. Numbers count from 0: first the allocations at the start by address, then the others in the
+    /// order in which they were made.
     pub(super) number: u32,
-    /// Freed, and waiting for streams.
+    /// Whether it was freed and waits for streams.
     pub(super) is_pending: bool,
     /// Whether it lies in a native segment of a large pool.
     pub(super) is_large: bool,
 }
 
-/// What an event did.
+/// What an event changed.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// Nothing that is kept here.
+    /// Nothing.
     Nothing,
-    /// An allocation was made in the range with this index, and took the place of another that was not freed.
-    Made { size: u64, range: Option<usize>, over: Option<u32> },
+    /// An allocation was made in the range with this index. `replaced` was active at its address: its free is missing.
+    Allocated { size: u64, range: Option<usize>, replaced: Option<u32> },
     /// `free` was called for an allocation.
-    Requested(u32),
-    /// An allocation's block went back.
-    Completed(u32),
-    /// Something was freed that is not there.
+    FreeRequested(u32),
+    /// An allocation's block became free.
+    FreeCompleted(u32),
+    /// No allocation is active at the address that was freed.
     Unknown,
-    /// A range was taken from the driver; and what of it was reserved already, so that the event
-    /// that gave it back is missing.
-    Taken { range: Range, before: Vec<Range> },
-    /// A range was given back.
-    GivenBack(Range),
+    /// A range was taken from the driver. `replaced` was reserved in its place: the events that released it are missing.
+    Reserved { range: Range, replaced: Vec<Range> },
+    /// A range was given back to the driver.
+    Released(Range),
 }
 
-/// See the module.
+/// The allocator's state after the newest event.
 #[derive(Clone, Debug, Default)]
 pub struct Forward {
     divisions: Divisions,
     max_split: Option<u64>,
     pub(super) ranges: Ranges,
     large: LargeBlocks,
-    pub(super) live: FxHashMap<u64, Live>,
+    pub(super) live: FxHashMap<u64, ActiveBlock>,
     pub(super) sums: Sums,
     pub(super) mismatches: Mismatches,
     /// The number of the next allocation.
@@ -101,46 +101,46 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// Nothing is held yet. Of the settings, those count that decide about sizes of blocks.
+    /// Creates a state that holds nothing. Only the settings that decide the sizes of blocks matter.
     pub fn new(settings: &Settings) -> Self {
         let mut new = Self::default();
         new.set(settings);
         new
     }
 
-    /// Other settings, from now on.
+    /// Changes the settings for later events.
     pub fn set(&mut self, settings: &Settings) {
         self.divisions = settings.roundup_power2_divisions;
         self.max_split = settings.max_split_size;
     }
 
-    /// Forgets all that is held. The settings stay.
+    /// Drops all ranges and blocks. The settings stay.
     pub(super) fn clear(&mut self) {
         *self = Self { divisions: self.divisions, max_split: self.max_split, ..Self::default() };
     }
 
-    /// Takes in the next event; `stream` and `pool` are its tag's. Its stack may be numbered in any way: it is given back
-    /// as it came.
+    /// Applies the next event; `stream` and `pool` are its tag's. Stacks may be numbered in any way: [`Self::segments`]
+    /// returns the same numbers.
     pub fn apply(&mut self, event: &Event, stream: Stream, pool: Option<PoolId>) {
         self.step(event, stream, pool);
     }
 
-    /// The same, and tells what it did.
+    /// Applies the next event, and returns what it changed.
     #[inline]
     pub(crate) fn step(&mut self, event: &Event, stream: Stream, pool: Option<PoolId>) -> Step {
         match event.action {
-            Action::Alloc => self.make(event),
+            Action::Alloc => self.allocate(event),
             Action::FreeRequested => self.request_free(event.address.0),
             Action::FreeCompleted => self.complete_free(event.address.0),
             Action::SegmentAlloc | Action::SegmentMap if event.size > 0 => {
                 let range = described_as(event, (stream, pool), &self.ranges);
-                let before = self.make_room(&range);
-                self.take(range);
-                Step::Taken { range, before }
+                let replaced = self.release_overlap(&range);
+                self.reserve(range);
+                Step::Reserved { range, replaced }
             }
             Action::SegmentFree | Action::SegmentUnmap => {
-                match self.give_back(event.address.0, event.size).filter(|range| range.size > 0) {
-                    Some(range) => Step::GivenBack(range),
+                match self.release(event.address.0, event.size).filter(|range| range.size > 0) {
+                    Some(range) => Step::Released(range),
                     None => Step::Nothing,
                 }
             }
@@ -148,7 +148,7 @@ impl Forward {
         }
     }
 
-    fn make(&mut self, event: &Event) -> Step {
+    fn allocate(&mut self, event: &Event) -> Step {
         let address = event.address.0;
         let number = self.number();
         let range = self.ranges.find(address);
@@ -160,26 +160,27 @@ impl Forward {
         } else if range.is_none() {
             self.mismatches.outside_segments = self.mismatches.outside_segments.saturating_add(1);
         }
-        let live = Live { requested: event.size, size, stack: event.stack, number, is_pending: false, is_large };
-        let over = self.open(address, live);
-        if over.is_some() {
+        let block =
+            ActiveBlock { requested: event.size, size, stack: event.stack, number, is_pending: false, is_large };
+        let replaced = self.open(address, block);
+        if replaced.is_some() {
             self.mismatches.alloc_over_alloc = self.mismatches.alloc_over_alloc.saturating_add(1);
         }
-        Step::Made { size, range, over }
+        Step::Allocated { size, range, replaced }
     }
 
     fn request_free(&mut self, address: u64) -> Step {
-        let Some(live) = self.live.get_mut(&address) else { return self.unknown() };
-        if !live.is_pending {
-            live.is_pending = true;
-            self.sums.allocated = self.sums.allocated.saturating_sub(live.size);
+        let Some(block) = self.live.get_mut(&address) else { return self.unknown() };
+        if !block.is_pending {
+            block.is_pending = true;
+            self.sums.allocated = self.sums.allocated.saturating_sub(block.size);
         }
-        Step::Requested(live.number)
+        Step::FreeRequested(block.number)
     }
 
     fn complete_free(&mut self, address: u64) -> Step {
         let Some(number) = self.close(address) else { return self.unknown() };
-        Step::Completed(number)
+        Step::FreeCompleted(number)
     }
 
     fn unknown(&mut self) -> Step {
@@ -187,62 +188,63 @@ impl Forward {
         Step::Unknown
     }
 
-    /// The next allocation's number. It wraps: whoever counts so far keeps no allocations.
+    /// Returns the next allocation's number. It wraps, which only concerns callers that do not keep allocations.
     pub(super) fn number(&mut self) -> u32 {
         let number = self.next;
         self.next = number.wrapping_add(1);
         number
     }
 
-    /// A block is active from now on; the number of what is in its place.
-    pub(super) fn open(&mut self, address: u64, live: Live) -> Option<u32> {
+    /// Adds an active block. Returns the number of the allocation that was active at its address.
+    pub(super) fn open(&mut self, address: u64, block: ActiveBlock) -> Option<u32> {
         let sums = &mut self.sums;
-        sums.active = sums.active.saturating_add(live.size);
-        sums.requested = sums.requested.saturating_add(live.requested);
+        sums.active = sums.active.saturating_add(block.size);
+        sums.requested = sums.requested.saturating_add(block.requested);
         sums.blocks = sums.blocks.saturating_add(1);
-        if !live.is_pending {
-            sums.allocated = sums.allocated.saturating_add(live.size);
+        if !block.is_pending {
+            sums.allocated = sums.allocated.saturating_add(block.size);
         }
-        let before = self.live.insert(address, live)?;
-        self.uncount(&before);
+        let before = self.live.insert(address, block)?;
+        self.subtract(&before);
         Some(before.number)
     }
 
-    /// A block is active no longer; its allocation's number.
+    /// Removes the active block at an address. Returns its allocation's number.
     pub(super) fn close(&mut self, address: u64) -> Option<u32> {
-        let live = self.live.remove(&address)?;
-        self.uncount(&live);
-        if live.is_large {
+        let block = self.live.remove(&address)?;
+        self.subtract(&block);
+        if block.is_large {
             self.large.free(address);
         }
-        Some(live.number)
+        Some(block.number)
     }
 
-    fn uncount(&mut self, live: &Live) {
+    fn subtract(&mut self, block: &ActiveBlock) {
         let sums = &mut self.sums;
-        sums.active = sums.active.saturating_sub(live.size);
-        sums.requested = sums.requested.saturating_sub(live.requested);
+        sums.active = sums.active.saturating_sub(block.size);
+        sums.requested = sums.requested.saturating_sub(block.requested);
         sums.blocks = sums.blocks.saturating_sub(1);
-        if !live.is_pending {
-            sums.allocated = sums.allocated.saturating_sub(live.size);
+        if !block.is_pending {
+            sums.allocated = sums.allocated.saturating_sub(block.size);
         }
     }
 
-    /// Gives up what is reserved where a range is to be: that it was given back is missing.
-    fn make_room(&mut self, range: &Range) -> Vec<Range> {
-        let mut before = Vec::new();
+    /// Releases what is reserved in a new range's place, and returns it. The events that released it are missing.
+    fn release_overlap(&mut self, range: &Range) -> Vec<Range> {
+        let mut released = Vec::new();
         while let Some(there) = self.ranges.first_in(range.address.0, range.end()) {
             let start = there.address.0.max(range.address.0);
-            let Some(part) = self.give_back(start, range.end() - start).filter(|part| part.size > 0) else { break };
-            before.push(part);
+            let Some(part) = self.release(start, range.end() - start).filter(|part| part.size > 0) else { break };
+            released.push(part);
         }
-        if !before.is_empty() {
+        if !released.is_empty() {
             self.place_large();
         }
-        before
+        released
     }
 
-    pub(super) fn take(&mut self, range: Range) {
+    /// Adds a reserved range.
+    pub(super) fn reserve(&mut self, range: Range) {
         self.ranges.add(range);
         self.sums.reserved = self.sums.reserved.saturating_add(range.size);
         if range.is_native_large() {
@@ -251,7 +253,8 @@ impl Forward {
         self.count_segments();
     }
 
-    pub(super) fn give_back(&mut self, address: u64, size: u64) -> Option<Range> {
+    /// Removes `[address, address + size)` from the range that it lies in. Returns the part that was reserved.
+    pub(super) fn release(&mut self, address: u64, size: u64) -> Option<Range> {
         let range = self.ranges.cut(address, size)?;
         self.sums.reserved = self.sums.reserved.saturating_sub(range.size);
         if range.is_native_large() {
@@ -265,56 +268,51 @@ impl Forward {
         self.sums.segments = self.ranges.as_slice().len() as u32;
     }
 
-    /// Finds the blocks of large pools again, after ranges and blocks were changed at will.
+    /// Rebuilds the index of large blocks after arbitrary changes to ranges and blocks.
     pub(super) fn place_large(&mut self) {
         self.large = LargeBlocks::default();
         for range in self.ranges.as_slice().iter().filter(|range| range.is_native_large()) {
             self.large.add(range);
         }
         let ranges = &self.ranges;
-        for (&address, live) in &mut self.live {
-            live.is_large = ranges.find(address).is_some_and(|i| ranges.as_slice()[i].is_native_large());
+        for (&address, block) in &mut self.live {
+            block.is_large = ranges.find(address).is_some_and(|i| ranges.as_slice()[i].is_native_large());
         }
-        let mut large: Vec<Placed> = (self.live.iter().filter(|(_, live)| live.is_large))
-            .map(|(&address, live)| Placed { address, end: address.saturating_add(live.size), number: live.number })
+        let mut large: Vec<Placed> = (self.live.iter().filter(|(_, block)| block.is_large))
+            .map(|(&address, block)| Placed { address, end: address.saturating_add(block.size), number: block.number })
             .collect();
-        // By address, each is put behind all others.
+        // In the order of addresses each is inserted at the end.
         order::sort_by_key(&mut large, |placed| placed.address);
         for placed in large {
             self.large.put(placed);
         }
     }
 
-    /// Takes a state that was written as the truth: what is held otherwise is given up. Nothing changes where they agree.
-    pub fn believe(&mut self, segments: &[Segment]) {
-        self.differ(segments);
+    /// Replaces the state by a recorded one. Blocks and ranges that are in both stay as they are.
+    pub fn assume_state(&mut self, segments: &[Segment]) {
+        Differences::apply(self, segments);
     }
 
-    /// The same, and tells what changed.
-    pub(crate) fn differ(&mut self, segments: &[Segment]) -> Differences {
-        Differences::settle(self, segments)
-    }
-
-    /// What is held now.
+    /// Returns the sums over the current state.
     #[inline]
     pub fn sums(&self) -> Sums {
         self.sums
     }
 
-    /// Where events and state contradicted each other so far.
+    /// Returns the contradictions between events and state so far.
     pub fn mismatches(&self) -> Mismatches {
         self.mismatches
     }
 
-    /// What is reserved now, by address.
+    /// Returns the reserved ranges by address.
     pub fn ranges(&self) -> &[Range] {
         self.ranges.as_slice()
     }
 
-    /// Everything that is held, as a snapshot tells it: segments by address, each tiled by its blocks. Stacks are numbered
-    /// as they came.
+    /// Returns the state in the form of a snapshot: segments by address, each tiled by its blocks. Stacks have the numbers
+    /// that the events gave them.
     pub fn segments(&self) -> Vec<Segment> {
-        let mut blocks: Vec<Block> = self.live.iter().map(|(&address, live)| live.block(address)).collect();
+        let mut blocks: Vec<Block> = self.live.iter().map(|(&address, block)| block.at(address)).collect();
         order::sort_by_key(&mut blocks, |block| block.address);
         let mut rest = &blocks[..];
         let mut segments = Vec::new();
@@ -328,17 +326,17 @@ impl Forward {
         segments
     }
 
-    /// Bytes of memory that all this takes, about.
+    /// Returns the approximate memory use in bytes.
     pub fn bytes(&self) -> usize {
-        // A slot of the table is a key, a block, and a byte of its own.
-        self.live.capacity() * (size_of::<(u64, Live)>() + 1)
+        // A slot of the table is a key, a block, and a control byte.
+        self.live.capacity() * (size_of::<(u64, ActiveBlock)>() + 1)
             + size_of_val(self.ranges.as_slice())
-            + self.live.values().filter(|live| live.is_large).count() * size_of::<Placed>()
+            + self.live.values().filter(|block| block.is_large).count() * size_of::<Placed>()
     }
 }
 
-impl Live {
-    fn block(&self, address: u64) -> Block {
+impl ActiveBlock {
+    fn at(&self, address: u64) -> Block {
         Block {
             address: Address(address),
             size: self.size,
@@ -349,7 +347,7 @@ impl Live {
     }
 }
 
-/// The blocks of a range, with the free ones between the active ones.
+/// Returns the blocks of a range: the active ones, and the free ones between them.
 pub(super) fn tiled(range: &Range, active: &[Block]) -> Vec<Block> {
     let mut blocks = Vec::with_capacity(active.len() * 2);
     let mut at = range.address.0;

@@ -1,10 +1,9 @@
-//! The native segments of large pools, where what lies behind a block tells its size.
+//! The blocks in native segments of large pools, where a block's size depends on what lies behind it.
 
 use super::segments::Range;
 use crate::allocator::rounding::LARGE_REMAINDER;
 
-/// The native large segments with the blocks in them, by address. They hold few blocks each: a large block is more
-/// than 1 MiB.
+/// The native large segments with their blocks, by address. Each has few blocks: a large block is larger than 1 MiB.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LargeBlocks {
     starts: Vec<u64>,
@@ -18,7 +17,7 @@ struct Blocks {
     blocks: Vec<Placed>,
 }
 
-/// A block in its place.
+/// A block with its addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
     pub(super) address: u64,
@@ -59,14 +58,14 @@ impl LargeBlocks {
         }
     }
 
-    /// Where the free room at `address` ends, or nothing outside all segments.
-    fn room_end(&mut self, address: u64) -> Option<u64> {
+    /// Returns where the free space at `address` ends; `None` outside all segments.
+    fn free_end(&mut self, address: u64) -> Option<u64> {
         let segment = self.find(address)?;
         let next = segment.blocks.partition_point(|b| b.address <= address);
         Some(segment.blocks.get(next).map_or(segment.end, |b| b.address))
     }
 
-    /// Puts a block in its place. The block before it is given too, with the bytes between them, where there is one.
+    /// Inserts a block. Returns the block before it with the bytes between them, if there is one.
     pub(super) fn put(&mut self, block: Placed) -> Option<(&mut Placed, u64)> {
         let blocks = &mut self.find(block.address)?.blocks;
         let i = blocks.partition_point(|b| b.address < block.address);
@@ -80,11 +79,11 @@ impl LargeBlocks {
         Some((before, between))
     }
 
-    /// The size of a block of `rounded` bytes that is put at `address`: with the room behind it where that is no block of
-    /// its own (`should_split`). `max_split` is the setting's.
+    /// Returns the size of a block of `rounded` bytes that is put at `address`: with the free space behind it, if that is not
+    /// split off (`should_split`). `max_split` is the setting `max_split_size_mb` in bytes.
     pub(super) fn size(&mut self, address: u64, rounded: u64, max_split: Option<u64>) -> u64 {
-        let Some(room) = self.room_end(address).and_then(|end| end.checked_sub(address)) else { return rounded };
+        let Some(free) = self.free_end(address).and_then(|end| end.checked_sub(address)) else { return rounded };
         let never_split = max_split.is_some_and(|max| rounded >= max);
-        if room > rounded && (never_split || room - rounded <= LARGE_REMAINDER) { room } else { rounded }
+        if free > rounded && (never_split || free - rounded <= LARGE_REMAINDER) { free } else { rounded }
     }
 }

@@ -1,17 +1,21 @@
 //! The allocator's exact state at any position of a trace.
 //!
 //! ```text
-//! events + final segments ─► pairing (which entry makes or frees what) ─► sizes (true block sizes)
-//!                         └► segments (what is reserved, rewound)      ─► checkpoints ─► state at a position
+//! events + final segments ─► pairing (the allocation of each event)       ─► sizes (exact block sizes)
+//!                         └► segments (reserved ranges, from the end back) ─► checkpoints ─► state at a position
+//!
+//! known state + events    ─► forward (state after each event)             ─► extend ─► state at a position
 //! ```
-//! A state is a set of ranges and of active blocks; all between is free, since the allocator always merges free
-//! neighbours.
+//! [`Replay::build`] takes the first way: the trace may begin in the middle, but its segments at the end are known.
+//! [`Index::extend`](crate::index::Index::extend) takes the second one: it begins with a known state, and the trace grows.
+//!
+//! A state consists of ranges and active blocks. All between is free, since the allocator always merges free neighbours.
 
 mod allocations;
 mod checkpoints;
 mod ending;
+mod extend;
 mod forward;
-mod growing;
 mod large;
 mod pairing;
 mod resync;
@@ -22,9 +26,9 @@ mod state;
 pub use allocations::{Allocation, Allocations};
 use checkpoints::Checkpoints;
 pub use ending::end;
+use extend::Extender;
+pub(crate) use extend::rewind_state;
 pub use forward::{Forward, Sums};
-pub use growing::Growth;
-pub(crate) use growing::rewound;
 pub use segments::Range;
 use segments::SegmentHistory;
 pub use state::{AllocatorState, Gap};
@@ -37,20 +41,20 @@ use crate::units::PoolId;
 /// Where a trace and its own segments disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mismatches {
-    /// Allocations made at an address that was still in use: the free in between is missing.
+    /// Allocations made at an address that was still in use: the free between them is missing.
     pub alloc_over_alloc: u32,
-    /// Frees of an address that was free already: the `alloc` in between is missing.
+    /// Frees of an address that was already free: the `alloc` between them is missing.
     pub free_without_alloc: u32,
-    /// Allocations of the trace that are not freed in it and that the segments do not hold at the end.
+    /// Allocations that are neither freed in the trace nor in the segments at the end.
     pub lost_at_end: u32,
-    /// Blocks of the segments that were made after the last entry.
+    /// Blocks of the segments that were made after the last event.
     pub made_after_end: u32,
-    /// Allocations that lie in no segment at the position where they were made.
+    /// Allocations that lay in no segment when they were made.
     pub outside_segments: u32,
 }
 
 impl Mismatches {
-    /// How many there are in all.
+    /// Returns their total.
     pub fn total(&self) -> u32 {
         let Self { alloc_over_alloc, free_without_alloc, lost_at_end, made_after_end, outside_segments } = *self;
         [free_without_alloc, lost_at_end, made_after_end, outside_segments]
@@ -59,43 +63,56 @@ impl Mismatches {
     }
 }
 
-/// One thing that changes from a position to the next.
+/// One change between two positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// An allocation begins: active, and allocated.
+    /// An allocation begins: it is active and allocated.
     Begin(u32),
-    /// `free` was called for an allocation: no longer allocated. It may have come before the trace.
+    /// `free` was called for an allocation: it is no longer allocated. It may have been made before the trace.
     Freed(u32),
-    /// An allocation's block went back: no longer active.
+    /// An allocation's block became free: it is no longer active.
     End(u32),
-    /// Reserved bytes changed by this much.
+    /// The reserved bytes changed by this number.
     Reserved(i64),
 }
 
-/// A device's trace with the index that finds its state anywhere.
+/// The index that finds a device's state at any position.
 #[derive(Debug)]
 pub struct Replay {
-    /// Every allocation.
+    /// All allocations.
     pub allocations: Allocations,
-    /// By event: the allocation that it makes or frees; [`Replay::NONE`] where it does neither.
+    /// The allocation that each event makes or frees; [`Replay::NONE`] if it does neither.
     pub event_allocation: Column<u32>,
-    /// The pools that allocations lie in; the first is the default one.
+    /// The pools that allocations lie in. The first one is the default pool.
     pub pools: Vec<PoolId>,
     /// Where trace and segments disagree.
     pub mismatches: Mismatches,
-    /// Begins and ends that no entry records: position and allocation, by position.
+    /// Begins and ends that no event records: position and allocation, by position.
     unrecorded: Vec<(u32, u32)>,
     segments: SegmentHistory,
     checkpoints: Checkpoints,
-    /// For each event the latest time so far, where the times of the trace don't always rise.
+    /// The latest time up to each event; `None` if the times of the trace never fall.
     clock: Option<Column<i64>>,
+    /// What it is extended from; `None` before it is extended.
+    extender: Option<Box<Extender>>,
+}
+
+/// A device's trace with its replay: the input of most indexes.
+#[derive(Clone, Copy, Debug)]
+pub struct Replayed<'a> {
+    /// The trace.
+    pub trace: &'a DeviceTrace,
+    /// The tags of its events.
+    pub tags: &'a Tags,
+    /// The allocator's states.
+    pub replay: &'a Replay,
 }
 
 impl Replay {
     /// No allocation.
     pub const NONE: u32 = u32::MAX;
 
-    /// Builds the index: a few passes over the events.
+    /// Builds the index from the segments at the trace's end, in a few passes over the events.
     pub fn build(trace: &DeviceTrace, tags: &mut Tags, settings: &Settings) -> Self {
         let segments = SegmentHistory::build(trace, tags);
         let end_ranges = segments.at(u32::MAX);
@@ -113,6 +130,7 @@ impl Replay {
             segments,
             checkpoints: Checkpoints::default(),
             clock: clock(trace),
+            extender: None,
         };
         let completed = sizes::complete(&new, trace, settings);
         let allocations = &mut new.allocations;
@@ -124,40 +142,40 @@ impl Replay {
         new
     }
 
-    /// Number of events: the last position.
+    /// Returns the number of events, which is the last position.
     pub fn positions(&self) -> u32 {
         self.event_allocation.len() as u32
     }
 
-    /// The state after the first `position` events (of all events when there are fewer).
+    /// Returns the state after the first `position` events (after all events, if there are fewer).
     pub fn state_at(&self, position: u32) -> AllocatorState {
         let position = position.min(self.positions());
         let ranges = self.segments.at(position).as_slice().to_vec();
         AllocatorState::new(position, ranges, self.active_at(position), &self.allocations)
     }
 
-    /// Numbers of the active allocations at a position, rising.
+    /// Returns the numbers of the active allocations at a position, rising.
     pub fn active_at(&self, position: u32) -> Vec<u32> {
         self.checkpoints.active_at(&self.allocations, position)
     }
 
-    /// The pool of an allocation.
+    /// Returns the pool of an allocation.
     pub fn pool(&self, allocation: &Allocation) -> PoolId {
         self.pools.get(usize::from(allocation.pool)).copied().unwrap_or_default()
     }
 
-    /// Reserved bytes at the start.
+    /// Returns the reserved bytes at the start.
     pub fn reserved_at_start(&self) -> u64 {
         self.segments.at(0).as_slice().iter().fold(0, |sum, range| sum.saturating_add(range.size))
     }
 
-    /// The sums at the start.
+    /// Returns the totals at the start.
     pub fn totals_at_start(&self) -> Totals {
         self.state_at(0).totals
     }
 
-    /// Visits what changes on the way from position `from` to position `to`, in order, each with the position that it
-    /// leads to. Costs a few nanoseconds an event.
+    /// Visits the changes from position `from` to position `to` in order, each with the position that it leads to. This costs
+    /// a few nanoseconds an event.
     pub fn changes(&self, trace: &DeviceTrace, from: u32, to: u32, mut visit: impl FnMut(u32, Change)) {
         let last = self.positions();
         let to = to.min(last);
@@ -169,10 +187,10 @@ impl Replay {
         let (begins, freed, ends) = (&self.allocations.begin, &self.allocations.freed, &self.allocations.end);
         for position in from.saturating_add(1)..=to {
             let i = position as usize - 1;
-            // A free that is missing came before the `alloc` that shows it.
+            // A missing free comes before the `alloc` that shows it.
             while let Some(&(_, number)) = self.unrecorded.get(unrecorded).filter(|u| u.0 == position) {
                 unrecorded += 1;
-                // A state told that it was freed, and the event itself ends it: that is told below, once.
+                // A recorded state freed it, and this event ends it: both are visited once, below.
                 if self.event_allocation.get(i) == Some(number)
                     && events.action.get(i).map(Action::from_code) == Some(Action::FreeCompleted)
                 {
@@ -180,14 +198,14 @@ impl Replay {
                 }
                 self.unrecorded_changes(number, position, &mut |change| visit(position, change));
             }
-            // Each kind of change is visited in one place: the visitor is compiled into each.
+            // Each kind of change is visited in one place only, as the visitor is inlined there.
             let number = self.event_allocation.get(i).unwrap_or(Self::NONE);
             let (is_freed, change) = match events.action.get(i).map_or(Action::Other, Action::from_code) {
                 _ if number == Self::NONE => (false, None),
                 Action::Alloc => {
                     (false, (position < last || !is(ends, number, position)).then_some(Change::Begin(number)))
                 }
-                // What a state told of begins with the event behind it, which may free it.
+                // An allocation of a recorded state begins with the event behind it, which may free it.
                 Action::FreeRequested => {
                     let gone_or_begun = is(ends, number, position) || is(begins, number, position);
                     (!gone_or_begun && is(freed, number, position), None)
@@ -213,8 +231,8 @@ impl Replay {
         }
     }
 
-    /// By how much reserved bytes change on the way from position `from` to position `to`, in order, each with the position
-    /// that it leads to: of [`Self::changes`] those of [`Change::Reserved`], found without looking at any event.
+    /// Returns the changes of the reserved bytes from position `from` to position `to` in order, each with the position that it
+    /// leads to. They are the [`Change::Reserved`] of [`Self::changes`], found without reading events.
     pub fn reserved_changes(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, i64)> + '_ {
         let (to, changes) = (to.min(self.positions()), &self.segments.changes);
         let first = changes.partition_point(|change| change.position <= from);
@@ -222,17 +240,17 @@ impl Replay {
         changes.map(|change| (change.position, change.bytes()))
     }
 
-    /// What no entry records of an allocation at a position. Rare: made once for all visitors.
+    /// Visits the changes of an allocation that no event records. They are rare, so this is not inlined.
     #[cold]
     #[inline(never)]
     fn unrecorded_changes(&self, number: u32, position: u32, visit: &mut dyn FnMut(Change)) {
         let Allocations { begin, freed, end, .. } = &self.allocations;
         let [begins, is_freed, ends] = [begin, freed, end].map(|column| is(column, number, position));
-        // Made by the last entry, and in no segment: it is never there.
+        // Made by the last event and in no segment: it was never active.
         if begins && ends {
             return;
         }
-        // It may have been there before, and have been freed only.
+        // It may have been active before, and only have been freed.
         if is_freed && !begins {
             visit(Change::Freed(number));
         }
@@ -247,14 +265,14 @@ impl Replay {
         }
     }
 
-    /// The time of the state at a position, in microseconds since the trace begins; never falling.
+    /// Returns the time of a position, in microseconds since the trace begins. It never falls.
     pub fn time_at(&self, trace: &DeviceTrace, position: u32) -> i64 {
         let Some(i) = position.min(self.positions()).checked_sub(1) else { return 0 };
         let column = self.clock.as_ref().unwrap_or(&trace.events.time_us);
         column.get(i as usize).map_or(0, |t| t.saturating_sub(trace.start_us()))
     }
 
-    /// The last position whose time is at most `time_us` (since the trace begins): the state in force then.
+    /// Returns the last position whose time is at most `time_us` (since the trace begins): the position at that time.
     pub fn position_at_time(&self, trace: &DeviceTrace, time_us: f64) -> u32 {
         let (mut low, mut high) = (0, self.positions());
         while low < high {
@@ -265,12 +283,12 @@ impl Replay {
     }
 }
 
-/// Whether what a column tells of an allocation was at this position.
+/// Returns whether an allocation's value in a column is this position.
 fn is(column: &Column<u32>, number: u32, position: u32) -> bool {
     column.get(number as usize) == Some(position)
 }
 
-/// The latest time so far by event; nothing where times only rise as they stand.
+/// Returns the latest time up to each event; `None` if times never fall.
 fn clock(trace: &DeviceTrace) -> Option<Column<i64>> {
     let times = &trace.events.time_us;
     if times.iter().is_sorted() {

@@ -1,11 +1,11 @@
-//! Which allocation each entry makes or frees, and which allocations were there before the first entry.
+//! Pairs events with allocations, and finds the allocations that were active before the first event.
 //!
-//! Walking forward, a free without an `alloc` before it frees something that was live at the start; a block of the
-//! snapshot that no entry made was live all along. That gives the same start as undoing the trace from its end, and
-//! shows where entries are missing.
+//! Walking forward, a free without an `alloc` before it frees an allocation that was active at the start; a block of the
+//! snapshot that no event made was active all along. The result is the same start as undoing the trace from its end, and
+//! shows where events are missing.
 //!
-//! Where a recording says that entries are missing, such an allocation is taken to be made there: at the last such place
-//! before it is seen. So the state up to the first is exact.
+//! If a recording has losses, such an allocation is assumed to be made at the last loss before it is first seen. The states
+//! before the first loss are therefore exact.
 
 use rustc_hash::FxHashMap;
 
@@ -16,25 +16,25 @@ use crate::order::{sort_by_key, sort_numbers_by_key};
 use crate::trace::{BlockState, Column, DeviceTrace, TagId};
 use crate::units::Address;
 
-/// What a walk over the entries finds.
+/// The result of a walk over the events.
 pub(super) struct Pairing {
-    /// Every allocation; sizes are those of the snapshot's blocks where one is the allocation's, else 0.
+    /// All allocations. The size is that of the allocation's block in the snapshot; 0 if it has none.
     pub(super) allocations: Allocations,
-    /// By event: the allocation's number.
+    /// The number of each event's allocation.
     pub(super) event_allocation: Column<u32>,
-    /// Changes that no entry records: position and allocation, in order. Each is the allocation's begin or end.
+    /// Changes that no event records, in order: position and allocation. Each is the allocation's begin or end.
     pub(super) unrecorded: Vec<(u32, u32)>,
     pub(super) mismatches: Mismatches,
 }
 
-/// A number of an allocation before numbers are final: those of the start come first once all are known.
+/// The flag of a preliminary number of an allocation that no event made. Numbers become final once all of those are known.
 const AT_START: u32 = 1 << 31;
-/// Set in [`Open::number`] when the allocation has ended.
+/// The number at an address whose allocation has ended.
 const CLOSED: u32 = u32::MAX;
 
-/// An allocation that no entry made: it was there at the start, or was made where entries are missing.
+/// An allocation that no event made: it was active at the start, or was made where events are missing.
 struct AtStart {
-    /// The position from which it counts.
+    /// The position from which it is active.
     begin: u32,
     address: u64,
     requested: u64,
@@ -47,21 +47,21 @@ struct AtStart {
 
 #[derive(Default)]
 struct Walk {
-    /// By address: the number of what is live there, or [`CLOSED`].
+    /// The number of the active allocation at each address, or [`CLOSED`].
     open: FxHashMap<u64, u32>,
-    /// Where entries are missing: by address the position at which what was there ended.
+    /// In a trace with losses: the position at which the last allocation at each address ended.
     closed: FxHashMap<u64, u32>,
     at_start: Vec<AtStart>,
-    /// For allocations made in the trace, by order.
+    /// Positions of the allocations made in the trace, in order.
     freed: Column<u32>,
     end: Column<u32>,
-    /// Sizes and states from the snapshot, for those still there.
+    /// Sizes from the snapshot, of the allocations still active at the end.
     written: FxHashMap<u32, u64>,
     event_allocation: Column<u32>,
-    /// Whether the trace leaves `free_requested` out (`skip_actions`): `free_completed` then stands for both.
+    /// Whether the trace has no `free_requested` (`skip_actions`), so that `free_completed` stands for both.
     skips_requests: bool,
     unrecorded: Vec<(u32, u32)>,
-    /// Blocks of the snapshot made after the last entry.
+    /// Blocks of the snapshot that were made after the last event.
     late: Vec<AtStart>,
     mismatches: Mismatches,
 }
@@ -90,13 +90,13 @@ impl Walk {
         }
     }
 
-    /// An allocation from before the first entry, first seen when it is freed (or in the snapshot).
+    /// Adds an allocation that no event made, first seen when it is freed or in the snapshot.
     fn push_at_start(&mut self, a: AtStart) -> u32 {
         self.at_start.push(a);
         (self.at_start.len() as u32 - 1) | AT_START
     }
 
-    /// What is live at an address, or [`CLOSED`]; nothing where none was seen since entry `behind`.
+    /// Returns the active allocation at an address, or [`CLOSED`]; `None` if none was seen since event `behind`.
     fn known(&self, address: u64, behind: usize) -> Option<u32> {
         let number = self.open.get(&address).copied()?;
         let is_old = behind > 0 && self.closed.get(&address).is_some_and(|&end| end as usize <= behind);
@@ -106,7 +106,7 @@ impl Walk {
     fn events(&mut self, trace: &DeviceTrace) {
         let events = &trace.events;
         let mut losses = trace.losses.iter().map(|loss| loss.position as usize).peekable();
-        // The first entry behind the last place where some are missing.
+        // The first event behind the last loss.
         let mut behind = 0;
         for i in 0..events.len() {
             while let Some(position) = losses.next_if(|position| *position <= i) {
@@ -142,7 +142,7 @@ impl Walk {
                             size: 0,
                             tag: events.tag.get(i).unwrap_or_default(),
                             stack: events.stack.get(i).unwrap_or_default(),
-                            // Seen first when it completes: the request came before the first entry, or is missing too.
+                            // First seen when the free completes: the request was before the first event, or is missing.
                             freed: if is_end { begin } else { Allocation::NEVER },
                             end: Allocation::NEVER,
                         }),
@@ -174,7 +174,7 @@ impl Walk {
         }
     }
 
-    /// Holds what is still open against the snapshot's blocks.
+    /// Compares the allocations that are still active with the snapshot's blocks.
     fn blocks(&mut self, trace: &DeviceTrace) {
         let end = trace.events.len() as u32;
         let behind = trace.losses.last().map_or(0, |loss| loss.position as usize);
@@ -196,7 +196,7 @@ impl Walk {
             };
             match self.known(block.address.0, behind) {
                 Some(CLOSED) => {
-                    // Made and not freed after the last entry: trace and segments are not read at one instant.
+                    // Made after the last event: trace and segments are not read at one instant.
                     self.late.push(AtStart { freed: if is_pending { end } else { Allocation::NEVER }, ..from_before });
                     self.mismatches.made_after_end += 1;
                 }
@@ -221,7 +221,7 @@ impl Walk {
         if trace.segments.is_empty() {
             return;
         }
-        // What no block stands for was freed after the last entry.
+        // Allocations without a block were freed after the last event.
         let lost: Vec<u32> = self
             .open
             .values()
@@ -236,13 +236,13 @@ impl Walk {
     }
 }
 
-/// From where an allocation counts that is first seen at entry `i`, when entries before entry `behind` are missing. What
-/// is missing came before that entry, whose own change is not to be mixed with it.
+/// Returns the position from which an allocation is active that is first seen at event `i`, if events before event `behind`
+/// are missing. It is behind that event, so that the event's own change stays separate.
 fn unseen(behind: usize, i: usize) -> u32 {
     if behind == 0 { 0 } else { (behind + 1).min(i) as u32 }
 }
 
-/// Pairs the entries of a trace. `tag_of` gives the tag of a block that no entry names, by its address.
+/// Pairs the events of a trace. `tag_of` returns the tag of a block that no event names, by its address.
 pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) -> Pairing {
     let mut walk = Walk::default();
     walk.events(trace);
@@ -267,7 +267,8 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         });
     };
 
-    // Those of the start by address, then those of each gap; `renumbered[i]` is where the one seen as `i` comes.
+    // First the allocations at the start by address, then those of each loss. `renumbered[i]` is the final number of the
+    // one seen as `i`.
     let mut order: Vec<u32> = (0..walk.at_start.len() as u32).collect();
     sort_numbers_by_key(&mut order, |i| walk.at_start[i as usize].address);
     if !trace.losses.is_empty() {
@@ -277,13 +278,13 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
     }
     let mut renumbered = vec![0_u32; order.len()];
     let first_made = order.partition_point(|&i| walk.at_start[i as usize].begin == 0);
-    let (of_start, of_gaps) = order.split_at(first_made);
+    let (of_start, of_losses) = order.split_at(first_made);
     for &i in of_start {
         renumbered[i as usize] = allocations.len() as u32;
         push(&walk.at_start[i as usize], 0, &mut allocations);
     }
-    let mut of_gaps = of_gaps.iter().map(|&i| (i, &walk.at_start[i as usize])).peekable();
-    // How many of the trace were made before each of a gap.
+    let mut of_losses = of_losses.iter().map(|&i| (i, &walk.at_start[i as usize])).peekable();
+    // How many allocations of the trace were made before each allocation of a loss.
     let mut made_before: Vec<u32> = Vec::new();
     let mut unrecorded: Vec<(u32, u32)> = Vec::new();
 
@@ -294,8 +295,8 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
             continue;
         }
         let Some(event) = events.get(i) else { continue };
-        // Numbers are in order of `begin`; what is missing comes before the entry behind it.
-        while let Some((seen, a)) = of_gaps.next_if(|(_, a)| a.begin as usize <= i + 1) {
+        // Numbers are in order of `begin`. Allocations of a loss stand before the event behind it.
+        while let Some((seen, a)) = of_losses.next_if(|(_, a)| a.begin as usize <= i + 1) {
             made_before.push(made);
             unrecorded.push((a.begin, allocations.len() as u32));
             renumbered[seen as usize] = allocations.len() as u32;
@@ -316,7 +317,7 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         });
         made += 1;
     }
-    for (seen, a) in of_gaps {
+    for (seen, a) in of_losses {
         made_before.push(made);
         unrecorded.push((a.begin, allocations.len() as u32));
         renumbered[seen as usize] = allocations.len() as u32;
@@ -331,7 +332,7 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
             number + first_made as u32 + made_before.partition_point(|&before| before <= number) as u32
         }
     };
-    // What ends unrecorded comes before what begins so: a place may have been used again.
+    // Unrecorded ends come before unrecorded begins: an address may have been used again.
     let ends: Vec<(u32, u32)> = walk.unrecorded.iter().map(|&(p, n)| (p, renumber(n))).collect();
     unrecorded.splice(0..0, ends);
     for late in &walk.late {

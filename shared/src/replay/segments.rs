@@ -1,5 +1,5 @@
-//! What is reserved, at any position: the start is found by walking back from the snapshot's segments, then
-//! checkpoints are laid on the way forward.
+//! The reserved ranges at any position. The start is found by undoing the trace from the snapshot's segments; checkpoints
+//! are made on the way forward.
 
 use super::allocations::Allocation;
 use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER};
@@ -8,29 +8,29 @@ use crate::frames::StackId;
 use crate::trace::{Block, DeviceTrace, Event, Segment, Tags};
 use crate::units::{Address, PoolId, Stream};
 
-/// A range taken from the driver: a native segment, or a contiguous mapped range of an expandable one.
+/// A range taken from the driver: a native segment, or a contiguous mapped range of an expandable segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Where it starts.
+    /// Its first address.
     pub address: Address,
     /// Its size in bytes.
     pub size: u64,
     /// Its stream.
     pub stream: Stream,
-    /// Its pool, as far as it is known.
+    /// Its pool; the default pool if it is unknown.
     pub pool: PoolId,
     /// Whether it serves requests up to 1 MiB.
     pub is_small: bool,
     /// Whether it can grow.
     pub is_expandable: bool,
-    /// The position right after it (or its newest part) was taken; 0 when it was there at the start.
+    /// The position right after it (or its newest part) was reserved; 0 if it was at the start.
     pub since: u32,
-    /// Who made the allocator take it.
+    /// The call site whose request it was reserved for.
     pub stack: StackId,
 }
 
 impl Range {
-    /// A segment as it was written.
+    /// Returns the range of a recorded segment.
     pub(super) const fn of(segment: &Segment) -> Self {
         Self {
             address: segment.address,
@@ -44,7 +44,7 @@ impl Range {
         }
     }
 
-    /// The range as a segment with some blocks.
+    /// Returns the range as a segment with the given blocks.
     pub(super) fn segment(&self, blocks: Vec<Block>) -> Segment {
         Segment {
             address: self.address,
@@ -58,35 +58,35 @@ impl Range {
         }
     }
 
-    /// Whether another is the same in all but its history.
+    /// Returns whether two ranges are equal except for their history.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let what = |r: &Self| (r.address, r.size, r.stream, r.pool, r.is_small, r.is_expandable);
         what(self) == what(other)
     }
 
-    /// The first address after it.
+    /// Returns the first address behind it.
     pub const fn end(&self) -> u64 {
         self.address.0.saturating_add(self.size)
     }
 
-    /// Whether an address lies in it.
+    /// Returns whether an address lies in it.
     pub const fn holds(&self, address: u64) -> bool {
         self.address.0 <= address && address < self.end()
     }
 
-    /// Whether it is a segment of a large pool that can't grow: a remainder may stay with its block there.
+    /// Returns whether it is a large pool's segment that cannot grow, where a remainder may stay with its block.
     pub(super) const fn is_native_large(&self) -> bool {
         !self.is_small && !self.is_expandable
     }
 
-    /// What an allocation that lies in it has of [`super::Allocation`]'s flags.
+    /// Returns the flags (see [`super::Allocation`]) of the allocations in it.
     pub(super) const fn flags(&self) -> u8 {
         let small = if self.is_small { Allocation::FLAG_SMALL } else { 0 };
         let expandable = if self.is_expandable { Allocation::FLAG_EXPANDABLE } else { 0 };
         small | expandable
     }
 
-    /// Whether two touching ranges are one: parts of an expandable segment of one pool and stream.
+    /// Returns whether two ranges are one: adjacent parts of expandable segments of one pool and stream.
     fn joins(&self, next: &Self) -> bool {
         self.end() == next.address.0
             && self.is_expandable
@@ -95,8 +95,7 @@ impl Range {
     }
 }
 
-/// Ranges by address. They never overlap in what the allocator writes; where a broken file says otherwise, the newer
-/// one counts.
+/// Ranges by address. The allocator's ranges never overlap; in a damaged file the newer one counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges {
     ranges: Vec<Range>,
@@ -107,19 +106,19 @@ impl Ranges {
         &self.ranges
     }
 
-    /// The index of the range that holds an address.
+    /// Returns the index of the range that holds an address.
     pub(super) fn find(&self, address: u64) -> Option<usize> {
         let i = self.ranges.partition_point(|r| r.address.0 <= address).checked_sub(1)?;
         self.ranges[i].holds(address).then_some(i)
     }
 
-    /// The first range of which a part lies in `[start, end)`.
+    /// Returns the first range that overlaps `[start, end)`.
     pub(super) fn first_in(&self, start: u64, end: u64) -> Option<&Range> {
         let i = self.ranges.partition_point(|r| r.end() <= start);
         self.ranges.get(i).filter(|r| r.address.0 < end)
     }
 
-    /// Adds a range, joined with its neighbours where they are one.
+    /// Adds a range, and merges it with its neighbours where they join.
     pub(super) fn add(&mut self, range: Range) {
         let i = self.ranges.partition_point(|r| r.address.0 < range.address.0);
         if self.ranges.get(i).is_some_and(|r| r.address == range.address) {
@@ -138,7 +137,7 @@ impl Ranges {
         }
     }
 
-    /// Takes `[address, address + size)` out and gives what it was part of.
+    /// Removes `[address, address + size)` from the range that holds `address`, and returns the part that was removed.
     pub(super) fn cut(&mut self, address: u64, size: u64) -> Option<Range> {
         let i = self.find(address)?;
         let whole = self.ranges[i];
@@ -151,37 +150,37 @@ impl Ranges {
     }
 }
 
-/// One change of what is reserved.
+/// One change of the reserved ranges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentChange {
     /// The position right after it.
     pub(super) position: u32,
-    /// The range taken or given back.
+    /// The range that was reserved or released.
     pub(super) range: Range,
-    /// Whether it was taken.
-    pub(super) is_taken: bool,
+    /// Whether it was reserved.
+    pub(super) is_reserved: bool,
 }
 
 impl SegmentChange {
     pub(super) fn apply(&self, ranges: &mut Ranges) {
-        if self.is_taken {
+        if self.is_reserved {
             ranges.add(Range { since: self.position, ..self.range });
         } else {
             ranges.cut(self.range.address.0, self.range.size);
         }
     }
 
-    /// By how many bytes the reserved total changes.
+    /// Returns the change of the reserved total in bytes.
     pub(super) fn bytes(&self) -> i64 {
         let bytes = i64::try_from(self.range.size).unwrap_or(i64::MAX);
-        if self.is_taken { bytes } else { -bytes }
+        if self.is_reserved { bytes } else { -bytes }
     }
 }
 
-/// Changes between two checkpoints: some hundred ranges are copied for each.
+/// The number of changes between two checkpoints. Each checkpoint copies some hundred ranges.
 const CHECKPOINT_CHANGES: usize = 256;
 
-/// All that happened to segments.
+/// The history of the reserved ranges.
 #[derive(Debug, Default)]
 pub(super) struct SegmentHistory {
     /// Every change, in order.
@@ -200,12 +199,12 @@ impl SegmentHistory {
         history
     }
 
-    /// Nothing happened yet.
+    /// Creates a history without changes.
     pub(super) fn begin(start: Ranges) -> Self {
         Self { changes: Vec::new(), checkpoints: vec![start.clone()], now: start }
     }
 
-    /// One more change.
+    /// Adds a change.
     pub(super) fn push(&mut self, change: SegmentChange) {
         change.apply(&mut self.now);
         self.changes.push(change);
@@ -214,13 +213,13 @@ impl SegmentHistory {
         }
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate memory use in bytes.
     pub(super) fn bytes(&self) -> usize {
         let kept: usize = self.checkpoints.iter().map(|ranges| ranges.ranges.len()).sum();
         self.changes.len() * size_of::<SegmentChange>() + kept * size_of::<Range>()
     }
 
-    /// What is reserved at a position.
+    /// Returns the reserved ranges at a position.
     pub(super) fn at(&self, position: u32) -> Ranges {
         let done = self.changes.partition_point(|c| c.position <= position);
         let checkpoint = done / CHECKPOINT_CHANGES;
@@ -232,8 +231,8 @@ impl SegmentHistory {
     }
 }
 
-/// What was reserved at the start, and every change since, each with what is known of the range: pool and kind come
-/// from the segments that survive, else from the entry and from the sizes that the allocator uses.
+/// Returns the ranges at the start and all changes. Pool and kind of a range are those of the segments that remain at the
+/// end; else they are derived from the event and from the sizes that the allocator uses.
 fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
     let mut ranges = Ranges::default();
     for segment in &trace.segments {
@@ -241,7 +240,7 @@ fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
     }
     let mut changes = Vec::new();
     let actions = &trace.events.action;
-    // Where the layout doesn't say which segments can grow, mapping into one says it.
+    // If the layout does not say which segments can grow, those that are mapped into can.
     for (i, code) in actions.iter().enumerate() {
         if matches!(Action::from_code(code), Action::SegmentMap | Action::SegmentUnmap)
             && let Some(found) = trace.events.address.get(i).and_then(|address| ranges.find(address))
@@ -262,16 +261,16 @@ fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
         let position = i as u32 + 1;
         match action {
             Action::SegmentAlloc | Action::SegmentMap => {
-                // Not there: the segments were read after it went again, and nothing is known to undo.
+                // If it is not reserved, it was released before the segments were read: nothing to undo.
                 if let Some(part) = ranges.cut(event.address.0, event.size) {
                     let range = Range { since: position, stack: event.stack, ..part };
-                    changes.push(SegmentChange { position, range, is_taken: true });
+                    changes.push(SegmentChange { position, range, is_reserved: true });
                 }
             }
             _ => {
                 let range = described(&event, tags, &ranges);
                 ranges.add(range);
-                changes.push(SegmentChange { position, range, is_taken: false });
+                changes.push(SegmentChange { position, range, is_reserved: false });
             }
         }
     }
@@ -279,20 +278,20 @@ fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
     (ranges, changes)
 }
 
-/// The range that an entry took or gave back, as far as the entry and its neighbours tell.
+/// Returns the range that an event reserved or released, as far as the event and the neighbouring ranges tell.
 pub(super) fn described(event: &Event, tags: &Tags, ranges: &Ranges) -> Range {
     let tag = tags.get(event.tag);
     described_as(event, (tag.stream, tag.pool), ranges)
 }
 
-/// The same with the tag's stream and pool at hand.
+/// Returns the range that an event reserved or released, with the stream and pool of the event's tag.
 pub(super) fn described_as(event: &Event, (stream, pool): (Stream, Option<PoolId>), ranges: &Ranges) -> Range {
     let is_expandable = matches!(event.action, Action::SegmentMap | Action::SegmentUnmap);
-    // A small pool's segment grows by exactly 2 MiB, a large one's by more. How much is taken back says nothing.
+    // A small pool's segment grows by exactly 2 MiB, a large pool's by more. The size that is released says nothing.
     let grows_small = (event.action == Action::SegmentMap).then_some(event.size == SMALL_BUFFER);
     let kin = |address: u64| {
         let range = ranges.find(address).map(|i| ranges.as_slice()[i]);
-        // Two growing segments may touch.
+        // Two expandable segments may be adjacent.
         let is_kin = |r: &Range| r.stream == stream && grows_small.is_none_or(|is_small| r.is_small == is_small);
         range.filter(|r| is_expandable && r.is_expandable && is_kin(r))
     };
@@ -302,8 +301,8 @@ pub(super) fn described_as(event: &Event, (stream, pool): (Stream, Option<PoolId
         size: event.size,
         stream,
         pool: pool.or(kin.map(|k| k.pool)).unwrap_or_default(),
-        // Small pools take segments of exactly 2 MiB, large ones take more; an expandable large pool's pages are of
-        // 20 MiB, a small one's of 2.
+        // Small pools reserve segments of exactly 2 MiB, large pools larger ones. In an expandable segment a large pool's
+        // pages have 20 MiB, a small pool's 2 MiB.
         is_small: match (grows_small, kin) {
             (Some(is_small), _) => is_small,
             (None, Some(kin)) => kin.is_small,

@@ -1,13 +1,13 @@
-//! The true size of every block, from where it was put.
+//! The exact size of every block, derived from where blocks were put.
 //!
-//! A trace entry says what was requested. The block is at least that, rounded; in a large pool a remainder of up to
-//! 1 MiB stays with it. Whether there was one follows from the gap behind it: no free block that small ever exists
-//! in a large pool, since remainders are cut off only when larger and merging only grows them. In small pools and
-//! expandable segments a remainder of 512 bytes is cut off already, so the rounded size is the block's.
+//! An event records the requested size. The block has at least that size, rounded up; in a large pool a remainder of up to
+//! 1 MiB stays with it. Whether there was a remainder follows from the gap behind the block: a large pool never has a free
+//! block that small, since only larger remainders are split off and merging only makes them larger. In small pools and
+//! expandable segments remainders from 512 bytes on are split off, so the block has the rounded size.
 //!
-//! For a block that was there before the first entry and is gone in the snapshot, what lies behind it may have been
-//! freed already: its remainder and a free block then look like one gap. The first block put into that gap shows where
-//! the free one began. Where none ever is, no entry depends on it, and the rounded size stands.
+//! A block that was active before the first event and is not in the snapshot may have a remainder and a free block behind
+//! it, which look like one gap. The first block put into that gap shows where the free block began. If there is none, no
+//! event depends on it, and the rounded size is used.
 
 use super::allocations::{Allocation, Allocations};
 use super::large::{LargeBlocks, Placed};
@@ -17,7 +17,7 @@ use crate::allocator::rounding::{LARGE_REMAINDER, round_size};
 use crate::trace::{CHUNK, Column, DeviceTrace, Settings};
 use crate::units::PoolId;
 
-/// What [`complete`] finds, by allocation.
+/// The columns that [`complete`] derives, by allocation.
 pub(super) struct Completed {
     pub(super) size: Column<u64>,
     pub(super) flags: Column<u8>,
@@ -26,7 +26,7 @@ pub(super) struct Completed {
     pub(super) outside_segments: u32,
 }
 
-/// The segments as they stand while sizes are derived in the order in which blocks were made.
+/// The segments while sizes are derived in the order in which blocks were made.
 struct Sizes<'a> {
     settings: &'a Settings,
     ranges: Ranges,
@@ -55,7 +55,7 @@ impl<'a> Sizes<'a> {
     fn segment(&mut self, change: &SegmentChange) {
         change.apply(&mut self.ranges);
         if change.range.is_native_large() {
-            if change.is_taken {
+            if change.is_reserved {
                 self.large.add(&change.range);
             } else {
                 self.large.remove(&change.range);
@@ -63,7 +63,7 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// Completes an allocation that is put into its segment now.
+    /// Derives the size, flags and pool of an allocation at the moment at which it is made.
     fn put(&mut self, number: u32, allocations: &Allocations) {
         let i = number as usize;
         let (Some(address), Some(requested)) = (allocations.address.get(i), allocations.requested.get(i)) else {
@@ -90,7 +90,7 @@ impl<'a> Sizes<'a> {
                         && (1..=LARGE_REMAINDER).contains(&between)
                         && allocations.size.get(before.number as usize) == Some(0)
                     {
-                        // No free block is that small: it is the remainder of the block before.
+                        // No free block is that small: this is the remainder of the block before.
                         before.end += between;
                         self.found.size.set(before.number as usize, before.end - before.address);
                     }
@@ -106,23 +106,23 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// The number of a pool among those that are known, a new one if need be.
+/// Returns the index of a pool in `pools`, and adds it if it is new.
 pub(super) fn pool_number(pools: &mut Vec<PoolId>, pool: PoolId) -> u8 {
     if let Some(i) = pools.iter().position(|&p| p == pool) {
         return i as u8;
     }
-    // More pools than a byte counts: the last one stands for the rest.
+    // A byte can't count more pools: the last one represents the rest.
     if pools.len() < usize::from(u8::MAX) {
         pools.push(pool);
     }
     (pools.len() - 1) as u8
 }
 
-/// Derives sizes, flags and pools of all allocations, in the order in which they were made.
+/// Derives the sizes, flags and pools of all allocations in the order in which they were made.
 pub(super) fn complete(replay: &Replay, trace: &DeviceTrace, settings: &Settings) -> Completed {
     let allocations = &replay.allocations;
     let mut sizes = Sizes::new(settings, replay.segments.at(0), allocations);
-    // Those of the start are by address: from the highest down, so that each finds its neighbour in place.
+    // Allocations at the start are by address. From the highest down, each finds its neighbour in place.
     for number in (0..allocations.made_by(0)).rev() {
         sizes.put(number, allocations);
     }
@@ -130,7 +130,7 @@ pub(super) fn complete(replay: &Replay, trace: &DeviceTrace, settings: &Settings
     replay.changes(trace, 0, replay.positions(), |_, change| match change {
         Change::Begin(number) => sizes.put(number, allocations),
         Change::End(number) => {
-            // Only what lies in a native large segment was put there.
+            // Only blocks in native large segments are in `large`.
             const ELSEWHERE: u8 = Allocation::FLAG_SMALL | Allocation::FLAG_EXPANDABLE;
             if sizes.found.flags.get(number as usize).is_some_and(|flags| flags & ELSEWHERE == 0) {
                 sizes.large.free(allocations.address.get(number as usize).unwrap_or_default());

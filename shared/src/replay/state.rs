@@ -11,20 +11,20 @@ use crate::units::Address;
 pub struct AllocatorState {
     /// The position.
     pub position: u32,
-    /// What is reserved, by address.
+    /// The reserved ranges, by address.
     pub ranges: Vec<Range>,
-    /// Numbers of the active allocations, by address.
+    /// The numbers of the active allocations, by address.
     pub active: Vec<u32>,
-    /// By range: which part of `active` lies in it.
+    /// The part of `active` that lies in each range.
     in_range: Vec<std::ops::Range<usize>>,
     /// The sums.
     pub totals: Totals,
 }
 
-/// A free block: a maximal part of a range without an active block.
+/// A maximal part of a range without an active block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Where it starts.
+    /// Its first address.
     pub address: Address,
     /// Its size in bytes.
     pub size: u64,
@@ -50,12 +50,12 @@ impl AllocatorState {
         state
     }
 
-    /// Numbers of the active allocations in range `i`, by address.
+    /// Returns the numbers of the active allocations in range `i`, by address.
     pub fn active_in(&self, i: usize) -> &[u32] {
         self.in_range.get(i).and_then(|r| self.active.get(r.clone())).unwrap_or(&[])
     }
 
-    /// The gaps of range `i`, by address.
+    /// Returns the gaps of range `i`, by address.
     pub fn gaps_in<'a>(&'a self, i: usize, allocations: &'a Allocations) -> impl Iterator<Item = Gap> + 'a {
         let (mut at, end) = self.ranges.get(i).map_or((0, 0), |r| (r.address.0, r.end()));
         let blocks = self.active_in(i).iter().map(|&n| {

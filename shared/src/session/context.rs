@@ -1,45 +1,50 @@
-//! What every answer is made from: one device's trace, index and names, borrowed together.
+//! The data that answers are made from: one device's trace, indexes and names, borrowed together.
 
 use crate::analysis::actions::written_name;
 use crate::analysis::folding::is_internal;
-use crate::analysis::matches::Field;
 use crate::analysis::paint::Painter;
 use crate::analysis::site::Sites;
+use crate::analysis::term_matches::Field;
 use crate::analysis::usage::Usage;
 use crate::frames::{StackId, Symbols};
 use crate::query::{ColorBy, DeviceSummary, EventRow, FrameText};
-use crate::replay::Replay;
+use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Snapshot};
 
-/// One device, as the rules see it.
+/// One device of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// The file.
     pub snapshot: &'a Snapshot,
     /// The device's trace.
     pub trace: &'a DeviceTrace,
-    /// Its index.
+    /// Its replay.
     pub replay: &'a Replay,
-    /// What its call sites used.
+    /// Its memory use by call site.
     pub usage: &'a Usage,
     /// Lines and colours of call sites.
     pub sites: &'a Sites,
-    /// What has been said of it already.
+    /// Its summary.
     pub summary: &'a DeviceSummary,
 }
 
 impl<'a> Context<'a> {
-    /// Strings, frames and stacks.
+    /// Returns the strings, frames and stacks.
     pub fn symbols(&self) -> &'a Symbols {
         &self.snapshot.symbols
     }
 
-    /// Where search terms are looked for.
+    /// Returns the trace with its replay.
+    pub fn replayed(&self) -> Replayed<'a> {
+        Replayed { trace: self.trace, tags: &self.snapshot.tags, replay: self.replay }
+    }
+
+    /// Returns where search terms are searched.
     pub fn field(&self) -> Field<'a> {
         Field { symbols: &self.snapshot.symbols, tags: &self.snapshot.tags, replay: self.replay }
     }
 
-    /// Colours of allocations.
+    /// Returns the colours of allocations.
     pub fn painter(&self, color_by: ColorBy) -> Painter<'a> {
         Painter {
             color_by,
@@ -51,12 +56,12 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Microseconds since the first event at a position.
+    /// Returns the time of a position, in microseconds since the trace begins.
     pub fn time_us(&self, position: u32) -> f64 {
         self.replay.time_at(self.trace, position) as f64
     }
 
-    /// The frames of a stack as text, innermost first.
+    /// Returns the frames of a stack as text, innermost first.
     pub fn frames(&self, stack: StackId) -> Vec<FrameText> {
         let symbols = self.symbols();
         let text = |id: &_| {
@@ -68,11 +73,11 @@ impl<'a> Context<'a> {
         symbols.stack(stack).iter().map(text).collect()
     }
 
-    /// The row of an event in the event list, if there is such an event.
+    /// Returns the row of an event in the event list, if there is such an event.
     pub fn event_row(&self, index: u32) -> Option<EventRow> {
         let event = self.trace.events.get(index as usize)?;
         let allocation = self.replay.event_allocation.get(index as usize).filter(|id| *id != Replay::NONE);
-        // A free has the stack of who freed, or none; its colour is that of the allocation.
+        // A free has the stack that freed, or none; its colour is that of its allocation.
         let asked = allocation.and_then(|id| self.replay.allocations.stack.get(id as usize)).map(StackId);
         let shown = if event.stack.0 == 0 { asked.unwrap_or_default() } else { event.stack };
         Some(EventRow {

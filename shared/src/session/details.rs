@@ -1,7 +1,7 @@
 //! All that is known of one allocation or of one call site: the details pane.
 
-use super::Caches;
 use super::context::Context;
+use super::device::Caches;
 use crate::frames::{StackId, StrId};
 use crate::order;
 use crate::query::{AllocationDetail, Answer, SiteDetail};
@@ -10,7 +10,7 @@ use crate::replay::Allocation;
 /// How many of a site's live allocations are listed.
 const LARGEST: usize = 20;
 
-/// To [`Query::Allocation`](crate::query::Query::Allocation).
+/// Answers [`Query::Allocation`](crate::query::Query::Allocation).
 pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> Answer {
     let Some(a) = context.replay.allocations.get(id) else {
         return Answer::Refused("This trace has no such allocation.".to_owned());
@@ -65,7 +65,7 @@ fn version(context: Context<'_>, id: u32) -> usize {
     address.range(0..id as usize).filter(|&a| a == at).count()
 }
 
-/// To [`Query::Site`](crate::query::Query::Site).
+/// Answers [`Query::Site`](crate::query::Query::Site).
 pub(super) fn site(context: Context<'_>, caches: &mut Caches, stack: u32, position: u32) -> Answer {
     let id = StackId(stack);
     if stack as usize >= context.symbols().stack_count() {

@@ -1,40 +1,76 @@
-//! The event list: rows, filtered rows, and steps from one to the next.
+//! The event list: rows, filtered rows, and steps between them.
 
 use std::sync::Arc;
 
-use super::Caches;
 use super::context::Context;
+use super::device::Caches;
+use super::terms::is_permanent_text;
 use crate::analysis::actions::{in_words, written_name};
 use crate::analysis::matches::Matches;
 use crate::event::Action;
+use crate::index::{Index, Kept};
 use crate::query::{Answer, EventFilter, EventRows, LOST, ListRow, LossRow};
 use crate::replay::Replay;
 use crate::trace::Loss;
 
 /// Filtered lists kept for one device: four bytes an event each.
 const KEPT: usize = 3;
-/// Rows in one answer: more than any screen shows.
+/// The largest number of rows in one answer: more than any screen shows.
 const ROWS: u32 = 10_000;
 
-/// Filtered lists, the one used last at the end.
+/// The filtered lists of one device.
 #[derive(Debug, Default)]
 pub(super) struct EventLists {
-    kept: Vec<(EventFilter, Arc<Vec<u32>>)>,
-    /// The positions that they know.
-    until: u32,
+    kept: Kept<EventFilter, FilteredEvents, KEPT>,
 }
 
 impl EventLists {
-    /// Bytes of memory that they take, about.
+    /// Returns the approximate memory use in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.kept.iter().map(|(_, indices)| indices.len() * size_of::<u32>()).sum()
+        self.kept.values().map(Index::bytes).sum()
     }
 }
 
-/// The indices of events that pass a filter, rising: see [`Rows`] for what is shown between them.
+/// The events that pass one filter. Each extension must be for the same filter.
+#[derive(Debug, Default)]
+struct FilteredEvents {
+    /// Their indices, rising.
+    indices: Arc<Vec<u32>>,
+    /// How many events were filtered.
+    events: u32,
+}
+
+/// What a list is filtered by.
+#[derive(Clone, Copy)]
+struct FilterInput<'a> {
+    context: Context<'a>,
+    /// The names of the wanted actions; empty includes all.
+    actions: &'a [String],
+    /// The allocations whose events are wanted; `None` includes all events.
+    matches: Option<&'a Matches>,
+    /// Whether `matches` has of the allocations added before what it had then.
+    is_permanent: bool,
+}
+
+impl Index<FilterInput<'_>> for FilteredEvents {
+    fn extend(&mut self, input: FilterInput<'_>) {
+        let positions = input.context.replay.positions();
+        if !input.is_permanent {
+            *self = Self::default();
+        }
+        Arc::make_mut(&mut self.indices).extend(input.filtered(self.events));
+        self.events = positions;
+    }
+
+    fn bytes(&self) -> usize {
+        self.indices.len() * size_of::<u32>()
+    }
+}
+
+/// The indices of events that pass a filter, rising. [`Rows`] adds the losses between them.
 #[derive(Clone, Debug)]
 enum List {
-    /// All of so many.
+    /// All events, by their number.
     All(u32),
     Some(Arc<Vec<u32>>),
 }
@@ -54,7 +90,7 @@ impl List {
         }
     }
 
-    /// How many rows come before event `index`.
+    /// Returns the number of rows before event `index`.
     fn rank(&self, index: u32) -> u32 {
         match self {
             Self::All(count) => index.min(*count),
@@ -68,60 +104,53 @@ impl Caches {
         if filter.actions.is_empty() && filter.terms.is_empty() {
             return Ok(List::All(context.replay.positions()));
         }
-        if self.lists.until != context.replay.positions() {
-            self.lists.until = context.replay.positions();
-            self.lists.kept.clear();
+        let mut list = self.lists.kept.remove(filter).unwrap_or_default();
+        if list.events != context.replay.positions() {
+            let matches = self.terms.all(context, &filter.terms)?;
+            let is_permanent = filter.terms.iter().all(|term| is_permanent_text(term));
+            list.extend(FilterInput { context, actions: &filter.actions, matches: matches.as_deref(), is_permanent });
         }
-        let kept = &mut self.lists.kept;
-        if let Some(i) = kept.iter().position(|(known, _)| known == filter) {
-            let found = kept.remove(i);
-            let indices = Arc::clone(&found.1);
-            kept.push(found);
-            return Ok(List::Some(indices));
-        }
-        let matches = self.terms.all(context, &filter.terms)?;
-        let indices = Arc::new(filtered(context, &filter.actions, matches.as_deref()));
-        let kept = &mut self.lists.kept;
-        if kept.len() >= KEPT {
-            kept.remove(0);
-        }
-        kept.push((filter.clone(), Arc::clone(&indices)));
-        Ok(List::Some(indices))
+        let list = self.lists.kept.insert(filter.clone(), list);
+        Ok(List::Some(Arc::clone(&list.indices)))
     }
 }
 
-/// The events whose action is one of `actions` (or any, where that is empty) and whose allocation is in `matches`.
-fn filtered(context: Context<'_>, actions: &[String], matches: Option<&Matches>) -> Vec<u32> {
-    let known: [bool; Action::ALL.len()] =
-        Action::ALL.map(|action| actions.is_empty() || actions.iter().any(|name| *name == action.name()));
-    let events = &context.trace.events;
-    // Actions that this build does not know are told apart by the name in their tag.
-    let is_other_wanted = |index: usize| {
-        events.get(index).is_some_and(|event| {
-            let name = written_name(&event, &context.snapshot.tags, context.symbols());
-            actions.is_empty() || actions.iter().any(|wanted| *wanted == name)
-        })
-    };
-    let is_wanted = |index: usize, code: u8| match Action::from_code(code) {
-        Action::Other => is_other_wanted(index),
-        action => known[action as usize],
-    };
-    let is_matched = |id: u32| matches.is_none_or(|matches| id != Replay::NONE && matches.contains(id));
-    let columns = events.action.iter().zip(context.replay.event_allocation.iter());
-    (0u32..)
-        .zip(columns)
-        .filter(|(i, (code, id))| is_matched(*id) && is_wanted(*i as usize, *code))
-        .map(|(i, _)| i)
-        .collect()
+impl FilterInput<'_> {
+    /// Returns the events from index `first` on whose action and allocation are wanted.
+    fn filtered(&self, first: u32) -> impl Iterator<Item = u32> {
+        let Self { context, actions, matches, .. } = *self;
+        let known: [bool; Action::ALL.len()] =
+            Action::ALL.map(|action| actions.is_empty() || actions.iter().any(|name| *name == action.name()));
+        let events = &context.trace.events;
+        // Actions that this build does not know are distinguished by the name in their tag.
+        let is_other_wanted = move |index: usize| {
+            events.get(index).is_some_and(|event| {
+                let name = written_name(&event, &context.snapshot.tags, context.symbols());
+                actions.is_empty() || actions.iter().any(|wanted| *wanted == name)
+            })
+        };
+        let is_wanted = move |index: usize, code: u8| match Action::from_code(code) {
+            Action::Other => is_other_wanted(index),
+            action => known[action as usize],
+        };
+        let is_matched = move |id: u32| matches.is_none_or(|matches| id != Replay::NONE && matches.contains(id));
+        let new = first as usize..events.len();
+        let codes = events.action.range(new.clone());
+        let columns = codes.zip(context.replay.event_allocation.range(new));
+        (first..)
+            .zip(columns)
+            .filter(move |(i, (code, id))| is_matched(*id) && is_wanted(*i as usize, *code))
+            .map(|(i, _)| i)
+    }
 }
 
-/// The rows of a list: its events, and between them the places where others are missing.
+/// The rows of a list: its events, and the losses between them.
 struct Rows<'a> {
     events: List,
     losses: &'a [Loss],
 }
 
-/// What a row is of.
+/// What a row shows.
 enum Place<'a> {
     /// The event with this index.
     Event(u32),
@@ -133,14 +162,14 @@ impl Rows<'_> {
         self.events.len().saturating_add(self.losses.len() as u32)
     }
 
-    /// The row of a loss, by its place among them: behind the events before it.
+    /// Returns the row of a loss, given by its index: behind the events before it.
     fn row_of(&self, loss: usize) -> Option<u32> {
         let position = self.losses.get(loss)?.position;
         Some(self.events.rank(position).saturating_add(loss as u32))
     }
 
     fn get(&self, row: u32) -> Option<Place<'_>> {
-        // How many losses stand in rows before this one.
+        // The number of losses in rows before this one, by binary search.
         let (mut before, mut rest) = (0, self.losses.len());
         while before < rest {
             let middle = before + (rest - before) / 2;
@@ -155,17 +184,17 @@ impl Rows<'_> {
         self.events.get(row.checked_sub(before as u32)?).map(Place::Event)
     }
 
-    /// The row of the last event before a position.
+    /// Returns the row of the last event before a position.
     fn before(&self, position: u32) -> Option<u32> {
         let event = self.events.rank(position).checked_sub(1)?;
         let index = self.events.get(event)?;
-        // A loss at the event's own place stands before it.
+        // A loss at the event's own position is listed before it.
         let losses = self.losses.partition_point(|loss| loss.position <= index);
         Some(event.saturating_add(losses as u32))
     }
 }
 
-/// To [`Query::Events`](crate::query::Query::Events).
+/// Answers [`Query::Events`](crate::query::Query::Events).
 pub(super) fn rows(
     context: Context<'_>,
     caches: &mut Caches,
@@ -177,7 +206,7 @@ pub(super) fn rows(
         Ok(list) => list,
         Err(sentence) => return Answer::Refused(sentence),
     };
-    // Whatever else a filter asks for: what is missing might have passed it.
+    // Losses are listed whatever the search terms: the missing events might have matched.
     let with_losses = filter.actions.is_empty() || filter.actions.iter().any(|name| name == LOST);
     let list = Rows { events, losses: if with_losses { &context.trace.losses } else { &[] } };
     let total = list.len();
@@ -196,7 +225,7 @@ pub(super) fn rows(
     Answer::Events(EventRows { total, first, rows, located: list.before(locate) })
 }
 
-/// To [`Query::StepEvent`](crate::query::Query::StepEvent).
+/// Answers [`Query::StepEvent`](crate::query::Query::StepEvent).
 pub(super) fn step(
     context: Context<'_>,
     caches: &mut Caches,
@@ -217,7 +246,7 @@ pub(super) fn step(
     let is_all = matches!(list, List::All(_));
     Answer::Position(match found {
         Some(index) => Some(index + 1),
-        // Before the first event lies the start, which no event leads to.
+        // Before the first event is the start, which no event leads to.
         None if !forward && is_all && position > 0 => Some(0),
         None => None,
     })

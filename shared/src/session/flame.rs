@@ -2,13 +2,13 @@
 
 use rustc_hash::FxHashSet;
 
-use super::Caches;
 use super::context::Context;
+use super::device::Caches;
 use crate::analysis::flame::{Leaf, Shape, boxes};
 use crate::analysis::peak::held;
 use crate::query::{Answer, Flame, FlameQuery};
 
-/// To [`Query::Flame`](crate::query::Query::Flame).
+/// Answers [`Query::Flame`](crate::query::Query::Flame).
 pub(super) fn answer(context: Context<'_>, caches: &mut Caches, query: &FlameQuery) -> Answer {
     let filter = caches.terms.all(context, &query.filter);
     let highlight = caches.terms.highlight(context, query.highlight.as_deref());

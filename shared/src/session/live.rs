@@ -1,51 +1,51 @@
-//! A job that runs: a session that grows with what its recorder sends.
+//! The session of a running job, which grows with the recording that is sent.
 //!
 //! ```text
-//! push: bytes ─► chunks ─► what came of each device      refresh: ─► replay, usage, call sites, summary ─► answers
+//! push: bytes ─► chunks ─► batch of each device      refresh: ─► replay, indexes, call sites, summary ─► answers
 //! ```
-//! Chunks are taken in as they come, and nothing that is asked sees them before they are made answerable; that costs in
-//! proportion to what came, not to what is held. When more is held than [`LiveLimits`] allow, the older half of the events
-//! goes: the state at the cut becomes the start, and positions count from there. What is kept then is put together before,
-//! a little at each refresh, so that none of them takes long.
+//! Chunks are decoded as they arrive. Answers include them from the next refresh on, which costs in proportion to the new
+//! events, not to all of them. When a session has more events than [`LiveLimits`] allow, the older half is removed: the
+//! state at the cut becomes the start, and positions count from there. The copy that replaces a device is prepared before,
+//! a part at each refresh, so that no refresh takes long.
 
 use super::Session;
-use super::growing::{Fill, Growing};
-use crate::analysis::findings::findings_of;
+use super::device::Device;
+use super::live_device::{Capacity, LiveDevice};
 use crate::analysis::oom::OutOfMemory;
-use crate::finding::Finding;
 use crate::format::{Frames, Header, MAGIC, PRELUDE_BYTES, Recording, notes, prelude};
 use crate::import::{Encoding, Format, ImportError};
+use crate::index::Index;
 use crate::limits::LiveLimits;
 use crate::query::{Answer, Query, Summary};
-use crate::trace::{Annotation, DeviceTrace, Sample, Snapshot};
+use crate::trace::{Annotation, DeviceTrace, Events, Sample, Snapshot};
 
-/// What a refresh brought.
+/// What a refresh changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Grown {
-    /// Events that came, of all devices.
+pub struct Update {
+    /// The number of new events of all devices.
     pub events: u64,
-    /// What was given up of each device, if anything was. All its positions are less by so many events, and all its
-    /// coordinates on the time axis by so many microseconds.
-    pub trimmed: Vec<Trimmed>,
-    /// Whether the recording has ended by now: nothing more will come.
+    /// The devices that were trimmed. All positions of such a device are lower by the number of removed events, and all its
+    /// coordinates on the time axis by the removed microseconds.
+    pub trimmed: Vec<Trim>,
+    /// Whether the recording has ended: no more events will come.
     pub has_ended: bool,
-    /// The first request that failed since the last refresh: the device, by its place in the summary, and the position
-    /// right after it.
+    /// The first request that failed since the last refresh: the device, by its index in the summary, and the position
+    /// right after the request.
     pub oom: Option<(usize, u32)>,
 }
 
-/// Events that were given up at the front of a device's trace.
+/// The removal of events from the front of a device's trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trimmed {
-    /// The device, by its place in the summary.
+pub struct Trim {
+    /// The device, by its index in the summary.
     pub device: usize,
-    /// How many events.
+    /// The number of removed events.
     pub events: u32,
-    /// Microseconds from where the trace began to where it begins now.
+    /// Microseconds from the trace's former beginning to its new one.
     pub span_us: i64,
 }
 
-/// See the module.
+/// A session whose recording is pushed as it arrives.
 #[derive(Debug)]
 pub struct LiveSession {
     frames: Frames,
@@ -53,33 +53,33 @@ pub struct LiveSession {
     stream: Stream,
 }
 
-/// All but the cutting into chunks.
+/// The recording as far as it was decoded, and its session.
 #[derive(Debug)]
 struct Stream {
     limits: LiveLimits,
     recording: Recording,
     session: Session,
-    /// Beside the session's devices.
-    growing: Vec<Growing>,
-    /// What came since the last refresh.
-    grown: Grown,
+    /// One for each of the session's devices.
+    live: Vec<LiveDevice>,
+    /// The changes since the last refresh.
+    update: Update,
     has_news: bool,
     /// Unpacked bytes so far.
     plain: u64,
-    /// Whether what comes begins later than the recording did.
+    /// Whether the stream begins later than the recording.
     is_late: bool,
 }
 
 impl LiveSession {
-    /// Nothing has come yet: a session without devices.
+    /// Creates a session without devices.
     pub fn new(limits: LiveLimits) -> Self {
         let format = Format { encoding: Encoding::Recording, compression: None }.to_string();
         let mut recording = Recording::default();
         recording.keeps_moments = true;
         let stream = Stream {
             session: Session::new(Snapshot::default(), format, Vec::new(), &mut |_| {}),
-            growing: Vec::new(),
-            grown: Grown::default(),
+            live: Vec::new(),
+            update: Update::default(),
             has_news: false,
             plain: 0,
             is_late: false,
@@ -89,10 +89,12 @@ impl LiveSession {
         Self { frames: Frames::new(&limits.import), has_begun: false, stream }
     }
 
-    /// Takes in the next bytes of a recording, in pieces of any size. The first bytes of its file may be left out, and may
-    /// come again wherever a piece begins with a chunk; so a stream goes on after its connection was lost. What is damaged
-    /// is stepped over and becomes a finding, and events that came before are left out. An error is a recording of a later
-    /// version, or one that unpacks to more than the limits allow; nothing can be read after it.
+    /// Reads the next bytes of a recording, in pieces of any size. The prelude of its file may be left out, and may be
+    /// repeated where a piece begins with a chunk, so that a stream can resume after its connection was lost. Damaged parts
+    /// are skipped and become findings; repeated events are skipped.
+    ///
+    /// Errs if the recording is of a later version, or unpacks to more than the limits allow. Nothing can be read after an
+    /// error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         let Some(&first) = bytes.first() else { return Ok(()) };
         let Self { frames, has_begun, stream } = self;
@@ -121,55 +123,55 @@ impl LiveSession {
             stream.lend_names();
             stream.recording.fold(chunk, &stream.limits.import);
             stream.lend_names();
-            // Whoever pushes a long recording at once holds no more of it than who refreshes on the way.
+            // Bounds the memory when a long recording is pushed without refreshes.
             if stream.recording.events > stream.limits.events / 4 {
-                stream.grow();
+                stream.extend();
             }
         });
         refused.map_or(pushed, Err)
     }
 
-    /// Makes what came since answerable, and says what it was; `None` where nothing came.
-    pub fn refresh(&mut self) -> Option<Grown> {
+    /// Makes the data that was pushed since the last refresh available to answers. Returns `None` if there is none.
+    pub fn refresh(&mut self) -> Option<Update> {
         let stream = &mut self.stream;
         if !std::mem::take(&mut stream.has_news) {
             return None;
         }
-        stream.grow();
+        stream.extend();
         stream.summarize(&self.frames);
         let has_ended = stream.recording.end.is_some();
-        Some(Grown { has_ended, ..std::mem::take(&mut stream.grown) })
+        Some(Update { has_ended, ..std::mem::take(&mut stream.update) })
     }
 
-    /// What is held, as of the last refresh. Devices stand in the order in which they were first heard of, so that each
-    /// keeps its place.
+    /// Returns the summary as of the last refresh. Devices are in the order in which they appeared, so that each keeps its
+    /// index.
     pub fn summary(&self) -> &Summary {
         self.stream.session.summary()
     }
 
-    /// The answer to a question about one device, by its place in the summary, as of the last refresh.
+    /// Answers a question about one device, given by its index in the summary, as of the last refresh.
     pub fn answer(&mut self, device: usize, query: &Query) -> Answer {
         self.stream.session.answer(device, query)
     }
 
-    /// The session as of the last refresh.
+    /// Returns the session as of the last refresh.
     pub fn session(&mut self) -> &mut Session {
         &mut self.stream.session
     }
 
-    /// What comes begins later than the recording did: that there was something before is no fault of it.
+    /// Declares that the stream begins later than the recording, so that missing earlier events are no finding.
     pub fn begin_late(&mut self) {
         self.stream.is_late = true;
     }
 
-    /// How many more events can come before the oldest go.
+    /// Returns how many more events can be added before the oldest are trimmed.
     pub fn room(&self) -> usize {
         let Stream { session, recording, limits, .. } = &self.stream;
         let held: usize = session.snapshot.devices.iter().map(|trace| trace.events.len()).sum();
         limits.events.saturating_sub(held).saturating_sub(recording.events)
     }
 
-    /// What the request that failed right before a position asked for, and why it could not be had; empty where none did.
+    /// Explains why the request right before a position failed; empty if none failed there.
     pub fn why_out_of_memory(&self, device: usize, position: u32) -> String {
         let session = &self.stream.session;
         let Some((trace, known)) = session.snapshot.devices.get(device).zip(session.devices.get(device)) else {
@@ -179,136 +181,118 @@ impl LiveSession {
         oom.map(|oom| oom.to_string()).unwrap_or_default()
     }
 
-    /// Bytes of memory that all this takes, about.
+    /// Returns the approximate memory use in bytes.
     pub fn bytes(&self) -> usize {
-        let Stream { session, growing, recording, .. } = &self.stream;
+        let Stream { session, live, recording, .. } = &self.stream;
         let names = &session.snapshot.symbols;
-        // A name costs about as much again where it is looked up.
+        // The table in which a name is looked up takes roughly as much as the name.
         let mut bytes = 2 * names.string_bytes() + 8 * names.stack_frames() + 24 * names.frame_count();
-        bytes += recording.events * EVENT_BYTES + self.frames.unfinished();
-        for (trace, (device, growing)) in session.snapshot.devices.iter().zip(session.devices.iter().zip(growing)) {
-            bytes += trace.events.len() * EVENT_BYTES + trace.annotations.len() * size_of::<Annotation>();
+        bytes += recording.events * Events::BYTES_PER_EVENT + self.frames.unfinished();
+        for (trace, (device, live)) in session.snapshot.devices.iter().zip(session.devices.iter().zip(live)) {
+            bytes += trace.events.memory() + trace.annotations.len() * size_of::<Annotation>();
             bytes += trace.samples.len() * size_of::<Sample>();
-            bytes += device.replay.bytes() + device.usage.memory() + device.caches.bytes();
-            bytes += growing.bytes();
+            bytes += device.bytes() + live.bytes();
         }
         bytes
     }
 }
 
-/// Events that are put together of what will be kept for each event that comes, at most: there are twice as many, so it is
-/// done when half of them have come.
-const HASTE: usize = 4;
-/// And at least at each refresh, as a share of all that may be held: some milliseconds.
+/// Events of a copy that are prepared for each new event. A copy has at most twice as many events as are still to come when
+/// it is begun, so it is complete when half of those have come.
+const COPIED_PER_EVENT: usize = 4;
+/// The least number of events of a copy that are prepared at each refresh, as a share of the limit: some milliseconds.
 const LEAST_SHARE: usize = 256;
 
-/// See [`crate::trace::Events`].
-pub(super) const EVENT_BYTES: usize = 33;
-
 impl Stream {
-    /// Hands the names from the session to the recording, which reads into them, or back.
+    /// Moves the names from the session to the recording, which adds to them, or back.
     fn lend_names(&mut self) {
         std::mem::swap(&mut self.recording.symbols, &mut self.session.snapshot.symbols);
         std::mem::swap(&mut self.recording.tags, &mut self.session.snapshot.tags);
     }
 
-    /// Takes what came into the session.
-    fn grow(&mut self) {
-        let Self { recording, session, growing, grown, limits, .. } = self;
+    /// Moves what was decoded into the session.
+    fn extend(&mut self) {
+        let Self { recording, session, live, update, limits, .. } = self;
         recording.events = 0;
         let has_ended = recording.end.is_some();
-        let settings = recording.header.as_ref().map(|header| &header.settings);
-        if let Some(settings) = settings.filter(|settings| **settings != session.snapshot.settings) {
-            session.snapshot.settings = settings.clone();
-            growing.iter_mut().for_each(|growing| growing.set(settings));
+        if let Some(header) = &recording.header
+            && header.settings != session.snapshot.settings
+        {
+            session.snapshot.settings = header.settings.clone();
         }
-        let mut came = Vec::new();
+        let mut added = Vec::new();
         for (index, (number, track)) in recording.devices.iter_mut().enumerate() {
             if index == session.devices.len() {
                 session.snapshot.devices.push(DeviceTrace { device: number, ..DeviceTrace::default() });
-                let (device, new) = Growing::begin(&session.snapshot);
-                session.devices.push(device);
-                growing.push(new);
+                session.devices.push(Device::default());
+                live.push(LiveDevice::default());
             }
-            let places = track.missing.len();
             let batch = track.take();
-            grown.events += batch.events.len() as u64;
-            came.push(batch.events.len());
+            update.events += batch.events.len() as u64;
+            added.push(batch.events.len());
             let Snapshot { devices, tags, settings, .. } = &mut session.snapshot;
-            let parts = (devices.get_mut(index), session.devices.get_mut(index), growing.get_mut(index));
-            if let (Some(trace), Some(device), Some(growing)) = parts {
-                growing.places += places;
-                let failed = growing.known.ooms.len();
-                growing.take(batch, trace, device, tags, settings);
+            let parts = (devices.get_mut(index), session.devices.get_mut(index), live.get_mut(index));
+            if let (Some(trace), Some(device), Some(live)) = parts {
+                let failed = device.indexes.facts.ooms.len();
+                live.extend(batch, trace, device, tags, settings);
                 if has_ended {
-                    growing.end(trace, device, tags, settings);
+                    live.end(trace, device, tags, settings);
                 }
-                growing.known.extend(tags, trace, &device.replay);
-                if grown.oom.is_none() {
-                    grown.oom = growing.known.ooms.get(failed).map(|&(position, _)| (index, position));
+                if update.oom.is_none() {
+                    update.oom = device.indexes.facts.ooms.get(failed).map(|&(position, _)| (index, position));
                 }
                 if trace.annotations.len() > limits.marks {
                     trace.annotations.drain(..trace.annotations.len() - limits.marks / 2);
                 }
                 if trace.samples.len() > limits.marks {
-                    // From end to end, and half as dense: times count from the first.
+                    // Halves the density over the whole span: times count from the first sample.
                     trace.samples = trace.samples.chunks(2).filter_map(Sample::largest).collect();
                 }
             }
         }
-        session.sites.extend(&session.snapshot.symbols, session.devices.iter().map(|device| &device.usage));
-        self.trim(&came);
+        session.extend_sites();
+        self.trim(&added);
     }
 
-    /// Gives up the older half of what there is too much of. What is to take its place is begun well before.
-    fn trim(&mut self, came: &[usize]) {
-        let Self { session, growing, grown, limits, recording, .. } = self;
-        let all: usize = session.snapshot.devices.iter().map(|trace| trace.events.len()).sum();
-        let fill = Fill { all, limit: limits.events, devices: session.devices.len() };
-        for (index, growing) in growing.iter_mut().enumerate() {
-            if all <= limits.events {
+    /// Removes the older half of the events if there are too many. The copies that replace the devices are begun well before.
+    fn trim(&mut self, added: &[usize]) {
+        let Self { session, live, update, limits, recording, .. } = self;
+        let events: usize = session.snapshot.devices.iter().map(|trace| trace.events.len()).sum();
+        let capacity = Capacity { events, limit: limits.events, devices: session.devices.len() };
+        for (index, live) in live.iter_mut().enumerate() {
+            if events <= limits.events {
                 if recording.end.is_some() {
-                    growing.settle();
-                } else if all > limits.events / 4 * 3 {
-                    let slice = came.get(index).map_or(0, |came| came.saturating_mul(HASTE));
-                    growing.prepare(index, fill, session, slice.max(limits.events / LEAST_SHARE));
+                    live.settle();
+                } else if events > limits.events / 4 * 3 {
+                    let count = added.get(index).map_or(0, |added| added.saturating_mul(COPIED_PER_EVENT));
+                    live.prepare(index, capacity, session, count.max(limits.events / LEAST_SHARE));
                 }
                 continue;
             }
-            let Some(trimmed) = growing.trim(index, fill, session) else { continue };
-            grown.oom = match grown.oom {
+            let Some(trim) = live.trim(index, capacity, session) else { continue };
+            update.oom = match update.oom {
                 Some((device, position)) if device == index => {
-                    position.checked_sub(trimmed.events).filter(|&position| position > 0).map(|at| (index, at))
+                    position.checked_sub(trim.events).filter(|&position| position > 0).map(|at| (index, at))
                 }
                 other => other,
             };
-            match grown.trimmed.iter_mut().find(|known| known.device == index) {
+            match update.trimmed.iter_mut().find(|known| known.device == index) {
                 Some(known) => {
-                    known.events = known.events.saturating_add(trimmed.events);
-                    known.span_us = known.span_us.saturating_add(trimmed.span_us);
+                    known.events = known.events.saturating_add(trim.events);
+                    known.span_us = known.span_us.saturating_add(trim.span_us);
                 }
-                None => grown.trimmed.push(trimmed),
+                None => update.trimmed.push(trim),
             }
         }
     }
 
-    /// Says what is held now.
+    /// Updates the session's summary.
     fn summarize(&mut self, frames: &Frames) {
-        let Self { session, growing, recording, is_late, .. } = self;
-        let mut found: Vec<Finding> = notes::of_chunks(recording, frames);
-        let mut summaries = Vec::new();
-        for ((trace, device), growing) in session.snapshot.devices.iter().zip(&session.devices).zip(growing) {
-            let Growing { known, places, is_trimmed, .. } = growing;
-            let summary = known.tell(&session.snapshot, trace, &device.replay, &device.usage);
-            found.extend(notes::of_losses(trace.device, &trace.losses, *places, recording.end.is_some()));
-            let start = (!*is_trimmed && !*is_late).then_some(&summary.start);
-            let tags = &session.snapshot.tags;
-            found.extend(findings_of(trace, tags, &device.replay, start, &summary.ooms, false));
-            summaries.push(summary);
-        }
-        let settings = session.snapshot.settings.as_written.clone();
-        let format = std::mem::take(&mut session.summary.format);
-        session.summary = Summary { format, findings: found, devices: summaries, settings, origin: None };
+        let Self { session, live, recording, is_late, .. } = self;
+        let has_ended = recording.end.is_some();
+        session.summarize(notes::of_chunks(recording, frames), false, |index, trace| {
+            live.get(index).map(|live| live.notes(trace, *is_late, has_ended)).unwrap_or_default()
+        });
         if let Some(header) = &recording.header {
             session.summary.tell_origin(Header::clone(header));
         }

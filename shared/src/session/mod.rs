@@ -1,39 +1,43 @@
-//! A file that is open: its devices, ready to be asked. The same in the page's worker, behind the command line and in
-//! a server.
+//! An open file or running job: its devices, ready to answer questions. The page's worker, the command line and servers use
+//! the same session.
 //!
-//! [`Session::answer`] is the one way in: each [`Query`] has a file here, which looks up what it needs in the
-//! [`Context`] of its device and in the [`Caches`] of what was asked before.
+//! [`Session::answer`] is the only entry: each kind of [`Query`] has a file here, which reads the [`Context`] of its device
+//! and what earlier questions left in its [`Caches`]. A [`LiveSession`] is a session with a recording that still grows;
+//! devices, indexes, summary and answers are the same.
 
 mod context;
 mod details;
+mod device;
 mod events;
+mod facts;
 mod flame;
-mod growing;
 mod live;
+mod live_device;
 mod search;
 mod segments;
 mod state;
 mod states;
-mod successor;
-mod summary;
 mod terms;
 mod timeline;
 
 pub use context::Context;
-pub use live::{Grown, LiveSession, Trimmed};
+pub use device::Caches;
+use device::{Device, Indexes};
+pub use live::{LiveSession, Trim, Update};
 pub use states::States;
 pub use terms::Terms;
 
-use crate::analysis::findings::findings;
-use crate::analysis::site::Sites;
+use crate::analysis::findings::findings_of;
+use crate::analysis::site::{SiteInput, Sites};
 use crate::analysis::usage::Usage;
-use crate::finding::Finding;
+use crate::finding::{Finding, FindingCode};
 use crate::import::Imported;
+use crate::index::Index;
 use crate::query::{Answer, Query, Summary};
 use crate::replay::Replay;
-use crate::trace::Snapshot;
+use crate::trace::{DeviceTrace, Snapshot};
 
-/// A file that is open.
+/// An open file.
 #[derive(Debug)]
 pub struct Session {
     snapshot: Snapshot,
@@ -42,34 +46,16 @@ pub struct Session {
     devices: Vec<Device>,
 }
 
-/// What was built for one device.
-#[derive(Debug)]
-struct Device {
-    replay: Replay,
-    usage: Usage,
-    caches: Caches,
-}
-
-/// What was found for earlier questions about one device. All of it can be found again.
-#[derive(Debug, Default)]
-pub struct Caches {
-    /// Search terms.
-    pub terms: Terms,
-    /// States at positions.
-    pub states: States,
-    lists: events::EventLists,
-    drawings: timeline::Drawings,
-}
-
-impl Caches {
-    /// Bytes of memory that they take, about. States are counted out: there are a few.
-    fn bytes(&self) -> usize {
-        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes()
-    }
+/// What a recording says about a device beside its trace.
+#[derive(Default)]
+struct Notes {
+    losses: Option<Finding>,
+    /// Whether the trace begins where recording began, so that findings about the start apply.
+    has_start: bool,
 }
 
 impl Session {
-    /// Makes a file that was read ready to be asked; `progress` is told the share that is done, from 0 to 1.
+    /// Builds the session of an imported file. Calls `progress` with the share that is done, from 0 to 1.
     pub fn build(imported: Imported, progress: &mut dyn FnMut(f32)) -> Self {
         let Imported { format, protocol, snapshot, findings, header } = imported;
         let format = match protocol {
@@ -83,9 +69,8 @@ impl Session {
         session
     }
 
-    /// The same for a snapshot that came another way. `format` is its encoding in words, `found` what is known to be
-    /// wrong with it.
-    pub fn new(mut snapshot: Snapshot, format: String, mut found: Vec<Finding>, progress: &mut dyn FnMut(f32)) -> Self {
+    /// Builds the session of a snapshot. `format` names its encoding; `found` are the findings of its import.
+    pub fn new(mut snapshot: Snapshot, format: String, found: Vec<Finding>, progress: &mut dyn FnMut(f32)) -> Self {
         let steps = snapshot.devices.len() as f32 * 2.0 + 1.0;
         let mut done = 0.0;
         let mut step = || {
@@ -96,29 +81,52 @@ impl Session {
         for trace in &snapshot.devices {
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
             step();
-            let usage = Usage::build(trace, &replay);
+            devices.push(Device::of_replay(replay, trace, &snapshot.tags));
             step();
-            devices.push(Device { replay, usage, caches: Caches::default() });
         }
-        let sites = Sites::build(&snapshot.symbols, devices.iter().map(|device| &device.usage));
-        let mut summaries = Vec::new();
-        for (trace, device) in snapshot.devices.iter().zip(&devices) {
-            let summary = summary::of_device(&snapshot, trace, &device.replay, &device.usage);
-            found.extend(findings(trace, &snapshot.tags, &device.replay, &summary.start, &found));
-            summaries.push(summary);
-        }
+        // A start that was derived from a truncated trace is not the start of the recording.
+        let is_cut = found.iter().any(|finding| finding.code == FindingCode::Truncated);
+        let summary = Summary { format, findings: Vec::new(), devices: Vec::new(), settings: Vec::new(), origin: None };
+        let mut session = Self { snapshot, summary, sites: Sites::default(), devices };
+        session.extend_sites();
+        session.summarize(found, is_cut, |_, _| Notes { losses: None, has_start: !is_cut });
         step();
-        let settings = snapshot.settings.as_written.clone();
-        let summary = Summary { format, findings: found, devices: summaries, settings, origin: None };
-        Self { snapshot, summary, sites, devices }
+        session
     }
 
-    /// What the file holds.
+    /// Names and colours the call sites that the devices use by now.
+    fn extend_sites(&mut self) {
+        let Self { snapshot, sites, devices, .. } = self;
+        let usages: Vec<&Usage> = devices.iter().map(|device| &device.indexes.usage).collect();
+        sites.extend(SiteInput { symbols: &snapshot.symbols, usages: &usages });
+    }
+
+    /// Replaces the summary. `found` are the findings that concern no single device; `notes_of` returns those of a device, by
+    /// its index.
+    fn summarize(&mut self, found: Vec<Finding>, is_cut: bool, notes_of: impl Fn(usize, &DeviceTrace) -> Notes) {
+        let Self { snapshot, summary, devices, .. } = self;
+        let mut all = found;
+        let mut summaries = Vec::new();
+        for (index, (trace, device)) in snapshot.devices.iter().zip(devices).enumerate() {
+            let Device { replay, indexes: Indexes { usage, facts }, .. } = device;
+            let of_device = facts.summary(snapshot, trace, replay, usage);
+            let Notes { losses, has_start } = notes_of(index, trace);
+            all.extend(losses);
+            let start = has_start.then_some(&of_device.start);
+            all.extend(findings_of(trace, &snapshot.tags, replay, start, &of_device.ooms, is_cut));
+            summaries.push(of_device);
+        }
+        let settings = snapshot.settings.as_written.clone();
+        let format = std::mem::take(&mut summary.format);
+        *summary = Summary { format, findings: all, devices: summaries, settings, origin: None };
+    }
+
+    /// Returns what the session holds.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
 
-    /// The answer to a question about one device, by its place in the summary.
+    /// Answers a question about one device, given by its index in the summary.
     pub fn answer(&mut self, device: usize, query: &Query) -> Answer {
         let parts = (self.snapshot.devices.get(device), self.devices.get_mut(device), self.summary.devices.get(device));
         let (Some(trace), Some(device), Some(summary)) = parts else {
@@ -128,7 +136,7 @@ impl Session {
             snapshot: &self.snapshot,
             trace,
             replay: &device.replay,
-            usage: &device.usage,
+            usage: &device.indexes.usage,
             sites: &self.sites,
             summary,
         };

@@ -1,10 +1,10 @@
 //! How much a search term matches, and the way from hit to hit.
 
-use super::Caches;
 use super::context::Context;
+use super::device::Caches;
 use crate::query::{Answer, Hit, SearchResult};
 
-/// To [`Query::Search`](crate::query::Query::Search).
+/// Answers [`Query::Search`](crate::query::Query::Search).
 pub(super) fn search(context: Context<'_>, caches: &mut Caches, term: &str) -> Answer {
     let term = term.to_owned();
     let found = caches.terms.matches(context, &term).and_then(|m| Ok((m, caches.terms.peak_bytes(context, &term)?)));
@@ -16,7 +16,7 @@ pub(super) fn search(context: Context<'_>, caches: &mut Caches, term: &str) -> A
     })
 }
 
-/// To [`Query::NextHit`](crate::query::Query::NextHit). After the last hit comes the first again.
+/// Answers [`Query::NextHit`](crate::query::Query::NextHit). After the last hit comes the first again.
 pub(super) fn next(context: Context<'_>, caches: &mut Caches, term: &str, from: Option<u32>, forward: bool) -> Answer {
     let matches = match caches.terms.matches(context, term) {
         Ok(matches) => matches,

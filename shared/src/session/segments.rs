@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Caches;
 use super::context::Context;
+use super::device::Caches;
 use crate::analysis::segment_map::SegmentMap;
 use crate::analysis::segment_quads::{draw_outline, draw_segment, segment_row};
 use crate::query::{Answer, ColorBy, Label, Paint, Quads, SegmentDetail, SegmentLayout, Segments, SegmentsQuery};
@@ -12,7 +12,7 @@ use crate::units::{Address, Bytes};
 /// Pixels between a label's text and what is beside it.
 const LABEL_MARGIN: f32 = 8.0;
 
-/// To [`Query::Segments`](crate::query::Query::Segments).
+/// Answers [`Query::Segments`](crate::query::Query::Segments).
 pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQuery) -> Answer {
     // In a map everything has its place: what a filter leaves out is faint, like what a search doesn't find.
     let filter = caches.terms.all(context, &query.filter);
@@ -60,7 +60,7 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
     Answer::Segments(answer)
 }
 
-/// To [`Query::Segment`](crate::query::Query::Segment).
+/// Answers [`Query::Segment`](crate::query::Query::Segment).
 pub(super) fn detail(context: Context<'_>, caches: &mut Caches, address: Address, position: u32) -> Answer {
     let state = caches.states.at(context.replay, position);
     let found = state.ranges.iter().enumerate().find(|(_, range)| range.holds(address.0));

@@ -1,10 +1,10 @@
 //! Totals and the event at a position: the status line.
 
-use super::Caches;
 use super::context::Context;
+use super::device::Caches;
 use crate::query::{Answer, StateAt};
 
-/// To [`Query::State`](crate::query::Query::State).
+/// Answers [`Query::State`](crate::query::Query::State).
 pub(super) fn answer(context: Context<'_>, caches: &mut Caches, position: u32) -> Answer {
     let state = caches.states.at(context.replay, position);
     let position = state.position;

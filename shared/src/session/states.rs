@@ -1,31 +1,24 @@
-//! States that were built, kept for the next question about the same position: every view asks for the one at the
-//! cursor.
+//! States that were built. Every view asks for the one at the cursor.
 
 use std::sync::Arc;
 
+use crate::index::Kept;
 use crate::replay::{AllocatorState, Replay};
 
 /// States kept for one device: the cursor's, the peak's, and where a selection begins.
 const KEPT: usize = 4;
 
-/// The states of one device, the one used last at the end.
+/// The states of one device by position.
 #[derive(Debug, Default)]
 pub struct States {
-    kept: Vec<Arc<AllocatorState>>,
+    kept: Kept<u32, Arc<AllocatorState>, KEPT>,
 }
 
 impl States {
-    /// The state at a position (at the last one, when there are fewer).
+    /// Returns the state at a position (at the last one, if there are fewer).
     pub fn at(&mut self, replay: &Replay, position: u32) -> Arc<AllocatorState> {
         let position = position.min(replay.positions());
-        let state = match self.kept.iter().position(|state| state.position == position) {
-            Some(i) => self.kept.remove(i),
-            None => Arc::new(replay.state_at(position)),
-        };
-        if self.kept.len() >= KEPT {
-            self.kept.remove(0);
-        }
-        self.kept.push(Arc::clone(&state));
-        state
+        let state = self.kept.remove(&position).unwrap_or_else(|| Arc::new(replay.state_at(position)));
+        Arc::clone(self.kept.insert(position, state))
     }
 }

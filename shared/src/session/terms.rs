@@ -4,53 +4,52 @@ use std::sync::Arc;
 
 use super::context::Context;
 use crate::analysis::matches::Matches;
-use crate::query::term::{End, Term};
+use crate::analysis::term_matches::{TermMatches, is_permanent};
+use crate::index::{Index, Kept};
+use crate::query::term::Term;
 
 /// Terms kept for one device. A person has a handful of filters and one search; the rest are keystrokes on the way.
 /// Each takes one bit an allocation.
 const KEPT: usize = 16;
 
 /// A term that was evaluated.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Evaluated {
-    /// What it matches.
-    pub matches: Arc<Matches>,
-    /// The largest sum of that, in bytes, that was active at once; found when first asked for.
+    term: Term,
+    matches: TermMatches,
+    /// The largest sum of the matches' bytes that was active at once; `None` until it is asked for.
     peak_bytes: Option<u64>,
 }
 
-/// The terms of one device, the one used last at the end.
+/// The terms of one device.
 #[derive(Debug, Default)]
 pub struct Terms {
-    kept: Vec<(String, Evaluated)>,
-    /// The positions that they know.
-    until: u32,
+    kept: Kept<String, Evaluated, KEPT>,
 }
 
-/// Whether a term says of an allocation for good what it says now, whatever happens later.
-pub(super) fn lasts(term: &str) -> bool {
-    !matches!(Term::parse(term), Ok(Term::Live(End::End)))
+/// Returns whether later events never change which of the earlier allocations a term matches.
+pub(super) fn is_permanent_text(term: &str) -> bool {
+    Term::parse(term).is_ok_and(|term| is_permanent(&term))
 }
 
 impl Terms {
-    /// What a term matches; a sentence when it can't be understood.
+    /// Returns the allocations that a term matches, or a sentence if it can't be parsed.
     pub fn matches(&mut self, context: Context<'_>, term: &str) -> Result<Arc<Matches>, String> {
-        Ok(Arc::clone(&self.evaluate(context, term)?.matches))
+        Ok(Arc::clone(self.evaluate(context, term)?.matches.matches()))
     }
 
-    /// The largest sum of requested bytes that was active at once of what a term matches.
+    /// Returns the largest sum of requested bytes, of the allocations that a term matches, that was active at once.
     pub fn peak_bytes(&mut self, context: Context<'_>, term: &str) -> Result<u64, String> {
-        let evaluated = self.evaluate(context, term)?;
-        let matches = &evaluated.matches;
-        Ok(*evaluated.peak_bytes.get_or_insert_with(|| matches.peak_bytes(context.trace, context.replay)))
+        let Evaluated { matches, peak_bytes, .. } = self.evaluate(context, term)?;
+        Ok(*peak_bytes.get_or_insert_with(|| matches.matches().peak_bytes(context.trace, context.replay)))
     }
 
-    /// What a highlighted term matches; `None` when none is set, or nothing is typed yet.
+    /// Returns what a highlighted term matches; `None` if there is no term, or an empty one.
     pub fn highlight(&mut self, context: Context<'_>, term: Option<&str>) -> Result<Option<Arc<Matches>>, String> {
         term.filter(|term| !term.trim().is_empty()).map(|term| self.matches(context, term)).transpose()
     }
 
-    /// What all of some terms match together; `None` when there is no term, and everything passes.
+    /// Returns the allocations that all of some terms match; `None` without terms, when all match.
     pub fn all(&mut self, context: Context<'_>, terms: &[String]) -> Result<Option<Arc<Matches>>, String> {
         let mut all: Option<Arc<Matches>> = None;
         for term in terms {
@@ -63,28 +62,21 @@ impl Terms {
         Ok(all)
     }
 
-    /// Bytes of memory that they take, about.
+    /// Returns the approximate memory use in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.kept.iter().map(|(_, evaluated)| evaluated.matches.memory()).sum()
+        self.kept.values().map(|evaluated| evaluated.matches.bytes()).sum()
     }
 
-    fn evaluate(&mut self, context: Context<'_>, term: &str) -> Result<&mut Evaluated, String> {
-        if self.until != context.replay.positions() {
-            self.until = context.replay.positions();
-            self.kept.clear();
-        }
-        let found = match self.kept.iter().position(|(text, _)| text == term) {
-            Some(i) => self.kept.remove(i),
-            None => {
-                let matches = Arc::new(Matches::of(&Term::parse(term)?, context.field()));
-                (term.to_owned(), Evaluated { matches, peak_bytes: None })
-            }
+    fn evaluate(&mut self, context: Context<'_>, text: &str) -> Result<&mut Evaluated, String> {
+        let known = self.kept.remove(text);
+        let mut evaluated = match known {
+            Some(known) => known,
+            None => Evaluated { term: Term::parse(text)?, matches: TermMatches::default(), peak_bytes: None },
         };
-        if self.kept.len() >= KEPT {
-            self.kept.remove(0);
+        if !evaluated.matches.is_current(context.replay.positions()) {
+            evaluated.matches.extend((&evaluated.term, context.field()));
+            evaluated.peak_bytes = None;
         }
-        self.kept.push(found);
-        let last = self.kept.len() - 1;
-        Ok(&mut self.kept[last].1)
+        Ok(self.kept.insert(text.to_owned(), evaluated))
     }
 }

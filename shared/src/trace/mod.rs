@@ -5,6 +5,7 @@ mod packed;
 mod plain_column;
 
 pub use column::Column;
+pub use packed::Value;
 pub use plain_column::{CHUNK, PlainColumn};
 use rustc_hash::FxHashMap;
 
@@ -85,7 +86,7 @@ pub struct Event {
     pub stack: StackId,
 }
 
-/// Trace entries as columns: 33 bytes each while they are new, about half as many once they are packed.
+/// Trace entries as columns: [`Self::BYTES_PER_EVENT`] each while they are new, about half once they are packed.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     /// [`Action`] codes.
@@ -103,6 +104,9 @@ pub struct Events {
 }
 
 impl Events {
+    /// Bytes that an entry takes in all columns together.
+    pub const BYTES_PER_EVENT: usize = 33;
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.action.len()

@@ -106,11 +106,11 @@ proptest! {
             if i == late {
                 // Who comes later and is told the state is as good.
                 let mut second = Forward::new(&settings);
-                second.believe(&want);
+                second.assume_state(&want);
                 forwards.push(second);
             }
             // A state that says what is known changes nothing.
-            forwards[0].believe(&want);
+            forwards[0].assume_state(&want);
         }
     }
 
@@ -126,7 +126,7 @@ proptest! {
         });
         let mut forward = Forward::new(&Settings::default());
         for state in [&states[0], &states[1], &states[0]] {
-            forward.believe(state);
+            forward.assume_state(state);
             prop_assert_eq!(&forward.segments(), state);
             let reserved: u64 = state.iter().map(|segment| segment.size).sum();
             let blocks = || state.iter().flat_map(|segment| &segment.blocks);

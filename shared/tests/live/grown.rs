@@ -7,7 +7,7 @@ use shared::limits::{ImportLimits, LiveLimits};
 use shared::query::{
     Answer, Axis, ColorBy, DeviceSummary, EventFilter, FlameQuery, Query, Summary, Timeline, TimelineQuery, Window,
 };
-use shared::session::{Grown, LiveSession, Session};
+use shared::session::{LiveSession, Session, Update};
 use shared::totals::Totals;
 use shared::trace::{Block, BlockState, Segment};
 
@@ -20,7 +20,7 @@ pub(crate) fn import(bytes: &[u8]) -> Imported {
 }
 
 /// Pushes the bytes in pieces, and refreshes and asks after some of them.
-pub(crate) fn grow(bytes: &[u8], pieces: &[usize], limits: LiveLimits) -> (LiveSession, Vec<Grown>) {
+pub(crate) fn grow(bytes: &[u8], pieces: &[usize], limits: LiveLimits) -> (LiveSession, Vec<Update>) {
     let mut live = LiveSession::new(limits);
     let mut grown = Vec::new();
     let mut rest = bytes;

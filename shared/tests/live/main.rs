@@ -1,5 +1,6 @@
 //! Recordings that are read while they are made.
 
+mod extend;
 mod grown;
 mod reads;
 mod stream;

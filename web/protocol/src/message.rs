@@ -40,7 +40,7 @@ pub enum ToWorker {
         /// The server's access token; empty where none is needed.
         token: String,
     },
-    /// The page has drawn the last [`FromWorker::Grown`]: the worker may send the next one.
+    /// The page has drawn the last [`FromWorker::Update`]: the worker may send the next one.
     Drawn {
         /// The selected allocation: its device's index, and its number.
         selected: Option<(u32, u32)>,
@@ -130,7 +130,7 @@ pub struct Kept {
 
 /// What changed in a session since the last message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Grown {
+pub struct Update {
     /// The summary of what the session holds now.
     pub summary: Summary,
     /// What was dropped per device; empty if nothing was.
@@ -181,8 +181,8 @@ pub enum FromWorker {
     Loaded(Box<Summary>),
     /// New events of a watched session; the worker answers questions from the first of these messages on, and sends the
     /// next one only after [`ToWorker::Drawn`].
-    Grown(Box<Grown>),
-    /// The session's status; sent a few times a second, and after each [`FromWorker::Grown`].
+    Update(Box<Update>),
+    /// The session's status; sent a few times a second, and after each [`FromWorker::Update`].
     Live(Box<LiveStatus>),
     /// The file can't be read, or the worker failed; nothing follows.
     Failed {

@@ -5,7 +5,7 @@ use shared::query::{Axis, ColorBy, SegmentLayout, Summary, Window};
 
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
 use super::view::{Selection, Tab};
-use crate::worker::message::{Grown, LiveStatus, Stage};
+use crate::worker::message::{LiveStatus, Stage, Update};
 
 /// Something that happened, or that a person wants. [`super::update()`] says what it means.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,11 +70,11 @@ pub enum Action {
         status: Box<LiveStatus>,
     },
     /// A session has grown.
-    SessionGrown {
+    SessionUpdated {
         /// Which.
         key: FileKey,
         /// By what.
-        grown: Box<Grown>,
+        grown: Box<Update>,
     },
     /// Lets the picture of a session stand still, or go on from now.
     TogglePause,

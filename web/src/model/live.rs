@@ -7,7 +7,7 @@ use shared::wire::SessionState;
 
 use super::state::Shared;
 use super::view::{Selection, View, clamp, extent};
-use crate::worker::message::{Connection, Failed, Grown, Kept, LiveStatus, Trim};
+use crate::worker::message::{Connection, Failed, Kept, LiveStatus, Trim, Update};
 
 /// What is followed of a long session, where nobody chose anything else: microseconds on the axis of time.
 pub const FOLLOWED_US: f64 = 30e6;
@@ -118,7 +118,7 @@ impl Live {
     }
 
     /// Whether an out-of-memory event is news: one of those that had happened before is not.
-    pub fn is_news(&self, grown: &Grown) -> bool {
+    pub fn is_news(&self, grown: &Update) -> bool {
         self.has_caught_up && grown.oom.is_some() && self.is_following
     }
 }

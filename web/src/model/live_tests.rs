@@ -8,7 +8,7 @@ use shared::wire::SessionState;
 use super::*;
 use crate::model::testing::{added, after, device, read, summary};
 use crate::model::{Action, Dialog, Selection, Tab, update};
-use crate::worker::message::{Connection, Failed, Grown, Kept, LiveStatus, Trim};
+use crate::worker::message::{Connection, Failed, Kept, LiveStatus, Trim, Update};
 
 const SESSION: &str = "abcdefghijklmnopqrstuvwxyz";
 const KEY: FileKey = FileKey(0);
@@ -28,11 +28,11 @@ fn holds(events: &[u32]) -> Summary {
 
 /// The session holds so many events by now.
 fn grows(events: u32) -> Action {
-    grows_by(Grown { summary: holds(&[events]), trims: Vec::new(), kept: None, oom: None })
+    grows_by(Update { summary: holds(&[events]), trims: Vec::new(), kept: None, oom: None })
 }
 
-fn grows_by(grown: Grown) -> Action {
-    Action::SessionGrown { key: KEY, grown: Box::new(grown) }
+fn grows_by(grown: Update) -> Action {
+    Action::SessionUpdated { key: KEY, grown: Box::new(grown) }
 }
 
 fn told(state: SessionState, is_caught_up: bool) -> Action {
@@ -68,7 +68,7 @@ const SEC: f64 = 1e6;
 fn it_waits_for_the_first_event_and_then_follows() {
     let none = DeviceSummary { has_times: false, ..grown_device(0) };
     let summary = Summary { devices: vec![none], ..holds(&[]) };
-    let nothing = grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: None });
+    let nothing = grows_by(Update { summary, trims: Vec::new(), kept: None, oom: None });
     let model = after([opened(), told(SessionState::Live, true), nothing]);
     assert!(matches!(model.file().unwrap().phase, Phase::Loading { stage: Stage::Waiting, .. }));
     let model = update(&model, grows(10));
@@ -83,7 +83,7 @@ fn it_opens_with_what_statistics_say_and_then_shows_the_first_event() {
     let by_statistics = DeviceSummary { has_times: true, ..none.clone() };
     for (device, opens_at) in [(none, None), (by_state, Some(Tab::Segments)), (by_statistics, Some(Tab::Timeline))] {
         let summary = Summary { devices: vec![device], ..holds(&[]) };
-        let first = grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: None });
+        let first = grows_by(Update { summary, trims: Vec::new(), kept: None, oom: None });
         let model = after([opened(), told(SessionState::Live, true), first]);
         let is_open = matches!(model.file().unwrap().phase, Phase::Ready { .. });
         assert_eq!(is_open.then_some(model.view.tab), opens_at);
@@ -109,7 +109,7 @@ fn the_newest_event_stands_at_the_edge_however_long_the_session() {
     // As the worker has it: a hundredth of the whole session behind its last event.
     let mut summary = holds(&[1_000_000]);
     summary.devices[0].time = window(0.0, 1_010.0 * SEC);
-    let model = watched([grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: None })]);
+    let model = watched([grows_by(Update { summary, trims: Vec::new(), kept: None, oom: None })]);
     assert_eq!(place(&model), (true, window(970.3 * SEC, 1_000.3 * SEC), 1_000_000));
     let zoomed = update(&model, Action::Zoom { factor: 0.1, at: None });
     assert_eq!(place(&zoomed), (true, window(997.03 * SEC, 1_000.03 * SEC), 1_000_000));
@@ -172,7 +172,7 @@ fn a_picture_that_is_paused_stands_still_and_loses_nothing() {
 
 fn let_go(events: u32, by: u32, kept: Option<Kept>) -> Action {
     let trim = Trim { events: by, us: f64::from(by) * 1e3 };
-    grows_by(Grown { summary: holds(&[events]), trims: vec![trim], kept, oom: None })
+    grows_by(Update { summary: holds(&[events]), trims: vec![trim], kept, oom: None })
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn failed(position: u32) -> Failed {
 fn runs_out(events: u32, position: u32) -> Action {
     let mut summary = holds(&[events]);
     summary.devices[0].ooms = vec![(position, 1 << 31)];
-    grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: Some(failed(position)) })
+    grows_by(Update { summary, trims: Vec::new(), kept: None, oom: Some(failed(position)) })
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn it_goes_by_its_name() {
     assert_eq!((model.file().unwrap().name.as_str(), model.live().unwrap().mode.as_str()), ("pretrain", "every event"));
     assert_eq!(watched([named("")]).file().unwrap().name, "session abcdefgh");
     let origin = Some(shared::query::Origin { name: "told".to_owned(), ..Default::default() });
-    let grown = Grown { summary: Summary { origin, ..holds(&[5]) }, trims: Vec::new(), kept: None, oom: None };
+    let grown = Update { summary: Summary { origin, ..holds(&[5]) }, trims: Vec::new(), kept: None, oom: None };
     assert_eq!(after([opened(), grows_by(grown)]).file().unwrap().name, "told");
 }
 
@@ -382,7 +382,7 @@ fn a_link_to_what_is_open_is_gone_to_at_once() {
 
 #[test]
 fn a_device_is_followed_as_another_was() {
-    let both = |a, b| grows_by(Grown { summary: holds(&[a, b]), trims: Vec::new(), kept: None, oom: None });
+    let both = |a, b| grows_by(Update { summary: holds(&[a, b]), trims: Vec::new(), kept: None, oom: None });
     let model = watched([both(60_000, 50_000), Action::SetDevice(1), both(60_000, 51_000)]);
     assert_eq!(place(&model), (true, window(21.0 * SEC, 51.0 * SEC), 51_000));
 }

@@ -5,7 +5,7 @@ use shared::totals::Totals;
 
 use super::state::{FileKey, Model, Phase, Shared};
 use super::{Action, update};
-use crate::worker::message::Grown;
+use crate::worker::message::Update;
 
 /// A device with so many events, over a second.
 pub(crate) fn device(events: u32) -> DeviceSummary {
@@ -65,10 +65,10 @@ pub(crate) fn read(key: u32, events: &[u32]) -> Action {
 /// A session is watched, and has grown to so many events.
 pub(crate) fn watched(key: u32, events: u32) -> [Action; 2] {
     let key = FileKey(key);
-    let grown = Grown { summary: (*summary(&[events])).clone(), trims: Vec::new(), kept: None, oom: None };
+    let grown = Update { summary: (*summary(&[events])).clone(), trims: Vec::new(), kept: None, oom: None };
     [
         Action::SessionAdded { key, session: "abcdefghijklmnopqrstuvwxyz".to_owned() },
-        Action::SessionGrown { key, grown: Box::new(grown) },
+        Action::SessionUpdated { key, grown: Box::new(grown) },
     ]
 }
 

@@ -47,7 +47,7 @@ pub fn update(model: &Model, action: Action) -> Model {
             }
         }
         Action::SessionTold { key, status } => sessions::told(&mut next, key, *status),
-        Action::SessionGrown { key, grown } => sessions::grown(&mut next, key, *grown),
+        Action::SessionUpdated { key, grown } => sessions::grown(&mut next, key, *grown),
         Action::TogglePause => sessions::toggle_pause(&mut next),
         Action::JumpToNow => sessions::jump_to_now(&mut next),
         Action::DismissOom => {

@@ -8,7 +8,7 @@ use crate::model::Tab;
 use crate::model::live::{Live, follow, kept, reselect, shift};
 use crate::model::state::{FileEntry, FileKey, Model, Phase, Shared};
 use crate::model::view::{View, clamp, extent};
-use crate::worker::message::{Connection, Failed, Grown, Kept, LiveStatus, Stage, Trim};
+use crate::worker::message::{Connection, Failed, Kept, LiveStatus, Stage, Trim, Update};
 
 /// The session that is shown.
 pub(super) fn live(model: &mut Model) -> Option<&mut Live> {
@@ -125,7 +125,7 @@ fn keep_up(live: &Live, view: &mut View, summary: &Summary) {
     }
 }
 
-pub(super) fn grown(model: &mut Model, key: FileKey, grown: Grown) {
+pub(super) fn grown(model: &mut Model, key: FileKey, grown: Update) {
     let link = link_to(model, key);
     let is_linked = link.is_some();
     let has_begun = with_view(model, key, |file, view| take(file, view, grown, link.as_deref()));
@@ -135,7 +135,7 @@ pub(super) fn grown(model: &mut Model, key: FileKey, grown: Grown) {
 }
 
 /// Takes in what a session has become. True when its view has just been made from all that there was.
-fn take(file: &mut FileEntry, view: &mut View, grown: Grown, link: Option<&Link>) -> bool {
+fn take(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Link>) -> bool {
     let FileEntry { phase, live: Some(live), name, .. } = file else { return false };
     if let Some(origin) = &grown.summary.origin
         && name.starts_with("session ")
@@ -144,7 +144,7 @@ fn take(file: &mut FileEntry, view: &mut View, grown: Grown, link: Option<&Link>
         name.clone_from(&origin.name);
     }
     let is_news = live.is_news(&grown);
-    let Grown { summary, trims, kept, oom } = grown;
+    let Update { summary, trims, kept, oom } = grown;
     let is_first = !matches!(phase, Phase::Ready { .. });
     let shows = |device: &DeviceSummary| device.events > 0 || device.has_times || device.end.reserved > 0;
     if is_first && live.is_open() && !summary.devices.iter().any(shows) {

@@ -47,9 +47,9 @@ fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
             model.dispatch(Action::FileProgress { key, stage, done, total, bytes_per_second });
         }
         FromWorker::Loaded(summary) => model.dispatch(Action::FileLoaded { key, summary: Shared::new(*summary) }),
-        FromWorker::Grown(grown) => {
+        FromWorker::Update(grown) => {
             let began = clock_ms();
-            model.dispatch(Action::SessionGrown { key, grown });
+            model.dispatch(Action::SessionUpdated { key, grown });
             // The next one is asked for when this one is on the screen: a page that draws slowly is told seldom, and one
             // that is hidden isn't told at all.
             let model = model.clone();

@@ -11,6 +11,7 @@ use shared::analysis::report::FileReport;
 use shared::analysis::verdict::{Evidence, Verdict, VerdictKind};
 use shared::finding::Finding;
 use shared::import::{Encoding, Format, Imported};
+use shared::index::Index;
 use shared::replay::Replay;
 use shared::trace::DeviceTrace;
 use shared::units::Count;
@@ -153,7 +154,7 @@ impl Report {
                         trace,
                         tags: &snapshot.tags,
                         symbols: &snapshot.symbols,
-                        telling: &Telling::new(&snapshot.symbols),
+                        telling: &Telling::build(&snapshot.symbols),
                         replay: &replay,
                         capacity: Some(heading.capacity),
                     };

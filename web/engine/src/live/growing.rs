@@ -5,7 +5,7 @@ use shared::limits::LiveLimits;
 use shared::query::{Answer, EventFilter, Query};
 use shared::session::LiveSession;
 
-use protocol::message::{Failed, Grown, Kept, Trim};
+use protocol::message::{Failed, Kept, Trim, Update};
 
 /// Share of all that may be held which stays free while the picture stands still: more than comes at once.
 const ROOM_SHARE: usize = 8;
@@ -35,7 +35,7 @@ impl Growing {
     }
 
     /// Puts together what came; nothing where nothing did.
-    pub fn refresh(&mut self) -> Option<Grown> {
+    pub fn refresh(&mut self) -> Option<Update> {
         let before = self.selected.and_then(|(device, id)| {
             let life = self.life(device, id)?;
             Some((device, id, life))
@@ -59,7 +59,7 @@ impl Growing {
             position,
             why: self.session.why_out_of_memory(device, position),
         });
-        Some(Grown { summary: self.session.summary().clone(), trims, kept, oom })
+        Some(Update { summary: self.session.summary().clone(), trims, kept, oom })
     }
 
     /// The answer to a question about one device.

@@ -275,7 +275,7 @@ impl Watcher {
         self.sent_us = self.came_sent_us;
         self.is_taken = false;
         // The page has it before it is told that all has come: what it opens with is made of all.
-        post(&FromWorker::Grown(Box::new(grown)));
+        post(&FromWorker::Update(Box::new(grown)));
         self.tell();
     }
 

@@ -1,42 +1,43 @@
-//! What a device's trace holds, said once when its file has been read.
+//! The facts of a device that its summary states.
 
 use crate::analysis::actions::Counts;
 use crate::analysis::oom;
 use crate::analysis::usage::Usage;
+use crate::index::Index;
 use crate::lod::{self, sampled};
 use crate::query::{Axis, DeviceSummary};
-use crate::replay::Replay;
+use crate::replay::{Replay, Replayed};
 use crate::totals::Totals;
-use crate::trace::{DeviceTrace, Sample, Snapshot, TagId, Tags};
+use crate::trace::{DeviceTrace, Sample, Snapshot, TagId};
 use crate::units::{PoolId, Stream};
 
-/// What a summary is made of, found as a trace grows.
+/// What a summary is made of.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct Facts {
     counts: Counts,
-    /// See [`oom::positions`].
+    /// The failed requests: see [`oom::positions`].
     pub(super) ooms: Vec<(u32, u64)>,
     has_times: bool,
-    /// Entries and allocations that were looked at.
-    entries: usize,
+    /// How many events were counted.
+    events: usize,
+    /// How many allocations were searched for streams.
     allocations: usize,
-    /// By tag, whether its stream is known.
+    /// Whether the stream of each tag is in `streams`.
     tags: Vec<bool>,
+    /// The streams of allocations, in order of first use.
     streams: Vec<Stream>,
     start: Option<Totals>,
-    /// The sums at the peak, with its position.
+    /// The position of the peak, and the sums there.
     peak: Option<(u32, Totals)>,
 }
 
-impl Known {
-    /// Takes in what came since.
-    pub(super) fn extend(&mut self, tags: &Tags, trace: &DeviceTrace, replay: &Replay) {
-        self.counts.extend(trace, tags);
-        let mut times = trace.events.time_us.range(self.entries..trace.events.len());
+impl Index<Replayed<'_>> for Facts {
+    fn extend(&mut self, Replayed { trace, tags, replay }: Replayed<'_>) {
+        self.counts.extend((trace, tags));
+        let mut times = trace.events.time_us.range(self.events..trace.events.len());
         self.has_times = self.has_times || times.any(|time| time != 0);
-        self.ooms.extend(oom::positions_from(trace, self.entries));
-        self.entries = trace.events.len();
-        // The streams of all allocations, in order of first use.
+        self.ooms.extend(oom::positions_from(trace, self.events));
+        self.events = trace.events.len();
         self.tags.resize(tags.len(), false);
         for tag in replay.allocations.tag.range(self.allocations..replay.allocations.len()) {
             let Some(mark) = self.tags.get_mut(tag as usize).filter(|mark| !**mark) else { continue };
@@ -49,8 +50,14 @@ impl Known {
         self.allocations = replay.allocations.len();
     }
 
-    /// Sums up the device.
-    pub(super) fn tell(
+    fn bytes(&self) -> usize {
+        self.counts.bytes() + self.ooms.capacity() * size_of::<(u32, u64)>() + self.tags.capacity()
+    }
+}
+
+impl Facts {
+    /// Returns the device's summary.
+    pub(super) fn summary(
         &mut self,
         snapshot: &Snapshot,
         trace: &DeviceTrace,
@@ -92,11 +99,4 @@ impl Known {
             stacks: usage.iter().filter(|(stack, _)| stack.0 != 0).count() as u32,
         }
     }
-}
-
-/// Sums up one device.
-pub(super) fn of_device(snapshot: &Snapshot, trace: &DeviceTrace, replay: &Replay, usage: &Usage) -> DeviceSummary {
-    let mut known = Known::default();
-    known.extend(&snapshot.tags, trace, replay);
-    known.tell(snapshot, trace, replay, usage)
 }

@@ -1,0 +1,152 @@
+//! The allocations that a search term matches.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::matches::Matches;
+use crate::frames::{FrameId, StackId, Symbols};
+use crate::index::Index;
+use crate::query::term::{End, Pattern, Pool, Term};
+use crate::replay::{Allocation, Replay};
+use crate::trace::Tags;
+use crate::units::PoolId;
+
+/// Where a term is searched.
+#[derive(Clone, Copy, Debug)]
+pub struct Field<'a> {
+    /// Strings, frames and stacks.
+    pub symbols: &'a Symbols,
+    /// Tags.
+    pub tags: &'a Tags,
+    /// The device's allocations.
+    pub replay: &'a Replay,
+}
+
+/// The matches of one term. Each extension must be for the same term.
+#[derive(Clone, Debug, Default)]
+pub struct TermMatches {
+    matches: Arc<Matches>,
+    /// The position up to which allocations were searched; `None` before the start was.
+    until: Option<u32>,
+    /// How many allocations were searched.
+    allocations: usize,
+    stacks: MatchingStacks,
+    /// How many of them used the address of a [`Term::Named`].
+    uses: u64,
+}
+
+impl TermMatches {
+    /// Returns the allocations that the term matches.
+    pub fn matches(&self) -> &Arc<Matches> {
+        &self.matches
+    }
+
+    /// Returns whether all of `positions` were searched.
+    pub fn is_current(&self, positions: u32) -> bool {
+        self.until == Some(positions)
+    }
+}
+
+/// Returns whether later events never change which of the earlier allocations a term matches.
+pub fn is_permanent(term: &Term) -> bool {
+    !matches!(term, Term::Live(End::End))
+}
+
+impl Index<(&Term, Field<'_>)> for TermMatches {
+    fn extend(&mut self, (term, field): (&Term, Field<'_>)) {
+        let positions = field.replay.positions();
+        if self.is_current(positions) {
+            return;
+        }
+        if !is_permanent(term) {
+            *self = Self::default();
+        }
+        let a = &field.replay.allocations;
+        let new = self.allocations..a.len();
+        (self.until, self.allocations) = (Some(positions), a.len());
+        let Self { matches, stacks, uses, .. } = self;
+        let first = new.start;
+        let matches = Arc::make_mut(matches);
+        match term {
+            Term::Frame(pattern) => {
+                stacks.extend(pattern, field.symbols);
+                matches.append(first, a.stack.range(new).map(|stack| stacks.contains(stack)), &a.requested);
+            }
+            Term::Size(comparison, bound) => {
+                let hits = a.requested.range(new).map(|size| comparison.holds(size, *bound));
+                matches.append(first, hits, &a.requested);
+            }
+            Term::Address(at) => {
+                let holds = |(start, size): (u64, u64)| start <= *at && (*at - start < size || *at == start);
+                let begins = |start: u64| {
+                    let digits = (u64::BITS - start.leading_zeros()).div_ceil(4);
+                    let typed = (u64::BITS - at.leading_zeros()).div_ceil(4);
+                    *at > 0 && typed < digits && start >> (4 * (digits - typed)) == *at
+                };
+                let blocks = a.address.range(new.clone()).zip(a.size.range(new));
+                matches.append(first, blocks.map(|block| holds(block) || begins(block.0)), &a.requested);
+            }
+            Term::Named(address, version) => {
+                let hit = |at: u64| {
+                    *uses += u64::from(at == *address);
+                    at == *address && *uses == u64::from(*version) + 1
+                };
+                matches.append(first, a.address.range(new).map(hit), &a.requested);
+            }
+            Term::Stream(stream) => {
+                let tags: Vec<bool> = field.tags.iter().map(|tag| tag.stream == *stream).collect();
+                let hit = |tag: u32| tags.get(tag as usize).copied().unwrap_or(false);
+                matches.append(first, a.tag.range(new).map(hit), &a.requested);
+            }
+            Term::Pool(Pool::Small) => {
+                let hits = a.flags.range(new).map(|flags| flags & Allocation::FLAG_SMALL != 0);
+                matches.append(first, hits, &a.requested);
+            }
+            Term::Pool(Pool::Large) => {
+                let hits = a.flags.range(new).map(|flags| flags & Allocation::FLAG_SMALL == 0);
+                matches.append(first, hits, &a.requested);
+            }
+            Term::Pool(Pool::Private) => in_pools(matches, new, field.replay, PoolId::is_private),
+            Term::Pool(Pool::Id(id)) => in_pools(matches, new, field.replay, |pool| pool == *id),
+            Term::Live(End::Start) => {
+                matches.append(first, a.begin.range(new).map(|begin| begin == 0), &a.requested);
+            }
+            Term::Live(End::End) => {
+                matches.append(first, a.end.range(new).map(|end| end == Allocation::NEVER), &a.requested);
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.matches.memory() + self.stacks.frames.capacity() + self.stacks.stacks.capacity()
+    }
+}
+
+/// Adds the new allocations in the pools that `is_wanted` accepts.
+fn in_pools(matches: &mut Matches, new: Range<usize>, replay: &Replay, is_wanted: impl Fn(PoolId) -> bool) {
+    let pools: Vec<bool> = replay.pools.iter().map(|pool| is_wanted(*pool)).collect();
+    let hit = |pool: u8| pools.get(usize::from(pool)).copied().unwrap_or(false);
+    matches.append(new.start, replay.allocations.pool.range(new).map(hit), &replay.allocations.requested);
+}
+
+/// Which stacks have a frame that fits a pattern. Each distinct frame is matched once, however many stacks have it.
+#[derive(Clone, Debug, Default)]
+struct MatchingStacks {
+    frames: Vec<bool>,
+    stacks: Vec<bool>,
+}
+
+impl MatchingStacks {
+    fn extend(&mut self, pattern: &Pattern, symbols: &Symbols) {
+        let Self { frames, stacks } = self;
+        let new = frames.len() as u32..symbols.frame_count() as u32;
+        frames.extend(new.map(|i| pattern.fits_frame(symbols, symbols.frame(FrameId(i)))));
+        let new = stacks.len() as u32..symbols.stack_count() as u32;
+        let hit = |frame: &FrameId| frames.get(frame.0 as usize).copied().unwrap_or(false);
+        stacks.extend(new.map(|i| symbols.stack(StackId(i)).iter().any(hit)));
+    }
+
+    fn contains(&self, stack: u32) -> bool {
+        self.stacks.get(stack as usize).copied().unwrap_or(false)
+    }
+}

@@ -1,0 +1,62 @@
+//! The values that were used last, each found by its key.
+
+/// At most `MOST` values, the one used last at the end. What is removed and not inserted again is forgotten.
+#[derive(Debug)]
+pub struct Kept<K, V, const MOST: usize> {
+    entries: Vec<(K, V)>,
+}
+
+impl<K, V, const MOST: usize> Default for Kept<K, V, MOST> {
+    fn default() -> Self {
+        Self { entries: Vec::new() }
+    }
+}
+
+impl<K, V, const MOST: usize> Kept<K, V, MOST> {
+    /// Removes and returns the value of a key.
+    pub fn remove<Q: ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: PartialEq<Q>,
+    {
+        let i = self.entries.iter().position(|(known, _)| known == key)?;
+        Some(self.entries.remove(i).1)
+    }
+
+    /// Inserts a value, which must not be there, in place of the one that was not used for longest.
+    pub fn insert(&mut self, key: K, value: V) -> &mut V {
+        if self.entries.len() >= MOST {
+            self.entries.remove(0);
+        }
+        self.entries.push((key, value));
+        let last = self.entries.len() - 1;
+        &mut self.entries[last].1
+    }
+
+    /// Returns the key and value used last.
+    pub fn last(&self) -> Option<(&K, &V)> {
+        self.entries.last().map(|(key, value)| (key, value))
+    }
+
+    /// Returns all values, the one used last at the end.
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.entries.iter().map(|(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_not_used_for_longest_is_dropped() {
+        let mut kept: Kept<String, u32, 2> = Kept::default();
+        kept.insert("a".to_owned(), 1);
+        kept.insert("b".to_owned(), 2);
+        let used = kept.remove("a").unwrap();
+        kept.insert("a".to_owned(), used);
+        kept.insert("c".to_owned(), 3);
+        assert_eq!(kept.values().copied().collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(kept.remove("b"), None);
+        assert_eq!(kept.last(), Some((&"c".to_owned(), &3)));
+    }
+}
