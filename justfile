@@ -39,15 +39,15 @@ fuzz target="import" seconds="60":
 gpu-test:
     VRAMSCOPE_PAGE=skip cargo test --release --package tests --test gpu -- --nocapture a_real_gpu
 
-# Hold the allocator against PyTorch's for some minutes; tests/differential/README.md says what a harness is
-differential harness minutes="10" torch="2.11":
+# Compare the allocator with a PyTorch release for some minutes: just differential 2.11 minutes=5
+differential torch="2.11" minutes="10":
     VRAMSCOPE_PAGE=skip cargo build --release
-    tests/differential/farm.py --harness {{ harness }} --vramscope target/release/vramscope --torch {{ torch }} --minutes {{ minutes }}
+    python3 tests/differential/farm.py --torch {{ torch }} --minutes {{ trim_start_match(minutes, "minutes=") }}
 
 # Measure a malloc and a free beside PyTorch's, in one process
-beside harness *scripts:
+beside *scripts:
     VRAMSCOPE_PAGE=skip cargo build --release --package callable
-    tests/measure/allocator/beside.py --harness {{ harness }} {{ scripts }}
+    python3 tests/measure/allocator/beside.py {{ scripts }}
 
 # The Python package with its library, as a wheel in dist/
 wheel:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The farm's own parts, without a harness:  ./check.py"""
+"""Tests of the farm's parts. They need no environment:  ./check.py"""
 
 import unittest
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Compares our replay with what the real PyTorch did, case by case.
+"""Compares `vramscope replay` with what PyTorch did, case by case.
 
-    compare.py FOLDER --vramscope BINARY [--torch 2.11] [--texts] [NAME...]
+    compare.py FOLDER [--torch 2.11] [--texts] [NAME...]
 
-FOLDER holds NAME.in.json[.gz] and NAME.out.json[.gz]; exit code 1 when any case differs.
+FOLDER holds NAME.in.json[.gz] and NAME.out.json[.gz]. The exit code is 1 when any case differs.
 
 Compared: `malloc`, `trace`, `snapshots`, `final`, `settings` exactly, and `errors` by operation, kind (out of memory, or any
 other) and, for out of memory, every amount in the text. Not compared, since it is not the allocator's: the words of
-an error and its Python type (`--texts` compares them as well), the driver's log, the echo of the script and torch's
-version, and the operation of a trace entry where the real one can't tell it (-1 throughout on 2.6).
+an error and its Python type (`--texts` compares them as well), the echo of the script, PyTorch's version, and the operation
+of a trace entry where PyTorch doesn't record it (-1 throughout before 2.10).
 """
 
 import argparse
@@ -18,7 +18,7 @@ import pathlib
 import re
 import sys
 
-from oracle import Ours
+from oracle import ROOT, Ours
 
 AMOUNT = re.compile(r"\d+(?:\.\d+)? (?:bytes|[KMG]iB)(?: allowed)?|more than 1EB|allocated in private pools")
 
@@ -177,7 +177,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--vramscope", required=True)
+    parser.add_argument("--vramscope", default=ROOT / "target/release/vramscope", help="the program to compare with")
     parser.add_argument("--torch", default="2.11")
     parser.add_argument("--texts", action="store_true", help="compare the words of errors as well")
     arguments = parser.parse_args()

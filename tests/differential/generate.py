@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Operation scripts for the allocator, made to be nasty, the same for the same seed.
+"""Makes scripts of allocator operations that are likely to show differences; the same one for the same seed.
 
     generate.py --focus NAME --seed N [--torch 2.11]       prints one script
-    generate.py --list                                     names what a script can be about
+    generate.py --list                                     prints the subjects
 
-What is avoided, because the harness or torch can't go on after it:
-- a capture begun inside another, and the deletion of a graph whose capture is open;
-- the end of a `MemPool` object while a capture is open, before 2.15 also while another pool is: its destructor empties
-  the pool, an assertion of torch forbids that then, and a destructor that throws ends the process. The harness drops
-  its pools at the end of a script, so what is open is closed there.
+Scripts avoid what ends PyTorch's process, or what `execute.py` can't do:
+- a capture that begins inside another, and the deletion of a graph whose capture is open;
+- the end of a `MemPool` object while a capture is open, before 2.15 also while another pool is open: its destructor
+  empties the pool, PyTorch asserts that this is allowed, and a destructor that throws ends the process. Pools are
+  dropped at the end of a script, so what is open is closed there.
 """
 
 import argparse
@@ -24,7 +24,7 @@ M = 1 << 20
 
 
 class Writer:
-    """A script under construction, with what has to be known of it to go on sensibly."""
+    """A script under construction, with the state that decides which operation makes sense next."""
 
     def __init__(self, name, seed, torch):
         self.r = random.Random(f"{name} {seed}")
@@ -42,9 +42,8 @@ class Writer:
         self.target = self.r.choice(self.profile.live)
         self.capacity = self.r.choice(self.profile.capacities)
         self.config, self.options = settings.good(self.r, self.profile.start, torch, True)
-        # The larger the device, the larger the requests that are worth making.
         self.sizes = dict(self.profile.sizes)
-        # Some scripts use few of the operations, so that each meets every other without a third.
+        # Some scripts use few of the operations, so that every pair of operations occurs without a third.
         self.weights = {k: w * self.r.choice((0, 0.3, 1, 1, 2)) for k, w in self.profile.operations.items()}
 
     def add(self, *op):
@@ -57,7 +56,7 @@ class Writer:
         return self.next_id
 
     def some_id(self):
-        """A live block's, the youngest most likely; carelessly one that never was or is gone."""
+        """The id of a live block, most likely a young one; if the profile is careless, sometimes of none."""
         if not self.live or self.r.random() < self.profile.careless / 3:
             return self.r.randrange(self.next_id + 3)
         x = self.r.random()
@@ -77,7 +76,7 @@ class Writer:
             self.live.append(i)
 
     def free(self):
-        # Now and then a burst: free neighbours merge, and whole segments come free.
+        # Sometimes a burst: free neighbours merge, and whole segments become free.
         for _ in range(1 if self.r.random() < 0.9 else self.r.randrange(1, 2 + len(self.live))):
             i = self.some_id()
             self.add("free", i)
@@ -116,7 +115,7 @@ class Writer:
         self.add("fail_next", self.r.choice((1, 1, 1, 2, 2, 3, 5, 0)))
 
     def may_end(self, p):
-        """Whether the object of pool `p` may end now."""
+        """Returns whether the object of pool `p` may end now."""
         others = [q for q in self.open if q != p]
         return self.graph is None and (self.torch == "2.15" or not others)
 
@@ -127,7 +126,7 @@ class Writer:
         again = [p for p in self.pools if p not in self.open and self.may_end(p)]
         p = self.r.choice(again) if again and self.r.random() < 0.1 else fresh
         options = {k: self.r.random() < 0.6 for k in ("use_on_oom", "no_split") if self.r.random() < 0.35}
-        # torch 2.6 has none of these options and makes no pool: now and then that is the point.
+        # PyTorch 2.6 has none of these options and refuses to make the pool; sometimes that is tried.
         if self.torch == "2.6" and self.r.random() < 0.9:
             options = {}
         self.add("pool_new", p, options) if options or self.r.random() < 0.1 else self.add("pool_new", p)
@@ -141,7 +140,7 @@ class Writer:
         if not self.pools:
             self.pool_new()
         elif self.r.random() < 0.02 and self.open:
-            # Again without an end: the first context ends, the second begins.
+            # A second begin without an end: the first context ends, the second begins.
             again = self.r.choice(self.open)
             self.open.remove(again)
             self.open.append(again)
@@ -153,7 +152,7 @@ class Writer:
 
     def pool_end(self):
         if self.open:
-            # Mostly the newest, but nothing demands it.
+            # Mostly the newest; PyTorch allows any.
             i = -1 if self.r.random() < 0.8 else self.r.randrange(len(self.open))
             if self.open[i] == self.dying:
                 if not self.may_end(self.dying):
@@ -186,7 +185,7 @@ class Writer:
             self.add("graph_del", self.graphs.pop(self.r.randrange(len(self.graphs))))
 
     def finish(self):
-        """Closes what is open, the innermost first; the state after that is the script's last."""
+        """Closes what is open, the innermost first."""
         self.graph_end()
         while self.open:
             self.add("pool_end", self.open.pop())
@@ -196,7 +195,7 @@ class Writer:
         names = [*self.weights, "blocks"]
         k = self.r.choices(names, [*self.weights.values(), rest])[0]
         if k == "blocks":
-            # The number of live blocks wanders around its target.
+            # Keeps the number of live blocks around its target.
             self.free() if self.live and self.r.random() < 0.5 + 0.4 * (len(self.live) - self.target) / self.target else self.malloc()
         elif k in ("config", "capacity"):
             getattr(self, k + "_")()
@@ -207,7 +206,7 @@ class Writer:
 
 
 def is_tried(script):
-    """Whether a script keeps to one capture at a time: none begun in another, none deleted while it is open."""
+    """Returns whether a script has one capture at a time: none begins in another, none is deleted while it is open."""
     capture = None
     for op in script["ops"]:
         if op[0] == "graph_begin":
@@ -222,12 +221,12 @@ def is_tried(script):
 
 
 def script(name, seed, torch="2.11"):
-    """The script that `name` (of PROFILES) and `seed` stand for, under the options that `torch` knows."""
+    """Returns the script of a subject (a name in PROFILES) and a seed, with the options that the release knows."""
     w = Writer(name, seed, torch)
     length = int(2 ** w.r.uniform(4.3, 11))
     while len(w.ops) < length:
         w.one()
-        # A device that changes its mood: the wanted number of blocks does so too.
+        # Sometimes the wanted number of blocks changes.
         if w.r.random() < 0.01:
             w.target = w.r.choice(w.profile.live)
     w.finish()

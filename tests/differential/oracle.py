@@ -1,4 +1,4 @@
-"""Both sides of a comparison: the real PyTorch through its harness, and ours through `vramscope replay`."""
+"""Both sides of a comparison: PyTorch itself in its environment, and this allocator through `vramscope replay`."""
 
 import json
 import os
@@ -7,28 +7,27 @@ import subprocess
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 
 
 class Real:
-    """One warm process of the real PyTorch; `run` gives a script's result.
+    """One process that keeps PyTorch loaded; `run` returns a script's result.
 
-    A script that torch can't start with gives `{"refused": text}`, one that ends the process `{"crashed": status}`.
+    A script that PyTorch can't start with gives `{"refused": text}`, one that ends the process `{"crashed": status}`.
     """
 
-    def __init__(self, harness, torch):
-        self.harness = pathlib.Path(harness).resolve()
+    def __init__(self, environment):
         self.folder = tempfile.TemporaryDirectory(prefix="differential-")
         self.source, self.target = (pathlib.Path(self.folder.name) / n for n in ("in.json", "out.json"))
-        environment = dict(os.environ, ORACLE_VENV="venv" if torch == "2.11" else f"venv-{torch}")
-        command = [self.harness / "run.sh", HERE / "warm.py", self.harness]
-        # torch warns on stderr of every failed mapping.
-        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        # PyTorch warns on stderr of every failed mapping.
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+        self.process = subprocess.Popen(environment.command(HERE / "warm.py"), env=environment.variables(), **pipes)
         hello = self.process.stdout.readline().split()
-        if not hello or not hello[1].startswith(torch + "."):
-            raise SystemExit(f"{self.harness}: torch {torch} does not start there; its setup.sh installs it")
+        if not hello or hello[1].split("+")[0] != environment.version:
+            raise SystemExit(f"PyTorch {environment.version} does not start; delete {environment.folder} to make it again")
 
     def run(self, script, heap=0):
-        """The result of a script; another `heap` than 0 lays out torch's own objects differently."""
+        """Returns the result of a script; another `heap` than 0 lays out PyTorch's own objects differently."""
         self.source.write_text(json.dumps(script))
         return self.run_file(self.source, heap)
 
@@ -38,7 +37,7 @@ class Real:
         self.process.stdin.flush()
         answer = self.process.stdout.readline().strip()
         if not answer:
-            raise SystemExit("the process that keeps torch warm has ended")
+            raise SystemExit("The process that keeps PyTorch loaded has ended")
         return json.loads(self.target.read_text()) if answer == "ok" else {"crashed": answer}
 
     def close(self):
@@ -48,7 +47,7 @@ class Real:
 
 
 class Ours:
-    """Our side; `run` gives `{"refused": text}` for exit code 2 and `{"crashed": ...}` for any other failure."""
+    """This allocator; `run` returns `{"refused": text}` for exit code 2 and `{"crashed": ...}` for any other failure."""
 
     def __init__(self, vramscope, torch):
         self.command = [str(vramscope), "replay", "-", "--torch", torch]

@@ -1,10 +1,10 @@
-"""What a script is about: how often each operation, which sizes, settings, capacities and streams."""
+"""The subjects of scripts: how often each operation occurs, and which sizes, settings, capacities and streams."""
 
 from dataclasses import dataclass, field
 
 M, G = 1 << 20, 1 << 30
 
-# Chances that an option stands in a good settings string.
+# The chance of each option to be in a valid settings string.
 ANY = {
     "max_split_size_mb": 0.35,
     "max_non_split_rounding_mb": 0.2,
@@ -27,7 +27,7 @@ STREAMS = {"record_stream": 12, "hold": 3, "release": 3, "synchronize": 0.5}
 
 @dataclass(frozen=True)
 class Profile:
-    """Weights are relative; `malloc` and `free` share what the others leave, by how many blocks are live."""
+    """A subject. Weights are relative; `malloc` and `free` share the rest, depending on how many blocks are live."""
 
     operations: dict = field(default_factory=dict)
     sizes: dict = field(default_factory=lambda: MIXED)
@@ -36,11 +36,11 @@ class Profile:
     capacities: tuple = TIGHT + ROOMY
     streams: tuple = (1, 1, 2)
     live: tuple = (4, 12, 40)
-    # Of 100 settings strings, how many are odd.
+    # How many of 100 settings strings are odd.
     odd: float = 0
-    # Chances that an identifier is used twice, and that an unknown one is freed or recorded.
+    # The chance that an id is used twice; a third of it, that an unknown one is freed or recorded.
     careless: float = 0
-    # Chance that the capture's stream is left in a capture, from where there is no way back.
+    # The chance that a request in a capture is on another stream than the capture's, which it never returns to.
     wander: float = 0
 
 

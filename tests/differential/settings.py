@@ -1,8 +1,8 @@
-"""Settings strings: good ones, as (text, what it says), and bad ones."""
+"""Makes settings strings: valid ones, with the options that they set, and odd ones."""
 
-# Keys that torch 2.6 doesn't know: at start they would end the process before the first operation.
+# Keys that PyTorch 2.6 doesn't know. At the start they would end the process before the first operation.
 SINCE_2_11 = {"large_segment_size_mb", "per_process_memory_fraction", "graph_capture_record_stream_reuse"}
-# And those that torch 2.11 doesn't know either.
+# Keys that PyTorch 2.11 doesn't know either.
 SINCE_2_15 = {"throw_on_cudamalloc_oom", "expandable_segments_reserve"}
 
 
@@ -11,7 +11,7 @@ def division(r):
 
 
 def roundup(r):
-    """The scalar form or a list: sparse boundaries, any order, `>` anywhere."""
+    """Returns the scalar form or a list: sparse boundaries, any order, `>` anywhere."""
     if r.random() < 0.3:
         return str(division(r))
     keys = [str(1 << k) for k in r.sample(range(18), r.randrange(0, 6))]
@@ -23,7 +23,7 @@ def roundup(r):
 
 
 def value(r, key):
-    """A value that every supported torch takes for `key`."""
+    """Returns a value for `key` that every supported release accepts."""
     if key == "max_split_size_mb":
         return r.choice((21, 22, 25, 30, 32, 40, 64, 100, 200))
     if key == "max_non_split_rounding_mb":
@@ -44,12 +44,12 @@ def value(r, key):
 
 
 def good(r, likely, torch, at_start):
-    """A string of valid options, each key of `likely` (key to probability) present or not; the options as a dictionary beside it."""
+    """Returns a valid string and its options. Each key of `likely` (key to probability) is present or not."""
     unknown = (SINCE_2_11 if torch == "2.6" else set()) | (SINCE_2_15 if torch != "2.15" else set())
     chosen = [k for k, p in likely.items() if r.random() < p and not (k in unknown and (at_start or k in SINCE_2_15))]
     r.shuffle(chosen)
     options = {k: value(r, k) for k in chosen}
-    # A split limit under the size of a segment is refused: not what is wanted here.
+    # A split limit below the size of a segment would be refused.
     if options.get("large_segment_size_mb", 20) > 20:
         for key in ("max_split_size_mb", "max_non_split_rounding_mb"):
             if key in options:
@@ -58,8 +58,8 @@ def good(r, likely, torch, at_start):
     return ("," + blank).join(f"{k}:{blank}{v}" for k, v in options.items()), options
 
 
-# Strings that torch refuses, or takes in an odd way. `%` stands for a good string, so that what is applied before an
-# error, and what is not, shows.
+# Strings that PyTorch refuses or reads in an odd way. `%` stands for a valid string: it shows what is applied before an
+# error, and what is not.
 ODD = (
     "", " ", ",", ":", "[", "]", "[]", "foo", "foo:1", "foo:[1,2]", "%,foo:1", "foo:1,%", "%,", "%,,", ",%", "%;%", "% %", "%,%", "\t%\n",
     "max_split_size_mb", "max_split_size_mb:", "max_split_size_mb:abc", "max_split_size_mb:19", "max_split_size_mb:20", "max_split_size_mb:20abc",
@@ -87,5 +87,5 @@ ODD = (
 
 
 def odd(r, likely, torch):
-    """A string that is not as it should be."""
+    """Returns an odd string."""
     return r.choice(ODD).replace("%", good(r, likely, torch, False)[0])

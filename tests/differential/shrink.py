@@ -1,4 +1,4 @@
-"""Makes a script smaller for as long as the difference it shows stays."""
+"""Makes a script smaller as long as it still shows its difference."""
 
 import copy
 
@@ -7,7 +7,7 @@ TRIES = 800
 
 
 def shrink(script, differs):
-    """The smallest script found for which `differs` holds; it holds for `script`."""
+    """Returns the smallest script found for which `differs` holds. It must hold for `script`."""
     left = [TRIES]
 
     def still(candidate):
@@ -19,7 +19,7 @@ def shrink(script, differs):
     def with_ops(ops):
         return {**script, "ops": ops}
 
-    # Drop pieces of the operations: halves first, single ones at last.
+    # Drop operations: first halves of the script, finally single ones.
     ops, size = script["ops"], max(1, len(script["ops"]) // 2)
     while left[0] > 0:
         i, dropped = 0, False
@@ -51,7 +51,7 @@ def shrink(script, differs):
 
 
 def settings_of(script):
-    """Each settings string of a script with the way to put another in its place."""
+    """Yields each settings string of a script with a function that replaces it."""
     yield script.get("config", ""), lambda s, text: {**s, "config": text}
     for i, op in enumerate(script["ops"]):
         if op[0] == "config" and isinstance(op[1], str):

@@ -1,6 +1,6 @@
-"""Request sizes, each family after one thing that the allocator decides by size.
+"""Request sizes, in families. Each family is about one decision that the allocator makes by size.
 
-A family is a function from a random generator and the settings that a script began with to a number of bytes.
+A family is a function from a random number generator and the settings at the start of the script to a number of bytes.
 """
 
 K, M, G = 1 << 10, 1 << 20, 1 << 30
@@ -27,13 +27,13 @@ def large(r, _):
 
 
 def page(r, settings):
-    """Whole pages of expandable segments, and a little beside."""
+    """Whole pages of expandable segments, or a little more or less."""
     unit = r.choice((2 * M, 20 * M, settings.get("large_segment_size_mb", 20) * M))
     return max(1, unit * r.randrange(1, 5) + r.choice((0, 0, 0, -512, 512, -1, 1, -M)))
 
 
 def edge(r, settings):
-    """A threshold, the settings' own included, and a step beside it."""
+    """A threshold, including those of the settings, or a step beside it."""
     limits = list(THRESHOLDS)
     if "max_split_size_mb" in settings:
         limits += [settings["max_split_size_mb"] * M] * 6
@@ -44,7 +44,7 @@ def edge(r, settings):
 
 
 def few(r, _):
-    """A handful of sizes, so that equal free blocks abound."""
+    """A few sizes, so that many free blocks are equal."""
     return r.choice((512, 64 * K, M, 5 * M, 5 * M, 10 * M, 10 * M, 20 * M, 30 * M))
 
 
@@ -55,7 +55,7 @@ def doubled(r, _):
 
 
 def absurd(r, _):
-    """No device has so much: overflow, the limit of 1 EiB, and what does not fit in 64 bits."""
+    """More than any device has: overflow, the limit of 1 EiB, and sizes that do not fit in 64 bits."""
     return r.choice((
         0, 0, G, 64 * G, 1 << 40, (1 << 59) + 1, (1 << 60) - (2 * M), (1 << 60) - 512, (1 << 60) - 1, 1 << 60, (1 << 60) + 1,
         1 << 61, 1 << 62, (1 << 63) - (2 * M), (1 << 63) - 512, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 1 << 64, -1, -(1 << 63),
@@ -66,6 +66,6 @@ FAMILIES = {f.__name__: f for f in (tiny, small, middle, large, page, edge, few,
 
 
 def draw(r, weights, settings):
-    """A size from one of the families in `weights` (name to weight)."""
+    """Returns a size of one of the families in `weights` (name to weight)."""
     names = list(weights)
     return FAMILIES[r.choices(names, [weights[n] for n in names])[0]](r, settings)

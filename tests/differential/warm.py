@@ -1,15 +1,12 @@
-"""The real PyTorch, kept warm: imports torch once and runs each script in a forked child.
+"""Keeps PyTorch loaded: imports it once and runs each script in a forked child. `oracle.py` starts it.
 
-Started by `oracle.py` under the harness's `run.sh`; not a command for a person.
+Reads lines `SCRIPT TAB RESULT TAB SEED` from standard input, runs the script in the file SCRIPT and writes the result to
+the file RESULT. Answers each with one line: `ok`, or `failed` and the exit status (negative for a signal). A SEED other
+than 0 shuffles the heap first: what follows the addresses of PyTorch's own objects then comes in another order.
 
-    run.sh warm.py HARNESS_FOLDER          (ORACLE_VENV chooses the torch)
-
-A line `IN TAB OUT TAB SEED` on stdin runs the script in file IN and writes the result to file OUT; the answer on
-stdout is one line: `ok`, or `failed` and the exit status (negative: the signal). A SEED other than 0 shuffles the
-heap first: what follows the addresses of torch's own objects then comes out differently. Importing torch costs
-seconds, a fork milliseconds. torch reads its settings, and the fake driver its capacity, when CUDA is first initialised: that
-happens in the child, after the environment of its script has been set, so a child equals a fresh process. `farm.py
---verify` shows that it does, on every case of a corpus.
+Importing PyTorch takes seconds, a fork milliseconds. PyTorch reads its settings, and the fake device its capacity, when
+CUDA is first used. That happens in the child, after the environment variables of its script are set, so a child gives
+what a fresh process gives. `farm.py --verify` shows it for every case of a folder.
 """
 
 import ctypes
@@ -19,12 +16,14 @@ import resource
 import signal
 import sys
 
-# A script that makes no progress is ended: the slowest good one seen takes a few seconds.
+import execute
+
+# A script that makes no progress is ended. The slowest one that ended by itself took a few seconds.
 SECONDS_PER_SCRIPT = 300
 
 
 def shuffle_heap(seed):
-    """Leaves holes in the heap, in an order that `seed` gives, for torch's objects to fall into."""
+    """Leaves holes in the heap, in an order that `seed` decides, for PyTorch's objects to fall into."""
     r = random.Random(seed)
     libc = ctypes.CDLL(None)
     libc.malloc.restype = ctypes.c_void_p
@@ -37,43 +36,34 @@ def shuffle_heap(seed):
         libc.free(hole)
 
 
-def child(replay, source, target, seed):
-    """Runs one script and leaves; never returns."""
+def child(torch_version, source, target, seed):
+    """Runs one script and exits; never returns."""
     status = 3
     try:
         signal.alarm(SECONDS_PER_SCRIPT)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        script = replay.load(source)
-        wanted = replay.under_fake(script)
-        for name in [n for n in os.environ if n.startswith(("FAKECUDA_", "PYTORCH_")) and n not in wanted]:
-            del os.environ[name]
-        for name, value in wanted.items():
-            if name.startswith(("FAKECUDA_", "PYTORCH_")):
-                os.environ[name] = value
-        if not script.get("driver", True):
-            os.environ["FAKECUDA_LOG"] = "0"
+        script = execute.load(source)
+        os.environ.update(execute.variables(script, torch_version))
         if seed:
             shuffle_heap(seed)
-        replay.store(target, replay.run(script))
+        execute.store(target, execute.Execution(script).run())
         status = 0
     except BaseException as error:
-        # The one line that says why: torch refuses some settings while it initialises.
+        # PyTorch refuses some settings while it starts.
         try:
-            replay.store(target, {"refused": type(error).__name__ + ": " + str(error).split("\n")[0]})
+            execute.store(target, {"refused": f"{type(error).__name__}: {execute.first_line(error)}"})
             status = 0
         except BaseException:
             status = 4
     finally:
-        # No teardown: the state is written, and torch's may hang in a forked child.
+        # No teardown: the result is written, and PyTorch's may hang in a forked child.
         os._exit(status)
 
 
 def main():
-    sys.path.insert(0, sys.argv[1])
-    import replay
-    import torch  # noqa: F401  (the point of this process)
+    import torch
 
-    # Lazy parts of torch that every script needs, none of which touches CUDA.
+    # A part of PyTorch that every script needs and that is loaded late. It does not start CUDA.
     import torch.cuda.memory  # noqa: F401
 
     answers = os.fdopen(os.dup(1), "w")
@@ -84,7 +74,7 @@ def main():
         source, target, seed = line.rstrip("\n").split("\t")
         pid = os.fork()
         if pid == 0:
-            child(replay, source, target, int(seed))
+            child(torch.__version__, source, target, int(seed))
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         answers.write("ok\n" if status == 0 else f"failed {status}\n")
         answers.flush()

@@ -1,14 +1,14 @@
-// The work of the UI thread for one step of a zoom or a pan, from Chromium's own trace.
+// Measures the UI thread's work for one step of a zoom or a pan, from Chromium's own trace.
 
 const STEPS = 30;
 
-/** The UI thread's work in milliseconds for each step that `act` makes, smallest first. */
+/** Returns the UI thread's work in milliseconds for each step that `act` makes, smallest first. */
 export async function workOfSteps(browser, tab, act) {
   await browser.startTracing(tab, { categories: ['toplevel', 'devtools.timeline', 'disabled-by-default-devtools.timeline', '__metadata'] });
   for (let i = 0; i < STEPS; i++) {
     await tab.evaluate((i) => console.timeStamp(`step ${i}`), i);
     await act(i);
-    // Until what the step asked for has been drawn.
+    // Waits until the step is drawn.
     await tab.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   }
   await tab.evaluate((i) => console.timeStamp(`step ${i}`), STEPS);
@@ -25,5 +25,5 @@ export async function workOfSteps(browser, tab, act) {
   return work.sort((a, b) => a - b);
 }
 
-/** The value below which 95 of 100 lie. */
+/** Returns the 95th percentile. */
 export const percentile95 = (sorted) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * 0.95))];

@@ -1,10 +1,10 @@
-// How late events are on the screen.
+// Computes how late events are on the screen.
 
 /**
- * Lags of events that happen evenly in time, from a series of frames. Each frame is `[shown, newest]`: when it was on the
- * screen, and when the newest event in it happened, both in microseconds since the epoch. An event is on the screen with
- * the first frame whose newest is not older. Gives the function that tells the lag below which a share of the events lies,
- * in milliseconds: exact, since the events between two newest ones have all lags from one bound to the other, evenly.
+ * Returns a function from a share to the lag in milliseconds below which that share of the events lies. Each frame is
+ * `[shown, newest]`: when it was on the screen, and when its newest event happened, both in microseconds since the epoch.
+ * An event is on the screen with the first frame whose newest event is not older. Events are taken as evenly spread in
+ * time, so those between two newest events have all lags between two bounds, evenly.
  */
 export function lagsOf(frames) {
   const runs = [];
@@ -28,7 +28,7 @@ export function lagsOf(frames) {
   };
 }
 
-/** The value below which a share of some lies; they need not be sorted. */
+/** Returns the value below which a share of the values lies, which need not be sorted. */
 export function percentile(values, share) {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] : 0;

@@ -2,24 +2,23 @@
 //
 //   node tests/measure/live.mjs [--rate N]... [--seconds S] [--every S] [--warm S] [--json]
 //
-// For each rate (10,000, 50,000 and 100,000 events a second) a server, a job (`vramscope run transformer`) and a browser of
-// its own that draws without a graphics card; the session is opened and followed, and after `--warm` seconds (8) what
-// happens in `--seconds` (30) is told; with `--every` also each part of that time, for a long run. The program must have
-// been built: cargo build --release, or VRAMSCOPE_PROGRAM says where it is. On a machine that does other things too,
-// `chrt -r 1 node tests/measure/live.mjs` measures this alone.
+// For each rate (10,000, 50,000 and 100,000 events a second) it starts a server, a job (`vramscope run transformer`) and a
+// browser that draws without a graphics card, and follows the session. After `--warm` seconds (8) it measures for `--seconds`
+// (30); with `--every` it also prints each part of that time, for long runs. It needs a built program: `cargo build
+// --release`, or VRAMSCOPE_PROGRAM. On a busy machine, `chrt -r 1 node tests/measure/live.mjs` keeps other work out.
 //
-// events/s        that came to the server: a busy machine may not make as many as it should
+// events/s        events that reached the server: a busy machine may not make as many as it should
 // lag             from an event in the job until it is on the screen: the median, and the 99th percentile of the events. The
 //                 page says beside the timeline which event is the newest that is drawn; the frame counts as shown when
-//                 the next one begins. What a last tick of the screen takes is not in it
+//                 the next one begins. The screen's own delay is not in it
 // still           the longest time without a newer event on the screen
-// longest task    of the UI thread; below 50 ms is not told
+// longest task    the UI thread's longest task; browsers report none below 50 ms
 // frame           the work of drawing one picture, 95th percentile
 // late frames     share of animation frames that came 25 ms or more after the one before
 // ui, worker      share of a core that the UI thread and the session's worker took
 // pictures/s      timelines that showed something newer
 // page, server    memory of the page's renderer process and of the server, at the end
-// held            what the page says that it holds
+// held            events that the page says it holds
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, loadavg, tmpdir } from 'node:os';
@@ -33,9 +32,9 @@ import { lagsOf, percentile } from './lag.mjs';
 import { pageProcess, residentBytes, threadSeconds } from './memory.mjs';
 
 const PROGRAM = process.env.VRAMSCOPE_PROGRAM ?? fileURLToPath(new URL('../../target/release/vramscope', import.meta.url));
-/** More than any run needs: it is ended when enough was seen. */
+/** More than any run needs; the job is ended earlier. */
 const STEPS = '100000000';
-/** A frame that came so many milliseconds after the last one is late, where a screen shows 60 a second. */
+/** Milliseconds after the last frame from which on a frame is late, on a screen with 60 frames a second. */
 const LATE_MS = 25;
 const PATIENCE_MS = 60_000;
 
@@ -49,7 +48,7 @@ const { values: options } = parseArgs({
   },
 });
 
-/** Put into the page before any of its own code: what is drawn and when, and how its threads do. */
+/** Runs in the page before its own code: records what is drawn and when, and long tasks. */
 function install() {
   const seen = { frames: [], gaps: [], work: [], tasks: [], last: 0 };
   const wall = () => (performance.timeOrigin + performance.now()) * 1000;
@@ -58,7 +57,7 @@ function install() {
   const tick = (time) => {
     if (seen.last) seen.gaps.push(time - seen.last);
     seen.last = time;
-    // What was drawn in the last frame has been handed to the screen by now.
+    // The last frame's drawing has reached the screen by now.
     if (newest !== shown) seen.frames.push([wall(), (shown = newest)]);
     requestAnimationFrame(tick);
   };
@@ -70,7 +69,7 @@ function install() {
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) if (entry.name === 'frame') seen.work.push(entry.duration);
   }).observe({ type: 'measure' });
-  /** What was seen since the last time, begun by the last frame of before. */
+  /** Returns what was recorded since the last call, beginning with the last frame before it. */
   globalThis.take = () => {
     const { frames, gaps, work, tasks } = seen;
     Object.assign(seen, { frames: frames.slice(-1), gaps: [], work: [], tasks: [] });
@@ -78,7 +77,7 @@ function install() {
   };
 }
 
-/** Starts the program; `line` is its first line on standard output. */
+/** Starts the program; `line` resolves to its first line on standard output. */
 function start(...args) {
   const child = spawn(PROGRAM, args, { stdio: ['ignore', 'pipe', 'ignore'] });
   const line = new Promise((found, failed) => {
@@ -90,26 +89,26 @@ function start(...args) {
   return { child, line };
 }
 
-/** The server's one session. */
+/** Returns the server's only session. */
 const session = async (url) => {
   const all = await (await fetch(new URL('api/v1/sessions', url))).json();
   return (all.sessions ?? all)[0];
 };
 
-/** What only goes up, read now. */
+/** Reads the counters, which only increase. */
 async function reading(url, page) {
   const { events } = await session(url);
   return { at: performance.now(), events, threads: threadSeconds(page) };
 }
 
-/** Share of a core that some threads took between two readings. */
+/** Returns the share of a core that threads took between two readings. */
 function share(before, after, is) {
   const spent = [...after.threads].filter(([tid, { name }]) => is(tid, name));
   const seconds = spent.reduce((sum, [tid, { seconds }]) => sum + seconds - (before.threads.get(tid)?.seconds ?? 0), 0);
   return seconds / ((after.at - before.at) / 1000);
 }
 
-/** All of one rate; `told` gets each part. */
+/** Measures one rate; calls `told` with each part. */
 async function measure(rate, told) {
   const data = mkdtempSync(join(tmpdir(), 'vramscope-live-'));
   const server = start('serve', '--listen', '127.0.0.1:0', '--data', data);
@@ -152,7 +151,7 @@ async function measure(rate, told) {
   }
 }
 
-/** What is told of a time. */
+/** Returns the figures of a period. */
 function summary(seen, before, after, end) {
   const lag = lagsOf(seen.frames);
   const still = seen.frames.slice(1).map(([shown], i) => (shown - seen.frames[i][0]) / 1000);

@@ -1,4 +1,4 @@
-// This project's page, as it is measured.
+// Drives this project's page for measurements.
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -18,13 +18,13 @@ export async function serve() {
 }
 
 const page = {
-  /** Waits until a file can be given. */
+  /** Waits until the page accepts a file. */
   async open(tab) {
     await tab.locator('input[type=file]').first().waitFor({ state: 'attached' });
     await tab.evaluate(() => addEventListener('change', () => watch.begin(), { capture: true, once: true }));
   },
 
-  /** Gives the file; milliseconds until its first whole picture is on the screen. */
+  /** Drops the file; returns the milliseconds until its first whole picture is on the screen. */
   async load(tab, file) {
     await tab.locator('input[type=file]').first().setInputFiles(file);
     const first = await tab.evaluate(async () => {
@@ -42,7 +42,7 @@ const page = {
   /** Opens the event list. */
   events: (tab) => open(tab, 'events', '[data-testid="event-row"]'),
 
-  /** One event back; the segment map follows. */
+  /** Steps one event back; the segment map follows. */
   step: (tab) =>
     tab.evaluate(() => {
       const status = () => document.querySelector('[data-testid="status"]')?.dataset.position;
@@ -53,14 +53,14 @@ const page = {
       return watch.until(() => status() !== before, 1);
     }),
 
-  /** Where the timeline is, for the mouse. */
+  /** Returns the timeline's place on the screen. */
   async timeline(tab) {
     await tab.getByRole('tab', { name: /timeline/i }).click();
     return tab.locator('[data-testid="timeline-canvas"]').boundingBox();
   },
 };
 
-/** Milliseconds from a click on a view's tab to what is looked for in it, with text. */
+/** Returns the milliseconds from a click on a view's tab until an element in it has text. */
 async function open(tab, name, selector) {
   const button = tab.getByRole('tab', { name: new RegExp(name, 'i') });
   return button.evaluate((button, selector) => {

@@ -3,12 +3,12 @@
 //   node tests/measure/pages.mjs [--peer FOLDER] [--runs N] [--patience SECONDS] [FILE...]
 //
 // FOLDER holds MemoryViz.js (from PyTorch: torch/utils/viz) and d3.js, a module with all of d3 5. Without FILE, files of
-// 1, 10, 100 MB and 1 GB are made. The program must have been built: cargo build --release. Each run has a browser of
-// its own; the pages take turns, so that what else the machine does falls on both. The numbers are medians.
+// 1, 10, 100 MB and 1 GB are generated. It needs a built program: cargo build --release. Each run has its own browser;
+// the pages take turns, so that other work of the machine affects both. The figures are medians.
 //
 // first picture   from the drop to the first whole picture (ours: `data-state` is `ready`; PyTorch's: two animation
 //                 frames after the first shape)
-// longest task    the longest that the UI thread was busy at a stretch while loading; below 50 ms is not told
+// longest task    the UI thread's longest task while loading; browsers report none below 50 ms
 // memory          the page's renderer process, its peak while loading
 // segments,       from the click to two frames after the segment map or the event list is there; in PyTorch's page
 // events          both are one view
@@ -39,7 +39,7 @@ const { values: options, positionals } = parseArgs({
 });
 const patience = Number(options.patience) * 1000;
 
-/** What `work` gives, or null when it takes longer than anybody would wait, or fails. */
+/** Returns the result of `work`, or null if it fails or takes longer than the patience. */
 async function patiently(work) {
   let timer;
   const late = new Promise((_, failed) => {
@@ -55,7 +55,7 @@ async function patiently(work) {
   }
 }
 
-/** All measurements of one page with one file, in a new browser. */
+/** Makes all measurements of one page with one file, in a new browser. */
 async function measure(served, file) {
   const browser = await launch();
   try {
@@ -95,7 +95,7 @@ async function measure(served, file) {
   }
 }
 
-/** The middle value of those that were measured; null when none was. */
+/** Returns the median of the measured values; null if there is none. */
 function median(values) {
   const sorted = values.filter((value) => typeof value === 'number').sort((a, b) => a - b);
   return sorted.length ? sorted[Math.floor(sorted.length / 2)] : null;

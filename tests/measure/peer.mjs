@@ -1,10 +1,10 @@
-// PyTorch's own page, as it is measured: `MemoryViz.js` as it is, with d3 from beside it and not from the network.
+// Drives PyTorch's own page for measurements: `MemoryViz.js` unchanged, with d3 from a file beside it.
 import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 
-// As the page that torch writes, plus a field through which a file can be given; a drop is then made from it.
+// The page that PyTorch writes, with a file input; a drop is made from its file.
 const HTML = `<!doctype html><html><head><meta charset="utf-8"></head><body>
 <input type="file" id="measured" style="display:none"><script type="module" src="MemoryViz.js"></script></body></html>`;
 
@@ -29,7 +29,7 @@ const page = {
     await tab.locator('select').nth(1).waitFor({ state: 'attached' });
   },
 
-  /** Drops the file; milliseconds until two frames after the first shape. */
+  /** Drops the file; returns the milliseconds until two frames after the first shape. */
   async load(tab, file) {
     await tab.locator('#measured').setInputFiles(file);
     return tab.evaluate(async () => {
@@ -46,7 +46,7 @@ const page = {
 
   events: async () => null,
 
-  /** One event back in it. */
+  /** Steps one event back in it. */
   step: (tab) =>
     tab.evaluate(() => {
       watch.begin();
@@ -60,7 +60,7 @@ const page = {
   },
 };
 
-/** Milliseconds from choosing a view to two frames after it is drawn. */
+/** Returns the milliseconds from choosing a view to two frames after it is drawn. */
 function open(tab, view) {
   return tab.evaluate((view) => {
     const select = document.querySelectorAll('select')[1];

@@ -1,13 +1,13 @@
-// What runs inside a measured page: the clock, the long tasks, and waiting for what becomes visible.
+// Runs inside a measured page: a clock, the long tasks, and waiting for elements to become visible.
 
-/** Put into the page before any of its own code. */
+/** Runs in the page before its own code. */
 export function install() {
   const watch = { longest: 0, begun: 0 };
   new PerformanceObserver((list) => {
     for (const task of list.getEntries()) watch.longest = Math.max(watch.longest, task.duration);
   }).observe({ type: 'longtask', buffered: true });
 
-  /** Starts the clock, and forgets the long tasks until now. */
+  /** Starts the clock and forgets earlier long tasks. */
   watch.begin = () => {
     watch.longest = 0;
     watch.begun = performance.now();
@@ -17,7 +17,7 @@ export function install() {
       const next = () => (count-- > 0 ? requestAnimationFrame(next) : done());
       next();
     });
-  /** Milliseconds from `begin` until `seen` holds, and some animation frames more. */
+  /** Returns the milliseconds from `begin` until `seen` holds, and some animation frames more. */
   watch.until = async (seen, further = 2) => {
     if (!seen()) {
       await new Promise((done) => {
@@ -33,7 +33,7 @@ export function install() {
     await frames(further);
     return performance.now() - watch.begun;
   };
-  /** The longest task on the UI thread since `begin`, in milliseconds; tasks below 50 ms are not told. */
+  /** The longest task on the UI thread since `begin`, in milliseconds; browsers report none below 50 ms. */
   watch.longestTask = async () => {
     await frames(2);
     return watch.longest;

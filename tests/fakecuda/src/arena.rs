@@ -18,12 +18,19 @@ pub(crate) struct Arena {
     taken: BTreeMap<u64, u64>,
     /// The highest first.
     is_descending: bool,
+    /// Whether a piece that was given back is handed out again.
+    reuses: bool,
 }
 
 impl Arena {
     /// A range with nothing taken.
     pub(crate) fn new(base: u64, size: u64, is_descending: bool) -> Self {
-        Self { holes: BTreeMap::from([(base, size)]), taken: BTreeMap::new(), is_descending }
+        Self { holes: BTreeMap::from([(base, size)]), taken: BTreeMap::new(), is_descending, reuses: true }
+    }
+
+    /// The same range, which hands out no address twice where `reuses` is false.
+    pub(crate) fn reusing(self, reuses: bool) -> Self {
+        Self { reuses, ..self }
     }
 
     /// Takes `size`, a whole number of granules.
@@ -43,6 +50,9 @@ impl Arena {
     /// Gives back the piece that begins at `start`; its size.
     pub(crate) fn give(&mut self, start: u64) -> Option<u64> {
         let size = self.taken.remove(&start)?;
+        if !self.reuses {
+            return Some(size);
+        }
         let (mut from, mut to) = (start, start + size);
         if let Some(next) = self.holes.remove(&to) {
             to += next;
@@ -98,6 +108,14 @@ mod tests {
         assert_eq!(taken, [16, 15, 12]);
         assert_eq!((arena.take(3 * GRANULE), arena.give(15 * GRANULE)), (None, Some(GRANULE)));
         assert_eq!(arena.take(GRANULE), Some(15 * GRANULE));
+    }
+
+    #[test]
+    fn no_address_is_handed_out_twice_where_that_is_wanted() {
+        let mut arena = Arena::new(10 * GRANULE, 8 * GRANULE, false).reusing(false);
+        let first = arena.take(2 * GRANULE).unwrap();
+        assert_eq!((arena.give(first), arena.pieces()), (Some(2 * GRANULE), 0));
+        assert_eq!(arena.take(GRANULE), Some(12 * GRANULE));
     }
 
     #[test]

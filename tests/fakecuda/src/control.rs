@@ -14,6 +14,26 @@ pub(crate) extern "C" fn fakecuda_set_capacity(device: u32, bytes: u64) {
     }
 }
 
+/// Refuses the next `count` requests for memory of a device, whichever functions they come through.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn fakecuda_refuse(device: u32, count: u32) {
+    if let Ok(device) = machine().device(device as usize) {
+        device.refusals = count;
+    }
+}
+
+/// Returns where the addresses of a device's memory begin; 0 without the device.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn fakecuda_memory_base(device: u32) -> u64 {
+    machine().device(device as usize).map_or(0, |device| device.memory_base())
+}
+
+/// Returns where the addresses that a program reserves begin; 0 without the device.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn fakecuda_ranges_base(device: u32) -> u64 {
+    machine().device(device as usize).map_or(0, |device| device.base)
+}
+
 /// Bytes of a device that are taken, by whomever.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn fakecuda_used(device: u32) -> u64 {

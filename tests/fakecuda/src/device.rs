@@ -46,6 +46,8 @@ pub(crate) struct Device {
     pub(crate) broken: Option<Code>,
     /// Where its addresses begin.
     pub(crate) base: u64,
+    /// How many requests for memory are still to be refused.
+    pub(crate) refusals: u32,
     addresses: Arena,
     pub(crate) allocations: BTreeMap<u64, Allocation>,
     pub(crate) ranges: Ranges,
@@ -54,6 +56,7 @@ pub(crate) struct Device {
 impl Device {
     pub(crate) fn new(number: u64, settings: &Settings) -> Outcome<Self> {
         let (other, is_descending) = (settings.other_bytes, settings.is_descending);
+        let reuses = settings.reuses_addresses;
         let base = system::reserve(BASE + number * 2 * ADDRESSES, 2 * ADDRESSES)?;
         // The system may have chosen the addresses itself, and counts in pages.
         let base = base.next_multiple_of(GRANULE);
@@ -64,14 +67,25 @@ impl Device {
             contexts: 0,
             broken: None,
             base,
-            addresses: Arena::new(base, ADDRESSES, is_descending),
+            refusals: 0,
+            addresses: Arena::new(base + ADDRESSES, ADDRESSES - GRANULE, is_descending).reusing(reuses),
             allocations: BTreeMap::new(),
-            ranges: Ranges::new(base + ADDRESSES, ADDRESSES - GRANULE, is_descending),
+            ranges: Ranges::new(Arena::new(base, ADDRESSES, is_descending).reusing(reuses)),
         })
+    }
+
+    /// Returns where the addresses of its memory begin: above the ranges, which the simulated device of `vramscope replay`
+    /// has in this order too. The allocator prefers the lower of two addresses.
+    pub(crate) fn memory_base(&self) -> u64 {
+        self.base + ADDRESSES
     }
 
     /// Charges bytes, if there are so many.
     pub(crate) fn charge(&mut self, size: u64) -> Outcome {
+        if self.refusals > 0 {
+            self.refusals -= 1;
+            return Err(Code::OUT_OF_MEMORY);
+        }
         let used = self.used.checked_add(size).filter(|used| *used <= self.capacity).ok_or(Code::OUT_OF_MEMORY)?;
         self.used = used;
         Ok(())

@@ -6,7 +6,8 @@
 //! time that anything takes.
 //!
 //! A test tells it what to be by environment variables (`settings`) and steers it by the functions `fakecuda_*`
-//! (`control`). Both libraries are this one file under two names, so that they speak of the same devices.
+//! (`control`). Both libraries are this one file under two names, so that they speak of the same devices. Under the name
+//! `libcudart.so` it is the CUDA runtime too (`runtime`).
 
 // A C library is made of calls with pointers.
 #![allow(unsafe_code)]
@@ -21,6 +22,7 @@ mod faults;
 mod machine;
 mod pools;
 mod ranges;
+mod runtime;
 mod settings;
 mod streams;
 mod system;

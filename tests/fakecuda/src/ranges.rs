@@ -5,12 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::arena::{Arena, GRANULE};
+use crate::arena::{Arena, GRANULE, granules};
 use crate::code::{Code, Outcome};
 use crate::system;
 
 /// The memory file's size: more than any capacity, since only what is written takes memory.
 const FILE: u64 = 1 << 42;
+
+/// What the size of a reservation is a multiple of: a page of the host.
+const PAGE: u64 = 4096;
 
 /// Physical memory.
 #[derive(Debug)]
@@ -43,9 +46,10 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    pub(crate) fn new(base: u64, size: u64, is_descending: bool) -> Self {
+    /// Virtual memory at `addresses`.
+    pub(crate) fn new(addresses: Arena) -> Self {
         Self {
-            addresses: Arena::new(base, size, is_descending),
+            addresses,
             file: None,
             offsets: Arena::new(0, FILE, false),
             physical: BTreeMap::new(),
@@ -54,17 +58,17 @@ impl Ranges {
         }
     }
 
-    /// Reserves addresses.
+    /// Reserves addresses, rounded up to whole granules and to at least one.
     pub(crate) fn reserve(&mut self, size: u64) -> Outcome<u64> {
-        if size == 0 || !size.is_multiple_of(GRANULE) {
+        if !size.is_multiple_of(PAGE) {
             return Err(Code::INVALID_VALUE);
         }
-        self.addresses.take(size).ok_or(Code::OUT_OF_MEMORY)
+        granules(size).and_then(|size| self.addresses.take(size)).ok_or(Code::OUT_OF_MEMORY)
     }
 
     /// Gives reserved addresses back, whole and unmapped.
     pub(crate) fn release(&mut self, address: u64, size: u64) -> Outcome {
-        let is_whole = self.addresses.piece(address) == Some((address, size));
+        let is_whole = granules(size).is_some_and(|size| self.addresses.piece(address) == Some((address, size)));
         if !is_whole || self.mappings.range(address..address + size).next().is_some() {
             return Err(Code::INVALID_VALUE);
         }

@@ -9,6 +9,7 @@
 //! | `FAKECUDA_VERSION` | the driver's CUDA version, as 12040 | 12040 |
 //! | `FAKECUDA_MANAGED` | 0: the devices can't prefetch unified memory | 1 |
 //! | `FAKECUDA_DESCENDING` | 1: high addresses are handed out before low ones | 0 |
+//! | `FAKECUDA_REUSE` | 0: no address is handed out twice | 1 |
 //! | `FAKECUDA_FAIL` | calls that fail: `symbol:after:times:code`, separated by commas | none |
 
 use crate::faults::Fault;
@@ -23,6 +24,7 @@ pub(crate) struct Settings {
     pub(crate) version: i32,
     pub(crate) can_manage: bool,
     pub(crate) is_descending: bool,
+    pub(crate) reuses_addresses: bool,
     pub(crate) faults: Vec<Fault>,
 }
 
@@ -38,6 +40,7 @@ impl Settings {
             version: number("FAKECUDA_VERSION", 12040).try_into().unwrap_or(0),
             can_manage: number("FAKECUDA_MANAGED", 1) != 0,
             is_descending: number("FAKECUDA_DESCENDING", 0) != 0,
+            reuses_addresses: number("FAKECUDA_REUSE", 1) != 0,
             faults: faults.split(',').filter_map(Fault::parse).collect(),
         }
     }

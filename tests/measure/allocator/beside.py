@@ -2,9 +2,9 @@
 """What a pair of malloc and free costs in this allocator and in PyTorch's, side by side in one process.
 
     cargo build --release -p callable
-    beside.py --harness FOLDER [--library target/release/libcallable.so] [--rounds 9] SCRIPT.in.json[.gz]... live:N...
+    beside.py [--library target/release/libcallable.so] [--rounds 9] SCRIPT.in.json[.gz]... live:N...
 
-FOLDER is a harness as in tests/differential/README.md, with torch 2.11. The mallocs and frees of each script are called
+PyTorch is that of tests/differential/environment.py. The mallocs and frees of each script are called
 from one loop of compiled code, through C functions. live:N is a script that holds N blocks of 0.5 to 64 KiB, and 300,000
 times frees any of them and makes another. Each round measures both allocators, one right after the other:
 noise of the machine hits them alike. Printed are the best of each, and the median of the rounds' ratios.
@@ -24,8 +24,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 STREAMS = 4
-# Where the C headers of CUDA may be, which torch's headers want.
-CUDA_HEADERS = ("venv/lib/python3*/site-packages/nvidia/cu*/include", "dl/crt/nvidia/cu*/include")
+RELEASE = "2.11"
 
 Malloc = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int64)
 Free = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
@@ -48,11 +47,9 @@ def load(path):
     return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
 
 
-def build(harness, folder):
-    """The loop, with torch's allocator in it."""
-    (packages,) = harness.glob("venv/lib/python3*/site-packages")
-    headers = [packages / "torch/include", *(path for pattern in CUDA_HEADERS for path in harness.glob(pattern))]
-    lib = packages / "torch/lib"
+def build(environment, folder):
+    """Builds the loop, with PyTorch's allocator in it."""
+    headers, lib = environment.headers(), environment.packages() / "torch/lib"
     out = folder / "libbeside.so"
     command = ["g++", "-O2", "-fPIC", "-shared", "-std=c++17", *(f"-I{path}" for path in headers), HERE / "beside.cpp"]
     command += [f"-L{lib}", "-lc10", "-lc10_cuda", f"-Wl,-rpath,{lib}", "-Wl,--allow-shlib-undefined", "-o", out]
@@ -61,7 +58,7 @@ def build(harness, folder):
 
 
 def measure(arguments):
-    """In the harness: one script, both allocators."""
+    """Measures both allocators with one script. Runs in the environment."""
     import torch
 
     torch.cuda.init()
@@ -122,7 +119,6 @@ def measure(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--harness", type=pathlib.Path, required=True)
     parser.add_argument("--library", type=pathlib.Path, default=HERE.parents[2] / "target/release/libcallable.so")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--loop", help=argparse.SUPPRESS)
@@ -130,15 +126,18 @@ def main():
     arguments = parser.parse_args()
     if arguments.loop:
         return measure(arguments)
-    harness = arguments.harness.resolve()
+    sys.path.insert(0, str(HERE.parents[1] / "differential"))
+    from environment import Environment
+
+    environment = Environment(RELEASE).make()
     print("| script | torch, ns a pair | off | ratio | recording | ratio |\n| --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
-        loop = build(harness, pathlib.Path(folder))
+        loop = build(environment, pathlib.Path(folder))
         for path in arguments.scripts:
             script = load(path)
-            env = {**os.environ, "PYTORCH_ALLOC_CONF": script["config"], "PYTORCH_CUDA_ALLOC_CONF": script["config"]}
-            env |= {"FAKECUDA_CAPACITY": str(script["capacity_bytes"]), "FAKECUDA_CONTEXT_BYTES": "0", "FAKECUDA_LOG": "0"}
-            command = [harness / "run.sh", HERE / "beside.py", "--harness", harness, "--loop", loop]
+            env = {**environment.variables(), "PYTORCH_ALLOC_CONF": script["config"]}
+            env |= {"FAKECUDA_CAPACITY": str(script["capacity_bytes"])}
+            command = [*environment.command(HERE / "beside.py"), "--loop", loop]
             command += ["--library", arguments.library.resolve(), "--rounds", str(arguments.rounds)]
             command.append(path if path.startswith("live:") else os.path.abspath(path))
             done = subprocess.run(command, env=env, capture_output=True, text=True)

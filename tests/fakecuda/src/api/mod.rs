@@ -29,13 +29,13 @@ macro_rules! export {
         }
     )*};
 }
-use export;
+pub(crate) use export;
 
 /// Writes a result where the caller wants it.
 ///
 /// # Safety
 /// The pointer is null or may be written to.
-unsafe fn put<T>(to: *mut T, value: T) -> Outcome {
+pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Outcome {
     if to.is_null() {
         return Err(Code::INVALID_VALUE);
     }

@@ -1,0 +1,50 @@
+//! The contributor's guide, the security policy and the READMEs name files that exist.
+
+use std::fs;
+
+use anyhow::{Result, ensure};
+use tests::workspace;
+
+const DOCUMENTS: [&str; 8] = [
+    ".github/CONTRIBUTING.md",
+    ".github/SECURITY.md",
+    "shared/README.md",
+    "collector/README.md",
+    "web/README.md",
+    "tests/README.md",
+    "tests/measure/README.md",
+    "tests/differential/README.md",
+];
+
+/// The folders that a path from the top of the repository can begin with.
+const TOP: [&str; 5] = [".github/", "collector/", "shared/", "tests/", "web/"];
+
+/// Returns the paths in backticks. `NAME` stands for a name that the reader chooses, so a path with it is not one.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    // Fences come first, so that their three backticks don't open or close a span.
+    let prose = text.split("```").step_by(2);
+    let spans = prose.flat_map(|part| part.split('`').skip(1).step_by(2));
+    spans.filter(|span| {
+        TOP.iter().any(|top| span.starts_with(top))
+            && !span.contains("NAME")
+            && span.chars().all(|c| c.is_ascii_alphanumeric() || "./_-".contains(c))
+    })
+}
+
+#[test]
+fn every_file_that_a_document_names_exists() -> Result<()> {
+    let mut missing = Vec::new();
+    for document in DOCUMENTS {
+        let text = fs::read_to_string(workspace(document))?;
+        let absent = paths(&text).filter(|path| !workspace(path).exists());
+        missing.extend(absent.map(|path| format!("{document}: {path}")));
+    }
+    ensure!(missing.is_empty(), "Files that documents name and that don't exist:\n{}", missing.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn paths_are_found_in_backticks() {
+    let text = "`shared/src/lib.rs`, `tests/NAME.rs`, `tests/run lint`, `Tab::ALL`\n```\n`web/a`\n```\n`web/static`";
+    assert_eq!(paths(text).collect::<Vec<_>>(), ["shared/src/lib.rs", "web/static"]);
+}

@@ -1,0 +1,90 @@
+//! Memory of the device and of the host.
+
+use std::ffi::{c_int, c_void};
+
+use super::export;
+use crate::api::put;
+use crate::code::Code;
+use crate::device::Kind;
+
+/// The parts of `cudaPointerAttributes` that every CUDA version has at its start.
+#[repr(C)]
+pub(crate) struct PointerAttributes {
+    kind: c_int,
+    device: c_int,
+    on_device: u64,
+    on_host: u64,
+}
+
+/// `cudaMemoryTypeDevice`; 0 is memory that CUDA does not know.
+const ON_DEVICE: c_int = 2;
+
+/// What memory of the host is aligned to.
+const PAGE: usize = 4096;
+
+// SAFETY, for all of these: pointers and handles are what the caller vouches for.
+export! {
+    fn cudaMalloc(machine, device, address: *mut u64, size: usize) {
+        let taken = if size == 0 { 0 } else { machine.device(device)?.take(size as u64, Kind::Plain)? };
+        unsafe { put(address, taken) }
+    }
+
+    // The real one waits for the device's work first. Here a held stream stays held, so that a script decides when
+    // the events on it complete.
+    fn cudaFree(machine, _device, address: u64) {
+        if address == 0 {
+            return Ok(());
+        }
+        machine.device_at(address)?.give(address).map(|_| ())
+    }
+
+    fn cudaMemGetInfo(machine, device, free: *mut usize, total: *mut usize) {
+        let device = machine.device(device)?;
+        let (used, capacity) = (device.used, device.capacity);
+        unsafe { put(free, capacity.saturating_sub(used) as usize)? };
+        unsafe { put(total, capacity as usize) }
+    }
+
+    fn cudaPointerGetAttributes(machine, _device, attributes: *mut PointerAttributes, address: u64) {
+        let number = machine.devices.iter().position(|device| device.is_open(address, 1));
+        let told = match number {
+            Some(number) => PointerAttributes {
+                kind: ON_DEVICE,
+                device: number as c_int,
+                on_device: address,
+                on_host: 0,
+            },
+            None => PointerAttributes { kind: 0, device: -2, on_device: 0, on_host: 0 },
+        };
+        unsafe { put(attributes, told) }
+    }
+
+    fn cudaHostAlloc(_machine, _device, address: *mut *mut c_void, size: usize, _flags: u32) {
+        let size = size.max(1).checked_next_multiple_of(PAGE).ok_or(Code::OUT_OF_MEMORY)?;
+        let taken = unsafe { libc::aligned_alloc(PAGE, size) };
+        if taken.is_null() {
+            return Err(Code::OUT_OF_MEMORY);
+        }
+        unsafe { put(address, taken) }
+    }
+
+    fn cudaFreeHost(_machine, _device, address: *mut c_void) {
+        unsafe { libc::free(address) };
+        Ok(())
+    }
+
+    fn cudaMemcpyAsync(machine, _device, to: u64, from: u64, size: usize, _kind: c_int, _stream: usize) {
+        // Device memory is memory of this process, wherever it can be touched.
+        for address in [to, from] {
+            if machine.device_at(address).is_ok() {
+                machine.check(address, size as u64)?;
+            }
+        }
+        unsafe { crate::system::copy(to, from, size) };
+        Ok(())
+    }
+
+    fn cudaMemsetAsync(machine, _device, at: u64, value: c_int, size: usize, _stream: usize) {
+        machine.fill(at, value as u8, size as u64)
+    }
+}

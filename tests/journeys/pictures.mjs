@@ -1,0 +1,62 @@
+// Makes the pictures of README.md: the three uses, light and dark, at 1440x900.
+//
+//   VRAMSCOPE_PROGRAM=target/release/vramscope node tests/journeys/pictures.mjs [FOLDER]
+//
+// FOLDER is .github/pictures if not given. The program must have its page: cargo build --release.
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { openPage } from './page.mjs';
+import { startJob, startServer } from './program.mjs';
+import { at, goTo, status, until } from './workbench.mjs';
+
+const folder = process.argv[2] ?? fileURLToPath(new URL('../../.github/pictures', import.meta.url));
+mkdirSync(folder, { recursive: true });
+
+/** How many events the running job has when its picture is taken: some training steps. */
+const LIVE_EVENTS = 20_000;
+
+/** Takes one picture in a browser of its own, after `prepare` has brought the page there. */
+async function picture(name, theme, prepare) {
+  // Stands in for a test: what is started ends with it, the last first.
+  const endings = [];
+  const t = { after: (end) => endings.push(end) };
+  try {
+    const server = await startServer(t);
+    const page = await openPage(t, { theme });
+    await prepare(page, t, server);
+    await page.tab.waitForTimeout(500);
+    const path = join(folder, `${name}-${theme}.png`);
+    await page.tab.screenshot({ path });
+    console.log(path);
+  } finally {
+    for (const end of endings.reverse()) await end();
+  }
+}
+
+/** After a failure: the sample, which ends out of memory, on its timeline. */
+async function postMortem(page) {
+  await page.loadSample();
+  await goTo(page, 'timeline');
+}
+
+/** While it runs: a transformer that trains on a simulated device, followed at its newest event. */
+async function live(page, t, server) {
+  startJob(t, server.url, 'transformer', '--rate', '3000', '--steps', '4000').ended.catch(() => {});
+  await at(page, 'session').first().waitFor();
+  await at(page, 'session-open').first().click();
+  await page.reach('ready');
+  await until('the job has events to show', async () => (await status(page)).events ?? 0, (count) => count > LIVE_EVENTS);
+}
+
+/** Where fragmentation comes from: the segments at the moment of the failure. */
+async function fragmentation(page) {
+  await page.loadSample();
+  await goTo(page, 'segments');
+}
+
+for (const theme of ['light', 'dark']) {
+  await picture('post-mortem', theme, postMortem);
+  await picture('live', theme, live);
+  await picture('fragmentation', theme, fragmentation);
+}
