@@ -2,11 +2,10 @@
 //! dropped, timers and frames.
 
 use std::cell::Cell;
-use std::pin::Pin;
 use std::rc::Rc;
 
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{AddEventListenerOptions, Document, Element, Event, EventTarget, HtmlElement, Window};
 
 /// The window. The page runs nowhere else.
@@ -94,13 +93,6 @@ impl Drop for Timeout {
             window().clear_timeout_with_handle(self.id);
         }
     }
-}
-
-/// Runs a future from here on. The library's own is made anew for each type of future, half a kilobyte each: this one
-/// puts them in a box.
-pub fn spawn_local(future: impl Future<Output = ()> + 'static) {
-    let boxed: Pin<Box<dyn Future<Output = ()>>> = Box::pin(future);
-    wasm_bindgen_futures::spawn_local(boxed);
 }
 
 /// Calls when what has been drawn by now is on the screen: in the frame after the next one.

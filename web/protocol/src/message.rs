@@ -166,7 +166,7 @@ pub enum Stage {
 /// A message from a worker to the page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromWorker {
-    /// Progress; sent about twenty times a second.
+    /// Progress; sent about ten times a second.
     Progress {
         /// The current stage.
         stage: Stage,

@@ -1,12 +1,12 @@
 //! The sessions of the server that the page comes from, on the start page and over a session. Where there is no such server there is no
 //! list.
 
+use wasm_bindgen_futures::spawn_local;
 use yew::prelude::*;
 
 use super::session_poll::{Listing, Poll};
 use super::session_row::{RowProps, session_row, trace_path};
 use super::token_form::{TokenProps, token_form};
-use crate::browser::spawn_local;
 use crate::hooks::part::part;
 use crate::hooks::{use_effect_with, use_state_eq};
 use crate::model::{Action, ModelHandle, use_model};

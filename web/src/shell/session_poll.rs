@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use shared::order::sort_by_key;
+use wasm_bindgen_futures::spawn_local;
 use web_sys::VisibilityState;
 
 use super::session_row::{SessionInfo, row_id};
 use super::sparkline::Sparkline;
-use crate::browser::{Timeout, clock_ms, document, spawn_local, window};
+use crate::browser::{Timeout, clock_ms, document, window};
 use crate::hooks::Setter;
 use crate::source::server::{self, Failure};
 

@@ -2,10 +2,10 @@
 
 use js_sys::Array;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{Blob, File, Response};
 
-use crate::browser::{spawn_local, window};
+use crate::browser::window;
 use crate::model::{Action, ModelHandle};
 
 /// Where the server has it, and its name in the page.

@@ -1,9 +1,9 @@
 //! Sessions as sources: watched from the server, and spans of them that are no longer held fetched as files.
 
+use wasm_bindgen_futures::spawn_local;
 use yew::Callback;
 
 use super::{server, told};
-use crate::browser::spawn_local;
 use crate::model::{Action, ModelHandle};
 use crate::worker::message::ToWorker;
 
