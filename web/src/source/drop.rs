@@ -13,7 +13,7 @@ use crate::hooks::{use_effect_with, use_state_eq};
 use crate::model::use_model;
 
 part!(
-    /// Shows nothing until files are dragged over the page, then that they can be let go of anywhere.
+    /// Shows an overlay while files are dragged over the page.
     pub fn drop_zone = use_drop_zone
 );
 
@@ -24,7 +24,7 @@ fn use_drop_zone() -> Html {
     {
         let is_over = is_over.clone();
         use_effect_with((), move |()| {
-            // Entering and leaving are told of every element on the way: only their balance says where the files are.
+            // Every element on the way reports entering and leaving: only the balance says whether files are over the page.
             let depth = Rc::new(Cell::new(0_i32));
             let count = move |by: i32, is_reset: bool| {
                 depth.set(if is_reset { 0 } else { (depth.get() + by).max(0) });
@@ -33,7 +33,7 @@ fn use_drop_zone() -> Html {
             let on = |name: &'static str, handler: Box<dyn Fn(&DragEvent)>| {
                 Listener::new(&window(), name, move |event| {
                     if let Some(event) = event.dyn_ref::<DragEvent>().filter(|event| holds_files(event)) {
-                        // Otherwise the browser would leave the page and open the file by itself.
+                        // Otherwise the browser would leave the page and open the file itself.
                         event.prevent_default();
                         handler(event);
                     }

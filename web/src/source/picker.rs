@@ -1,4 +1,4 @@
-//! The browser's own way to pick files: an input that is always in the page, and out of sight.
+//! The browser's file dialog, behind an input element that is always in the page and invisible.
 
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
@@ -9,7 +9,7 @@ use crate::model::use_model;
 
 const ID: &str = "file-input";
 
-/// Opens the browser's dialog.
+/// Opens the file dialog.
 pub fn pick() {
     use wasm_bindgen::JsCast;
     let input = document().get_element_by_id(ID).and_then(|e| e.dyn_into::<HtmlInputElement>().ok());
@@ -19,7 +19,7 @@ pub fn pick() {
 }
 
 part!(
-    /// The input.
+    /// The input element.
     pub fn file_picker = use_file_picker
 );
 
@@ -30,7 +30,7 @@ fn use_file_picker() -> Html {
         let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };
         let files: Vec<_> =
             input.files().map(|list| (0..list.length()).filter_map(|i| list.get(i)).collect()).unwrap_or_default();
-        // Emptied, so that the same file can be picked again after it was closed.
+        // Cleared, so that the same file can be picked again after it was closed.
         input.set_value("");
         super::open(&model, files);
     });
