@@ -1,4 +1,4 @@
-//! The compilation target of the page: there, or added by rustup.
+//! The compilation target of the page, added by rustup where it is missing.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ pub(crate) fn ensure(rustc: &str) -> Result<()> {
         return Ok(());
     }
     println!("cargo::warning=The target {WASM} is missing; adding it with `rustup target add {WASM}`.");
-    // What rustup says is shown by cargo only if this script fails.
+    // Cargo shows rustup's output only if this script fails.
     let added = Command::new("rustup").args(["target", "add", WASM]).status().is_ok_and(|status| status.success());
     if added && is_installed(rustc) {
         return Ok(());
@@ -22,7 +22,7 @@ pub(crate) fn ensure(rustc: &str) -> Result<()> {
     bail!("The page needs the Rust target {WASM}, which could not be added. Install it with: rustup target add {WASM}");
 }
 
-/// Whether the target's own library folder is there, and holds something.
+/// Returns whether the target's library folder exists and is not empty.
 fn is_installed(rustc: &str) -> bool {
     let Ok(output) = Command::new(rustc).args(["--print", "target-libdir", "--target", WASM]).output() else {
         return false;

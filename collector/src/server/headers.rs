@@ -7,8 +7,8 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYP
 use axum::middleware::Next;
 use axum::response::Response;
 
-/// Only what this server delivers runs, loads or connects: a trace can't leave the page by mistake. `wasm-unsafe-eval`
-/// allows only the compilation of WebAssembly.
+/// The page runs, loads and connects to nothing but this server, so that a recording can't leave it by mistake.
+/// `wasm-unsafe-eval` allows compiling WebAssembly, and nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; worker-src 'self'; \
     connect-src 'self'; img-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
     object-src 'none'; frame-ancestors 'none'";
@@ -17,15 +17,15 @@ const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; 
 const HEADERS: [(HeaderName, &str); 6] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    // The page's address holds the state of the view, which is no concern of other sites.
+    // URLs contain the view's state, which is no other site's business.
     (REFERRER_POLICY, "no-referrer"),
-    // Cross-origin isolation: precise timers, and threads in WebAssembly.
+    // Cross-origin isolation: precise timers, and threads in WebAssembly for later.
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-embedder-policy"), "require-corp"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Adds the headers to a response.
+/// Adds the headers to every response.
 pub(super) async fn add(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     for (name, value) in HEADERS {

@@ -144,8 +144,8 @@ pub fn positions(trace: &DeviceTrace) -> Vec<(u32, u64)> {
 pub fn decisive_position(trace: &DeviceTrace) -> Option<u32> {
     let failures = positions(trace);
     let (last, _) = *failures.last()?;
-    let later = trace.events.action.slices(last as usize..trace.events.len()).flatten();
-    let is_end = !later.into_iter().any(|action| *action == Action::Alloc as u8);
+    let mut later = trace.events.action.range(last as usize..trace.events.len());
+    let is_end = !later.any(|action| action == Action::Alloc as u8);
     if is_end { Some(last) } else { failures.first().map(|(position, _)| *position) }
 }
 

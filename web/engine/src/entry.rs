@@ -18,7 +18,7 @@ use crate::stages::{Stage, stage};
 use crate::{fetch, live, warm};
 
 /// Milliseconds between two reports of progress.
-const REPORT_EVERY_MS: f64 = 50.0;
+const REPORT_EVERY_MS: f64 = 100.0;
 
 /// The unit in which indexing reports its progress.
 const INDEX_PARTS: u64 = 1000;

@@ -166,7 +166,7 @@ pub enum Stage {
 /// A message from a worker to the page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromWorker {
-    /// Progress; sent about twenty times a second.
+    /// Progress; sent about ten times a second.
     Progress {
         /// The current stage.
         stage: Stage,
@@ -211,9 +211,38 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, postcard::Error> {
 #[cfg(test)]
 mod tests {
     use shared::finding::{Finding, FindingCode};
-    use shared::query::{Axis, Overview};
+    use shared::query::{Axis, DeviceSummary, Overview, Window};
+    use shared::totals::Totals;
 
     use super::*;
+
+    fn device(events: u32) -> DeviceSummary {
+        DeviceSummary {
+            device: 0,
+            model: String::new(),
+            capacity: 0,
+            events,
+            actions: Vec::new(),
+            allocations: events / 2,
+            has_times: events > 0,
+            start_us: 0,
+            span_us: 0,
+            time: Window { start: 0.0, end: 1e6 },
+            event: Window { start: 0.0, end: f64::from(events) + 1.0 },
+            start: Totals::default(),
+            end: Totals::default(),
+            peak_position: events / 2,
+            peak: Totals::default(),
+            peak_reserved: 0,
+            ooms: Vec::new(),
+            annotations: 0,
+            losses: 0,
+            lost: 0,
+            streams: Vec::new(),
+            pools: Vec::new(),
+            stacks: 10,
+        }
+    }
 
     #[test]
     fn messages_cross_unchanged() {
@@ -227,9 +256,9 @@ mod tests {
     #[test]
     fn a_summary_crosses_without_its_absent_fields() {
         let mut summary = Summary {
-            format: "pickle".to_owned(),
+            format: "pickle (protocol 4)".to_owned(),
             findings: Vec::new(),
-            devices: Vec::new(),
+            devices: vec![device(7), device(0)],
             settings: Vec::new(),
             origin: None,
         };

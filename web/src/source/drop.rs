@@ -10,7 +10,7 @@ use yew::prelude::*;
 use crate::browser::{Listener, window};
 use crate::hooks::use_model;
 
-/// Shows nothing until files are dragged over the page, then that they can be let go of anywhere.
+/// Shows an overlay while files are dragged over the page.
 #[component]
 pub fn DropZone() -> Html {
     let model = use_model();
@@ -18,7 +18,7 @@ pub fn DropZone() -> Html {
     {
         let is_over = is_over.clone();
         use_effect_with((), move |()| {
-            // Entering and leaving are told of every element on the way: only their balance says where the files are.
+            // Every element on the way reports entering and leaving: only the balance says whether files are over the page.
             let depth = Rc::new(Cell::new(0_i32));
             let count = move |by: i32, is_reset: bool| {
                 depth.set(if is_reset { 0 } else { (depth.get() + by).max(0) });
@@ -27,7 +27,7 @@ pub fn DropZone() -> Html {
             let on = |name: &'static str, handler: Box<dyn Fn(&DragEvent)>| {
                 Listener::new(&window(), name, move |event| {
                     if let Some(event) = event.dyn_ref::<DragEvent>().filter(|event| holds_files(event)) {
-                        // Otherwise the browser would leave the page and open the file by itself.
+                        // Otherwise the browser would leave the page and open the file itself.
                         event.prevent_default();
                         handler(event);
                     }

@@ -1,5 +1,5 @@
-//! Where files come in: dropped anywhere on the page, picked, or the sample; and sessions of the server that the page
-//! comes from. Each is handed to a worker of its own; nothing of a file leaves the browser.
+//! The sources of data: files that are dropped, picked or fetched as the sample, and sessions of the page's server. Each
+//! is handed to a worker of its own; nothing of a file leaves the browser.
 
 mod drop;
 mod picker;
@@ -27,7 +27,7 @@ pub fn open(model: &ModelHandle, files: impl IntoIterator<Item = File>) {
         model.dispatch(Action::FileAdded { key, name: file.name(), size: file.size() as u64 });
         let report = {
             let model = model.clone();
-            Callback::from(move |message| told(&model, key, message))
+            Callback::from(move |message| receive(&model, key, message))
         };
         if let Err(message) = model.workers().open(key, &file, report) {
             model.dispatch(Action::FileFailed { key, message });
@@ -35,13 +35,13 @@ pub fn open(model: &ModelHandle, files: impl IntoIterator<Item = File>) {
     }
 }
 
-/// Milliseconds that a new state of a session may take to the screen before the page is given a rest.
+/// A new state of a session may take this many milliseconds to the screen before the page pauses between states.
 const SMOOTH_MS: f64 = 60.0;
-/// The longest rest, in milliseconds.
-const MOST_REST_MS: f64 = 500.0;
+/// The longest pause, in milliseconds.
+const MOST_PAUSE_MS: f64 = 500.0;
 
-/// What a worker's message means to the model.
-fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
+/// Applies a worker's message to the model.
+fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
     match message {
         FromWorker::Progress { stage, done, total, bytes_per_second } => {
             model.dispatch(Action::FileProgress { key, stage, done, total, bytes_per_second });
@@ -50,26 +50,26 @@ fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
         FromWorker::Update(grown) => {
             let began = clock_ms();
             model.dispatch(Action::SessionUpdated { key, grown });
-            // The next one is asked for when this one is on the screen: a page that draws slowly is told seldom, and one
-            // that is hidden isn't told at all.
+            // The next state is requested when this one is on the screen: a page that draws slowly gets fewer of them, and
+            // a hidden page gets none.
             let model = model.clone();
             after_next_frame(move || {
-                let rest = (clock_ms() - began - SMOOTH_MS).within(0.0, MOST_REST_MS);
-                rest_then(rest as i32, move || model.workers().drawn(key, selected(&model.now(), key)));
+                let pause = (clock_ms() - began - SMOOTH_MS).within(0.0, MOST_PAUSE_MS);
+                rest_then(pause as i32, move || model.workers().drawn(key, selected(&model.now(), key)));
             });
         }
         FromWorker::Live(status) => model.dispatch(Action::SessionTold { key, status }),
         FromWorker::Failed { message } => {
-            // A worker that broke down still holds its memory.
+            // A failed worker still holds its memory.
             model.workers().close(key);
             model.dispatch(Action::FileFailed { key, message });
         }
-        // Answers go straight to whoever asked.
+        // The client delivers answers to the callback of their question.
         FromWorker::Answer { .. } => {}
     }
 }
 
-/// The allocation that is selected in a session: the device's index, and its number.
+/// Returns the allocation that is selected in a session: its device's index, and its number.
 fn selected(model: &Model, key: FileKey) -> Option<(u32, u32)> {
     let view = if model.current == Some(key) { &model.view } else { &model.entry(key)?.view };
     match view.selection {
@@ -78,13 +78,13 @@ fn selected(model: &Model, key: FileKey) -> Option<(u32, u32)> {
     }
 }
 
-/// Forgets a file and ends its worker, whatever that is doing.
+/// Closes a file and terminates its worker, whatever that is doing.
 pub fn close(model: &ModelHandle, key: FileKey) {
     model.workers().close(key);
     model.dispatch(Action::FileClosed(key));
 }
 
-/// Forgets the file that is shown.
+/// Closes the file that is shown.
 pub fn close_current(model: &ModelHandle) {
     if let Some(key) = model.now().current {
         close(model, key);

@@ -1,4 +1,4 @@
-//! The browser's own way to pick files: an input that is always in the page, and out of sight.
+//! The browser's file dialog, behind an input element that is always in the page and invisible.
 
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
@@ -8,7 +8,7 @@ use crate::hooks::use_model;
 
 const ID: &str = "file-input";
 
-/// Opens the browser's dialog.
+/// Opens the file dialog.
 pub fn pick() {
     use wasm_bindgen::JsCast;
     let input = document().get_element_by_id(ID).and_then(|e| e.dyn_into::<HtmlInputElement>().ok());
@@ -17,7 +17,7 @@ pub fn pick() {
     }
 }
 
-/// The input.
+/// The input element.
 #[component]
 pub fn FilePicker() -> Html {
     let model = use_model();
@@ -25,7 +25,7 @@ pub fn FilePicker() -> Html {
         let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };
         let files: Vec<_> =
             input.files().map(|list| (0..list.length()).filter_map(|i| list.get(i)).collect()).unwrap_or_default();
-        // Emptied, so that the same file can be picked again after it was closed.
+        // Cleared, so that the same file can be picked again after it was closed.
         input.set_value("");
         super::open(&model, files);
     });

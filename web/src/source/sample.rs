@@ -1,17 +1,17 @@
-//! The sample trace that the server makes.
+//! The server's sample.
 
 use js_sys::Array;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
-use wasm_bindgen_futures::spawn_local;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{Blob, File, Response};
 
 use crate::browser::window;
 use crate::hooks::ModelHandle;
 use crate::model::Action;
 
-/// Where the server has it, and its name in the page.
+/// The sample's URL, relative to the page.
 const PATH: &str = "./sample.pickle";
+/// The sample's file name in the page.
 const NAME: &str = "sample.pickle";
 
 /// Fetches the sample and opens it like any other file.
@@ -21,7 +21,7 @@ pub fn open_sample(model: &ModelHandle) {
         match fetch().await {
             Ok(file) => super::open(&model, [file]),
             Err(_) => model.dispatch(Action::Notify(
-                "The sample could not be fetched: the server that this page came from no longer answers.".to_owned(),
+                "The sample could not be fetched: the server doesn't answer. Is it still running?".to_owned(),
             )),
         }
     });

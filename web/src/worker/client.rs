@@ -33,6 +33,7 @@ pub struct Workers(Rc<Inner>);
 struct Inner {
     next_file: Cell<u32>,
     next_question: Cell<u32>,
+    has_answered: Cell<bool>,
     open: RefCell<HashMap<FileKey, Connection>>,
     spare: RefCell<Option<Spare>>,
 }
@@ -118,6 +119,7 @@ impl Workers {
         });
         worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        mark("file sent");
         give(&worker).map_err(|_| failure::NO_WORKER.to_owned())?;
         let connection = Connection { worker, pending: HashMap::new(), _on_message: on_message, _on_error: on_error };
         self.0.open.borrow_mut().insert(key, connection);
@@ -170,10 +172,18 @@ impl Workers {
             Ok(FromWorker::Answer { id, answer }) => {
                 let reply = self.0.open.borrow_mut().get_mut(&key).and_then(|c| c.pending.remove(&id));
                 if let Some(reply) = reply {
+                    if !self.0.has_answered.replace(true) {
+                        mark("first answer");
+                    }
                     reply.emit(*answer);
                 }
             }
-            Ok(message) => report.emit(message),
+            Ok(message) => {
+                if matches!(message, FromWorker::Loaded(_)) {
+                    mark("summary received");
+                }
+                report.emit(message);
+            }
             Err(_) => report.emit(FromWorker::Failed { message: failure::GARBLED.to_owned() }),
         }
     }
@@ -183,6 +193,14 @@ fn send(worker: &Worker, message: &ToWorker) -> Result<(), JsValue> {
     let bytes = encode(message).map_err(|error| JsValue::from_str(&error.to_string()))?;
     let buffer = Uint8Array::from(bytes.as_slice()).buffer();
     worker.post_message_with_transfer(&buffer, &Array::of1(&buffer))
+}
+
+/// Writes a moment to the browser's performance timeline, where developer tools and tests/measure/stages.mjs read it.
+fn mark(name: &str) {
+    if let Some(performance) = crate::browser::window().performance() {
+        // Nothing depends on it.
+        let _ = performance.mark(name);
+    }
 }
 
 fn start() -> Result<Worker, JsValue> {

@@ -1,48 +1,48 @@
-//! What a server says of a session: frames in, chunks of the trace out, each once and in order, whatever becomes of the
-//! connection in between.
+//! Reads what a server sends of a session: messages in, chunks of the recording out, each once and in order, across lost
+//! connections.
 
 use std::collections::VecDeque;
 
 use shared::limits::{LiveLimits, WireLimits};
 use shared::wire::{Batch, Code, Decoder, Message, PROTOCOL, Refused, SessionState, Skipped, Status, Watch};
 
-/// Reports of the server that the rate of events is taken from: some seconds.
+/// The number of status messages that the event rate is computed from: some seconds.
 const REPORTS: usize = 4;
 
-/// Why a connection is of no more use.
+/// Why a connection can't be used any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// What comes is no stream of frames, or leaves something out: a new connection goes on from what is here.
+    /// The bytes are no stream of messages, or a batch is missing: a new connection continues after the last batch.
     Broken,
-    /// The server says no.
+    /// The server refuses.
     Refused {
-        /// Why: a sentence.
+        /// The reason, as a sentence.
         message: String,
-        /// Whether the same may be tried later.
+        /// Whether a later attempt may succeed.
         retry: bool,
         /// Whether a token would help.
         wants_token: bool,
     },
 }
 
-/// See the module.
+/// The messages of a session, over any number of connections.
 #[derive(Debug)]
 pub struct Feed {
     decoder: Decoder,
-    /// The last batch that came.
+    /// The last batch that arrived.
     after: u64,
-    /// The last batch that the server had when it was first asked; `None` before it told.
+    /// The last batch that the server had when it was first asked; `None` before its first status.
     target: Option<u64>,
     status: Status,
-    /// The server's clock and its count of events, of the last reports.
+    /// The server's clock and its count of events, from its last status messages.
     reports: VecDeque<(i64, u64)>,
     missed: Option<(u64, String)>,
-    /// Whether what comes begins later than the session did.
+    /// Whether the first batches are missing.
     is_late: bool,
-    /// Whether batches are let pass: what they hold is asked for later.
-    is_held: bool,
-    /// Events that the server had when it told for the first time since then.
-    held_at: Option<u64>,
+    /// Whether batches are ignored; they are requested again later.
+    is_paused: bool,
+    /// The server's count of events in its first status since the pause began.
+    paused_at: Option<u64>,
     fault: Option<Fault>,
 }
 
@@ -56,55 +56,55 @@ impl Default for Feed {
             reports: VecDeque::new(),
             missed: None,
             is_late: false,
-            is_held: false,
-            held_at: None,
+            is_paused: false,
+            paused_at: None,
             fault: None,
         }
     }
 }
 
 impl Feed {
-    /// Begins a connection; gives what is to be sent first.
+    /// Begins a connection. Returns the first message to send.
     pub fn begin(&mut self, token: &str) -> Vec<u8> {
         self.decoder = Decoder::new(&WireLimits::default());
         self.fault = None;
-        if std::mem::take(&mut self.is_held) {
-            // What was let pass comes first.
+        if std::mem::take(&mut self.is_paused) {
+            // The ignored batches come first.
             self.target = None;
         }
         let events = LiveLimits::default().events as u64;
         Watch { protocol: PROTOCOL, token: token.to_owned(), after: self.after, events }.to_bytes()
     }
 
-    /// Reads what came; `take` gets the chunks of each batch that is new, and when it was sent by the collector's clock,
-    /// where that is known.
-    pub fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(&[u8], Option<i64>)) -> Result<(), Fault> {
+    /// Reads bytes from the connection. Calls `read` with the chunks of each new batch, and with the time at which it was
+    /// sent by the collector's clock, if that is known.
+    pub fn push(&mut self, bytes: &[u8], read: &mut dyn FnMut(&[u8], Option<i64>)) -> Result<(), Fault> {
         let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new(&WireLimits::default()));
-        let read = decoder.push(bytes, &mut |frame| {
-            // After a fault nothing is believed any more.
+        let result = decoder.push(bytes, &mut |message| {
+            // Nothing after a fault is trustworthy.
             if self.fault.is_none() {
-                self.fault = self.hear(frame, take).err();
+                self.fault = self.handle(message, read).err();
             }
         });
         self.decoder = decoder;
         match self.fault.clone() {
             Some(fault) => Err(fault),
-            None => read.map_err(|_| Fault::Broken),
+            None => result.map_err(|_| Fault::Broken),
         }
     }
 
-    fn hear(&mut self, frame: Message<'_>, take: &mut dyn FnMut(&[u8], Option<i64>)) -> Result<(), Fault> {
-        match frame {
-            Message::Batch(_) | Message::Skipped(_) if self.is_held => {}
+    fn handle(&mut self, message: Message<'_>, read: &mut dyn FnMut(&[u8], Option<i64>)) -> Result<(), Fault> {
+        match message {
+            Message::Batch(_) | Message::Skipped(_) if self.is_paused => {}
             Message::Batch(Batch { seq, sent_us, chunks }) => {
                 let next = self.after.saturating_add(1);
                 if seq > next {
                     return Err(Fault::Broken);
                 }
-                // What came twice counts once. Large names and states come by themselves, before the first batch.
+                // A batch that arrives twice counts once. Long names and states have batches of their own, number 0.
                 if seq == next || seq == 0 {
                     self.after = self.after.max(seq);
-                    take(chunks, Some(sent_us).filter(|&sent_us| sent_us > 0));
+                    read(chunks, Some(sent_us).filter(|&sent_us| sent_us > 0));
                 }
             }
             Message::Skipped(Skipped { to, reason, .. }) => {
@@ -120,7 +120,7 @@ impl Feed {
             }
             Message::Status(status) => {
                 self.target.get_or_insert(status.last);
-                self.held_at.get_or_insert(status.events);
+                self.paused_at.get_or_insert(status.events);
                 self.status = status;
                 self.reports.push_back((status.now_us, status.events));
                 if self.reports.len() > REPORTS {
@@ -130,55 +130,55 @@ impl Feed {
             Message::Refused(Refused { code, message, retry }) => {
                 return Err(Fault::Refused { message, retry, wants_token: code == Code::Token });
             }
-            // Of a later build, or not for a viewer.
+            // From a later build, or not for a viewer.
             _ => {}
         }
         Ok(())
     }
 
-    /// How the session is, as the server last said.
+    /// Returns the server's last status message.
     pub fn status(&self) -> Status {
         self.status
     }
 
-    /// Batches that will not come, and why.
+    /// Returns the number of batches that were skipped, and why.
     pub fn missed(&self) -> Option<&(u64, String)> {
         self.missed.as_ref()
     }
 
-    /// Whether the first batches are not sent, because the viewer could not hold all, or because they are kept no longer.
+    /// Returns whether the first batches are missing, because the page can't hold all or the server no longer has them.
     pub fn is_late(&self) -> bool {
         self.is_late
     }
 
-    /// From now on nothing is taken of what comes: what it is, the server still tells. A new connection goes on from here.
-    pub fn hold(&mut self) {
-        if !std::mem::replace(&mut self.is_held, true) {
-            self.held_at = None;
+    /// Ignores batches from now on, but not status messages. A new connection continues from here.
+    pub fn pause(&mut self) {
+        if !std::mem::replace(&mut self.is_paused, true) {
+            self.paused_at = None;
         }
     }
 
-    /// Events that came to the server while nothing was taken, at least.
+    /// Returns the minimum number of events that arrived at the server during the pause.
     pub fn waiting_events(&self) -> u64 {
-        self.held_at.filter(|_| self.is_held).map_or(0, |at| self.status.events.saturating_sub(at))
+        self.paused_at.filter(|_| self.is_paused).map_or(0, |at| self.status.events.saturating_sub(at))
     }
 
-    /// Whether nothing is taken.
-    pub fn is_held(&self) -> bool {
-        self.is_held
+    /// Returns whether batches are being ignored.
+    pub fn is_paused(&self) -> bool {
+        self.is_paused
     }
 
-    /// Whether all has come that the server had when it was first asked.
+    /// Returns whether everything has arrived that the server had when it was first asked.
     pub fn is_caught_up(&self) -> bool {
         self.target.is_some_and(|target| self.after >= target)
     }
 
-    /// Whether all has come that ever will.
+    /// Returns whether the session has ended and all of it has arrived.
     pub fn is_done(&self) -> bool {
         self.target.is_some() && self.status.state == SessionState::Ended && self.after >= self.status.last
     }
 
-    /// Events per second by the server's own count; 0 unless the session is live.
+    /// Returns the events per second by the server's count; 0 unless the session is live.
     pub fn events_per_second(&self) -> f64 {
         let (Some(first), Some(last)) = (self.reports.front(), self.reports.back()) else { return 0.0 };
         let seconds = last.0.saturating_sub(first.0) as f64 / 1e6;
@@ -201,30 +201,30 @@ mod tests {
         Message::Status(Status { state, last, now_us, events, ..Status::default() })
     }
 
-    fn gap(from: u64, to: u64) -> Message<'static> {
+    fn skipped(from: u64, to: u64) -> Message<'static> {
         Message::Skipped(Skipped { from, to, reason: "kept no longer".to_owned() })
     }
 
-    fn bytes(frames: &[Message<'_>]) -> Vec<u8> {
+    fn bytes(messages: &[Message<'_>]) -> Vec<u8> {
         let mut out = Vec::new();
-        frames.iter().for_each(|frame| frame.encode(&mut out));
+        messages.iter().for_each(|message| message.encode(&mut out));
         out
     }
 
-    /// What a feed makes of frames: the chunks, and how it ended.
-    fn hear(feed: &mut Feed, frames: &[Message<'_>]) -> (String, Result<(), Fault>) {
+    /// Pushes messages. Returns the chunks that were read, and the result.
+    fn push(feed: &mut Feed, messages: &[Message<'_>]) -> (String, Result<(), Fault>) {
         let mut taken = String::new();
-        let result = feed.push(&bytes(frames), &mut |chunks, _| taken += std::str::from_utf8(chunks).unwrap());
+        let result = feed.push(&bytes(messages), &mut |chunks, _| taken += std::str::from_utf8(chunks).unwrap());
         (taken, result)
     }
 
-    /// From which batch a feed goes on.
+    /// Returns the batch after which a feed asks to continue.
     fn asks_after(feed: &mut Feed) -> u64 {
         let hello = feed.begin("secret");
         let mut after = None;
         Decoder::new(&WireLimits::default())
-            .push(&hello, &mut |frame| {
-                let Message::Watch(watch) = frame else { panic!("{frame:?}") };
+            .push(&hello, &mut |message| {
+                let Message::Watch(watch) = message else { panic!("{message:?}") };
                 assert_eq!((watch.protocol, watch.token.as_str()), (PROTOCOL, "secret"));
                 after = Some(watch.after);
             })
@@ -238,28 +238,28 @@ mod tests {
             (vec![batch(1, b"a"), batch(2, b"b")], "ab", Ok(()), 2),
             (vec![batch(1, b"a"), batch(1, b"a"), batch(2, b"b")], "ab", Ok(()), 2),
             (vec![batch(1, b"a"), batch(3, b"c"), batch(2, b"b")], "a", Err(Fault::Broken), 1),
-            (vec![batch(1, b"a"), gap(2, 5), batch(5, b"e")], "ae", Ok(()), 5),
-            (vec![gap(1, 7), batch(7, b"g"), batch(4, b"d")], "g", Ok(()), 7),
-            (vec![gap(1, 7), batch(0, b"h"), batch(0, b"i"), batch(7, b"g")], "hig", Ok(()), 7),
+            (vec![batch(1, b"a"), skipped(2, 5), batch(5, b"e")], "ae", Ok(()), 5),
+            (vec![skipped(1, 7), batch(7, b"g"), batch(4, b"d")], "g", Ok(()), 7),
+            (vec![skipped(1, 7), batch(0, b"h"), batch(0, b"i"), batch(7, b"g")], "hig", Ok(()), 7),
         ];
-        for (frames, taken, result, after) in cases {
+        for (messages, taken, result, after) in cases {
             let mut feed = Feed::default();
-            assert_eq!(hear(&mut feed, &frames), (taken.to_owned(), result), "{frames:?}");
-            assert_eq!(asks_after(&mut feed), after, "{frames:?}");
+            assert_eq!(push(&mut feed, &messages), (taken.to_owned(), result), "{messages:?}");
+            assert_eq!(asks_after(&mut feed), after, "{messages:?}");
         }
     }
 
     #[test]
-    fn when_a_batch_was_sent_is_told_where_it_is_known() {
+    fn the_time_of_sending_is_passed_on_where_it_is_known() {
         let sent = |seq, sent_us| Message::Batch(Batch { seq, sent_us, chunks: b"" });
         let mut taken = Vec::new();
-        let frames = bytes(&[sent(0, 0), sent(1, 0), sent(2, 1_700_000_000_000_000)]);
-        Feed::default().push(&frames, &mut |_, sent_us| taken.push(sent_us)).unwrap();
+        let messages = bytes(&[sent(0, 0), sent(1, 0), sent(2, 1_700_000_000_000_000)]);
+        Feed::default().push(&messages, &mut |_, sent_us| taken.push(sent_us)).unwrap();
         assert_eq!(taken, [None, None, Some(1_700_000_000_000_000)]);
     }
 
     #[test]
-    fn a_new_connection_goes_on_where_the_last_one_broke() {
+    fn a_new_connection_continues_where_the_last_one_broke() {
         let mut feed = Feed::default();
         assert_eq!(asks_after(&mut feed), 0);
         let whole = bytes(&[batch(1, b"a"), batch(2, b"b")]);
@@ -269,71 +269,75 @@ mod tests {
         feed.push(&bytes(&[batch(2, b"b")]), &mut |chunks, _| taken.extend_from_slice(chunks)).unwrap();
         assert_eq!(taken, b"ab");
         assert_eq!(feed.push(b"\xff\xff\xff\xff\0\0\0\0", &mut |_, _| {}), Err(Fault::Broken));
-        assert_eq!(asks_after(&mut feed), 2, "and that is how it goes on");
-        assert_eq!(hear(&mut feed, &[batch(3, b"c")]), ("c".to_owned(), Ok(())));
+        assert_eq!(asks_after(&mut feed), 2, "and the next connection continues after it");
+        assert_eq!(push(&mut feed, &[batch(3, b"c")]), ("c".to_owned(), Ok(())));
     }
 
     #[test]
-    fn what_is_refused_is_said() {
+    fn a_refusal_carries_the_reason() {
         let refused = |code, retry| Message::Refused(Refused { code, message: "No.".to_owned(), retry });
         let fault = |retry, wants_token| Err(Fault::Refused { message: "No.".to_owned(), retry, wants_token });
-        for (frame, want) in [
+        for (message, want) in [
             (refused(Code::Token, false), fault(false, true)),
             (refused(Code::Session, false), fault(false, false)),
             (refused(Code::Busy, true), fault(true, false)),
         ] {
-            assert_eq!(hear(&mut Feed::default(), &[frame]).1, want);
+            assert_eq!(push(&mut Feed::default(), &[message]).1, want);
         }
     }
 
     #[test]
-    fn it_knows_when_it_has_caught_up_and_when_all_is_there() {
+    fn it_knows_when_it_has_caught_up_and_when_it_is_complete() {
         let mut feed = Feed::default();
         assert!(!feed.is_caught_up());
-        hear(&mut feed, &[status(SessionState::Live, 2, 0, 0), batch(1, b"a")]).1.unwrap();
+        push(&mut feed, &[status(SessionState::Live, 2, 0, 0), batch(1, b"a")]).1.unwrap();
         assert!(!feed.is_caught_up());
-        hear(&mut feed, &[batch(2, b"b")]).1.unwrap();
+        push(&mut feed, &[batch(2, b"b")]).1.unwrap();
         assert!(feed.is_caught_up() && !feed.is_done());
-        hear(&mut feed, &[status(SessionState::Ended, 3, 0, 0)]).1.unwrap();
+        push(&mut feed, &[status(SessionState::Ended, 3, 0, 0)]).1.unwrap();
         assert!(feed.is_caught_up() && !feed.is_done());
-        hear(&mut feed, &[batch(3, b"c")]).1.unwrap();
+        push(&mut feed, &[batch(3, b"c")]).1.unwrap();
         assert!(feed.is_done());
         assert_eq!(feed.missed(), None);
-        hear(&mut feed, &[gap(4, 6), gap(6, 7)]).1.unwrap();
+        push(&mut feed, &[skipped(4, 6), skipped(6, 7)]).1.unwrap();
         assert_eq!(feed.missed(), Some(&(3, "kept no longer".to_owned())));
     }
 
     #[test]
-    fn who_begins_late_misses_nothing_in_between() {
+    fn a_late_start_is_not_a_missed_batch() {
         let mut feed = Feed::default();
-        assert_eq!(hear(&mut feed, &[gap(1, 7), batch(7, b"g")]), ("g".to_owned(), Ok(())));
+        assert_eq!(push(&mut feed, &[skipped(1, 7), batch(7, b"g")]), ("g".to_owned(), Ok(())));
         assert!(feed.is_late());
         assert_eq!(feed.missed(), None);
     }
 
     #[test]
-    fn what_is_held_is_let_pass_and_asked_for_later() {
+    fn a_paused_feed_ignores_batches_and_requests_them_later() {
         let mut feed = Feed::default();
-        hear(&mut feed, &[status(SessionState::Live, 1, 0, 100), batch(1, b"a")]).1.unwrap();
-        feed.hold();
-        let later =
-            [status(SessionState::Live, 2, 0, 150), batch(2, b"b"), gap(3, 9), status(SessionState::Live, 9, 0, 950)];
-        assert_eq!(hear(&mut feed, &later), (String::new(), Ok(())));
-        assert!(feed.is_held());
+        push(&mut feed, &[status(SessionState::Live, 1, 0, 100), batch(1, b"a")]).1.unwrap();
+        feed.pause();
+        let later = [
+            status(SessionState::Live, 2, 0, 150),
+            batch(2, b"b"),
+            skipped(3, 9),
+            status(SessionState::Live, 9, 0, 950),
+        ];
+        assert_eq!(push(&mut feed, &later), (String::new(), Ok(())));
+        assert!(feed.is_paused());
         assert_eq!((feed.waiting_events(), asks_after(&mut feed)), (800, 1));
-        assert!(!feed.is_held(), "a new connection goes on from there");
+        assert!(!feed.is_paused(), "a new connection continues from there");
         assert_eq!(feed.waiting_events(), 0);
-        assert_eq!(hear(&mut feed, &[batch(2, b"b")]), ("b".to_owned(), Ok(())));
+        assert_eq!(push(&mut feed, &[batch(2, b"b")]), ("b".to_owned(), Ok(())));
     }
 
     #[test]
     fn the_rate_is_that_of_the_last_seconds() {
         let mut feed = Feed::default();
         for (second, events) in [(0, 0), (1, 9_000), (2, 10_000), (3, 11_000), (4, 12_000)] {
-            hear(&mut feed, &[status(SessionState::Live, 0, second * 1_000_000, events)]).1.unwrap();
+            push(&mut feed, &[status(SessionState::Live, 0, second * 1_000_000, events)]).1.unwrap();
         }
         assert_eq!(feed.events_per_second(), 1_000.0);
-        hear(&mut feed, &[status(SessionState::Ended, 0, 5_000_000, 12_000)]).1.unwrap();
+        push(&mut feed, &[status(SessionState::Ended, 0, 5_000_000, 12_000)]).1.unwrap();
         assert_eq!(feed.events_per_second(), 0.0);
     }
 }

@@ -1,14 +1,14 @@
-//! Watching a session: the worker's own socket to the server, and what it brings put together and told to the page.
+//! Watches a session: the worker has its own socket to the server, reads the messages from it and reports to the page.
 //!
 //! ```text
-//! socket ─► feed (frames, each batch once) ─► growing session ─► page: how it is, what it holds
+//! socket ─► feed (messages, each batch once) ─► watched session ─► page: status and summary
 //! ```
-//! The page is told of a new state only when it has taken in the last one, and the worker's time is divided between what
-//! comes and what is asked: neither side can fall behind further and further.
+//! The worker sends a new state to the page only after the page has drawn the last one, and divides its time between
+//! reading and answering: neither side can fall behind further and further.
 
 mod feed;
-mod growing;
 mod pace;
+mod session;
 mod socket;
 
 use std::cell::RefCell;
@@ -19,79 +19,79 @@ use shared::query::{Answer, Query};
 use shared::wire::SessionState;
 
 use self::feed::{Fault, Feed};
-use self::growing::Growing;
 use self::pace::{ClockOffset, lag_us, rest_ms, retry_seconds};
+use self::session::WatchedSession;
 use self::socket::{Event, Socket, Timer};
 use crate::entry::{now, post};
 use protocol::message::{Connection, FromWorker, LiveStatus};
 
-/// Milliseconds between two reports of how the session is while nothing comes.
+/// Milliseconds between two reports of the session's status while no events arrive.
 const REPORT_EVERY_MS: i32 = 500;
 
 thread_local! {
     static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
 }
 
-/// What watches a session.
+/// Watches a session.
 struct Watcher {
     url: String,
     token: String,
     feed: Feed,
-    session: Growing,
+    session: WatchedSession,
     socket: Option<Socket>,
     connection: Connection,
     tries: u32,
-    /// Whether the picture stands still.
-    is_held: bool,
+    /// Whether the view is paused.
+    is_paused: bool,
     retry: Option<Timer>,
     refresh: Option<Timer>,
     report: Option<Timer>,
-    /// Milliseconds that went into what came since the last state was told.
+    /// Milliseconds spent on reading since the last state was sent to the page.
     spent_ms: f64,
-    /// Whether the page has taken in the last state.
-    is_taken: bool,
-    /// Whether something came that is not in the last state.
+    /// Whether the page has drawn the last state.
+    is_drawn: bool,
+    /// Whether something arrived that is not in the last state.
     is_stale: bool,
-    /// Whether all is here that the server had at first.
+    /// Whether everything is here that the server had when the connection was established.
     has_caught_up: bool,
     offset: ClockOffset,
-    /// When the newest event happened, by the collector's clock.
+    /// The time of the newest event, by the collector's clock.
     newest_us: Option<i64>,
-    /// When the last batch of what is shown was sent, by the collector's clock.
+    /// When the last batch that the page shows was sent, by the collector's clock.
     sent_us: Option<i64>,
-    /// The same of what has come.
-    came_sent_us: Option<i64>,
-    /// When the last event came, to the server where it waited there.
-    came_us: Option<i64>,
-    /// How long what came last had waited in the store, in microseconds.
+    /// When the last batch that has arrived was sent, by the collector's clock.
+    arrived_sent_us: Option<i64>,
+    /// When the last event arrived: at the server, if it waited there.
+    arrived_us: Option<i64>,
+    /// How long the last batch had waited in the store, in microseconds.
     waited_us: i64,
     held_events: u64,
     dropped_events: u64,
 }
 
-/// Begins to watch.
+/// Starts watching the session whose WebSocket is at `url`.
 pub(crate) fn start(url: String, token: String) {
     let watcher = Watcher {
         url,
         token,
         feed: Feed::default(),
-        session: Growing::default(),
+        session: WatchedSession::default(),
         socket: None,
         connection: Connection::Connecting,
         tries: 0,
-        is_held: false,
+        is_paused: false,
         retry: None,
         refresh: None,
         report: None,
         spent_ms: 0.0,
-        is_taken: true,
+        is_drawn: true,
         is_stale: false,
         has_caught_up: false,
         offset: ClockOffset::default(),
         newest_us: None,
         sent_us: None,
-        came_sent_us: None,
-        came_us: None,
+        arrived_sent_us: None,
+        arrived_us: None,
         waited_us: 0,
         held_events: 0,
         dropped_events: 0,
@@ -103,26 +103,26 @@ pub(crate) fn start(url: String, token: String) {
     });
 }
 
-/// The answer to a question about the session; `None` while there is none, or nothing is watched.
+/// Returns the answer to a question about the session; `None` if no session is being watched.
 pub(crate) fn answer(device: usize, query: &Query) -> Option<Answer> {
     WATCHER.with_borrow_mut(|watcher| Some(watcher.as_mut()?.session.answer(device, query)))
 }
 
-/// The page has taken in the last state; an allocation is selected there.
+/// The page has drawn the last state. `selected` is the allocation that is selected there.
 pub(crate) fn drawn(selected: Option<(u32, u32)>) {
     with(|watcher| {
-        watcher.is_taken = true;
+        watcher.is_drawn = true;
         watcher.session.selected = selected;
         watcher.want_refresh();
     });
 }
 
-/// The picture stands still, or no longer.
-pub(crate) fn pause(is_held: bool) {
+/// Pauses the view, or resumes it.
+pub(crate) fn pause(is_paused: bool) {
     with(|watcher| {
-        watcher.is_held = is_held;
-        // What was let pass meanwhile is asked for.
-        if !is_held && watcher.feed.is_held() {
+        watcher.is_paused = is_paused;
+        // Requests the batches that were skipped meanwhile.
+        if !is_paused && watcher.feed.is_paused() {
             watcher.has_caught_up = false;
             watcher.connect();
         }
@@ -137,7 +137,7 @@ fn with(act: impl FnOnce(&mut Watcher)) {
     });
 }
 
-/// This browser's clock, in microseconds since the epoch.
+/// Returns the time by this browser's clock, in microseconds since the epoch.
 fn clock_us() -> i64 {
     (Date::now() * 1e3) as i64
 }
@@ -146,13 +146,13 @@ impl Watcher {
     fn connect(&mut self) {
         self.retry = None;
         self.connection = Connection::Connecting;
-        self.socket = Socket::open(&self.url, |event| with(|watcher| watcher.heard(event)));
+        self.socket = Socket::open(&self.url, |event| with(|watcher| watcher.handle(event)));
         if self.socket.is_none() {
             self.lost();
         }
     }
 
-    fn heard(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match event {
             Event::Opened => {
                 let hello = self.feed.begin(&self.token);
@@ -160,38 +160,38 @@ impl Watcher {
                 if let Some(socket) = &self.socket {
                     socket.send(&hello);
                 }
-                self.tell();
+                self.send_status();
             }
-            Event::Came(bytes) => self.came(&bytes),
+            Event::Received(bytes) => self.receive(&bytes),
             Event::Closed => self.lost(),
         }
     }
 
-    fn came(&mut self, bytes: &[u8]) {
+    fn receive(&mut self, bytes: &[u8]) {
         let (began, time_us) = (now(), clock_us());
         let was_caught_up = self.feed.is_caught_up();
-        let Self { feed, session, offset, came_sent_us, is_stale, .. } = self;
-        let (mut unreadable, mut has_come) = (None, false);
+        let Self { feed, session, offset, arrived_sent_us, is_stale, .. } = self;
+        let (mut unreadable, mut has_arrived) = (None, false);
         let result = feed.push(bytes, &mut |chunks, sent_us| {
-            has_come = true;
+            has_arrived = true;
             unreadable = unreadable.take().or(session.push(chunks).err());
             *is_stale = true;
-            *came_sent_us = sent_us.or(*came_sent_us);
-            // What waited in the store says nothing about clocks.
+            *arrived_sent_us = sent_us.or(*arrived_sent_us);
+            // A batch that waited in the store says nothing about the clocks.
             if let Some(sent_us) = sent_us.filter(|_| was_caught_up) {
-                offset.see(sent_us, time_us);
+                offset.observe(sent_us, time_us);
             }
         });
-        if has_come {
-            // The newest of what waited in the store came as long ago as the server says.
+        if has_arrived {
+            // The server says how long ago the newest batch in its store arrived.
             self.waited_us = if was_caught_up { 0 } else { self.feed.status().behind_us.max(0) };
         }
         self.spent_ms += now() - began;
         if self.feed.is_late() {
             self.session.begin_late();
         }
-        if self.is_held && self.session.is_nearly_full() {
-            self.feed.hold();
+        if self.is_paused && self.session.is_nearly_full() {
+            self.feed.pause();
         }
         if let Some(error) = unreadable {
             return self.refuse(error.to_string(), false);
@@ -200,7 +200,7 @@ impl Watcher {
             Ok(()) => {
                 self.tries = 0;
                 self.want_refresh();
-                // Of a session without a batch nothing has to be put together.
+                // A session without batches is complete at once.
                 self.has_caught_up |= self.feed.is_caught_up() && !self.is_stale;
                 if self.feed.is_done() {
                     self.end();
@@ -213,18 +213,18 @@ impl Watcher {
         }
     }
 
-    /// Nothing more is to be had; what came stays.
+    /// Gives up the connection; keeps what has arrived.
     fn refuse(&mut self, message: String, wants_token: bool) {
         self.socket = None;
         self.connection = Connection::Refused { message, wants_token };
-        self.tell();
+        self.send_status();
     }
 
-    /// All has come: nothing is waited for any more.
+    /// Ends the connection after everything has arrived.
     fn end(&mut self) {
         self.socket = None;
         self.connection = Connection::Done;
-        self.tell();
+        self.send_status();
     }
 
     fn lost(&mut self) {
@@ -237,18 +237,18 @@ impl Watcher {
         self.wait(seconds);
     }
 
-    /// Counts down to the next try.
+    /// Counts down the seconds to the next attempt.
     fn wait(&mut self, seconds: u32) {
         self.connection = Connection::Retrying { seconds };
-        self.tell();
+        self.send_status();
         self.retry = Timer::new(1_000, move || {
             with(|watcher| if seconds > 1 { watcher.wait(seconds - 1) } else { watcher.connect() });
         });
     }
 
-    /// Puts together what came as soon as it is its turn, and the page has taken in what was told before.
+    /// Schedules a new state for the page, if something arrived and the page has drawn the last state.
     fn want_refresh(&mut self) {
-        if self.is_stale && self.is_taken && self.refresh.is_none() {
+        if self.is_stale && self.is_drawn && self.refresh.is_none() {
             self.refresh = Timer::new(rest_ms(self.spent_ms) as i32, || with(Self::refresh));
         }
     }
@@ -259,33 +259,33 @@ impl Watcher {
         let began = now();
         let grown = self.session.refresh();
         self.spent_ms = now() - began;
-        // What came is not here before it is put together.
+        // What has arrived counts only once it is part of the session.
         self.has_caught_up |= self.feed.is_caught_up();
         let Some(grown) = grown else { return };
         let devices = &grown.summary.devices;
         let known = self.held_events + self.dropped_events;
         self.held_events = devices.iter().map(|device| u64::from(device.events)).sum();
         self.dropped_events += grown.trims.iter().map(|trim| u64::from(trim.events)).sum::<u64>();
-        // Statistics come of a job that allocates nothing, too.
+        // A job that allocates nothing sends statistics nonetheless.
         if self.held_events + self.dropped_events != known {
-            self.came_us = Some(clock_us().saturating_sub(self.waited_us));
+            self.arrived_us = Some(clock_us().saturating_sub(self.waited_us));
         }
         let newest = devices.iter().filter(|device| device.events > 0 && device.has_times);
         self.newest_us = newest.map(|device| device.start_us.saturating_add(device.span_us)).max();
-        self.sent_us = self.came_sent_us;
-        self.is_taken = false;
-        // The page has it before it is told that all has come: what it opens with is made of all.
+        self.sent_us = self.arrived_sent_us;
+        self.is_drawn = false;
+        // The page gets the state before the status says that it has caught up: its first view shows all events.
         post(&FromWorker::Update(Box::new(grown)));
-        self.tell();
+        self.send_status();
     }
 
-    /// Tells how the session is, now and again.
+    /// Reports the status at regular intervals.
     fn report(&mut self) {
-        self.tell();
+        self.send_status();
         self.report = Timer::new(REPORT_EVERY_MS, || with(Self::report));
     }
 
-    fn tell(&self) {
+    fn send_status(&self) {
         let (status, time_us) = (self.feed.status(), clock_us());
         let behind = lag_us(time_us.saturating_sub(self.offset.us()), self.newest_us, self.sent_us);
         post(&FromWorker::Live(Box::new(LiveStatus {
@@ -293,7 +293,7 @@ impl Watcher {
             connection: self.connection.clone(),
             is_caught_up: self.has_caught_up,
             behind_us: behind,
-            quiet_us: self.came_us.map_or(0, |came| time_us.saturating_sub(came).max(0)),
+            quiet_us: self.arrived_us.map_or(0, |came| time_us.saturating_sub(came).max(0)),
             events: status.events,
             lost: status.lost_events,
             events_per_second: if status.state == SessionState::Live { self.feed.events_per_second() } else { 0.0 },

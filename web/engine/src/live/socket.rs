@@ -1,4 +1,4 @@
-//! A WebSocket and a timer, as the worker has them.
+//! A WebSocket and a timer in a worker, which end when they are dropped.
 
 use js_sys::{ArrayBuffer, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -6,17 +6,17 @@ use web_sys::{BinaryType, MessageEvent, WebSocket};
 
 use crate::entry::scope;
 
-/// What happens to a socket.
+/// An event of a socket.
 pub enum Event {
-    /// It is open.
+    /// The socket is open.
     Opened,
-    /// Bytes came.
-    Came(Vec<u8>),
-    /// It is closed, or could not be opened.
+    /// Bytes arrived.
+    Received(Vec<u8>),
+    /// The socket is closed, or could not be opened.
     Closed,
 }
 
-/// A socket; closed when it is dropped, and silent from then on.
+/// A socket. Dropping it closes it; no event follows.
 pub struct Socket {
     socket: WebSocket,
     _on_open: Closure<dyn FnMut(JsValue)>,
@@ -25,19 +25,19 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Opens one; nothing where the browser doesn't try.
-    pub fn open(url: &str, heard: impl Fn(Event) + Copy + 'static) -> Option<Self> {
+    /// Opens a socket; `None` if the browser refuses the URL.
+    pub fn open(url: &str, handle: impl Fn(Event) + Copy + 'static) -> Option<Self> {
         let socket = WebSocket::new(url).ok()?;
         socket.set_binary_type(BinaryType::Arraybuffer);
-        let on_open = Closure::<dyn FnMut(JsValue)>::new(move |_| heard(Event::Opened));
+        let on_open = Closure::<dyn FnMut(JsValue)>::new(move |_| handle(Event::Opened));
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
             if let Some(bytes) = event.data().dyn_ref::<ArrayBuffer>() {
-                heard(Event::Came(Uint8Array::new(bytes).to_vec()));
+                handle(Event::Received(Uint8Array::new(bytes).to_vec()));
             }
         });
-        // Comes after every error as well. A moment later, since this socket is dropped there.
+        // Follows every error as well. Handled a moment later, because the handler drops this socket.
         let on_close = Closure::<dyn FnMut(JsValue)>::new(move |_| {
-            soon(move || heard(Event::Closed));
+            soon(move || handle(Event::Closed));
         });
         socket.set_onopen(Some(on_open.as_ref().unchecked_ref()));
         socket.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
@@ -45,7 +45,7 @@ impl Socket {
         Some(Self { socket, _on_open: on_open, _on_message: on_message, _on_close: on_close })
     }
 
-    /// Sends bytes. What can't be sent is lost with the connection, which is told of then.
+    /// Sends bytes. If that fails, the connection is lost, and [`Event::Closed`] follows.
     pub fn send(&self, bytes: &[u8]) {
         let _ = self.socket.send_with_u8_array(bytes);
     }
@@ -60,14 +60,14 @@ impl Drop for Socket {
     }
 }
 
-/// A call in a while, unless this is dropped before.
+/// A delayed call, cancelled when this is dropped.
 pub struct Timer {
     id: i32,
     _call: Closure<dyn FnMut()>,
 }
 
 impl Timer {
-    /// Calls once after so many milliseconds. The call may drop its own timer.
+    /// Calls once after `milliseconds`. The call may drop its own timer.
     pub fn new(milliseconds: i32, call: impl FnOnce() + 'static) -> Option<Self> {
         let mut call = Some(call);
         let closure = Closure::<dyn FnMut()>::new(move || {
@@ -83,12 +83,12 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // Of no effect on one that has called.
+        // Has no effect after the call.
         scope().clear_timeout_with_handle(self.id);
     }
 }
 
-/// Calls when what runs now has returned: a closure must not be dropped while it runs.
+/// Calls after the current task: a closure must not be dropped while it runs.
 fn soon(call: impl FnOnce() + 'static) {
     wasm_bindgen_futures::spawn_local(async move { call() });
 }

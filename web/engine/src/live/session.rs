@@ -1,4 +1,4 @@
-//! The session that grows, and what is selected in it kept while its oldest events go.
+//! The session that is being watched. Finds the selected allocation again when the oldest events are dropped.
 
 use shared::import::ImportError;
 use shared::limits::LiveLimits;
@@ -7,34 +7,35 @@ use shared::session::LiveSession;
 
 use protocol::message::{Failed, Kept, Trim, Update};
 
-/// Share of all that may be held which stays free while the picture stands still: more than comes at once.
-const ROOM_SHARE: usize = 8;
+/// The share (one in so many) of the events a page may hold that stays free while the view is paused: more than arrives
+/// at once.
+const FREE_SHARE: usize = 8;
 
-/// A session and what came of it.
-pub struct Growing {
+/// A session and the selection in it.
+pub struct WatchedSession {
     session: LiveSession,
-    /// The allocation that is selected on the page: the device's index, and its number.
+    /// The selected allocation: its device's index, and its number.
     pub selected: Option<(u32, u32)>,
 }
 
-impl Default for Growing {
+impl Default for WatchedSession {
     fn default() -> Self {
         Self { session: LiveSession::new(LiveLimits::default()), selected: None }
     }
 }
 
-impl Growing {
-    /// Takes the chunks of a batch.
+impl WatchedSession {
+    /// Reads the chunks of a batch.
     pub fn push(&mut self, chunks: &[u8]) -> Result<(), ImportError> {
         self.session.push(chunks)
     }
 
-    /// What comes begins later than the session did.
+    /// Declares that the first events are missing.
     pub fn begin_late(&mut self) {
         self.session.begin_late();
     }
 
-    /// Puts together what came; nothing where nothing did.
+    /// Extends the session by what was read. Returns what changed; `None` if nothing did.
     pub fn refresh(&mut self) -> Option<Update> {
         let before = self.selected.and_then(|(device, id)| {
             let life = self.life(device, id)?;
@@ -62,22 +63,22 @@ impl Growing {
         Some(Update { summary: self.session.summary().clone(), trims, kept, oom })
     }
 
-    /// The answer to a question about one device.
+    /// Returns the answer to a question about one device.
     pub fn answer(&mut self, device: usize, query: &Query) -> Answer {
         self.session.answer(device, query)
     }
 
-    /// Whether little more can come before the oldest events go.
+    /// Returns whether the oldest events will be dropped soon.
     pub fn is_nearly_full(&self) -> bool {
-        self.session.room() < LiveLimits::default().events / ROOM_SHARE
+        self.session.room() < LiveLimits::default().events / FREE_SHARE
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory that the session occupies.
     pub fn bytes(&self) -> u64 {
         self.session.bytes() as u64
     }
 
-    /// What an allocation is known by when numbers change.
+    /// Returns what identifies an allocation when numbers change.
     fn life(&mut self, device: u32, id: u32) -> Option<Life> {
         match self.session.answer(device as usize, &Query::Allocation { id }) {
             Answer::Allocation(detail) => Some(Life { address: detail.address.0, allocated_at: detail.allocated_at }),
@@ -85,16 +86,16 @@ impl Growing {
         }
     }
 
-    /// The new number of an allocation after so many events were given up; nothing where it went with them.
+    /// Returns the new number of an allocation after `events` events were dropped; `None` if it was dropped too.
     fn find(&mut self, device: u32, life: Life, events: u32) -> Option<u32> {
         match life.allocated_at.and_then(|at| at.checked_sub(events)).filter(|at| *at > 0) {
-            Some(at) => self.made_at(device, at),
-            None => self.held_at_start(device, life.address),
+            Some(at) => self.allocated_by(device, at),
+            None => self.live_at_start(device, life.address),
         }
     }
 
-    /// The allocation that the event before a position made.
-    fn made_at(&mut self, device: u32, position: u32) -> Option<u32> {
+    /// Returns the allocation that the event before `position` made.
+    fn allocated_by(&mut self, device: u32, position: u32) -> Option<u32> {
         let mut rows = |first, count, locate| {
             let query = Query::Events { filter: EventFilter::default(), first, count, locate };
             match self.session.answer(device as usize, &query) {
@@ -106,8 +107,8 @@ impl Growing {
         rows(row, 1, 0)?.rows.first()?.event()?.allocation
     }
 
-    /// The allocation at an address that was there from the start: those come first, by address.
-    fn held_at_start(&mut self, device: u32, address: u64) -> Option<u32> {
+    /// Returns the allocation at `address` that existed at the start. Those come first, sorted by address.
+    fn live_at_start(&mut self, device: u32, address: u64) -> Option<u32> {
         let count = self.session.summary().devices.get(device as usize)?.allocations;
         let (mut low, mut high) = (0, count);
         while low < high {
@@ -124,10 +125,10 @@ impl Growing {
     }
 }
 
-/// What an allocation is known by.
+/// Identifies an allocation.
 #[derive(Clone, Copy)]
 struct Life {
     address: u64,
-    /// The position right after it was made; none for those from before the trace.
+    /// The position right after it was made; `None` if it existed before the trace.
     allocated_at: Option<u32>,
 }
