@@ -1,7 +1,7 @@
 //! Reads a whole recording into a snapshot.
 
+use super::contents::{Recording, Track};
 use super::findings;
-use super::recording::{Recording, Track};
 use crate::error::ImportError;
 use crate::finding::Finding;
 use crate::format::{ChunkReader, Header, RECORDING};

@@ -1,6 +1,6 @@
 //! Findings about a recording: damage, losses and truncation.
 
-use super::recording::{Recording, Track};
+use super::contents::{Recording, Track};
 use crate::event::{Action, counts_in_words};
 use crate::finding::{Finding, FindingCode, unknown_actions};
 use crate::format::ChunkReader;

@@ -399,7 +399,7 @@ impl SnapshotBuilder {
                     None => self.malformed += u64::from(value != Value::None),
                 },
                 (keywords::NAME | keywords::FILENAME | keywords::LINE, _) => {
-                    self.malformed += u64::from(value != Value::None)
+                    self.malformed += u64::from(value != Value::None);
                 }
                 _ => self.drop_kept(value),
             }
