@@ -1,7 +1,7 @@
 //! Measures the speed and the memory of imports.
 //!
-//! `cargo bench -p shared --bench import -- FILE...` prints a line for each file, pushed as it is read, 1 MiB at a time.
-//! The peak is that of the whole process: to measure a file's own peak, give only that file.
+//! `cargo bench -p shared --bench import -- FILE...` prints a line for each file, pushed as it is read, 1 MiB at a
+//! time. The peak is that of the whole process: to measure a file's own peak, give only that file.
 
 use std::io::Read;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Errors of everything that reads untrusted bytes: pickles, JSON, recordings, compressed files, wire messages.
 //!
-//! A decoder reports a [`Fault`]; the caller, which knows its place in the file, turns it into an [`ImportError`], which says
-//! what is wrong, where, and what to do next.
+//! A decoder reports a [`Fault`]; the caller, which knows its place in the file, turns it into an [`ImportError`],
+//! which says what is wrong, where, and what to do next.
 
 use crate::units::{Bytes, Count};
 
@@ -63,7 +63,7 @@ pub enum ImportError {
     },
     /// A compressed file expands beyond any real snapshot.
     #[error(
-        "Refused: {} of compressed data grow beyond {}. Decompress the file yourself if you trust it.",
+        "Refused: {} of compressed data expand beyond {}. Decompress the file yourself if you trust it.",
         Bytes(*.packed),
         Bytes(*.plain)
     )]
@@ -144,7 +144,8 @@ mod tests {
             ),
             (
                 ImportError::Bomb { packed: 1 << 20, plain: 1 << 30 },
-                "Refused: 1.00 MiB of compressed data grow beyond 1.00 GiB. Decompress the file yourself if you trust it.",
+                "Refused: 1.00 MiB of compressed data expand beyond 1.00 GiB. Decompress the file yourself if you trust \
+                 it.",
             ),
         ];
         for (error, want) in cases {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Count;
 
-/// The action of a trace entry. Names and meaning are those of PyTorch's `TraceEntry::Action`. Actions of later versions
-/// become [`Action::Other`]; the trace keeps their names.
+/// The action of a trace entry. Names and meaning are those of PyTorch's `TraceEntry::Action`. Actions of later
+/// versions become [`Action::Other`]; the trace keeps their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Action {

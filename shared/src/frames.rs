@@ -115,7 +115,8 @@ impl Default for Symbols {
 }
 
 impl Symbols {
-    /// Interns a string and returns its number. Bytes that are not UTF-8 are kept, and shown with replacement characters.
+    /// Interns a string and returns its number. Bytes that are not UTF-8 are kept, and shown with replacement
+    /// characters.
     pub fn intern(&mut self, text: &[u8]) -> StrId {
         StrId(self.strings.intern(text))
     }

@@ -170,8 +170,8 @@ impl<'a> MapReader<'a> {
         Ok(self.bytes(bytes)?.iter().fold(0, |length, &byte| length << 8 | u64::from(byte)))
     }
 
-    /// Skips one value of any type, without recursion: values may be nested as deeply as a chunk is long. Each step consumes
-    /// at least one byte, so it ends.
+    /// Skips one value of any type, without recursion: values may be nested as deeply as a chunk is long. Each step
+    /// consumes at least one byte, so it ends.
     #[inline(never)]
     fn skip(&mut self) -> Checked {
         let mut values = 1_u64;

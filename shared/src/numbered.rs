@@ -4,7 +4,8 @@ use rustc_hash::FxHashMap;
 
 use crate::order;
 
-/// Maps numbers to values, created on first use. For numbers from untrusted files: no choice or order of numbers makes it slow.
+/// Maps numbers to values, created on first use. For numbers from untrusted files: no choice or order of numbers makes
+/// it slow.
 #[derive(Debug)]
 pub struct Numbered<T> {
     places: FxHashMap<u64, u32>,

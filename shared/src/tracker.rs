@@ -1,8 +1,8 @@
 //! The state that a recording leads to, without keeping its events: for servers that store chunks and pass them on.
 //!
 //! A [`Tracker`] reads every chunk and keeps, for each device, its position in the sequence, what is missing, the
-//! allocator's current state ([`Forward`]), and the peak of each total after any event. Names are skipped: stacks keep the
-//! numbers of the recording, so the state can be written back beside the same symbols.
+//! allocator's current state ([`Forward`]), and the peak of each total after any event. Names are skipped: stacks keep
+//! the numbers of the recording, so the state can be written back beside the same symbols.
 
 use crate::error::Checked;
 use crate::event::Action;
@@ -88,8 +88,8 @@ impl Tracker {
         Self { limits, ..Self::default() }
     }
 
-    /// Reads the next chunk. Malformed contents are counted in [`Tracker::malformed`] and left out; events that were read
-    /// before are skipped, as [`crate::recording::Recording`] does.
+    /// Reads the next chunk. Malformed contents are counted in [`Tracker::malformed`] and left out; events that were
+    /// read before are skipped, as [`crate::recording::Recording`] does.
     pub fn add(&mut self, chunk: Chunk<'_>) {
         self.device = None;
         let payload = chunk.payload;

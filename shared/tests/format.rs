@@ -1,4 +1,5 @@
-//! Recordings survive a round trip, whole or truncated, in pieces of any size; damaged ones are read as far as possible.
+//! Recordings survive a round trip, whole or truncated, in pieces of any size; damaged ones are read as far as
+//! possible.
 
 mod common;
 mod support;

@@ -1,8 +1,8 @@
 //! Settings strings, compared with PyTorch's results.
 //!
-//! `fixtures/settings/RELEASE.jsonl` holds the results of the official binaries of that release. The first line holds the
-//! settings without any string, as pairs in the snapshot's order. Every other line is an array: the strings that were
-//! set one after the other while the program ran; the error of each, or `"crash"`; which settings differ from the
+//! `fixtures/settings/RELEASE.jsonl` holds the results of the official binaries of that release. The first line holds
+//! the settings without any string, as pairs in the snapshot's order. Every other line is an array: the strings that
+//! were set one after the other while the program ran; the error of each, or `"crash"`; which settings differ from the
 //! first line afterwards; the error when the first string is set at the start (`null`: none, `"unset"`: not tried,
 //! since an environment cannot hold it); and which settings differ then, where that is not the same.
 

@@ -43,8 +43,8 @@ const FORBIDDEN: [&str; 9] = [
     "Instant::now",
 ];
 
-/// The modules of `shared`, from the bottom up. A module may use those of lower layers only: never its own layer, and never
-/// a higher one. A new module gets the lowest layer above everything it uses.
+/// The modules of `shared`, from the bottom up. A module may use those of lower layers only: never its own layer, and
+/// never a higher one. A new module gets the lowest layer above everything it uses.
 const LAYERS: [&[&str]; 13] = [
     &["budget", "checksum", "decimal", "limits", "order"],
     &["numbered", "units"],
@@ -85,8 +85,8 @@ fn shared_is_built_from_what_is_listed() -> Result<()> {
     Ok(())
 }
 
-/// The files of `shared` with their paths below `shared/src`, up to their unit tests: tests may measure, and may use any
-/// module.
+/// The files of `shared` with their paths below `shared/src`, up to their unit tests: tests may measure, and may use
+/// any module.
 fn sources() -> Result<Vec<(PathBuf, String)>> {
     let root = workspace("shared/src");
     let (mut folders, mut files) = (vec![root.clone()], Vec::new());

@@ -1,7 +1,7 @@
 //! Passes batches from the ingest to the viewers of a session as they are stored.
 //!
-//! A bus keeps no history: viewers that join late or fall behind read from the store. Publishing never waits. Everything else
-//! reaches a bus through [`LiveBus`] alone.
+//! A bus keeps no history: viewers that join late or fall behind read from the store. Publishing never waits.
+//! Everything else reaches a bus through [`LiveBus`] alone.
 
 mod local;
 

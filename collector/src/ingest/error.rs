@@ -85,8 +85,8 @@ impl IngestError {
         Refused { code: self.code(), message: self.to_string(), retry }
     }
 
-    /// Logs that a collector is refused. `session` must be a valid name, or empty before one is known: no other text of a
-    /// client's enters the log.
+    /// Logs that a collector is refused. `session` must be a valid name, or empty before one is known: no other text of
+    /// a client's enters the log.
     pub(super) fn log_refusal(&self, session: &str) {
         let code = word(self.code());
         match self {

@@ -5,8 +5,8 @@
 //!        ▲                                                    │
 //!        └──────────── acknowledged, refused ◄────────────────┘
 //! ```
-//! Each collector has a queue and a thread of its own, so one that sends faster than the disk writes delays nobody else.
-//! Batches that arrive together are synced together, and acknowledged after that.
+//! Each collector has a queue and a thread of its own, so one that sends faster than the disk writes delays nobody
+//! else. Batches that arrive together are synced together, and acknowledged after that.
 
 mod clock;
 mod conversation;

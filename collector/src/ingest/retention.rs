@@ -31,7 +31,8 @@ impl Retention {
         Self { micros: i64::from(days) * DAY, bytes }
     }
 
-    /// Returns the bytes to which the store is reduced once it exceeds its limit, so that the next sweep is not due at once.
+    /// Returns the bytes to which the store is reduced once it exceeds its limit, so that the next sweep is not due at
+    /// once.
     fn target(&self) -> u64 {
         self.bytes - self.bytes / 10
     }
@@ -41,8 +42,8 @@ impl Retention {
 const EMPTY: i64 = 600_000_000;
 
 impl Sessions {
-    /// Deletes what is too old or too much: first whole sessions that are over, oldest first, then the oldest log segments
-    /// of live ones. Waits for the disk.
+    /// Deletes what is too old or too much: first whole sessions that are over, oldest first, then the oldest log
+    /// segments of live ones. Waits for the disk.
     pub fn sweep(&self) {
         let now = now_us();
         for session in self.all() {

@@ -90,8 +90,8 @@ impl Session {
         lock(&self.presence).connections > 0
     }
 
-    /// Admits a collector in place of any earlier one. Returns its number and the batch that is expected next. Waits for the
-    /// disk.
+    /// Admits a collector in place of any earlier one. Returns its number and the batch that is expected next. Waits
+    /// for the disk.
     pub(super) fn join(
         &self,
         store: &Arc<dyn TraceStore>,
@@ -109,8 +109,8 @@ impl Session {
             return Err(IngestError::Busy("the session is being deleted"));
         }
         let was_open = writer.is_some();
-        // Batches that are not requested again count as acknowledged, so they must be durable: the earlier connection may
-        // have ended without a sync.
+        // Batches that are not requested again count as acknowledged, so they must be durable: the earlier connection
+        // may have ended without a sync.
         let synced = self.opened(&mut writer, store, limits)?.sync();
         if synced.is_err() {
             *writer = None;
@@ -162,8 +162,8 @@ impl Session {
         self.holder.subscribe()
     }
 
-    /// Runs an action of the current collector on the writer. After an error, unless it only concerns the batch's number,
-    /// the writer is closed and must be opened again.
+    /// Runs an action of the current collector on the writer. After an error, unless it only concerns the batch's
+    /// number, the writer is closed and must be opened again.
     fn with<T>(
         &self,
         number: u64,

@@ -115,7 +115,8 @@ impl Sessions {
         self.token.is_some()
     }
 
-    /// Admits a collector by its hello. `is_authorized` tells whether its request carried the token. Waits for the disk.
+    /// Admits a collector by its hello. `is_authorized` tells whether its request carried the token. Waits for the
+    /// disk.
     pub(super) fn join(&self, hello: &Hello, is_authorized: bool) -> Result<Joined, IngestError> {
         let joined = self.admit(hello, is_authorized);
         if let Err(error) = &joined {

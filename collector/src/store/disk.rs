@@ -5,8 +5,8 @@
 //! DIR/sessions/{session}/session.json       the record
 //! DIR/sessions/{session}/00000001.vramscope log segments
 //! ```
-//! Paths are built only from a session's valid name and a number. Symlinks are not followed: anything but a regular file or
-//! folder counts as missing.
+//! Paths are built only from a session's valid name and a number. Symlinks are not followed: anything but a regular
+//! file or folder counts as missing.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -52,8 +52,8 @@ impl Quota {
 const RECORD: &str = "session.json";
 
 impl DiskStore {
-    /// Opens the store in a folder, created if necessary, for up to `quota` bytes of log segments. The error is a sentence for
-    /// people; most often another server uses the folder.
+    /// Opens the store in a folder, created if necessary, for up to `quota` bytes of log segments. The error is a
+    /// sentence for people; most often another server uses the folder.
     pub fn open(folder: &Path, quota: u64) -> Result<Self, String> {
         let failed = |error: io::Error| {
             format!("The folder {} can't be used: {error}. Name another one with --data.", folder.display())

@@ -1,7 +1,7 @@
 //! Stores sessions: for each a record that describes it, and its log segments.
 //!
-//! A log segment is a byte sequence that grows only at its end. The store doesn't interpret it (`crate::ingest` writes whole
-//! recordings). Everything else reaches a store through [`TraceStore`] alone, and one set of tests holds for all
+//! A log segment is a byte sequence that grows only at its end. The store doesn't interpret it (`crate::ingest` writes
+//! whole recordings). Everything else reaches a store through [`TraceStore`] alone, and one set of tests holds for all
 //! implementations.
 
 #[cfg(test)]
@@ -50,8 +50,8 @@ impl From<io::Error> for StoreError {
 /// The result of an operation of a store.
 pub type StoreResult<T = ()> = Result<T, StoreError>;
 
-/// Stores sessions. Names that [`shared::wire::is_session`] refuses are [`StoreError::Missing`]. All functions may wait for
-/// a disk: never call them on an async task.
+/// Stores sessions. Names that [`shared::wire::is_session`] refuses are [`StoreError::Missing`]. All functions may wait
+/// for a disk: never call them on an async task.
 pub trait TraceStore: Send + Sync + fmt::Debug {
     /// Returns the names of all sessions, in no particular order.
     fn sessions(&self) -> StoreResult<Vec<String>>;

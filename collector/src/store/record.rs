@@ -6,8 +6,8 @@ use shared::format::Header;
 use shared::limits::ServerLimits;
 use shared::lod::Series;
 
-/// `session.json`. It is written when the session begins and ends, and when a log segment is begun or deleted. Everything
-/// since the last log segment began is found in that segment.
+/// `session.json`. It is written when the session begins and ends, and when a log segment is begun or deleted.
+/// Everything since the last log segment began is found in that segment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
@@ -73,8 +73,8 @@ pub struct SegmentInfo {
     pub head: u64,
     /// Its length in bytes; for the last one of a live session, the length of its head.
     pub bytes: u64,
-    /// The latest time of an event before it, in microseconds since the epoch. Nothing in it is older, unless a clock was
-    /// set back.
+    /// The latest time of an event before it, in microseconds since the epoch. Nothing in it is older, unless a clock
+    /// was set back.
     pub from_us: i64,
     /// The latest time of an event up to its end.
     pub to_us: i64,

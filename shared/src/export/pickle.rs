@@ -19,9 +19,9 @@ const NONE: Slot = Slot::MAX;
 
 /// Passes the bytes of a snapshot file to `sink`, piece by piece.
 ///
-/// PyTorch's tools read the file (`python -m torch.cuda._memory_viz`, <https://pytorch.org/memory_viz>), and importing it
-/// returns the same snapshot. Missing values are left out: times of 0, pools in layouts without them, absent settings.
-/// Strings that are not UTF-8 are written with replacement characters, as Python refuses them.
+/// PyTorch's tools read the file (`python -m torch.cuda._memory_viz`, <https://pytorch.org/memory_viz>), and importing
+/// it returns the same snapshot. Missing values are left out: times of 0, pools in layouts without them, absent
+/// settings. Strings that are not UTF-8 are written with replacement characters, as Python refuses them.
 pub fn pickle(snapshot: &Snapshot, sink: &mut dyn FnMut(&[u8])) {
     let mut pickler = Pickler {
         snapshot,

@@ -2,10 +2,10 @@
 //!
 //! # In this module
 //!
-//! [`ChunkReader`] cuts pushed bytes into checked, unpacked [`Chunk`]s; [`ChunkScanner`] only finds their boundaries. Each
-//! kind of chunk has a type that decodes its payload: [`Header`], [`SymbolsChunk`], [`EventsChunk`], [`MarksChunk`],
-//! [`LostEvents`], [`SegmentsChunk`], [`StatisticsChunk`], [`End`] and [`BatchEnd`]. [`Writer`] writes them. Whole
-//! recordings are read by [`crate::recording`].
+//! [`ChunkReader`] cuts pushed bytes into checked, unpacked [`Chunk`]s; [`ChunkScanner`] only finds their boundaries.
+//! Each kind of chunk has a type that decodes its payload: [`Header`], [`SymbolsChunk`], [`EventsChunk`],
+//! [`MarksChunk`], [`LostEvents`], [`SegmentsChunk`], [`StatisticsChunk`], [`End`] and [`BatchEnd`]. [`Writer`] writes
+//! them. Whole recordings are read by [`crate::recording`].
 
 mod chunk;
 mod columns;

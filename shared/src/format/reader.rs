@@ -98,8 +98,8 @@ impl ChunkReader {
         (&self.damages, self.further)
     }
 
-    /// Reads more bytes and visits each chunk that they complete. Fails only for a file of a later version, or one whose
-    /// first bytes are no recording's.
+    /// Reads more bytes and visits each chunk that they complete. Fails only for a file of a later version, or one
+    /// whose first bytes are no recording's.
     pub fn push(&mut self, bytes: &[u8], visit: &mut dyn FnMut(Chunk<'_>)) -> Result<(), ImportError> {
         // Complete chunks are read in place; only the remainder is copied.
         let mut held = std::mem::take(&mut self.held);
@@ -199,9 +199,9 @@ enum Found<'a> {
     Whole { envelope: Envelope, payload: &'a [u8] },
     /// The beginning of a chunk.
     More,
-    /// A chunk of this length whose payload fails its checksum. Bytes may be missing from it, so the next chunk may begin
-    /// anywhere inside. In a file with many such chunks the length is trusted, or their bytes would be searched again and
-    /// again.
+    /// A chunk of this length whose payload fails its checksum. Bytes may be missing from it, so the next chunk may
+    /// begin anywhere inside. In a file with many such chunks the length is trusted, or their bytes would be searched
+    /// again and again.
     Broken(usize),
     /// No chunk.
     Nothing,

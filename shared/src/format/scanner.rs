@@ -1,5 +1,5 @@
-//! Cuts a recording into whole chunks without unpacking them: for bytes that were checked when they were stored, and will
-//! be checked again by the [`ChunkReader`](super::ChunkReader) that decodes them.
+//! Cuts a recording into whole chunks without unpacking them: for bytes that were checked when they were stored, and
+//! will be checked again by the [`ChunkReader`](super::ChunkReader) that decodes them.
 
 use super::chunk::{ENVELOPE_BYTES, Envelope, Kind, PRELUDE_BYTES, is_marker_start};
 use super::records::BatchEnd;

@@ -1,7 +1,7 @@
 //! The segments chunk: all segments and blocks of a device at one position.
 //!
-//! Large states take several chunks. Each holds a range of pieces and the number of pieces of the whole state, so a reader
-//! knows when the state is complete. A piece is a segment, or a part of one with very many blocks.
+//! Large states take several chunks. Each holds a range of pieces and the number of pieces of the whole state, so a
+//! reader knows when the state is complete. A piece is a segment, or a part of one with very many blocks.
 
 use super::varint::{Varints, push, zigzag};
 use crate::error::{Checked, damaged};

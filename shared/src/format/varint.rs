@@ -1,5 +1,6 @@
-//! Variable-length integers (LEB128): seven bits a byte, lowest first, with the eighth bit set on all but the last byte.
-//! Signed integers are zigzag-encoded first (0, -1, 1, -2, … become 0, 1, 2, 3, …), so that small ones stay short.
+//! Variable-length integers (LEB128): seven bits a byte, lowest first, with the eighth bit set on all but the last
+//! byte. Signed integers are zigzag-encoded first (0, -1, 1, -2, … become 0, 1, 2, 3, …), so that small ones stay
+//! short.
 
 use crate::error::{Checked, damaged};
 

@@ -16,8 +16,8 @@ const INDEX_ENTRIES: usize = 1 << 14;
 /// Unpacked bytes up to which any compression ratio is allowed: half of what readers allow.
 const GRACE_BYTES: u64 = 32 << 20;
 
-/// Writes one recording. Each call appends whole chunks to `out`, which the caller writes in that order. A file that ends
-/// after any of them can be read.
+/// Writes one recording. Each call appends whole chunks to `out`, which the caller writes in that order. A file that
+/// ends after any of them can be read.
 #[derive(Debug)]
 pub struct Writer {
     written: SymbolCursor,

@@ -1,5 +1,5 @@
-//! Findings about a file that was read, as far as the file itself shows them. Findings that take a replay (lost history,
-//! contradictions) are in `crate::analysis::findings`.
+//! Findings about a file that was read, as far as the file itself shows them. Findings that take a replay (lost
+//! history, contradictions) are in `crate::analysis::findings`.
 
 use crate::finding::{Finding, FindingCode, unknown_actions};
 use crate::frames::StrId;

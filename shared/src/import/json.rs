@@ -1,7 +1,7 @@
 //! Reads JSON as `json.dumps` writes it, pushed in pieces of any size.
 //!
-//! The tokenizer is written by hand: the numbers of a snapshot need all 64 bits, Python writes `NaN` and `Infinity`, which
-//! are not JSON, and the available push parsers need a call for each byte.
+//! The tokenizer is written by hand: the numbers of a snapshot need all 64 bits, Python writes `NaN` and `Infinity`,
+//! which are not JSON, and the available push parsers need a call for each byte.
 
 use crate::error::{Checked, ImportError, damaged, too_much};
 use crate::limits::ImportLimits;

@@ -1,9 +1,9 @@
 //! Imports a file of any supported format: from its bytes to a [`Snapshot`] and findings.
 //!
-//! An [`Importer`] accepts bytes in pieces of any size. They pass through a decompressor (`gzip`, `zstd`) and a reader: the
-//! decoder of recordings, or the pickle machine or `json`, whose values become columns in [`crate::values`] and, at the end, a
-//! snapshot (`snapshot`). Problems become findings where the file can still be read; only other files, and those beyond any
-//! real snapshot, are errors.
+//! An [`Importer`] accepts bytes in pieces of any size. They pass through a decompressor (`gzip`, `zstd`) and a reader:
+//! the decoder of recordings, or the pickle machine or `json`, whose values become columns in `crate::values` and, at
+//! the end, a snapshot (`snapshot`). Problems become findings where the file can still be read; only other files, and
+//! those beyond any real snapshot, are errors.
 
 mod findings;
 mod format;

@@ -82,7 +82,8 @@ fn block(builder: &mut SnapshotBuilder, value: Value, address: u64) -> Checked<O
     let Some(size) = size else { return Ok(None) };
     block.size = size;
     block.requested = requested.unwrap_or(size);
-    // The newest entry is first and belongs to the current allocation; older ones belong to blocks that were merged into it.
+    // The newest entry is first and belongs to the current allocation; older ones belong to blocks that were merged
+    // into it.
     if let Some(&newest) = builder.items(history).first() {
         block.stack = history_stack(builder, newest)?;
     }

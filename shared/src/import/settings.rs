@@ -49,7 +49,8 @@ fn divisions(builder: &SnapshotBuilder, value: Value) -> Divisions {
     table
 }
 
-/// Formats a floating-point number as Python prints it. Settings have few digits; longer numbers are rounded to six places.
+/// Formats a floating-point number as Python prints it. Settings have few digits; longer numbers are rounded to six
+/// places.
 fn float(f: f64) -> String {
     match Decimal::exact(f) {
         Some(decimal) => decimal.to_string(),

@@ -1,7 +1,7 @@
 //! From the values of a whole file to a snapshot: the layouts of torch 1.13 to 2.15.
 //!
-//! Everything but `segments` or `device_traces` is optional, and unknown keys are ignored. A truncated file is read the same
-//! way, from the values that are complete.
+//! Everything but `segments` or `device_traces` is optional, and unknown keys are ignored. A truncated file is read the
+//! same way, from the values that are complete.
 
 use super::findings::{self, Notes};
 use super::settings;
@@ -140,8 +140,8 @@ fn rows(builder: &mut SnapshotBuilder, list: Value) -> Rows {
     rows
 }
 
-/// Distributes the rows to the devices. All were read into one set of columns, where those of a device are mostly contiguous:
-/// then they are split off from the end, so that at most one device's rows are ever copied.
+/// Distributes the rows to the devices. All were read into one set of columns, where those of a device are mostly
+/// contiguous: then they are split off from the end, so that at most one device's rows are ever copied.
 fn by_device(builder: &mut SnapshotBuilder, lists: Vec<(i64, Rows)>) -> Checked<Vec<(i64, Events)>> {
     let mut all = std::mem::take(&mut builder.events);
     let is_in_order = lists.iter().all(|(_, rows)| rows.len() == 1)

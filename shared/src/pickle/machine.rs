@@ -128,7 +128,8 @@ impl Machine {
         Err(fault.at(PICKLE, self.byte + at as u64))
     }
 
-    /// Executes the opcode at `at`. Returns the offset of the next one; `None` if this one is incomplete or ends the pickle.
+    /// Executes the opcode at `at`. Returns the offset of the next one; `None` if this one is incomplete or ends the
+    /// pickle.
     #[inline(always)]
     fn step(&mut self, bytes: &[u8], at: usize) -> Checked<Option<usize>> {
         let Some((&code, rest)) = bytes.get(at..).and_then(<[u8]>::split_first) else { return Ok(None) };
@@ -358,7 +359,8 @@ impl Machine {
         Ok(Some(next))
     }
 
-    /// Reads a list of frames whose bytes were read before, if the bytes after a mark are one. Returns its length, or 0.
+    /// Reads a list of frames whose bytes were read before, if the bytes after a mark are one. Returns its length, or
+    /// 0.
     #[inline]
     fn known_frames(&mut self, ahead: &[u8]) -> Checked<usize> {
         if !matches!(ahead.first(), Some(&(op::BINGET | op::LONG_BINGET))) {

@@ -14,8 +14,8 @@ const SPARSE: usize = 1 << 16;
 /// An empty slot.
 const UNSET: u32 = u32::MAX;
 
-/// Slots by number. Each trace entry takes one, its frames another and some of its strings one each, so a slot is a tag of
-/// four bits and a number of 28; larger values are stored in a table.
+/// Slots by number. Each trace entry takes one, its frames another and some of its strings one each, so a slot is a tag
+/// of four bits and a number of 28; larger values are stored in a table.
 #[derive(Debug, Default)]
 pub(super) struct Memo {
     slots: PlainColumn<u32>,

@@ -1,8 +1,8 @@
 //! Recognizes repeated lists of frames by their bytes.
 //!
-//! Three of four opcodes of a real snapshot are memo reads inside lists of frames. A trace of millions of entries has only a
-//! few thousand distinct lists, and equal lists have equal bytes as long as no memo slot is overwritten. A list that was
-//! read once is therefore recognized by comparing bytes, without decoding opcodes.
+//! Three of four opcodes of a real snapshot are memo reads inside lists of frames. A trace of millions of entries has
+//! only a few thousand distinct lists, and equal lists have equal bytes as long as no memo slot is overwritten. A list
+//! that was read once is therefore recognized by comparing bytes, without decoding opcodes.
 
 use std::hash::Hasher;
 
@@ -109,8 +109,8 @@ impl Runs {
     }
 }
 
-/// Whether `ahead` begins with `known`. Compares words, as WebAssembly's `memcmp` compares bytes and most bytes of a file
-/// pass here.
+/// Whether `ahead` begins with `known`. Compares words, as WebAssembly's `memcmp` compares bytes and most bytes of a
+/// file pass here.
 #[inline]
 fn begins_with(ahead: &[u8], known: &[u8]) -> bool {
     let Some(ahead) = ahead.get(..known.len()) else { return false };

@@ -1,7 +1,7 @@
 //! Reads a whole recording into a snapshot.
 
+use super::contents::{Recording, Track};
 use super::findings;
-use super::recording::{Recording, Track};
 use crate::error::ImportError;
 use crate::finding::Finding;
 use crate::format::{ChunkReader, Header, RECORDING};
@@ -27,8 +27,8 @@ impl Decoder {
         Self { limits, chunks, recording: Recording::default(), packed: 0, plain: 0 }
     }
 
-    /// Reads the next bytes. Damage becomes a finding. Fails if the first bytes are no recording's, for a later version, and
-    /// beyond a limit; after an error nothing more can be read.
+    /// Reads the next bytes. Damage becomes a finding. Fails if the first bytes are no recording's, for a later
+    /// version, and beyond a limit; after an error nothing more can be read.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         self.packed += bytes.len() as u64;
         let Self { limits, chunks, recording, plain, .. } = self;
@@ -90,8 +90,8 @@ impl Decoder {
     }
 }
 
-/// Returns a device's trace with its segments at the end: as written, or, in a truncated recording, derived from the last
-/// written state and the events since.
+/// Returns a device's trace with its segments at the end: as written, or, in a truncated recording, derived from the
+/// last written state and the events since.
 fn ended(track: Track, snapshot: &mut Snapshot) -> DeviceTrace {
     let losses = track.losses();
     let Track { mut trace, moment, .. } = track;

@@ -1,6 +1,6 @@
 //! Findings about a recording: damage, losses and truncation.
 
-use super::recording::{Recording, Track};
+use super::contents::{Recording, Track};
 use crate::event::{Action, counts_in_words};
 use crate::finding::{Finding, FindingCode, unknown_actions};
 use crate::format::ChunkReader;
@@ -74,8 +74,8 @@ pub(super) fn of_device(track: &Track, has_ended: bool) -> Option<Finding> {
     of_losses(track.trace.device, &track.losses(), track.lost.len(), has_ended)
 }
 
-/// Returns the finding about `losses` of a device. `places` is the number of separate runs, as losses at one position are
-/// joined.
+/// Returns the finding about `losses` of a device. `places` is the number of separate runs, as losses at one position
+/// are joined.
 pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: bool) -> Option<Finding> {
     let first = losses.first()?;
     let lost = losses.iter().fold(0_u64, |sum, loss| sum.saturating_add(loss.events));

@@ -2,10 +2,10 @@
 //!
 //! [`Decoder`] reads a file into a snapshot and findings; [`Recording`] holds what has been read of a stream so far.
 
+mod contents;
 mod decoder;
 pub(crate) mod findings;
-mod recording;
 
+pub(crate) use contents::DeviceUpdate;
+pub use contents::{PositionedLoss, Recording, Track};
 pub use decoder::Decoder;
-pub(crate) use recording::DeviceUpdate;
-pub use recording::{PositionedLoss, Recording, Track};

@@ -1,13 +1,13 @@
 //! Builds a snapshot from the leaves up: values become frames, stacks and rows of the trace columns as soon as they are
 //! complete, so that the file is never held as a tree.
 //!
-//! Both formats complete children before parents. A dict is recognized by its keys: one with an `action` is a trace entry
-//! and goes into the columns at once, one with a `filename` is a frame. A list of frames is a stack, a list of entries is a
-//! range of rows. Everything else (segments, blocks, settings, annotations: little, however long the trace) is kept until
-//! the end, when `crate::import` reads it.
+//! Both formats complete children before parents. A dict is recognized by its keys: one with an `action` is a trace
+//! entry and goes into the columns at once, one with a `filename` is a frame. A list of frames is a stack, a list of
+//! entries is a range of rows. Everything else (segments, blocks, settings, annotations: little, however long the
+//! trace) is kept until the end, when `crate::import` reads it.
 //!
-//! A pickle refers to lists and dicts before and after they are filled, so each is a node: four bytes that say what it has
-//! become. JSON has no references, so its values need no nodes once they are converted.
+//! A pickle refers to lists and dicts before and after they are filled, so each is a node: four bytes that say what it
+//! has become. JSON has no references, so its values need no nodes once they are converted.
 
 use rustc_hash::FxHashMap;
 
@@ -379,8 +379,8 @@ impl SnapshotBuilder {
         Ok(())
     }
 
-    /// Returns the frame that some entries describe, based on an earlier one. Unknown keys (`fx_…`) don't locate the frame
-    /// and are ignored.
+    /// Returns the frame that some entries describe, based on an earlier one. Unknown keys (`fx_…`) don't locate the
+    /// frame and are ignored.
     fn frame(&mut self, before: Option<FrameId>, pairs: &[Value]) -> Checked<FrameId> {
         if self.symbols.frame_count() >= self.node_limit() {
             return Err(too_much(format!("more than {} different frames", Count(self.node_limit() as u64))));
@@ -399,7 +399,7 @@ impl SnapshotBuilder {
                     None => self.malformed += u64::from(value != Value::None),
                 },
                 (keywords::NAME | keywords::FILENAME | keywords::LINE, _) => {
-                    self.malformed += u64::from(value != Value::None)
+                    self.malformed += u64::from(value != Value::None);
                 }
                 _ => self.drop_kept(value),
             }
@@ -407,8 +407,8 @@ impl SnapshotBuilder {
         Ok(self.symbols.intern_frame(frame))
     }
 
-    /// Removes and returns the entries of a kept dict; `None` for another value. Each dict is read once, so that a file that
-    /// refers to one dict a million times does not grow in memory.
+    /// Removes and returns the entries of a kept dict; `None` for another value. Each dict is read once, so that a file
+    /// that refers to one dict a million times does not grow in memory.
     pub(crate) fn dict(&mut self, value: Value) -> Option<Vec<Value>> {
         let Value::Node(id) = value else { return None };
         match self.kind(id) {

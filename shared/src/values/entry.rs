@@ -10,7 +10,8 @@ use crate::trace::{Event, Tag, TagId};
 use crate::units::{Address, Count, Stream};
 
 impl SnapshotBuilder {
-    /// Appends the row that a dict's entries describe. Returns `None` without an action, as such an entry has no meaning.
+    /// Appends the row that a dict's entries describe. Returns `None` without an action, as such an entry has no
+    /// meaning.
     pub(super) fn entry(&mut self, pairs: &[Value]) -> Checked<Option<u32>> {
         let row = self.events.len();
         let limit = self.limits.items.min(Kind::MAX as usize);

@@ -1,5 +1,5 @@
-//! The strings with a meaning in a snapshot. They are interned first, so that each has a fixed number and keys are compared
-//! as integers.
+//! The strings with a meaning in a snapshot. They are interned first, so that each has a fixed number and keys are
+//! compared as integers.
 
 use crate::event::Action;
 use crate::frames::{StrId, Symbols};

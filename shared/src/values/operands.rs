@@ -108,9 +108,9 @@ impl Operands {
         }
     }
 
-    /// Closes everything that is open, as at the end of a complete file: lists get the items that are complete, the dict at
-    /// the bottom its entries. Other unfinished dicts are left out, as half a trace entry or segment would be wrong. Returns
-    /// the value at the bottom.
+    /// Closes everything that is open, as at the end of a complete file: lists get the items that are complete, the
+    /// dict at the bottom its entries. Other unfinished dicts are left out, as half a trace entry or segment would be
+    /// wrong. Returns the value at the bottom.
     pub(crate) fn close(mut self, builder: &mut SnapshotBuilder) -> Checked<Option<Value>> {
         let targets: Vec<usize> = self.marks.iter().filter_map(|&mark| (mark as usize).checked_sub(1)).collect();
         let is_kept = |&place: &usize| place == 0 || self.values.get(place).is_some_and(|&v| is_list(builder, v));
@@ -141,8 +141,8 @@ impl Operands {
         let mut rest = self.above(place + 1).iter().copied().peekable();
         while let (Some(key @ Value::Str(_)), Some(value)) = (rest.next(), rest.next()) {
             pairs.extend([key, value]);
-            // A value followed by something other than a key is a list that waits for this one item, which is itself a list
-            // or else not complete.
+            // A value followed by something other than a key is a list that waits for this one item, which is itself a
+            // list or else not complete.
             let mut list = value;
             while let Some(item) = rest.next_if(|next| !matches!(next, Value::Str(_))) {
                 if !is_list(builder, list) || !is_list(builder, item) {

@@ -37,8 +37,8 @@ impl Decoder {
         Self { limit: limits.frame_bytes, held: Vec::new(), failed: None }
     }
 
-    /// Reads more bytes and visits each message that they complete, including those of unknown kinds. After an error nothing
-    /// more is read: every later call returns the error again.
+    /// Reads more bytes and visits each message that they complete, including those of unknown kinds. After an error
+    /// nothing more is read: every later call returns the error again.
     pub fn push(&mut self, bytes: &[u8], visit: &mut dyn FnMut(Message<'_>)) -> Result<(), WireError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());

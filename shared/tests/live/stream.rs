@@ -183,7 +183,7 @@ impl Recorder {
             lost.iter().for_each(|event| by_action[event.action as usize] += 1);
             self.found.lost += lost.len() as u64;
             self.chunk(|writer, _, _, out| {
-                writer.lost_events(&LostEvents { device: device as i64, from, to, by_action }, out)
+                writer.lost_events(&LostEvents { device: device as i64, from, to, by_action }, out);
             });
             self.sides[device].next = to;
         }

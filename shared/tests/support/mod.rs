@@ -1,6 +1,6 @@
-//! A simple caching allocator that records its events: the model against which replay and level of detail are tested. It
-//! follows PyTorch's rules for rounding, splitting and merging in the most direct way, and keeps the whole state after every
-//! event.
+//! A simple caching allocator that records its events: the model against which replay and level of detail are tested.
+//! It follows PyTorch's rules for rounding, splitting and merging in the most direct way, and keeps the whole state
+//! after every event.
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test binary uses its own part")]
 
 use proptest::prelude::*;

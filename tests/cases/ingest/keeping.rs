@@ -37,7 +37,8 @@ fn ended_sessions_are_evicted_first_and_then_the_start_of_live_ones() -> Result<
     for stream in &streams[..2] {
         send(&server, stream, true)?;
     }
-    // The store holds two and a half sessions of the first size: both ended ones go, and then the start of the live one.
+    // The store holds two and a half sessions of the first size: both ended ones go, and then the start of the live
+    // one.
     let long = Stream::new(34, 200, 500);
     let (mut peer, _) = Peer::hello(server.address, &long.hello)?;
     for seq in 1..long.last() {

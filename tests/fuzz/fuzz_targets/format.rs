@@ -1,4 +1,5 @@
-//! Recordings: arbitrary bytes, and arbitrary payloads of well-formed chunks. The outcome must not depend on the pieces.
+//! Recordings: arbitrary bytes, and arbitrary payloads of well-formed chunks. The outcome must not depend on the
+//! pieces.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,8 +1,8 @@
 //! Checks, counts and writes a session's batches.
 //!
-//! A log segment is a recording by itself: its head holds the header, all symbols so far and the state of each device. The
-//! batches follow as they were received, each closed by a mark. After an error, unless it only concerns the batch's number,
-//! the writer may have counted what is not stored: its owner drops it and opens another one from the store.
+//! A log segment is a recording by itself: its head holds the header, all symbols so far and the state of each device.
+//! The batches follow as they were received, each closed by a mark. After an error, unless it only concerns the batch's
+//! number, the writer may have counted what is not stored: its owner drops it and opens another one from the store.
 
 mod batch;
 mod open;

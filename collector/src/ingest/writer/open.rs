@@ -57,8 +57,8 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Returns where the last whole batch of a log segment ends, and its number; without one, the end of the head and the
-    /// number of the batch before.
+    /// Returns where the last whole batch of a log segment ends, and its number; without one, the end of the head and
+    /// the number of the batch before.
     fn last_whole(&mut self, number: u32, head: u64, before: u64) -> Result<(u64, u64), IngestError> {
         let (mut end, mut seq) = (head, before);
         let mut next = PRELUDE_BYTES as u64;

@@ -16,8 +16,8 @@ impl SessionWriter {
     /// Begins a log segment if there is none or the last is full.
     pub(super) fn make_segment(&mut self) -> Result<(), IngestError> {
         let Some(log) = &self.log else { return self.begin(1, 1, &[]) };
-        // The symbols that each log segment repeats should stay a small part of it, and whatever follows the recording's end
-        // belongs beside it.
+        // The symbols that each log segment repeats should stay a small part of it, and whatever follows the
+        // recording's end belongs beside it.
         let least = 4 * self.symbol_bytes;
         let before = self.record.segments.last().map_or(0, |segment| segment.before);
         let has_enough = log.length() >= self.limits.segment_bytes.max(least)
