@@ -1,5 +1,4 @@
-//! The native side of Vramscope: what records in a training job, the server, the command line, and the workloads that
-//! they show.
+//! The native side of Vramscope: the recorder in a training job, the server, the command line, and the workloads.
 //!
 //! What is absent: no format, no replay and no analysis lives here. All of that is in `shared`, where the page runs
 //! the same code; this crate reads files, opens sockets and prints.

@@ -1,4 +1,4 @@
-//! The command line: what it prints, where, and how it exits.
+//! The command line: output, errors and exit codes.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +8,12 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tests::{Folder, program, workspace};
 
-/// What was printed as JSON.
+/// Parses JSON output.
 fn json(stdout: &[u8]) -> Result<Value> {
     serde_json::from_slice(stdout).with_context(|| String::from_utf8_lossy(stdout).into_owned())
 }
 
-/// Reports a file and holds that against Python's count; gives whether Python could read the file.
+/// Reports on a file and compares the report with Python's count. Returns whether Python could read the file.
 fn agrees_with_python(file: &Path, folder: &Path) -> Result<bool> {
     let path = file.to_str().context("a path without a name")?;
     let output = program::run(&["report", "--json", path])?;
@@ -26,11 +26,11 @@ fn agrees_with_python(file: &Path, folder: &Path) -> Result<bool> {
             assert_eq!(output.status.code(), Some(0), "{path}");
             Ok(true)
         }
-        // What Python can't read is refused, or said to be incomplete.
+        // A file that Python can't read is refused, or reported as incomplete.
         Some(3) => {
             let refused = output.status.code() == Some(2);
             let findings = json(&output.stdout)?["files"][0]["findings"].as_array().map_or(0, Vec::len);
-            assert!(refused || findings > 0, "{path} was read without a word; {said}");
+            assert!(refused || findings > 0, "{path} was read without a finding; {said}");
             Ok(false)
         }
         _ => panic!("{path}: {said}{}", String::from_utf8_lossy(&counted.stderr)),
@@ -49,6 +49,18 @@ fn help_names_every_command() -> Result<()> {
 }
 
 #[test]
+fn help_texts_stay() -> Result<()> {
+    for command in ["serve", "report", "budget", "replay"] {
+        let output = Command::new(program::path()?).args([command, "-h"]).env("COLUMNS", "120").output()?;
+        let text = String::from_utf8(output.stdout)?;
+        insta::with_settings!({ snapshot_path => "../snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(format!("help_{command}"), text);
+        });
+    }
+    Ok(())
+}
+
+#[test]
 fn the_report_agrees_with_an_independent_count() -> Result<()> {
     let folder = Folder::new("count")?;
     let sample = folder.join("sample.pickle");
@@ -59,7 +71,7 @@ fn the_report_agrees_with_an_independent_count() -> Result<()> {
     for entry in fs::read_dir(workspace("tests/fixtures"))? {
         let path = entry?.path();
         let name = path.to_string_lossy();
-        // Python needs a package for zstd; the same snapshots stand there in another form.
+        // Python needs a package for zstd; the same snapshots exist in another compression.
         if [".pickle", ".json", ".gz"].iter().any(|ending| name.ends_with(ending)) {
             read += u32::from(agrees_with_python(&path, &folder)?);
         }
@@ -89,7 +101,7 @@ fn an_unreadable_file_gets_one_line_and_the_others_are_reported() -> Result<()> 
         assert!(line.contains(name) && line.contains(": "), "{line:?}");
     }
 
-    // For people the same, in words.
+    // The same files as text.
     let output = program::run(&[&["report"], &paths[..]].concat())?;
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stdout)?;
@@ -132,7 +144,7 @@ fn the_json_has_the_shape_that_scripts_rely_on() -> Result<()> {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() -> Result<()> {
+fn a_closed_pipe_is_not_an_error() -> Result<()> {
     let folder = Folder::new("pipe")?;
     let sample = folder.join("sample.pickle");
     fs::write(&sample, vramscope::workloads::sample::snapshot())?;

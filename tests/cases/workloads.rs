@@ -198,7 +198,7 @@ fn invalid_arguments_are_refused_in_one_line() -> Result<()> {
         (&["run", "leak", "--conf", "max_split_size_mb:1"], "max_split_size_mb"),
         (&["run", "leak", "--conf", "nonsense:1"], "--conf \"nonsense:1\""),
         (&["run", "leak", "--torch", "1.9"], "no release that is known"),
-        (&["run", "leak", "--out", "trace.txt"], "Name the file so"),
+        (&["run", "leak", "--out", "trace.txt"], "unknown kind of file"),
         (&["run", "leak", "--out", "/nowhere/at/all.pickle"], "can't be written"),
         (&["run", "leak", "--out", "/nowhere/at/all.vramscope"], "can't be written"),
         (&["run", "transformer", "hidden=100", "heads=7"], "must be a multiple of heads"),

@@ -1,4 +1,4 @@
-//! Journeys: scripts in `journeys/` that lead a real Chromium through the page, run by Node's own test runner.
+//! Journeys: scripts in `journeys/` that drive a real Chromium through the page, run by Node's test runner.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{program, workspace};
 
-/// Runs all journeys against the page at `url`; their reports go to this process's own output.
+/// Runs all journeys against the page at `url`. They print their reports to the output of this process.
 pub fn run_journeys(url: &str) -> Result<()> {
     let folder = workspace("tests/journeys");
     ensure!(folder.join("node_modules").is_dir(), "the journeys' one package is missing; tests/run installs it");
@@ -14,7 +14,7 @@ pub fn run_journeys(url: &str) -> Result<()> {
         .arg("run.mjs")
         .current_dir(folder)
         .env("VRAMSCOPE_URL", url)
-        // For journeys that start servers and jobs of their own.
+        // For journeys that start further servers and jobs.
         .env("VRAMSCOPE_PROGRAM", program::path()?)
         .status()
         .context("starting node")?;

@@ -1,4 +1,4 @@
-//! A small HTTP client: one request, one connection, every byte of it chosen by the test.
+//! A small HTTP client: one request per connection, every byte of it chosen by the test.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub struct Response {
     /// The status code.
@@ -18,18 +18,18 @@ pub struct Response {
 }
 
 impl Response {
-    /// The value of a header; empty where there is none.
+    /// Returns the value of a header, or an empty text.
     pub fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(have, _)| have == name).map_or("", |(_, value)| value)
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 
-/// Asks for `path` by the server's own address, with further headers.
+/// Sends a GET request for `path` with further headers.
 pub fn get(server: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n");
     for (name, value) in headers {
@@ -38,23 +38,24 @@ pub fn get(server: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<R
     send(server, &format!("{request}\r\n"))
 }
 
-/// Sends a request as it is, and reads to the end of the connection.
+/// Sends the bytes of a request, and reads to the end of the connection.
 pub fn send(server: SocketAddr, request: &str) -> Result<Response> {
     let mut stream = TcpStream::connect(server)?;
     stream.write_all(request.as_bytes())?;
     receive(stream)
 }
 
-/// Reads an answer, to the end of the connection.
+/// Reads a response to the end of the connection.
 pub fn receive(mut stream: TcpStream) -> Result<Response> {
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
 
-    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").context("the answer has no end of head")?;
+    let end =
+        answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").context("the response has no end of its head")?;
     let head = String::from_utf8_lossy(&answer[..end]);
     let mut lines = head.lines();
-    let status = lines.next().and_then(|line| line.split(' ').nth(1)).context("the answer has no status")?.parse()?;
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)).context("the response has no status")?.parse()?;
     let headers = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
@@ -66,7 +67,7 @@ pub fn receive(mut stream: TcpStream) -> Result<Response> {
     Ok(response)
 }
 
-/// A body that came in pieces; an error where its end is missing.
+/// Joins the chunks of a body. Fails if the last one is missing.
 fn unchunked(mut bytes: &[u8]) -> Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {

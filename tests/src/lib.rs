@@ -1,8 +1,7 @@
-//! The harness: the built program, a server of it, a small HTTP client, collectors and
-//! viewers that say what a test wants said, a driver library without a GPU, and journeys
-//! through a real browser.
+//! The test harness: the built program, a server, a small HTTP client, collectors and viewers that are scripted by a test,
+//! a driver library that needs no GPU, and journeys through a real browser.
 //!
-//! The cases themselves are in `cases/` (one boundary a file) and `journeys/` (one way through the page a file).
+//! The tests are in `cases/` (one boundary per file) and `journeys/` (one way through the page per file).
 
 pub mod browser;
 #[cfg(target_os = "linux")]
@@ -19,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub use folder::Folder;
 
-/// A path within the workspace.
+/// Returns a path within the workspace.
 pub fn workspace(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }

@@ -1,4 +1,4 @@
-//! The other end of a server's sockets: a collector or viewer that says what a test wants said, in the order that it wants.
+//! The other end of a server's sockets: a collector or viewer whose every message is chosen by the test.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
@@ -12,26 +12,26 @@ use tungstenite::http::{HeaderName, HeaderValue};
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error, HandshakeError, Message as WsMessage, WebSocket};
 
-/// A frame that came. The bytes of a batch are its own.
+/// A received message. It owns the bytes of its batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Came {
+pub enum Received {
     /// A batch.
     Batch {
-        /// Its number.
+        /// The number.
         seq: u64,
-        /// When it was sent.
+        /// When the batch was sent.
         sent_us: i64,
-        /// Its chunks.
+        /// The chunks.
         chunks: Vec<u8>,
     },
     /// Any other.
     Message(Message<'static>),
 }
 
-/// Batches: the number and the chunks of each.
+/// Batches: number and chunks.
 pub type Numbered = Vec<(u64, Vec<u8>)>;
 
-/// When a batch is sent, by the clock of a [`Peer`]: another time for each, and the same in each run.
+/// Returns the time at which a [`Peer`] says that it sent a batch: different for each batch, the same in every run.
 pub fn sent_us(seq: u64) -> i64 {
     1_700_000_000_000_000 + seq as i64
 }
@@ -41,14 +41,14 @@ pub fn sent_us(seq: u64) -> i64 {
 pub struct Peer {
     socket: WebSocket<TcpStream>,
     decoder: Decoder,
-    came: VecDeque<Came>,
+    received: VecDeque<Received>,
 }
 
-/// Time that a server has to answer.
+/// The longest wait for the server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Peer {
-    /// Connects to `path`; a server that upgrades nothing gives its status.
+    /// Connects to `path`. Returns the status if the server refuses the upgrade.
     pub fn connect(server: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Result<Self, u16>> {
         let mut request = format!("ws://{server}{path}").into_client_request()?;
         for (name, value) in headers {
@@ -61,19 +61,19 @@ impl Peer {
         let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
         match tungstenite::client::client_with_config(request, stream, Some(config)) {
             Ok((socket, _)) => {
-                Ok(Ok(Self { socket, decoder: Decoder::new(&WireLimits::default()), came: VecDeque::new() }))
+                Ok(Ok(Self { socket, decoder: Decoder::new(&WireLimits::default()), received: VecDeque::new() }))
             }
             Err(HandshakeError::Failure(Error::Http(response))) => Ok(Err(response.status().as_u16())),
             Err(error) => bail!("no socket: {error}"),
         }
     }
 
-    /// A collector's socket, before its hello.
+    /// Opens a collector's socket without sending a hello.
     pub fn collector(server: SocketAddr) -> Result<Self> {
         Self::connect(server, "/api/v1/ingest", &[])?.map_err(|status| anyhow::anyhow!("refused with {status}"))
     }
 
-    /// A collector that has said hello; gives the batch that is wanted next.
+    /// Opens a collector's socket and sends a hello. Also returns the number of the next batch that the server expects.
     pub fn hello(server: SocketAddr, hello: &Hello) -> Result<(Self, u64)> {
         let mut peer = Self::collector(server)?;
         peer.say(&Message::Hello(hello.clone()))?;
@@ -83,17 +83,17 @@ impl Peer {
         }
     }
 
-    /// A viewer of a session that has said from where it wants it.
+    /// Opens a viewer's socket that wants the batches after a number.
     pub fn viewer(server: SocketAddr, session: &str, after: u64) -> Result<Self> {
         Self::watch(server, session, Watch { protocol: PROTOCOL, after, ..Watch::default() })
     }
 
-    /// One from the start on that can hold so many events.
+    /// Opens a viewer's socket that wants every batch and can hold so many events.
     pub fn viewer_of(server: SocketAddr, session: &str, events: u64) -> Result<Self> {
         Self::watch(server, session, Watch { protocol: PROTOCOL, events, ..Watch::default() })
     }
 
-    /// One that has shown a token.
+    /// Opens a viewer's socket with a token.
     pub fn viewer_with(server: SocketAddr, session: &str, token: &str) -> Result<Self> {
         Self::watch(server, session, Watch { protocol: PROTOCOL, token: token.to_owned(), ..Watch::default() })
     }
@@ -105,17 +105,17 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Sends a frame.
+    /// Sends a message.
     pub fn say(&mut self, frame: &Message<'_>) -> Result<()> {
         self.send(frame.to_bytes())
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes.
     pub fn send(&mut self, bytes: Vec<u8>) -> Result<()> {
         Ok(self.socket.send(WsMessage::Binary(bytes.into()))?)
     }
 
-    /// Sends a batch, at the time that [`sent_us`] says.
+    /// Sends a batch with the time [`sent_us`].
     pub fn batch(&mut self, seq: u64, chunks: &[u8]) -> Result<()> {
         self.say(&Message::Batch(Batch { seq, sent_us: sent_us(seq), chunks }))
     }
@@ -125,23 +125,23 @@ impl Peer {
         self.say(&Message::Goodbye(Goodbye { seq }))
     }
 
-    /// The next frame; an error where the socket ends before one.
-    pub fn came(&mut self) -> Result<Came> {
+    /// Returns the next message. Fails if the socket ends first.
+    pub fn receive(&mut self) -> Result<Received> {
         loop {
-            if let Some(came) = self.came.pop_front() {
-                return Ok(came);
+            if let Some(message) = self.received.pop_front() {
+                return Ok(message);
             }
             let message = self.socket.read().context("the socket ended")?;
             let WsMessage::Binary(bytes) = message else { continue };
-            let came = &mut self.came;
-            self.decoder.push(&bytes, &mut |frame| came.push_back(own(frame)))?;
+            let received = &mut self.received;
+            self.decoder.push(&bytes, &mut |frame| received.push_back(own(frame)))?;
         }
     }
 
-    /// The next frame that is no batch.
+    /// Returns the next message that is not a batch.
     pub fn frame(&mut self) -> Result<Message<'static>> {
         loop {
-            if let Came::Message(frame) = self.came()? {
+            if let Received::Message(frame) = self.receive()? {
                 return Ok(frame);
             }
         }
@@ -158,7 +158,7 @@ impl Peer {
         }
     }
 
-    /// Waits for a refusal; gives its code and whether it may be tried again.
+    /// Waits for a refusal. Returns its code and whether the peer may try again.
     pub fn refused(&mut self) -> Result<(Code, bool)> {
         loop {
             match self.frame()? {
@@ -172,7 +172,7 @@ impl Peer {
         }
     }
 
-    /// Waits for a status that a test wants.
+    /// Waits for a status with a property.
     pub fn status(&mut self, is_wanted: impl Fn(&Status) -> bool) -> Result<Status> {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
@@ -182,41 +182,44 @@ impl Peer {
                 return Ok(status);
             }
         }
-        bail!("no such status came")
+        bail!("no such status arrived")
     }
 
-    /// All batches up to one, in the order in which they come; and the gaps between, as `(from, to)`.
+    /// Returns all batches up to a number in the order of their arrival, and the skipped ranges between them as
+    /// `(from, to)`.
     pub fn batches(&mut self, last: u64) -> Result<(Numbered, Vec<(u64, u64)>)> {
         let (mut batches, mut gaps) = (Vec::new(), Vec::new());
         loop {
-            match self.came()? {
-                Came::Batch { seq, chunks, .. } => {
+            match self.receive()? {
+                Received::Batch { seq, chunks, .. } => {
                     batches.push((seq, chunks));
                     if seq >= last {
                         return Ok((batches, gaps));
                     }
                 }
-                Came::Message(Message::Skipped(gap)) => gaps.push((gap.from, gap.to)),
-                Came::Message(_) => {}
+                Received::Message(Message::Skipped(gap)) => gaps.push((gap.from, gap.to)),
+                Received::Message(_) => {}
             }
         }
     }
 
-    /// Closes it as one should.
+    /// Closes the socket in order.
     pub fn close(mut self) {
         let _ = self.socket.close(None);
         while self.socket.read().is_ok() {}
     }
 
-    /// The connection itself.
+    /// Returns the connection.
     pub fn stream(&self) -> &TcpStream {
         self.socket.get_ref()
     }
 }
 
-fn own(frame: Message<'_>) -> Came {
-    Came::Message(match frame {
-        Message::Batch(Batch { seq, sent_us, chunks }) => return Came::Batch { seq, sent_us, chunks: chunks.to_vec() },
+fn own(frame: Message<'_>) -> Received {
+    Received::Message(match frame {
+        Message::Batch(Batch { seq, sent_us, chunks }) => {
+            return Received::Batch { seq, sent_us, chunks: chunks.to_vec() };
+        }
         Message::Hello(frame) => Message::Hello(frame),
         Message::Goodbye(frame) => Message::Goodbye(frame),
         Message::Welcome(frame) => Message::Welcome(frame),

@@ -9,22 +9,22 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-/// What becomes of what is sent.
+/// The state of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Network {
-    /// It arrives.
+    /// Bytes arrive.
     Up = 0,
-    /// It goes nowhere, and nobody is told: connections stay open, as when a cable is pulled.
+    /// Bytes are held back while connections stay open, as when a cable is pulled.
     Silent = 1,
-    /// Connections are closed, and new ones at once.
+    /// Connections are closed, and so is every new one.
     Closed = 2,
 }
 
-/// How often a silent network looks whether it is up again.
+/// The pause between two checks whether the network is up again.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A proxy on a port of its own. It ends with the process.
+/// A proxy on a port of its own. It runs until the process ends.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -33,7 +33,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// To this server.
+    /// Starts a proxy to a server.
     pub fn to(server: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -57,24 +57,24 @@ impl Proxy {
         Ok(Self { address, network, open })
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on the network is so.
+    /// Changes the state of the network.
     pub fn set(&self, network: Network) {
         self.network.store(network as u8, Ordering::Relaxed);
         if network == Network::Closed {
             for stream in self.open.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-                // Closed already: all the better.
+                // Fails if it is closed already.
                 let _ = stream.shutdown(Shutdown::Both);
             }
         }
     }
 }
 
-/// Carries bytes one way until either end closes.
+/// Copies bytes in one direction until either end closes.
 fn carry(mut from: TcpStream, mut to: TcpStream, network: &AtomicU8) {
     let mut buffer = [0; 64 << 10];
     while let Ok(count @ 1..) = from.read(&mut buffer) {

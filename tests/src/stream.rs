@@ -1,4 +1,4 @@
-//! A session to send: plausible events, as a recorder writes them, cut into batches.
+//! A session to send: plausible events, written like a recorder does, split into batches.
 
 use shared::event::Action;
 use shared::format::{Chunk, ChunkReader, Device, End, EventColumns, Header, Writer, prelude};
@@ -8,33 +8,33 @@ use shared::trace::{Event, TagId, Tags};
 use shared::units::Address;
 use shared::wire::{Hello, PROTOCOL, SESSION_CHARS, session_id};
 
-/// When every session begins, in microseconds since the epoch.
+/// The start of every session, in microseconds since the epoch.
 pub const START_US: i64 = 1_700_000_000_000_000;
 
-/// A session that can be sent.
+/// A session to send.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// What is said first.
+    /// The first message.
     pub hello: Hello,
-    /// The chunks of each batch; the first is number 1.
+    /// The chunks of each batch; the first batch is number 1.
     pub batches: Vec<Vec<u8>>,
-    /// All of it, as a file.
+    /// The whole session as a file.
     pub file: Vec<u8>,
-    /// Its events.
+    /// The number of events.
     pub events: u64,
 }
 
-/// Numbers that look like chance and are the same each time.
+/// Pseudorandom numbers, the same in every run.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A row of its own for each seed.
+    /// Creates a generator.
     pub fn new(seed: u64) -> Self {
         Self(seed ^ 0x9e37_79b9_7f4a_7c15)
     }
 
-    /// The next number below a bound.
+    /// Returns the next number below a bound.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -43,19 +43,19 @@ impl Random {
     }
 }
 
-/// A session's name or key, another for each seed.
+/// Returns a session's id or key, a different one for each seed.
 pub fn name(seed: u64) -> String {
     let mut random = Random::new(seed);
     session_id([0; SESSION_CHARS].map(|_| random.below(256) as u8))
 }
 
 impl Stream {
-    /// So many batches of so many events each, with an end. `seed` tells sessions apart.
+    /// Creates a session of so many batches with so many events each. `seed` distinguishes sessions.
     pub fn new(seed: u64, batches: usize, events: usize) -> Self {
         Self::named(seed, &format!("session {seed}"), batches, events)
     }
 
-    /// The same under a name.
+    /// Creates a session with a name.
     pub fn named(seed: u64, job: &str, batches: usize, events: usize) -> Self {
         let mut random = Random::new(seed);
         let mut made = Made::new(START_US);
@@ -65,7 +65,8 @@ impl Stream {
         })
     }
 
-    /// So many batches of events that `events` makes, given the number of each (from 0) and a stack of its own.
+    /// Creates a session whose batches hold the events that `events` returns, given the number of a batch (from 0) and a
+    /// stack of its own.
     pub fn of(seed: u64, job: &str, batches: usize, mut events: impl FnMut(usize, StackId) -> Vec<Event>) -> Self {
         let header = Header {
             program: "tests".to_owned(),
@@ -123,23 +124,23 @@ impl Stream {
         Self { hello, batches, file, events: count }
     }
 
-    /// The session's name.
+    /// Returns the session's id.
     pub fn session(&self) -> &str {
         &self.hello.session
     }
 
-    /// The number of its last batch.
+    /// Returns the number of the last batch.
     pub fn last(&self) -> u64 {
         self.batches.len() as u64
     }
 
-    /// The chunks of a batch.
+    /// Returns the chunks of a batch.
     pub fn batch(&self, seq: u64) -> &[u8] {
         &self.batches[seq as usize - 1]
     }
 }
 
-/// The payload of a file's first chunk.
+/// Returns the payload of a file's first chunk.
 fn first_payload(file: &[u8]) -> Vec<u8> {
     let mut payload = Vec::new();
     let mut chunks = ChunkReader::at_start(&ImportLimits::default());
@@ -152,7 +153,7 @@ fn first_payload(file: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// What an allocator that is in use does: blocks come and go, and what is freed is used again.
+/// Generates the events of a busy allocator: blocks are allocated and freed, and their addresses reused.
 #[derive(Debug)]
 struct Made {
     live: Vec<(u64, u64)>,
@@ -161,7 +162,7 @@ struct Made {
     begun: bool,
 }
 
-/// One segment holds everything.
+/// The address and the size of the only segment.
 const SEGMENT: (u64, u64) = (0x7f00_0000_0000, 64 << 30);
 
 impl Made {
@@ -182,7 +183,7 @@ impl Made {
                 push(&mut events, Action::SegmentAlloc, SEGMENT.0, SEGMENT.1, self.time_us);
             } else if self.live.len() < 500 || random.below(2) == 0 {
                 let size = 512 << random.below(12);
-                // Places of 2 MiB, so that nothing is in two blocks.
+                // Slots of 2 MiB, so that blocks never overlap.
                 let address = SEGMENT.0 + (random.below(SEGMENT.1 >> 21) << 21);
                 if !self.live.iter().any(|(taken, _)| *taken == address) {
                     self.live.push((address, size));

@@ -1,4 +1,4 @@
-//! `vramscope budget`: what a transformer needs of memory, by formula, and beside it by simulation.
+//! `vramscope budget`: the memory that a transformer needs, by formula and by simulation.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -11,23 +11,23 @@ use shared::units::{Bytes, Count};
 use super::{print, refuse, setting};
 use crate::workloads::{ClockedSim, Outcome, Setup, run_model};
 
-/// Memory of the simulated device when nothing is said: more than any has, so that nothing stands in the way.
+/// Memory of the simulated device by default: more than any device has.
 const AMPLE: u64 = 1 << 40;
-/// Steps that are simulated: the optimizer's state is there from the second on.
+/// Simulated steps: the optimizer's state exists from the second on.
 const STEPS: u64 = 2;
 
-/// Number formats, as they are typed.
+/// Number formats as arguments.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum PrecisionName {
-    /// 16 bits with a 32-bit master copy and optimizer state
+    /// 16-bit weights, with a 32-bit master copy and optimizer state
     Mixed,
-    /// 32 bits
+    /// 32 bits throughout
     Fp32,
     /// 16 bits throughout
     Bf16,
 }
 
-/// Optimizers, as they are typed.
+/// Optimizers as arguments.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum OptimizerName {
     /// Adam or AdamW
@@ -37,75 +37,75 @@ enum OptimizerName {
     Momentum,
     /// Plain SGD
     Sgd,
-    /// Nothing is trained
+    /// Inference: no training
     #[value(alias = "inference")]
     None,
 }
 
-/// Kinds of attention, as they are typed.
+/// Kinds of attention as arguments.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum AttentionName {
-    /// In tiles
+    /// Tiled, without the score matrix
     Flash,
-    /// With the matrix of all scores
+    /// With the full score matrix
     Plain,
 }
 
-/// What `budget` is told.
+/// The options of `budget`.
 #[derive(Args, Debug)]
 pub(super) struct Budget {
-    /// Weights, such as 7e9; by default those of the shape
+    /// Number of weights, such as 7e9 [default: computed from the shape]
     #[arg(long, value_name = "N")]
     params: Option<f64>,
-    /// Layers
+    /// Number of layers
     #[arg(long, value_name = "N", default_value_t = 32)]
     layers: u64,
     /// Width of the residual stream
     #[arg(long, value_name = "N", default_value_t = 4096)]
     hidden: u64,
-    /// Attention heads
+    /// Number of attention heads
     #[arg(long, value_name = "N", default_value_t = 32)]
     heads: u64,
-    /// Heads of keys and values; by default as many as heads
+    /// Number of key and value heads [default: same as --heads]
     #[arg(long, value_name = "N")]
     kv_heads: Option<u64>,
-    /// Width within the MLP; by default four times hidden
+    /// Width of the MLP [default: four times --hidden]
     #[arg(long, value_name = "N")]
     ffn: Option<u64>,
-    /// Tokens of a sequence
+    /// Tokens per sequence
     #[arg(long, value_name = "N", default_value_t = 2048)]
     seq: u64,
-    /// Sequences of a batch
+    /// Sequences per batch
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: u64,
-    /// Tokens known
+    /// Vocabulary size in tokens
     #[arg(long, value_name = "N", default_value_t = 32_000)]
     vocab: u64,
     /// Number formats
     #[arg(long, value_enum, default_value_t = PrecisionName::Mixed)]
     precision: PrecisionName,
-    /// What changes the weights
+    /// Optimizer
     #[arg(long, value_enum, default_value_t = OptimizerName::Adam)]
     optimizer: OptimizerName,
-    /// How attention is computed
+    /// Attention implementation
     #[arg(long, value_enum, default_value_t = AttentionName::Flash)]
     attention: AttentionName,
-    /// Activations kept: none (all are), full (each layer's input), every-4 (each fourth one's)
+    /// Activation checkpointing: none, full (keep the input of every layer), or every-K (of every K-th layer)
     #[arg(long, value_name = "none|full|every-K", default_value = "none")]
     checkpoint: String,
-    /// Masks of dropped numbers are kept
+    /// Include dropout masks
     #[arg(long)]
     dropout: bool,
-    /// Tokens whose keys and values are cached, over all sequences
+    /// Tokens in the KV cache, over all sequences
     #[arg(long, value_name = "TOKENS", default_value_t = 0)]
     kv: u64,
-    /// Run the same model on a simulated device, and compare
+    /// Train the same model on a simulated device and compare
     #[arg(long)]
     simulate: bool,
-    /// Memory of the simulated device, such as 80GiB; by default 1TiB
+    /// Memory of the simulated device, such as 80GiB [default: 1TiB]
     #[arg(long, value_name = "SIZE", requires = "simulate")]
     capacity: Option<String>,
-    /// The allocator's settings, as in PYTORCH_CUDA_ALLOC_CONF
+    /// Allocator settings, as in PYTORCH_CUDA_ALLOC_CONF
     #[arg(long, value_name = "SETTINGS", default_value = "", requires = "simulate")]
     conf: String,
     /// Print JSON for programs
@@ -113,39 +113,39 @@ pub(super) struct Budget {
     json: bool,
 }
 
-/// What is printed.
+/// The printed result.
 #[derive(Serialize)]
 struct Printed {
     plan: Plan,
     simulation: Option<Simulation>,
 }
 
-/// What the simulation came to.
+/// The results of the simulation.
 #[derive(Serialize)]
 struct Simulation {
-    /// Weights of the model that was run: those of the shape.
+    /// Weights of the simulated model, computed from its shape.
     params: u64,
-    /// Each part's most, in requested bytes, and what that is of the plan.
+    /// The peak of each part in requested bytes, compared with the plan.
     parts: Vec<Compared>,
-    /// In use at most, as requested.
+    /// Peak of the bytes in use, as requested.
     peak_requested: u64,
-    /// The same with rounding.
+    /// Peak of the bytes in use, with rounding.
     peak_allocated: u64,
-    /// Taken from the device at most.
+    /// Peak of the bytes reserved from the device.
     peak_reserved: u64,
-    /// What the most in use, as requested, is of the plan's peak; none of a run that stopped early.
+    /// Requested peak over planned peak; `None` if the run stopped early.
     ratio: Option<f64>,
-    /// The error that ended it.
+    /// The error that stopped the simulation.
     error: Option<String>,
 }
 
-/// A part beside its plan.
+/// A part compared with its plan.
 #[derive(Serialize)]
 struct Compared {
     part: Part,
     planned_bytes: u64,
     simulated_bytes: u64,
-    /// Simulated over planned; none where nothing was planned.
+    /// Simulated over planned bytes; `None` if nothing was planned.
     ratio: Option<f64>,
 }
 
@@ -244,7 +244,7 @@ impl Simulation {
             let ratio = is_comparable.then(|| simulated_bytes as f64 / planned_bytes as f64);
             Compared { part, planned_bytes, simulated_bytes, ratio }
         };
-        // What is planned besides, and not trained with.
+        // Leaves out what the simulation does not cover.
         let is_there = |compared: &Compared| {
             compared.part != Part::KvCache && (compared.planned_bytes > 0 || compared.simulated_bytes > 0)
         };
@@ -263,7 +263,7 @@ impl Simulation {
     }
 }
 
-/// The plan as a person reads it.
+/// Returns the plan as text for people.
 fn text(printed: &Printed) -> String {
     let mut out = String::new();
     let Printed { plan, simulation } = printed;

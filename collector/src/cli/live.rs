@@ -1,4 +1,4 @@
-//! `--to`: a run that is published while it goes.
+//! `--to`: publishes a run while it goes on.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,23 +16,23 @@ use crate::recorder::RecorderStats;
 use crate::server::stop_signal;
 use crate::workloads::{Pacer, StopSignal};
 
-/// Where the server's token is looked for when no file is named.
+/// The variable that holds the server's token if no file is named.
 const TOKEN_VARIABLE: &str = "VRAMSCOPE_TOKEN";
-/// How long the beginning waits to tell whether the server is there.
+/// The longest time to wait for the server before the run begins.
 const GREETING: Duration = Duration::from_secs(2);
 /// The exit code of a program that Ctrl-C ended at once.
 const INTERRUPTED: i32 = 130;
 
-/// What is told of publishing.
+/// The options for publishing.
 #[derive(Args, Debug)]
 pub(super) struct To {
-    /// Publish the run while it goes: to the server at http://HOST:PORT
+    /// Publish the run to the server at http://HOST:PORT while it goes on
     #[arg(long, value_name = "URL")]
     to: Option<String>,
-    /// Events a second of wall time; 0 is as fast as can be
+    /// Events per second of wall time; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 5_000, requires = "to")]
     rate: u64,
-    /// The file with the server's token; otherwise VRAMSCOPE_TOKEN is used
+    /// File with the server's token [default: the variable VRAMSCOPE_TOKEN]
     #[arg(long, value_name = "FILE", requires = "to")]
     token_file: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ pub(super) struct Live {
     limits: PublishLimits,
 }
 
-/// What of a session has arrived.
+/// How much of a session has arrived.
 #[derive(Serialize)]
 pub(super) struct Delivery {
     session: String,
@@ -65,7 +65,7 @@ impl To {
         self.to.is_some()
     }
 
-    /// Begins a session, when one is wanted. `mode` tells people how its events are had.
+    /// Begins a session if one was requested. `mode` says how its events are obtained.
     pub(super) fn start(&self, mode: &str) -> Result<Option<(PublisherOutput, Live)>, String> {
         let Some(url) = &self.to else { return Ok(None) };
         let destination = Destination::parse(url).map_err(|error| format!("--to: {error}"))?;
@@ -96,8 +96,7 @@ impl Live {
         self.stop.clone()
     }
 
-    /// Says where it can be watched, or that the server is not there. Whether it can be watched: the address of a page
-    /// that nobody serves is of no use.
+    /// Prints where the run can be watched, or that the server can't be reached. Returns whether it can be watched.
     pub(super) fn greet(&self) -> bool {
         let is_connected = self.handle.wait_connected(GREETING);
         if is_connected {
@@ -110,16 +109,16 @@ impl Live {
         is_connected
     }
 
-    /// Where it can be watched.
+    /// Returns the line that says where the run can be watched.
     pub(super) fn invitation(&self) -> String {
         format!("Watch it at {} (Ctrl-C ends it)", self.destination.page(self.handle.session()))
     }
 
-    /// Ends the session when the recorder has ended, and says what has arrived.
+    /// Ends the session after the recorder has ended, and prints what has arrived.
     pub(super) fn finish(self, recorded: Option<&RecorderStats>) -> Delivery {
         let session = self.handle.session().to_owned();
         let time = Duration::from_millis(self.limits.finish_millis);
-        // Nobody else has it any more: who watched the run has gone with it.
+        // The only other owner, the watch of the run, has been dropped.
         let stats = Arc::into_inner(self.handle).map(|handle| handle.finish(time)).unwrap_or_default();
         let dropped = recorded.map_or(0, |stats| stats.lost + stats.unwritten);
         let delivery = Delivery {
@@ -134,7 +133,7 @@ impl Live {
 }
 
 impl Delivery {
-    /// What arrived and what did not, for people.
+    /// Prints what arrived and what did not.
     fn tell(&self, stats: &PublisherStats, destination: &Destination) {
         let (sent, lost) = (Count(self.sent), Count(self.lost));
         let address = destination.address();
@@ -147,14 +146,13 @@ impl Delivery {
         eprintln!("{address} has {sent} events; {lost} did not arrive{why}.");
     }
 
-    /// The same for programs: one line.
+    /// Returns what arrived as a line of JSON.
     pub(super) fn line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 }
 
-/// Has Ctrl-C, or a request to terminate, set `stop`, so that a run ends in order; the second one ends the program at
-/// once.
+/// Makes Ctrl-C and SIGTERM set `stop`, so that a run ends in order. The second one ends the program at once.
 fn on_interrupt(stop: StopSignal) {
     let wait = move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
@@ -167,11 +165,11 @@ fn on_interrupt(stop: StopSignal) {
             }
         });
     };
-    // Without it Ctrl-C ends the program as it always did, and the server sees that the session was lost.
+    // Without the thread, Ctrl-C ends the program at once, and the server reports the session as lost.
     let _ = std::thread::Builder::new().name("vramscope-interrupt".to_owned()).spawn(wait);
 }
 
-/// This machine's name; empty where it isn't told.
+/// Returns the name of this machine, or an empty text if it is unknown.
 pub(super) fn host() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("HOSTNAME").ok());
     name.map(|name| name.trim().to_owned()).unwrap_or_default()

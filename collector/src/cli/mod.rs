@@ -1,4 +1,4 @@
-//! The command line: what is typed, and what becomes of it.
+//! The command line.
 
 mod budget;
 mod live;
@@ -14,32 +14,32 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// See what filled the GPU's memory, when, and from which line.
+/// Explains GPU memory: what filled it, when, and from which line of code
 #[derive(Debug, Parser)]
 #[command(name = "vramscope", version, args_conflicts_with_subcommands = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Without a command: `serve`.
+    /// The options of `serve`, which is the default command.
     #[command(flatten)]
     serve: serve::Serve,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve the page on this machine. The files dropped on it stay in the browser
+    /// Serve the page and the sessions of running jobs; files opened in the page never leave the browser
     Serve(serve::Serve),
-    /// Print what memory snapshots hold, without a browser
+    /// Report on memory snapshots and recordings in the terminal
     Report(report::Report),
-    /// Plan the memory of a transformer, by formula and by simulation
+    /// Estimate the memory of a transformer by formula, and compare it with a simulation
     Budget(budget::Budget),
-    /// Run a workload on a simulated device or a GPU, and report what became of it
+    /// Run a workload on a simulated device or a GPU, and report on its memory
     Run(run::Run),
-    /// Run a script of allocations on a simulated device, as a release of PyTorch would
+    /// Run a script of allocations on a simulated device, as a PyTorch release would
     Replay(replay::Replay),
 }
 
-/// Runs the program and gives its exit code.
+/// Runs the program and returns its exit code.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match arguments.command.unwrap_or(Command::Serve(arguments.serve)) {
@@ -51,17 +51,17 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The exit code for what was typed or named and can't be used.
+/// The exit code for invalid arguments and unreadable files.
 const UNUSABLE: u8 = 2;
 
-/// Says in one line why nothing was done.
+/// Prints in one line why nothing was done.
 fn refuse(sentence: &str) -> ExitCode {
     eprintln!("{}", one_line(sentence));
     ExitCode::from(UNUSABLE)
 }
 
-/// Writes to standard output. A reader who has seen enough (`| head`) ends the program without a word; what can't be
-/// written otherwise is told, and the exit code is 1.
+/// Writes to standard output. If its reader has closed it (`| head`), exits silently; any other failure is printed, with
+/// the exit code 1.
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> ExitCode {
     let mut out = io::BufWriter::new(io::stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
@@ -74,7 +74,7 @@ fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> ExitCode {
     }
 }
 
-/// Text without line breaks or other control characters, as a file's name may hold.
+/// Replaces control characters, such as line breaks in file names.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_break_the_line() {
+    fn control_characters_are_replaced() {
         assert_eq!(one_line("a\nb\x1b[2J"), "a\u{fffd}b\u{fffd}[2J");
     }
 }

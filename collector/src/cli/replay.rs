@@ -1,4 +1,4 @@
-//! `vramscope replay`: an operation script on a simulated device, as a release of PyTorch would have run it.
+//! `vramscope replay`: runs a script of allocator operations on a simulated device, as a PyTorch release would.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,22 +11,22 @@ use flate2::read::MultiGzDecoder;
 use super::{print, refuse, setting};
 use crate::script::{Script, execute};
 
-/// What `replay` is told.
+/// The options of `replay`.
 #[derive(Args, Debug)]
 pub(super) struct Replay {
-    /// The script: JSON, plain or .gz; `-` reads standard input
+    /// Script in JSON, plain or .gz; `-` reads standard input
     #[arg(value_name = "SCRIPT")]
     script: PathBuf,
-    /// The release of PyTorch to follow: 2.6, 2.11 or 2.15
+    /// PyTorch release to follow: 2.6, 2.11 or 2.15
     #[arg(long, value_name = "VERSION", default_value = "2.11")]
     torch: String,
 }
 
-/// The longest script that is read, in bytes of JSON: some ten million operations.
+/// The longest script, in bytes of JSON: about ten million operations.
 const SCRIPT_BYTES: u64 = 1 << 30;
 
 impl Replay {
-    /// Runs the script and prints what came of it.
+    /// Runs the script and prints its results.
     pub(super) fn run(self) -> ExitCode {
         let profile = match setting::profile(&self.torch) {
             Ok(profile) => profile,

@@ -1,4 +1,4 @@
-//! `vramscope report`: what snapshot files hold, printed.
+//! `vramscope report`: prints a report on each file.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -13,13 +13,13 @@ use shared::units::{Bytes, Count};
 
 use super::{print, refuse};
 
-/// Bytes read at once: large enough that the reads cost nothing, small enough to stay in a cache.
+/// Bytes read at once: large enough that the calls cost nothing, small enough for the cache.
 const CHUNK: usize = 4 << 20;
 
-/// What `report` is told.
+/// The options of `report`.
 #[derive(Args, Debug)]
 pub(super) struct Report {
-    /// Memory snapshots: pickle or JSON, plain, .gz or .zst
+    /// Memory snapshots (pickle or JSON) and recordings (.vramscope); plain, .gz or .zst
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print JSON for programs
@@ -30,19 +30,19 @@ pub(super) struct Report {
 /// What `--json` prints.
 #[derive(serde::Serialize)]
 struct Files {
-    /// In the order given, without those that could not be read.
+    /// The reports in the order of the arguments, without those of unreadable files.
     files: Vec<FileReport>,
 }
 
 impl Report {
-    /// Reports every file that can be read, and says why of each that can't.
+    /// Reports on every readable file, and prints why the others are not readable.
     pub(super) fn run(self) -> ExitCode {
         let mut code = ExitCode::SUCCESS;
         let mut files = Vec::new();
         for path in &self.files {
             match report(path) {
                 Ok(file) if self.json => files.push(file),
-                // As it comes: the next file may take long.
+                // Printed at once: the next file may take long.
                 Ok(file) => {
                     if print(|out| writeln!(out, "{file}")) != ExitCode::SUCCESS {
                         return ExitCode::FAILURE;
@@ -64,12 +64,12 @@ impl Report {
     }
 }
 
-/// Reads one file and reports it.
+/// Reads one file and reports on it.
 fn report(path: &Path) -> Result<FileReport, String> {
     Ok(FileReport::new(path.display().to_string(), read(path)?))
 }
 
-/// Reads one file piece by piece; it is never in memory as a whole.
+/// Reads one file piece by piece, so that it is never in memory as a whole.
 fn read(path: &Path) -> Result<Imported, String> {
     let mut file = File::open(path).map_err(|error| sentence(&error))?;
     let mut progress = Progress::new(file.metadata().map_or(0, |metadata| metadata.len()));
@@ -88,17 +88,17 @@ fn read(path: &Path) -> Result<Imported, String> {
     importer.finish().map_err(|error| error.to_string())
 }
 
-/// An error of the system as a sentence.
+/// Returns an error of the system as a sentence.
 fn sentence(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "There is no such file.".to_owned(),
-        io::ErrorKind::PermissionDenied => "The file may not be read by this user.".to_owned(),
-        io::ErrorKind::IsADirectory => "This is a folder; name the files in it.".to_owned(),
+        io::ErrorKind::PermissionDenied => "You have no permission to read this file.".to_owned(),
+        io::ErrorKind::IsADirectory => "This is a folder. Name the files in it.".to_owned(),
         _ => format!("Reading failed: {error}."),
     }
 }
 
-/// How far a file is read: a line that rewrites itself, for a person at a terminal only.
+/// Shows on a terminal how much of a file was read, in a line that rewrites itself.
 struct Progress {
     total: u64,
     read: u64,
@@ -107,7 +107,7 @@ struct Progress {
 
 impl Progress {
     fn new(total: u64) -> Self {
-        // A file of one chunk is read before anybody could look.
+        // A file of one chunk is read at once.
         Self { total, read: 0, is_shown: total > CHUNK as u64 && io::stderr().is_terminal() }
     }
 

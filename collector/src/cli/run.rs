@@ -1,4 +1,4 @@
-//! `vramscope run`: a workload on a simulated device or a real one, and the report of it.
+//! `vramscope run`: runs a workload on a simulated or a real device, and reports on it.
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
@@ -22,10 +22,10 @@ use crate::recorder::{DualOutput, FileOutput, Output, RecorderStats};
 use crate::workloads::{Choices, ClockedSim, Device, Heading, JobClock, JobError, Outcome, RecordingHeading};
 use crate::workloads::{RecordingOutput, Report, RunControl, Setup, Watch, Workload};
 
-/// The time between two looks at how far a run is.
+/// The time between two updates of the progress line.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What `run` is told.
+/// The options of `run`.
 #[derive(Args, Debug)]
 pub(super) struct Run {
     /// The workload to run; --list shows all
@@ -37,22 +37,22 @@ pub(super) struct Run {
     /// List the workloads and their parameters
     #[arg(long)]
     list: bool,
-    /// The device: sim (simulated) or cuda
+    /// Device to run on
     #[arg(long, value_enum, default_value_t = Driver::Sim)]
     driver: Driver,
-    /// The CUDA device, as CUDA counts them
+    /// Number of the CUDA device
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: u32,
-    /// The allocator's settings, as in PYTORCH_CUDA_ALLOC_CONF
+    /// Allocator settings, as in PYTORCH_CUDA_ALLOC_CONF
     #[arg(long, value_name = "SETTINGS", default_value = "")]
     conf: String,
     /// Memory of the device, or what may be taken of a real one: 80GiB, 512MiB; by default what the workload needs
     #[arg(long, value_name = "SIZE")]
     capacity: Option<String>,
-    /// The release of PyTorch that the allocator decides as
+    /// PyTorch release whose allocator to use
     #[arg(long, value_name = "VERSION", default_value = "2.11")]
     torch: String,
-    /// Where chance begins; the same seed makes the same trace
+    /// Seed of the random numbers; the same seed makes the same trace
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Steps; by default what the workload needs
@@ -66,7 +66,7 @@ pub(super) struct Run {
     title: Option<String>,
     #[command(flatten)]
     to: To,
-    /// Print JSON for programs; with --to, one more line follows: {"session", "events_sent", "events_lost"}
+    /// Print JSON for programs; with --to, followed by a line {"session", "events_sent", "events_lost"}
     #[arg(long)]
     json: bool,
 }
@@ -145,7 +145,10 @@ impl Run {
         if let Some(path) =
             self.out.as_ref().filter(|path| self.to.is_wanted() && path.extension() != Some(EXTENSION.as_ref()))
         {
-            return Err(format!("{}: what is published is written as .{EXTENSION}. Name the file so.", path.display()));
+            return Err(format!(
+                "{}: a published run can only be written as .{EXTENSION}. End the file's name with it.",
+                path.display()
+            ));
         }
         let live = self.to.start(if self.driver == Driver::Sim { "simulated" } else { "every event" })?;
         let mut out = self.out.as_deref().map(Out::create).transpose()?;
@@ -241,17 +244,17 @@ fn list_for_programs() -> String {
     serde_json::to_string_pretty(&json!({ "stories": workloads })).unwrap_or_default() + "\n"
 }
 
-/// Where the trace goes, made before the run so that a name that can't be written is told of at once.
+/// The file for the trace, created before the run so that an invalid name is reported at once.
 struct Out<'a> {
     path: &'a Path,
     kind: Kind,
-    /// Why the file is not whole, where something else went on without it.
+    /// Why the file is incomplete, if the run went on without it.
     failure: Arc<OnceLock<String>>,
 }
 
-/// What is written, and when.
+/// The kind of file.
 enum Kind {
-    /// A snapshot for PyTorch's tools, written when the run has ended: beside its name, which it gets when it is whole.
+    /// A snapshot for PyTorch's tools, written when the run has ended: under a temporary name until it is complete.
     Pickle(File, PathBuf),
     /// A recording, written while it runs.
     Recording,
@@ -268,12 +271,12 @@ impl<'a> Out<'a> {
                 Kind::Pickle(file, part)
             }
             Some(EXTENSION) => Kind::Recording,
-            _ => return Err(format!("{name}: a trace is written as .pickle or .{EXTENSION}. Name the file so.")),
+            _ => return Err(format!("{name}: unknown kind of file. End its name with .pickle or .{EXTENSION}.")),
         };
         Ok(Self { path, kind, failure: Arc::default() })
     }
 
-    /// Writes what is left to write, and tells what could not be.
+    /// Writes the rest of the file. Returns a sentence if the file is incomplete.
     fn finish(&mut self, outcome: &Outcome) -> Result<(), String> {
         let name = self.path.display();
         match &mut self.kind {
@@ -286,7 +289,7 @@ impl<'a> Out<'a> {
                 });
                 let result = result.and_then(|()| fs::rename(&*part, self.path));
                 result.map_err(|error| {
-                    // Nobody could use what there is of it; if it can't go, it stays.
+                    // An incomplete pickle is of no use. Fails only if the folder is not writable.
                     let _ = fs::remove_file(&*part);
                     format!("{name}: writing failed: {error}.")
                 })
@@ -307,8 +310,8 @@ impl<'a> Out<'a> {
     }
 }
 
-/// Shows how far a run is: a line that rewrites itself, for a person at a terminal only. And says once, as soon as it is
-/// known, that a server takes nothing, or, where that is left to say, that it is there now.
+/// Returns a callback that shows the progress of a run on a terminal, in a line that rewrites itself. It also prints once
+/// when the server refuses the run, or when it can be reached at last.
 fn watch(mut publisher: Option<(Arc<PublisherHandle>, Option<String>)>) -> Option<Watch> {
     let is_shown = io::stderr().is_terminal();
     if !is_shown && publisher.is_none() {
@@ -327,7 +330,7 @@ fn watch(mut publisher: Option<(Arc<PublisherHandle>, Option<String>)>) -> Optio
             }
             if let Some(failure) = handle.failure() {
                 clear_progress();
-                eprintln!("Nothing is published any more: {}", one_line(&failure));
+                eprintln!("Publishing stopped: {}", one_line(&failure));
                 publisher = None;
             }
         }

@@ -1,4 +1,4 @@
-//! `vramscope serve`: the page, and the sessions of running jobs.
+//! `vramscope serve`: serves the page and the sessions of running jobs.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -17,25 +17,25 @@ use crate::ingest::{Retention, Sessions};
 use crate::server::{self, App, Hosts};
 use crate::store::DiskStore;
 
-/// What `serve` is told.
+/// The options of `serve`.
 #[derive(Args, Debug)]
 pub(super) struct Serve {
-    /// Where to listen; port 0 takes any free one. One that others reach needs a token
+    /// Address to listen on; port 0 selects a free port. Any address but loopback requires a token
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070", value_parser = address)]
     listen: SocketAddr,
-    /// Where sessions are kept; by default vramscope in the user's folder for data
+    /// Folder for recorded sessions [default: vramscope in the user's data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Days that a session is kept
+    /// Days to keep a session
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     keep_days: u32,
-    /// How much is kept, such as 20GiB; the oldest goes first
+    /// Disk space for sessions; the oldest are deleted first
     #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = kept)]
     keep_bytes: u64,
-    /// A file with the token that collectors and viewers must show; or the variable VRAMSCOPE_TOKEN
+    /// File with the token that jobs and viewers must present [default: the variable VRAMSCOPE_TOKEN]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// A further host name that the server answers to; can be repeated
+    /// Additional host name that the server answers to; can be repeated
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
     #[command(flatten)]
@@ -44,22 +44,22 @@ pub(super) struct Serve {
 
 /// The variable that holds the token.
 const TOKEN: &str = "VRAMSCOPE_TOKEN";
-/// Characters of a token, at least: 64 bits even of one in hexadecimal digits.
+/// The fewest characters of a token: 64 bits even if they are hexadecimal digits.
 const TOKEN_CHARS: usize = 16;
-/// Threads for sockets. What waits for a disk has its own.
+/// Threads for sockets. Tasks that wait for a disk have their own.
 const THREADS: usize = 2;
 
-/// An address to listen at.
+/// Reads an address to listen on.
 fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        "write an address and a port, as in 127.0.0.1:7070, or [::1]:7070; port 0 takes any that is free".to_owned()
+        "write an address and a port, such as 127.0.0.1:7070 or [::1]:7070; port 0 selects a free one".to_owned()
     })
 }
 
-/// How much is kept. A number alone is refused: whoever forgets the unit would lose what is there.
+/// Reads the limit on disk space. A number without a unit is refused: read as bytes, it would delete every session.
 fn kept(text: &str) -> Result<u64, String> {
     if text.trim().ends_with(|c: char| c.is_ascii_digit()) {
-        return Err(format!("say the unit as well, as in {text}GiB"));
+        return Err(format!("add a unit, such as {text}GiB"));
     }
     setting::capacity(text)
 }
@@ -80,12 +80,12 @@ impl Serve {
         self.log.install()?;
         let address = self.listen;
         let token = self.token()?;
-        // Without a token, whoever reaches the port would see every trace that is shown there.
+        // Without a token, every machine that reaches the port could see every trace.
         if !address.ip().is_loopback() && token.is_none() {
             return Err(format!(
-                "{address} can be reached from other machines, so the server needs a token: --token-file FILE, or the \
-                 variable {TOKEN}, with {TOKEN_CHARS} characters or more. Or use --listen 127.0.0.1:{} for this machine \
-                 only, and an SSH tunnel to see it from elsewhere.",
+                "{address} can be reached from other machines, so the server needs a token of at least {TOKEN_CHARS} \
+                 characters: use --token-file FILE or the variable {TOKEN}. Or use --listen 127.0.0.1:{} for this machine \
+                 only, and reach it from elsewhere through an SSH tunnel.",
                 address.port()
             ));
         }
@@ -111,7 +111,7 @@ impl Serve {
         served
     }
 
-    /// The sessions of the folder.
+    /// Opens the sessions of the folder.
     fn sessions(&self, token: Option<&str>) -> Result<Sessions, String> {
         let folder = self.data.clone().unwrap_or_else(default_folder);
         tracing::debug!(folder = &*folder.to_string_lossy(), "data folder");
@@ -122,7 +122,7 @@ impl Serve {
             .map_err(|error| format!("The sessions in {} can't be read: {error}.", folder.display()))
     }
 
-    /// The token, where there is one.
+    /// Reads the token, if there is one.
     fn token(&self) -> Result<Option<String>, String> {
         let (token, place) = match &self.token_file {
             Some(file) => (read_token(file)?, file.display().to_string()),
@@ -134,7 +134,8 @@ impl Serve {
         let token = token.trim();
         if token.chars().count() < TOKEN_CHARS || token.chars().any(|c| !c.is_ascii_graphic()) {
             return Err(format!(
-                "The token in {place} is not fit: it needs {TOKEN_CHARS} characters or more, letters, digits and signs."
+                "The token in {place} is invalid: it must have at least {TOKEN_CHARS} characters, all of them printable \
+                 ASCII without spaces."
             ));
         }
         Ok(Some(token.to_owned()))
@@ -145,25 +146,25 @@ fn read_token(file: &Path) -> Result<String, String> {
     std::fs::read_to_string(file).map_err(|error| format!("The token in {} can't be read: {error}.", file.display()))
 }
 
-/// Where sessions are kept when nobody says.
+/// Returns the default folder for sessions.
 fn default_folder() -> PathBuf {
     let folder = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    // The standard wants an absolute path there, and anything else ignored.
+    // The XDG standard demands an absolute path, and that any other is ignored.
     let data = folder("XDG_DATA_HOME").filter(|path| path.is_absolute());
     let data = data.or_else(|| folder("HOME").map(|home| home.join(".local/share")));
     data.map_or_else(|| PathBuf::from("vramscope-data"), |data| data.join("vramscope"))
 }
 
-/// Why `address` could not be listened on, and what to do next.
+/// Explains why listening on `address` failed, and what to do next.
 fn refused(address: SocketAddr, error: &io::Error) -> String {
     let other = SocketAddr::new(address.ip(), if address.port() == u16::MAX { 7070 } else { address.port() + 1 });
     match error.kind() {
         ErrorKind::AddrInUse => {
-            format!("Port {} is taken. Choose another, for example: vramscope --listen {other}", address.port())
+            format!("Port {} is in use. Choose another one, for example: vramscope --listen {other}", address.port())
         }
         ErrorKind::PermissionDenied => {
             format!(
-                "Port {} needs more rights. Choose one above 1023: vramscope --listen 127.0.0.1:7070",
+                "Port {} requires more privileges. Choose one above 1023: vramscope --listen 127.0.0.1:7070",
                 address.port()
             )
         }

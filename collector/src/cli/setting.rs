@@ -1,14 +1,14 @@
-//! What `run`, `budget` and `replay` are told alike: a device, its memory, the allocator's release and settings.
+//! Settings that `run`, `budget` and `replay` share: a device, its memory, the allocator's release and settings.
 
 use clap::ValueEnum;
 use shared::allocator::{AllocatorConfig, Profile, parse};
 
 use crate::allocator::Release;
 
-/// The most memory that a simulated device can have: it has that many addresses.
+/// The most memory of a simulated device: it has that many addresses.
 const MOST_CAPACITY: u64 = 1 << 40;
 
-/// Where memory comes from.
+/// The source of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Driver {
     /// A simulated device
@@ -26,7 +26,7 @@ impl std::fmt::Display for Driver {
     }
 }
 
-/// A number of bytes as a person writes it: `80GiB`, `1.5 GiB`, `512MiB`; also `GB` (10^9) and plain bytes.
+/// Reads a number of bytes such as `80GiB`, `1.5 GiB` or `512MiB`; also `GB` (10^9) and plain bytes.
 pub(super) fn capacity(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 11] = [
         ("TiB", 1 << 40),
@@ -51,7 +51,7 @@ pub(super) fn capacity(text: &str) -> Result<u64, String> {
         return Err(wrong());
     }
     let number: f64 = number.parse().map_err(|_| wrong())?;
-    // Digits alone, so the product is neither negative nor no number.
+    // The text has only digits and dots, so that the product is neither negative nor NaN.
     let bytes = (number * unit as f64) as u64;
     if (1..=MOST_CAPACITY).contains(&bytes) { Ok(bytes) } else { Err(wrong()) }
 }
@@ -70,7 +70,7 @@ pub(super) fn profile(torch: &str) -> Result<&'static Profile, String> {
     Ok(profile)
 }
 
-/// The release and the settings of the allocator.
+/// Reads the release and the settings of the allocator.
 pub(super) fn allocator(torch: &str, conf: &str) -> Result<(&'static Profile, AllocatorConfig), String> {
     let profile = profile(torch)?;
     let mut config = AllocatorConfig::default();

@@ -1,4 +1,4 @@
-//! The demo: a training job of the built-in kind, published to this very server.
+//! The demo: a built-in training job that publishes to this server.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,17 +14,17 @@ use crate::workloads::{RunControl, Setup, StopSignal, Workload};
 
 /// What is run.
 const WORKLOAD: &str = "transformer";
-/// Events a second: enough to see it move, and little work.
+/// Events per second: enough to watch, and little work.
 const RATE: u64 = 2_000;
-/// How long.
+/// The length of the demo.
 const LENGTH: Duration = Duration::from_secs(600);
-/// Time that the server takes to hear of its own demo.
+/// The longest time until the demo is connected to the server.
 const GREETING: Duration = Duration::from_secs(5);
 
-/// One demo at a time.
+/// Runs one demo at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Demo {
-    /// The session that runs, until its thread has ended.
+    /// The last demo. It may have ended.
     running: Mutex<Option<Running>>,
 }
 
@@ -35,17 +35,17 @@ struct Running {
     stop: StopSignal,
 }
 
-/// What became of a wish for a demo.
+/// The session of a demo.
 #[derive(Debug)]
 pub(crate) enum Started {
-    /// It runs: its session.
+    /// The demo was started.
     New(String),
-    /// One ran already: its session.
+    /// A demo was already running.
     Running(String),
 }
 
 impl Demo {
-    /// Starts it, unless one runs. Waits for the server, so never call it where the server would wait for it.
+    /// Starts the demo unless one is running. Waits for the server: call it on a thread that may wait.
     pub(crate) fn start(&self, server: SocketAddr, token: Option<String>) -> Result<Started, String> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = running.as_ref().filter(|running| !running.has_ended.load(Ordering::Relaxed)) {
@@ -57,7 +57,7 @@ impl Demo {
         Ok(Started::New(session))
     }
 
-    /// Ends it.
+    /// Stops the demo.
     pub(crate) fn stop(&self) {
         if let Some(running) = &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
             running.stop.set();
@@ -65,7 +65,7 @@ impl Demo {
     }
 }
 
-/// Sets a flag when a thread ends, however it does.
+/// Sets a flag when its thread ends, even by a panic.
 struct Ended(Arc<AtomicBool>);
 
 impl Drop for Ended {
@@ -74,7 +74,7 @@ impl Drop for Ended {
     }
 }
 
-/// Starts the job's thread; gives its session when the server knows it.
+/// Starts the thread of the job. Returns its session when the server knows it.
 fn begin(
     server: SocketAddr,
     token: Option<String>,
@@ -123,15 +123,15 @@ fn begin(
         finish(handle);
     };
     let spawned = std::thread::Builder::new().name("vramscope-demo".to_owned()).spawn(run);
-    spawned.map_err(|error| format!("its thread can't be started: {error}"))?;
+    spawned.map_err(|error| format!("its thread could not be started: {error}"))?;
     if watched.wait_connected(GREETING) {
         return Ok(session);
     }
     stop.set();
-    Err("this server does not hear it".to_owned())
+    Err("it could not connect to this server".to_owned())
 }
 
-/// Waits until everything arrived.
+/// Waits until every event has arrived.
 fn finish(handle: Arc<PublisherHandle>) {
     if let Some(handle) = Arc::into_inner(handle) {
         handle.finish(GREETING);

@@ -1,4 +1,4 @@
-//! A session's batches as the store has them, for who comes late or fell behind.
+//! A session's batches as the store has them, for viewers that connect late or have fallen behind.
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use crate::store::{SegmentInfo, StoreError, StoreResult, TraceStore};
 
 /// Bytes that are read at once.
 const READ_BYTES: u64 = 1 << 20;
-/// Bytes of names and state that go with the first batch; more go before it.
+/// The most bytes of names and state that are sent with the first batch; more are sent before it.
 const HEAD_BYTES: usize = 8 << 20;
 
-/// Of the events that a viewer can hold, who comes late to more gets this part at least.
+/// A viewer that can't hold all events gets at least one part in so many of those that it can hold.
 const FAIR_PART: u64 = 4;
 
-/// A batch, or a part of what stands before the first one.
+/// A stored batch, or a part of what precedes the first one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stored {
-    /// Its number; 0 for what stands before the first.
+    /// Its number; 0 for what precedes the first batch.
     pub(super) seq: u64,
-    /// When the collector sent it, by its clock; 0 where that is not known.
+    /// When the collector sent it, by the collector's clock; 0 if unknown.
     pub(super) sent_us: i64,
     pub(super) chunks: Vec<u8>,
-    /// Where it ends: the segment's number, and the byte behind it.
+    /// Where it ends: the number of the log segment, and the byte after it.
     pub(super) end: (u32, u64),
 }
 
-/// See the module.
+/// Reads a session's batches from the store.
 #[derive(Debug)]
 pub(super) struct History {
     store: Arc<dyn TraceStore>,
@@ -38,20 +38,20 @@ pub(super) struct History {
     /// The byte that is read next.
     at: u64,
     scanner: ChunkScanner,
-    /// The byte behind the last chunk that was cut.
+    /// The byte after the last chunk that was read.
     byte: u64,
-    /// What stands before the first batch ends here.
+    /// The byte at which what precedes the first batch ends.
     head: u64,
-    /// The head, where it is wanted, and the batch that is coming.
+    /// What precedes the first batch, if it is needed; then the chunks of the next batch.
     before: Vec<u8>,
     chunks: Vec<u8>,
-    /// Batches up to this one are left out.
+    /// The last batch that is left out.
     after: u64,
 }
 
 impl History {
-    /// From behind a batch, or from as far back as is sent to who comes late and can hold so many `events` (0: all). With
-    /// what has to be said before it. `None` while nothing is stored.
+    /// Reads on after batch `after`, or from as far back as the limits allow for a viewer that can hold so many `events`
+    /// (0: any number). Also returns which batches are skipped. Returns `None` while nothing is stored.
     pub(super) fn after(
         store: &Arc<dyn TraceStore>,
         session: &Arc<Session>,
@@ -85,7 +85,7 @@ impl History {
         Self { after, head: start.head, ..Self::behind(store, session, (start.number, byte)) }
     }
 
-    /// From behind a batch that ended at a place.
+    /// Reads on at the end of a batch.
     pub(super) fn behind(store: &Arc<dyn TraceStore>, session: &Arc<Session>, (number, byte): (u32, u64)) -> Self {
         Self {
             store: Arc::clone(store),
@@ -101,8 +101,9 @@ impl History {
         }
     }
 
-    /// The next batches: some, or none where all that is stored was read. Waits for the disk.
-    /// [`StoreError::Missing`] where they are kept no longer.
+    /// Returns the next batches, or none if everything stored was read. Waits for the disk.
+    ///
+    /// Returns [`StoreError::Missing`] if they are no longer kept.
     pub(super) fn read(&mut self) -> StoreResult<Vec<Stored>> {
         loop {
             let (here, next) = self.session.look(|view| {
@@ -111,11 +112,11 @@ impl History {
                 (at.and_then(segment), at.and_then(|at| segment(at + 1)))
             });
             let Some(here) = here else { return Err(StoreError::Missing) };
-            // Not what is just being written, which may be taken back.
+            // Only complete writes: one in progress may be undone.
             let most = here.bytes.saturating_sub(self.at).min(READ_BYTES);
             if most == 0 {
                 let Some(next) = next else { return Ok(Vec::new()) };
-                // What its head says is known.
+                // Its head repeats what is known by now.
                 (self.number, self.at, self.byte) = (next.number, next.head, next.head);
                 self.scanner = ChunkScanner::at_chunk();
                 continue;
@@ -157,7 +158,7 @@ impl History {
         }
     }
 
-    /// A batch with what stands before it: in one, where that is not too much for a frame.
+    /// Joins a batch and what precedes it, unless that is too long for one message.
     fn with_head(&mut self, mut batch: Stored) -> Vec<Stored> {
         let mut before = std::mem::take(&mut self.before);
         if before.is_empty() {
@@ -171,11 +172,12 @@ impl History {
     }
 }
 
-/// Where who comes late begins: as far back as is sent, as it can hold, or as is kept.
+/// Returns the segment at which a late viewer begins, and why: limited by what is sent, by what it can hold, or by what is
+/// kept.
 fn late<'a>(view: &'a View, events: u64, limits: &ServerLimits) -> Option<(&'a SegmentInfo, &'static str)> {
     let reaches = |segment: &&SegmentInfo| view.bytes_behind((segment.number, 0)) >= limits.history_bytes;
     let sent = view.segments.iter().rposition(|segment| reaches(&segment)).unwrap_or(0);
-    // Segments are large: from the last one that leaves a fair part of it.
+    // Segments are large: begin at the last one that still leaves a fair part.
     let is_enough = |segment: &SegmentInfo| view.totals.events().saturating_sub(segment.before) >= events / FAIR_PART;
     let held = if events > 0 { view.segments.iter().rposition(is_enough).unwrap_or(0) } else { 0 };
     let start = sent.max(held);

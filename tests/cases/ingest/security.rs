@@ -1,4 +1,4 @@
-//! Access control: tokens, hosts and origins.
+//! Authentication, and protection from pages of other sites.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ fn ask(server: &Server, method: &str, path: &str, headers: &[(&str, &str)]) -> R
 }
 
 #[test]
-fn a_page_from_elsewhere_changes_nothing_and_opens_no_socket() -> Result<()> {
+fn a_page_of_another_origin_changes_nothing_and_opens_no_socket() -> Result<()> {
     let server = Server::start()?;
     let stream = Stream::new(60, 2, 100);
     let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
@@ -51,7 +51,7 @@ fn a_page_from_elsewhere_changes_nothing_and_opens_no_socket() -> Result<()> {
                 "{origin} {path}"
             );
         }
-        // Requests that only read are answered, but no page of another origin can read the answer.
+        // Requests that only read are answered, but a browser hides the response from pages of other origins.
         let read = ask(&server, "GET", &session, &[("Origin", origin)])?;
         assert_eq!((read.status, read.header("access-control-allow-origin")), (200, ""), "{origin}");
         assert_eq!(read.header("cross-origin-resource-policy"), "same-origin");
@@ -62,7 +62,7 @@ fn a_page_from_elsewhere_changes_nothing_and_opens_no_socket() -> Result<()> {
 }
 
 #[test]
-fn another_host_is_refused_everywhere_and_a_named_one_is_not() -> Result<()> {
+fn an_unknown_host_is_refused_on_every_route_and_an_additional_one_is_not() -> Result<()> {
     let server = Server::start_with(&["--host", "box.example"])?;
     for path in ["/api/v1/sessions", "/metrics", "/api/v1/health/live", "/"] {
         assert_eq!(ask(&server, "GET", path, &[("Host", "rebound.example")])?.status, 421, "{path}");
@@ -72,7 +72,7 @@ fn another_host_is_refused_everywhere_and_a_named_one_is_not() -> Result<()> {
 }
 
 #[test]
-fn a_server_with_a_token_answers_nothing_without_it() -> Result<()> {
+fn a_server_with_a_token_refuses_requests_without_it() -> Result<()> {
     let folder = Folder::new("token")?;
     let file = folder.join("token");
     fs::write(&file, format!("{TOKEN}\n"))?;
@@ -111,7 +111,7 @@ fn a_server_with_a_token_answers_nothing_without_it() -> Result<()> {
             assert_eq!(response.status, 401, "{method} {path} {header:?}");
             assert_eq!(response.header("www-authenticate"), "Bearer");
         }
-        // Never in a URL: those appear in logs and histories.
+        // A token in an address does not count: addresses get into logs and histories.
         assert_eq!(ask(&server, method, &format!("{path}?token={TOKEN}"), &[])?.status, 401, "{method} {path}");
     }
     assert_eq!(ask(&server, "GET", &trace, &[("Authorization", &bearer)])?.status, 200);
@@ -124,7 +124,7 @@ fn a_server_with_a_token_answers_nothing_without_it() -> Result<()> {
 }
 
 #[test]
-fn a_public_address_needs_a_proper_token() -> Result<()> {
+fn an_address_for_other_machines_requires_a_valid_token() -> Result<()> {
     let folder = Folder::new("short")?;
     let short = folder.join("short");
     fs::write(&short, "short")?;
@@ -150,7 +150,7 @@ fn a_public_address_needs_a_proper_token() -> Result<()> {
 }
 
 #[test]
-fn what_a_session_calls_itself_is_text() -> Result<()> {
+fn the_name_of_a_session_is_treated_as_text() -> Result<()> {
     let server = Server::start()?;
     let name = "<script>alert(1)</script>\"\r\nX-Evil: 1";
     let stream = Stream::named(62, name, 1, 50);
@@ -168,7 +168,7 @@ fn what_a_session_calls_itself_is_text() -> Result<()> {
     let file = server.get(&format!("/api/v1/sessions/{}/trace", stream.session()))?;
     assert_eq!((file.status, file.header("x-evil")), (200, ""));
     let disposition = file.header("content-disposition");
-    // The harmless part of the name, and when the session began.
+    // The harmless characters of the name, then the start of the session.
     let begin = "attachment; filename=\"script-alert-1---script----X-Evil--1-2";
     assert!(disposition.starts_with(begin) && disposition.ends_with(".vramscope\""), "{disposition}");
     let time = &disposition[begin.len()..disposition.len() - ".vramscope\"".len()];

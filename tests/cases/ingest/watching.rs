@@ -9,7 +9,7 @@ use shared::limits::ImportLimits;
 use shared::recording::Decoder;
 use shared::wire::{Code, Message, SessionState};
 use tests::http;
-use tests::peer::{Came, Peer, sent_us};
+use tests::peer::{Peer, Received, sent_us};
 use tests::stream::Stream;
 use vramscope::ingest::Retention;
 
@@ -105,7 +105,7 @@ fn late_viewers_learn_when_a_batch_was_sent() -> Result<()> {
     let mut viewer = Peer::viewer(server.address, stream.session(), 0)?;
     let mut next = 1;
     while next <= stream.last() {
-        if let Came::Batch { seq, sent_us: told, .. } = viewer.came()? {
+        if let Received::Batch { seq, sent_us: told, .. } = viewer.receive()? {
             assert_eq!((seq, told), (next, sent_us(next)));
             next += 1;
             if seq == last {

@@ -7,7 +7,7 @@ use tests::http::{self, Response};
 use tests::program;
 use tests::server::Server;
 
-/// Every answer has these, errors included.
+/// Checks the headers of every response, errors included.
 fn check_headers(what: &str, response: &Response) {
     let policy = response.header("content-security-policy");
     for part in [
@@ -37,7 +37,7 @@ fn check_headers(what: &str, response: &Response) {
 }
 
 #[test]
-fn every_answer_has_the_security_headers() -> Result<()> {
+fn every_response_has_the_security_headers() -> Result<()> {
     let server = Server::start()?;
     for path in ["/", "/healthz", "/sample.pickle", "/nowhere", "/../../etc/passwd", "/%00"] {
         check_headers(path, &server.get(path)?);
@@ -79,10 +79,10 @@ fn only_get_and_head_are_answered() -> Result<()> {
 }
 
 #[test]
-fn a_head_without_end_is_refused() -> Result<()> {
+fn an_endless_head_is_refused() -> Result<()> {
     let server = Server::start()?;
     let long = "x".repeat(1 << 20);
-    // The server closes on the sender; whether an answer can still be read is the kernel's affair.
+    // The server closes the connection; whether the response can still be read depends on the kernel.
     if let Ok(response) = http::get(server.address(), "/", &[("X-Long", &long)]) {
         assert_eq!(response.status, 431);
     }
@@ -159,18 +159,18 @@ fn each_browser_gets_the_coding_it_reads() -> Result<()> {
 }
 
 #[test]
-fn a_taken_port_gets_one_clear_line() -> Result<()> {
+fn a_port_in_use_gets_one_clear_line() -> Result<()> {
     let server = Server::start()?;
     let address = server.address().to_string();
     let output = program::run(&["--listen", &address])?;
     let line = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{line}");
-    assert!(line.contains("is taken") && line.contains("--listen 127.0.0.1:"), "{line}");
+    assert!(line.contains("is in use") && line.contains("--listen 127.0.0.1:"), "{line}");
     Ok(())
 }
 
 #[test]
-fn an_address_that_others_reach_is_refused() -> Result<()> {
+fn an_address_that_other_machines_reach_requires_a_token() -> Result<()> {
     for address in ["0.0.0.0:7070", "[::]:7070", "192.0.2.1:7070"] {
         let output = program::run(&["serve", "--listen", address])?;
         let line = String::from_utf8_lossy(&output.stderr);
