@@ -171,7 +171,7 @@ const ABORTS: &str = "VRAMSCOPE_TEST_ABORTS";
 #[test]
 fn without_pytorch_no_error_can_be_raised_and_the_process_aborts() -> Result<()> {
     let name = "without_pytorch_no_error_can_be_raised_and_the_process_aborts";
-    if std::env::var_os(ENDS).is_some() {
+    if std::env::var_os(ABORTS).is_some() {
         start("", 0, None)?;
         let address = malloc(1 << 40, 0, 0);
         ensure!(address != 0, "malloc returned a null pointer");
@@ -180,7 +180,8 @@ fn without_pytorch_no_error_can_be_raised_and_the_process_aborts() -> Result<()>
     let folder = FakeFolder::new(name)?;
     let mut command = Command::new(std::env::current_exe()?);
     folder.serve(&mut command);
-    let output = command.args([name, "--exact", "--nocapture"]).env(ENDS, "1").env(CAPACITY.0, CAPACITY.1).output()?;
+    let output =
+        command.args([name, "--exact", "--nocapture"]).env(ABORTS, "1").env(CAPACITY.0, CAPACITY.1).output()?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(!output.status.success() && errors.contains("Tried to allocate 1024.00 GiB"), "{errors}");
     ensure!(errors.contains("the process is aborted") && !errors.contains("a null pointer"), "{errors}");

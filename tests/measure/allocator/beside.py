@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What a pair of malloc and free costs in this allocator and in PyTorch's, side by side in one process.
+"""The cost of a malloc and free in this allocator and in PyTorch's, side by side in one process.
 
     cargo build --release -p callable
     beside.py --harness FOLDER [--library target/release/libcallable.so] [--rounds 9] SCRIPT.in.json[.gz]... live:N...
 
-FOLDER is a harness as in tests/differential/README.md, with torch 2.11. The mallocs and frees of each script are called
-from one loop of compiled code, through C functions. live:N is a script that holds N blocks of 0.5 to 64 KiB, and 300,000
-times frees any of them and makes another. Each round measures both allocators, one right after the other:
-noise of the machine hits them alike. Printed are the best of each, and the median of the rounds' ratios.
+FOLDER is a harness as in tests/differential/README.md, with torch 2.11. A loop of compiled code calls the mallocs and frees
+of each script through C functions. live:N is a script that keeps N blocks of 0.5 to 64 KiB and, 300,000 times, frees one of
+them and allocates another. Each round measures both allocators, one right after the other, so that noise of the machine
+affects both. It prints the best time of each, and the median of the rounds' ratios.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 STREAMS = 4
-# Where the C headers of CUDA may be, which torch's headers want.
+# Folders of CUDA's C headers, which torch's headers include.
 CUDA_HEADERS = ("venv/lib/python3*/site-packages/nvidia/cu*/include", "dl/crt/nvidia/cu*/include")
 
 Malloc = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int64)
@@ -49,7 +49,7 @@ def load(path):
 
 
 def build(harness, folder):
-    """The loop, with torch's allocator in it."""
+    """Builds the loop with torch's allocator."""
     (packages,) = harness.glob("venv/lib/python3*/site-packages")
     headers = [packages / "torch/include", *(path for pattern in CUDA_HEADERS for path in harness.glob(pattern))]
     lib = packages / "torch/lib"
@@ -61,7 +61,7 @@ def build(harness, folder):
 
 
 def measure(arguments):
-    """In the harness: one script, both allocators."""
+    """Runs one script with both allocators, with the harness's Python."""
     import torch
 
     torch.cuda.init()
