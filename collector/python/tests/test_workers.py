@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 import torch_jobs
-from torch_jobs import check_events, needs_torch, said
+from torch_jobs import check_events, messages, needs_torch
 
 JOB = str(torch_jobs.HERE / "workers_job.py")
 
@@ -27,7 +27,7 @@ class WorkersTest(unittest.TestCase):
             states = ["waiting"] if method != "fork" and not attach else ["none"]
             self.assertEqual(json.loads(done.stdout), {"seen": 96, "states": states, "here": False})
             self.assertEqual([path.name for path in folder.glob("*.vramscope")], ["run.vramscope"])
-            (line,) = said(done)
+            (line,) = messages(done)
             self.assertTrue(line.startswith(f"vramscope: Recording to {name}/run.vramscope: "), line)
             if mode == "events":
                 about = check_events(self, folder / "run.vramscope", folder / "torch.pickle", 0)
