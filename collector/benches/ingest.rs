@@ -1,8 +1,8 @@
-//! How many events a second a server takes, stored durably and watched.
+//! How many events a second a server stores durably while it is watched.
 //!
-//! `cargo bench -p vramscope --bench ingest` starts a server as a process of its own, sends it streams that were encoded
-//! before, from one collector and from eight, with one viewer that reads, and prints events a second (until the last is
-//! acknowledged), bytes an event, and the server's largest memory. A folder as argument is where the server stores.
+//! `cargo bench -p vramscope --bench ingest` starts a server as a separate process and sends it encoded streams, from one
+//! collector and from eight, with one viewer. It prints the events a second (until the last is acknowledged), the bytes
+//! for each event, and the server's peak memory. The optional argument is the server's folder.
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
@@ -25,14 +25,14 @@ use vramscope::store::DiskStore;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Set in the process that is the server; names its folder.
+/// Set to the server's folder in the server's process.
 const SERVER: &str = "VRAMSCOPE_BENCH_SERVER";
-/// Chunks of the stream that is sent.
+/// The number of chunks of a stream.
 const CHUNKS: u64 = 300;
-/// Bytes on their way from one collector, at most: what a publisher keeps in memory.
-const AHEAD: u64 = 64;
+/// The most unacknowledged batches of one collector.
+const UNACKNOWLEDGED: u64 = 64;
 
-/// Events of a training job, 16,384 a chunk: every chunk is a batch.
+/// Returns the events of a training job as batches of one chunk with 16,384 events.
 fn batches() -> Vec<Vec<u8>> {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move |below: u64| {
@@ -61,7 +61,7 @@ fn batches() -> Vec<Vec<u8>> {
                 });
             };
             if live.len() < 2_000 || next(3) == 0 {
-                // What was freed last is used again, as a caching allocator does.
+                // Addresses are reused, as by a caching allocator.
                 let place = (0x7f00_0000_0000 + (next(4_000) << 21), 512 << next(12));
                 live.push(place);
                 push(Action::Alloc, place);
@@ -121,20 +121,20 @@ fn name(seed: u8) -> String {
     session_id(std::array::from_fn::<u8, SESSION_CHARS, _>(|i| seed.wrapping_mul(31).wrapping_add(i as u8)))
 }
 
-/// Sends all batches; returns when the last is acknowledged.
-fn collect(server: SocketAddr, seed: u8, frames: &[Vec<u8>]) -> Result<(), Failure> {
+/// Sends all batches. Returns when the last is acknowledged.
+fn collect(server: SocketAddr, seed: u8, messages: &[Vec<u8>]) -> Result<(), Failure> {
     let hello = Hello { protocol: PROTOCOL, session: name(seed), key: name(seed + 100), ..Hello::default() };
     let mut peer = Peer::new(server, "/api/v1/ingest", &Message::Hello(hello))?;
     let (mut acked, mut sent) = (0, 0);
-    while acked < frames.len() as u64 {
-        while sent < frames.len() as u64 && sent < acked + AHEAD {
-            peer.socket.send(WsMessage::Binary(frames[sent as usize].clone().into()))?;
+    while acked < messages.len() as u64 {
+        while sent < messages.len() as u64 && sent < acked + UNACKNOWLEDGED {
+            peer.socket.send(WsMessage::Binary(messages[sent as usize].clone().into()))?;
             sent += 1;
         }
         let mut refused = None;
-        peer.read(&mut |frame| match frame {
+        peer.read(&mut |message| match message {
             Message::Ack(Ack { seq }) => acked = seq,
-            Message::Refused(frame) => refused = Some(frame.message),
+            Message::Refused(message) => refused = Some(message.message),
             _ => {}
         })?;
         if let Some(message) = refused {
@@ -144,14 +144,14 @@ fn collect(server: SocketAddr, seed: u8, frames: &[Vec<u8>]) -> Result<(), Failu
     Ok(())
 }
 
-/// Reads a session to its last batch; gives the batches that came.
+/// Watches a session up to its last batch. Returns the number of received batches.
 fn watch(server: SocketAddr, seed: u8, last: u64) -> Result<u64, Failure> {
     let path = format!("/api/v1/sessions/{}/live", name(seed));
     let watch = || Message::Watch(Watch { protocol: PROTOCOL, ..Watch::default() });
     let mut peer = loop {
         match Peer::new(server, &path, &watch()) {
             Ok(peer) => break peer,
-            // Until the collector has said hello there is nothing to watch.
+            // There is no session before the collector's hello.
             Err(_) => std::thread::sleep(Duration::from_millis(5)),
         }
     };
@@ -170,13 +170,13 @@ struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has nothing that anyone wants.
+        // Its data is not needed any more.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The largest memory that a process has had, in MiB, and its seconds of processor time; where the system tells.
+/// Returns a process's peak memory in MiB and its processor time in seconds, if the system reports them.
 fn used(pid: u32) -> (f64, f64) {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let peak =
@@ -188,7 +188,7 @@ fn used(pid: u32) -> (f64, f64) {
 }
 
 fn measure(collectors: u8, chunks: &[Vec<u8>], folder: &std::path::Path) -> Result<(), Failure> {
-    // No more in all from eight than from one.
+    // The same total from eight collectors as from one.
     let chunks = &chunks[..chunks.len() / usize::from(collectors.div_ceil(2))];
     let frame =
         |(i, chunks): (usize, &Vec<u8>)| Message::Batch(Batch { seq: i as u64 + 1, sent_us: 0, chunks }).to_bytes();
@@ -220,8 +220,8 @@ fn measure(collectors: u8, chunks: &[Vec<u8>], folder: &std::path::Path) -> Resu
     let events = (frames.len() * CHUNK_EVENTS * usize::from(collectors)) as f64;
     let bytes: usize = frames.iter().map(Vec::len).sum::<usize>() * usize::from(collectors);
     println!(
-        "{collectors} collector{}: {:.2} M events/s stored ({:.1} M in {seconds:.2} s), {:.1} bytes an event; \
-         the server took {processor:.2} s of processor time, {peak:.0} MiB; the viewer got {watched} of {last} batches",
+        "{collectors} collector{}: {:.2} M events/s stored ({:.1} M in {seconds:.2} s), {:.1} bytes per event; \
+         the server used {processor:.2} s of processor time and {peak:.0} MiB; the viewer received {watched} of {last} batches",
         if collectors == 1 { "" } else { "s" },
         events / seconds / 1e6,
         events / 1e6,

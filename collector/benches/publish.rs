@@ -1,8 +1,9 @@
-//! What publishing costs, and what travels.
+//! The cost of publishing.
 //!
-//! `cargo bench -p vramscope --bench publish` prints nanoseconds an event for who allocates, beside those of a file and of
-//! no recording; the processor's time of all threads; how long an event takes to be acknowledged; bytes an event on the wire at a busy job's rate; and how many events
-//! a second a server gets that does nothing but acknowledge.
+//! `cargo bench -p vramscope --bench publish` prints, for publishing, for writing a file and for no recording: the
+//! nanoseconds for each event on the allocating thread, and the processor time of all threads. It also prints how long an
+//! event takes to be acknowledged, the bytes for each event on the wire at a busy job's rate, and how many events a second
+//! reach a server that only acknowledges.
 
 mod job;
 
@@ -20,7 +21,7 @@ use tungstenite::Message as WsMessage;
 use vramscope::publish::{Destination, Publisher, PublisherHandle, PublisherStats};
 use vramscope::recorder::{FileOutput, Output, Recorder, RecorderHandle, RecorderSink, RecorderStats, WhenFull};
 
-/// Takes everything, keeps nothing; counts bytes.
+/// Starts a server that acknowledges everything, stores nothing, and counts bytes.
 fn server(bytes: Arc<AtomicU64>) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -40,7 +41,7 @@ fn serve(stream: TcpStream, bytes: &AtomicU64) {
         let WsMessage::Binary(piece) = message else { continue };
         bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
         let mut answer = None;
-        let read = decoder.push(&piece, &mut |frame| match frame {
+        let read = decoder.push(&piece, &mut |message| match message {
             Message::Hello(_) => answer = Some(Message::Welcome(Welcome { protocol: PROTOCOL, next: 1 })),
             Message::Batch(batch) => answer = Some(Message::Ack(Ack { seq: batch.seq })),
             Message::Goodbye(goodbye) => answer = Some(Message::Ack(Ack { seq: goodbye.seq })),
@@ -67,16 +68,16 @@ fn publisher(address: SocketAddr) -> (Box<dyn Output>, PublisherHandle) {
     (Box::new(output), handle)
 }
 
-/// Seconds of the processor that this process has used, all threads together; 0 where the system doesn't say.
+/// Returns the processor seconds of all threads of this process; 0 if the system does not report them.
 fn processor() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Behind the name, which may hold anything: user and system time are the 12th and 13th, in hundredths.
+    // After the name, which may contain anything, user and system time are the 12th and 13th field, in hundredths.
     let mut fields = text.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11);
     let mut next = || fields.next().and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
     (next() + next()) / 100.0
 }
 
-/// Where a recording goes.
+/// The destination of a recording.
 #[derive(Clone, Copy)]
 enum To {
     Nowhere,
@@ -84,8 +85,8 @@ enum To {
     Server(SocketAddr),
 }
 
-/// Records at a rate for some seconds: nanoseconds of one event for who allocates, the share of one processor that all
-/// threads took, and what was lost.
+/// Records at a rate for some seconds. Returns the nanoseconds for each event on the allocating thread, the share of one
+/// processor that all threads used, and the lost events.
 fn steady(entries: &[TraceEntry], to: To, rate: usize, with_stacks: bool) -> (f64, f64, u64) {
     let path = std::env::temp_dir().join(format!("vramscope-bench-{}.vramscope", std::process::id()));
     let (output, handle): (Option<Box<dyn Output>>, _) = match to {
@@ -98,7 +99,7 @@ fn steady(entries: &[TraceEntry], to: To, rate: usize, with_stacks: bool) -> (f6
     };
     let mut recording = output.map(|output| recorder(output, WhenFull::Count));
     let (mut spent, start, used) = (Duration::ZERO, Instant::now(), processor());
-    // A step of the job: a hundredth of a second's events at once, as fast as they come.
+    // A step of the job: the events of a hundredth of a second, as fast as possible.
     for (turn, burst) in entries.chunks(rate / 100).enumerate() {
         let began = Instant::now();
         for &entry in burst {
@@ -115,12 +116,12 @@ fn steady(entries: &[TraceEntry], to: To, rate: usize, with_stacks: bool) -> (f6
     let (share, count) = ((processor() - used) / start.elapsed().as_secs_f64(), entries.len() as f64);
     let stats = recording.map_or_else(RecorderStats::default, |(_, recorder)| recorder.finish(Vec::new()));
     let lost = stats.lost + handle.map_or(0, |handle| handle.finish(Duration::from_secs(10)).undelivered());
-    // There is one only if it was the file's turn.
+    // The file only exists if the destination was a file.
     let _ = std::fs::remove_file(path);
     (spent.as_nanos() as f64 / count, share, lost)
 }
 
-/// Milliseconds from an event to the server's word that it has it, in order: one for each step of a busy job.
+/// Returns the milliseconds from an event to its acknowledgement, sorted: one value for each step of a busy job.
 fn latency(entries: &[TraceEntry], address: SocketAddr, rate: usize) -> Vec<f64> {
     let (output, handle) = publisher(address);
     let (mut sink, recorder) = recorder(output, WhenFull::Count);
@@ -146,7 +147,8 @@ fn latency(entries: &[TraceEntry], address: SocketAddr, rate: usize) -> Vec<f64>
     took
 }
 
-/// Records all as fast as it goes to a server, none lost; the seconds until everything was acknowledged.
+/// Records all events to a server as fast as possible, without loss. Returns the seconds until everything was
+/// acknowledged, and the statistics.
 fn through(entries: &[TraceEntry], address: SocketAddr, with_stacks: bool) -> (f64, PublisherStats) {
     let (output, handle) = publisher(address);
     let (mut sink, recorder) = recorder(output, WhenFull::Wait);
@@ -168,9 +170,9 @@ fn main() -> std::io::Result<()> {
         let events = &entries[..rate * 4];
         for (name, to) in [("off", To::Nowhere), ("to a file", To::File), ("published", To::Server(address))] {
             let (ns, share, lost) = steady(events, to, rate, true);
-            // The server is in this process, and its time in the share.
+            // The share includes the server, which runs in this process.
             println!(
-                "{rate} events/s, {name}: {ns:.1} ns an event, {:.2} % of a processor, {lost} lost",
+                "{rate} events/s, {name}: {ns:.1} ns per event, {:.2} % of a processor, {lost} lost",
                 share * 100.0
             );
         }
@@ -187,12 +189,14 @@ fn main() -> std::io::Result<()> {
             bytes.store(0, Ordering::Relaxed);
             steady(&entries[..rate * 4], To::Server(address), rate, with_stacks);
             let each = bytes.load(Ordering::Relaxed) as f64 / (rate * 4) as f64;
-            println!("{name}, {rate} events/s: {each:.2} bytes an event on the wire, 2,000 stacks' names included");
+            println!(
+                "{name}, {rate} events/s: {each:.2} bytes per event on the wire, including the names of 2,000 stacks"
+            );
         }
         let (seconds, stats) = through(&entries, address, with_stacks);
         let count = entries.len() as f64;
         println!(
-            "{name}, as fast as it goes: {:.2} M events/s, {:.2} bytes an event, {} batches",
+            "{name}, as fast as possible: {:.2} M events/s, {:.2} bytes per event, {} batches",
             count / seconds / 1e6,
             stats.bytes as f64 / count,
             stats.batches

@@ -1,7 +1,7 @@
-//! What recording costs, and what a recording takes.
+//! The cost of recording, and the size of recordings.
 //!
-//! `cargo bench -p vramscope --bench recorder` prints nanoseconds an event for who allocates, bytes an event in the file,
-//! and how fast the file is read again.
+//! `cargo bench -p vramscope --bench recorder` prints the nanoseconds for each event on the allocating thread, the bytes for
+//! each event in the file, and the speed of reading the file.
 
 mod job;
 
@@ -17,8 +17,7 @@ use shared::trace::{Event, TagId};
 use shared::units::Address;
 use vramscope::recorder::{DeviceSegments, ManualClock, Recorder, RecorderStats, WhenFull};
 
-/// Records the entries in bursts with pauses between, as a job's, and gives the nanoseconds of one event and what
-/// became of all.
+/// Records the entries in bursts with pauses, like a job. Returns the nanoseconds for each event, and the statistics.
 fn hot(entries: &[TraceEntry], burst: usize, pause: Duration) -> (f64, RecorderStats) {
     let recorder = Recorder::new(job::header());
     let (mut sinks, handle) = recorder.start_to(Box::new(Vec::new()), "memory").expect("a recorder");
@@ -33,7 +32,7 @@ fn hot(entries: &[TraceEntry], burst: usize, pause: Duration) -> (f64, RecorderS
     (spent.as_nanos() as f64 / entries.len() as f64, handle.finish(Vec::new()))
 }
 
-/// Nanoseconds of one event of a clock and of an empty sink, which are in all figures above.
+/// Returns the nanoseconds for each event with a vector as the sink, which all other figures include.
 fn baseline(entries: &[TraceEntry]) -> f64 {
     let mut sink = Vec::with_capacity(entries.len());
     let start = Instant::now();
@@ -43,7 +42,7 @@ fn baseline(entries: &[TraceEntry]) -> f64 {
     spent.as_nanos() as f64 / entries.len() as f64
 }
 
-/// Records all entries without losing one to a file; gives its bytes, and the seconds that took.
+/// Records all entries to a file, without loss. Returns the file's bytes and the seconds.
 fn file(entries: &[TraceEntry], with_stacks: bool, is_ended: bool) -> std::io::Result<(Vec<u8>, f64)> {
     let path = std::env::temp_dir().join(format!("vramscope-bench-{}.vramscope", std::process::id()));
     let clock = Arc::new(ManualClock::new(1_700_000_000_000_000));
@@ -57,7 +56,7 @@ fn file(entries: &[TraceEntry], with_stacks: bool, is_ended: bool) -> std::io::R
         let stack = if with_stacks { entry.stack } else { StackId(0) };
         sink.record(TraceEntry { stack, ..entry });
     }
-    // Without a state at the end, reading would derive one: that is measured apart.
+    // Without segments at the end, reading derives them, which is measured separately.
     let stats = handle.finish(if is_ended { vec![DeviceSegments::default()] } else { Vec::new() });
     let seconds = start.elapsed().as_secs_f64();
     assert_eq!(stats.lost, 0);
@@ -66,7 +65,7 @@ fn file(entries: &[TraceEntry], with_stacks: bool, is_ended: bool) -> std::io::R
     Ok((bytes, seconds))
 }
 
-/// Bytes an event before it is packed.
+/// Returns the uncompressed bytes for each event.
 fn plain(entries: &[TraceEntry], with_stacks: bool) -> f64 {
     let (mut columns, mut bytes, mut time_us) = (EventColumns::default(), 0, 0);
     for (i, &entry) in entries.iter().enumerate() {
@@ -98,16 +97,16 @@ fn main() -> std::io::Result<()> {
     println!("an entry into a vector: {:.1} ns", baseline(&entries));
     for (burst, pause) in [(1_000, 1), (20_000, 2), (100_000, 20)] {
         let (ns, stats) = hot(&entries[..2_000_000], burst, Duration::from_millis(pause));
-        println!("bursts of {burst}, {pause} ms between: {ns:.1} ns an event, {} lost", stats.lost);
+        println!("bursts of {burst}, {pause} ms between: {ns:.1} ns per event, {} lost", stats.lost);
     }
     let (ns, stats) = hot(&entries, entries.len(), Duration::ZERO);
-    println!("without a pause: {ns:.1} ns an event, {:.1} % lost", stats.lost as f64 / count * 100.0);
+    println!("without a pause: {ns:.1} ns per event, {:.1} % lost", stats.lost as f64 / count * 100.0);
     for with_stacks in [false, true] {
         let (bytes, seconds) = file(&entries, with_stacks, true)?;
         let (events, read) = decode(&bytes);
         assert_eq!(events, entries.len());
         println!(
-            "{}: {:.1} bytes an event, {:.1} in the file; written at {:.1} M events/s, read at {:.1} M events/s ({:.0} MB/s)",
+            "{}: {:.1} bytes per event, {:.1} in the file; written at {:.1} M events/s, read at {:.1} M events/s ({:.0} MB/s)",
             if with_stacks { "with stacks" } else { "without stacks" },
             plain(&entries, with_stacks),
             bytes.len() as f64 / count,
@@ -118,6 +117,6 @@ fn main() -> std::io::Result<()> {
     }
     let (bytes, _) = file(&entries, true, false)?;
     let (_, read) = decode(&bytes);
-    println!("with stacks, its end derived from its events: read at {:.1} M events/s", count / read / 1e6);
+    println!("with stacks, segments derived from the events: read at {:.1} M events/s", count / read / 1e6);
     Ok(())
 }

@@ -1,7 +1,7 @@
-"""Builds the wheel: the package, the library that cargo builds, and the file by which a variable attaches an agent.
+"""Builds the wheel: the package, the library that cargo builds, and the .pth file that reads the variables.
 
-A build backend of its own, since all there is to do is to put files into an archive: nothing is needed to build but
-cargo, and nothing to install but the wheel.
+This is a build backend of its own because it only has to put files into an archive. So building needs only cargo, and
+installing needs only the wheel.
 """
 
 import base64
@@ -35,7 +35,7 @@ def _tag():
 
 
 def _library():
-    """The library: a built one that VRAMSCOPE_LIBRARY names, else what cargo makes."""
+    """Returns the library's path: the one in VRAMSCOPE_LIBRARY, or the one that cargo builds."""
     given = os.environ.get("VRAMSCOPE_LIBRARY")
     if given:
         return pathlib.Path(given)
@@ -44,7 +44,7 @@ def _library():
 
 
 def _stripped(path):
-    """The library's bytes without its debugging symbols, where there is a tool for that."""
+    """Returns the library's bytes, without debugging symbols if `strip` is installed."""
     strip = shutil.which("strip")
     if strip is None:
         return path.read_bytes()
@@ -55,7 +55,7 @@ def _stripped(path):
 
 
 class _Wheel:
-    """An archive that knows what is in it."""
+    """An archive with a record of its files."""
 
     def __init__(self, path):
         self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
@@ -99,7 +99,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    """Only where the sources are; the library is the one in cargo's folder."""
+    """Builds a wheel that refers to the sources. The library is the one in cargo's folder."""
     tag = _tag()
     name = f"{NAME}-{VERSION}-{tag}.whl"
     wheel = _Wheel(pathlib.Path(wheel_directory) / name)
@@ -110,4 +110,4 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    raise NotImplementedError("build the wheel in a checkout of the sources; there is no sdist")
+    raise NotImplementedError("there is no sdist; build the wheel in a checkout")

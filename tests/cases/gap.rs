@@ -1,8 +1,8 @@
-//! The recordings that the page's journeys show: one with gaps, as the recorder leaves them when nobody takes its events,
-//! and one whose texts look like HTML; and what is read from them.
+//! The recordings that the page's journeys show: one with lost events, as the recorder writes them when its output blocks,
+//! and one whose texts look like HTML.
 //!
-//! The fixtures were made by these tests, with `VRAMSCOPE_WRITE_FIXTURES=1`. Where gaps begin and end is up to how fast
-//! the recorder's thread was then, so the files are kept.
+//! These tests wrote the fixtures, with `VRAMSCOPE_WRITE_FIXTURES=1`. Which events were lost depended on the speed of the
+//! recorder's thread, so the files are kept.
 
 use std::io;
 use std::path::Path;
@@ -26,13 +26,13 @@ use shared::units::{PoolId, Stream};
 use vramscope::recorder::{DeviceSegments, ManualClock, Output, Recorder, RecorderHandle};
 use vramscope::workloads::{Choices, ClockedSim, RunControl, Setup, Workload};
 
-/// Where the writer waits, as shares of the trace: from, to.
-const WAITS: [(f64, f64); 3] = [(0.20, 0.215), (0.5, 0.52), (0.70, 0.82)];
+/// Where the output blocks, as fractions of the trace: start and end.
+const BLOCKED: [(f64, f64); 3] = [(0.20, 0.215), (0.5, 0.52), (0.70, 0.82)];
 
-/// Steps of the workload: enough for it to run out of memory, and to go on.
+/// The workload's steps: enough for it to run out of memory and to continue.
 const STEPS: u64 = 4;
 
-/// The fixture of a name; written first with these bytes, where that is asked for.
+/// Reads a fixture, after writing it with these bytes if that is requested.
 fn fixture(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
     if std::env::var_os("VRAMSCOPE_WRITE_FIXTURES").is_some() {
@@ -41,27 +41,27 @@ fn fixture(name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(std::fs::read(path)?)
 }
 
-/// An output that takes nothing while it is held.
+/// An output that blocks on demand.
 #[derive(Clone, Default)]
-struct Held {
+struct BlockingOutput {
     bytes: Arc<Mutex<Vec<u8>>>,
-    is_held: Arc<AtomicBool>,
-    waits: Arc<AtomicBool>,
+    is_blocked: Arc<AtomicBool>,
+    is_waiting: Arc<AtomicBool>,
 }
 
-impl Output for Held {
+impl Output for BlockingOutput {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        while self.is_held.load(Ordering::SeqCst) {
-            self.waits.store(true, Ordering::SeqCst);
+        while self.is_blocked.load(Ordering::SeqCst) {
+            self.is_waiting.store(true, Ordering::SeqCst);
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.waits.store(false, Ordering::SeqCst);
+        self.is_waiting.store(false, Ordering::SeqCst);
         self.bytes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend_from_slice(bytes);
         Ok(())
     }
 }
 
-/// The number in the recording of each stack of a snapshot.
+/// Returns the recording's number of each stack of a snapshot.
 fn stacks(snapshot: &Snapshot, handle: &RecorderHandle) -> Vec<StackId> {
     let symbols = &snapshot.symbols;
     let number = |stack: usize| {
@@ -73,7 +73,7 @@ fn stacks(snapshot: &Snapshot, handle: &RecorderHandle) -> Vec<StackId> {
     (0..symbols.stack_count()).map(number).collect()
 }
 
-/// Records a workload's trace by a recorder whose queue is small and whose disk stands still at times.
+/// Records a workload's trace with a small queue and an output that blocks at times.
 fn record() -> Result<Vec<u8>> {
     let workload = Workload::named("recovery").context("no such workload")?;
     let choices = Choices::read(workload.params, &[])?;
@@ -100,7 +100,7 @@ fn record() -> Result<Vec<u8>> {
         settings: export::settings(&setup.config, setup.profile),
         ..Header::default()
     };
-    let output = Held::default();
+    let output = BlockingOutput::default();
     let clock = Arc::new(ManualClock::new(trace.events.time_us.get(0).unwrap_or_default()));
     let limits = RecorderLimits { queue_events: 128, flush_millis: 8, ..RecorderLimits::default() };
     let recorder = Recorder::new(header).clock(Arc::clone(&clock) as _).limits(limits);
@@ -112,17 +112,17 @@ fn record() -> Result<Vec<u8>> {
     let count = trace.events.len();
     for (i, event) in trace.events.iter().enumerate() {
         let share = i as f64 / count as f64;
-        let is_held = WAITS.iter().any(|(from, to)| (*from..*to).contains(&share));
-        if output.is_held.swap(is_held, Ordering::SeqCst) != is_held && !is_held {
-            until(|| !output.waits.load(Ordering::SeqCst));
+        let is_blocked = BLOCKED.iter().any(|(from, to)| (*from..*to).contains(&share));
+        if output.is_blocked.swap(is_blocked, Ordering::SeqCst) != is_blocked && !is_blocked {
+            until(|| !output.is_waiting.load(Ordering::SeqCst));
         }
         clock.set(event.time_us);
         let tag = snapshot.tags.get(event.tag);
         let (stream, pool) = (tag.stream, tag.pool.unwrap_or(PoolId(0, 0)));
         let (action, address, size, stack) = (event.action, event.address.0, event.size, of(event.stack));
         sink.record(TraceEntry { action, address, size, stream, pool, stack });
-        if !is_held && i % 48 == 0 {
-            // As slow as a job is: the writer keeps up.
+        if !is_blocked && i % 48 == 0 {
+            // As slow as a job, so that the writer keeps up.
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -137,9 +137,9 @@ fn record() -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn until(is_so: impl Fn() -> bool) {
+fn until(condition: impl Fn() -> bool) {
     let start = Instant::now();
-    while !is_so() && start.elapsed() < Duration::from_secs(30) {
+    while !condition() && start.elapsed() < Duration::from_secs(30) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -150,7 +150,7 @@ fn import(bytes: &[u8]) -> Result<Imported> {
     Ok(importer.finish()?)
 }
 
-/// Gaps stand where the events were: in the trace, in the overview and in the list of events.
+/// Checks that losses are at the places of the lost events: in the trace, the overview and the list of events.
 fn check(bytes: &[u8]) -> Result<()> {
     let imported = import(bytes)?;
     assert!(imported.findings.iter().any(|finding| finding.code == FindingCode::EventsLost));
@@ -158,7 +158,7 @@ fn check(bytes: &[u8]) -> Result<()> {
     let mut session = Session::build(imported, &mut |_| {});
     let device = session.summary().devices.first().context("no device")?.clone();
     assert!(device.losses >= 2 && device.lost > 100, "{} in {}", device.lost, device.losses);
-    // The trace begins before anything was made, so up to the first gap everything is known.
+    // The trace starts before the first allocation, so everything is known up to the first loss.
     assert_eq!((device.start.requested, device.start.blocks), (0, 0));
     assert!(device.peak.requested <= device.capacity, "{} of {}", device.peak.requested, device.capacity);
 
@@ -182,7 +182,7 @@ fn check(bytes: &[u8]) -> Result<()> {
     };
     let all = list(ask(&[], 0, 10_000, 0))?;
     assert_eq!(all.total, device.events + device.losses);
-    // A row of missing events stands before the event with its position, and after the one before.
+    // The row of a loss precedes the event at its position.
     let mut next = 0;
     for row in &all.rows {
         match row {
@@ -208,13 +208,13 @@ fn check(bytes: &[u8]) -> Result<()> {
 }
 
 #[test]
-fn what_a_recorder_could_not_keep_is_shown_in_its_place() -> Result<()> {
+fn lost_events_are_shown_in_their_place() -> Result<()> {
     let bytes = record()?;
     check(&bytes)?;
     check(&fixture("recording_gap.vramscope", &bytes)?)
 }
 
-/// What would run if anybody took a text for HTML.
+/// A text that would run a script if it were treated as HTML.
 const MARKUP: &str = "<img src=x onerror=\"document.title='run'\"><b>bold</b>";
 
 #[test]
@@ -230,7 +230,7 @@ fn texts_that_look_like_html_are_texts() -> Result<()> {
         settings: Settings { as_written: vec![(text.clone(), text)], ..Settings::default() },
         ..Header::default()
     };
-    let output = Held::default();
+    let output = BlockingOutput::default();
     let recorder = Recorder::new(header).clock(Arc::new(ManualClock::new(1_000_000)));
     let (sinks, handle) = recorder.start_to(Box::new(output.clone()), "fixture")?;
     let mut sink = sinks.into_iter().next().context("no sink")?;

@@ -1,5 +1,5 @@
-//! A running job, end to end: the program as a job, the program as a server, and what goes wrong between them. However
-//! it goes, the server has what the job wrote beside it into a file, event for event.
+//! A running job, end to end: the program as a job, the program as a server, and failures between them. In every case the
+//! server has exactly the events that the job also wrote to a file.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,10 +16,10 @@ use tests::proxy::{Network, Proxy};
 use tests::server::Server;
 use tests::{Folder, program};
 
-/// How long anything here may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The timeout of every wait.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A job that sends to a server and writes into a file.
+/// A job that sends to a server and writes a file.
 struct Job(Child);
 
 impl Job {
@@ -30,25 +30,25 @@ impl Job {
         Ok(Self(command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().context("starting the job")?))
     }
 
-    /// Waits for its end; its last line.
+    /// Waits for the job's end and returns its last line.
     fn finish(self) -> Result<Value> {
         let output = self.0.wait_with_output()?;
         let text = String::from_utf8(output.stdout)?;
-        let last = text.lines().last().context("the job said nothing")?;
+        let last = text.lines().last().context("the job printed nothing")?;
         serde_json::from_str(last).with_context(|| format!("no JSON: {last}"))
     }
 }
 
-/// Asks until there is an answer that will do.
+/// Calls `ask` until it returns a value.
 fn until<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
-        // A server that is being restarted answers nothing.
+        // A server that is being restarted does not answer.
         if let Ok(Some(found)) = ask() {
             return Ok(found);
         }
-        if begun.elapsed() > PATIENCE {
-            bail!("{what}: not within {PATIENCE:?}");
+        if start.elapsed() > TIMEOUT {
+            bail!("{what}: timed out after {TIMEOUT:?}");
         }
         sleep(Duration::from_millis(50));
     }
@@ -60,7 +60,7 @@ fn json(server: &Server, path: &str) -> Result<Value> {
     Ok(serde_json::from_slice(&response.body)?)
 }
 
-/// The sessions that a server has.
+/// Returns a server's sessions.
 fn sessions(server: &Server) -> Result<Vec<Value>> {
     Ok(json(server, "/api/v1/sessions")?["sessions"].as_array().cloned().unwrap_or_default())
 }
@@ -69,7 +69,7 @@ fn session(server: &Server, id: &str) -> Result<Value> {
     json(server, &format!("/api/v1/sessions/{id}"))
 }
 
-/// The trace that a server hands out.
+/// Downloads a session's trace.
 fn trace(server: &Server, id: &str) -> Result<Vec<u8>> {
     let response = server.get(&format!("/api/v1/sessions/{id}/trace?format=vramscope"))?;
     ensure!(response.status == 200, "the trace: {} {}", response.status, response.text());
@@ -82,7 +82,7 @@ fn read(bytes: &[u8]) -> Result<Snapshot> {
     Ok(decoder.finish()?.0)
 }
 
-/// That two traces are equal in all that was recorded.
+/// Checks that two recordings have the same content, and returns their number of events.
 fn check_equal(got: &[u8], want: &[u8]) -> Result<u64> {
     let (got, want) = (read(got)?, read(want)?);
     ensure!(got.symbols.stack_count() == want.symbols.stack_count(), "the stacks differ");
@@ -103,26 +103,26 @@ fn check_equal(got: &[u8], want: &[u8]) -> Result<u64> {
     Ok(count)
 }
 
-/// Waits until a session is in a state; the session.
+/// Waits until a session is in a state, and returns the session.
 fn in_state(server: &Server, id: &str, state: &str) -> Result<Value> {
     until(&format!("{id} {state}"), || Ok(Some(session(server, id)?).filter(|found| found["state"] == state)))
 }
 
-/// That the job ended well and that the server has what its file has.
-fn check_whole(server: &Server, said: &Value, out: &Path) -> Result<()> {
-    let id = said["session"].as_str().context("no session was said")?;
+/// Checks that the job succeeded and that the server has what is in its file.
+fn check_complete(server: &Server, report: &Value, out: &Path) -> Result<()> {
+    let id = report["session"].as_str().context("the job printed no session")?;
     let found = in_state(server, id, "ended")?;
     let events = check_equal(&trace(server, id)?, &std::fs::read(out)?)?;
     ensure!(events > 1_000, "too few events to show anything: {events}");
     for (name, want) in [("events_sent", events), ("events_lost", 0)] {
-        ensure!(said[name] == want, "{name}: {} and not {want}", said[name]);
+        ensure!(report[name] == want, "{name}: {} and not {want}", report[name]);
     }
     ensure!(found["events"] == events && found["lost"] == 0, "{found}");
     Ok(())
 }
 
 #[test]
-fn a_job_is_seen_while_it_runs_and_its_trace_is_its_file() -> Result<()> {
+fn a_job_is_visible_while_it_runs_and_its_trace_equals_its_file() -> Result<()> {
     let folder = Folder::new("whole")?;
     let (server, out) = (Server::start()?, folder.join("whole.vramscope"));
     let job = Job::start(&server.url(), &out, 40, 20_000)?;
@@ -134,15 +134,15 @@ fn a_job_is_seen_while_it_runs_and_its_trace_is_its_file() -> Result<()> {
         Ok(Some(session(&server, &id)?).filter(|s| s["events"].as_u64() > early["events"].as_u64()))
     })?;
     ensure!(later["devices"][0]["reserved"].as_u64() > Some(0), "{later}");
-    // Half a trace is a trace.
+    // The trace of a running job can be read.
     ensure!(read(&trace(&server, &id)?)?.devices.len() == 1, "the trace of a running job");
-    let said = job.finish()?;
-    ensure!(said["session"] == id.as_str(), "{said}");
-    check_whole(&server, &said, &out)
+    let report = job.finish()?;
+    ensure!(report["session"] == id.as_str(), "{report}");
+    check_complete(&server, &report, &out)
 }
 
-/// A server where another one was, with what that one had.
-fn again(folder: &Path, address: SocketAddr) -> Result<Server> {
+/// Starts a server at the address and with the data of an earlier one.
+fn restart(folder: &Path, address: SocketAddr) -> Result<Server> {
     Server::run(folder, &["--listen", &address.to_string()])
 }
 
@@ -157,18 +157,18 @@ fn a_server_that_is_killed_ten_times_has_every_event_once_and_in_order() -> Resu
         sleep(Duration::from_millis(300 + 71 * round));
         let address = server.address();
         server.kill()?;
-        server = again(&data, address)?;
+        server = restart(&data, address)?;
     }
-    let said = job.finish()?;
-    check_whole(&server, &said, &out)
+    let report = job.finish()?;
+    check_complete(&server, &report, &out)
 }
 
 #[test]
-fn a_network_that_is_cut_costs_nothing() -> Result<()> {
+fn a_cut_network_loses_nothing() -> Result<()> {
     let folder = Folder::new("cut")?;
     let server = Server::start()?;
     for (network, seconds) in [(Network::Silent, cut_seconds()), (Network::Closed, 3)] {
-        // A job that lasts longer than the cut: some six steps a second.
+        // The job must last longer than the cut. It makes some six steps a second.
         let steps = 60 + 8 * seconds as u32;
         let out = folder.join(format!("{network:?}.vramscope"));
         let proxy = Proxy::to(server.address())?;
@@ -178,18 +178,18 @@ fn a_network_that_is_cut_costs_nothing() -> Result<()> {
         proxy.set(network);
         sleep(Duration::from_secs(seconds));
         proxy.set(Network::Up);
-        check_whole(&server, &job.finish()?, &out)?;
+        check_complete(&server, &job.finish()?, &out)?;
     }
     Ok(())
 }
 
-/// How long the network is cut: some seconds, or as `VRAMSCOPE_CUT_SECONDS` says.
+/// Returns how long the network is cut: `VRAMSCOPE_CUT_SECONDS`, or some seconds.
 fn cut_seconds() -> u64 {
     std::env::var("VRAMSCOPE_CUT_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
 }
 
 #[test]
-fn a_job_that_is_killed_is_lost_and_what_came_is_kept() -> Result<()> {
+fn a_killed_job_is_lost_and_its_received_events_are_kept() -> Result<()> {
     let folder = Folder::new("lost")?;
     let server = Server::start()?;
     let mut job = Job::start(&server.url(), &folder.join("lost.vramscope"), 100_000, 20_000)?;
@@ -204,13 +204,13 @@ fn a_job_that_is_killed_is_lost_and_what_came_is_kept() -> Result<()> {
 }
 
 #[test]
-fn two_jobs_of_one_name_are_two_sessions() -> Result<()> {
+fn two_jobs_with_the_same_name_are_two_sessions() -> Result<()> {
     let folder = Folder::new("two")?;
     let server = Server::start()?;
     let outs = [folder.join("one.vramscope"), folder.join("two.vramscope")];
     let jobs = outs.iter().map(|out| Job::start(&server.url(), out, 30, 20_000)).collect::<Result<Vec<_>>>()?;
     for (job, out) in jobs.into_iter().zip(&outs) {
-        check_whole(&server, &job.finish()?, out)?;
+        check_complete(&server, &job.finish()?, out)?;
     }
     let all = sessions(&server)?;
     ensure!(all.len() == 2 && all[0]["name"] == all[1]["name"] && all[0]["id"] != all[1]["id"], "{all:?}");
@@ -218,14 +218,14 @@ fn two_jobs_of_one_name_are_two_sessions() -> Result<()> {
 }
 
 #[test]
-fn a_server_that_comes_after_the_job_has_all_of_it() -> Result<()> {
+fn a_server_that_starts_after_the_job_receives_all_of_it() -> Result<()> {
     let folder = Folder::new("late")?;
     let (data, out) = (folder.join("data"), folder.join("late.vramscope"));
-    // Its port, for later.
+    // Reserves a port for later.
     let server = Server::start_in(&data, &[])?;
     let (address, url) = (server.address(), server.url());
     server.kill()?;
     let job = Job::start(&url, &out, 150, 20_000)?;
     sleep(Duration::from_secs(3));
-    check_whole(&again(&data, address)?, &job.finish()?, &out)
+    check_complete(&restart(&data, address)?, &job.finish()?, &out)
 }

@@ -1,7 +1,7 @@
-//! The Python package: what any Python can test, and what needs real PyTorch jobs.
+//! Runs the tests of the Python package: those for any Python, and those with real PyTorch jobs.
 //!
-//! `VRAMSCOPE_TORCH_PYTHON` names a Python (or a program that starts one) that has torch, and a GPU or something that looks
-//! like one; where it names none, those tests say skipped.
+//! `VRAMSCOPE_TORCH_PYTHON` names a Python (or a program that starts one) with torch and a real or simulated GPU. Without
+//! it, the tests with PyTorch are skipped, with a message.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use tests::workspace;
 
-/// The Python, where one is named; else says that the test was skipped.
+/// Returns the Python with torch. Without one, prints that the test is skipped.
 fn torch_python(test: &str) -> Option<OsString> {
     let python = std::env::var_os("VRAMSCOPE_TORCH_PYTHON").filter(|python| !python.is_empty());
     if python.is_none() {
@@ -19,7 +19,7 @@ fn torch_python(test: &str) -> Option<OsString> {
     python
 }
 
-/// Something that Cargo builds beside this test.
+/// Builds a package with Cargo, and returns the path of its file.
 fn built(package: &str, file: &str) -> Result<PathBuf> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(workspace("")).args(["build", "--quiet", "--package", package]);
@@ -33,7 +33,7 @@ fn built(package: &str, file: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// An example of the library's package.
+/// Builds an example of the library's package, and returns its path.
 fn built_example(name: &str) -> Result<PathBuf> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(workspace("")).args(["build", "--quiet", "--package", "pluggable", "--example", name]);
@@ -55,10 +55,10 @@ fn pytorch_allocates_through_the_library() -> Result<()> {
         .env("VRAMSCOPE_PROGRAM", built("vramscope", "vramscope")?)
         .output()
         .context("starting Python")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{said}");
-    // Skipped as a whole, it would have tested nothing.
-    ensure!(said.contains("test_a_training_loop_is_the_same") && !said.contains("no GPU that it sees"), "{said}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{errors}");
+    // A run in which every test is skipped does not count.
+    ensure!(errors.contains("test_a_training_loop_is_the_same") && !errors.contains("no GPU that it sees"), "{errors}");
     Ok(())
 }
 
@@ -76,8 +76,8 @@ fn stacks_are_gathered_in_any_python() -> Result<()> {
         eprintln!("stacks_are_gathered_in_any_python skipped: there is no python3");
         return Ok(());
     };
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success() && said.contains("Ran 1 test") && !said.contains("skipped"), "{said}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success() && errors.contains("Ran 1 test") && !errors.contains("skipped"), "{errors}");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The recorder: what it is told is in the file, what it can't keep is counted, and nothing makes the allocator wait.
+//! The recorder: recorded events are in the file, lost ones are counted, and the allocator never waits.
 
 use std::fs;
 use std::io;
@@ -31,7 +31,7 @@ fn header(devices: i64) -> Header {
     Header { program: "test".to_owned(), devices: (0..devices).map(device).collect(), ..Header::default() }
 }
 
-/// Event `i` of an endless program: an allocation, and its two frees.
+/// Returns event `i` of an endless program: an allocation or one of its two free events.
 fn entry(i: u64, stack: StackId) -> TraceEntry {
     let action = [Action::Alloc, Action::FreeRequested, Action::FreeCompleted][(i % 3) as usize];
     TraceEntry { action, address: BASE + i / 3 * 512, size: 100 + i / 3, stream: Stream(0), pool: PoolId(0, 0), stack }
@@ -50,7 +50,7 @@ fn codes(imported: &Imported) -> Vec<FindingCode> {
 }
 
 #[test]
-fn what_is_recorded_on_two_devices_is_in_the_file() -> Result<()> {
+fn events_of_two_devices_are_in_the_file() -> Result<()> {
     let folder = Folder::new("recorder")?;
     let path = folder.join("two.vramscope");
     let (sinks, handle) = Recorder::new(header(2)).when_full(WhenFull::Wait).start_all(&path)?;
@@ -63,7 +63,7 @@ fn what_is_recorded_on_two_devices_is_in_the_file() -> Result<()> {
             let stacks = &stacks;
             scope.spawn(move || (0..each).for_each(|i| sink.record(entry(i, stacks[(i / 3 % 50) as usize]))));
         }
-        // While events come: new names and marks.
+        // New names and marks, while events are recorded.
         for step in 0..20 {
             handle.mark(step % 2, &format!("step {step}"), Stage::Instant);
             std::thread::sleep(Duration::from_millis(1));
@@ -108,7 +108,7 @@ fn what_is_recorded_on_two_devices_is_in_the_file() -> Result<()> {
     }
     assert_eq!(got.snapshot.symbols.text(got.snapshot.devices[1].annotations[0].name), "step 1");
 
-    // The program reads it like any snapshot.
+    // The program can read it.
     let output = program::run(&["report", "--json", path.to_str().context("a path without a name")?])?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
@@ -118,37 +118,37 @@ fn what_is_recorded_on_two_devices_is_in_the_file() -> Result<()> {
     Ok(())
 }
 
-/// An output that stops taking bytes when it is told to.
+/// An output that blocks on demand.
 #[derive(Clone, Default)]
-struct Stuck {
+struct BlockingOutput {
     bytes: Arc<Mutex<Vec<u8>>>,
-    is_stuck: Arc<AtomicBool>,
-    waits: Arc<AtomicBool>,
+    is_blocked: Arc<AtomicBool>,
+    is_waiting: Arc<AtomicBool>,
 }
 
-impl Output for Stuck {
+impl Output for BlockingOutput {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        while self.is_stuck.load(Ordering::SeqCst) {
-            self.waits.store(true, Ordering::SeqCst);
+        while self.is_blocked.load(Ordering::SeqCst) {
+            self.is_waiting.store(true, Ordering::SeqCst);
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.waits.store(false, Ordering::SeqCst);
+        self.is_waiting.store(false, Ordering::SeqCst);
         self.bytes.lock().unwrap().extend_from_slice(bytes);
         Ok(())
     }
 }
 
-fn until(what: &str, is_so: impl Fn() -> bool) {
+fn until(what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(30), "{what} never came");
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(30), "timed out: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
 #[test]
-fn a_full_queue_counts_what_it_loses_and_marks_the_gap() -> Result<()> {
-    let output = Stuck::default();
+fn a_full_queue_counts_lost_events_and_records_where_they_are_missing() -> Result<()> {
+    let output = BlockingOutput::default();
     let limits = RecorderLimits { queue_events: 64, flush_millis: 1, ..RecorderLimits::default() };
     let recorder = Recorder::new(header(1)).limits(limits);
     let (mut sinks, handle) = recorder.start_to(Box::new(output.clone()), "test")?;
@@ -158,20 +158,20 @@ fn a_full_queue_counts_what_it_loses_and_marks_the_gap() -> Result<()> {
         (next..next + count).for_each(|i| sink.record(entry(i, StackId(0))));
         next += count;
     };
-    output.is_stuck.store(true, Ordering::SeqCst);
+    output.is_blocked.store(true, Ordering::SeqCst);
     record(9);
-    until("the writer's wait", || output.waits.load(Ordering::SeqCst));
-    // The writer may have taken some or all of the nine; the queue holds 64 in any case.
+    until("the writer blocks", || output.is_waiting.load(Ordering::SeqCst));
+    // The writer may have read some or all of the nine events; the queue holds 64 in any case.
     record(3_000);
-    output.is_stuck.store(false, Ordering::SeqCst);
-    until("the writer's going on", || !output.waits.load(Ordering::SeqCst));
+    output.is_blocked.store(false, Ordering::SeqCst);
+    until("the writer continues", || !output.is_waiting.load(Ordering::SeqCst));
     std::thread::sleep(Duration::from_millis(50));
-    // And once more, with nothing after it.
-    output.is_stuck.store(true, Ordering::SeqCst);
+    // A second loss, with no event after it.
+    output.is_blocked.store(true, Ordering::SeqCst);
     record(3);
-    until("the writer's wait", || output.waits.load(Ordering::SeqCst));
+    until("the writer blocks", || output.is_waiting.load(Ordering::SeqCst));
     record(300);
-    output.is_stuck.store(false, Ordering::SeqCst);
+    output.is_blocked.store(false, Ordering::SeqCst);
     let stats = handle.finish(Vec::new());
     assert_eq!(stats.events + stats.lost, 9 + 3_000 + 3 + 300, "{stats:?}");
     assert!((3_000 - 64 + 300 - 64..=3_300 - 64).contains(&stats.lost), "{stats:?}");
@@ -183,7 +183,7 @@ fn a_full_queue_counts_what_it_loses_and_marks_the_gap() -> Result<()> {
     let missing = &track.lost;
     assert_eq!(missing.len(), 2, "{missing:?}");
     assert_eq!(missing.iter().map(|m| m.lost.to - m.lost.from).sum::<u64>(), stats.lost);
-    // The gap stands where the events were: what comes after it is what came after it.
+    // The loss is recorded at the place of the lost events.
     let seq_of = |position: usize| {
         position as u64
             + missing.iter().filter(|m| m.position as usize <= position).map(|m| m.lost.to - m.lost.from).sum::<u64>()
@@ -202,7 +202,7 @@ fn a_full_queue_counts_what_it_loses_and_marks_the_gap() -> Result<()> {
 }
 
 #[test]
-fn who_would_rather_wait_loses_nothing() -> Result<()> {
+fn when_full_wait_loses_nothing() -> Result<()> {
     let folder = Folder::new("waits")?;
     let path = folder.join("waits.vramscope");
     let limits = RecorderLimits { queue_events: 32, ..RecorderLimits::default() };
@@ -211,14 +211,14 @@ fn who_would_rather_wait_loses_nothing() -> Result<()> {
     (0..50_000).for_each(|i| sink.record(entry(i, StackId(0))));
     let stats = handle.finish(Vec::new());
     assert_eq!((stats.events, stats.lost), (50_000, 0));
-    // When nobody takes events any more, it goes on.
+    // After the end, the sink does not block.
     (0..1_000).for_each(|i| sink.record(entry(i, StackId(0))));
     assert_eq!(read(&path)?.snapshot.devices[0].events.len(), 50_000);
     Ok(())
 }
 
 #[test]
-fn a_clock_that_is_set_back_changes_no_order() -> Result<()> {
+fn a_clock_that_is_set_back_does_not_change_the_order() -> Result<()> {
     let folder = Folder::new("clock")?;
     let path = folder.join("clock.vramscope");
     let clock = Arc::new(ManualClock::new(1_000_000));
@@ -239,7 +239,7 @@ fn a_clock_that_is_set_back_changes_no_order() -> Result<()> {
 }
 
 #[test]
-fn levels_keep_the_stacks_that_they_should() -> Result<()> {
+fn each_level_keeps_the_right_stacks() -> Result<()> {
     let folder = Folder::new("levels")?;
     for level in Capture::ALL {
         let path = folder.join(level.name());
@@ -255,7 +255,7 @@ fn levels_keep_the_stacks_that_they_should() -> Result<()> {
 }
 
 #[test]
-fn two_recorders_write_two_files_and_never_one() -> Result<()> {
+fn two_recorders_never_write_to_one_file() -> Result<()> {
     let folder = Folder::new("both")?;
     let paths = [folder.join("a.vramscope"), folder.join("b.vramscope")];
     let both = [Recorder::new(header(1)).start(&paths[0])?, Recorder::new(header(1)).start(&paths[1])?];
@@ -265,7 +265,7 @@ fn two_recorders_write_two_files_and_never_one() -> Result<()> {
         for (n, (mut sink, handle)) in both.into_iter().enumerate() {
             scope.spawn(move || {
                 (0..1_000).for_each(|i| sink.record(entry(i + n as u64 * 3_000, StackId(0))));
-                // Dropped, not finished: the file is ended all the same.
+                // Dropping the handle also ends the file.
                 drop(handle);
             });
         }
@@ -279,13 +279,13 @@ fn two_recorders_write_two_files_and_never_one() -> Result<()> {
     Ok(())
 }
 
-/// A disk that has room for so many bytes more.
-struct Small {
+/// A disk with room for a number of bytes.
+struct SmallDisk {
     file: FileOutput,
     room: Arc<AtomicU64>,
 }
 
-impl Output for Small {
+impl Output for SmallDisk {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let room = self.room.load(Ordering::SeqCst);
         if bytes.len() as u64 > room {
@@ -297,10 +297,10 @@ impl Output for Small {
 }
 
 #[test]
-fn a_full_disk_ends_the_file_and_not_the_program() -> Result<()> {
+fn a_full_disk_ends_the_file_but_not_the_program() -> Result<()> {
     let folder = Folder::new("full")?;
     let path = folder.join("full.vramscope");
-    let output = Small { file: FileOutput::create(&path)?, room: Arc::new(AtomicU64::new(20_000)) };
+    let output = SmallDisk { file: FileOutput::create(&path)?, room: Arc::new(AtomicU64::new(20_000)) };
     let recorder = Recorder::new(header(1)).when_full(WhenFull::Wait);
     let (mut sinks, handle) = recorder.start_to(Box::new(output), "test")?;
     let mut sink = sinks.pop().context("no sink")?;
@@ -312,7 +312,7 @@ fn a_full_disk_ends_the_file_and_not_the_program() -> Result<()> {
     assert_eq!(codes(&got), [FindingCode::Truncated]);
     assert_eq!(got.snapshot.devices[0].events.len() as u64, stats.events);
 
-    // Known at the start, it is an error at the start.
+    // If the file cannot be written at the start, starting is an error.
     for (path, word) in
         [(Path::new("/dev/full"), "No space left"), (&folder, "directory"), (&folder.join("none/a"), "No such file")]
     {
@@ -325,10 +325,10 @@ fn a_full_disk_ends_the_file_and_not_the_program() -> Result<()> {
     Ok(())
 }
 
-/// Tells the test that was started as a program of its own where to record.
+/// The file for the test that is started as a separate program.
 const CHILD: &str = "VRAMSCOPE_TEST_RECORDS_TO";
 
-/// No test: the program that the one below kills. It records until then.
+/// Not a test: the program that the test below kills. It records until then.
 #[test]
 fn a_program_that_records_until_it_is_killed() -> Result<()> {
     let Some(path) = std::env::var_os(CHILD) else { return Ok(()) };
@@ -342,13 +342,13 @@ fn a_program_that_records_until_it_is_killed() -> Result<()> {
         if i % 100 == 0 {
             std::thread::sleep(Duration::from_micros(100));
         }
-        ensure!(start.elapsed() < Duration::from_secs(60), "nobody killed it");
+        ensure!(start.elapsed() < Duration::from_secs(60), "it was not killed");
     }
     Ok(())
 }
 
 #[test]
-fn a_program_that_is_killed_leaves_a_file_that_can_be_read() -> Result<()> {
+fn a_killed_program_leaves_a_readable_file() -> Result<()> {
     let folder = Folder::new("killed")?;
     for round in 0..3 {
         let path = folder.join(format!("{round}.vramscope"));
@@ -357,8 +357,8 @@ fn a_program_that_is_killed_leaves_a_file_that_can_be_read() -> Result<()> {
             .env(CHILD, &path)
             .stdout(Stdio::null())
             .spawn()?;
-        until("a file", || fs::metadata(&path).is_ok_and(|file| file.len() > 20_000 * (round + 1)));
-        // SIGKILL: nothing of the program runs any more.
+        until("the file grows", || fs::metadata(&path).is_ok_and(|file| file.len() > 20_000 * (round + 1)));
+        // SIGKILL: no handler of the program runs.
         child.kill()?;
         child.wait()?;
         let got = read(&path)?;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The agent's share of a job's time: the same job alone and watched, in turns, in one process each.
+"""The agent's share of a job's time: the same job alone and recorded, alternating in one process.
 
     tests/measure/agent.py PYTHON [--rate EVENTS_PER_SECOND]... [--rounds N] [--seconds S]
 
-PYTHON is a command that runs Python with torch. The job makes tensors and lets them go at a given rate, with plain
-Python work between, so many seconds of its own CPU time that the rate is met alone; then the very same work is done
-watched. What is printed is the median over all rounds of (watched - alone) / alone, with the quartiles: by wall time, by
-the processor's time of the job's own thread, and by that of all threads, since the agent's may run on another core.
+PYTHON is a command that runs Python with torch. The job creates and frees tensors at a given rate, with plain Python work
+in between that is calibrated so that the job alone has this rate. Then the same work is done with the agent attached. It
+prints the median over all rounds of (recorded - alone) / alone, with the quartiles: of wall time, of the processor time of
+the job's own thread, and of that of all threads, because the agent's threads may run on another core.
 """
 
 import argparse
@@ -29,7 +29,7 @@ WAYS = {
 
 
 def job(rate, seconds, rounds, ways):
-    """In the process that is measured: prints a line of JSON for each way."""
+    """Runs in the measured process. Prints a line of JSON for each way."""
     import time
 
     import torch
@@ -43,7 +43,7 @@ def job(rate, seconds, rounds, ways):
         return call() if n == 0 else deep(n - 1, call)
 
     def tensors(count):
-        # Each is made and let go: an allocation, a free that is requested, and one that is completed.
+        # Each tensor makes three events: an allocation, a requested free, and a completed free.
         for _ in range(count):
             held.append(torch.empty(1 << 18, device="cuda"))
             if len(held) > 20:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What an allocation in PyTorch costs with Vramscope's allocator, beside PyTorch's own.
+"""The cost of an allocation in PyTorch with Vramscope's allocator and with PyTorch's own.
 
-    VRAMSCOPE_LIBRARY=target/release/libvramscope_pluggable.so python pluggable.py [ROUNDS]
+    VRAMSCOPE_LIBRARY=target/release/libvramscope_pluggable.so python pluggable.py [ROUNDS [PASSES]]
 
-A Python with torch that sees a GPU. Each way runs in a process of its own, PASSES (5) times in turn; printed is the best
-pass of each: nanoseconds of the calling thread for one `torch.empty` and the end of its tensor, all of Python and PyTorch included, from a
-function DEPTH calls deep. The differences are what the allocators and recording cost.
+Requires a Python with torch and a GPU. Each way runs in its own process, PASSES (5) times in turn. It prints the best pass
+of each: the nanoseconds of the calling thread for one `torch.empty` and the end of its tensor, including all of Python and
+PyTorch, in a function DEPTH calls deep. The differences are the costs of the allocators and of recording.
 """
 
 import os
@@ -51,13 +51,13 @@ def measure(way, rounds):
 
     def work():
         empty = torch.empty
-        # What the loop itself costs is the same for all.
+        # The cost of the loop itself is the same for all ways.
         start = time.thread_time_ns()
         for _ in range(rounds):
             empty(4096, device="cuda")
         return (time.thread_time_ns() - start) / rounds
 
-    # In pauses, so that a writer keeps up as it does in a job, which computes between allocations.
+    # With pauses, so that the writer keeps up as in a job, which computes between allocations.
     best = min(pause() or deep(DEPTH, work) for _ in range(10))
     assert len(kept) == 199
     print(best)

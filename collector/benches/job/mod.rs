@@ -1,4 +1,4 @@
-//! A job to measure with: what its allocator tells, and where its allocations are made.
+//! The events and stacks of a job, for benchmarks.
 
 use shared::allocator::TraceEntry;
 use shared::event::Action;
@@ -7,15 +7,15 @@ use shared::frames::StackId;
 use shared::units::{PoolId, Stream};
 use vramscope::recorder::RecorderHandle;
 
-/// Stacks of the job; entries have their numbers, from 1.
+/// The number of stacks. Entries have stacks from 1 on.
 const STACKS: u32 = 2_000;
 
-/// Of one device.
+/// Returns the header of a recording of one device.
 pub(crate) fn header() -> Header {
     Header { devices: vec![Device { number: 0, ..Device::default() }], ..Header::default() }
 }
 
-/// Tells a recorder of the stacks, 20 frames each.
+/// Numbers the stacks, of 20 frames each, in a recorder.
 pub(crate) fn name_stacks(recorder: &RecorderHandle) {
     for line in 0..STACKS {
         let frames: Vec<(String, u32)> = (0..20).map(|depth| (format!("layer_{depth}"), line + depth)).collect();
@@ -24,7 +24,7 @@ pub(crate) fn name_stacks(recorder: &RecorderHandle) {
     }
 }
 
-/// Events of a training step, with sizes and addresses as an allocator gives them out: what is freed is used again.
+/// Returns the events of training steps, with sizes and addresses as from an allocator.
 pub(crate) fn entries(count: usize) -> Vec<TraceEntry> {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move |below: u64| {

@@ -1,4 +1,4 @@
-"""Programs that use PyTorch with Vramscope's allocator or with its own, each in a process of its own.
+"""Programs that use PyTorch with Vramscope's allocator or with its own, each in its own process.
 
     python allocator_programs.py PROGRAM ours|stock RESULT.json [OPTIONS]
 """
@@ -18,7 +18,7 @@ import torch
 
 
 def history_entries():
-    """The history as comparable values: addresses from the lowest segment on, stacks as function and line."""
+    """Returns the history as comparable values: addresses relative to the lowest segment, stacks as functions and lines."""
     snapshot = torch.cuda.memory._snapshot()
     base = min((segment["address"] for segment in snapshot["segments"]), default=0)
     entries = []
@@ -30,7 +30,7 @@ def history_entries():
 
 
 def segments():
-    """The segments with their blocks, without addresses and stacks."""
+    """Returns the segments with their blocks, without addresses and stacks."""
     names = ("device", "total_size", "allocated_size", "active_size", "requested_size", "stream", "segment_type")
     names += ("segment_pool_id", "is_expandable")
     return [
@@ -60,7 +60,7 @@ def train_steps(steps, device, width=256):
 
 
 def train():
-    """A training loop, and all that can be asked of the memory after it."""
+    """Runs a training loop, then every query about memory."""
     losses = train_steps(12, "cuda")
     result = {"losses": losses, "trace": history_entries(), "segments": segments()}
     snapshot = torch.cuda.memory._snapshot()
@@ -81,7 +81,7 @@ def train():
 
 
 def dump():
-    """Snapshots as files, which PyTorch's own viewer reads."""
+    """Writes snapshots to files that PyTorch's own viewer can read."""
     from torch.cuda import _memory_viz
 
     train_steps(3, "cuda")
@@ -98,13 +98,13 @@ def dump():
 
 
 def collect():
-    """Lets go of what Python and cuBLAS keep of tensors that nothing names."""
+    """Frees unreferenced tensors that Python and cuBLAS still hold."""
     gc.collect()
     torch._C._cuda_clearCublasWorkspaces()
 
 
 def stop_recording(seen):
-    """Ends the recording where there is one."""
+    """Ends the recording, if there is one."""
     if seen is not None:
         seen.detach()
 
@@ -118,7 +118,7 @@ def is_refused(size):
 
 
 def out_of_memory():
-    """More than there is, again and again, and work in between."""
+    """Runs out of memory repeatedly, with work in between."""
     kept = torch.empty(1 << 20, device="cuda")
     before = torch.cuda.memory_allocated()
     total = torch.cuda.mem_get_info()[1]
@@ -160,7 +160,7 @@ def out_of_memory():
 
 
 class Busy:
-    """A stream with work that does not end while the value is entered, on a GPU for some seconds."""
+    """A stream with work that does not end inside the `with` block; on a real GPU, for some seconds."""
 
     def __init__(self, stream):
         self.stream = stream
@@ -181,7 +181,7 @@ class Busy:
 
 
 def record_stream():
-    """Memory that another stream still uses is not handed out."""
+    """Checks that memory that another stream still uses is not reused."""
     result = {}
     stream = torch.cuda.Stream()
     for is_recorded in (True, False):
@@ -205,7 +205,7 @@ def record_stream():
 
 
 def threads():
-    """Several threads on all devices, and backward passes in autograd's."""
+    """Uses several threads on all devices, and backward passes in autograd's threads."""
     devices = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
     failed = []
 
@@ -231,7 +231,7 @@ def threads():
 
 
 def graphs():
-    """CUDA graphs: the captured memory is in a pool of its own, shared by a second graph, and goes with them."""
+    """Captures CUDA graphs: their memory is in a private pool, which a second graph shares, and is freed with them."""
     tensor = torch.ones(5 << 20, device="cuda")
     first, second = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
     with torch.cuda.graph(first):
@@ -253,7 +253,7 @@ def graphs():
 
 
 def too_late():
-    """After CUDA was used the allocator can't be changed."""
+    """Uses CUDA before changing the allocator, which is an error."""
     import vramscope
 
     torch.ones(1, device="cuda")
@@ -265,7 +265,7 @@ def too_late():
 
 
 def arguments():
-    """What is refused, and what then still works."""
+    """Passes invalid arguments, then valid ones."""
     import vramscope
 
     errors = []

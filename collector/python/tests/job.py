@@ -1,5 +1,4 @@
-"""Small jobs that use a GPU, each in a process of its own: `job.py NAME FOLDER [options as JSON]`. The last line that
-they print is JSON."""
+"""Small jobs that use a GPU: `job.py NAME FOLDER [options as JSON]`. Each prints JSON as its last line."""
 
 import json
 import os
@@ -26,7 +25,7 @@ def model(torch, device):
 
 
 def train(torch, device, steps):
-    """Real work of PyTorch's: several threads (autograd has its own) and streams, frees that wait for a stream."""
+    """Trains a model, with several threads (autograd has its own), several streams, and frees that wait for a stream."""
     net = model(torch, device)
     optimizer = torch.optim.Adam(net.parameters())
     side = torch.cuda.Stream(device)
@@ -52,7 +51,7 @@ def dump(torch):
 
 
 def watched():
-    """Trains while PyTorch keeps a history of its own, for comparison."""
+    """Trains while PyTorch records its own history, for comparison."""
     import torch
 
     import vramscope
@@ -80,7 +79,7 @@ def watched():
 
 
 def late():
-    """What was allocated before the agent came is its state at the start, though other threads go on allocating."""
+    """Attaches late, while other threads allocate: earlier allocations are the recording's state at the start."""
     import torch
 
     import vramscope
@@ -108,7 +107,7 @@ def late():
 
 
 def oom():
-    """An out-of-memory that nobody catches."""
+    """Runs out of memory without catching the error."""
     import torch
 
     import vramscope
@@ -118,7 +117,7 @@ def oom():
     try:
         torch.empty(1 << 42, device="cuda")
     except torch.cuda.OutOfMemoryError as error:
-        # What there is of the file now: the rest of the job may never come.
+        # Copies the file as it is now, because the rest of the job may never be written.
         with open(out(), "rb") as file, open(os.path.join(FOLDER, "at_oom.vramscope"), "wb") as copy:
             copy.write(file.read())
         return {"error": type(error).__name__, "kept": len(kept)}
@@ -126,7 +125,7 @@ def oom():
 
 
 def forks():
-    """Children of forks, and workers of a DataLoader, record nothing and hang nowhere."""
+    """Forks, and uses workers of a DataLoader, which must neither record nor hang."""
     import torch
 
     import vramscope
@@ -148,7 +147,7 @@ def forks():
 
 
 def away():
-    """A server that is not there."""
+    """Publishes to a server that does not exist."""
     import torch
 
     import vramscope
@@ -162,7 +161,7 @@ def away():
 
 
 def refused():
-    """A server that wants a token."""
+    """Publishes to a server that requires a token."""
     import torch
 
     import vramscope
@@ -173,18 +172,18 @@ def refused():
     while agent.reason is None and time.monotonic() < until:
         torch.empty(1 << 20, device="cuda")
         time.sleep(0.01)
-    # The thread that heard of it ends the recording.
+    # The thread that learns of the refusal ends the recording.
     time.sleep(0.2)
     state, reason = agent.state, agent.reason
     result = agent.detach()
     if state == "failed":
-        # The process is free for another one.
+        # The process can be recorded again.
         vramscope.attach(out=out()).detach()
     return {"state": state, "reason": reason, "events": result["events"], "undelivered": result["undelivered"]}
 
 
 def again():
-    """Attached twice is an error; detached and attached again is not."""
+    """Attaches twice, which is an error, and again after detaching, which is not."""
     import torch
 
     import vramscope
@@ -205,7 +204,7 @@ def again():
 
 
 def plain():
-    """A program that knows nothing of an agent."""
+    """Allocates without using the package."""
     import torch
 
     kept = [torch.empty(1 << 20, device="cuda") for _ in range(10)]
@@ -214,14 +213,14 @@ def plain():
 
 
 def unused():
-    """A program that imports torch, and no more."""
+    """Imports torch only."""
     import torch
 
     return {"is_initialized": torch.cuda.is_initialized()}
 
 
 def interrupted():
-    """The person at the terminal presses Ctrl-C."""
+    """Is interrupted with Ctrl-C."""
     import signal
 
     import torch

@@ -12,12 +12,12 @@ KEPT = []
 
 
 def graphs(torch):
-    """Captures with a pool of their own and with one that is shared, replays, and what goes on beside a capture."""
+    """Captures graphs with their own and with a shared pool, replays them, and allocates beside a capture."""
     static = torch.zeros(1 << 18, device="cuda")
     pool = torch.cuda.graph_pool_handle()
     for size in range(6):
         graph = torch.cuda.CUDAGraph()
-        # An allocation after the capture has begun needs a segment of the pool; one that is freed in it is used again.
+        # An allocation during the capture needs a segment of the pool. Memory that is freed during it is reused.
         with torch.cuda.graph(graph, pool=pool if size % 2 else None):
             parts = [static + at for at in range(4 + size)]
             wide = torch.empty(3 << 20, device="cuda")
@@ -29,7 +29,7 @@ def graphs(torch):
             graph.replay()
         KEPT.append((graph, total))
         torch.empty(5 << 20, device="cuda")
-    # The graph's pool goes with it.
+    # The pool is freed with its graph.
     KEPT.pop()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
@@ -40,7 +40,7 @@ def graphs(torch):
 
 
 def pools(torch):
-    """Two pools of the user's, one of which ends. Whether this release has them."""
+    """Uses two `MemPool`s and frees one of them. Returns whether this release supports them."""
     if not hasattr(torch.cuda, "use_mem_pool"):
         return False
     first, second = torch.cuda.MemPool(), torch.cuda.MemPool()

@@ -15,11 +15,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import job
 
 KEPT = []
-"""What lives until the interpreter ends: a recording ends before."""
+"""Keeps tensors until the interpreter ends, after the recording's end."""
 
 
 def work(torch, rank, folder, steps=12):
-    """Trains on the rank's GPU, and writes what PyTorch kept of it."""
+    """Trains on the rank's GPU, and writes PyTorch's own history."""
     torch.cuda.memory._record_memory_history(max_entries=1_000_000, context=None)
     KEPT.append(job.train(torch, f"cuda:{rank}", steps))
     with open(os.path.join(folder, f"torch.rank{rank}.pickle"), "wb") as file:
@@ -27,14 +27,14 @@ def work(torch, rank, folder, steps=12):
 
 
 def rank(folder, options):
-    """One of a launcher's processes."""
+    """Runs as one of a launcher's processes."""
     import torch
     import torch.distributed
 
     torch.distributed.init_process_group("gloo")
     number = torch.distributed.get_rank()
     torch.cuda.set_device(number)
-    # All begin to use the GPU at once.
+    # All ranks start using the GPU at once.
     torch.distributed.barrier()
     if options.get("attach"):
         import vramscope
@@ -45,12 +45,12 @@ def rank(folder, options):
     total = torch.tensor([number + 1])
     torch.distributed.all_reduce(total)
     torch.distributed.destroy_process_group()
-    # In one piece: the other rank writes to the same place.
+    # In one write, because the other rank prints too.
     os.write(1, (json.dumps({"rank": number, "sum": int(total)}) + "\n").encode())
 
 
 def process(number, folder):
-    """A process that a program starts by itself, and that no launcher gave a rank."""
+    """Runs as a process without a rank, which a program started itself."""
     import torch
 
     torch.cuda.init()
@@ -58,7 +58,7 @@ def process(number, folder):
 
 
 def started(folder, options):
-    """A program that uses no GPU itself, and starts two processes that do."""
+    """Starts two processes that use the GPU, without using it itself."""
     import torch
 
     assert not torch.cuda.is_initialized()

@@ -1,4 +1,4 @@
-"""The agent in real jobs: what it records is what PyTorch says, and the job never suffers."""
+"""The agent in real jobs: recordings equal PyTorch's own history, and the job is never disturbed."""
 
 import json
 import os
@@ -20,7 +20,7 @@ class AgentTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def compare(self, **options):
-        """Every entry that PyTorch kept, and no other, in its order."""
+        """Checks that a recording has exactly the entries that PyTorch kept, in order."""
         result = run("watched", self.folder, mode="events", **options)
         self.assertEqual((result["mode"], result["lost"], result["stacks_dropped"]), ("every event", 0, 0))
         recorded, about = read(self.folder / "out.vramscope")
@@ -30,10 +30,10 @@ class AgentTest(unittest.TestCase):
         seen = set()
         for device in range(result["devices"]):
             theirs, ours = torch["device_traces"][device], recorded["device_traces"][device]
-            # Where stacks are kept, the agent's own snapshot left its entry: the state at the start is of that moment.
+            # With stacks, the agent's own snapshot added an entry, at the moment of the state at the start.
             theirs = theirs[theirs[0]["action"] == "snapshot" :]
             self.assertGreater(len(theirs), 200)
-            # Only the entry of the snapshot itself came after it was taken.
+            # Only the snapshot's own entries follow it.
             self.assertLessEqual(len(ours) - len(theirs), 2)
             self.assertEqual([entry(of) for of in ours[: len(theirs)]], [entry(of) for of in theirs])
             if options.get("stacks"):
@@ -60,7 +60,7 @@ class AgentTest(unittest.TestCase):
     def test_stacks_with_cpp_equal_those_of_pytorch(self):
         self.compare(stacks="all", context="all", steps=8)
 
-    def test_what_was_there_before_is_the_state_at_the_start_and_nothing_counts_twice(self):
+    def test_earlier_allocations_are_the_state_at_the_start_and_nothing_counts_twice(self):
         for stacks in (None, "python"):
             with self.subTest(stacks=stacks):
                 result = run("late", self.folder, mode="events", stacks=stacks)
@@ -68,10 +68,10 @@ class AgentTest(unittest.TestCase):
                 self.assertEqual(result["lost"], 0)
                 self.assertGreater(result["events"], 1000)
                 held = rewind(recorded)
-                # The parameters at least were there.
+                # At least the parameters were allocated before.
                 self.assertGreaterEqual(len(held), 8)
 
-    def test_within_a_budget_nothing_is_lost_where_little_happens(self):
+    def test_within_a_budget_nothing_is_lost_if_events_are_few(self):
         result = run("watched", self.folder, mode="budget", stacks="python", history_of_torch=False, steps=10)
         self.assertTrue(result["mode"].startswith("within a budget of 1 %"))
         recorded, about = read(self.folder / "out.vramscope")
@@ -79,7 +79,7 @@ class AgentTest(unittest.TestCase):
         for device in range(result["devices"]):
             ours, theirs = recorded["device_traces"][device], torch["device_traces"][device]
             self.assertEqual(about["devices"][device]["losses"], [])
-            # What PyTorch still had at the end is the end of ours: it may have begun anew with fewer entries.
+            # The recording ends with PyTorch's history, which may have been restarted with fewer entries.
             tail = [entry(of) for of in theirs if of["action"] != "snapshot"]
             found = [entry(of) for of in ours if of["action"] != "snapshot"]
             self.assertGreater(len(found), 200)
@@ -87,14 +87,14 @@ class AgentTest(unittest.TestCase):
             self.assertEqual(rewind(recorded, device), {})
         self.assertTrue(any(frame[0] == "train" for of in recorded["device_traces"][0] for frame in frames(of)))
 
-    def test_within_a_budget_what_is_lost_is_counted_by_action(self):
+    def test_within_a_budget_lost_events_are_counted_by_action(self):
         options = dict(mode="budget", stacks=None, history_of_torch=False, steps=60, history=300)
         result = run("watched", self.folder, **options)
         recorded, about = read(self.folder / "out.vramscope")
         for device in range(result["devices"]):
             losses = about["devices"][device]["losses"]
             self.assertGreater(sum(loss[1] for loss in losses), 0)
-            # An allocation is freed at most once: what was seen and what was lost make up the blocks at the end.
+            # An allocation is freed at most once, so recorded and lost events add up to the blocks at the end.
             sums = [sum(loss[2][action] for loss in losses) for action in range(12)]
             for of in recorded["device_traces"][device]:
                 for action, name in enumerate(("alloc", "free_requested", "free_completed")):
@@ -121,7 +121,7 @@ class AgentTest(unittest.TestCase):
                 _, about = read(self.folder / "out.vramscope")
                 self.assertEqual([device["marks"] for device in about["devices"]], [0] * len(about["devices"]))
 
-    def test_a_server_that_is_away_costs_nothing_but_a_moment_at_the_end(self):
+    def test_an_unreachable_server_only_costs_time_at_the_end(self):
         result = run("away", self.folder, mode="events")
         self.assertLess(result["seconds"] - result["trained"], 4.0)
         self.assertFalse(result["is_connected"])
@@ -130,16 +130,16 @@ class AgentTest(unittest.TestCase):
         self.assertIn(f"{result['undelivered']:,} were not delivered", result["reason"])
         read(self.folder / "out.vramscope")
 
-    def test_a_server_that_is_away_is_said_once_and_what_was_lost_at_the_end(self):
+    def test_an_unreachable_server_is_reported_once_and_the_loss_at_the_end(self):
         done = torch_jobs.start([str(torch_jobs.HERE / "job.py"), "away", str(self.folder)], VRAMSCOPE_QUIET="")
         self.assertEqual(done.returncode, 0, done.stderr)
-        said = [line for line in done.stderr.splitlines() if line.startswith("vramscope: ")]
-        self.assertEqual(len(said), 2, said)
-        self.assertRegex(said[0], r"Cannot reach the server \(http://127.0.0.1:9/: Connection refused.*out\.vramscope\.$")
-        self.assertRegex(said[1], r"http://127.0.0.1:9 received 0 events; [0-9,]+ were not delivered \(.*\)\.$")
+        messages = [line for line in done.stderr.splitlines() if line.startswith("vramscope: ")]
+        self.assertEqual(len(messages), 2, messages)
+        self.assertRegex(messages[0], r"Cannot reach the server \(http://127.0.0.1:9/: Connection refused.*out\.vramscope\.$")
+        self.assertRegex(messages[1], r"http://127.0.0.1:9 received 0 events; [0-9,]+ were not delivered \(.*\)\.$")
 
     @unittest.skipUnless(torch_jobs.server(), "build the server: cargo build -p vramscope")
-    def test_a_server_that_refuses_ends_what_goes_nowhere_else(self):
+    def test_a_refusal_ends_a_recording_without_a_file(self):
         token = self.folder / "token"
         token.write_text("abcdefghijklmnopqrstuvwxyz")
         command = [str(torch_jobs.server()), "serve", "--listen", "127.0.0.1:0", "--token-file", str(token)]
@@ -158,7 +158,7 @@ class AgentTest(unittest.TestCase):
                     self.assertEqual(result["undelivered"], result["events"])
                     read(self.folder / "out.vramscope")
 
-    def test_attached_twice_is_an_error_and_after_detaching_it_is_not(self):
+    def test_attaching_twice_is_an_error_unless_detached_before(self):
         for mode in ("events", "budget"):
             with self.subTest(mode=mode):
                 result = run("again", self.folder, mode=mode)
@@ -168,7 +168,7 @@ class AgentTest(unittest.TestCase):
                 sizes = [of["size"] for of in recorded["device_traces"][0] if of["action"] == "alloc"]
                 self.assertEqual(sizes, [4 << 25])
 
-    def test_a_program_is_watched_from_outside(self):
+    def test_a_program_is_recorded_from_the_command_line(self):
         out = str(self.folder / "outside.vramscope")
         script = [str(torch_jobs.HERE / "job.py"), "plain", str(self.folder)]
         done = torch_jobs.start(["-m", "vramscope", "run", "--out", out, "--name", "from outside", *script])
@@ -179,7 +179,7 @@ class AgentTest(unittest.TestCase):
         self.assertEqual(about["header"]["job"], "job.py")
 
     def test_a_variable_alone_is_enough(self):
-        # What the installed .pth file does.
+        # Runs the line of the installed .pth file.
         line = (torch_jobs.HERE.parent / "vramscope.pth").read_text()
         script = str(torch_jobs.HERE / "job.py")
         code = f"import sys, runpy\n{line}\nsys.argv = [{script!r}, 'plain', {str(self.folder)!r}]\n"
@@ -198,14 +198,14 @@ class AgentTest(unittest.TestCase):
         self.assertEqual((done.returncode, json.loads(done.stdout)), (0, {"is_initialized": False}))
         self.assertFalse(out.exists())
 
-    def test_an_interrupted_job_leaves_a_whole_recording(self):
+    def test_an_interrupted_job_leaves_a_complete_recording(self):
         done = torch_jobs.start([str(torch_jobs.HERE / "job.py"), "interrupted", str(self.folder)])
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("KeyboardInterrupt", done.stderr)
         _, about = read(self.folder / "out.vramscope")
         self.assertEqual(about["findings"], [])
 
-    def test_without_a_compiler_the_budget_is_kept_and_the_reason_said(self):
+    def test_without_a_compiler_the_mode_is_budget_with_a_reason(self):
         nothing = self.folder / "bin"
         nothing.mkdir()
         for name in ("c++", "g++", "clang++"):

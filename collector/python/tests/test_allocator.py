@@ -1,5 +1,5 @@
-"""Vramscope's allocator beside PyTorch's own, in real jobs. To be run by a Python with torch that sees a GPU, with
-``VRAMSCOPE_LIBRARY`` naming the native library (and ``VRAMSCOPE_PROGRAM`` the program, for what reads files)."""
+"""Compares Vramscope's allocator with PyTorch's own in real jobs. Requires a Python with torch and a GPU,
+``VRAMSCOPE_LIBRARY`` (the native library) and, for tests that read files, ``VRAMSCOPE_PROGRAM`` (the program)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ except ImportError:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAM = os.environ.get("VRAMSCOPE_PROGRAM")
-# The releases whose decisions are the allocator's own, number for number.
+# The releases with which the allocator's decisions are compared number by number.
 EXACT = ((2, 6), (2, 11), (2, 15))
 
 
 def is_fake() -> bool:
-    """Whether the GPU is none: then addresses are the same in every run."""
+    """Returns whether the GPU is a simulated one, whose addresses are the same in every run."""
     try:
         return hasattr(ctypes.CDLL("libcuda.so.1"), "fakecuda_hold")
     except OSError:
@@ -35,7 +35,7 @@ def is_fake() -> bool:
 
 
 def own(text: str) -> str:
-    """An out-of-memory's first line without what NVML tells of the process."""
+    """Returns an out-of-memory error's first line without NVML's part about the process."""
     return re.sub(r"(Process \d+ has .*? memory in use\. )*Including non-PyTorch .*? in use\. ", "", text.split("\n")[0])
 
 
@@ -55,9 +55,9 @@ class AllocatorTest(unittest.TestCase):
         environment = {k: v for k, v in os.environ.items() if not k.endswith("_ALLOC_CONF")}
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
         self.assertEqual(done.returncode, 0, done.stderr[-4000:])
-        said = [line for line in done.stderr.splitlines() if "vramscope:" in line]
-        # Where a recording goes, is said; nothing else is to be.
-        self.assertEqual([line for line in said if not line.startswith("vramscope: Recording to ")], [])
+        messages = [line for line in done.stderr.splitlines() if "vramscope:" in line]
+        # Only the recording's destination is printed.
+        self.assertEqual([line for line in messages if not line.startswith("vramscope: Recording to ")], [])
         with open(result) as file:
             return json.load(file)
 
@@ -75,7 +75,7 @@ class AllocatorTest(unittest.TestCase):
             self.assertEqual(ours[name], stock[name], name)
         steps = slice(0, 3) if is_fake() else slice(0, 3, 2)
         self.assertEqual([entry[steps] for entry in ours["trace"]], [entry[steps] for entry in stock["trace"]])
-        # A free by a thread without Python frames has its allocation's stack; PyTorch leaves it empty.
+        # A free by a thread without Python frames has its allocation's stack. In PyTorch it is empty.
         for mine, theirs in zip(ours["trace"], stock["trace"]):
             if theirs[3] or not mine[0].startswith("free"):
                 self.assertEqual(mine[3], theirs[3], mine)
@@ -93,7 +93,7 @@ class AllocatorTest(unittest.TestCase):
             self.assertEqual(report.returncode, 0, report.stderr)
             self.assertIn("train_steps", report.stdout)
 
-    def test_out_of_memory_raises_and_the_job_goes_on(self):
+    def test_out_of_memory_raises_and_the_job_continues(self):
         found = self.run_program("out_of_memory")
         for text in found["texts"][:2] + found["thread"] + [found["backward"]]:
             self.assertRegex(text, r"^CUDA out of memory\. Tried to allocate \d.* GPU 0 has a total capacity of")
@@ -107,7 +107,7 @@ class AllocatorTest(unittest.TestCase):
                 self.assertEqual(list(map(own, found[name])), list(map(own, stock[name])))
             self.assertEqual(own(found["backward"]), own(stock["backward"]))
 
-    def test_memory_that_another_stream_uses_is_not_handed_out(self):
+    def test_memory_that_another_stream_uses_is_not_reused(self):
         ours, stock = self.run_program("record_stream"), self.run_program("record_stream", "stock")
         self.assertEqual(ours, stock)
         self.assertFalse(ours["reused, recorded True"])
@@ -129,7 +129,7 @@ class AllocatorTest(unittest.TestCase):
     def test_after_cuda_was_used_it_is_too_late(self):
         self.assertIn("CUDA is already in use", self.run_program("too_late")["error"])
 
-    def test_what_cannot_be_is_refused(self):
+    def test_invalid_arguments_are_refused(self):
         found = self.run_program("arguments")
         parts = ("ValueError: context", "ValueError: history", "no_such", "LibraryError: Vramscope's library was not found at", "once")
         self.assertEqual(len(found["errors"]), len(parts))

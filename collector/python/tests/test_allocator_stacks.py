@@ -1,4 +1,4 @@
-"""The stacks that the library gathers, by any Python, without torch. A driver library is needed: ``libcuda.so.1``."""
+"""The stacks that the library gathers, with any Python, without torch. Requires a driver library, ``libcuda.so.1``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIBRARY = os.environ.get("VRAMSCOPE_LIBRARY")
 
 
 def has_device():
-    """Whether there is a device to allocate on."""
+    """Returns whether there is a device."""
     try:
         cuda, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
         return cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
@@ -25,7 +25,7 @@ def has_device():
 
 
 def program():
-    """Allocates with and without the interpreter's lock, within an error, in a generator and in another thread."""
+    """Allocates with and without the GIL, while an error is handled, in a generator, and in another thread."""
     from vramscope._native import AllocatorLibrary
 
     native = AllocatorLibrary(LIBRARY)

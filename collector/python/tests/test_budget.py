@@ -1,4 +1,4 @@
-"""What the mode within a budget reckons with, without torch."""
+"""The calculations of the mode *within a budget*, without torch."""
 
 import pathlib
 import random
@@ -11,14 +11,14 @@ from vramscope import _budget
 
 
 def make(i, action="alloc"):
-    # Many entries share times and addresses, as they do in life.
+    # As in real histories, many entries share times and addresses.
     return {"action": action, "addr": 512 * (i % 7), "size": 512, "stream": 0, "time_us": i // 5}
 
 
 class TailTest(unittest.TestCase):
-    def test_what_is_new_is_found_after_what_is_known(self):
+    def test_new_entries_are_found_after_the_known_ones(self):
         entries = [make(i) for i in range(100)]
-        # Known up to; read from, to; how many may be kept; where the first new one is.
+        # Entries known before; start and end of the read; the most kept; the index of the first new one.
         cases = [
             (0, 0, 10, 50, 0),
             (0, 0, 50, 50, None),
@@ -52,7 +52,7 @@ class LedgerTest(unittest.TestCase):
     def counts(self, **more):
         return {**dict.fromkeys(_budget.COUNTED, 0), **more}
 
-    def test_what_was_not_seen_is_missing_once(self):
+    def test_an_unseen_event_is_lost_once(self):
         ledger = _budget.Ledger(self.counts(alloc=5))
         for _ in range(3):
             ledger.seen("alloc")
@@ -60,12 +60,12 @@ class LedgerTest(unittest.TestCase):
         self.assertEqual(ledger.waiting(self.counts(alloc=10, oom=1)), 3)
         self.assertEqual(ledger.lost(self.counts(alloc=10, oom=1)), {"alloc": 2, "oom": 1})
         self.assertEqual(ledger.lost(self.counts(alloc=10, oom=1)), {})
-        # One that was seen after the counts were taken is no debt.
+        # An event that was seen after the counts were read is not lost.
         ledger.seen("alloc")
         self.assertEqual(ledger.lost(self.counts(alloc=10, oom=1)), {})
         self.assertEqual(ledger.lost(self.counts(alloc=11, oom=1)), {})
 
-    def test_after_a_reset_of_the_statistics_nobody_knows(self):
+    def test_after_a_reset_of_the_statistics_the_loss_is_unknown(self):
         ledger = _budget.Ledger(self.counts(alloc=50))
         self.assertIsNone(ledger.lost(self.counts(alloc=3)))
         self.assertEqual(ledger.lost(self.counts(alloc=4)), {"alloc": 1})
@@ -94,14 +94,14 @@ class ShareTest(unittest.TestCase):
         self.assertLess(spent, 0.01 * now)
         self.assertGreater(spent, 0.005 * now)
 
-    def test_long_rest_saves_no_fortune(self):
+    def test_savings_are_bounded(self):
         share = _budget.Share(0.01, 0.0, max_seconds=0.25)
         self.assertEqual(share.saved(1e6), 0.25)
 
 
 class PaceTest(unittest.TestCase):
-    def test_few_are_kept_where_few_come_and_the_most_where_too_many_come(self):
-        # Events a second; how many are to be kept, at 10 µs each and one percent.
+    def test_few_entries_are_kept_for_few_events_and_the_most_for_too_many(self):
+        # Events a second; how many entries to keep, at 10 µs each and one percent.
         for rate, want in ((0, 256), (100, 256), (400, 256), (2_000, 10_000), (100_000, 10_000)):
             with self.subTest(rate=rate):
                 pace = _budget.Pace(0.01, 10_000)

@@ -1,4 +1,4 @@
-"""What an agent is told, without torch."""
+"""Configuration, library and package, without torch."""
 
 import ast
 import os
@@ -18,7 +18,7 @@ from vramscope import _build, _config, _file, _library, _state, _torch
 
 
 class ConfigTest(unittest.TestCase):
-    def test_what_can_not_be_is_refused_in_one_line(self):
+    def test_invalid_arguments_are_refused_in_one_line(self):
         cases = [
             ({"mode": "all"}, "budget"),
             ({"stacks": "c++"}, "python"),
@@ -33,7 +33,7 @@ class ConfigTest(unittest.TestCase):
             self.assertIn(word, str(caught.exception))
             self.assertNotIn("\n", str(caught.exception))
 
-    def test_the_environment_says_the_same_as_arguments(self):
+    def test_variables_equal_arguments(self):
         self.assertIsNone(_config.from_environment({"VRAMSCOPE_MODE": "budget"}))
         config = _config.from_environment({"VRAMSCOPE_TO": "1", "VRAMSCOPE_STACKS": "none", "VRAMSCOPE_BUDGET": "0.02"})
         self.assertEqual((config.to, config.out, config.stacks), (_config.DEFAULT_TO, None, None))
@@ -42,7 +42,7 @@ class ConfigTest(unittest.TestCase):
         with mock.patch.dict(os.environ, {"VRAMSCOPE_TOKEN": "sesame"}):
             self.assertEqual([_config.Config().token, _config.Config(token="mine").token], ["sesame", "mine"])
 
-    def test_every_process_of_a_job_has_a_file_of_its_own(self):
+    def test_every_process_of_a_job_has_its_own_file(self):
         cases = [
             (("run.vramscope", None, 1), "run.vramscope"),
             (("run.vramscope", 0, 1), "run.vramscope"),
@@ -52,7 +52,7 @@ class ConfigTest(unittest.TestCase):
         for arguments, want in cases:
             self.assertEqual(_config.out_of_rank(*arguments, pid=77), want)
 
-    def test_a_file_that_another_process_writes_is_left_to_it(self):
+    def test_a_file_that_another_process_writes_is_not_used(self):
         code = "import sys; sys.path.insert(0, sys.argv[1])\nfrom vramscope import _file\n"
         code += "claim = _file.Claim(sys.argv[2]); print(claim.path, flush=True); sys.stdin.read()"
         with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +68,7 @@ class ConfigTest(unittest.TestCase):
             again = _file.Claim(path)
             self.assertEqual(again.path, path)
             again.release()
-        # Nobody waits for the other end of a pipe; who writes a file that can't be says so.
+        # A pipe must not block, and an unwritable file is reported by the library.
         for path in ("/dev/null", "/nowhere/run.vramscope"):
             self.assertEqual(_file.Claim(path).path, path)
 
@@ -87,7 +87,7 @@ class ConfigTest(unittest.TestCase):
 
 
 class LibraryTest(unittest.TestCase):
-    def test_it_is_looked_for_in_order(self):
+    def test_it_is_searched_in_order(self):
         package = pathlib.Path("/site/vramscope")
         self.assertEqual(_library.candidates("a.so", {"VRAMSCOPE_LIBRARY": "b.so"}), [pathlib.Path("a.so")])
         self.assertEqual(_library.candidates(None, {"VRAMSCOPE_LIBRARY": "b.so"}), [pathlib.Path("b.so")])
@@ -108,14 +108,14 @@ class LibraryTest(unittest.TestCase):
 
 
 class PackageTest(unittest.TestCase):
-    def test_every_file_is_what_the_oldest_python_reads(self):
+    def test_the_oldest_python_can_parse_every_file(self):
         files = sorted(HERE.parent.rglob("*.py"))
         self.assertGreater(len(files), 20)
         for path in files:
             with self.subTest(path=path.name):
                 ast.parse(path.read_text(encoding="utf-8"), path.name, feature_version=(3, 9))
 
-    def test_the_tracker_is_compiled_anew_when_any_of_its_files_changes(self):
+    def test_the_tracker_is_compiled_again_when_any_of_its_files_changes(self):
         torch = mock.Mock(__version__="9.9.9")
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
@@ -164,7 +164,7 @@ class PackageTest(unittest.TestCase):
             ).stdout.strip()
             self.assertEqual(found, want)
 
-    def test_torch_cuda_is_waited_for_and_found_as_ever(self):
+    def test_torch_cuda_is_waited_for_and_found_as_without_the_hook(self):
         with tempfile.TemporaryDirectory() as folder:
             package = pathlib.Path(folder) / "torch" / "cuda"
             package.mkdir(parents=True)
@@ -179,7 +179,7 @@ class PackageTest(unittest.TestCase):
             ).stdout.split("\n")
             self.assertEqual(found[:3], ["torch", "there torch.cuda True", "SourceFileLoader False"])
 
-    def test_a_failed_build_is_kept_and_said(self):
+    def test_a_failed_build_is_cached_and_reported(self):
         torch = mock.Mock(__version__="9.9.9+x", __file__="/nowhere/torch/__init__.py")
         torch._C._GLIBCXX_USE_CXX11_ABI = True
         with tempfile.TemporaryDirectory() as folder:

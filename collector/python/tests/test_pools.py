@@ -1,4 +1,4 @@
-"""CUDA graphs and pools of memory under the agent: every event is what PyTorch's own trace says."""
+"""CUDA graphs and memory pools under the agent: the events equal PyTorch's own history."""
 
 import json
 import pathlib
@@ -30,9 +30,9 @@ class PoolsTest(unittest.TestCase):
             for of in (recorded, theirs)
         )
         self.assertEqual(pools, wanted)
-        # The default one, one for each of three graphs, the one that three share.
+        # The default pool, one for each of three graphs, and one that three graphs share.
         self.assertGreater(len({segment[2:] for segment in pools}), 4)
-        # What a capture takes at its end is freed when its graph goes.
+        # What is allocated at the end of a capture is freed with its graph.
         actions = [of["action"] for of in recorded["device_traces"][0]]
         self.assertGreater(actions.count("segment_free"), 3)
 

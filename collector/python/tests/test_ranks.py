@@ -1,4 +1,4 @@
-"""Jobs of several processes: each that uses the GPU has a recording of its own, and the others have none."""
+"""Jobs of several processes: each process that uses the GPU has its own recording, and the others have none."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 import torch_jobs
-from torch_jobs import check_events, needs_torch, said
+from torch_jobs import check_events, messages, needs_torch
 
 JOB = str(torch_jobs.HERE / "ranks_job.py")
 LAUNCHER = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
@@ -28,7 +28,7 @@ class RanksTest(unittest.TestCase):
         return sorted(path.name for path in self.folder.glob("*.vramscope"))
 
     def check_ranks(self, done):
-        """A recording for each rank, equal to PyTorch's trace, and not a word of the launcher's."""
+        """Checks that each rank has a recording equal to PyTorch's history, and that the launcher prints nothing."""
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
         ranks = sorted(json.loads(line)["rank"] for line in done.stdout.splitlines())
         self.assertEqual(ranks, [0, 1])
@@ -41,10 +41,10 @@ class RanksTest(unittest.TestCase):
             jobs.add(header["job"])
         self.assertEqual(len(jobs), 1, jobs)
         lines = [f"vramscope: Recording to {self.folder}/run.rank{rank}.vramscope: every event" for rank in ranks]
-        self.assertEqual(said(done), lines)
+        self.assertEqual(messages(done), lines)
 
-    def test_a_variable_watches_each_rank_and_one_of_them_compiles(self):
-        # A compiler that counts how often it is called.
+    def test_a_variable_records_each_rank_and_one_of_them_compiles(self):
+        # A compiler that counts its calls.
         calls, compiler = self.folder / "calls", self.folder / "compiler"
         path = next(found for found in map(shutil.which, ("c++", "g++", "clang++")) if found)
         compiler.write_text(f'#!/bin/sh\necho once >> "{calls}"\nexec "{path}" "$@"\n')
@@ -59,23 +59,22 @@ class RanksTest(unittest.TestCase):
         done = torch_jobs.start([*LAUNCHER, JOB, "rank", str(self.folder), options], **self.variables)
         self.check_ranks(done)
 
-    def test_a_launcher_that_is_run_is_no_job_of_its_own(self):
+    def test_a_launcher_is_not_recorded_itself(self):
         run = ["-m", "vramscope", "run", "--out", self.out, *LAUNCHER, JOB, "rank", str(self.folder)]
         self.check_ranks(torch_jobs.start(run, **self.variables))
 
-    def test_where_the_package_is_not_installed_a_launcher_says_that_nothing_is_recorded(self):
+    def test_without_an_installed_package_a_launcher_reports_that_nothing_was_recorded(self):
         variables = {**self.variables, "PYTHONPATH": str(torch_jobs.HERE.parent)}
         code = self.folder / "launcher.py"
         code.write_text("import torch\n")
         done = torch_jobs.start(["-m", "vramscope", "run", "--out", self.out, str(code)], **variables)
         self.assertEqual((done.returncode, self.files()), (0, []), done.stderr)
-        (line,) = said(done)
+        (line,) = messages(done)
         self.assertIn("Nothing was recorded: the program did not use the GPU.", line)
         self.assertIn("not", line.split("installed, ")[1])
 
     def test_processes_without_a_rank_do_not_share_a_file(self):
-        # A child of a fork may use the GPU, where its parent did not; from Python 3.14 on a program's processes come
-        # from a fork server.
+        # A child of a fork may use the GPU if its parent did not. From Python 3.14 on, the default is a fork server.
         for method in ("spawn", "fork", "forkserver"):
             with self.subTest(method=method):
                 for path in self.folder.glob("*.vramscope"):
@@ -89,8 +88,8 @@ class RanksTest(unittest.TestCase):
                 self.assertRegex(first, r"^run\.pid[0-9]+\.vramscope$")
                 self.assertEqual(second, "run.vramscope")
                 lines = [f"vramscope: Recording to {self.folder}/{name}: every event" for name in (first, second)]
-                self.assertEqual(said(done), lines)
-                # Which of the two was first, is theirs to know.
+                self.assertEqual(messages(done), lines)
+                # Either process may have been first.
                 names = [first, second]
                 if any(self.allocates_on(name) != device for device, name in enumerate(names)):
                     names.reverse()
@@ -99,7 +98,7 @@ class RanksTest(unittest.TestCase):
                     check_events(self, self.folder / name, trace, device)
 
     def allocates_on(self, name):
-        """The device on which a recording has allocations."""
+        """Returns the device on which a recording has allocations."""
         recorded, _ = torch_jobs.read(self.folder / name)
         traces = enumerate(recorded["device_traces"])
         return next(device for device, events in traces if any(of["action"] == "alloc" for of in events))

@@ -1,4 +1,4 @@
-"""Workers of a DataLoader: they record nothing, say nothing and hold nothing up; the job's own recording is whole."""
+"""Workers of a DataLoader: they record and print nothing and do not hang, and the job's own recording is complete."""
 
 import json
 import pathlib
@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 import torch_jobs
-from torch_jobs import check_events, needs_torch, said
+from torch_jobs import check_events, messages, needs_torch
 
 JOB = str(torch_jobs.HERE / "workers_job.py")
 
@@ -20,31 +20,31 @@ class WorkersTest(unittest.TestCase):
             variables = torch_jobs.launched(folder)
             if not attach:
                 variables.update(VRAMSCOPE_OUT=str(folder / "run.vramscope"), VRAMSCOPE_STACKS="none", VRAMSCOPE_MODE=mode)
-            # A worker that hangs would be ended by a timeout.
+            # A timeout would end a worker that hangs.
             done = torch_jobs.start([JOB, name, options], **variables)
             self.assertEqual(done.returncode, 0, done.stderr[-3000:])
-            # Those of a fork know of no agent; those that import torch anew wait for a GPU that they never use.
+            # Forked workers have no agent; workers that import torch again wait for a GPU that they never use.
             states = ["waiting"] if method != "fork" and not attach else ["none"]
             self.assertEqual(json.loads(done.stdout), {"seen": 96, "states": states, "here": False})
             self.assertEqual([path.name for path in folder.glob("*.vramscope")], ["run.vramscope"])
-            (line,) = said(done)
+            (line,) = messages(done)
             self.assertTrue(line.startswith(f"vramscope: Recording to {name}/run.vramscope: "), line)
             if mode == "events":
                 about = check_events(self, folder / "run.vramscope", folder / "torch.pickle", 0)
                 self.assertEqual(about["devices"][0]["marks"], 24)
 
-    def test_those_of_a_spawn(self):
+    def test_spawned_workers(self):
         self.check("spawn", True, True)
         self.check("spawn", False, False)
 
-    def test_those_of_a_fork(self):
+    def test_forked_workers(self):
         self.check("fork", True, True)
         self.check("fork", False, False)
 
-    def test_those_of_a_fork_server(self):
+    def test_workers_of_a_fork_server(self):
         self.check("forkserver", True, False)
 
-    def test_those_of_a_job_within_a_budget(self):
+    def test_workers_of_a_job_within_a_budget(self):
         self.check("spawn", True, True, "budget")
 
 

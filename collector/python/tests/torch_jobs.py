@@ -1,4 +1,4 @@
-"""Runs the jobs of `job.py` with a Python that has torch, and reads what they recorded.
+"""Runs the jobs of `job.py` with a Python that has torch, and reads their recordings.
 
 VRAMSCOPE_TORCH_PYTHON names that Python; it may be a command of several words. VRAMSCOPE_TO_PICKLE is the program
 `recording_to_pickle`.
@@ -28,7 +28,7 @@ def converter():
 
 
 def server():
-    """The program `vramscope`."""
+    """Returns the path of the program `vramscope`."""
     places = [ROOT / "target" / profile / "vramscope" for profile in ("debug", "release")]
     return next((place for place in places if place.is_file()), None)
 
@@ -48,21 +48,21 @@ def environment(**more):
 
 
 def start(arguments, **more):
-    """Runs Python to its end."""
+    """Runs Python and waits for its end."""
     return subprocess.run(
         python() + arguments, env=environment(**more), capture_output=True, text=True, timeout=300, check=False
     )
 
 
 def run(name, folder, **options):
-    """Runs a job to its end; what it printed as JSON."""
+    """Runs a job and returns the JSON that it printed."""
     done = start([str(HERE / "job.py"), name, str(folder), json.dumps(options)])
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def read(recording):
-    """(what a recording holds in PyTorch's form, what has no place in that)."""
+    """Returns a recording's content in PyTorch's format, and what that format cannot hold."""
     to = pathlib.Path(str(recording) + ".pickle")
     done = subprocess.run([str(converter()), str(recording), str(to)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -71,7 +71,7 @@ def read(recording):
 
 
 def entry(of):
-    """What of an entry is compared."""
+    """Returns the compared fields of an entry."""
     address = of.get("addr", of.get("device_free"))
     return of["action"], address, of["size"], of["stream"]
 
@@ -81,8 +81,8 @@ def frames(of):
 
 
 def rewind(snapshot, device=0):
-    """Goes back from the end's blocks to the start; what is held there. Raises where an event doesn't fit: one that is
-    missing, or there twice."""
+    """Undoes all events from the blocks at the end, and returns the blocks at the start. Raises an error if an event is
+    missing or recorded twice."""
     live = {}
     for segment in snapshot["segments"]:
         if segment["device"] == device:
@@ -104,26 +104,26 @@ def rewind(snapshot, device=0):
 
 
 def launched(folder):
-    """Variables with which Python reads the package's .pth file, as it does where the package is installed."""
+    """Returns variables that make Python read the package's .pth file, as if the package were installed."""
     site = pathlib.Path(folder) / "site"
     site.mkdir(exist_ok=True)
     (site / "vramscope.pth").write_bytes((HERE.parent / "vramscope.pth").read_bytes())
     (site / "sitecustomize.py").write_text(f"import site\nsite.addsitedir({str(site)!r})\n")
-    # What it says is looked at.
+    # The tests check its messages.
     return {"PYTHONPATH": f"{site}:{HERE.parent}", "VRAMSCOPE_QUIET": "", "GLOO_SOCKET_IFNAME": "lo"}
 
 
-def said(done):
-    """The agent's lines on standard error."""
+def messages(done):
+    """Returns the agent's lines on standard error."""
     return sorted(line for line in done.stderr.splitlines() if line.startswith("vramscope: "))
 
 
 def check_events(test, recording, trace, device, has_stacks=False):
-    """A recording has every entry of a device that PyTorch kept, and no other, in order; what else is in it."""
+    """Checks that a recording has exactly the entries of a device that PyTorch kept, in order. Returns the rest of it."""
     recorded, about = read(recording)
     with open(trace, "rb") as file:
         kept = pickle.load(file)["device_traces"][device]
-    # Each snapshot leaves an entry, of which the agent's and the job's own differ.
+    # Each snapshot adds an entry. Those of the agent's and of the job's own snapshots differ.
     theirs = [of for of in kept if of["action"] != "snapshot"]
     ours = [of for of in recorded["device_traces"][device] if of["action"] != "snapshot"]
     test.assertEqual(about["findings"], [])

@@ -1,4 +1,4 @@
-"""A job whose data comes from workers: `workers_job.py FOLDER [options as JSON]`. Its last line is JSON."""
+"""A job with DataLoader workers: `workers_job.py FOLDER [options as JSON]`. It prints JSON as its last line."""
 
 import json
 import os
@@ -9,7 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 
 class Data:
-    """What each item is, with what its worker knows of an agent."""
+    """Items that contain what their worker knows of an agent."""
 
     def __len__(self):
         return 48
@@ -55,7 +55,7 @@ def main(folder, options):
     kept.append(job.train(torch, "cuda", 6))
     with open(os.path.join(folder, "torch.pickle"), "wb") as file:
         pickle.dump(torch.cuda.memory._snapshot(), file)
-    # The workers that persist end with the program.
+    # Persistent workers end with the program.
     globals()["kept"], globals()["data"] = kept, data
     states = sorted({text.split()[1] for text in workers})
     print(json.dumps({"seen": seen, "states": states, "here": str(os.getpid()) in str(workers)}), flush=True)

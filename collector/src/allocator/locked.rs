@@ -10,42 +10,42 @@ use super::message::Refusal;
 use super::sink::EventSink;
 
 thread_local! {
-    /// Whether this thread is within an allocator.
+    /// Whether this thread is inside an allocator.
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Why an allocator can't be asked.
+/// Why an allocator cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// Something that the allocator called has called the allocator. Waiting for the lock would never end.
-    #[error("the allocator was called from within itself; this is a fault of vramscope")]
+    /// A function that the allocator called has called the allocator. Waiting for the lock would never end.
+    #[error("the allocator was called from within itself, which is a bug in Vramscope")]
     Reentered,
-    /// An operation panicked halfway. Handing out memory after that could hand out a byte twice.
-    #[error("the allocator failed before and hands out nothing any more; this is a fault of vramscope")]
+    /// An earlier operation panicked halfway. Another allocation could return memory that is in use.
+    #[error("the allocator panicked before and can no longer be used, which is a bug in Vramscope")]
     Broken,
 }
 
-/// An allocator that any thread may use.
+/// One device's allocator, which any thread may use.
 pub struct LockedAllocator<D: Driver> {
     device: i64,
     allocator: Mutex<DeviceAllocator<D, EventSink>>,
 }
 
 impl<D: Driver> LockedAllocator<D> {
-    /// The allocator of the device of that number.
+    /// Wraps the allocator of a device with this number.
     pub fn new(device: i64, allocator: DeviceAllocator<D, EventSink>) -> Self {
         Self { device, allocator: Mutex::new(allocator) }
     }
 
-    /// The device's number.
+    /// Returns the device's number.
     pub fn device(&self) -> i64 {
         self.device
     }
 
-    /// Does something with the allocator, alone.
+    /// Calls `work` with the allocator, under its lock.
     ///
     /// # Errors
-    /// Within itself, and after something that was done panicked.
+    /// Returns a [`Fault`] for a call from inside an allocator, and after a panic of an earlier call.
     #[inline]
     pub fn with<T>(&self, work: impl FnOnce(&mut DeviceAllocator<D, EventSink>) -> T) -> Result<T, Fault> {
         let _inside = Inside::enter().ok_or(Fault::Reentered)?;
@@ -53,43 +53,42 @@ impl<D: Driver> LockedAllocator<D> {
         Ok(work(&mut allocator))
     }
 
-    /// Hands out memory.
+    /// Allocates memory.
     ///
     /// # Errors
-    /// With the words that PyTorch has for it.
+    /// Returns a refusal with PyTorch's text.
     #[inline]
     pub fn malloc(&self, request: Request) -> Result<Address, Refusal> {
         self.malloc_within(request, |_| {})
     }
 
-    /// The same, after something else was done under the same lock.
+    /// Calls `before` with the allocator and then allocates memory, both under one lock.
     ///
     /// # Errors
-    /// As [`Self::malloc`].
+    /// As for [`Self::malloc`].
     #[inline]
     pub fn malloc_within(
         &self,
         request: Request,
         before: impl FnOnce(&mut DeviceAllocator<D, EventSink>),
     ) -> Result<Address, Refusal> {
-        let made = self.with(|allocator| {
+        let allocated = self.with(|allocator| {
             before(allocator);
-            let made = allocator.malloc(request);
-            made.map_err(|error| {
+            allocator.malloc(request).map_err(|error| {
                 Refusal::new(&error, self.device, allocator.config().expandable_segments, allocator.profile())
             })
         });
-        made.unwrap_or_else(|fault| Err(Refusal::Failed(fault.to_string())))
+        allocated.unwrap_or_else(|fault| Err(Refusal::Failed(fault.to_string())))
     }
 }
 
-/// This thread is within an allocator for as long as the value lives.
+/// Marks this thread as inside an allocator while it lives.
 struct Inside;
 
 impl Inside {
     #[inline]
     fn enter() -> Option<Self> {
-        // A value that is made marks the end when it goes, so none is made for a call from within.
+        // Dropping a value clears the mark, so a nested call must not create one.
         if IS_INSIDE.replace(true) { None } else { Some(Self) }
     }
 }
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_panic_nothing_is_handed_out() {
+    fn after_a_panic_nothing_is_allocated() {
         let allocator = allocator(64 << 20);
         let panicked = catch_unwind(AssertUnwindSafe(|| allocator.with(|_| std::panic::resume_unwind(Box::new(1)))));
         assert!(panicked.is_err());
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn out_of_memory_is_told_and_the_next_request_may_succeed() {
+    fn out_of_memory_is_reported_and_the_next_request_may_succeed() {
         let allocator = allocator(64 << 20);
         let refused = allocator.malloc(request(65 << 20));
         assert!(

@@ -1,18 +1,18 @@
-//! What a request that fails says: PyTorch's own words, whole.
+//! The texts of failed requests: the same as PyTorch's.
 
 use shared::allocator::{AllocError, OutOfMemory, Profile};
 
-/// Why a caller gets no memory, as one text.
+/// Why an allocation failed, as a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// `torch.OutOfMemoryError`.
+    /// Raised as `torch.OutOfMemoryError`.
     OutOfMemory(String),
-    /// Anything else: the driver failed, or the allocator itself.
+    /// Any other failure: of the driver, or of the allocator itself.
     Failed(String),
 }
 
 impl Refusal {
-    /// The refusal of a request on a device.
+    /// Creates the refusal of a request on a device.
     pub fn new(error: &AllocError, device: i64, is_expandable: bool, profile: &Profile) -> Self {
         match error {
             AllocError::OutOfMemory(oom) => Self::OutOfMemory(out_of_memory(oom, device, None, is_expandable, profile)),
@@ -21,7 +21,7 @@ impl Refusal {
         }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self) -> &str {
         match self {
             Self::OutOfMemory(text) | Self::Failed(text) => text,
@@ -29,8 +29,8 @@ impl Refusal {
     }
 }
 
-/// The first line of the error's text. `in_use` is what the process holds of the device, in bytes; PyTorch leaves that
-/// part out where NVML does not tell, and so does `None`.
+/// Returns the first line of PyTorch's out-of-memory error. `in_use` is the device memory of this process in bytes; like
+/// PyTorch without NVML, `None` leaves that sentence out.
 pub fn out_of_memory(
     oom: &OutOfMemory,
     device: i64,
@@ -39,7 +39,7 @@ pub fn out_of_memory(
     profile: &Profile,
 ) -> String {
     let text = oom.to_string();
-    // What only the driver and the settings can tell stands in two places that the allocator leaves out.
+    // The allocator's text lacks the device's number and the parts that depend on the process and the settings.
     let text = text.replacen("GPU has", &format!("GPU {device} has"), 1);
     let (head, tail) = text.split_once(" is free. ").unwrap_or((&text, ""));
     let advice = match oom.short_reserve {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_have_pytorchs_words() {
+    fn refusals_have_the_texts_of_pytorch() {
         let oom = OutOfMemory {
             segment_size: 20 << 20,
             rounded: 20 << 20,

@@ -1,7 +1,9 @@
-//! The caching allocator where several threads use it: locks around the pure one of [`shared::allocator`].
+//! The caching allocator for several threads: locks around the pure one of [`shared::allocator`].
 //!
-//! One lock a device, held for one operation of the allocator and the driver's calls within it, and never while
-//! anything is sent: the sink only puts events into a queue that is full or is not.
+//! Each device has one lock, held for one operation of the allocator with its calls of the driver. It is never held
+//! while something is sent: the sink only puts events into a queue and does not wait for room.
+//!
+//! Imports go one way: `locked` → `message` and `sink`, `snapshot` → `sink`. `release` imports no sibling.
 
 mod locked;
 mod message;

@@ -1,31 +1,31 @@
-//! Which release of PyTorch the allocator decides as.
+//! Chooses the release of PyTorch whose decisions the allocator makes.
 
 use shared::allocator::Profile;
 
-/// A release that was named, and the profile that stands for it.
+/// The profile that was chosen for a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// How the allocator decides.
+    /// The rules of the allocator.
     pub profile: &'static Profile,
-    /// Whether it is that very release that was compared, not one before or after it.
+    /// Whether the profile was verified against this release, not against one before or after it.
     pub is_exact: bool,
 }
 
-/// A release that nothing is known of.
+/// A release without a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("torch {name:?} is no release that is known. Known are {known}; later ones act as these.")]
+#[error("Unknown torch release {name:?}. Known releases are {known}; other releases use the nearest older profile.")]
 pub struct ReleaseError {
-    /// What was named.
+    /// The requested release.
     pub name: String,
     /// The releases that have a profile.
     pub known: String,
 }
 
 impl Release {
-    /// Finds the profile for a release by its version: `2.11`, `2.11.0+cu130`.
+    /// Returns the profile for a version: `2.11`, `2.11.0+cu130`.
     ///
     /// # Errors
-    /// For text that is no version, and for releases before the first that is known.
+    /// For a text that is not a version, and for releases before the first profile.
     pub fn of(torch: &str) -> Result<Self, ReleaseError> {
         let Some(profile) = Profile::of(torch) else {
             return Err(ReleaseError { name: torch.to_owned(), known: Self::known() });
@@ -35,10 +35,10 @@ impl Release {
         Ok(Self { profile, is_exact })
     }
 
-    /// The same for a release that runs, whichever it is: earlier ones than the first that is known act as that one.
+    /// Returns the profile for the running release. Releases before the first profile use that one.
     ///
     /// # Errors
-    /// For text that is no version.
+    /// For a text that is not a version.
     pub fn of_running(torch: &str) -> Result<Self, ReleaseError> {
         let is_version = torch.split(['.', '+', 'a']).take(2).filter(|part| part.parse::<u32>().is_ok()).count() == 2;
         match (Self::of(torch), Profile::ALL.first()) {
@@ -47,7 +47,7 @@ impl Release {
         }
     }
 
-    /// The releases that have a profile, in words: `2.6, 2.11, 2.15`.
+    /// Returns the releases that have a profile: `2.6, 2.11, 2.15`.
     pub fn known() -> String {
         Profile::ALL.map(|profile| profile.torch).join(", ")
     }
@@ -74,6 +74,8 @@ mod tests {
             let found = Release::of_running(torch).ok().map(|found| (found.profile.torch, found.is_exact));
             assert_eq!(found, want, "{torch}");
         }
-        assert!(Release::of("2.4.1").is_err_and(|error| error.to_string().contains("Known are 2.6, 2.11, 2.15;")));
+        assert!(
+            Release::of("2.4.1").is_err_and(|error| error.to_string().contains("Known releases are 2.6, 2.11, 2.15;"))
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Who hears of a device's events: a recording, and the history that snapshots show.
+//! The destinations of a device's events: a recording, and the history for snapshots.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::recorder::{Clock, RecorderSink};
 /// The newest entries of a device, as `torch.cuda.memory._record_memory_history` keeps them.
 pub struct History {
     entries: VecDeque<(TraceEntry, i64)>,
-    /// Entries that are kept; older ones go.
+    /// The most entries; older ones are dropped.
     max_entries: usize,
     keeps_stacks: bool,
     clock: Arc<dyn Clock>,
 }
 
 impl History {
-    /// A history of at most `max_entries`, 56 bytes each, which take memory as they come.
+    /// Creates a history of at most `max_entries`, 56 bytes each, whose memory grows with the entries.
     pub fn new(max_entries: usize, keeps_stacks: bool, clock: Arc<dyn Clock>) -> Self {
         Self { entries: VecDeque::new(), max_entries, keeps_stacks, clock }
     }
 
-    /// The entries, oldest first, each with its time in microseconds since the epoch.
+    /// Returns the entries, oldest first, each with its time in microseconds since the epoch.
     pub fn entries(&self) -> impl Iterator<Item = &(TraceEntry, i64)> {
         self.entries.iter()
     }
@@ -39,12 +39,12 @@ impl History {
     }
 }
 
-/// The sink of a device's allocator. Without listeners an event costs two tests.
+/// The sink of a device's allocator. Without a recording and a history, an event costs two tests.
 #[derive(Default)]
 pub struct EventSink {
-    /// The recording, while there is one.
+    /// The recording, if there is one.
     pub recorder: Option<RecorderSink>,
-    /// The history, while it is kept.
+    /// The history, if it is kept.
     pub history: Option<History>,
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use crate::recorder::ManualClock;
 
     #[test]
-    fn a_history_keeps_the_newest() {
+    fn a_history_keeps_the_newest_entries() {
         let mut sink = EventSink::default();
         let entry = |size| TraceEntry {
             action: Action::Alloc,

@@ -1,4 +1,4 @@
-//! What several devices' allocators hold at a moment, as one snapshot.
+//! One snapshot of several devices' allocators.
 
 use shared::allocator::{DeviceAllocator, Driver, TraceEntry};
 use shared::frames::Symbols;
@@ -7,7 +7,7 @@ use shared::units::Address;
 
 use super::sink::{EventSink, History};
 
-/// One device's state: small to take under its lock.
+/// One device's part of a snapshot, copied under its lock.
 #[derive(Debug)]
 pub struct DeviceState {
     device: i64,
@@ -17,18 +17,18 @@ pub struct DeviceState {
 }
 
 impl DeviceState {
-    /// Takes it, and records that it was taken, as PyTorch does after it copied the entries.
-    pub fn take<D: Driver>(device: i64, allocator: &mut DeviceAllocator<D, EventSink>) -> Self {
+    /// Copies the state and, as PyTorch does after copying the entries, records a snapshot event.
+    pub fn capture<D: Driver>(device: i64, allocator: &mut DeviceAllocator<D, EventSink>) -> Self {
         let history = allocator.sink_mut().history.as_ref();
         let entries = history.map(|history| History::entries(history).copied().collect()).unwrap_or_default();
         Self { device, segments: allocator.snapshot(), entries }
     }
 }
 
-/// The snapshot of those devices. `symbols` are those that their stacks are numbered by.
+/// Builds a snapshot of several devices. `symbols` is the table that numbered their stacks.
 pub fn snapshot(states: Vec<DeviceState>, mut symbols: Symbols, settings: Settings, tags_entries: bool) -> Snapshot {
     let mut tags = Tags::default();
-    // As PyTorch writes what nobody said.
+    // As PyTorch writes a missing compile context.
     let compile_context = symbols.intern(b"N/A");
     let devices = states.into_iter().map(|DeviceState { device, segments, entries }| {
         let mut trace = DeviceTrace { device, segments, ..DeviceTrace::default() };
@@ -62,13 +62,13 @@ mod tests {
         let mut allocator = DeviceAllocator::new(driver, sink, &TORCH_2_11, AllocatorConfig::default());
         allocator.malloc(Request { size: 1000, ..Request::default() }).unwrap();
         allocator.malloc(Request { size: 3 << 20, stack: StackId(0), ..Request::default() }).unwrap();
-        let states = vec![DeviceState::take(2, &mut allocator)];
+        let states = vec![DeviceState::capture(2, &mut allocator)];
         let snapshot = snapshot(states, Symbols::default(), Settings::default(), true);
         let device = &snapshot.devices[0];
         let names: Vec<&str> = device.events.iter().map(|event| event.action.name()).collect();
         assert_eq!(names, ["segment_alloc", "alloc", "segment_alloc", "alloc"]);
         assert_eq!((device.device, device.segments.len(), device.events.get(0).unwrap().time_us), (2, 2, 9));
-        let again = DeviceState::take(2, &mut allocator);
+        let again = DeviceState::capture(2, &mut allocator);
         assert_eq!(again.entries.last().unwrap().0.action.name(), "snapshot");
     }
 }

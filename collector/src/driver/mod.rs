@@ -1,4 +1,6 @@
-//! Where memory comes from: the `Driver` trait of the caching allocator over real devices, and what NVML says of them.
+//! Real devices: the caching allocator's `Driver` trait over CUDA, and memory usage from NVML.
+//!
+//! Imports go one way: `outside` → `cuda` and `nvml`.
 
 pub mod cuda;
 #[cfg(feature = "program")]

@@ -1,4 +1,4 @@
-//! NVML: what a device holds in all, and who holds it. The allocator knows its own memory; this is the rest.
+//! NVML: a device's memory over all processes. The allocator only knows its own.
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::device::Device;
@@ -7,24 +7,24 @@ use nvml_wrapper::error::NvmlError as Cause;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use serde::Serialize;
 
-/// Why NVML did not tell.
+/// Why NVML did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NvmlError {
-    /// No library.
-    #[error("there is no NVML on this machine (libnvidia-ml.so.1 was not found); it comes with the NVIDIA driver")]
+    /// The library is missing.
+    #[error("NVML (libnvidia-ml.so.1), a part of the NVIDIA driver, was not found")]
     NoLibrary,
     /// It does not know the device.
-    #[error("NVML knows no device {uuid}")]
+    #[error("NVML does not know device {uuid}")]
     NoDevice {
         /// The device's UUID.
         uuid: String,
     },
-    /// It failed otherwise.
-    #[error("NVML failed to tell {what}: {message}")]
+    /// It failed in another way.
+    #[error("NVML failed to report {what}: {message}")]
     Failed {
-        /// What was asked.
+        /// What was requested.
         what: &'static str,
-        /// What it said.
+        /// NVML's error.
         message: String,
     },
 }
@@ -32,25 +32,25 @@ pub enum NvmlError {
 /// A process that uses the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessMemory {
-    /// Its number, in the namespace of the driver: inside a container it may be another than the process's own.
+    /// Its process number in the driver's namespace, which in a container may differ from the process's own.
     pub pid: u32,
-    /// Bytes that it holds, its context included; `None` where the driver may not tell.
+    /// The bytes that it uses, including its context; `None` if the driver does not report them.
     #[serde(rename = "used_bytes")]
     pub used: Option<u64>,
 }
 
-/// What a device holds, over all processes.
+/// A device's memory over all processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceMemory {
-    /// Bytes in all.
+    /// All bytes.
     pub total: u64,
-    /// Bytes that nobody holds.
+    /// Free bytes.
     pub free: u64,
-    /// Bytes that processes hold.
+    /// Bytes that processes use.
     pub used: u64,
-    /// Bytes that the driver and its firmware keep.
+    /// Bytes that the driver and its firmware reserve.
     pub reserved: u64,
-    /// Who holds memory, by number.
+    /// The processes that use memory, by number.
     pub processes: Vec<ProcessMemory>,
 }
 
@@ -59,10 +59,10 @@ pub struct DeviceMemory {
 pub struct NvmlLibrary(Nvml);
 
 impl NvmlLibrary {
-    /// Loads it.
+    /// Loads the library.
     ///
     /// # Errors
-    /// Without a driver.
+    /// If there is no driver.
     pub fn load() -> Result<Self, NvmlError> {
         match Nvml::init() {
             Ok(nvml) => Ok(Self(nvml)),
@@ -71,16 +71,16 @@ impl NvmlLibrary {
         }
     }
 
-    /// What the device with that UUID holds; as [`crate::driver::cuda::Device::uuid`] gives it, since NVML counts
-    /// devices in another order than CUDA.
+    /// Returns the memory of the device with this UUID, from [`crate::driver::cuda::Device::uuid`]: NVML numbers devices
+    /// in another order than CUDA.
     ///
     /// # Errors
-    /// For an unknown device, and where the driver does not tell.
+    /// For an unknown device, and if the driver does not report it.
     pub fn memory(&self, uuid: &str) -> Result<DeviceMemory, NvmlError> {
         let device = self.device(uuid)?;
         let info = device.memory_info().map_err(|cause| failed("the device's memory", &cause))?;
         let compute = device.running_compute_processes().map_err(|cause| failed("the device's processes", &cause))?;
-        // A process that draws and computes is in both lists. Cards for computing alone refuse the second.
+        // A process that uses graphics and compute is in both lists. Compute-only cards refuse the second list.
         let graphics = device.running_graphics_processes().unwrap_or_default();
         let mut processes: Vec<_> = compute.iter().chain(&graphics).map(process).collect();
         processes.sort_by_key(|process| (process.pid, std::cmp::Reverse(process.used)));

@@ -1,5 +1,4 @@
-//! What a device holds beside the allocator's memory: the rest that `torch.cuda.OutOfMemoryError` names and
-//! `memory_stats()` can't show.
+//! Device memory outside the allocator, which `torch.cuda.OutOfMemoryError` mentions and `memory_stats()` does not show.
 
 use std::fmt;
 
@@ -10,41 +9,41 @@ use shared::units::Bytes;
 use super::cuda::CudaDriver;
 use super::nvml::{DeviceMemory, NvmlLibrary, ProcessMemory};
 
-/// Memory of a device that an allocator did not take.
+/// Device memory that an allocator did not allocate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outside {
     /// Bytes that are neither free nor the allocator's: contexts, libraries, other processes.
     pub bytes: u64,
-    /// Who holds memory of the device.
+    /// The users of the device's memory.
     pub holders: Holders,
 }
 
-/// Who holds a device's memory, as NVML has it.
+/// The users of a device's memory, according to NVML.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Holders {
-    /// NVML told.
+    /// NVML reports them.
     Known {
-        /// Bytes that the driver and its firmware keep.
+        /// Bytes that the driver and its firmware reserve.
         driver_bytes: u64,
-        /// All processes, this one and what its allocator took included.
+        /// All processes, including this one with its allocator's memory.
         processes: Vec<ProcessMemory>,
-        /// This process, as it numbers itself: in a container NVML may have another number for it.
+        /// This process's own number; in a container, NVML may use another one.
         this_pid: u32,
     },
-    /// It didn't.
+    /// NVML does not report them.
     Unknown {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Outside {
-    /// Asks the device, of which the allocator has `reserved` bytes.
+    /// Queries the device, of which the allocator has `reserved` bytes.
     ///
     /// # Errors
-    /// Where the driver doesn't tell what is free. NVML's errors are part of the answer.
-    pub fn ask(driver: &mut CudaDriver, reserved: u64) -> Result<Self, DriverError> {
+    /// If the driver does not report free memory. An error of NVML is part of the result.
+    pub fn query(driver: &mut CudaDriver, reserved: u64) -> Result<Self, DriverError> {
         let info = driver.memory_info()?;
         let bytes = info.total.saturating_sub(info.free).saturating_sub(reserved);
         let uuid = driver.device().uuid()?;
@@ -60,17 +59,17 @@ impl Outside {
 
 impl fmt::Display for Outside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of the device outside of the allocator: ", Bytes(self.bytes))?;
+        write!(f, "{} of the device's memory is outside the allocator: ", Bytes(self.bytes))?;
         let (driver_bytes, processes, this_pid) = match &self.holders {
             Holders::Known { driver_bytes, processes, this_pid } => (driver_bytes, processes, this_pid),
-            Holders::Unknown { reason } => return write!(f, "who holds it is not known, as {reason}"),
+            Holders::Unknown { reason } => return write!(f, "its users are unknown ({reason})"),
         };
-        write!(f, "the driver keeps {}", Bytes(*driver_bytes))?;
+        write!(f, "the driver reserves {}", Bytes(*driver_bytes))?;
         for ProcessMemory { pid, used } in processes {
-            let this = if pid == this_pid { " (this one, allocator included)" } else { "" };
+            let this = if pid == this_pid { " (this one, with its allocator)" } else { "" };
             match used {
-                Some(used) => write!(f, ", process {pid}{this} has {}", Bytes(*used))?,
-                None => write!(f, ", process {pid}{this} has what the driver doesn't tell")?,
+                Some(used) => write!(f, ", process {pid}{this} uses {}", Bytes(*used))?,
+                None => write!(f, ", process {pid}{this} uses an unknown amount")?,
             }
         }
         Ok(())

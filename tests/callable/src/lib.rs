@@ -1,8 +1,8 @@
-//! The caching allocator on a simulated device as C functions, so that the same loop can call it and PyTorch's.
+//! The caching allocator on a simulated device as C functions, so that one benchmark loop can call it and PyTorch's.
 //!
-//! One allocator at a time, behind one lock, as a device's allocator is in PyTorch. What is measured with it, and how,
-//! `tests/measure/allocator/beside.py` says.
-#![allow(unsafe_code)] // C calls it: names that are exported as they are, and strings by pointer.
+//! There is one allocator at a time, behind a lock, like a device's allocator in PyTorch. See
+//! `tests/measure/allocator/beside.py` for the measurement.
+#![allow(unsafe_code)] // C functions: unmangled names, and strings by pointer.
 
 use std::ffi::{CStr, c_char};
 use std::path::Path;
@@ -15,13 +15,13 @@ use shared::frames::StackId;
 use shared::units::{Address, Stream};
 use vramscope::recorder::{Recorder, RecorderHandle, RecorderSink};
 
-/// Opening went wrong.
+/// The result of a failed [`callable_open`].
 const FAILED: i32 = 1;
 
-/// The frames that an allocation is recorded with: as deep as a training script's.
+/// The depth of the recorded stacks, as in a training script.
 const FRAMES: usize = 20;
 
-#[allow(clippy::large_enum_variant)] // There is only one of it.
+#[allow(clippy::large_enum_variant)] // There is only one such value.
 enum Allocator {
     Silent(DeviceAllocator<SimDriver, ()>),
     Recorded { allocator: DeviceAllocator<SimDriver, RecorderSink>, handle: RecorderHandle, stack: StackId },
@@ -33,17 +33,17 @@ fn open() -> MutexGuard<'static, Option<Allocator>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a device of `capacity` bytes and its allocator, with settings as in `PYTORCH_CUDA_ALLOC_CONF`. With a
-/// `recording`, every event goes to that file. Gives 0, or 1 where settings or file are no good.
+/// Creates a device of `capacity` bytes and its allocator, with settings as in `PYTORCH_CUDA_ALLOC_CONF`. With a
+/// `recording`, every event is written to that file. Returns 0, or 1 if the settings or the file are invalid.
 ///
 /// # Safety
-/// `settings` is a string that ends in zero; `recording` is one too, or null.
+/// `settings` ends in a zero byte; `recording` does too, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn callable_open(settings: *const c_char, capacity: u64, recording: *const c_char) -> i32 {
-    // SAFETY: both end in zero, as the caller promises.
+    // SAFETY: as the caller promises.
     let (settings, recording) =
         unsafe { (CStr::from_ptr(settings), (!recording.is_null()).then(|| CStr::from_ptr(recording))) };
-    match make(settings, capacity, recording) {
+    match create(settings, capacity, recording) {
         Some(allocator) => {
             *open() = Some(allocator);
             0
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn callable_open(settings: *const c_char, capacity: u64, r
     }
 }
 
-fn make(settings: &CStr, capacity: u64, recording: Option<&CStr>) -> Option<Allocator> {
+fn create(settings: &CStr, capacity: u64, recording: Option<&CStr>) -> Option<Allocator> {
     let mut config = AllocatorConfig::default();
     let settings = settings.to_str().ok()?;
     if !settings.is_empty() {
@@ -69,19 +69,19 @@ fn make(settings: &CStr, capacity: u64, recording: Option<&CStr>) -> Option<Allo
     Some(Allocator::Recorded { allocator: DeviceAllocator::new(driver, sink, &TORCH_2_11, config), handle, stack })
 }
 
-/// Allocates; null where it fails.
+/// Allocates memory. Returns null on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn callable_malloc(size: u64, stream: i64) -> u64 {
     let request = Request { size, stream: Stream(stream), thread: 0, stack: StackId(0) };
-    let made = match &mut *open() {
+    let allocated = match &mut *open() {
         Some(Allocator::Silent(allocator)) => allocator.malloc(request),
         Some(Allocator::Recorded { allocator, stack, .. }) => allocator.malloc(Request { stack: *stack, ..request }),
         None => return 0,
     };
-    made.map_or(0, |address| address.0)
+    allocated.map_or(0, |address| address.0)
 }
 
-/// Frees what was allocated.
+/// Frees an allocation.
 #[unsafe(no_mangle)]
 pub extern "C" fn callable_free(address: u64) {
     let freed = match &mut *open() {
@@ -92,7 +92,7 @@ pub extern "C" fn callable_free(address: u64) {
     debug_assert!(freed.is_ok(), "{address:#x} was not allocated");
 }
 
-/// Ends allocator and recording. Gives the number of events that the recording lost.
+/// Drops the allocator and ends the recording. Returns the number of events that the recording lost.
 #[unsafe(no_mangle)]
 pub extern "C" fn callable_close() -> u64 {
     match open().take() {

@@ -1,4 +1,4 @@
-//! What a device tells, what its driver's errors become, and what is left when all is dropped.
+//! A device's properties, its driver's errors, and what is freed when everything is dropped.
 
 use anyhow::{Context, Result};
 use shared::allocator::Driver;
@@ -10,7 +10,7 @@ use vramscope::driver::nvml::{NvmlError, NvmlLibrary};
 use crate::{CAPACITY, MIB, on_fake};
 
 on_fake! {
-    a_device_tells_what_it_is(CAPACITY, ("FAKECUDA_DEVICES", "2")) {
+    a_device_has_its_properties(CAPACITY, ("FAKECUDA_DEVICES", "2")) {
         let device = Device::open(1)?;
         assert_eq!((device.ordinal(), device.total_memory()), (1, 64 * MIB));
         assert_eq!(device.name()?, "Vramscope fake device");
@@ -22,7 +22,7 @@ on_fake! {
         Ok(())
     }
 
-    a_device_that_is_not_there_is_named(("FAKECUDA_DEVICES", "2")) {
+    a_missing_device_is_named(("FAKECUDA_DEVICES", "2")) {
         for ordinal in [2, 7, u32::MAX] {
             let error = CudaDriver::open(ordinal).err().context("it opened")?;
             assert_eq!(error, CudaError::NoDevice { ordinal, count: 2 });
@@ -31,7 +31,7 @@ on_fake! {
         Ok(())
     }
 
-    a_machine_without_devices_says_so(("FAKECUDA_DEVICES", "0")) {
+    a_machine_without_devices_is_an_error(("FAKECUDA_DEVICES", "0")) {
         let error = CudaDriver::open(0).err().context("it opened")?.to_string();
         assert_eq!(error, "cuInit failed: no CUDA-capable device is detected (CUDA_ERROR_NO_DEVICE)");
         Ok(())
@@ -43,22 +43,22 @@ on_fake! {
         let mut driver = CudaDriver::open(0)?;
         let control = Control::new()?;
         control.fail("cuMemAlloc_v2", 1, 1, 700)?;
-        // A code that is newer than anything here.
+        // A code that is unknown here and to the driver.
         control.fail("cuMemGetInfo_v2", 0, 1, 54321)?;
         driver.alloc(2 * MIB)?;
-        let error = driver.alloc(2 * MIB).err().context("it went well")?.to_string();
+        let error = driver.alloc(2 * MIB).err().context("it succeeded")?.to_string();
         let text = "an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)";
         assert_eq!(error, format!("cuMemAlloc failed: {text}"));
         driver.alloc(2 * MIB)?;
-        let error = driver.memory_info().err().context("it went well")?.to_string();
-        assert_eq!(error, "cuMemGetInfo failed: error 54321, which the driver does not explain");
+        let error = driver.memory_info().err().context("it succeeded")?.to_string();
+        assert_eq!(error, "cuMemGetInfo failed: error 54321, unknown to the driver");
         driver.memory_info()?;
         Ok(())
     }
 }
 
 on_fake! {
-    what_is_dropped_goes_back(CAPACITY, ("FAKECUDA_CONTEXT_BYTES", "4194304")) {
+    dropping_frees_everything(CAPACITY, ("FAKECUDA_CONTEXT_BYTES", "4194304")) {
         let control = Control::new()?;
         {
             let mut driver = CudaDriver::open(0)?;
@@ -81,7 +81,7 @@ on_fake! {
 }
 
 on_fake! {
-    nvml_tells_what_others_hold(CAPACITY, ("FAKECUDA_DEVICES", "2"), ("FAKECUDA_OTHER_BYTES", "10485760")) {
+    nvml_reports_the_memory_of_other_processes(CAPACITY, ("FAKECUDA_DEVICES", "2"), ("FAKECUDA_OTHER_BYTES", "10485760")) {
         let mut driver = CudaDriver::open(1)?;
         driver.alloc(20 * MIB)?;
         let nvml = NvmlLibrary::load()?;

@@ -1,4 +1,4 @@
-//! The CUDA driver against a driver library without a GPU: the very code that a GPU runs.
+//! The CUDA driver with a driver library that needs no GPU: the same code as on a GPU.
 
 #![cfg(target_os = "linux")]
 
@@ -16,7 +16,7 @@ use shared::units::Address;
 use vramscope::driver::cuda::Device;
 
 const MIB: u64 = 1 << 20;
-/// The capacity in most cases.
+/// The device's capacity in most tests.
 const CAPACITY: (&str, &str) = ("FAKECUDA_CAPACITY", "67108864");
 
 /// Defines tests that run on the fake library with some variables in their environment.
@@ -32,7 +32,7 @@ macro_rules! on_fake {
 }
 use on_fake;
 
-/// Bytes that differ with every seed and position.
+/// Returns bytes that depend on the seed and the position.
 fn pattern(seed: u8, size: u64) -> Vec<u8> {
     (0..size).map(|i| seed ^ (i as u8).wrapping_mul(31) ^ (i >> 8) as u8).collect()
 }
@@ -43,7 +43,7 @@ fn contents(device: &Device, at: Address, size: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a call failed with the text of the driver's code.
-fn says<T>(outcome: Result<T, DriverError>, function: &str, part: &str) -> bool {
+/// Returns whether a call failed in this function with this part of a message.
+fn failed_with<T>(outcome: Result<T, DriverError>, function: &str, part: &str) -> bool {
     matches!(outcome, Err(DriverError::Failed { call, message }) if call == function && message.contains(part))
 }

@@ -6,17 +6,17 @@ use shared::units::Stream;
 use tests::fakecuda::Control;
 use vramscope::driver::cuda::{Advice, CudaDriver, CudaError, Device, Place, Source};
 
-use crate::{CAPACITY, MIB, contents, on_fake, pattern, says};
+use crate::{CAPACITY, MIB, contents, failed_with, on_fake, pattern};
 
 on_fake! {
-    unified_memory_is_never_more_than_is_free(CAPACITY) {
+    unified_memory_never_exceeds_free_memory(CAPACITY) {
         let control = Control::new()?;
         let device = Device::open(0)?;
         let mut plain = CudaDriver::new(device.clone(), Source::Plain)?;
         let mut driver = CudaDriver::new(device.clone(), Source::Managed)?;
         plain.alloc(30 * MIB)?;
         let at = driver.alloc(20 * MIB)?;
-        // It is on the device as soon as it is taken.
+        // It is on the device as soon as it is allocated.
         assert_eq!(driver.memory_info()?.free, 14 * MIB);
         let calls = control.calls("cuMemAllocManaged")?;
         for size in [16 * MIB, 1 << 40, u64::MAX] {
@@ -28,7 +28,7 @@ on_fake! {
         driver.prefetch(at, 20 * MIB, Place::Host, Stream(0))?;
         driver.synchronize_stream(Stream(0))?;
         assert_eq!(driver.memory_info()?.free, 34 * MIB);
-        // 34 MiB look free, but 20 of them will be wanted back.
+        // 34 MiB look free, but 20 of them belong to pages that will be moved back.
         plain.alloc(30 * MIB)?;
         assert_eq!(driver.prefetch(at, 20 * MIB, Place::Device, Stream(0)), Err(DriverError::OutOfMemory));
         driver.prefetch(at, 2 * MIB, Place::Device, Stream(0))?;
@@ -43,7 +43,7 @@ on_fake! {
         Ok(())
     }
 
-    unified_memory_that_went_to_the_host_still_counts(CAPACITY) {
+    unified_memory_on_the_host_still_counts(CAPACITY) {
         let mut driver = CudaDriver::new(Device::open(0)?, Source::Managed)?;
         let at = driver.alloc(40 * MIB)?;
         driver.prefetch(at, 40 * MIB, Place::Host, Stream(0))?;
@@ -53,7 +53,7 @@ on_fake! {
         Ok(())
     }
 
-    unified_memory_takes_advice(CAPACITY) {
+    unified_memory_accepts_advice(CAPACITY) {
         let device = Device::open(0)?;
         let mut driver = CudaDriver::new(device.clone(), Source::Managed)?;
         let at = driver.alloc(4 * MIB)?;
@@ -69,12 +69,12 @@ on_fake! {
             driver.advise(at, 4 * MIB, advice)?;
         }
         assert_eq!(Control::new()?.calls("cuMemAdvise")?, 6);
-        assert!(says(driver.advise(at, 5 * MIB, advices[0]), "cuMemAdvise", "not unified memory"));
+        assert!(failed_with(driver.advise(at, 5 * MIB, advices[0]), "cuMemAdvise", "not unified memory"));
         let mut plain = CudaDriver::new(device, Source::Plain)?;
         let segment = plain.alloc(2 * MIB)?;
-        assert!(says(plain.advise(segment, 1, advices[0]), "cuMemAdvise", "not unified memory"));
+        assert!(failed_with(plain.advise(segment, 1, advices[0]), "cuMemAdvise", "not unified memory"));
         let moved = plain.prefetch(segment, 1, Place::Host, Stream(0));
-        assert!(says(moved, "cuMemPrefetchAsync", "not unified memory"));
+        assert!(failed_with(moved, "cuMemPrefetchAsync", "not unified memory"));
         Ok(())
     }
 
@@ -83,7 +83,7 @@ on_fake! {
         let control = Control::new()?;
         let before = control.leftovers()?;
         control.fail("cuMemPrefetchAsync", 0, 1, 1)?;
-        assert!(says(driver.alloc(2 * MIB), "cuMemPrefetchAsync", "invalid argument"));
+        assert!(failed_with(driver.alloc(2 * MIB), "cuMemPrefetchAsync", "invalid argument"));
         assert_eq!(control.leftovers()?, before);
         driver.alloc(2 * MIB)?;
         Ok(())

@@ -1,4 +1,4 @@
-//! Segments and address ranges: contents, bounds, a full device, failures in the middle.
+//! Segments and address ranges: contents, bounds, a full device, and partial failures.
 
 use anyhow::{Context, Result};
 use shared::allocator::{Driver, DriverError};
@@ -6,7 +6,7 @@ use shared::units::{Address, Stream};
 use tests::fakecuda::Control;
 use vramscope::driver::cuda::CudaDriver;
 
-use crate::{CAPACITY, MIB, contents, on_fake, pattern, says};
+use crate::{CAPACITY, MIB, contents, failed_with, on_fake, pattern};
 
 on_fake! {
     what_is_written_is_read_and_segments_do_not_overlap(CAPACITY) {
@@ -32,13 +32,13 @@ on_fake! {
             driver.free(at, size)?;
         }
         assert_eq!(driver.memory_info()?.free, 64 * MIB);
-        // A new segment has nothing of the old ones' contents here.
+        // On this device, a new segment has none of the old contents.
         let at = driver.alloc(2 * MIB)?;
         assert!(contents(&device, at, 2 * MIB)?.iter().all(|byte| *byte == 0));
         Ok(())
     }
 
-    only_memory_that_is_held_can_be_reached(CAPACITY) {
+    only_allocated_memory_can_be_accessed(CAPACITY) {
         let mut driver = CudaDriver::open(0)?;
         let device = driver.device().clone();
         let at = driver.alloc(4 * MIB)?;
@@ -52,23 +52,23 @@ on_fake! {
         ];
         for (address, size) in cases {
             let mut bytes = vec![0; size];
-            assert!(says(device.read(address, &mut bytes), "cuMemcpyDtoH", "not memory"), "{address}");
-            assert!(says(device.write(address, &bytes), "cuMemcpyHtoD", "not memory"), "{address}");
-            assert!(says(device.fill(address, 0, size as u64), "cuMemsetD8", "not memory"), "{address}");
+            assert!(failed_with(device.read(address, &mut bytes), "cuMemcpyDtoH", "were not allocated here"), "{address}");
+            assert!(failed_with(device.write(address, &bytes), "cuMemcpyHtoD", "were not allocated here"), "{address}");
+            assert!(failed_with(device.fill(address, 0, size as u64), "cuMemsetD8", "were not allocated here"), "{address}");
             let on_stream = device.copy_on(Stream(0), at, address, size as u64);
-            assert!(says(on_stream, "cuMemcpyDtoDAsync", "not memory"), "{address}");
+            assert!(failed_with(on_stream, "cuMemcpyDtoDAsync", "were not allocated here"), "{address}");
         }
         assert_eq!(own, [1; 8]);
         device.read(at, &mut own)?;
         assert_eq!(own, [0; 8]);
         device.read(Address(u64::MAX), &mut [])?;
-        // Freed twice, in part, or what never was.
+        // Partial frees, and addresses that were never allocated.
         for (address, size) in [(at, 2 * MIB), (Address(at.0 + 2 * MIB), 2 * MIB), (Address(7), 4 * MIB)] {
-            assert!(says(driver.free(address, size), "cuMemFree", "not what was handed out"));
+            assert!(failed_with(driver.free(address, size), "cuMemFree", "do not match an allocation"));
         }
         driver.free(at, 4 * MIB)?;
-        assert!(says(driver.free(at, 4 * MIB), "cuMemFree", "not what was handed out"));
-        assert!(says(device.read(at, &mut own), "cuMemcpyDtoH", "not memory"));
+        assert!(failed_with(driver.free(at, 4 * MIB), "cuMemFree", "do not match an allocation"));
+        assert!(failed_with(device.read(at, &mut own), "cuMemcpyDtoH", "were not allocated here"));
         Ok(())
     }
 
@@ -89,7 +89,7 @@ on_fake! {
         driver.free(last, 20 * MIB)?;
         let again = driver.alloc(20 * MIB)?;
         assert_eq!(again, last);
-        // The memory of others counts as well.
+        // A changed capacity counts at once.
         let control = Control::new()?;
         control.set_capacity(0, 70 * MIB)?;
         assert_eq!(driver.alloc(20 * MIB), Err(DriverError::OutOfMemory));
@@ -106,13 +106,13 @@ on_fake! {
         let range = driver.reserve_range(1 << 30)?;
         let page = |i: u64| Address(range.0 + i * 2 * MIB);
         assert_eq!(driver.memory_info()?.free, 64 * MIB);
-        assert!(says(device.fill(range, 1, 1), "cuMemsetD8", "not memory"));
+        assert!(failed_with(device.fill(range, 1, 1), "cuMemsetD8", "were not allocated here"));
 
         driver.map(range, 4 * MIB, 2 * MIB)?;
         driver.map(page(2), 20 * MIB, 20 * MIB)?;
         assert_eq!(driver.memory_info()?.free, 40 * MIB);
         assert!(control.is_open(range.0, 24 * MIB)?);
-        // One write over pages of three mappings.
+        // One write to pages of three mappings.
         let bytes = pattern(3, 24 * MIB);
         device.write(range, &bytes)?;
         assert!(contents(&device, range, 24 * MIB)? == bytes);
@@ -128,7 +128,7 @@ on_fake! {
         device.fill(page(1), 9, 2 * MIB)?;
         assert_eq!(contents(&device, Address(page(1).0 - 1), 2)?, [bytes[(2 * MIB) as usize - 1], 9]);
 
-        // What is not mapped in that way, or not reserved.
+        // Ranges that are not mapped like this, or not reserved.
         let cases = [
             driver.unmap(page(20), 2 * MIB, 2 * MIB),
             driver.unmap(range, 4 * MIB, 4 * MIB),
@@ -147,7 +147,7 @@ on_fake! {
         driver.unmap(page(2), 20 * MIB, 20 * MIB)?;
         driver.release_range(range, 1 << 30)?;
         assert_eq!(driver.memory_info()?.free, 64 * MIB);
-        // The range, given back, is reserved again.
+        // The released range is reserved again.
         assert_eq!(driver.reserve_range(4 * MIB)?, range);
         Ok(())
     }
@@ -161,7 +161,7 @@ on_fake! {
         assert_eq!(driver.map(range, 80 * MIB, 20 * MIB), Err(DriverError::OutOfMemory));
         for (symbol, after) in [("cuMemCreate", 3), ("cuMemMap", 2), ("cuMemSetAccess", 0)] {
             control.fail(symbol, after, 1, 1)?;
-            assert!(says(driver.map(range, 10 * MIB, 2 * MIB), symbol, "invalid argument"), "{symbol}");
+            assert!(failed_with(driver.map(range, 10 * MIB, 2 * MIB), symbol, "invalid argument"), "{symbol}");
             assert_eq!((control.leftovers()?, control.used(0)?), (before, 0), "{symbol}");
             assert!(driver.device().fill(range, 0, 1).is_err());
         }

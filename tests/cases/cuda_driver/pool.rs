@@ -9,7 +9,7 @@ use vramscope::driver::cuda::{Device, PoolError, PoolSettings, StreamOrderedPool
 use crate::{CAPACITY, MIB, on_fake, pattern};
 
 on_fake! {
-    a_pool_keeps_what_is_freed(CAPACITY) {
+    a_pool_keeps_freed_memory(CAPACITY) {
         let device = Device::open(0)?;
         let mut pool = StreamOrderedPool::new(device.clone(), &PoolSettings::default())?;
         assert_eq!(pool.settings()?, PoolSettings::default());
@@ -32,7 +32,7 @@ on_fake! {
         assert_eq!(pool.statistics()?.reserved.current, 2 * MIB);
         assert_eq!(pool.allocate(2000, stream)?, at);
 
-        // With a threshold, a wait gives the rest back.
+        // With a threshold, a wait releases the rest.
         let none = PoolSettings {
             release_threshold: 0,
             reuse_follow_event_dependencies: false,
@@ -50,7 +50,7 @@ on_fake! {
         Ok(())
     }
 
-    a_full_pool_gives_back_and_asks_again(CAPACITY) {
+    a_full_pool_releases_memory_and_tries_again(CAPACITY) {
         let device = Device::open(0)?;
         let control = Control::new()?;
         let mut pool = StreamOrderedPool::new(device.clone(), &PoolSettings::default())?;
@@ -60,7 +60,7 @@ on_fake! {
             held.push(pool.allocate(10 * MIB, stream)?);
         }
         assert_eq!(pool.allocate(10 * MIB, stream), Err(DriverError::OutOfMemory.into()));
-        // Freed behind work that is held: only the wait of the second try gets there.
+        // Freed after held work: only the wait before the second attempt completes it.
         control.hold(stream.0, true)?;
         for at in held.drain(..4) {
             pool.free(at, stream)?;
@@ -89,7 +89,7 @@ on_fake! {
         control.hold(user.0, true)?;
         device.fill_on(user, at, 1, 4 * MIB)?;
         pool.free(at, own)?;
-        // Still in use: the next one gets other memory.
+        // It is still in use, so the next allocation gets other memory.
         let next = pool.allocate(4 * MIB, own)?;
         assert_ne!(next, at);
         assert_eq!(pool.statistics()?.allocated.current, 8 * MIB);
@@ -100,7 +100,7 @@ on_fake! {
         Ok(())
     }
 
-    a_pool_refuses_what_makes_no_sense(CAPACITY) {
+    a_pool_refuses_invalid_calls(CAPACITY) {
         let device = Device::open(0)?;
         let mut pool = StreamOrderedPool::new(device.clone(), &PoolSettings::default())?;
         let (stream, other) = (device.create_stream()?, device.create_stream()?);

@@ -9,7 +9,7 @@ use tests::program;
 
 const MIB: u64 = 1 << 20;
 
-/// Runs the program where it finds the libraries of a folder.
+/// Runs the program with the libraries of a folder.
 fn run(folder: &FakeFolder, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Output> {
     let mut command = Command::new(program::path()?);
     folder.serve(&mut command);
@@ -19,14 +19,14 @@ fn run(folder: &FakeFolder, arguments: &[&str], variables: &[(&str, &str)]) -> R
 #[test]
 fn a_workload_runs_on_the_device_as_it_does_on_the_simulated_one() -> Result<()> {
     let folder = FakeFolder::new("a_workload_runs")?;
-    // The device has twice what may be taken of it.
+    // The device has twice the capacity that the workload may use.
     let variables = [
         ("FAKECUDA_CAPACITY", "536870912"),
         ("FAKECUDA_OTHER_BYTES", "10485760"),
         ("FAKECUDA_CONTEXT_BYTES", "4194304"),
     ];
     let all: &[&str] = &["allocated", "active", "requested", "reserved", "inactive_split", "num_ooms", "events"];
-    // When a stream is done is the device's to say: what waits for one differs there.
+    // Memory that waits for a stream may differ, because streams finish at other times on the device.
     let but_streams: &[&str] = &["allocated", "num_ooms"];
     let cases: &[(&[&str], &[&str])] = &[
         (&["alternating", "--capacity", "256MiB"], all),
@@ -47,7 +47,7 @@ fn a_workload_runs_on_the_device_as_it_does_on_the_simulated_one() -> Result<()>
         assert!(sim["outside"].is_null(), "{arguments:?}");
         assert_eq!(cuda["outside"]["bytes"], 14 * MIB, "{arguments:?}: {}", cuda["outside"]);
         let processes = cuda["outside"]["holders"]["processes"].as_array().context("no processes")?;
-        let other = processes.iter().find(|process| process["pid"] == 4242).context("the other is not told of")?;
+        let other = processes.iter().find(|process| process["pid"] == 4242).context("the other process is missing")?;
         assert_eq!(other["used_bytes"], 10 * MIB);
         for field in *fields {
             assert_eq!(sim[field], cuda[field], "{arguments:?} {field}");
@@ -58,7 +58,7 @@ fn a_workload_runs_on_the_device_as_it_does_on_the_simulated_one() -> Result<()>
 }
 
 #[test]
-fn without_a_device_the_program_says_so_in_a_line() -> Result<()> {
+fn without_a_device_the_program_prints_one_line() -> Result<()> {
     let (none, driver) = (FakeFolder::empty("no_driver")?, FakeFolder::new("no_device")?);
     let cases: [(&FakeFolder, &[&str], &str); 3] = [
         (&driver, &["leak", "--driver", "cuda", "--device", "7"], "device 7"),
@@ -66,7 +66,7 @@ fn without_a_device_the_program_says_so_in_a_line() -> Result<()> {
         (&none, &["leak", "--driver", "cuda"], "driver"),
     ];
     for (folder, arguments, want) in cases {
-        // A machine with a GPU has a driver that the last case finds.
+        // On a machine with a GPU, the last case would find its driver.
         if want == "driver" && std::path::Path::new("/dev/nvidia0").exists() {
             continue;
         }

@@ -6,10 +6,10 @@ use shared::units::Stream;
 use tests::fakecuda::Control;
 use vramscope::driver::cuda::CudaDriver;
 
-use crate::{CAPACITY, MIB, contents, on_fake, pattern, says};
+use crate::{CAPACITY, MIB, contents, failed_with, on_fake, pattern};
 
 on_fake! {
-    events_are_done_when_their_stream_gets_there(CAPACITY) {
+    events_are_done_when_their_stream_reaches_them(CAPACITY) {
         let mut driver = CudaDriver::open(0)?;
         let (device, control) = (driver.device().clone(), Control::new()?);
         let (busy, idle) = (device.create_stream()?, device.create_stream()?);
@@ -30,7 +30,7 @@ on_fake! {
         assert!(driver.is_event_done(&second)?);
         assert_eq!(contents(&device, at, 1)?, [6]);
 
-        // An event is used again, even one that was not done.
+        // Events are reused, even one that was not done.
         control.hold(busy.0, true)?;
         device.fill_on(busy, at, 7, MIB)?;
         let pending = driver.record_event(busy)?;
@@ -57,7 +57,7 @@ on_fake! {
         device.wait_for_stream(second, first)?;
         device.copy_on(second, a, b, 1000)?;
         assert_eq!(contents(&device, b, 1000)?, vec![0; 1000]);
-        // Waiting for the second gets the first's work done before.
+        // Waiting for the second stream completes the first one's work before.
         let mut bytes = vec![0; 1000];
         device.read_on(second, b, &mut bytes)?;
         assert_eq!(bytes, [&[4; 500], &pattern(1, 1000)[500..]].concat());
@@ -65,8 +65,8 @@ on_fake! {
 
         // Streams that are not this device's.
         for stream in [Stream(12345), Stream(-1)] {
-            assert!(says(driver.record_event(stream).map(|_| ()), "cuEventRecord", "not one of this device"));
-            assert!(says(device.fill_on(stream, a, 0, 1), "cuMemsetD8Async", "not one of this device"));
+            assert!(failed_with(driver.record_event(stream).map(|_| ()), "cuEventRecord", "does not belong to this device"));
+            assert!(failed_with(device.fill_on(stream, a, 0, 1), "cuMemsetD8Async", "does not belong to this device"));
             assert!(device.destroy_stream(stream).is_err());
         }
         assert!(device.destroy_stream(Stream(0)).is_err());
@@ -91,7 +91,7 @@ on_fake! {
         Ok(())
     }
 
-    every_thread_may_call_and_none_is_left_changed(CAPACITY, ("FAKECUDA_DEVICES", "2")) {
+    every_thread_may_call_and_keeps_its_context(CAPACITY, ("FAKECUDA_DEVICES", "2")) {
         let mut drivers = [CudaDriver::open(0)?, CudaDriver::open(1)?];
         let addresses = std::thread::scope(|scope| {
             let threads = drivers.each_mut().map(|driver| {
@@ -108,9 +108,9 @@ on_fake! {
             assert_eq!(contents(driver.device(), *at, 2)?, [i as u8; 2]);
             assert_eq!(control.used(i as u32)?, 2 * MIB);
         }
-        // One device's addresses mean nothing to the other.
+        // One device's addresses are invalid on the other.
         assert!(drivers[0].device().read(addresses[1], &mut [0]).is_err());
-        // Every context that was made current was taken off again.
+        // Every context that was pushed was popped.
         assert_eq!(control.calls("cuCtxPushCurrent_v2")?, control.calls("cuCtxPopCurrent_v2")?);
         Ok(())
     }

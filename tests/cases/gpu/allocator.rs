@@ -1,5 +1,5 @@
-//! The caching allocator on the device beside the same allocator on a simulated one: the same requests must lead to
-//! the same steps, and every block must keep what is written into it.
+//! The caching allocator on the device and on a simulated one: the same requests must lead to the same steps, and every
+//! block must keep its contents.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use vramscope::driver::cuda::{CudaDriver, Device};
 use crate::places::Places;
 use crate::{MIB, budget, ensure_holds, plain};
 
-/// Settings that each take another way through the allocator.
+/// Settings that each lead to other paths of the allocator.
 const CONFS: [&str; 4] = [
     "",
     "expandable_segments:True",
@@ -24,18 +24,18 @@ const CONFS: [&str; 4] = [
     "roundup_power2_divisions:4,expandable_segments:True",
 ];
 
-/// Requests and frees with each of them.
+/// The number of requests and frees with each setting.
 const STEPS: u32 = 1500;
 
-/// The release whose rules are followed: the one that orders blocks of one size by the age of their segments, so that
-/// its decisions don't hang on the addresses that a driver happens to choose.
+/// The release whose rules are used: it orders blocks of one size by the age of their segments, so its decisions do not
+/// depend on the addresses that a driver chooses.
 const PROFILE: &Profile = &TORCH_2_15;
 
-/// Bytes looked at in each place of a block.
+/// Bytes to check at each place of a block.
 const SAMPLE: u64 = 512;
 
-/// An entry without its address, and the place that the address was: the segment, and how far into it. An
-/// out-of-memory's address is the device's free bytes, which others change.
+/// An entry without its address, and the address's place: its segment and the offset in it. An out-of-memory event has
+/// none, because its address is the device's free bytes, which other processes change.
 type Step = (TraceEntry, Option<(u64, u64)>);
 
 /// A live block in both allocators.
@@ -46,7 +46,7 @@ struct Live {
     tag: u8,
 }
 
-/// Both allocators with the streams that requests are made on.
+/// Both allocators, and the streams of the requests.
 struct Twins {
     device: Arc<Device>,
     real: DeviceAllocator<CudaDriver, Vec<TraceEntry>>,
@@ -59,9 +59,9 @@ struct Twins {
     refused: u32,
 }
 
-/// Runs the same requests on both, under each of the settings.
+/// Runs the same requests on both, with each of the settings.
 pub(crate) fn decisions(device: &Arc<Device>) -> Result<String> {
-    // Less than the requests come to, so that the retries are tried.
+    // Less than the requests need, so that retries happen.
     let allowed = budget(&mut plain(device)?, 400 * MIB)?;
     let created = [device.create_stream()?, device.create_stream()?, device.create_stream()?];
     let streams = twins_of(device, &created);
@@ -76,17 +76,17 @@ pub(crate) fn decisions(device: &Arc<Device>) -> Result<String> {
     for stream in created {
         device.destroy_stream(stream)?;
     }
-    ensure!(refused > 0, "nothing was ever refused");
+    ensure!(refused > 0, "no request was refused");
     Ok(format!(
-        "{steps} steps equal to the simulation's over {} settings, {refused} requests refused; at most {} held",
+        "{steps} steps equal the simulation's with {} settings; {refused} requests were refused; limit {}",
         CONFS.len(),
         Bytes(allowed)
     ))
 }
 
-/// Streams on the device, each with its twin in the simulation. Both allocators go through streams by handle and by
-/// number, so these must be in the same order: the default stream, and two that were created one after the other with
-/// rising handles; where there are no such two, only one.
+/// Returns streams of the device, each with its twin in the simulation. Both allocators order streams by handle and by
+/// number, so the orders must agree: the default stream, and two streams that were created one after the other with
+/// rising handles, or only one stream if there are no such two.
 fn twins_of(device: &Device, created: &[Stream; 3]) -> [(Stream, Stream); 3] {
     let rising = created.windows(2).find(|pair| pair[0] < pair[1]).map_or([created[0]; 2], |pair| [pair[0], pair[1]]);
     // The simulation calls the streams 1, 2, 3 in the order of their creation, and numbers them as PyTorch does.
@@ -125,7 +125,7 @@ impl Twins {
         for step in 0..STEPS {
             match random(100) {
                 0..55 => {
-                    // As many small as large ones: the logarithm is spread evenly.
+                    // The logarithm of sizes is distributed evenly.
                     let size = (512 << random(17)) + random(512);
                     let stream = self.streams[random(3) as usize];
                     self.malloc(size, stream, step as u8)?;
@@ -154,7 +154,7 @@ impl Twins {
     }
 
     fn malloc(&mut self, size: u64, (stream, twin): (Stream, Stream), tag: u8) -> Result<()> {
-        // What was freed while other streams used it is done in the simulation; here it must be waited for.
+        // In the simulation, streams finish at once; on the device they must be waited for.
         self.device.synchronize()?;
         let request = |stream| Request { size, stream, ..Request::default() };
         match (self.real.malloc(request(stream)), self.simulated.malloc(request(twin))) {
@@ -163,7 +163,7 @@ impl Twins {
                 self.live.push(Live { real, simulated, size, tag });
             }
             (Err(AllocError::OutOfMemory(mut real)), Err(AllocError::OutOfMemory(simulated))) => {
-                // The device is others' as well.
+                // Other processes use the device too.
                 real.device_free = simulated.device_free;
                 ensure!(real == simulated, "refused as {real:?}, in the simulation as {simulated:?}");
                 self.refused += 1;
@@ -173,7 +173,7 @@ impl Twins {
         Ok(())
     }
 
-    /// Frees a block, after a look into it; with a stream, after that stream used it.
+    /// Checks and frees a block; with a stream, after that stream used it.
     fn free(&mut self, block: &Live, used_on: Option<(Stream, Stream)>) -> Result<()> {
         self.device.synchronize()?;
         let sample = block.size.min(SAMPLE);
@@ -190,7 +190,7 @@ impl Twins {
         Ok(())
     }
 
-    /// The steps since the last time, the invariants and the statistics.
+    /// Compares the steps since the last call, the invariants and the statistics.
     fn compare(&mut self) -> Result<()> {
         let mut real = drain(&mut self.real, &mut self.real_places)?;
         for (entry, _) in &mut real {
@@ -211,7 +211,7 @@ impl Twins {
     }
 }
 
-/// The entries since the last time, with places in the stead of addresses.
+/// Returns the entries since the last call, with places instead of addresses.
 fn drain<D: Driver>(allocator: &mut DeviceAllocator<D, Vec<TraceEntry>>, places: &mut Places) -> Result<Vec<Step>> {
     let entries = std::mem::take(allocator.sink_mut());
     let placed = entries.into_iter().map(|entry| {

@@ -1,7 +1,7 @@
-//! What can only be shown on a real GPU: `just gpu-test`. Without one it says that it skipped, and why. The same
-//! checks run on the fake device everywhere, so that they work when a GPU is at hand.
+//! Checks on a real GPU: `just gpu-test`. Without one they are skipped, with the reason. The same checks also run on the
+//! fake device, so that they are known to work when there is a GPU.
 //!
-//! `VRAMSCOPE_GPU` chooses the device by its number; without it, device 0.
+//! `VRAMSCOPE_GPU` is the number of the device; the default is 0.
 
 mod allocator;
 mod memory;
@@ -18,10 +18,10 @@ use vramscope::driver::cuda::{CudaDriver, Device, Source};
 
 const MIB: u64 = 1 << 20;
 
-/// One check: it fails, or gives a line with what it found.
+/// A check: it fails, or returns a line with its result.
 type Check = fn(&Arc<Device>) -> Result<String>;
 
-/// All checks, in this order, each with nothing held from the one before.
+/// All checks, in this order. Each frees its memory.
 const CHECKS: [(&str, Check); 10] = [
     ("contents", memory::contents),
     ("out of memory and recovery", memory::out_of_memory),
@@ -38,7 +38,7 @@ const CHECKS: [(&str, Check); 10] = [
 #[test]
 fn a_real_gpu_passes_the_checks() -> Result<()> {
     let ordinal = std::env::var("VRAMSCOPE_GPU").unwrap_or_else(|_| "0".to_owned());
-    let ordinal = ordinal.parse().context("VRAMSCOPE_GPU is not a device's number")?;
+    let ordinal = ordinal.parse().context("VRAMSCOPE_GPU must be the number of a device")?;
     match Device::open(ordinal) {
         Ok(device) => run(&device),
         Err(reason) => {
@@ -51,12 +51,12 @@ fn a_real_gpu_passes_the_checks() -> Result<()> {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_fake_device_passes_the_checks() -> Result<()> {
-    // Addresses in another order than the simulation's: the decisions must not hang on them.
+    // Addresses in another order than the simulation's: the decisions must not depend on them.
     let variables = [("FAKECUDA_CAPACITY", "178257920"), ("FAKECUDA_DESCENDING", "1")];
     tests::fakecuda::on_fake("the_fake_device_passes_the_checks", &variables, || run(&Device::open(0)?))
 }
 
-/// Runs all checks on a device and prints what they found; the first that fails ends it.
+/// Runs all checks on a device and prints their results. Returns at the first failure.
 fn run(device: &Arc<Device>) -> Result<()> {
     let free = device.memory_info()?.free;
     println!(
@@ -70,30 +70,30 @@ fn run(device: &Arc<Device>) -> Result<()> {
         let found = check(device).with_context(|| format!("the check of {name} failed"))?;
         println!("  {name}: {found}");
     }
-    // What the checks took is back; the driver itself may have grown a little.
+    // The checks have freed their memory; the driver itself may use a little more.
     let left = device.memory_info()?.free;
     ensure!(left + 256 * MIB >= free, "{} were free before, {} after", Bytes(free), Bytes(left));
     Ok(())
 }
 
-/// A driver of plain memory.
+/// Creates a driver with plain memory.
 fn plain(device: &Arc<Device>) -> Result<CudaDriver> {
     Ok(CudaDriver::new(device.clone(), Source::Plain)?)
 }
 
-/// At most `wanted` bytes and a quarter of what is free, in whole pages of 20 MiB.
+/// Returns at most `wanted` bytes and a quarter of the free memory, in whole pages of 20 MiB.
 fn budget(driver: &mut CudaDriver, wanted: u64) -> Result<u64> {
     let budget = wanted.min(driver.memory_info()?.free / 4) / (20 * MIB) * (20 * MIB);
     ensure!(budget > 0, "the device has too little free memory for this check");
     Ok(budget)
 }
 
-/// Bytes that differ with every seed and position.
+/// Returns bytes that depend on the seed and the position.
 fn pattern(seed: u64, size: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = vec![0; size as usize];
     for word in bytes.chunks_mut(8) {
-        // xorshift: no two positions of a segment look alike.
+        // Xorshift: no two places of a segment are equal.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -104,7 +104,7 @@ fn pattern(seed: u64, size: u64) -> Vec<u8> {
     bytes
 }
 
-/// Reads a range and compares it.
+/// Checks the contents of a range.
 fn ensure_holds(device: &Device, at: Address, want: &[u8]) -> Result<()> {
     let mut have = vec![0; want.len()];
     device.read(at, &mut have)?;

@@ -1,4 +1,4 @@
-//! Segments, ranges, streams: what the caching allocator stands on.
+//! Segments, ranges and streams, which the caching allocator uses.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use vramscope::driver::cuda::Device;
 
 use crate::{MIB, budget, ensure_holds, pattern, plain};
 
-/// Segments of many sizes don't overlap and keep what is written into them.
+/// Checks that segments of many sizes do not overlap and keep their contents.
 pub(crate) fn contents(device: &Arc<Device>) -> Result<String> {
     let mut driver = plain(device)?;
     let mut rest = budget(&mut driver, 1 << 30)?;
@@ -40,7 +40,7 @@ pub(crate) fn contents(device: &Arc<Device>) -> Result<String> {
     Ok(format!("{} segments, {} written, read and compared in {seconds:.2} s", segments.len(), Bytes(bytes)))
 }
 
-/// The device is filled with plain segments, refuses one more, and has room again when one goes.
+/// Fills the device with plain segments, until it refuses one, and checks that it has room again after a free.
 pub(crate) fn out_of_memory(device: &Arc<Device>) -> Result<String> {
     let mut driver = plain(device)?;
     let free = driver.memory_info()?.free;
@@ -48,7 +48,7 @@ pub(crate) fn out_of_memory(device: &Arc<Device>) -> Result<String> {
     let most = (free / piece) as usize;
     let mut held = Vec::new();
     let refused = loop {
-        // One more may fit where others gave something back meanwhile.
+        // One more may fit if another process frees memory meanwhile.
         ensure!(held.len() <= most + 1, "more fits than is free");
         match driver.alloc(piece) {
             Ok(at) => held.push(at),
@@ -78,7 +78,7 @@ pub(crate) fn out_of_memory(device: &Arc<Device>) -> Result<String> {
     Ok(format!("{count} pieces of {} filled the device; one freed, one more fit", Bytes(piece)))
 }
 
-/// A range as large as PyTorch's grows page by page, keeps its contents, and shrinks from the middle.
+/// Checks that a range as large as PyTorch's grows page by page, keeps its contents, and shrinks from the middle.
 pub(crate) fn ranges(device: &Arc<Device>) -> Result<String> {
     let mut driver = plain(device)?;
     let page = 20 * MIB;
@@ -93,7 +93,7 @@ pub(crate) fn ranges(device: &Arc<Device>) -> Result<String> {
         let part = bytes.get(at as usize..(at + page) as usize).unwrap_or_default();
         device.write(Address(range.0 + at), part)?;
     }
-    // One read over all mappings.
+    // One read of all mappings.
     ensure_holds(device, range, &bytes)?;
     let mapped = before.saturating_sub(driver.memory_info()?.free);
     ensure!(mapped + 64 * MIB >= size, "{} mapped, {} less free", Bytes(size), Bytes(mapped));
@@ -101,7 +101,7 @@ pub(crate) fn ranges(device: &Arc<Device>) -> Result<String> {
     let middle = Address(range.0 + size / page / 2 * page);
     let offset = (middle.0 - range.0) as usize;
     driver.unmap(middle, page, page)?;
-    ensure!(device.read(middle, &mut [0]).is_err(), "what is unmapped can be read");
+    ensure!(device.read(middle, &mut [0]).is_err(), "unmapped memory can be read");
     ensure_holds(device, range, bytes.get(..offset).unwrap_or_default())?;
     driver.map(middle, page, page)?;
     device.fill(middle, 0x55, page)?;
@@ -111,10 +111,10 @@ pub(crate) fn ranges(device: &Arc<Device>) -> Result<String> {
     driver.unmap(range, size, page)?;
     driver.release_range(range, reserved)?;
     let count = size / page;
-    Ok(format!("{} reserved, {count} pages of {} mapped, one taken out and put back", Bytes(reserved), Bytes(page)))
+    Ok(format!("{} reserved, {count} pages of {} mapped, one unmapped and mapped again", Bytes(reserved), Bytes(page)))
 }
 
-/// Streams keep their order, an event orders two of them, and memory is not reused under running work.
+/// Checks that streams keep their order, that an event orders two streams, and that running work keeps its memory.
 pub(crate) fn streams(device: &Arc<Device>) -> Result<String> {
     const ROUNDS: u8 = 50;
     let mut driver = plain(device)?;

@@ -1,4 +1,4 @@
-//! The other ways to allocate, and what the device says of itself.
+//! Other ways to allocate, and NVML.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use vramscope::driver::nvml::{NvmlError, NvmlLibrary};
 
 use crate::{MIB, budget, ensure_holds, pattern, plain};
 
-/// A pool hands out memory that keeps its contents, counts it, and gives it back when it is trimmed.
+/// Checks that a pool's memory keeps its contents, is counted, and is released by a trim.
 pub(crate) fn pool(device: &Arc<Device>) -> Result<String> {
     let size = budget(&mut plain(device)?, 256 * MIB)?;
     let mut pool = StreamOrderedPool::new(device.clone(), &PoolSettings::default())?;
@@ -49,7 +49,7 @@ pub(crate) fn pool(device: &Arc<Device>) -> Result<String> {
     Ok(format!("{} used at most, {} reserved at most", Bytes(kept.allocated.peak), Bytes(trimmed.peak)))
 }
 
-/// Unified memory goes to the host and back with its contents, and is never more than is free.
+/// Checks that unified memory moves to the host and back with its contents, and never exceeds free memory.
 pub(crate) fn managed(device: &Arc<Device>) -> Result<String> {
     let mut driver = match CudaDriver::new(device.clone(), Source::Managed) {
         Ok(driver) => driver,
@@ -57,7 +57,7 @@ pub(crate) fn managed(device: &Arc<Device>) -> Result<String> {
         Err(error) => return Err(error.into()),
     };
     let size = budget(&mut driver, 100 * MIB)?;
-    // Asked before anything is taken: refused here, never by the device.
+    // Before any allocation, so that the driver refuses it, not the device.
     let more = driver.memory_info()?.total + 2 * MIB;
     ensure!(driver.alloc(more) == Err(DriverError::OutOfMemory), "more than the device has was not refused");
     let at = driver.alloc(size)?;
@@ -73,7 +73,7 @@ pub(crate) fn managed(device: &Arc<Device>) -> Result<String> {
     Ok(format!("{} to the host and back", Bytes(size)))
 }
 
-/// NVML knows the same device and counts this process's memory.
+/// Checks that NVML knows the same device and counts this process's memory.
 pub(crate) fn nvml(device: &Arc<Device>) -> Result<String> {
     let library = match NvmlLibrary::load() {
         Ok(library) => library,

@@ -1,4 +1,4 @@
-//! Addresses without the driver's choice in them: which segment, by order of creation, and how far into it.
+//! Places that do not depend on the driver's addresses: a segment, by order of creation, and an offset in it.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use shared::event::Action;
 #[derive(Debug)]
 struct Region {
     number: u64,
-    /// Addresses that belong to it.
+    /// Its size in addresses.
     span: u64,
-    /// Bytes with memory behind them.
+    /// Its bytes with memory.
     mapped: u64,
 }
 
-/// The regions that there are, by address.
+/// The existing regions, by address.
 #[derive(Debug)]
 pub(crate) struct Places {
     regions: BTreeMap<u64, Region>,
     last_number: u64,
-    /// Addresses of a growing region: nine eighths of the device's memory and the rounding to a page.
+    /// The size of a growing region: nine eighths of the device's memory, rounded to a page.
     range: u64,
 }
 
@@ -30,10 +30,10 @@ impl Places {
         Self { regions: BTreeMap::new(), last_number: 0, range: total_memory + total_memory / 8 }
     }
 
-    /// Where an entry's address is. Entries about segments change what there is.
+    /// Returns the place of an entry's address. Entries about segments change the regions.
     pub(crate) fn of(&mut self, entry: &TraceEntry) -> Result<(u64, u64)> {
         let is_map = entry.action == Action::SegmentMap;
-        // A range grows from its beginning.
+        // A range grows from its start.
         if entry.action == Action::SegmentAlloc || is_map && self.find(entry.address).is_none() {
             self.last_number += 1;
             let span = if is_map { self.range } else { entry.size };
@@ -53,7 +53,7 @@ impl Places {
         Ok(place)
     }
 
-    /// The beginning of the region that an address is in.
+    /// Returns the start of the region that contains an address.
     fn find(&self, address: u64) -> Option<u64> {
         let (base, region) = self.regions.range(..=address).next_back()?;
         (address - base < region.span).then_some(*base)

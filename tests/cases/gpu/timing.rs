@@ -1,4 +1,4 @@
-//! What calls cost, for the documents. The figures of the fake device mean nothing.
+//! The duration of calls, for the documentation. The figures of the fake device have no meaning.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use vramscope::driver::cuda::{Device, PoolSettings, StreamOrderedPool};
 
 use crate::{MIB, budget, plain};
 
-/// The median duration of some calls, in microseconds.
+/// Returns the median duration of some calls in microseconds.
 fn median(times: u32, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut durations = Vec::new();
     for _ in 0..times {
@@ -22,7 +22,7 @@ fn median(times: u32, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     Ok(durations.get(durations.len() / 2).copied().unwrap_or_default())
 }
 
-/// Pairs of taking and giving back, in each way.
+/// Measures pairs of an allocation and a free, of each kind.
 pub(crate) fn allocations(device: &Arc<Device>) -> Result<String> {
     const TIMES: u32 = 51;
     let mut driver = plain(device)?;
@@ -58,7 +58,7 @@ pub(crate) fn allocations(device: &Arc<Device>) -> Result<String> {
     Ok(format!("medians in µs of a pair: {}", lines.join(", ")))
 }
 
-/// Events and memory info: what the allocator calls most besides.
+/// Measures events and memory info, the allocator's other frequent calls.
 pub(crate) fn events(device: &Arc<Device>) -> Result<String> {
     const TIMES: u32 = 1001;
     let mut driver = plain(device)?;

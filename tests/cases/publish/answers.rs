@@ -1,4 +1,4 @@
-//! What a server says: refusals, questions, and what it has forgotten.
+//! Messages of a server: refusals, requests, and an invalid place to resume.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::scripted::{self, Act, Scripted};
 use crate::session::{LONG, Session, check, entry, limits};
 
 #[test]
-fn a_refusal_for_good_ends_the_publisher_and_not_the_file() -> Result<()> {
+fn a_final_refusal_ends_the_publisher_but_not_the_file() -> Result<()> {
     let codes = [Code::Protocol, Code::Token, Code::Key, Code::Session, Code::Ended, Code::Malformed];
     for code in codes {
         for is_post in [false, true] {
@@ -29,12 +29,12 @@ fn a_refusal_for_good_ends_the_publisher_and_not_the_file() -> Result<()> {
             session.record_slowly(10, 100);
             let start = Instant::now();
             let (recorded, published) = session.finish(LONG);
-            assert!(start.elapsed() < Duration::from_secs(5), "it waits for what will not come");
+            assert!(start.elapsed() < Duration::from_secs(5), "it waits in vain");
             assert_eq!((recorded.events, recorded.lost, recorded.failure), (1_100, 0, None));
             assert_eq!(published.failure, Some(format!("No: {code:?}.")));
             assert_eq!((published.events, published.undelivered(), published.is_ended), (1_100, 1_100, false));
             std::thread::sleep(Duration::from_millis(100));
-            assert_eq!(server.store.lock().unwrap().connections, 1 + usize::from(is_post), "it tries again");
+            assert_eq!(server.store.lock().unwrap().connections, 1 + usize::from(is_post), "it connected again");
             let mut decoder = Decoder::new(ImportLimits::default());
             decoder.push(&fs::read(&file)?)?;
             assert_eq!(decoder.events(), 1_100);
@@ -44,7 +44,7 @@ fn a_refusal_for_good_ends_the_publisher_and_not_the_file() -> Result<()> {
 }
 
 #[test]
-fn a_server_can_ask_and_ping_and_an_idle_session_stays() -> Result<()> {
+fn a_server_can_ask_and_ping_and_an_idle_session_stays_connected() -> Result<()> {
     let folder = Folder::new("asks")?;
     let file = folder.join("beside.vramscope");
     let server = Scripted::start([])?;
@@ -55,7 +55,7 @@ fn a_server_can_ask_and_ping_and_an_idle_session_stays() -> Result<()> {
     assert_eq!(asks.recv_timeout(LONG)?.what, "history");
     server.until("a pong", |store| store.pongs == [[7; 5]]);
     session.record(10);
-    // Several times as long as a server may be silent.
+    // Several times the time that a server may be silent.
     std::thread::sleep(Duration::from_millis(1_500));
     let stats = session.publisher.stats();
     assert_eq!((stats.connections, stats.is_connected), (1, true), "{stats:?}");
@@ -73,7 +73,7 @@ fn a_server_can_ask_and_ping_and_an_idle_session_stays() -> Result<()> {
 }
 
 #[test]
-fn a_server_that_lost_the_session_is_told_of_and_left_alone() -> Result<()> {
+fn a_server_that_lost_the_session_is_an_error() -> Result<()> {
     let folder = Folder::new("forgot")?;
     let file = folder.join("beside.vramscope");
     let server = Scripted::start([])?;

@@ -1,4 +1,4 @@
-//! A server that is away or slow: what waits for it, where, and how much.
+//! A server that is away or slow: what is kept for it, where, and how much.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::scripted::{Act, Scripted, Serve};
 use crate::session::{LONG, Session, check, entry, limits};
 
 #[test]
-fn while_the_server_is_away_the_rest_waits_in_memory_and_then_on_disk() -> Result<()> {
+fn while_the_server_is_away_events_are_kept_in_memory_and_then_on_disk() -> Result<()> {
     let folder = Folder::new("away")?;
     let file = folder.join("beside.vramscope");
     let limits = PublishLimits { memory_bytes: 10_000, spool_file_bytes: 30_000, ..limits() };
@@ -32,7 +32,7 @@ fn while_the_server_is_away_the_rest_waits_in_memory_and_then_on_disk() -> Resul
     let away = session.until("all events", |stats| stats.events == 51_000);
     assert!(away.spool_bytes > 100_000 && !away.is_connected, "{away:?}");
     assert!(away.memory_bytes < 20_000 && away.trouble.is_some(), "{away:?}");
-    // Nobody finds the files, and they are gone with the process.
+    // The files have no names, and vanish with the process.
     assert_eq!(fs::read_dir(file.with_extension("spool"))?.count(), 0);
     let server = Scripted::start_at(address, store)?;
     session.record(1_000);
@@ -45,14 +45,14 @@ fn while_the_server_is_away_the_rest_waits_in_memory_and_then_on_disk() -> Resul
 }
 
 #[test]
-fn when_the_disk_is_full_too_what_is_lost_is_counted_and_stands_as_a_gap() -> Result<()> {
+fn when_the_disk_is_full_too_lost_events_are_counted_and_recorded() -> Result<()> {
     for has_disk in [true, false] {
         let folder = Folder::new("full")?;
         let file = folder.join("beside.vramscope");
         let limits = PublishLimits { memory_bytes: 20_000, spool_bytes: 50_000, spool_file_bytes: 10_000, ..limits() };
         let server = Scripted::start([])?;
         if !has_disk {
-            // A file where the folder would be.
+            // A file in place of the folder.
             fs::write(file.with_extension("spool"), "")?;
         }
         let mut session = Session::start(&server.url(), &file, limits, WhenFull::Count)?;
@@ -64,10 +64,10 @@ fn when_the_disk_is_full_too_what_is_lost_is_counted_and_stands_as_a_gap() -> Re
             session.record(600);
             std::thread::sleep(Duration::from_millis(2));
         }
-        assert!(start.elapsed() < Duration::from_secs(10), "who records has waited");
+        assert!(start.elapsed() < Duration::from_secs(10), "the job waited");
         let full = if has_disk { 70_000 } else { 20_000 };
         session.until("no room", |stats| stats.memory_bytes + stats.spool_bytes >= full);
-        // The recorder's thread has its own time to find that out for all the rest.
+        // The recorder's thread needs time to refuse the remaining events.
         std::thread::sleep(Duration::from_secs(1));
         let away = session.publisher.stats();
         assert!(away.spool_bytes + away.memory_bytes < 90_000, "{away:?}");
@@ -90,7 +90,7 @@ fn when_the_disk_is_full_too_what_is_lost_is_counted_and_stands_as_a_gap() -> Re
         let track = decoder.recording().devices.get(0).context("no device")?;
         let missing = &track.lost;
         assert_eq!(missing.iter().map(|m| m.lost.to - m.lost.from).sum::<u64>(), recorded.lost);
-        // Not one for each event that found no room.
+        // One loss covers many events.
         assert!(!missing.is_empty() && missing.len() < 20, "{} gaps", missing.len());
         for m in missing {
             let mut want = [0; Action::ALL.len()];
@@ -110,13 +110,13 @@ fn when_the_disk_is_full_too_what_is_lost_is_counted_and_stands_as_a_gap() -> Re
 }
 
 #[test]
-fn who_would_rather_wait_waits_for_a_slow_server() -> Result<()> {
+fn when_full_wait_waits_for_a_slow_server() -> Result<()> {
     let folder = Folder::new("slow")?;
     let file = folder.join("beside.vramscope");
     let limits = PublishLimits { memory_bytes: 5_000, spool_bytes: 0, ..limits() };
     let server = Scripted::start([Act::Serve(Serve { delay: Duration::from_millis(5), ..Serve::default() })])?;
     let mut session = Session::start(&server.url(), &file, limits, WhenFull::Wait)?;
-    // Far more than all that has room anywhere on the way.
+    // Far more than all queues together can hold.
     session.record(200_000);
     let (recorded, published) = session.finish(LONG);
     assert_eq!((recorded.events, recorded.lost, published.undelivered()), (200_000, 0, 0));
@@ -125,10 +125,10 @@ fn who_would_rather_wait_waits_for_a_slow_server() -> Result<()> {
 }
 
 #[test]
-fn a_server_that_never_comes_costs_what_was_given_to_the_end() -> Result<()> {
+fn an_unreachable_server_costs_only_the_time_given_to_the_end() -> Result<()> {
     let folder = Folder::new("never")?;
     let file = folder.join("beside.vramscope");
-    // Nobody listens there any more.
+    // Nothing listens there any more.
     let (address, _) = Scripted::start([])?.go_away();
     let mut session = Session::start(&format!("http://{address}"), &file, limits(), WhenFull::Count)?;
     session.record(5_000);
@@ -141,7 +141,7 @@ fn a_server_that_never_comes_costs_what_was_given_to_the_end() -> Result<()> {
     assert_eq!((recorded.events, recorded.lost, published.undelivered()), (5_000, 0, 5_000));
     assert!(!published.is_ended && published.connections == 0, "{published:?}");
 
-    // One that hangs is no different, and nor is a handle that is dropped.
+    // The same holds for a server that hangs, and for a dropped handle.
     for is_dropped in [false, true] {
         let server = Scripted::start(vec![Act::Hang; 50])?;
         let limits = PublishLimits { answer_millis: 60_000, drop_millis: 300, ..limits() };

@@ -1,4 +1,4 @@
-//! Connections that break, hang, or never come about: everything arrives, once and in order.
+//! Connections that break, hang, or fail to open: everything arrives, once and in order.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::scripted::{Act, Scripted, Serve};
 use crate::session::{LONG, Session, check, limits, run};
 
 #[test]
-fn what_is_recorded_arrives_whatever_becomes_of_connections() -> Result<()> {
+fn everything_arrives_whatever_happens_to_connections() -> Result<()> {
     let serve = Serve::default();
     let late = Serve { delay: Duration::from_millis(30), ack_every: 3, ..serve.clone() };
     let cases: Vec<(&str, Vec<Act>, u64)> = vec![
@@ -41,11 +41,11 @@ fn what_is_recorded_arrives_whatever_becomes_of_connections() -> Result<()> {
 }
 
 #[test]
-fn where_sockets_cannot_pass_requests_do() -> Result<()> {
+fn where_websockets_are_blocked_requests_are_used() -> Result<()> {
     for status in [200, 403, 404, 426, 502] {
         let (stats, posts) = run(&format!("post-{status}"), vec![Act::Status(status)])?;
         assert!(stats.is_post && posts > 1, "{stats:?}");
-        // Requests fail as sockets do.
+        // Requests fail in the same ways.
         let script = vec![
             Act::Status(status),
             Act::Drop,

@@ -1,5 +1,5 @@
-//! The publisher: whatever a server or the network does, what was recorded arrives once and in order, or is counted;
-//! and whoever records never waits for it.
+//! The publisher: whatever a server or the network does, recorded events arrive once and in order, or are counted as
+//! lost, and the job never waits.
 
 mod answers;
 mod away;

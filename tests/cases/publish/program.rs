@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The report, and the line after it.
+/// Returns the report and the line after it.
 fn json(output: &Output) -> Result<(Value, Value)> {
     let out = text(&output.stdout);
     let (report, line) = out.trim_end().rsplit_once('\n').context("one line only")?;
@@ -25,7 +25,7 @@ fn json(output: &Output) -> Result<(Value, Value)> {
 }
 
 #[test]
-fn a_run_is_published_while_it_goes_and_the_server_has_the_file() -> Result<()> {
+fn a_run_is_published_and_the_server_has_the_file() -> Result<()> {
     let folder = Folder::new("run")?;
     let file = folder.join("run.vramscope");
     let path = file.to_str().context("a path without a name")?;
@@ -60,7 +60,7 @@ fn a_run_is_published_while_it_goes_and_the_server_has_the_file() -> Result<()> 
 }
 
 #[test]
-fn a_run_comes_at_its_rate_and_ctrl_c_ends_it_in_order() -> Result<()> {
+fn a_run_keeps_its_rate_and_ctrl_c_ends_it_properly() -> Result<()> {
     let server = Scripted::start([])?;
     let url = server.url();
     let child = Command::new(program::path()?)
@@ -78,7 +78,7 @@ fn a_run_comes_at_its_rate_and_ctrl_c_ends_it_in_order() -> Result<()> {
     std::thread::sleep(Duration::from_secs(2));
     let (took, events) = (start.elapsed().as_secs_f64(), decoded()? - before);
     let rate = events as f64 / took;
-    // Slower where the machine is busy.
+    // It may be slower on a busy machine.
     assert!((5_000.0..24_000.0).contains(&rate), "{rate} events a second");
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status()?;
     ensure!(killed.success());
@@ -93,7 +93,7 @@ fn a_run_comes_at_its_rate_and_ctrl_c_ends_it_in_order() -> Result<()> {
 }
 
 #[test]
-fn what_cannot_be_published_is_said_in_one_line() -> Result<()> {
+fn an_invalid_destination_is_an_error_of_one_line() -> Result<()> {
     let cases: [(&[&str], &str); 5] = [
         (&["--to", "https://box:7070"], "SSH tunnel"),
         (&["--to", "box"], "http://HOST:PORT"),
@@ -111,7 +111,7 @@ fn what_cannot_be_published_is_said_in_one_line() -> Result<()> {
 }
 
 #[test]
-fn a_run_goes_on_without_its_server_and_says_what_did_not_arrive() -> Result<()> {
+fn a_run_continues_without_its_server_and_reports_what_was_not_delivered() -> Result<()> {
     let run = |url: &str| program::run(&["run", "alternating", "--rate", "0", "--json", "--to", url]);
     let (address, _) = Scripted::start([])?.go_away();
     let output = run(&format!("http://{address}"))?;
@@ -128,7 +128,7 @@ fn a_run_goes_on_without_its_server_and_says_what_did_not_arrive() -> Result<()>
     assert_eq!((output.status.code(), json(&output)?.1["events_sent"].as_u64()), (Some(1), Some(0)), "{err}");
     assert!(err.contains("No: Token") && start.elapsed() < Duration::from_secs(9), "{err}");
 
-    // Away at the beginning, and there in the end.
+    // The server is away at the start and there at the end.
     let child = Command::new(program::path()?)
         .args(["run", "transformer", "--steps", "2", "--rate", "3000", "--json", "--to", &format!("http://{address}")])
         .stdout(Stdio::piped())

@@ -1,4 +1,4 @@
-//! A server that does to each connection what a script says, and keeps what it was given as the wire's rules say.
+//! A server that treats each connection as a script says, and stores what it receives by the protocol's rules.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -12,18 +12,18 @@ use shared::limits::WireLimits;
 use shared::wire::{Ack, Ask, Code, Decoder, Message, PROTOCOL, Refused, Welcome, is_session};
 use tungstenite::{Message as WsMessage, WebSocket};
 
-/// What becomes of one connection.
+/// What the server does with one connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    /// It goes as it should, but for these.
+    /// Serves it, with these deviations.
     Serve(Serve),
-    /// The hello is refused.
+    /// Refuses the hello.
     Refuse(Code, bool),
-    /// The upgrade is answered with a status.
+    /// Answers the upgrade with a status.
     Status(u16),
-    /// It is taken, and nothing ever comes.
+    /// Accepts it and never answers.
     Hang,
-    /// It is closed at once.
+    /// Closes it at once.
     Drop,
 }
 
@@ -32,37 +32,37 @@ pub(crate) enum Act {
 pub(crate) struct Serve {
     /// How long an answer takes.
     pub(crate) delay: Duration,
-    /// So many bytes are read; in the middle of whatever comes then, the connection is gone.
+    /// After reading this many bytes, the connection breaks.
     pub(crate) cut_after: Option<usize>,
-    /// So many batches are stored; then it is closed without an answer.
+    /// After storing this many batches, the connection is closed without an answer.
     pub(crate) close_after: Option<usize>,
-    /// So many batches are stored; then nothing more is read, and nothing said.
+    /// After storing this many batches, the server reads and answers nothing more.
     pub(crate) hang_after: Option<usize>,
-    /// Half an answer comes, and then nothing more.
+    /// Sends half an answer and nothing more.
     pub(crate) torn_answer: bool,
-    /// The goodbye is not answered.
+    /// Does not answer the goodbye.
     pub(crate) no_goodbye: bool,
-    /// Batches that share an answer; 0 is 1.
+    /// The number of batches for each answer; 0 means 1.
     pub(crate) ack_every: usize,
 }
 
-/// What it holds.
+/// What the server has received.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     pub(crate) script: VecDeque<Act>,
-    /// The hello's: session and key, mode, token, header.
+    /// The first hello: session and key, mode, token, header.
     pub(crate) hello: Option<shared::wire::Hello>,
     pub(crate) batches: Vec<Vec<u8>>,
     pub(crate) ended: Option<u64>,
-    /// Asked of the first connection that is welcome, with a ping behind it.
+    /// A request for the first connection, followed by a ping.
     pub(crate) ask: Option<String>,
-    /// What came back for pings.
+    /// The contents of pongs.
     pub(crate) pongs: Vec<Vec<u8>>,
     pub(crate) connections: usize,
     pub(crate) posts: usize,
-    /// When each connection came.
+    /// When each connection was opened.
     pub(crate) times: Vec<Instant>,
-    /// What a collector may never do.
+    /// Violations of the protocol by the collector.
     pub(crate) faults: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl Scripted {
         Self::start_at("127.0.0.1:0".parse()?, Store { script: script.into_iter().collect(), ..Store::default() })
     }
 
-    /// Listens at an address, with what one before it has left.
+    /// Listens at an address, with the store of an earlier server.
     pub(crate) fn start_at(address: SocketAddr, store: Store) -> Result<Self> {
         let listener = TcpListener::bind(address).context("listening")?;
         let address = listener.local_addr()?;
@@ -92,7 +92,7 @@ impl Scripted {
                 }
                 let (store, stopped) = (Arc::clone(&shared), Arc::clone(&stopped));
                 std::thread::spawn(move || {
-                    // That connections break is what this is about.
+                    // Connections break on purpose.
                     let _ = connection(stream, &store, &stopped);
                 });
             }
@@ -104,11 +104,11 @@ impl Scripted {
         format!("http://{}", self.address)
     }
 
-    /// Waits until something is so of what it holds.
-    pub(crate) fn until(&self, what: &str, is_so: impl Fn(&Store) -> bool) {
+    /// Waits until a condition holds for the store.
+    pub(crate) fn until(&self, what: &str, condition: impl Fn(&Store) -> bool) {
         let start = Instant::now();
-        while !is_so(&self.store.lock().unwrap()) {
-            assert!(start.elapsed() < Duration::from_secs(30), "{what} never came: {:?}", self.summary());
+        while !condition(&self.store.lock().unwrap()) {
+            assert!(start.elapsed() < Duration::from_secs(30), "timed out waiting for {what}: {:?}", self.summary());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -118,17 +118,17 @@ impl Scripted {
         (store.batches.len(), store.connections, store.faults.clone())
     }
 
-    /// All that came, as a file.
+    /// Returns everything received, as a file.
     pub(crate) fn file(&self) -> Vec<u8> {
         let mut file = shared::format::prelude().to_vec();
         self.store.lock().unwrap().batches.iter().for_each(|batch| file.extend(batch));
         file
     }
 
-    /// Goes away: nobody listens any more, and what is open breaks. What it held.
+    /// Stops listening and breaks all connections. Returns the address and the store.
     pub(crate) fn go_away(self) -> (SocketAddr, Store) {
         self.stop.store(true, Ordering::SeqCst);
-        // Rouses the listener, which closes.
+        // Wakes the listener, which closes.
         drop(TcpStream::connect(self.address));
         std::thread::sleep(Duration::from_millis(20));
         (self.address, std::mem::take(&mut *self.store.lock().unwrap()))
@@ -142,14 +142,14 @@ impl Drop for Scripted {
     }
 }
 
-/// A stream that breaks after so many bytes.
-struct Brittle {
+/// A stream that breaks after a number of bytes.
+struct BreakingStream {
     stream: TcpStream,
     left: Option<usize>,
     stop: Arc<AtomicBool>,
 }
 
-impl Read for Brittle {
+impl Read for BreakingStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let most = self.left.unwrap_or(usize::MAX).min(buffer.len());
@@ -169,7 +169,7 @@ impl Read for Brittle {
     }
 }
 
-impl Write for Brittle {
+impl Write for BreakingStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.write(bytes)
     }
@@ -191,11 +191,11 @@ fn connection(stream: TcpStream, store: &Mutex<Store>, stop: &Arc<AtomicBool>) -
         Act::Serve(serve) => serve.clone(),
         _ => Serve::default(),
     };
-    let mut stream = Brittle { stream, left: serve.cut_after, stop: Arc::clone(stop) };
+    let mut stream = BreakingStream { stream, left: serve.cut_after, stop: Arc::clone(stop) };
     match act {
         Act::Drop => return Ok(()),
         Act::Hang => {
-            // Until the other side has had enough.
+            // Until the other side gives up.
             while stream.read(&mut [0; 1024])? > 0 {}
             return Ok(());
         }
@@ -203,8 +203,8 @@ fn connection(stream: TcpStream, store: &Mutex<Store>, stop: &Arc<AtomicBool>) -
     }
     let mut first = [0; 4];
     stream.read_exact(&mut first)?;
-    // What was read is put before the rest again.
-    let mut stream = Again { first: first.to_vec(), stream };
+    // The bytes that were read are read again.
+    let mut stream = Rewound { first: first.to_vec(), stream };
     if let Act::Status(status) = act {
         read_head(&mut stream)?;
         let answer = format!("HTTP/1.1 {status} Whatever\r\nContent-Length: 5\r\nConnection: close\r\n\r\nproxy");
@@ -232,18 +232,18 @@ fn connection(stream: TcpStream, store: &Mutex<Store>, stop: &Arc<AtomicBool>) -
         };
         let mut answers = Vec::new();
         let mut is_end = false;
-        decoder.push(&bytes, &mut |frame| {
+        decoder.push(&bytes, &mut |message| {
             if is_end || serve.hang_after.is_some_and(|most| stored >= most) {
                 return;
             }
-            if let (Message::Hello(_), Some(refused)) = (&frame, &refusal) {
+            if let (Message::Hello(_), Some(refused)) = (&message, &refusal) {
                 answers.push(Message::Refused(refused.clone()));
                 is_end = true;
                 return;
             }
-            let is_batch = matches!(frame, Message::Batch(_));
-            let is_goodbye = matches!(frame, Message::Goodbye(_));
-            let answer = take(frame, &mut store.lock().unwrap());
+            let is_batch = matches!(message, Message::Batch(_));
+            let is_goodbye = matches!(message, Message::Goodbye(_));
+            let answer = handle(message, &mut store.lock().unwrap());
             stored += usize::from(is_batch);
             unanswered += usize::from(is_batch);
             is_end |= serve.close_after.is_some_and(|most| stored >= most);
@@ -265,29 +265,29 @@ fn connection(stream: TcpStream, store: &Mutex<Store>, stop: &Arc<AtomicBool>) -
             socket.send(WsMessage::Ping(vec![7; 5].into()))?;
         }
         if is_end || serve.no_goodbye && store.lock().unwrap().ended.is_some() {
-            // A refusal is read before the connection is gone.
+            // Gives the collector time to read the refusal.
             std::thread::sleep(Duration::from_millis(20));
             return Ok(());
         }
     }
 }
 
-fn answer(socket: &mut WebSocket<Again>, answers: &[Message<'_>], is_torn: bool) -> Result<()> {
+fn answer(socket: &mut WebSocket<Rewound>, answers: &[Message<'_>], is_torn: bool) -> Result<()> {
     let bytes: Vec<u8> = answers.iter().flat_map(Message::to_bytes).collect();
     if is_torn && bytes.len() > 1 {
         socket.send(WsMessage::binary(bytes[..bytes.len() / 2].to_vec()))?;
         anyhow::bail!("torn");
     }
-    // Cut anywhere: where a message ends says nothing.
+    // In small pieces: the protocol's messages may be cut anywhere.
     for piece in bytes.chunks(7) {
         socket.send(WsMessage::binary(piece.to_vec()))?;
     }
     Ok(())
 }
 
-/// What a server does with a frame; its answer.
-fn take(frame: Message<'_>, store: &mut Store) -> Option<Message<'static>> {
-    match frame {
+/// Applies a message to the store, and returns the answer.
+fn handle(message: Message<'_>, store: &mut Store) -> Option<Message<'static>> {
+    match message {
         Message::Hello(hello) => {
             if hello.protocol != PROTOCOL || !is_session(&hello.session) || !is_session(&hello.key) {
                 store.faults.push(format!("a hello of {hello:?}"));
@@ -305,7 +305,7 @@ fn take(frame: Message<'_>, store: &mut Store) -> Option<Message<'static>> {
             }
             match batch.seq.cmp(&(have + 1)) {
                 std::cmp::Ordering::Less => {
-                    // The same again: it may be cut otherwise only if it was never sent before.
+                    // A batch that is sent again must be the same.
                     if store.batches[batch.seq as usize - 1] != batch.chunks {
                         store.faults.push(format!("batch {} was another before", batch.seq));
                     }
@@ -322,14 +322,14 @@ fn take(frame: Message<'_>, store: &mut Store) -> Option<Message<'static>> {
             store.ended = Some(goodbye.seq);
             Some(Message::Ack(Ack { seq: goodbye.seq }))
         }
-        frame => {
-            store.faults.push(format!("{frame:?}"));
+        message => {
+            store.faults.push(format!("{message:?}"));
             None
         }
     }
 }
 
-fn post(mut stream: Again, store: &Mutex<Store>, serve: &Serve, refusal: Option<Refused>) -> Result<()> {
+fn post(mut stream: Rewound, store: &Mutex<Store>, serve: &Serve, refusal: Option<Refused>) -> Result<()> {
     let head = read_head(&mut stream)?;
     let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).context("no length")?;
     let mut body = vec![0; length.parse()?];
@@ -340,7 +340,8 @@ fn post(mut stream: Again, store: &Mutex<Store>, serve: &Serve, refusal: Option<
     match refusal {
         Some(refused) => answers.push(Message::Refused(refused)),
         None => {
-            Decoder::new(&WireLimits::default()).push(&body, &mut |frame| answers.extend(take(frame, &mut store)))?;
+            Decoder::new(&WireLimits::default())
+                .push(&body, &mut |message| answers.extend(handle(message, &mut store)))?;
         }
     }
     drop(store);
@@ -361,13 +362,13 @@ fn read_head(stream: &mut impl Read) -> Result<String> {
     Ok(String::from_utf8(head)?)
 }
 
-/// A stream with what was read of it put back.
-struct Again {
+/// A stream whose first bytes are read again.
+struct Rewound {
     first: Vec<u8>,
-    stream: Brittle,
+    stream: BreakingStream,
 }
 
-impl Read for Again {
+impl Read for Rewound {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.first.is_empty() {
             return self.stream.read(buffer);
@@ -379,7 +380,7 @@ impl Read for Again {
     }
 }
 
-impl Write for Again {
+impl Write for Rewound {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.write(bytes)
     }

@@ -1,4 +1,4 @@
-//! A recording to a server and to a file, and what both must hold in the end.
+//! A recording to a server and to a file, and the check of both.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::scripted::{Act, Scripted};
 
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// Impatient, so that a test takes no longer than it must.
+/// Returns limits with short times, so that tests are fast.
 pub(crate) fn limits() -> PublishLimits {
     PublishLimits {
         batch_bytes: 2_000,
@@ -42,10 +42,10 @@ pub(crate) fn header() -> Header {
     Header { program: "test".to_owned(), name: "published".to_owned(), devices: vec![device], ..Header::default() }
 }
 
-/// Event `i` of an endless program, unlike those beside it.
+/// Returns event `i` of an endless program, different from its neighbours.
 pub(crate) fn entry(i: u64) -> TraceEntry {
     let action = [Action::Alloc, Action::FreeRequested, Action::FreeCompleted][(i % 3) as usize];
-    // Mixed well, so that it packs no better than a real program's.
+    // Mixed well, so that it compresses no better than a real program's events.
     let mixed = (i / 3 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let place = mixed >> 30 << 9;
@@ -84,7 +84,7 @@ impl Session {
         self.next += count;
     }
 
-    /// Some events at a time, with the writer's turns between.
+    /// Records some events at a time, with pauses for the writer.
     pub(crate) fn record_slowly(&mut self, rounds: u64, count: u64) {
         for round in 0..rounds {
             self.record(count);
@@ -93,15 +93,15 @@ impl Session {
         }
     }
 
-    /// Waits until something is so of the publisher.
-    pub(crate) fn until(&self, what: &str, is_so: impl Fn(&PublisherStats) -> bool) -> PublisherStats {
+    /// Waits until a condition holds for the publisher's statistics.
+    pub(crate) fn until(&self, what: &str, condition: impl Fn(&PublisherStats) -> bool) -> PublisherStats {
         let start = Instant::now();
         loop {
             let stats = self.publisher.stats();
-            if is_so(&stats) {
+            if condition(&stats) {
                 return stats;
             }
-            assert!(start.elapsed() < LONG, "{what} never came: {stats:?}");
+            assert!(start.elapsed() < LONG, "timed out waiting for {what}: {stats:?}");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -111,10 +111,10 @@ impl Session {
     }
 }
 
-/// What came holds exactly events 0 to before `count`, in order, and is the file byte for byte.
+/// Checks that the server has exactly the first `count` events, in order, and the same bytes as the file.
 pub(crate) fn check(server: &Scripted, file: &Path, count: u64) -> Result<()> {
     let got = server.file();
-    assert!(got == fs::read(file)?, "{} bytes came, which are not those of the file", got.len());
+    assert!(got == fs::read(file)?, "{} bytes were received, which differ from the file", got.len());
     let mut decoder = Decoder::new(ImportLimits::default());
     decoder.push(&got)?;
     let (snapshot, findings, header) = decoder.finish()?;
@@ -134,7 +134,7 @@ pub(crate) fn check(server: &Scripted, file: &Path, count: u64) -> Result<()> {
     Ok(())
 }
 
-/// A session under a script; how it went.
+/// Runs a session against a script. Returns its statistics and the number of POST requests.
 pub(crate) fn run(name: &str, script: Vec<Act>) -> Result<(PublisherStats, usize)> {
     let folder = Folder::new(name)?;
     let file = folder.join("beside.vramscope");

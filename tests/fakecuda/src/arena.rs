@@ -1,12 +1,11 @@
-//! A range of numbers handed out in pieces: from the lowest hole that is large enough, or the highest, in steps of
-//! 2 MiB.
+//! Allocates parts of a range of numbers, in multiples of 2 MiB, from the lowest or the highest hole that is large enough.
 
 use std::collections::BTreeMap;
 
-/// What addresses and physical memory are handed out in.
+/// The unit of addresses and physical memory in bytes.
 pub(crate) const GRANULE: u64 = 2 << 20;
 
-/// `size` in whole granules; `None` beyond what a number holds.
+/// Rounds `size` up to whole granules; `None` on overflow.
 pub(crate) fn granules(size: u64) -> Option<u64> {
     size.max(1).checked_next_multiple_of(GRANULE)
 }
@@ -15,26 +14,26 @@ pub(crate) fn granules(size: u64) -> Option<u64> {
 #[derive(Debug)]
 pub(crate) struct Arena {
     holes: BTreeMap<u64, u64>,
-    taken: BTreeMap<u64, u64>,
-    /// The highest first.
+    allocated: BTreeMap<u64, u64>,
+    /// Allocate from the highest hole.
     is_descending: bool,
-    /// Whether a piece that was given back is handed out again.
+    /// Whether freed addresses are allocated again.
     reuses: bool,
 }
 
 impl Arena {
-    /// A range with nothing taken.
+    /// Creates a range without allocations.
     pub(crate) fn new(base: u64, size: u64, is_descending: bool) -> Self {
-        Self { holes: BTreeMap::from([(base, size)]), taken: BTreeMap::new(), is_descending, reuses: true }
+        Self { holes: BTreeMap::from([(base, size)]), allocated: BTreeMap::new(), is_descending, reuses: true }
     }
 
-    /// The same range, which hands out no address twice where `reuses` is false.
+    /// Sets whether freed addresses are allocated again.
     pub(crate) fn reusing(self, reuses: bool) -> Self {
         Self { reuses, ..self }
     }
 
-    /// Takes `size`, a whole number of granules.
-    pub(crate) fn take(&mut self, size: u64) -> Option<u64> {
+    /// Allocates `size`, a whole number of granules.
+    pub(crate) fn allocate(&mut self, size: u64) -> Option<u64> {
         let fits = |(_, hole): &(&u64, &u64)| **hole >= size;
         let found = if self.is_descending { self.holes.iter().rfind(fits) } else { self.holes.iter().find(fits) };
         let (from, hole) = found.map(|(from, hole)| (*from, *hole))?;
@@ -43,13 +42,13 @@ impl Arena {
         if hole > size {
             self.holes.insert(rest, hole - size);
         }
-        self.taken.insert(start, size);
+        self.allocated.insert(start, size);
         Some(start)
     }
 
-    /// Gives back the piece that begins at `start`; its size.
-    pub(crate) fn give(&mut self, start: u64) -> Option<u64> {
-        let size = self.taken.remove(&start)?;
+    /// Frees the allocation that starts at `start` and returns its size.
+    pub(crate) fn free(&mut self, start: u64) -> Option<u64> {
+        let size = self.allocated.remove(&start)?;
         if !self.reuses {
             return Some(size);
         }
@@ -67,15 +66,15 @@ impl Arena {
         Some(size)
     }
 
-    /// The piece that holds an address: its start and size.
-    pub(crate) fn piece(&self, address: u64) -> Option<(u64, u64)> {
-        let (start, size) = self.taken.range(..=address).next_back()?;
+    /// Returns the start and size of the allocation that contains an address.
+    pub(crate) fn containing(&self, address: u64) -> Option<(u64, u64)> {
+        let (start, size) = self.allocated.range(..=address).next_back()?;
         (address - start < *size).then_some((*start, *size))
     }
 
-    /// How many pieces are taken.
-    pub(crate) fn pieces(&self) -> usize {
-        self.taken.len()
+    /// Returns the number of allocations.
+    pub(crate) fn count(&self) -> usize {
+        self.allocated.len()
     }
 }
 
@@ -84,38 +83,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lowest_hole_serves_and_holes_grow_together() {
+    fn the_lowest_hole_is_used_and_adjacent_holes_merge() {
         let mut arena = Arena::new(10 * GRANULE, 8 * GRANULE, false);
         let at = |n: u64| Some((10 + n) * GRANULE);
-        assert_eq!([2, 1, 3].map(|n| arena.take(n * GRANULE)), [at(0), at(2), at(3)]);
-        assert_eq!(arena.take(3 * GRANULE), None);
-        assert_eq!(arena.give(10 * GRANULE), Some(2 * GRANULE));
-        assert_eq!(arena.give(10 * GRANULE), None);
-        assert_eq!(arena.take(GRANULE), at(0));
-        assert_eq!((arena.give(12 * GRANULE), arena.take(2 * GRANULE)), (Some(GRANULE), at(1)));
-        assert_eq!(arena.piece(12 * GRANULE + 5), Some((11 * GRANULE, 2 * GRANULE)));
-        assert_eq!(arena.piece(17 * GRANULE), None);
+        assert_eq!([2, 1, 3].map(|n| arena.allocate(n * GRANULE)), [at(0), at(2), at(3)]);
+        assert_eq!(arena.allocate(3 * GRANULE), None);
+        assert_eq!(arena.free(10 * GRANULE), Some(2 * GRANULE));
+        assert_eq!(arena.free(10 * GRANULE), None);
+        assert_eq!(arena.allocate(GRANULE), at(0));
+        assert_eq!((arena.free(12 * GRANULE), arena.allocate(2 * GRANULE)), (Some(GRANULE), at(1)));
+        assert_eq!(arena.containing(12 * GRANULE + 5), Some((11 * GRANULE, 2 * GRANULE)));
+        assert_eq!(arena.containing(17 * GRANULE), None);
         for start in [10, 11, 13] {
-            arena.give(start * GRANULE);
+            arena.free(start * GRANULE);
         }
-        assert_eq!((arena.pieces(), arena.take(8 * GRANULE)), (0, at(0)));
+        assert_eq!((arena.count(), arena.allocate(8 * GRANULE)), (0, at(0)));
     }
 
     #[test]
-    fn the_highest_hole_serves_where_that_is_wanted() {
+    fn the_highest_hole_is_used_if_descending() {
         let mut arena = Arena::new(10 * GRANULE, 8 * GRANULE, true);
-        let taken = [2, 1, 3].map(|n| arena.take(n * GRANULE).unwrap() / GRANULE);
+        let taken = [2, 1, 3].map(|n| arena.allocate(n * GRANULE).unwrap() / GRANULE);
         assert_eq!(taken, [16, 15, 12]);
-        assert_eq!((arena.take(3 * GRANULE), arena.give(15 * GRANULE)), (None, Some(GRANULE)));
-        assert_eq!(arena.take(GRANULE), Some(15 * GRANULE));
+        assert_eq!((arena.allocate(3 * GRANULE), arena.free(15 * GRANULE)), (None, Some(GRANULE)));
+        assert_eq!(arena.allocate(GRANULE), Some(15 * GRANULE));
     }
 
     #[test]
-    fn no_address_is_handed_out_twice_where_that_is_wanted() {
+    fn no_address_is_allocated_twice_without_reuse() {
         let mut arena = Arena::new(10 * GRANULE, 8 * GRANULE, false).reusing(false);
-        let first = arena.take(2 * GRANULE).unwrap();
-        assert_eq!((arena.give(first), arena.pieces()), (Some(2 * GRANULE), 0));
-        assert_eq!(arena.take(GRANULE), Some(12 * GRANULE));
+        let first = arena.allocate(2 * GRANULE).unwrap();
+        assert_eq!((arena.free(first), arena.pieces()), (Some(2 * GRANULE), 0));
+        assert_eq!(arena.allocate(GRANULE), Some(12 * GRANULE));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) u32);
 
-/// What a call comes to.
+/// The result of a call.
 pub(crate) type Outcome<T = ()> = Result<T, Code>;
 
 macro_rules! codes {
@@ -14,7 +14,7 @@ macro_rules! codes {
         impl Code {
             $(pub(crate) const $name: Self = Self($code);)*
 
-            /// The code's name and its explanation; none for a code that is not the driver's.
+            /// Returns the code's name and explanation; `None` for an unknown code.
             pub(crate) fn texts(self) -> Option<(&'static CStr, &'static CStr)> {
                 match self.0 {
                     0 => Some((c"CUDA_SUCCESS", c"no error")),

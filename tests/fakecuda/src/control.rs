@@ -1,4 +1,4 @@
-//! How a test steers the library while it runs.
+//! The functions with which a test controls the library.
 
 use std::ffi::{CStr, c_char};
 
@@ -6,7 +6,7 @@ use crate::code::Outcome;
 use crate::faults::Fault;
 use crate::machine::machine;
 
-/// Changes a device's capacity in bytes. What is taken stays taken.
+/// Sets a device's capacity in bytes. Existing allocations stay.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn fakecuda_set_capacity(device: u32, bytes: u64) {
     if let Ok(device) = machine().device(device as usize) {
@@ -14,7 +14,7 @@ pub(crate) extern "C" fn fakecuda_set_capacity(device: u32, bytes: u64) {
     }
 }
 
-/// Refuses the next `count` requests for memory of a device, whichever functions they come through.
+/// Refuses the next `count` requests for memory of a device, through any function.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn fakecuda_refuse(device: u32, count: u32) {
     if let Ok(device) = machine().device(device as usize) {
@@ -34,14 +34,14 @@ pub(crate) extern "C" fn fakecuda_ranges_base(device: u32) -> u64 {
     machine().device(device as usize).map_or(0, |device| device.base)
 }
 
-/// Bytes of a device that are taken, by whomever.
+/// Returns the used bytes of a device, over all processes.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn fakecuda_used(device: u32) -> u64 {
     machine().device(device as usize).map_or(0, |device| device.used)
 }
 
-/// Holds a stream (1) or lets it go on (0): the work of a held stream is done only when it is waited for. The handle 0
-/// is the default stream of device 0.
+/// Holds a stream (1) or resumes it (0). The work of a held stream is done only when it is waited for. The handle 0 is
+/// the default stream of device 0.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn fakecuda_hold(stream: usize, is_held: u32) {
     let mut machine = machine();
@@ -56,35 +56,35 @@ pub(crate) extern "C" fn fakecuda_hold(stream: usize, is_held: u32) {
     machine.run();
 }
 
-/// Lets calls of a symbol fail with `code`: `times` calls after `after` others.
+/// Makes `times` calls of a symbol fail with `code`, after `after` others.
 ///
 /// # Safety
-/// `symbol` is a text that ends with 0.
+/// `symbol` ends in a zero byte.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fakecuda_fail(symbol: *const c_char, after: u32, times: u32, code: u32) {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller promises.
     let symbol = unsafe { text(symbol) };
     machine().faults.plan(Fault { symbol, after, times, code });
 }
 
-/// How often a symbol was called.
+/// Returns the number of calls of a symbol.
 ///
 /// # Safety
-/// `symbol` is a text that ends with 0.
+/// `symbol` ends in a zero byte.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn fakecuda_calls(symbol: *const c_char) -> u64 {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller promises.
     let symbol = unsafe { text(symbol) };
     machine().faults.calls(&symbol)
 }
 
-/// How many things were not given back: allocations, ranges, pages, contexts, streams, events, pools.
+/// Returns the number of existing allocations, ranges, pages, contexts, streams, events and pools.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn fakecuda_leftovers() -> u64 {
     machine().leftovers() as u64
 }
 
-/// Whether the device can read and write all of a range now: 1 or 0.
+/// Returns 1 if the device can access all of a range now, or else 0.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn fakecuda_is_open(address: u64, size: u64) -> u32 {
     let outcome: Outcome = machine().check(address, size);
@@ -92,8 +92,8 @@ pub(crate) extern "C" fn fakecuda_is_open(address: u64, size: u64) -> u32 {
 }
 
 /// # Safety
-/// The text ends with 0.
+/// The text ends in a zero byte.
 unsafe fn text(text: *const c_char) -> String {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller promises.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! A device: its capacity, and the memory that is taken in one call (plain, of a pool, unified).
+//! A device: its capacity and its allocations (plain, of a pool, or unified).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,43 +8,43 @@ use crate::ranges::Ranges;
 use crate::settings::Settings;
 use crate::system;
 
-/// Addresses for a device's memory, and as many for its reserved ranges.
+/// The addresses for a device's memory in bytes, and as many again for its reserved ranges.
 pub(crate) const ADDRESSES: u64 = 1 << 40;
 
-/// Where device 0's memory begins, if that is free: the same in every run.
+/// The start of device 0's memory, if it is free: the same in every run.
 const BASE: u64 = 0x2000_0000_0000;
 
-/// Whose memory it is, which decides who may free it and what is charged.
+/// The kind of an allocation, which determines how it is freed and what it charges.
 #[derive(Debug)]
 pub(crate) enum Kind {
     Plain,
-    /// Of the pool with that handle.
+    /// Belongs to the pool with this handle.
     Pool(usize),
-    /// Unified: the granules that are on the device are charged, the others are on the host.
+    /// Unified memory. The granules in the set are on the device and charged; the others are on the host.
     Managed(BTreeSet<u64>),
 }
 
-/// Memory that was taken in one call.
+/// An allocation.
 #[derive(Debug)]
 pub(crate) struct Allocation {
-    /// Bytes that may be touched.
+    /// The accessible bytes.
     pub(crate) size: u64,
     pub(crate) kind: Kind,
 }
 
-/// The device.
+/// A device.
 #[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) capacity: u64,
-    /// Bytes charged, other processes' included.
+    /// Used bytes, including those of other processes.
     pub(crate) used: u64,
-    /// Those of other processes.
+    /// Used bytes of other processes.
     pub(crate) other: u64,
     /// How often its primary context is retained.
     pub(crate) contexts: u32,
-    /// What work on it came to, once something failed.
+    /// The error of failed work, which every later wait returns.
     pub(crate) broken: Option<Code>,
-    /// Where its addresses begin.
+    /// Its first address.
     pub(crate) base: u64,
     /// How many requests for memory are still to be refused.
     pub(crate) refusals: u32,
@@ -58,7 +58,7 @@ impl Device {
         let (other, is_descending) = (settings.other_bytes, settings.is_descending);
         let reuses = settings.reuses_addresses;
         let base = system::reserve(BASE + number * 2 * ADDRESSES, 2 * ADDRESSES)?;
-        // The system may have chosen the addresses itself, and counts in pages.
+        // The system may have chosen other addresses, which are only aligned to pages.
         let base = base.next_multiple_of(GRANULE);
         Ok(Self {
             capacity: settings.capacity,
@@ -74,13 +74,13 @@ impl Device {
         })
     }
 
-    /// Returns where the addresses of its memory begin: above the ranges, which the simulated device of `vramscope replay`
-    /// has in this order too. The allocator prefers the lower of two addresses.
+    /// Returns the first address of its memory, which lies above the reserved ranges as on the simulated device of
+    /// `vramscope replay`: the allocator prefers the lower of two addresses.
     pub(crate) fn memory_base(&self) -> u64 {
         self.base + ADDRESSES
     }
 
-    /// Charges bytes, if there are so many.
+    /// Charges bytes, if the capacity allows it.
     pub(crate) fn charge(&mut self, size: u64) -> Outcome {
         if self.refusals > 0 {
             self.refusals -= 1;
@@ -91,17 +91,17 @@ impl Device {
         Ok(())
     }
 
-    /// Takes memory. Unified memory is charged when it comes to the device, not here: CUDA hands out more of it than
-    /// there is.
-    pub(crate) fn take(&mut self, size: u64, kind: Kind) -> Outcome<u64> {
+    /// Allocates memory. Unified memory is charged when it is moved to the device, not here: CUDA allocates more of it
+    /// than the device has.
+    pub(crate) fn allocate(&mut self, size: u64, kind: Kind) -> Outcome<u64> {
         if size == 0 {
             return Err(Code::INVALID_VALUE);
         }
         let whole = granules(size).ok_or(Code::OUT_OF_MEMORY)?;
         let charged = if matches!(kind, Kind::Managed(_)) { 0 } else { whole };
         self.charge(charged)?;
-        let taken = self.addresses.take(whole).ok_or(Code::OUT_OF_MEMORY);
-        let opened = taken.and_then(|address| system::open(address, whole).map(|()| address));
+        let allocated = self.addresses.allocate(whole).ok_or(Code::OUT_OF_MEMORY);
+        let opened = allocated.and_then(|address| system::open(address, whole).map(|()| address));
         if opened.is_err() {
             self.used -= charged;
         }
@@ -109,10 +109,10 @@ impl Device {
         opened
     }
 
-    /// Gives memory back.
-    pub(crate) fn give(&mut self, address: u64) -> Outcome<Allocation> {
+    /// Frees memory.
+    pub(crate) fn free(&mut self, address: u64) -> Outcome<Allocation> {
         let allocation = self.allocations.remove(&address).ok_or(Code::INVALID_VALUE)?;
-        let whole = self.addresses.give(address).ok_or(Code::UNKNOWN)?;
+        let whole = self.addresses.free(address).ok_or(Code::UNKNOWN)?;
         system::close(address, whole)?;
         self.used -= match &allocation.kind {
             Kind::Managed(resident) => resident.len() as u64 * GRANULE,
@@ -123,7 +123,7 @@ impl Device {
 
     /// Moves unified memory to the device or to the host, in whole granules.
     pub(crate) fn prefetch(&mut self, address: u64, size: u64, to_device: bool) -> Outcome {
-        let start = self.addresses.piece(address).ok_or(Code::INVALID_VALUE)?.0;
+        let start = self.addresses.containing(address).ok_or(Code::INVALID_VALUE)?.0;
         let allocation = self.allocations.get_mut(&start).ok_or(Code::INVALID_VALUE)?;
         let Kind::Managed(resident) = &mut allocation.kind else { return Err(Code::INVALID_VALUE) };
         for granule in address / GRANULE..(address + size).div_ceil(GRANULE) {
@@ -140,7 +140,7 @@ impl Device {
         Ok(())
     }
 
-    /// Whether a range is unified memory as a whole.
+    /// Returns whether all of a range is unified memory.
     pub(crate) fn is_managed(&self, address: u64, size: u64) -> bool {
         self.allocations.range(..=address).next_back().is_some_and(|(start, allocation)| {
             matches!(allocation.kind, Kind::Managed(_))
@@ -148,7 +148,7 @@ impl Device {
         })
     }
 
-    /// Whether all of a range may be touched.
+    /// Returns whether all of a range is accessible.
     pub(crate) fn is_open(&self, address: u64, size: u64) -> bool {
         let Some(end) = address.checked_add(size) else { return false };
         let allocation = self.allocations.range(..=address).next_back();
@@ -156,7 +156,7 @@ impl Device {
             || self.ranges.is_open(address, end)
     }
 
-    /// What is not given back: allocations, ranges, pages, contexts.
+    /// Returns the number of existing allocations, ranges, pages and contexts.
     pub(crate) fn leftovers(&self) -> usize {
         self.allocations.len() + self.ranges.leftovers() + self.contexts as usize
     }

@@ -1,4 +1,4 @@
-//! Calls counted by symbol, and those that fail on demand.
+//! Counts calls by symbol, and makes calls fail on demand.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use crate::code::{Code, Outcome};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) symbol: String,
-    /// Calls that go well before.
+    /// How many calls succeed first.
     pub(crate) after: u32,
-    /// Calls that fail then.
+    /// How many calls then fail.
     pub(crate) times: u32,
-    /// What they return.
+    /// The code that they return.
     pub(crate) code: u32,
 }
 
 impl Fault {
-    /// Reads `symbol:after:times:code`.
+    /// Parses `symbol:after:times:code`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().split(':');
         let symbol = parts.next().filter(|symbol| !symbol.is_empty())?.to_owned();
@@ -26,7 +26,7 @@ impl Fault {
     }
 }
 
-/// What was called, and what is to fail.
+/// Counts of calls, and planned failures.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     calls: HashMap<&'static str, u64>,
@@ -38,7 +38,7 @@ impl Faults {
         self.planned.push(fault);
     }
 
-    /// Counts a call; the error that it is to return.
+    /// Counts a call, and returns its planned error.
     pub(crate) fn call(&mut self, symbol: &'static str) -> Outcome {
         *self.calls.entry(symbol).or_default() += 1;
         for fault in self.planned.iter_mut().filter(|fault| fault.symbol == symbol) {
@@ -52,7 +52,7 @@ impl Faults {
         Ok(())
     }
 
-    /// How often a symbol was called.
+    /// Returns the number of calls of a symbol.
     pub(crate) fn calls(&self, symbol: &str) -> u64 {
         self.calls.get(symbol).copied().unwrap_or(0)
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_fail_when_they_are_told_to() {
+    fn calls_fail_as_planned() {
         let mut faults = Faults::default();
         faults.plan(Fault::parse("cuMemCreate:1:2:700").unwrap());
         let outcomes: Vec<_> = (0..4).map(|_| faults.call("cuMemCreate").is_ok()).collect();

@@ -1,15 +1,17 @@
 //! A `libcuda.so.1` and `libnvidia-ml.so.1` for machines without a GPU: the driver functions that Vramscope calls, with
-//! memory that can really be written, a capacity, streams that can be held, and failures on demand.
+//! writable memory, a capacity, streams that can be held, and failures on demand.
 //!
-//! What it is true to: which calls fail and how, what is charged against the capacity, the order of work on streams,
-//! contents, and that addresses without memory can't be touched. What it leaves out: kernels, several processes, the
-//! time that anything takes.
+//! It models which calls fail and how, what counts against the capacity, the order of work on streams, the contents of
+//! memory, and that addresses without memory cannot be accessed. It does not model kernels, several processes, or time.
 //!
-//! A test tells it what to be by environment variables (`settings`) and steers it by the functions `fakecuda_*`
-//! (`control`). Both libraries are this one file under two names, so that they speak of the same devices. Under the name
-//! `libcudart.so` it is the CUDA runtime too (`runtime`).
+//! A test configures it with environment variables (`settings`) and controls it with the functions `fakecuda_*`
+//! (`control`). Both libraries are this one file under two names, so they have the same devices. Under the
+//! name `libcudart.so` it is the CUDA runtime too (`runtime`).
+//!
+//! [`machine::Machine`] is one type in three files (`machine`, `pools` and `streams`), which therefore import each other.
+//! All other imports go one way: `api` and `control` → `machine` → `device` → `ranges` → `arena` and `system` → `code`.
 
-// A C library is made of calls with pointers.
+// A C library consists of calls with pointers.
 #![allow(unsafe_code)]
 #![cfg(target_os = "linux")]
 

@@ -1,4 +1,4 @@
-//! Everything that there is, behind one lock; and how a call gets to it.
+//! The library's state behind one lock, and the frame of every call.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::streams::Streams;
 const CONTEXT: usize = 0x6000_0001;
 
 thread_local! {
-    /// The contexts that this thread has made current, the last one on top.
+    /// This thread's stack of contexts.
     static CURRENT: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -37,28 +37,28 @@ impl Machine {
         for fault in settings.faults.drain(..) {
             faults.plan(fault);
         }
-        // Where addresses can't be had there is no device.
+        // A device whose addresses cannot be reserved does not exist.
         let devices = (0..settings.devices).map_while(|number| Device::new(number, &settings).ok()).collect();
         Self { settings, is_initialized: false, devices, streams: Streams::default(), pools: BTreeMap::new(), faults }
     }
 
-    /// The device with that number.
+    /// Returns the device with this number.
     pub(crate) fn device(&mut self, number: usize) -> Outcome<&mut Device> {
         self.devices.get_mut(number).ok_or(Code::INVALID_DEVICE)
     }
 
-    /// The device whose number a caller gave.
+    /// Returns the device with the number that a C caller passed.
     pub(crate) fn numbered(&mut self, number: i32) -> Outcome<&mut Device> {
         usize::try_from(number).map_err(|_| Code::INVALID_DEVICE).and_then(|number| self.device(number))
     }
 
-    /// The device whose memory or reserved addresses an address is among.
+    /// Returns the device to whose memory or reserved addresses an address belongs.
     pub(crate) fn device_at(&mut self, address: u64) -> Outcome<&mut Device> {
         let holds = |device: &&mut Device| address.checked_sub(device.base).is_some_and(|at| at < 2 * ADDRESSES);
         self.devices.iter_mut().find(holds).ok_or(Code::INVALID_VALUE)
     }
 
-    /// The number of the device whose context is current on this thread.
+    /// Returns the number of the device whose context is current on this thread.
     pub(crate) fn current(&self) -> Outcome<usize> {
         let context = current_context();
         let number = context.checked_sub(CONTEXT).ok_or(Code::INVALID_CONTEXT)?;
@@ -66,7 +66,7 @@ impl Machine {
         if is_alive { Ok(number) } else { Err(Code::INVALID_CONTEXT) }
     }
 
-    /// Retains a device's primary context; its handle.
+    /// Retains a device's primary context and returns its handle.
     pub(crate) fn retain(&mut self, number: i32) -> Outcome<usize> {
         let bytes = self.settings.context_bytes;
         let device = self.numbered(number)?;
@@ -77,27 +77,27 @@ impl Machine {
         Ok(CONTEXT + number as usize)
     }
 
-    /// Releases it.
+    /// Releases a device's primary context.
     pub(crate) fn release(&mut self, number: i32) -> Outcome {
         let bytes = self.settings.context_bytes;
         let device = self.numbered(number)?;
         device.contexts = device.contexts.checked_sub(1).ok_or(Code::INVALID_CONTEXT)?;
         if device.contexts == 0 {
             device.used -= bytes;
-            // Streams go with their context.
+            // Streams are destroyed with their context.
             self.streams.streams.retain(|key, _| key.0 != number as usize);
         }
         Ok(())
     }
 
-    /// What is not given back: memory, ranges, pages, contexts, streams, events, pools.
+    /// Returns the number of existing allocations, ranges, pages, contexts, streams, events and pools.
     pub(crate) fn leftovers(&self) -> usize {
         let devices: usize = self.devices.iter().map(Device::leftovers).sum();
         devices + self.streams.leftovers() + self.pools.len()
     }
 }
 
-/// The context that is current on this thread; 0 without one.
+/// Returns the context that is current on this thread; 0 if there is none.
 pub(crate) fn current_context() -> usize {
     CURRENT.with_borrow(|stack| stack.last().copied().unwrap_or(0))
 }
@@ -107,19 +107,19 @@ pub(crate) fn push_context(context: usize) {
     CURRENT.with_borrow_mut(|stack| stack.push(context));
 }
 
-/// Makes the context before it current again.
+/// Makes the previous context current again.
 pub(crate) fn pop_context() -> Outcome<usize> {
     CURRENT.with_borrow_mut(Vec::pop).ok_or(Code::INVALID_CONTEXT)
 }
 
-/// The machine.
+/// Locks and returns the machine.
 pub(crate) fn machine() -> MutexGuard<'static, Machine> {
     static MACHINE: OnceLock<Mutex<Machine>> = OnceLock::new();
     let machine = MACHINE.get_or_init(|| Mutex::new(Machine::new(Settings::from_environment())));
     machine.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What every call does: it is counted, fails if it is to fail, and never unwinds into its caller.
+/// Runs the body of a C function: counts the call, returns a planned error, and never unwinds into the caller.
 pub(crate) fn answer(symbol: &'static str, body: impl FnOnce(&mut Machine) -> Outcome) -> u32 {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut machine = machine();

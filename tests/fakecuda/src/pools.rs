@@ -1,7 +1,7 @@
-//! Stream-ordered pools: what is freed stays with the pool, and serves the next request that it is large enough for.
+//! Stream-ordered pools: freed memory stays in the pool and is reused for the next request that fits.
 //!
-//! The attributes for reuse across streams are kept and given back, but decide nothing: memory is free for all
-//! streams when the stream that freed it has got there.
+//! The attributes for reuse across streams are stored but have no effect: memory is free for all streams once the stream
+//! that freed it has reached the free.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use crate::code::{Code, Outcome};
 use crate::device::Kind;
 use crate::machine::Machine;
 
-/// What the driver counts a pool's allocations in.
+/// The unit in which the driver counts a pool's allocations, in bytes.
 const UNIT: u64 = 512;
 
 /// A pool.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) device: usize,
-    /// Reuse by events, by chance, by waiting.
+    /// The attributes for reuse: by events, opportunistic, by waiting.
     pub(crate) reuse: [i32; 3],
     pub(crate) threshold: u64,
     pub(crate) used: u64,
     pub(crate) used_high: u64,
     pub(crate) reserved: u64,
     pub(crate) reserved_high: u64,
-    /// Bytes that an allocation counts, by address.
+    /// The counted bytes of live allocations, by address.
     live: BTreeMap<u64, u64>,
-    /// Bytes that are kept, by address.
+    /// The bytes of unused memory, by address.
     kept: BTreeMap<u64, u64>,
-    /// Destroyed, but not empty yet.
+    /// The pool is destroyed but still has live allocations.
     pub(crate) is_closed: bool,
 }
 
@@ -50,13 +50,13 @@ impl Pool {
 }
 
 impl Machine {
-    /// The pool with that handle.
+    /// Returns the pool with this handle.
     pub(crate) fn pool(&mut self, handle: usize) -> Outcome<&mut Pool> {
         self.pools.get_mut(&handle).filter(|pool| !pool.is_closed).ok_or(Code::INVALID_VALUE)
     }
 
     /// Allocates from a pool.
-    pub(crate) fn take_from_pool(&mut self, handle: usize, size: u64) -> Outcome<u64> {
+    pub(crate) fn allocate_from_pool(&mut self, handle: usize, size: u64) -> Outcome<u64> {
         let pool = self.pool(handle)?;
         let counted = size.checked_next_multiple_of(UNIT).filter(|_| size > 0).ok_or(Code::INVALID_VALUE)?;
         let whole = granules(size).ok_or(Code::OUT_OF_MEMORY)?;
@@ -68,8 +68,8 @@ impl Machine {
             }
             None => {
                 let device = pool.device;
-                // The whole of it may be touched: another allocation may get it later.
-                let address = self.device(device)?.take(whole, Kind::Pool(handle))?;
+                // All of it is accessible, because a larger allocation may reuse it.
+                let address = self.device(device)?.allocate(whole, Kind::Pool(handle))?;
                 let pool = self.pool(handle)?;
                 pool.reserved += whole;
                 pool.reserved_high = pool.reserved_high.max(pool.reserved);
@@ -83,7 +83,7 @@ impl Machine {
         Ok(address)
     }
 
-    /// Takes back what the pool of that address handed out.
+    /// Frees an allocation to its pool.
     pub(crate) fn free_to_pool(&mut self, address: u64) -> Outcome {
         let allocation = self.device_at(address)?.allocations.get(&address).ok_or(Code::INVALID_VALUE)?;
         let (Kind::Pool(handle), bytes) = (&allocation.kind, allocation.size) else {
@@ -100,25 +100,25 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether a pool has handed that address out.
+    /// Returns whether an address is a live allocation of a pool.
     pub(crate) fn is_live_in_pool(&self, address: u64) -> bool {
         self.pools.values().any(|pool| pool.live.contains_key(&address))
     }
 
-    /// Gives back what is not used until at most `keep` bytes are held: the highest addresses first.
+    /// Releases unused memory, the highest addresses first, until at most `keep` bytes are reserved.
     pub(crate) fn trim_pool(&mut self, handle: usize, keep: u64) {
         while let Some(pool) = self.pools.get_mut(&handle).filter(|pool| pool.reserved > keep) {
             let Some((address, bytes)) = pool.kept.pop_last() else { return };
             pool.reserved -= bytes;
             let device = pool.device;
             if let Ok(device) = self.device(device) {
-                // What the pool keeps is an allocation of the device.
-                let _ = device.give(address);
+                // The memory of a pool is an allocation of the device.
+                let _ = device.free(address);
             }
         }
     }
 
-    /// What waiting for a device does to its pools: they give back what is above their thresholds.
+    /// Releases what exceeds the thresholds of a device's pools, as waiting for the device does.
     pub(crate) fn trim_pools(&mut self, device: usize) {
         let pools = self.pools.iter().filter(|(_, pool)| pool.device == device);
         let pools: Vec<_> = pools.map(|(handle, pool)| (*handle, pool.threshold)).collect();
@@ -127,7 +127,7 @@ impl Machine {
         }
     }
 
-    /// Destroys a pool once nothing of it is live.
+    /// Destroys a pool, once it has no live allocation.
     pub(crate) fn close_pool(&mut self, handle: usize) -> Outcome {
         let pool = self.pool(handle)?;
         pool.is_closed = true;

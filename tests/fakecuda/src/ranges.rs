@@ -1,7 +1,7 @@
 //! Virtual memory: reserved addresses, physical memory by handle, and mappings between them.
 //!
-//! Physical memory is a part of a memory file, so that what is mapped somewhere else has the same contents. Addresses
-//! without a mapping, and mappings without access, can't be touched: a stray use ends the process.
+//! Physical memory is a part of a memory file, so it has the same contents wherever it is mapped. Addresses without a
+//! mapping, and mappings without access, are not accessible: a wrong access ends the process.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::arena::{Arena, GRANULE, granules};
 use crate::code::{Code, Outcome};
 use crate::system;
 
-/// The memory file's size: more than any capacity, since only what is written takes memory.
+/// The memory file's size in bytes. It may exceed all capacities, because only written parts use memory.
 const FILE: u64 = 1 << 42;
 
 /// What the size of a reservation is a multiple of: a page of the host.
@@ -20,12 +20,12 @@ const PAGE: u64 = 4096;
 struct Physical {
     size: u64,
     offset: u64,
-    /// Whether its creator may still name it.
+    /// Whether its handle was not released.
     has_handle: bool,
     mappings: u32,
 }
 
-/// Physical memory at an address.
+/// Physical memory mapped at an address.
 #[derive(Debug)]
 struct Mapping {
     size: u64,
@@ -37,7 +37,7 @@ struct Mapping {
 #[derive(Debug)]
 pub(crate) struct Ranges {
     addresses: Arena,
-    /// The memory file, once there is a handle.
+    /// The memory file, created with the first handle.
     file: Option<i32>,
     offsets: Arena,
     physical: BTreeMap<u64, Physical>,
@@ -63,39 +63,39 @@ impl Ranges {
         if !size.is_multiple_of(PAGE) {
             return Err(Code::INVALID_VALUE);
         }
-        granules(size).and_then(|size| self.addresses.take(size)).ok_or(Code::OUT_OF_MEMORY)
+        granules(size).and_then(|size| self.addresses.allocate(size)).ok_or(Code::OUT_OF_MEMORY)
     }
 
-    /// Gives reserved addresses back, whole and unmapped.
+    /// Releases reserved addresses, which must be a whole, unmapped range.
     pub(crate) fn release(&mut self, address: u64, size: u64) -> Outcome {
-        let is_whole = granules(size).is_some_and(|size| self.addresses.piece(address) == Some((address, size)));
+        let is_whole = granules(size).is_some_and(|size| self.addresses.containing(address) == Some((address, size)));
         if !is_whole || self.mappings.range(address..address + size).next().is_some() {
             return Err(Code::INVALID_VALUE);
         }
-        self.addresses.give(address).map(|_| ()).ok_or(Code::INVALID_VALUE)
+        self.addresses.free(address).map(|_| ()).ok_or(Code::INVALID_VALUE)
     }
 
-    /// Makes physical memory; whoever calls has charged it.
+    /// Creates physical memory, which the caller has charged.
     pub(crate) fn create(&mut self, size: u64) -> Outcome<u64> {
         if self.file.is_none() {
             self.file = Some(system::memory_file(FILE)?);
         }
-        let offset = self.offsets.take(size).ok_or(Code::OUT_OF_MEMORY)?;
+        let offset = self.offsets.allocate(size).ok_or(Code::OUT_OF_MEMORY)?;
         self.last_handle += 1;
         self.physical.insert(self.last_handle, Physical { size, offset, has_handle: true, mappings: 0 });
         Ok(self.last_handle)
     }
 
-    /// Gives a handle up; the bytes that are free with it.
+    /// Releases a handle, and returns how many bytes that frees.
     pub(crate) fn drop_handle(&mut self, handle: u64) -> Outcome<u64> {
         let physical = self.physical.get_mut(&handle).filter(|physical| physical.has_handle);
         physical.ok_or(Code::INVALID_VALUE)?.has_handle = false;
         Ok(self.drop_unused(handle))
     }
 
-    /// Maps physical memory as a whole; not to be touched yet.
+    /// Maps all of a handle's physical memory, without access.
     pub(crate) fn map(&mut self, address: u64, size: u64, handle: u64) -> Outcome {
-        let (start, reserved) = self.addresses.piece(address).ok_or(Code::INVALID_VALUE)?;
+        let (start, reserved) = self.addresses.containing(address).ok_or(Code::INVALID_VALUE)?;
         let physical = self.physical.get_mut(&handle).filter(|physical| physical.has_handle && physical.size == size);
         let (physical, file) = physical.zip(self.file).ok_or(Code::INVALID_VALUE)?;
         let end = address + size;
@@ -110,7 +110,7 @@ impl Ranges {
         Ok(())
     }
 
-    /// Lets whole mappings be touched.
+    /// Makes whole mappings accessible.
     pub(crate) fn open(&mut self, address: u64, size: u64) -> Outcome {
         for start in self.whole(address, size)? {
             let mapping = self.mappings.get_mut(&start).ok_or(Code::UNKNOWN)?;
@@ -120,7 +120,7 @@ impl Ranges {
         Ok(())
     }
 
-    /// Takes whole mappings away; the bytes that are free with them.
+    /// Unmaps whole mappings, and returns how many bytes that frees.
     pub(crate) fn unmap(&mut self, address: u64, size: u64) -> Outcome<u64> {
         let mut freed = 0;
         for start in self.whole(address, size)? {
@@ -134,7 +134,7 @@ impl Ranges {
         Ok(freed)
     }
 
-    /// Whether mappings with access cover everything from `address` to `end`.
+    /// Returns whether accessible mappings cover everything from `address` to `end`.
     pub(crate) fn is_open(&self, address: u64, end: u64) -> bool {
         let mut reached = address;
         while reached < end {
@@ -147,12 +147,12 @@ impl Ranges {
         true
     }
 
-    /// What is not given back.
+    /// Returns the number of existing ranges, handles and mappings.
     pub(crate) fn leftovers(&self) -> usize {
-        self.addresses.pieces() + self.physical.len() + self.mappings.len()
+        self.addresses.count() + self.physical.len() + self.mappings.len()
     }
 
-    /// The mappings that make up a range exactly.
+    /// Returns the starts of the mappings that make up a range exactly.
     fn whole(&self, address: u64, size: u64) -> Outcome<Vec<u64>> {
         let end = address.checked_add(size).ok_or(Code::INVALID_VALUE)?;
         let (mut reached, mut starts) = (address, Vec::new());
@@ -165,13 +165,13 @@ impl Ranges {
         if reached == end && size > 0 { Ok(starts) } else { Err(Code::INVALID_VALUE) }
     }
 
-    /// Frees physical memory that nobody can reach any more; its bytes.
+    /// Frees physical memory without a handle and mappings, and returns its bytes.
     fn drop_unused(&mut self, handle: u64) -> u64 {
         let is_unused = |physical: &&Physical| !physical.has_handle && physical.mappings == 0;
         let Some(physical) = self.physical.get(&handle).filter(is_unused) else { return 0 };
         let (size, offset) = (physical.size, physical.offset);
         self.physical.remove(&handle);
-        self.offsets.give(offset);
+        self.offsets.free(offset);
         if let Some(file) = self.file {
             system::forget(file, offset, size);
         }

@@ -1,20 +1,20 @@
-//! What the devices are, by environment variables. A value that can't be read counts as not given.
+//! Environment variables that configure the devices. An unreadable value counts as missing.
 //!
-//! | variable | is | without it |
+//! | variable | meaning | default |
 //! |---|---|---|
-//! | `FAKECUDA_DEVICES` | how many devices there are | 1 |
-//! | `FAKECUDA_CAPACITY` | bytes of each | 80 GiB |
-//! | `FAKECUDA_CONTEXT_BYTES` | bytes that a context takes | 0 |
-//! | `FAKECUDA_OTHER_BYTES` | bytes that another process holds | 0 |
-//! | `FAKECUDA_VERSION` | the driver's CUDA version, as 12040 | 12040 |
-//! | `FAKECUDA_MANAGED` | 0: the devices can't prefetch unified memory | 1 |
-//! | `FAKECUDA_DESCENDING` | 1: high addresses are handed out before low ones | 0 |
-//! | `FAKECUDA_REUSE` | 0: no address is handed out twice | 1 |
+//! | `FAKECUDA_DEVICES` | the number of devices | 1 |
+//! | `FAKECUDA_CAPACITY` | the bytes of each device | 80 GiB |
+//! | `FAKECUDA_CONTEXT_BYTES` | the bytes of a context | 0 |
+//! | `FAKECUDA_OTHER_BYTES` | the bytes that another process uses | 0 |
+//! | `FAKECUDA_VERSION` | the driver's CUDA version | 12040 |
+//! | `FAKECUDA_MANAGED` | 0: the devices cannot prefetch unified memory | 1 |
+//! | `FAKECUDA_DESCENDING` | 1: high addresses are allocated before low ones | 0 |
+//! | `FAKECUDA_REUSE` | 0: no address is allocated twice | 1 |
 //! | `FAKECUDA_FAIL` | calls that fail: `symbol:after:times:code`, separated by commas | none |
 
 use crate::faults::Fault;
 
-/// What the environment says.
+/// The settings from the environment.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) devices: u64,
@@ -32,7 +32,7 @@ impl Settings {
     pub(crate) fn from_environment() -> Self {
         let faults = std::env::var("FAKECUDA_FAIL").unwrap_or_default();
         Self {
-            // Each device takes addresses; eight fit.
+            // The address space is divided among at most eight devices.
             devices: number("FAKECUDA_DEVICES", 1).min(8),
             capacity: number("FAKECUDA_CAPACITY", 80 << 30),
             context_bytes: number("FAKECUDA_CONTEXT_BYTES", 0),

@@ -1,4 +1,4 @@
-//! Work in the order of streams. It is done at once, unless its stream is held: then only a wait gets it done.
+//! Work in stream order. It is done at once, unless its stream is held: then it is done when the stream is waited for.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +9,7 @@ use crate::system;
 /// A stream: its device and its handle, 0 for the device's default stream.
 pub(crate) type Key = (usize, usize);
 
-/// Something to do when its turn comes.
+/// An item of work on a stream.
 #[derive(Debug)]
 pub(crate) enum Work {
     Fill {
@@ -22,7 +22,7 @@ pub(crate) enum Work {
         from: u64,
         size: u64,
     },
-    /// Bytes of the host, taken when the work was given.
+    /// Host bytes, copied when the work was submitted.
     Write {
         to: u64,
         bytes: Vec<u8>,
@@ -35,16 +35,16 @@ pub(crate) enum Work {
         size: u64,
         to_device: bool,
     },
-    /// The other stream has got so far.
+    /// Waits until the other stream has done this many items.
     Wait {
         stream: Key,
         ticket: u64,
     },
-    /// An event was recorded.
+    /// Marks the place of an event.
     Mark,
 }
 
-/// A stream's state. Work is numbered from 1; what has a number up to `done` is done.
+/// A stream's state. Work is numbered from 1; items up to `done` are done.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     waiting: VecDeque<Work>,
@@ -52,7 +52,7 @@ pub(crate) struct Stream {
     pub(crate) is_held: bool,
 }
 
-/// What an event marks; nothing before it is recorded.
+/// The place that an event marks; `None` before it is recorded.
 pub(crate) type Event = Option<(Key, u64)>;
 
 /// All streams and events.
@@ -64,20 +64,20 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// A number that no other stream or event has.
+    /// Returns a new handle, unique among streams and events.
     pub(crate) fn new_handle(&mut self) -> usize {
         self.last_handle += 1;
         0x5000_0000 + self.last_handle * 0x100
     }
 
-    /// What is not given back. The default streams are there always.
+    /// Returns the number of existing streams and events. Default streams always exist and do not count.
     pub(crate) fn leftovers(&self) -> usize {
         self.streams.keys().filter(|(_, handle)| *handle != 0).count() + self.events.len()
     }
 }
 
 impl Machine {
-    /// The stream of the current context with that handle.
+    /// Returns the stream of the current context with this handle.
     pub(crate) fn stream(&mut self, handle: usize) -> Outcome<Key> {
         let key = (self.current()?, handle);
         if handle == 0 {
@@ -86,7 +86,7 @@ impl Machine {
         if self.streams.streams.contains_key(&key) { Ok(key) } else { Err(Code::INVALID_HANDLE) }
     }
 
-    /// Gives a stream work; its number.
+    /// Submits work to a stream, and returns the work's number.
     pub(crate) fn submit(&mut self, key: Key, work: Work) -> Outcome<u64> {
         let stream = self.streams.streams.get_mut(&key).ok_or(Code::INVALID_HANDLE)?;
         stream.waiting.push_back(work);
@@ -95,14 +95,14 @@ impl Machine {
         Ok(ticket)
     }
 
-    /// Whether a stream has got so far. A stream that is destroyed has done everything.
+    /// Returns whether a stream has done this much work. A destroyed stream has done everything.
     pub(crate) fn is_done(&self, (key, ticket): (Key, u64)) -> bool {
         self.streams.streams.get(&key).is_none_or(|stream| stream.done >= ticket)
     }
 
-    /// Does what can be done without a wait.
+    /// Does all work that can be done without a wait.
     pub(crate) fn run(&mut self) {
-        // One that was done may be what another stream waits for.
+        // Work that was done may release another stream that waits for it.
         loop {
             let ready = self.streams.streams.iter().find(|(_, stream)| match stream.waiting.front() {
                 _ if stream.is_held => false,
@@ -116,12 +116,12 @@ impl Machine {
         }
     }
 
-    /// Gets a stream's work done up to a number, held or not, and what it waits for.
+    /// Does a stream's work up to a number, even if it is held, and the work that it waits for.
     pub(crate) fn finish(&mut self, key: Key, ticket: u64) {
         while !self.is_done((key, ticket)) {
             let front = self.streams.streams.get(&key).and_then(|stream| stream.waiting.front());
             match front {
-                // Only earlier work is waited for, so this ends.
+                // A stream only waits for earlier work, so this ends.
                 Some(Work::Wait { stream, ticket }) => {
                     let (stream, ticket) = (*stream, *ticket);
                     self.finish(stream, ticket);
@@ -134,14 +134,14 @@ impl Machine {
         self.run();
     }
 
-    /// [`Machine::finish`] with everything of a stream, and what the driver does besides when it is waited for.
+    /// Does all of a stream's work, and what the driver does in addition when a stream is waited for.
     pub(crate) fn synchronize(&mut self, key: Key) -> Outcome {
         self.finish(key, u64::MAX);
         self.trim_pools(key.0);
         self.device(key.0)?.broken.map_or(Ok(()), Err)
     }
 
-    /// [`Machine::synchronize`] with all streams of a device.
+    /// Does the work of all streams of a device, like [`Machine::synchronize`].
     pub(crate) fn synchronize_device(&mut self, device: usize) -> Outcome {
         let keys: Vec<_> = self.streams.streams.keys().copied().filter(|key| key.0 == device).collect();
         for key in keys {
@@ -151,7 +151,7 @@ impl Machine {
         self.device(device)?.broken.map_or(Ok(()), Err)
     }
 
-    /// Does a stream's next work.
+    /// Does a stream's next item of work.
     fn step(&mut self, key: Key) {
         let Some(stream) = self.streams.streams.get_mut(&key) else { return };
         let Some(work) = stream.waiting.pop_front() else { return };
@@ -175,7 +175,7 @@ impl Machine {
 
     pub(crate) fn fill(&mut self, at: u64, value: u8, size: u64) -> Outcome {
         self.check(at, size)?;
-        // SAFETY: the range is memory that was opened.
+        // SAFETY: the range is accessible memory.
         unsafe { system::fill(at, value, size as usize) };
         Ok(())
     }
@@ -183,26 +183,26 @@ impl Machine {
     pub(crate) fn copy(&mut self, to: u64, from: u64, size: u64) -> Outcome {
         self.check(to, size)?;
         self.check(from, size)?;
-        // SAFETY: both ranges are memory that was opened.
+        // SAFETY: both ranges are accessible memory.
         unsafe { system::copy(to, from, size as usize) };
         Ok(())
     }
 
     pub(crate) fn write(&mut self, to: u64, bytes: &[u8]) -> Outcome {
         self.check(to, bytes.len() as u64)?;
-        // SAFETY: one range is memory that was opened, the other a slice.
+        // SAFETY: one range is accessible memory, the other a slice.
         unsafe { system::copy(to, bytes.as_ptr() as u64, bytes.len()) };
         Ok(())
     }
 
     pub(crate) fn read(&mut self, from: u64, bytes: &mut [u8]) -> Outcome {
         self.check(from, bytes.len() as u64)?;
-        // SAFETY: one range is memory that was opened, the other a slice.
+        // SAFETY: one range is accessible memory, the other a slice.
         unsafe { system::copy(bytes.as_mut_ptr() as u64, from, bytes.len()) };
         Ok(())
     }
 
-    /// Refuses addresses that may not be touched.
+    /// Refuses addresses that are not accessible.
     pub(crate) fn check(&mut self, at: u64, size: u64) -> Outcome {
         if self.device_at(at)?.is_open(at, size) { Ok(()) } else { Err(Code::INVALID_VALUE) }
     }

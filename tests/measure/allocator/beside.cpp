@@ -1,4 +1,4 @@
-// The loop that feeds both allocators, and PyTorch's in the form that it calls. Built by beside.py.
+// The loop that calls both allocators, and an adapter for PyTorch's. Built by beside.py.
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <chrono>
@@ -32,7 +32,7 @@ extern "C" void torch_free(uint64_t address) {
   c10::cuda::CUDACachingAllocator::get()->raw_delete(reinterpret_cast<void*>(address));
 }
 
-// Nanoseconds for all operations; what is left is freed after the clock has stopped.
+// Returns the nanoseconds of all operations. What is left is freed after the measurement.
 extern "C" uint64_t feed(const Op* ops, int64_t count, int64_t ids, Malloc malloc, Free free, uint64_t* failed) {
   std::vector<uint64_t> held(ids, 0);
   uint64_t refused = 0;

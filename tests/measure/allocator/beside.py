@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a pair of malloc and free costs in this allocator and in PyTorch's, side by side in one process.
+"""The cost of a malloc and free in this allocator and in PyTorch's, side by side in one process.
 
     cargo build --release -p callable
     beside.py [--library target/release/libcallable.so] [--rounds 9] SCRIPT.in.json[.gz]... live:N...

@@ -97,7 +97,7 @@ pub unsafe extern "C" fn vramscope_allocator_snapshot(size: *mut usize) -> *mut 
         let allocators = Allocators::get().ok_or("vramscope.use_allocator() was not called in this process")?;
         let mut states = Vec::new();
         for slot in allocators.opened() {
-            let state = slot.locked.with(|allocator| DeviceState::take(slot.locked.device(), allocator));
+            let state = slot.locked.with(|allocator| DeviceState::capture(slot.locked.device(), allocator));
             states.push(state.map_err(|fault| fault.to_string())?);
         }
         let settings = export::settings(&allocators.config(), allocators.profile);

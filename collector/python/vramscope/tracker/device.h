@@ -22,32 +22,32 @@ struct Item {
   uint64_t pool0 = 0;
   uint64_t pool1 = 0;
   int64_t time_us = 0;
-  // Not 0: so many events of this action were lost here.
+  // If not 0, this item stands for this many lost events of the action.
   uint32_t lost = 0;
   Context context;
 };
 
 enum State : int {
-  kOff,       // nobody listens
-  kAwait,     // the state is about to be taken: what comes before its SNAPSHOT entry is in it
+  kOff,       // not recording
+  kAwait,     // a snapshot follows: it contains everything before its SNAPSHOT entry
   kRing,      // entries go into the ring
-  kRest,      // what is in the ring is handed on by the next entry; its reader is gone
-  kDirect,    // entries go straight to the library
+  kRest,      // the ring has no reader any more: the next entry passes on what is left in it
+  kDirect,    // entries go directly to the library
 };
 
 struct Device {
   std::atomic<int> state{kOff};
   int64_t number = 0;
   std::vector<Item> ring;
-  std::atomic<size_t> head{0};  // where the next item is written
-  std::atomic<size_t> tail{0};  // where the next item is read
+  std::atomic<size_t> head{0};  // the next item to write
+  std::atomic<size_t> tail{0};  // the next item to read
   std::atomic<size_t> contexts{0};
   std::atomic<uint64_t> stacks_dropped{0};
   std::atomic_flag is_written = ATOMIC_FLAG_INIT;
-  // Of the writer, until nobody writes any more.
+  // Used by the writer only, until there is no writer any more.
   std::atomic<uint32_t> lost[kActions] = {};
   bool is_losing = false;
-  // Of the reader alone.
+  // Used by the reader only.
   std::deque<Item> pending;
 
   size_t used() const { return head.load(std::memory_order_acquire) - tail.load(std::memory_order_acquire); }
@@ -58,7 +58,7 @@ struct Device {
 
   void put_done() { head.fetch_add(1, std::memory_order_release); }
 
-  bool take(Item& to) {
+  bool pop(Item& to) {
     size_t at = tail.load(std::memory_order_relaxed);
     if (at == head.load(std::memory_order_acquire)) return false;
     to = std::move(ring[at % ring.size()]);
@@ -68,7 +68,7 @@ struct Device {
   }
 };
 
-// Never shortened, and never given back: PyTorch may call at any time.
+// Never shortened or freed, because PyTorch may call at any time.
 std::vector<std::unique_ptr<Device>> devices;
 
 }  // namespace

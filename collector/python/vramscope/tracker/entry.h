@@ -1,4 +1,4 @@
-// An entry of PyTorch's allocator, and what differs between its versions.
+// An entry of PyTorch's allocator, and the differences between versions.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ using c10::cuda::CUDACachingAllocator::TraceEntry;
 
 constexpr int kActions = 12;
 
-// PyTorch's action, by the number that the library knows it by.
+// Returns the library's code of an entry's action.
 int action_of(const TraceEntry& entry) {
   switch (entry.action_) {
     case TraceEntry::ALLOC: return 0;
@@ -25,7 +25,7 @@ int action_of(const TraceEntry& entry) {
     case TraceEntry::OOM: return 7;
     case TraceEntry::SNAPSHOT: return 8;
     default:
-      // The tenth action: a user's annotation in 2.5, one made after the fact from 2.14 on.
+      // The tenth action is USER_DEFINED in 2.5, and ANNOTATE from 2.14 on.
 #if VRAMSCOPE_TORCH < 206
       return static_cast<int>(entry.action_) == 9 ? 9 : 11;
 #else
@@ -34,7 +34,7 @@ int action_of(const TraceEntry& entry) {
   }
 }
 
-// The pool, where entries have it (2.11 and later); the default one elsewhere.
+// Returns the pool, if entries have it (2.11 and later), or else the default pool.
 template <class Entry>
 auto pool_of(const Entry& entry, int) -> decltype(std::pair<uint64_t, uint64_t>(entry.mempool_)) {
   return entry.mempool_;

@@ -1,4 +1,4 @@
-// Vramscope's library: the functions by which it is handed what happens.
+// The functions of Vramscope's library that the tracker calls.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// What PyTorch calls for each entry, under the lock of the entry's device.
+// The function that PyTorch calls for each entry, under the lock of the entry's device.
 #pragma once
 
 #include "device.h"
@@ -7,10 +7,11 @@
 
 namespace {
 
-// Stacks of one device that may wait to be looked at.
+// The most stacks of one device that may wait to be resolved.
 size_t contexts_max = 0;
 
-void hand_on(const Device& device, const Item& item, uint32_t stack) {
+// Passes an item to the library.
+void pass_on(const Device& device, const Item& item, uint32_t stack) {
   if (item.lost != 0) {
     library.lost(device.number, item.action, item.lost);
     return;
@@ -19,10 +20,10 @@ void hand_on(const Device& device, const Item& item, uint32_t stack) {
       device.number, item.action, item.address, item.size, item.stream, item.pool0, item.pool1, stack, item.time_us);
 }
 
-void into_ring(Device& device, const TraceEntry& entry) {
+void push_to_ring(Device& device, const TraceEntry& entry) {
   int action = action_of(entry);
   if (device.is_written.test_and_set(std::memory_order_acquire)) {
-    // Another thread writes for this device, against the rules. Its entry stays, this one is lost.
+    // Another thread is writing for this device, which PyTorch's lock should prevent. This entry is lost.
     device.lost[action].fetch_add(1, std::memory_order_relaxed);
     return;
   }
@@ -30,7 +31,7 @@ void into_ring(Device& device, const TraceEntry& entry) {
     Device& device;
     ~Done() { device.is_written.clear(std::memory_order_release); }
   } done{device};
-  // Once something was lost, an eighth of the ring must be free again: else every other event would be a gap.
+  // After a loss an eighth of the ring must be free; with less, every other event would be a loss.
   bool has_room = device.has_room(device.is_losing ? device.ring.size() / 8 + kActions + 1 : 1);
   if (!has_room) {
     device.lost[action].fetch_add(1, std::memory_order_relaxed);
@@ -41,9 +42,9 @@ void into_ring(Device& device, const TraceEntry& entry) {
     for (int lost = 0; lost < kActions; ++lost) {
       uint32_t count = device.lost[lost].exchange(0, std::memory_order_relaxed);
       if (count == 0) continue;
-      Item& gap = device.put();
-      gap.action = lost;
-      gap.lost = count;
+      Item& loss = device.put();
+      loss.action = lost;
+      loss.lost = count;
       device.put_done();
     }
     device.is_losing = false;
@@ -69,18 +70,19 @@ void into_ring(Device& device, const TraceEntry& entry) {
   device.put_done();
 }
 
-void hand_rest(Device& device) {
+// Passes on everything in the ring, without stacks.
+void pass_rest_on(Device& device) {
   Item item;
-  while (device.take(item)) {
+  while (device.pop(item)) {
     if (item.context) device.contexts.fetch_sub(1, std::memory_order_relaxed);
-    hand_on(device, item, 0);
+    pass_on(device, item, 0);
   }
 }
 
-// The device whose lock is held.
+// Returns the number of the device whose lock is held.
 size_t device_of(const TraceEntry& entry) {
   if (entry.action_ != TraceEntry::SNAPSHOT) return static_cast<size_t>(entry.device_);
-  // A snapshot's entry names device 0 whatever device it is of. But one thread makes them, of all devices in order.
+  // A SNAPSHOT entry always names device 0. But one thread makes these entries for all devices, in order.
   thread_local size_t next = 0;
   size_t number = next;
   next = next + 1 < devices.size() ? next + 1 : 0;
@@ -95,17 +97,17 @@ void on_entry(const TraceEntry& entry) {
     case kOff:
       return;
     case kAwait:
-      // PyTorch makes this entry under the lock under which it copied the state.
+      // PyTorch makes this entry under the same lock under which it copied the state.
       if (entry.action_ == TraceEntry::SNAPSHOT) device.state.store(kRing, std::memory_order_release);
       return;
     case kRing:
-      into_ring(device, entry);
+      push_to_ring(device, entry);
       return;
     case kRest: {
-      // Who moves the state on is the ring's reader.
+      // The thread that changes the state becomes the ring's reader.
       int rest = kRest;
       if (!device.state.compare_exchange_strong(rest, kDirect, std::memory_order_acq_rel)) return;
-      hand_rest(device);
+      pass_rest_on(device);
       [[fallthrough]];
     }
     default: {

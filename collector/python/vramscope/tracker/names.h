@@ -1,4 +1,4 @@
-// Names for the frames of a stack that was not seen before. Needs the GIL.
+// Resolves the frames of new stacks. Requires the GIL.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include "library.h"
 #include "reader.h"
 
-// Of Python's stable interface, so that its headers are not needed. Called with the GIL only.
+// Declared here because Python's headers may be missing; these functions are part of its stable interface.
 extern "C" {
 int PyCode_Addr2Line(void* code, int offset);
 void* PyObject_GetAttrString(void* of, const char* name);
@@ -20,7 +20,7 @@ void PyErr_Clear();
 
 namespace {
 
-// A text of a code object.
+// Returns a string attribute of a code object, or an empty string.
 std::string text_of(void* code, const char* name) {
   void* text = PyObject_GetAttrString(code, name);
   const char* utf8 = text == nullptr ? nullptr : PyUnicode_AsUTF8(text);
@@ -30,7 +30,7 @@ std::string text_of(void* code, const char* name) {
   return copy;
 }
 
-// Python's frames alone, as PyTorch names them.
+// Resolves Python frames only, with the names that PyTorch gives them.
 void resolve_python(const Context& context) {
   std::vector<uint32_t> numbers;
   for (auto& frame : traceback_of(context)->*member(PythonFrames())) {
@@ -43,6 +43,7 @@ void resolve_python(const Context& context) {
   ++stacks_resolved;
 }
 
+// Resolves stacks with PyTorch's own symbolizer.
 void resolve_batch(const std::vector<Context>& batch) {
   std::vector<torch::CapturedTraceback*> tracebacks;
   for (auto& context : batch) tracebacks.push_back(traceback_of(context));

@@ -1,4 +1,4 @@
-// Who hands on what is in the rings, once each stack has a number.
+// Reads the rings and passes items on once their stacks have numbers.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,23 @@
 
 namespace {
 
-// Stacks that are kept with their numbers. At some hundred bytes each, a few tens of MB.
+// The most stacks that are cached with their numbers. At some hundred bytes each, they take a few tens of MB.
 constexpr size_t kStacksKept = 1 << 15;
-// Stacks that are looked at in one go: between two, other Python threads get their turn.
+// The most stacks that are resolved in one call: between two calls, other Python threads can run.
 constexpr size_t kBatch = 32;
 
-// Held by who reads rings. Whoever has the GIL doesn't wait for it: what Python does meanwhile may let go of the GIL,
-// and two would wait for each other.
+// Locked by the thread that reads the rings. A thread that holds the GIL must not wait for it: the lock's owner may wait
+// for the GIL, which would be a deadlock.
 std::mutex reader;
 std::unordered_map<Context, uint32_t, Hash, Same> stacks;
 std::unordered_map<Context, bool, Hash, Same> unknown;
 uint64_t stacks_resolved = 0;
 
-// Hands on what can be, and notes the stacks that are not known. How many items were handed on.
+// Passes on the items up to the first unknown stack, and collects unknown stacks. Returns how many items were passed on.
 size_t drain_device(Device& device) {
-  size_t handed = 0;
+  size_t passed = 0;
   Item item;
-  while (device.pending.size() < device.ring.size() / 4 && device.take(item)) {
+  while (device.pending.size() < device.ring.size() / 4 && device.pop(item)) {
     device.pending.push_back(std::move(item));
   }
   bool is_blocked = false;
@@ -44,15 +44,15 @@ size_t drain_device(Device& device) {
       stack = known->second;
     }
     if (is_blocked) continue;
-    hand_on(device, next, stack);
+    pass_on(device, next, stack);
     if (next.context) {
       device.contexts.fetch_sub(1, std::memory_order_relaxed);
       next.context.reset();
     }
-    ++handed;
+    ++passed;
   }
-  device.pending.erase(device.pending.begin(), device.pending.begin() + static_cast<std::ptrdiff_t>(handed));
-  return handed;
+  device.pending.erase(device.pending.begin(), device.pending.begin() + static_cast<std::ptrdiff_t>(passed));
+  return passed;
 }
 
 }  // namespace

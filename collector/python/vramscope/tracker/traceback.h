@@ -1,4 +1,4 @@
-// A stack as PyTorch gathered it: a key for what is known of it.
+// A stack as PyTorch gathered it, as a hash key.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace {
 
 using Context = std::shared_ptr<c10::GatheredContext>;
 
-// Members of a traceback that have no way in. Naming them in an explicit instantiation is allowed.
+// Access to private members of a traceback: C++ allows naming them in an explicit instantiation.
 template <class Tag, typename Tag::type Member>
 struct Expose {
   friend typename Tag::type member(Tag) { return Member; }

@@ -1,12 +1,12 @@
-// What PyTorch's allocator does, entry by entry, handed to Vramscope's library. Compiled once for each torch.
+// Passes each entry of PyTorch's allocator to Vramscope's library. Compiled once for each torch.
 //
-// PyTorch calls `on_entry` under the lock of the entry's device, perhaps with the GIL, perhaps without. So it takes no
-// lock, never waits, and calls nothing of PyTorch: it copies numbers, and where stacks are kept a pointer.
+// PyTorch calls `on_entry` under the lock of the entry's device, with or without the GIL. Therefore it takes no lock,
+// never waits, and calls no function of PyTorch: it copies numbers and, if stacks are kept, a pointer.
 //
-// Without stacks an entry goes straight into the library's queue. With stacks it goes into a ring of ours, and a thread
-// of the agent's (`vs_drain`, without the GIL) hands it on, in order, once its stack has a number. Only a stack that was
-// not seen before has to be looked at with the GIL (`vs_resolve`); it is kept, and so are the code objects that it
-// points to, which makes the addresses in it a key.
+// Without stacks, an entry goes directly into the library's queue. With stacks, it goes into a ring, and a thread of the
+// agent (`vs_drain`, without the GIL) passes it on, in order, once its stack has a number. Only a new stack must be
+// resolved with the GIL (`vs_resolve`). It is cached together with the code objects that it references, so its addresses
+// remain a valid key.
 
 #include <dlfcn.h>
 
@@ -43,15 +43,15 @@ extern "C" {
 
 const char* vs_error() { return error; }
 
-// Gets ready for a recording of `count` devices: from each device's next SNAPSHOT entry on, entries are kept.
-// `contexts`: the stacks of one device that may wait at once.
+// Prepares a recording of `count` devices: entries are kept from each device's next SNAPSHOT entry on. `ring` is the most
+// entries, and `contexts` the most stacks, of one device that wait.
 int vs_prepare(const char* path, int64_t count, size_t ring, size_t contexts) {
   void* from = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (from == nullptr) return failed(dlerror());
   if (!find(from, "vramscope_event", library.event) || !find(from, "vramscope_lost", library.lost) ||
       !find(from, "vramscope_now", library.now) || !find(from, "vramscope_frame", library.frame) ||
       !find(from, "vramscope_stack", library.stack)) {
-    return failed(std::string(path) + " is another version's");
+    return failed(std::string(path) + " belongs to another version of Vramscope");
   }
   std::lock_guard<std::mutex> lock(reader);
   stacks.clear();
@@ -59,7 +59,7 @@ int vs_prepare(const char* path, int64_t count, size_t ring, size_t contexts) {
   stacks_resolved = 0;
   contexts_max = contexts;
   if (!is_attached) {
-    // All at once: the list never changes while PyTorch calls.
+    // Created before attaching: the list must not change while PyTorch calls.
     for (int64_t number = 0; number < count; ++number) {
       auto device = std::make_unique<Device>();
       device->number = number;
@@ -69,7 +69,7 @@ int vs_prepare(const char* path, int64_t count, size_t ring, size_t contexts) {
   }
   for (auto& device : devices) {
     Item item;
-    while (device->take(item)) {
+    while (device->pop(item)) {
     }
     device->pending.clear();
     device->contexts = 0;
@@ -90,54 +90,55 @@ int vs_prepare(const char* path, int64_t count, size_t ring, size_t contexts) {
   return 0;
 }
 
-// Devices whose state has been taken.
+// Returns the number of devices whose SNAPSHOT entry was seen.
 int64_t vs_ready() {
   int64_t ready = 0;
   for (auto& device : devices) ready += device->state.load(std::memory_order_acquire) != kAwait;
   return ready;
 }
 
-// From now on entries go straight to the library, after those that were kept.
+// Makes entries go directly to the library, after those in the rings.
 void vs_direct() {
   std::lock_guard<std::mutex> lock(reader);
   for (auto& device : devices) {
-    hand_rest(*device);
-    // What came meanwhile is handed on by the device's next entry, or at the end: this thread is no reader any more.
+    pass_rest_on(*device);
+    // Entries that arrive meanwhile are passed on by the device's next entry, or at the end.
     int ring = kRing;
     device->state.compare_exchange_strong(ring, kRest, std::memory_order_acq_rel);
   }
 }
 
-// Entries go nowhere from now on.
+// Stops keeping entries.
 void vs_stop() {
   for (auto& device : devices) {
     int state = device->state.exchange(kOff, std::memory_order_acq_rel);
     std::lock_guard<std::mutex> lock(reader);
-    if (state == kRest) hand_rest(*device);
+    if (state == kRest) pass_rest_on(*device);
   }
 }
 
-// Hands on what is in the rings, for as long as nothing needs the GIL and `wait_us` are not over. How many stacks wait
-// to be looked at. Called without the GIL.
+// Passes on what is in the rings, until a stack must be resolved or `wait_us` have passed. Returns the number of stacks
+// to resolve. Called without the GIL.
 int64_t vs_drain(int64_t wait_us) {
   auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(wait_us);
   while (true) {
     {
       std::lock_guard<std::mutex> lock(reader);
-      size_t handed = 0;
-      for (auto& device : devices) handed += drain_device(*device);
+      size_t passed = 0;
+      for (auto& device : devices) passed += drain_device(*device);
       if (!unknown.empty()) return static_cast<int64_t>(unknown.size());
-      if (handed > 0 && (wait_us == 0 || std::chrono::steady_clock::now() < until)) continue;
+      if (passed > 0 && (wait_us == 0 || std::chrono::steady_clock::now() < until)) continue;
     }
     if (std::chrono::steady_clock::now() >= until) return 0;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 
-// Gives numbers to some of the stacks that wait. How many still do; -1 when another thread is at it: it may be waiting
-// for the GIL, so it is not waited for. Called with the GIL.
-// `is_ready`: PyTorch's own way is used, which knows C++, TorchScript and the lines behind compiled code, but imports
-// modules of PyTorch's where they were not. To import them in a thread of ours could make an import of the job's fail.
+// Resolves some of the waiting stacks. Returns how many are left, or -1 if another thread is reading the rings: it may be
+// waiting for the GIL, so this function must not wait for it. Called with the GIL.
+// With `is_ready`, PyTorch's own symbolizer is used. It knows C++, TorchScript and the lines behind compiled code, but
+// imports modules of PyTorch unless they are imported already. Importing them in the agent's thread could make an import
+// of the job fail.
 int64_t vs_resolve(int is_ready) {
   std::unique_lock<std::mutex> lock(reader, std::try_to_lock);
   if (!lock) return -1;
@@ -165,7 +166,7 @@ int64_t vs_resolve(int is_ready) {
   return static_cast<int64_t>(unknown.size());
 }
 
-// Hands on what waits for stacks without them.
+// Drops the stacks that waiting entries wait for, so that the entries can be passed on.
 void vs_skip() {
   std::lock_guard<std::mutex> lock(reader);
   for (auto& device : devices) {
@@ -179,7 +180,7 @@ void vs_skip() {
   unknown.clear();
 }
 
-// How full the fullest ring is, in thousandths.
+// Returns how full the fullest ring is, in thousandths.
 int64_t vs_backlog() {
   int64_t most = 0;
   for (auto& device : devices) {
@@ -196,8 +197,8 @@ uint64_t vs_stacks_dropped() {
   return sum;
 }
 
-// Tells what was lost last, and gives back what was kept; -1 as above. Called with the GIL, after vs_stop and the last
-// vs_drain.
+// Reports the last losses and frees the cached stacks. Returns -1 like vs_resolve. Called with the GIL, after vs_stop and
+// the last vs_drain.
 int64_t vs_forget() {
   std::unique_lock<std::mutex> lock(reader, std::try_to_lock);
   if (!lock) return -1;

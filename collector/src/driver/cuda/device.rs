@@ -1,4 +1,4 @@
-//! One CUDA device with its primary context: what allocators, streams and copies share.
+//! One CUDA device with its primary context, which allocators, streams and copies share.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int};
@@ -17,46 +17,45 @@ use super::CudaError;
 use super::spans::Spans;
 use super::symbols::{self, Api, Failure};
 
-/// What is known of a device without a context on it, which would take hundreds of megabytes of its memory.
+/// A device's properties, read without creating a context, which would use hundreds of megabytes of its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Its number, as CUDA counts.
+    /// Its CUDA number.
     pub ordinal: u32,
-    /// Its model, as `NVIDIA H100 80GB HBM3`.
+    /// Its model: `NVIDIA H100 80GB HBM3`.
     pub name: String,
     /// Its memory in bytes.
     pub total_memory: u64,
 }
 
-/// A device that was opened. Usable from any thread; its context is current only while a call runs, so the process's
-/// own choice of device stays as it is.
+/// An open device, usable from any thread. Its context is current only during a call, so the process's own choice of
+/// device does not change.
 pub struct Device {
     pub(super) api: &'static Api,
     ordinal: u32,
     pub(super) handle: c_int,
-    /// The primary context: the one that PyTorch and the CUDA runtime use.
+    /// The primary context, which PyTorch and the CUDA runtime use.
     context: usize,
     total_memory: u64,
-    /// What may be read and written.
+    /// The memory that may be read and written.
     spans: RwLock<Spans>,
-    /// The streams that may be used, besides the default stream 0, with the numbers that PyTorch would give them.
+    /// The streams that may be used besides the default stream 0, with PyTorch's numbers for them.
     streams: RwLock<BTreeMap<i64, u64>>,
-    /// How many streams were created here.
+    /// The number of streams created here.
     pub(super) created_streams: AtomicU64,
 }
 
 impl Device {
-    /// Opens the device of that number, as CUDA counts them (after `CUDA_VISIBLE_DEVICES`), and retains its primary
-    /// context.
+    /// Opens the device with this CUDA number (after `CUDA_VISIBLE_DEVICES`) and retains its primary context.
     ///
     /// # Errors
-    /// Without a driver, with one that lacks a function, without that device, and where the driver itself refuses.
+    /// If there is no driver or no such device, if the driver lacks a function, and if it refuses.
     pub fn open(ordinal: u32) -> Result<Arc<Self>, CudaError> {
         let (api, count) = start()?;
         let index = c_int::try_from(ordinal).ok().filter(|_| ordinal < count);
         let index = index.ok_or(CudaError::NoDevice { ordinal, count })?;
         let (mut handle, mut bytes, mut context) = (0, 0, 0);
-        // SAFETY: the pointers are to variables that outlive the calls; the device is one that the driver counted.
+        // SAFETY: the variables outlive the calls, and the driver counted the device.
         unsafe {
             api.cuDeviceGet(&mut handle, index)?;
             api.cuDeviceTotalMem(&mut bytes, handle)?;
@@ -74,16 +73,16 @@ impl Device {
         }))
     }
 
-    /// All devices that CUDA may use, none of which is opened.
+    /// Returns all devices that CUDA may use, without opening them.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// As for [`Self::open`].
     pub fn list() -> Result<Vec<DeviceInfo>, CudaError> {
         let (api, count) = start()?;
         let mut devices = Vec::new();
         for (ordinal, index) in (0..count).zip(0..) {
             let (mut handle, mut bytes) = (0, 0);
-            // SAFETY: the pointers are to variables that outlive the calls; the device is one that the driver counted.
+            // SAFETY: the variables outlive the calls, and the driver counted the device.
             unsafe {
                 api.cuDeviceGet(&mut handle, index)?;
                 api.cuDeviceTotalMem(&mut bytes, handle)?;
@@ -93,31 +92,31 @@ impl Device {
         Ok(devices)
     }
 
-    /// Its number, as CUDA counts.
+    /// Returns its CUDA number.
     pub fn ordinal(&self) -> u32 {
         self.ordinal
     }
 
-    /// Its memory in bytes (`totalGlobalMem`), the driver's own share included.
+    /// Returns its memory in bytes (`totalGlobalMem`), including the driver's share.
     pub fn total_memory(&self) -> u64 {
         self.total_memory
     }
 
-    /// Its model, as `NVIDIA H100 80GB HBM3`.
+    /// Returns its model: `NVIDIA H100 80GB HBM3`.
     ///
     /// # Errors
-    /// Where the driver refuses.
+    /// If the driver refuses.
     pub fn name(&self) -> Result<String, DriverError> {
         Ok(name_of(self.api, self.handle)?)
     }
 
-    /// Its UUID without a prefix: `3d2f5a10-....`. The one identity that the driver and NVML share.
+    /// Returns its UUID without a prefix (`3d2f5a10-...`), the only identity that the driver and NVML share.
     ///
     /// # Errors
-    /// Where the driver refuses.
+    /// If the driver refuses.
     pub fn uuid(&self) -> Result<String, DriverError> {
         let mut uuid = CUuuid { bytes: [0; 16] };
-        // SAFETY: the pointer is to a variable that outlives the call.
+        // SAFETY: the variable outlives the call.
         unsafe { self.api.cuDeviceGetUuid(&mut uuid, self.handle) }?;
         let mut text = String::with_capacity(36);
         for (i, byte) in uuid.bytes.iter().enumerate() {
@@ -129,31 +128,31 @@ impl Device {
         Ok(text)
     }
 
-    /// The newest CUDA version that the driver serves, as `CUDA 12.4`.
+    /// Returns the newest CUDA version that the driver supports: `CUDA 12.4`.
     pub fn driver_version(&self) -> String {
         symbols::version_text(symbols::driver_version())
     }
 
-    /// The smallest page of virtual memory in bytes: 2 MiB on every device so far.
+    /// Returns the smallest page of virtual memory in bytes: 2 MiB on every device so far.
     ///
     /// # Errors
-    /// Where the driver refuses.
+    /// If the driver refuses.
     pub fn granularity(&self) -> Result<u64, DriverError> {
         let mut bytes = 0;
         let minimum = CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM;
-        // SAFETY: the pointers are to variables that outlive the call.
+        // SAFETY: the variables outlive the call.
         unsafe { self.api.cuMemGetAllocationGranularity(&mut bytes, &self.properties(), minimum) }?;
         Ok(bytes as u64)
     }
 
-    /// Free and whole memory now, over all processes.
+    /// Returns the free and the total memory, over all processes.
     ///
     /// # Errors
-    /// Where the driver refuses.
+    /// If the driver refuses.
     pub fn memory_info(&self) -> Result<MemoryInfo, DriverError> {
         let _current = self.enter()?;
         let (mut free, mut total) = (0, 0);
-        // SAFETY: the pointers are to variables that outlive the call.
+        // SAFETY: the variables outlive the call.
         unsafe { self.api.cuMemGetInfo(&mut free, &mut total) }?;
         Ok(MemoryInfo { free: free as u64, total: total as u64 })
     }
@@ -161,27 +160,27 @@ impl Device {
     /// Waits for all work of the device's context.
     ///
     /// # Errors
-    /// Where work failed.
+    /// If work on the device failed.
     pub fn synchronize(&self) -> Result<(), DriverError> {
         let _current = self.enter()?;
         // SAFETY: the context is current.
         Ok(unsafe { self.api.cuCtxSynchronize() }?)
     }
 
-    /// A property of the device, by its number in `CUdevice_attribute`.
+    /// Returns a property of the device, by its number in `CUdevice_attribute`.
     pub(super) fn attribute(&self, attribute: u32) -> Result<c_int, Failure> {
         let mut value = 0;
-        // SAFETY: the pointer is to a variable that outlives the call; unknown numbers are refused.
+        // SAFETY: the variable outlives the call; the driver refuses unknown numbers.
         unsafe { self.api.cuDeviceGetAttribute(&mut value, attribute, self.handle) }?;
         Ok(value)
     }
 
-    /// Where the device's memory is, in the driver's words.
+    /// Returns the location of the device's memory.
     pub(super) fn location(&self) -> CUmemLocation {
         CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: self.handle }
     }
 
-    /// What pages of virtual memory are: memory of this device, not shared with other processes.
+    /// Returns the properties of pages: memory of this device, not shared with other processes.
     pub(super) fn properties(&self) -> CUmemAllocationProp {
         CUmemAllocationProp {
             type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -200,18 +199,17 @@ impl Device {
     /// Makes the context current on this thread until the value is dropped.
     pub(super) fn enter(&self) -> Result<Current, Failure> {
         let mut current = 0;
-        // SAFETY: the pointer is to a variable that outlives the call.
+        // SAFETY: the variable outlives the call.
         unsafe { self.api.cuCtxGetCurrent(&mut current) }?;
         let is_pushed = current != self.context;
         if is_pushed {
-            // SAFETY: the context is retained as long as this value lives.
+            // SAFETY: the context is retained while this value lives.
             unsafe { self.api.cuCtxPushCurrent(self.context) }?;
         }
         Ok(Current { api: self.api, is_pushed, thread: PhantomData })
     }
 
-    // A thread that panicked with one of these locks left the sets whole: every change is a single insertion or
-    // removal.
+    // After a panic under one of these locks the sets are usable: every change is a single insertion or removal.
 
     pub(super) fn spans(&self) -> RwLockReadGuard<'_, Spans> {
         self.spans.read().unwrap_or_else(PoisonError::into_inner)
@@ -230,20 +228,20 @@ impl Device {
     }
 }
 
-/// The driver's functions after its start, and the number of devices.
+/// Initialises the driver. Returns its functions and the number of devices.
 fn start() -> Result<(&'static Api, u32), CudaError> {
     let api = Api::get()?;
     let mut count = 0;
-    // SAFETY: the only flags that the function knows are 0.
+    // SAFETY: the function accepts no flags but 0.
     unsafe { api.cuInit(0) }?;
-    // SAFETY: the pointer is to a variable that outlives the call.
+    // SAFETY: the variable outlives the call.
     unsafe { api.cuDeviceGetCount(&mut count) }?;
     Ok((api, u32::try_from(count).unwrap_or(0)))
 }
 
 fn name_of(api: &Api, handle: c_int) -> Result<String, Failure> {
     let mut name = [0_u8; 256];
-    // SAFETY: the function writes at most as many bytes as it is told, the last of them 0.
+    // SAFETY: the function writes at most 256 bytes, the last of them 0.
     unsafe { api.cuDeviceGetName(name.as_mut_ptr().cast::<c_char>(), 256, handle) }?;
     Ok(CStr::from_bytes_until_nul(&name).map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned()))
 }
@@ -256,16 +254,16 @@ impl fmt::Debug for Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: retained once when opened. A driver that is shutting down refuses, and has released it already.
+        // SAFETY: it was retained once when opened. A driver that is shutting down refuses, and has released it already.
         let _ = unsafe { self.api.cuDevicePrimaryCtxRelease(self.handle) };
     }
 }
 
-/// The device's context is current on this thread.
+/// Keeps the device's context current on this thread.
 pub(super) struct Current {
     api: &'static Api,
     is_pushed: bool,
-    /// Stays on its thread, as the driver's stack of contexts does.
+    /// Makes it stay on its thread, because the driver's stack of contexts belongs to the thread.
     thread: PhantomData<*const ()>,
 }
 
@@ -273,7 +271,7 @@ impl Drop for Current {
     fn drop(&mut self) {
         if self.is_pushed {
             let mut context = 0;
-            // SAFETY: takes off what `enter` put on. It can only fail where the driver is gone.
+            // SAFETY: it pops what `enter` pushed. It only fails if the driver has been shut down.
             let _ = unsafe { self.api.cuCtxPopCurrent(&mut context) };
         }
     }

@@ -1,4 +1,4 @@
-//! The allocator's `Driver` on a CUDA device.
+//! The allocator's `Driver` trait for a CUDA device.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,33 +16,33 @@ use super::{CudaError, Device};
 #[derive(Debug)]
 pub struct CudaEvent(usize);
 
-/// One device's memory for one allocator. What it still holds when dropped goes back to the device.
+/// One device's memory for one allocator. Dropping it frees what is still allocated.
 pub struct CudaDriver {
     device: Arc<Device>,
-    /// Unified memory, where segments come from there.
+    /// Unified memory, if segments are allocated from it.
     pub(super) managed: Option<ManagedMemory>,
     segments: Spans,
     /// Reserved addresses.
     ranges: Spans,
-    /// Pages mapped into them.
+    /// Pages mapped to them.
     pages: Spans,
-    /// Events that wait for use again: creating one costs microseconds.
+    /// Events to be reused, because creating one costs microseconds.
     idle_events: Vec<CudaEvent>,
 }
 
 impl CudaDriver {
-    /// Opens the device of that number, with segments of plain device memory.
+    /// Opens the device with this number, with segments of plain device memory.
     ///
     /// # Errors
-    /// As [`Device::open`].
+    /// As for [`Device::open`].
     pub fn open(ordinal: u32) -> Result<Self, CudaError> {
         Self::new(Device::open(ordinal)?, Source::Plain)
     }
 
-    /// Takes its segments from `source` on a device that is open.
+    /// Creates a driver that allocates its segments from `source` on an open device.
     ///
     /// # Errors
-    /// Where the device can't serve unified memory.
+    /// If the device does not support unified memory.
     pub fn new(device: Arc<Device>, source: Source) -> Result<Self, CudaError> {
         let managed = match source {
             Source::Plain => None,
@@ -52,28 +52,28 @@ impl CudaDriver {
         Ok(Self { device, managed, segments, ranges, pages, idle_events: Vec::new() })
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// What was done with unified memory; `None` with plain segments.
+    /// Returns the statistics of unified memory; `None` with plain segments.
     pub fn managed_statistics(&self) -> Option<ManagedStatistics> {
         self.managed.as_ref().map(ManagedMemory::statistics)
     }
 
-    /// Whether a range lies within segments that are held.
+    /// Returns whether a range lies within allocated segments.
     pub(super) fn holds(&self, at: Address, size: u64) -> bool {
         self.segments.covers(at.0, size)
     }
 
-    /// Maps one page of memory at an address. The handle is given up at once: the mapping keeps the memory, so that
-    /// taking the mapping away is all it takes to give it back.
+    /// Maps one page of memory at an address. The handle is released at once: the mapping keeps the memory, so unmapping
+    /// the page also frees it.
     fn map_page(&self, address: u64, page: usize) -> Result<(), DriverError> {
         let api = self.device.api;
         let mut handle = 0;
-        // SAFETY: the pointers are to values that outlive the calls, the handle is one that was just made, and the
-        // driver refuses addresses that are not reserved or already mapped.
+        // SAFETY: the variables outlive the calls, the handle was just created, and the driver refuses addresses that
+        // are not reserved or are already mapped.
         unsafe {
             api.cuMemCreate(&mut handle, page, &self.device.properties(), 0)?;
             let mapped = api.cuMemMap(address, page, 0, handle, 0);
@@ -86,11 +86,11 @@ impl CudaDriver {
     fn open_range(&self, address: u64, size: usize) -> Result<(), DriverError> {
         let flags = CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
         let access = CUmemAccessDesc { location: self.device.location(), flags };
-        // SAFETY: the one description outlives the call; the driver refuses ranges that are not mapped.
+        // SAFETY: the single descriptor outlives the call; the driver refuses ranges that are not mapped.
         Ok(unsafe { self.device.api.cuMemSetAccess(address, size, &access, 1) }?)
     }
 
-    /// Takes away the mapping of one page, which [`CudaDriver::map_page`] made.
+    /// Unmaps one page that [`CudaDriver::map_page`] mapped.
     fn unmap_page(&self, address: u64, page: usize) -> Result<(), DriverError> {
         // SAFETY: the driver refuses ranges that are not mapped as a whole.
         Ok(unsafe { self.device.api.cuMemUnmap(address, page) }?)
@@ -114,7 +114,7 @@ impl Driver for CudaDriver {
             None => {
                 let _current = self.device.enter()?;
                 let mut address = 0;
-                // SAFETY: the pointer is to a variable that outlives the call.
+                // SAFETY: the variable outlives the call.
                 unsafe { self.device.api.cuMemAlloc(&mut address, width(size)?) }?;
                 address
             }
@@ -128,10 +128,10 @@ impl Driver for CudaDriver {
         if self.segments.get(address.0) != Some(size) {
             return Err(foreign("cuMemFree", address, size));
         }
-        // Nobody may copy there while it goes.
+        // No copy may use the memory while it is freed.
         let mut spans = self.device.spans_mut();
         let _current = self.device.enter()?;
-        // SAFETY: a segment of this driver, given back once.
+        // SAFETY: it is a segment of this driver and is freed once.
         unsafe { self.device.api.cuMemFree(address.0) }?;
         spans.remove(address.0);
         self.segments.remove(address.0);
@@ -144,7 +144,7 @@ impl Driver for CudaDriver {
     fn reserve_range(&mut self, size: u64) -> Result<Address, DriverError> {
         let _current = self.device.enter()?;
         let mut address = 0;
-        // SAFETY: the pointer is to a variable that outlives the call.
+        // SAFETY: the variable outlives the call.
         unsafe { self.device.api.cuMemAddressReserve(&mut address, width(size)?, 0, 0, 0) }?;
         self.ranges.insert(address, size);
         Ok(Address(address))
@@ -155,7 +155,7 @@ impl Driver for CudaDriver {
             return Err(foreign("cuMemAddressFree", address, size));
         }
         let _current = self.device.enter()?;
-        // SAFETY: a range of this driver, given back once; the driver refuses while something is mapped in it.
+        // SAFETY: it is a range of this driver and is released once; the driver refuses while something is mapped in it.
         unsafe { self.device.api.cuMemAddressFree(address.0, width(size)?) }?;
         self.ranges.remove(address.0);
         Ok(())
@@ -179,8 +179,7 @@ impl Driver for CudaDriver {
         let outcome = outcome.and_then(|()| self.open_range(address.0, width(size)?));
         if outcome.is_err() {
             for start in starts().take(mapped) {
-                // It was mapped a moment ago and nobody has used it; should the driver refuse, the first error is the
-                // one to tell.
+                // The page was just mapped and is unused. If the driver refuses, the first error is the one to return.
                 let _ = self.unmap_page(start, width(page)?);
             }
             return outcome;
@@ -228,7 +227,7 @@ impl Driver for CudaDriver {
 
     fn is_event_done(&mut self, event: &CudaEvent) -> Result<bool, DriverError> {
         let _current = self.device.enter()?;
-        // SAFETY: the event lives: only this driver destroys events, when it is dropped.
+        // SAFETY: the event exists: only this driver destroys its events, when it is dropped.
         match unsafe { self.device.api.cuEventQuery(event.0) } {
             Ok(()) => Ok(true),
             Err(failure) if failure.is_not_ready() => Ok(false),
@@ -255,9 +254,9 @@ impl Driver for CudaDriver {
     }
 }
 
-/// The error for memory that this driver did not hand out in that way.
+/// Returns the error for memory that this driver did not allocate in that way.
 fn foreign(call: &'static str, address: Address, size: u64) -> DriverError {
-    DriverError::Failed { call, message: format!("{size} bytes at {address} are not what was handed out there") }
+    DriverError::Failed { call, message: format!("{size} bytes at {address} do not match an allocation") }
 }
 
 impl fmt::Debug for CudaDriver {
@@ -268,7 +267,7 @@ impl fmt::Debug for CudaDriver {
 
 impl Drop for CudaDriver {
     fn drop(&mut self) {
-        // A driver that is shutting down refuses these calls, and has taken everything back already.
+        // A driver that is shutting down refuses these calls, and has freed everything already.
         let (pages, ranges, segments) = (self.pages.take(), self.ranges.take(), self.segments.take());
         let _ = self.device.synchronize();
         let mut spans = self.device.spans_mut();
@@ -278,12 +277,12 @@ impl Drop for CudaDriver {
             let _ = width(size).map(|size| self.unmap_page(start, size));
         }
         for (start, size) in ranges {
-            // SAFETY: a range of this driver that nothing is mapped in any more.
+            // SAFETY: it is a range of this driver, and nothing is mapped in it any more.
             let _ = width(size).map(|size| unsafe { self.device.api.cuMemAddressFree(start, size) });
         }
         for start in segments.into_keys() {
             spans.remove(start);
-            // SAFETY: a segment of this driver, given back once.
+            // SAFETY: it is a segment of this driver and is freed once.
             let _ = unsafe { self.device.api.cuMemFree(start) };
         }
         for event in self.idle_events.drain(..) {

@@ -1,33 +1,31 @@
-//! What goes wrong with a device, as one line for a person.
+//! Errors of a device, each as one line.
 
 use shared::allocator::DriverError;
 
 /// Why a device could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CudaError {
-    /// No driver library.
-    #[error(
-        "there is no NVIDIA driver on this machine (no libcuda was found); install it, or use the simulated device"
-    )]
+    /// The driver library is missing.
+    #[error("no NVIDIA driver on this machine (libcuda was not found); install one, or use the simulated device")]
     NoLibrary,
-    /// The driver library is older than a function that is needed.
-    #[error("the NVIDIA driver here ({version}) has no {symbol}; a newer driver is needed")]
+    /// The driver library is too old for a required function.
+    #[error("the NVIDIA driver ({version}) has no {symbol}; install a newer driver")]
     MissingSymbol {
         /// The function.
         symbol: &'static str,
-        /// The CUDA version that the driver names, as `CUDA 12.4`.
+        /// The CUDA version that the driver supports: `CUDA 12.4`.
         version: String,
     },
     /// No such device.
-    #[error("there is no CUDA device {ordinal}: {}", devices(*count))]
+    #[error("no CUDA device {ordinal}: {}", devices(*count))]
     NoDevice {
-        /// The number that was asked for.
+        /// The requested number.
         ordinal: u32,
-        /// How many devices there are.
+        /// The number of devices.
         count: u32,
     },
-    /// The device can't be told where unified memory is to be.
-    #[error("CUDA device {ordinal} can't prefetch unified memory (no concurrent managed access); use plain memory")]
+    /// The device cannot prefetch unified memory.
+    #[error("CUDA device {ordinal} cannot prefetch unified memory (no concurrent managed access); use plain memory")]
     NoManagedMemory {
         /// The device.
         ordinal: u32,
@@ -37,12 +35,12 @@ pub enum CudaError {
     Driver(#[from] DriverError),
 }
 
-/// How many devices there are, in words.
+/// Returns the number of devices in words.
 fn devices(count: u32) -> String {
     match count {
-        0 => "this machine has none that CUDA may use".to_owned(),
-        1 => "this machine has one, device 0".to_owned(),
-        n => format!("this machine has {n}, numbered from 0"),
+        0 => "this machine has no device that CUDA may use".to_owned(),
+        1 => "this machine has only device 0".to_owned(),
+        n => format!("this machine has {n} devices, numbered from 0"),
     }
 }
 
@@ -58,10 +56,10 @@ mod tests {
                 CudaError::MissingSymbol { symbol: "cuMemCreate", version: "CUDA 10.1".into() },
                 "(CUDA 10.1) has no cuMem",
             ),
-            (CudaError::NoDevice { ordinal: 3, count: 0 }, "no CUDA device 3: this machine has none"),
-            (CudaError::NoDevice { ordinal: 3, count: 1 }, "one, device 0"),
-            (CudaError::NoDevice { ordinal: 3, count: 2 }, "has 2, numbered from 0"),
-            (CudaError::NoManagedMemory { ordinal: 1 }, "CUDA device 1 can't prefetch"),
+            (CudaError::NoDevice { ordinal: 3, count: 0 }, "no CUDA device 3: this machine has no device"),
+            (CudaError::NoDevice { ordinal: 3, count: 1 }, "only device 0"),
+            (CudaError::NoDevice { ordinal: 3, count: 2 }, "has 2 devices, numbered from 0"),
+            (CudaError::NoManagedMemory { ordinal: 1 }, "CUDA device 1 cannot prefetch"),
             (CudaError::Driver(DriverError::OutOfMemory), "out of memory"),
         ];
         for (error, part) in cases {

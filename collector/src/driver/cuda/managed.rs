@@ -1,8 +1,8 @@
 //! Unified memory (`cuMemAllocManaged`) as a source of segments.
 //!
-//! CUDA lets more unified memory be taken than a device has, and moves pages about when they are used. A segment that
-//! was evicted would be slow in ways that no allocator can see, and a device that is asked for much more than it has
-//! can stop answering. So here a segment must fit into what is free, and is moved to the device at once.
+//! CUDA allows more unified memory than a device has, and moves pages when they are used. An evicted segment would be
+//! slow in ways that no allocator can see, and a device with far too much unified memory may stop responding. Therefore a
+//! segment must fit in the free memory, and is moved to the device at once.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -16,16 +16,16 @@ use super::copy::width;
 use super::symbols::ManagedApi;
 use super::{CudaDriver, CudaError, Device};
 
-/// `CU_DEVICE_CPU`: the host, where functions ask for a device.
+/// `CU_DEVICE_CPU`: the host as a device number.
 const HOST: c_int = -1;
 
-/// Where a driver's segments come from.
+/// The kind of memory of a driver's segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
     /// Device memory (`cuMemAlloc`).
     #[default]
     Plain,
-    /// Unified memory (`cuMemAllocManaged`), moved to the device as it is taken.
+    /// Unified memory (`cuMemAllocManaged`), moved to the device when it is allocated.
     Managed,
 }
 
@@ -38,33 +38,33 @@ pub enum Place {
     Host,
 }
 
-/// What the driver is told about the use of unified memory (`cuMemAdvise`).
+/// Advice about the use of unified memory (`cuMemAdvise`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// Mostly read: may be kept in several places (`SET_READ_MOSTLY`), or no longer (`UNSET_READ_MOSTLY`).
+    /// Mostly read, so it may be copied to several places (`SET_READ_MOSTLY`), or not (`UNSET_READ_MOSTLY`).
     ReadMostly(bool),
-    /// Where it is best kept (`SET_PREFERRED_LOCATION`); `None`: nowhere in particular.
+    /// The preferred place (`SET_PREFERRED_LOCATION`); `None` for no preference.
     PreferredLocation(Option<Place>),
-    /// Used from there: stays mapped there wherever it is (`SET_ACCESSED_BY`), or no longer (`false`).
+    /// Used from this place, so it stays mapped there wherever it is (`SET_ACCESSED_BY`), or not (`false`).
     AccessedBy(Place, bool),
 }
 
-/// What was done with unified memory.
+/// Statistics of unified memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ManagedStatistics {
-    /// Bytes of the segments that are held.
+    /// Bytes of the allocated segments.
     pub reserved: u64,
-    /// The most bytes that were held at once.
+    /// The most bytes allocated at once.
     pub reserved_peak: u64,
-    /// Segments that were refused because they were larger than what was free.
+    /// Segments refused because they were larger than the free memory.
     pub refused: u64,
-    /// Prefetches of [`CudaDriver::prefetch`].
+    /// Calls of [`CudaDriver::prefetch`].
     pub prefetches: u64,
-    /// Bytes that they named.
+    /// Bytes of these calls.
     pub prefetched: u64,
 }
 
-/// The source itself.
+/// Unified memory as a source of segments.
 pub(super) struct ManagedMemory {
     device: Arc<Device>,
     api: &'static ManagedApi,
@@ -85,12 +85,12 @@ impl ManagedMemory {
         self.statistics
     }
 
-    /// Takes a segment and moves it to the device.
+    /// Allocates a segment and moves it to the device.
     pub(super) fn alloc(&mut self, size: u64) -> Result<u64, DriverError> {
         let info = self.device.memory_info()?;
         let held = self.statistics.reserved.saturating_add(size);
-        // The first is what counts now; the second holds even if pages were moved to the host in the meantime, and so
-        // look free although they will be wanted back.
+        // The first condition is what counts now. The second also counts pages that were moved to the host meanwhile:
+        // their device memory looks free although they will be moved back.
         if size > info.free || held > info.total {
             self.statistics.refused += 1;
             return Err(DriverError::OutOfMemory);
@@ -98,13 +98,13 @@ impl ManagedMemory {
         let _current = self.device.enter()?;
         let bytes = width(size)?;
         let mut address = 0;
-        // SAFETY: the pointer is to a variable that outlives the call.
+        // SAFETY: the variable outlives the call.
         unsafe { self.api.cuMemAllocManaged(&mut address, bytes, CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as u32) }?;
-        // SAFETY: the range is the one just handed out. The default stream exists always.
+        // SAFETY: the range was just allocated. The default stream always exists.
         let moved = unsafe { self.api.cuMemPrefetchAsync(address, bytes, self.device.handle, 0) };
         let moved = moved.map_err(DriverError::from).and_then(|()| self.device.synchronize_stream(Stream(0)));
         if let Err(error) = moved {
-            // SAFETY: nobody knows the address yet. The first error is the one to tell.
+            // SAFETY: the address was not returned yet. The first error is the one to return.
             let _ = unsafe { self.device.api.cuMemFree(address) };
             return Err(error);
         }
@@ -113,7 +113,7 @@ impl ManagedMemory {
         Ok(address)
     }
 
-    /// Notes that a segment was given back.
+    /// Counts a freed segment.
     pub(super) fn freed(&mut self, size: u64) {
         self.statistics.reserved = self.statistics.reserved.saturating_sub(size);
     }
@@ -126,23 +126,23 @@ impl fmt::Debug for ManagedMemory {
 }
 
 impl CudaDriver {
-    /// Moves pages of unified memory after the stream's work so far; returns at once.
+    /// Moves pages of unified memory after the stream's present work. Returns at once.
     ///
     /// # Errors
-    /// With plain segments, for addresses or a stream that are not the driver's, and where CUDA refuses; out of memory
-    /// for more bytes than the device has free.
+    /// With plain segments, for addresses or a stream that are not the driver's, and if CUDA refuses; out of memory for
+    /// more bytes than the device has free.
     pub fn prefetch(&mut self, at: Address, size: u64, place: Place, stream: Stream) -> Result<(), DriverError> {
         const CALL: &str = "cuMemPrefetchAsync";
         let (bytes, is_held) = (width(size)?, self.holds(at, size));
         let managed = self.managed.as_mut().filter(|_| is_held).ok_or_else(|| not_managed(CALL, at, size))?;
-        // Pages that are on the device already need no room, but nobody tells which these are.
+        // Pages that are on the device already need no memory, but CUDA does not report which they are.
         let device = managed.device.clone();
         if place == Place::Device && size > device.memory_info()?.free {
             return Err(DriverError::OutOfMemory);
         }
         let to = managed.number(place);
         device.on_stream(CALL, stream, |handle| {
-            // SAFETY: the range is whole and unified memory; the stream lives.
+            // SAFETY: the range is valid unified memory, and the stream exists.
             unsafe { managed.api.cuMemPrefetchAsync(at.0, bytes, to, handle) }
         })?;
         managed.statistics.prefetches += 1;
@@ -150,10 +150,10 @@ impl CudaDriver {
         Ok(())
     }
 
-    /// Tells CUDA how unified memory will be used.
+    /// Advises CUDA how unified memory will be used.
     ///
     /// # Errors
-    /// With plain segments, for addresses that are not the driver's, and where CUDA refuses.
+    /// With plain segments, for addresses that are not the driver's, and if CUDA refuses.
     pub fn advise(&mut self, at: Address, size: u64, advice: Advice) -> Result<(), DriverError> {
         const CALL: &str = "cuMemAdvise";
         let (bytes, is_held) = (width(size)?, self.holds(at, size));
@@ -167,13 +167,13 @@ impl CudaDriver {
             Advice::AccessedBy(place, false) => (CUmem_advise::CU_MEM_ADVISE_UNSET_ACCESSED_BY, place),
         };
         let _current = managed.device.enter()?;
-        // SAFETY: the range is whole and unified memory.
+        // SAFETY: the range is valid unified memory.
         Ok(unsafe { managed.api.cuMemAdvise(at.0, bytes, code, managed.number(place)) }?)
     }
 }
 
 impl ManagedMemory {
-    /// A place as the driver numbers it.
+    /// Returns the driver's number of a place.
     fn number(&self, place: Place) -> c_int {
         match place {
             Place::Device => self.device.handle,
@@ -182,7 +182,7 @@ impl ManagedMemory {
     }
 }
 
-/// The error for memory that is not unified, or not held.
+/// Returns the error for memory that is not allocated unified memory.
 fn not_managed(call: &'static str, at: Address, size: u64) -> DriverError {
-    DriverError::Failed { call, message: format!("{size} bytes at {at} are not unified memory that is held here") }
+    DriverError::Failed { call, message: format!("{size} bytes at {at} are not unified memory allocated here") }
 }

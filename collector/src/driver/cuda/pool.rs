@@ -1,10 +1,10 @@
 //! Stream-ordered memory (`cuMemAllocFromPoolAsync`, `cuMemFreeAsync`): the driver's own allocator, as PyTorch's
 //! backend `cudaMallocAsync` uses it.
 //!
-//! The rules are that backend's: no rounding, a release threshold without bound, all three kinds of reuse, the limit
-//! tested against the pool's used bytes, memory that other streams used freed on a helper stream that waits for them
-//! all, and statistics that are the pool's own. It works on a pool of its own instead of the device's default one, so
-//! that nothing else in the process is counted or changed.
+//! The rules are those of that backend: no rounding, an unbounded release threshold, all three kinds of reuse, a limit on
+//! the pool's used bytes, and the pool's own statistics. Memory that other streams used is freed on a helper stream that
+//! waits for all of them. Unlike PyTorch, it uses its own pool instead of the device's default pool, so nothing else in
+//! the process is counted or changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_int, c_void};
@@ -19,21 +19,21 @@ use super::copy::width;
 use super::symbols::PoolApi;
 use super::{CudaError, Device};
 
-/// How a call to a pool failed. The pool is as it was before.
+/// Why a call to a pool failed. The pool is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
     /// The pool's fraction of the device would be exceeded.
-    #[error("{size} bytes more than the {used} that are used would exceed the allowed {limit}")]
+    #[error("{size} bytes in addition to the {used} used bytes exceed the limit of {limit} bytes")]
     OverLimit {
-        /// Bytes that were asked for.
+        /// Bytes requested.
         size: u64,
-        /// Bytes that are used.
+        /// Bytes used.
         used: u64,
-        /// Bytes that may be used.
+        /// The most bytes that may be used.
         limit: u64,
     },
-    /// Nothing that was allocated here and not freed begins there.
-    #[error("no allocation of this pool begins at {0}")]
+    /// No live allocation of this pool starts at the address.
+    #[error("no allocation of this pool starts at {0}")]
     UnknownAddress(Address),
     /// The memory was allocated on another stream.
     #[error("{address} was allocated on stream {allocated}, not on stream {freed}")]
@@ -42,27 +42,27 @@ pub enum PoolError {
         address: Address,
         /// Its stream.
         allocated: Stream,
-        /// The stream that was named.
+        /// The stream of the call.
         freed: Stream,
     },
     /// A fraction that is not between 0 and 1.
-    #[error("a memory fraction is a number from 0 to 1")]
+    #[error("a memory fraction must be from 0 to 1")]
     Fraction,
     /// The driver refused.
     #[error(transparent)]
     Driver(#[from] DriverError),
 }
 
-/// What a pool may do with freed memory (`CUmemPool_attribute`). The defaults are PyTorch's.
+/// How a pool may reuse freed memory (`CUmemPool_attribute`). The defaults are PyTorch's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// Bytes that the pool keeps when a stream or device is waited for.
+    /// Bytes that the pool keeps when a stream or the device is synchronized.
     pub release_threshold: u64,
-    /// Reuse what another stream freed where an event orders the two.
+    /// Reuse memory that another stream freed, if an event orders the two.
     pub reuse_follow_event_dependencies: bool,
-    /// Reuse what another stream freed where that work happens to be done.
+    /// Reuse memory that another stream freed, if its work is already complete.
     pub reuse_allow_opportunistic: bool,
-    /// Reuse what another stream freed by making the new stream wait.
+    /// Reuse memory that another stream freed, by making the new stream wait.
     pub reuse_allow_internal_dependencies: bool,
 }
 
@@ -77,27 +77,27 @@ impl Default for PoolSettings {
     }
 }
 
-/// A number of bytes now, and the most since the last reset.
+/// A number of bytes and its maximum since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watermark {
-    /// Now.
+    /// The present number.
     pub current: u64,
-    /// The most.
+    /// The maximum.
     pub peak: u64,
 }
 
-/// What a pool tells, in the names of `memory_stats()`. The driver counts used and reserved bytes and nothing else.
+/// A pool's statistics, named as in `memory_stats()`. The driver only counts used and reserved bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolStatistics {
-    /// Bytes allocated and not freed in the order of the streams; the driver's used bytes.
+    /// The driver's used bytes: allocated and not yet freed in stream order.
     pub allocated: Watermark,
-    /// The same: the driver does not tell apart what is freed and still in use.
+    /// Equal to `allocated`, because the driver does not distinguish freed memory that is still in use.
     pub active: Watermark,
-    /// Bytes that the pool holds of the device.
+    /// Bytes of the device that the pool reserves.
     pub reserved: Watermark,
 }
 
-/// An allocation that is not freed.
+/// A live allocation.
 #[derive(Debug)]
 struct Allocation {
     stream: Stream,
@@ -105,15 +105,15 @@ struct Allocation {
     used_by: BTreeSet<i64>,
 }
 
-/// A stream-ordered allocator on one device. What it still holds when dropped goes back to the device.
+/// A stream-ordered allocator on one device. Dropping it frees what is still allocated.
 pub struct StreamOrderedPool {
     device: Arc<Device>,
     api: &'static PoolApi,
     handle: usize,
-    /// Where memory is freed that several streams used.
+    /// The stream on which memory that several streams used is freed.
     helper: Stream,
     allocations: BTreeMap<u64, Allocation>,
-    /// Bytes that may be used; none without a fraction below 1.
+    /// The most bytes that may be used, if the fraction is below 1.
     limit: Option<u64>,
 }
 
@@ -121,7 +121,7 @@ impl StreamOrderedPool {
     /// Creates a pool on a device.
     ///
     /// # Errors
-    /// With a driver before CUDA 11.2, and where the device has no pools.
+    /// With a driver before CUDA 11.2, and if the device has no pools.
     pub fn new(device: Arc<Device>, settings: &PoolSettings) -> Result<Self, CudaError> {
         let api = PoolApi::get()?;
         let properties = CUmemPoolProps {
@@ -135,10 +135,10 @@ impl StreamOrderedPool {
         let mut handle = 0;
         {
             let _current = device.enter()?;
-            // SAFETY: the pointers are to values that outlive the call.
+            // SAFETY: the variables outlive the call.
             unsafe { api.cuMemPoolCreate(&mut handle, &properties) }?;
         }
-        // From here on, dropping the value destroys the pool; the default stream is no one's to destroy.
+        // From here on, dropping the value destroys the pool. The default stream is never destroyed.
         let (helper, allocations) = (Stream(0), BTreeMap::new());
         let mut pool = Self { device, api, handle, helper, allocations, limit: None };
         pool.helper = pool.device.create_stream()?;
@@ -146,15 +146,15 @@ impl StreamOrderedPool {
         Ok(pool)
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// Changes what the pool may do with freed memory.
+    /// Changes how the pool may reuse freed memory.
     ///
     /// # Errors
-    /// Where the driver refuses.
+    /// If the driver refuses.
     pub fn set(&mut self, settings: &PoolSettings) -> Result<(), DriverError> {
         use CUmemPool_attribute as A;
         self.set_bytes(A::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, settings.release_threshold)?;
@@ -166,22 +166,22 @@ impl StreamOrderedPool {
         let _current = self.device.enter()?;
         for (attribute, is_on) in flags {
             let mut value = c_int::from(is_on);
-            // SAFETY: the pool lives; these attributes are of the type int.
+            // SAFETY: the pool exists; these attributes have the type int.
             unsafe { self.api.cuMemPoolSetAttribute(self.handle, attribute, (&raw mut value).cast::<c_void>()) }?;
         }
         Ok(())
     }
 
-    /// The pool's attributes as the driver has them.
+    /// Reads the pool's attributes from the driver.
     ///
     /// # Errors
-    /// Where the driver refuses.
+    /// If the driver refuses.
     pub fn settings(&self) -> Result<PoolSettings, DriverError> {
         use CUmemPool_attribute as A;
         let _current = self.device.enter()?;
         let flag = |attribute| -> Result<bool, DriverError> {
             let mut value: c_int = 0;
-            // SAFETY: the pool lives; these attributes are of the type int.
+            // SAFETY: the pool exists; these attributes have the type int.
             unsafe { self.api.cuMemPoolGetAttribute(self.handle, attribute, (&raw mut value).cast::<c_void>()) }?;
             Ok(value != 0)
         };
@@ -193,11 +193,10 @@ impl StreamOrderedPool {
         })
     }
 
-    /// Lets the pool use at most this fraction of the device's memory (`set_per_process_memory_fraction`); 1 is no
-    /// limit.
+    /// Limits the pool to a fraction of the device's memory (`set_per_process_memory_fraction`); 1 for no limit.
     ///
     /// # Errors
-    /// For what is not a number from 0 to 1.
+    /// For a fraction that is not from 0 to 1.
     pub fn set_memory_fraction(&mut self, fraction: f64) -> Result<(), PoolError> {
         if !(0.0..=1.0).contains(&fraction) {
             return Err(PoolError::Fraction);
@@ -207,10 +206,10 @@ impl StreamOrderedPool {
         Ok(())
     }
 
-    /// Allocates `size` bytes in the order of a stream; nothing at address 0 for a size of 0, as PyTorch does.
+    /// Allocates `size` bytes in stream order. Returns address 0 for a size of 0, as PyTorch does.
     ///
-    /// The memory may be used by this stream at once, by others after they wait for it. Where the device is full, the
-    /// pool waits for it, gives back what it does not use, and asks once more.
+    /// This stream may use the memory at once, others after they wait for it. If the device is full, the pool waits for
+    /// it, releases its unused memory, and tries again.
     ///
     /// # Errors
     /// Out of memory, over the limit, and for a stream that is not the device's.
@@ -224,10 +223,10 @@ impl StreamOrderedPool {
                 return Err(PoolError::OverLimit { size, used, limit });
             }
         }
-        let address = match self.take(size, stream) {
+        let address = match self.try_allocate(size, stream) {
             Err(DriverError::OutOfMemory) => {
                 self.empty_cache()?;
-                self.take(size, stream)
+                self.try_allocate(size, stream)
             }
             outcome => outcome,
         }?;
@@ -236,10 +235,10 @@ impl StreamOrderedPool {
         Ok(Address(address))
     }
 
-    /// Notes that another stream uses an allocation: when it is freed, it is reused only after that stream's work.
+    /// Records that another stream uses an allocation. Once freed, it is reused only after that stream's work.
     ///
     /// # Errors
-    /// For what is not allocated here, and for a stream that is not the device's.
+    /// For an address that is not allocated here, and for a stream that is not the device's.
     pub fn record_stream(&mut self, address: Address, stream: Stream) -> Result<(), PoolError> {
         let allocation = self.allocations.get_mut(&address.0).ok_or(PoolError::UnknownAddress(address))?;
         self.device.on_stream("cuMemFreeAsync", stream, |_| Ok(()))?;
@@ -249,11 +248,11 @@ impl StreamOrderedPool {
         Ok(())
     }
 
-    /// Frees an allocation in the order of its stream, and of all that used it. `stream` is the one that it was
-    /// allocated on.
+    /// Frees an allocation in the order of its stream and of all streams that used it. `stream` must be the stream that
+    /// it was allocated on.
     ///
     /// # Errors
-    /// For what is not allocated here (a second free, too), and for another stream.
+    /// For an address that is not allocated here or already freed, and for another stream.
     pub fn free(&mut self, address: Address, stream: Stream) -> Result<(), PoolError> {
         if address.0 == 0 {
             return Ok(());
@@ -262,7 +261,7 @@ impl StreamOrderedPool {
         if allocation.stream != stream {
             return Err(PoolError::WrongStream { address, allocated: allocation.stream, freed: stream });
         }
-        let place = if allocation.used_by.is_empty() {
+        let freeing = if allocation.used_by.is_empty() {
             stream
         } else {
             for user in std::iter::once(stream.0).chain(allocation.used_by.iter().copied()) {
@@ -270,10 +269,10 @@ impl StreamOrderedPool {
             }
             self.helper
         };
-        // Nobody may copy there from now on.
+        // No copy may use the memory from now on.
         let mut spans = self.device.spans_mut();
-        self.device.on_stream("cuMemFreeAsync", place, |handle| {
-            // SAFETY: an allocation of this pool, freed once, after all its uses in the order of `place`.
+        self.device.on_stream("cuMemFreeAsync", freeing, |handle| {
+            // SAFETY: it is an allocation of this pool and is freed once, after all its uses in the order of `freeing`.
             unsafe { self.api.cuMemFreeAsync(address.0, handle) }
         })?;
         spans.remove(address.0);
@@ -281,29 +280,29 @@ impl StreamOrderedPool {
         Ok(())
     }
 
-    /// Waits for the device and gives back all that is not used.
+    /// Waits for the device and releases all unused memory.
     ///
     /// # Errors
-    /// Where work failed.
+    /// If work on the device failed.
     pub fn empty_cache(&mut self) -> Result<(), DriverError> {
         self.device.synchronize()?;
         self.trim(0)
     }
 
-    /// Gives back what is not used until the pool holds at most `keep` bytes, or nothing that is not used.
+    /// Releases unused memory until the pool reserves at most `keep` bytes or has no unused memory.
     ///
     /// # Errors
-    /// Where the driver refuses.
+    /// If the driver refuses.
     pub fn trim(&mut self, keep: u64) -> Result<(), DriverError> {
         let _current = self.device.enter()?;
-        // SAFETY: the pool lives.
+        // SAFETY: the pool exists.
         Ok(unsafe { self.api.cuMemPoolTrimTo(self.handle, width(keep)?) }?)
     }
 
-    /// What the pool holds and uses.
+    /// Reads the pool's statistics.
     ///
     /// # Errors
-    /// Where the driver refuses.
+    /// If the driver refuses.
     pub fn statistics(&self) -> Result<PoolStatistics, DriverError> {
         use CUmemPool_attribute as A;
         let mark = |current, peak| -> Result<Watermark, DriverError> {
@@ -314,37 +313,37 @@ impl StreamOrderedPool {
         Ok(PoolStatistics { allocated: used, active: used, reserved })
     }
 
-    /// Lets the peaks begin anew at what is held now (`reset_peak_memory_stats`).
+    /// Resets the peaks to the present values (`reset_peak_memory_stats`).
     ///
     /// # Errors
-    /// Where the driver refuses.
+    /// If the driver refuses.
     pub fn reset_peak(&mut self) -> Result<(), DriverError> {
-        // Zero is the only value that the driver takes, and means "from now on".
+        // Zero is the only value that the driver accepts. It means "from now on".
         self.set_bytes(CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0)?;
         self.set_bytes(CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0)
     }
 
-    fn take(&self, size: u64, stream: Stream) -> Result<u64, DriverError> {
+    fn try_allocate(&self, size: u64, stream: Stream) -> Result<u64, DriverError> {
         let (bytes, mut address) = (width(size)?, 0);
         self.device.on_stream("cuMemAllocFromPoolAsync", stream, |handle| {
-            // SAFETY: the pointer is to a variable that outlives the call; pool and stream live.
+            // SAFETY: the variable outlives the call; the pool and the stream exist.
             unsafe { self.api.cuMemAllocFromPoolAsync(&mut address, bytes, self.handle, handle) }
         })?;
         Ok(address)
     }
 
-    /// An attribute that is a number of bytes.
+    /// Reads an attribute that is a number of bytes.
     fn bytes(&self, attribute: CUmemPool_attribute) -> Result<u64, DriverError> {
         let _current = self.device.enter()?;
         let mut value: u64 = 0;
-        // SAFETY: the pool lives; all callers name attributes of the type cuuint64_t.
+        // SAFETY: the pool exists; all callers name attributes of the type cuuint64_t.
         unsafe { self.api.cuMemPoolGetAttribute(self.handle, attribute, (&raw mut value).cast::<c_void>()) }?;
         Ok(value)
     }
 
     fn set_bytes(&mut self, attribute: CUmemPool_attribute, mut value: u64) -> Result<(), DriverError> {
         let _current = self.device.enter()?;
-        // SAFETY: the pool lives; all callers name attributes of the type cuuint64_t.
+        // SAFETY: the pool exists; all callers name attributes of the type cuuint64_t.
         unsafe { self.api.cuMemPoolSetAttribute(self.handle, attribute, (&raw mut value).cast::<c_void>()) }?;
         Ok(())
     }
@@ -358,16 +357,16 @@ impl fmt::Debug for StreamOrderedPool {
 
 impl Drop for StreamOrderedPool {
     fn drop(&mut self) {
-        // A driver that is shutting down refuses these calls, and has taken everything back already.
+        // A driver that is shutting down refuses these calls, and has freed everything already.
         let _ = self.device.synchronize();
         let mut spans = self.device.spans_mut();
         if let Ok(_current) = self.device.enter() {
             for address in self.allocations.keys() {
                 spans.remove(*address);
-                // SAFETY: an allocation of this pool, freed once; no work on the device is left that could use it.
+                // SAFETY: it is an allocation of this pool and is freed once; no work that could use it is left.
                 let _ = unsafe { self.api.cuMemFreeAsync(*address, 0) };
             }
-            // SAFETY: created once and destroyed once; the driver keeps it until what was freed above is done.
+            // SAFETY: it is created once and destroyed once; the driver keeps it until the frees above are complete.
             let _ = unsafe { self.api.cuMemPoolDestroy(self.handle) };
         }
         drop(spans);

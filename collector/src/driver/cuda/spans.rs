@@ -1,28 +1,28 @@
-//! The addresses that may be read and written: what was handed out and not yet taken back.
+//! The address ranges that may be read and written: those that are allocated.
 
 use std::collections::BTreeMap;
 
-/// Disjoint ranges of addresses, by start, with their bytes.
+/// Disjoint address ranges: their sizes in bytes by start.
 #[derive(Debug, Default)]
 pub(super) struct Spans(BTreeMap<u64, u64>);
 
 impl Spans {
-    /// Adds a range. The driver never hands out a byte twice, so ranges don't overlap.
+    /// Adds a range. The driver never allocates a byte twice, so ranges do not overlap.
     pub(super) fn insert(&mut self, start: u64, size: u64) {
         self.0.insert(start, size);
     }
 
-    /// Takes out the range that starts at `start`; gives its bytes.
+    /// Removes the range that starts at `start` and returns its size.
     pub(super) fn remove(&mut self, start: u64) -> Option<u64> {
         self.0.remove(&start)
     }
 
-    /// The bytes of the range that starts at `start`.
+    /// Returns the size of the range that starts at `start`.
     pub(super) fn get(&self, start: u64) -> Option<u64> {
         self.0.get(&start).copied()
     }
 
-    /// Whether every byte from `start` on for `size` bytes is in a range; adjacent ranges count as one.
+    /// Returns whether all `size` bytes from `start` on are in ranges; adjacent ranges count as one.
     pub(super) fn covers(&self, start: u64, size: u64) -> bool {
         let Some(end) = start.checked_add(size) else { return false };
         let mut reached = start;
@@ -37,7 +37,7 @@ impl Spans {
         true
     }
 
-    /// Takes out everything.
+    /// Removes and returns all ranges.
     pub(super) fn take(&mut self) -> BTreeMap<u64, u64> {
         std::mem::take(&mut self.0)
     }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_lies_within_ranges_is_covered() {
+    fn only_bytes_within_ranges_are_covered() {
         let mut spans = Spans::default();
         for (start, size) in [(100, 50), (150, 50), (300, 10)] {
             spans.insert(start, size);

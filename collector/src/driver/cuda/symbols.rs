@@ -1,8 +1,8 @@
 //! The functions of the driver library, looked up once.
 //!
-//! Handles (contexts, streams, events, pools) are `usize` here: as wide as the pointers that they are, passed the same
-//! way, and never followed by this program. Names are those of NVIDIA's documentation; the symbols behind them carry
-//! the version of their binary interface, which no driver ever drops.
+//! Handles (contexts, streams, events, pools) are `usize`: they have the width of pointers, are passed like pointers, and
+//! are never dereferenced here. Functions have the names of NVIDIA's documentation. Their symbols contain the version of
+//! their binary interface, and no driver ever drops one.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -16,7 +16,7 @@ use shared::allocator::DriverError;
 
 use super::CudaError;
 
-/// A call that failed: the function and the driver's code.
+/// A failed call: the function and the driver's code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failure {
     call: &'static str,
@@ -24,12 +24,12 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// Whether the device has not so much memory.
+    /// Returns whether the device does not have enough memory.
     pub(super) fn is_out_of_memory(self) -> bool {
         self.code == CUresult::CUDA_ERROR_OUT_OF_MEMORY as u32
     }
 
-    /// Whether the work that was asked after is not done yet.
+    /// Returns whether the queried work is not complete yet.
     pub(super) fn is_not_ready(self) -> bool {
         self.code == CUresult::CUDA_ERROR_NOT_READY as u32
     }
@@ -50,7 +50,7 @@ impl From<Failure> for CudaError {
     }
 }
 
-/// Defines a table of functions: `name = "symbol"(arguments)`, all of which return a result code.
+/// Defines a table of functions that return a result code: `name = "symbol"(arguments)`.
 macro_rules! symbols {
     ($(#[$doc:meta])* $table:ident { $($name:ident = $symbol:literal ($($argument:ident: $type:ty),*);)* }) => {
         $(#[$doc])*
@@ -59,7 +59,7 @@ macro_rules! symbols {
 
         #[allow(non_snake_case)]
         impl $table {
-            /// The table, looked up at the first call.
+            /// Returns the table, which is looked up at the first call.
             pub(super) fn get() -> Result<&'static Self, CudaError> {
                 static TABLE: OnceLock<$table> = OnceLock::new();
                 if let Some(table) = TABLE.get() {
@@ -68,19 +68,19 @@ macro_rules! symbols {
                 if !is_library_present() {
                     return Err(CudaError::NoLibrary);
                 }
-                // SAFETY: the library is present; each type is that of the function in NVIDIA's headers under the symbol's version.
+                // SAFETY: the library is present, and NVIDIA's headers declare these types for the symbols' versions.
                 let table = unsafe { Self { $($name: symbol($symbol)?,)* } };
                 Ok(TABLE.get_or_init(|| table))
             }
 
             $(
-                /// The function of that name.
+                /// Calls the function of this name.
                 ///
                 /// # Safety
-                /// As NVIDIA's documentation of the function demands.
+                /// The caller must meet the requirements of NVIDIA's documentation of the function.
                 #[inline]
                 pub(super) unsafe fn $name(&self $(, $argument: $type)*) -> Result<(), Failure> {
-                    // SAFETY: the caller keeps the function's contract.
+                    // SAFETY: as the caller promises.
                     match unsafe { (self.$name)($($argument),*) } {
                         0 => Ok(()),
                         code => Err(Failure { call: stringify!($name), code }),
@@ -92,7 +92,7 @@ macro_rules! symbols {
 }
 
 symbols! {
-    /// What every driver since CUDA 11.4 has and every device needs.
+    /// The functions that every driver since CUDA 11.4 has and every device needs.
     Api {
         cuInit = "cuInit"(flags: c_uint);
         cuDeviceGetCount = "cuDeviceGetCount"(count: *mut c_int);
@@ -175,55 +175,58 @@ symbols! {
     }
 }
 
-/// Whether the driver library can be loaded.
+/// Returns whether the driver library can be loaded.
 fn is_library_present() -> bool {
-    // SAFETY: the library's initialisers are NVIDIA's; they are meant to run in any process.
+    // SAFETY: NVIDIA's library initialisers may run in any process.
     unsafe { sys::is_culib_present() }
 }
 
-/// Looks a function up.
+/// Looks up a function.
 ///
 /// # Safety
-/// `F` must be the function's type. Without the library this panics.
+/// `F` must be the function's type.
+///
+/// # Panics
+/// Without the library.
 unsafe fn symbol<F: Copy>(name: &'static str) -> Result<F, CudaError> {
-    // SAFETY: the caller names the function's type; the library is never unloaded.
+    // SAFETY: the caller promises the function's type, and the library is never unloaded.
     match unsafe { sys::culib().get::<F>(name.as_bytes()) } {
         Ok(symbol) => Ok(*symbol),
         Err(_) => Err(CudaError::MissingSymbol { symbol: name, version: version_text(driver_version()) }),
     }
 }
 
-/// The newest CUDA version that the driver serves, as NVIDIA writes it: 1000 times the major plus 10 times the minor;
-/// 0 where there is no driver, or one that does not say.
+/// Returns the newest CUDA version that the driver supports, in NVIDIA's form (1000 times the major version plus 10 times
+/// the minor one); 0 if there is no driver or it does not report a version.
 pub(super) fn driver_version() -> u32 {
     if !is_library_present() {
         return 0;
     }
-    // SAFETY: the type is that of NVIDIA's header, in every version.
+    // SAFETY: NVIDIA's headers declare this type in every version.
     let function = unsafe { sys::culib().get::<unsafe extern "C" fn(*mut c_int) -> u32>(b"cuDriverGetVersion") };
     let mut version = 0;
     match function {
-        // SAFETY: the pointer is to a number that outlives the call; the function needs no initialisation.
+        // SAFETY: the variable outlives the call; the function needs no initialisation.
         Ok(function) if unsafe { function(&mut version) } == 0 => u32::try_from(version).unwrap_or(0),
         _ => 0,
     }
 }
 
-/// A version as people write it.
+/// Formats a version for people.
 pub(super) fn version_text(version: u32) -> String {
     match version {
-        0 => "of an unknown version".to_owned(),
+        0 => "unknown version".to_owned(),
         n => format!("CUDA {}.{}", n / 1000, n % 1000 / 10),
     }
 }
 
-/// What the driver says of an error code, with the code's name.
+/// Returns the driver's text for an error code, with the code's name.
 fn text_of(code: u32) -> String {
     let text = |name: &[u8]| {
-        // SAFETY: the library is loaded, as it gave the code; the type is that of NVIDIA's header for both functions.
+        // SAFETY: the library is loaded, because it returned the code; NVIDIA's header declares this type for both.
         let function = unsafe { sys::culib().get::<unsafe extern "C" fn(u32, *mut *const c_char) -> u32>(name).ok()? };
         let mut text = ptr::null();
-        // SAFETY: the pointer is to a variable that outlives the call. Unknown codes are answered with an error.
+        // SAFETY: the variable outlives the call. Unknown codes return an error.
         let status = unsafe { function(code, &mut text) };
         // SAFETY: on success the text is a constant of the library, which is never unloaded.
         (status == 0 && !text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
@@ -231,7 +234,7 @@ fn text_of(code: u32) -> String {
     match (text(b"cuGetErrorString"), text(b"cuGetErrorName")) {
         (Some(text), Some(name)) => format!("{text} ({name})"),
         (Some(text), None) => format!("{text} (error {code})"),
-        _ => format!("error {code}, which the driver does not explain"),
+        _ => format!("error {code}, unknown to the driver"),
     }
 }
 
@@ -240,8 +243,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_read_as_people_write_them() {
-        for (version, text) in [(12040, "CUDA 12.4"), (11000, "CUDA 11.0"), (0, "of an unknown version")] {
+    fn versions_are_formatted() {
+        for (version, text) in [(12040, "CUDA 12.4"), (11000, "CUDA 11.0"), (0, "unknown version")] {
             assert_eq!(version_text(version), text);
         }
     }

@@ -30,7 +30,7 @@ pub trait Device: Driver {
 
 impl Device for CudaDriver {
     fn outside(&mut self, reserved: u64) -> Option<Result<Outside, DriverError>> {
-        Some(Outside::ask(self, reserved))
+        Some(Outside::query(self, reserved))
     }
 
     fn model(&self) -> String {

@@ -1,4 +1,4 @@
-//! The library itself, devices and contexts.
+//! Functions for initialisation, devices and contexts.
 
 use std::ffi::{c_char, c_int};
 
@@ -6,7 +6,7 @@ use super::{export, put};
 use crate::code::Code;
 use crate::machine::{answer, current_context, pop_context, push_context};
 
-/// What the devices are called.
+/// The name of every device.
 const NAME: &[u8] = b"Vramscope fake device\0";
 
 /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`.
@@ -15,7 +15,7 @@ const CONCURRENT_MANAGED_ACCESS: c_int = 89;
 /// The first bytes of a device's UUID; the last one is its number.
 pub(super) const UUID: [u8; 15] = [0xfa, 0x4e, 0xc0, 0xda, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, 0];
 
-/// `cuInit` of the driver.
+/// The driver's `cuInit`.
 #[allow(non_snake_case)]
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuInit(flags: u32) -> u32 {
@@ -28,46 +28,46 @@ pub(crate) extern "C" fn cuInit(flags: u32) -> u32 {
     })
 }
 
-/// `cuDriverGetVersion` of the driver; needs no `cuInit`.
+/// The driver's `cuDriverGetVersion`, which needs no `cuInit`.
 ///
 /// # Safety
-/// The pointer is null or may be written to.
+/// The pointer is null or may be written.
 #[allow(non_snake_case)]
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> u32 {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller promises.
     answer("cuDriverGetVersion", |machine| unsafe { put(version, machine.settings.version) })
 }
 
-/// `cuGetErrorString` of the driver.
+/// The driver's `cuGetErrorString`.
 ///
 /// # Safety
-/// The pointer is null or may be written to.
+/// The pointer is null or may be written.
 #[allow(non_snake_case)]
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuGetErrorString(code: u32, text: *mut *const c_char) -> u32 {
     answer("cuGetErrorString", |_| {
         let (_, explanation) = Code(code).texts().ok_or(Code::INVALID_VALUE)?;
-        // SAFETY: the caller's.
+        // SAFETY: as the caller promises.
         unsafe { put(text, explanation.as_ptr()) }
     })
 }
 
-/// `cuGetErrorName` of the driver.
+/// The driver's `cuGetErrorName`.
 ///
 /// # Safety
-/// The pointer is null or may be written to.
+/// The pointer is null or may be written.
 #[allow(non_snake_case)]
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuGetErrorName(code: u32, text: *mut *const c_char) -> u32 {
     answer("cuGetErrorName", |_| {
         let (name, _) = Code(code).texts().ok_or(Code::INVALID_VALUE)?;
-        // SAFETY: the caller's.
+        // SAFETY: as the caller promises.
         unsafe { put(text, name.as_ptr()) }
     })
 }
 
-// SAFETY, for all of these: pointers and handles are what the caller vouches for.
+// SAFETY of all functions below: the caller promises valid pointers and handles.
 export! {
     fn cuDeviceGetCount(machine, count: *mut c_int) {
         unsafe { put(count, machine.devices.len() as c_int) }

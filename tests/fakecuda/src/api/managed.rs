@@ -1,4 +1,4 @@
-//! Unified memory.
+//! Functions for unified memory.
 
 use std::collections::BTreeSet;
 use std::ffi::c_int;
@@ -17,15 +17,15 @@ const GLOBAL: u32 = 1;
 /// The last of `CUmem_advise`.
 const LAST_ADVICE: u32 = 6;
 
-// SAFETY, for all of these: pointers and handles are what the caller vouches for.
+// SAFETY of all functions below: the caller promises valid pointers and handles.
 export! {
     fn cuMemAllocManaged(machine, address: *mut u64, size: usize, flags: u32) {
         let device = machine.current()?;
         if flags != GLOBAL {
             return Err(Code::INVALID_VALUE);
         }
-        let taken = machine.device(device)?.take(size as u64, Kind::Managed(BTreeSet::new()))?;
-        unsafe { put(address, taken) }
+        let allocated = machine.device(device)?.allocate(size as u64, Kind::Managed(BTreeSet::new()))?;
+        unsafe { put(address, allocated) }
     }
 
     fn cuMemPrefetchAsync(machine, at: u64, size: usize, device: c_int, stream: usize) {

@@ -1,4 +1,4 @@
-//! Plain memory, copies and fills.
+//! Functions for plain memory, copies and fills.
 
 use std::slice;
 
@@ -7,12 +7,12 @@ use crate::code::Code;
 use crate::device::Kind;
 use crate::streams::Work;
 
-// SAFETY, for all of these: pointers and handles are what the caller vouches for.
+// SAFETY of all functions below: the caller promises valid pointers and handles.
 export! {
     fn cuMemAlloc_v2(machine, address: *mut u64, size: usize) {
         let device = machine.current()?;
-        let taken = machine.device(device)?.take(size as u64, Kind::Plain)?;
-        unsafe { put(address, taken) }
+        let allocated = machine.device(device)?.allocate(size as u64, Kind::Plain)?;
+        unsafe { put(address, allocated) }
     }
 
     fn cuMemFree_v2(machine, address: u64) {
@@ -25,10 +25,10 @@ export! {
             Some(Kind::Plain | Kind::Managed(_)) => {}
             _ => return Err(Code::INVALID_VALUE),
         }
-        // What still uses the memory is done first.
+        // Work that uses the memory is done first.
         let current = machine.current()?;
         machine.synchronize_device(current)?;
-        machine.device_at(address)?.give(address).map(|_| ())
+        machine.device_at(address)?.free(address).map(|_| ())
     }
 
     fn cuMemcpyHtoD_v2(machine, to: u64, from: *const u8, size: usize) {
@@ -53,7 +53,7 @@ export! {
     fn cuMemcpyDtoHAsync_v2(machine, to: *mut u8, from: u64, size: usize, stream: usize) {
         let key = machine.stream(stream)?;
         machine.check(from, size as u64)?;
-        // With memory of the host that is not pinned, the driver returns when the copy is done.
+        // With host memory that is not pinned, the driver returns after the copy.
         machine.synchronize(key)?;
         let bytes = unsafe { slice::from_raw_parts_mut(to, size) };
         machine.read(from, bytes)

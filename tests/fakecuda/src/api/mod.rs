@@ -1,4 +1,4 @@
-//! The functions that NVIDIA's libraries export, by subject.
+//! The exported functions of NVIDIA's libraries, by subject.
 
 mod devices;
 mod managed;
@@ -10,13 +10,13 @@ mod streams;
 
 use crate::code::{Code, Outcome};
 
-/// Exports functions of the driver. Each takes the machine, under a name of its choice, and its C arguments.
+/// Exports functions of the driver. Each has the machine, under a name of its choice, and its C arguments.
 macro_rules! export {
     ($(fn $name:ident($machine:ident $(, $argument:ident: $type:ty)*) $body:block)*) => {$(
         #[doc = concat!("`", stringify!($name), "` of the driver.")]
         ///
         /// # Safety
-        /// As NVIDIA's documentation of the function demands.
+        /// The caller must meet the requirements of NVIDIA's documentation of the function.
         #[allow(non_snake_case)]
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> u32 {
@@ -31,15 +31,15 @@ macro_rules! export {
 }
 pub(crate) use export;
 
-/// Writes a result where the caller wants it.
+/// Writes a result through the caller's pointer.
 ///
 /// # Safety
-/// The pointer is null or may be written to.
+/// The pointer is null or may be written.
 pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Outcome {
     if to.is_null() {
         return Err(Code::INVALID_VALUE);
     }
-    // SAFETY: the caller's.
+    // SAFETY: as the caller promises.
     unsafe { to.write(value) };
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! NVML: what a device holds, and who holds it. Its codes are not the driver's.
+//! NVML's functions: a device's memory and the processes that use it. Its codes differ from the driver's.
 
 use std::ffi::{CStr, c_char};
 
@@ -10,7 +10,7 @@ const INVALID_ARGUMENT: u32 = 2;
 const NOT_FOUND: u32 = 6;
 const INSUFFICIENT_SIZE: u32 = 7;
 
-/// A process that is not this one.
+/// The number of another process.
 const OTHER_PID: u32 = 4242;
 
 /// `nvmlMemory_v2_t`.
@@ -32,7 +32,7 @@ pub(crate) struct Process {
     compute_instance: u32,
 }
 
-/// Runs a body with the device of a handle: its number and 1.
+/// Calls `body` with the device of a handle, which is the device's number plus 1.
 fn with_device(device: usize, body: impl FnOnce(&mut Machine, usize) -> u32) -> u32 {
     let mut machine = machine();
     match device.checked_sub(1).filter(|number| *number < machine.devices.len()) {
@@ -41,35 +41,35 @@ fn with_device(device: usize, body: impl FnOnce(&mut Machine, usize) -> u32) -> 
     }
 }
 
-/// `nvmlInit_v2` of NVML.
+/// NVML's `nvmlInit_v2`.
 #[allow(non_snake_case)]
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nvmlInit_v2() -> u32 {
     DONE
 }
 
-/// `nvmlShutdown` of NVML.
+/// NVML's `nvmlShutdown`.
 #[allow(non_snake_case)]
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nvmlShutdown() -> u32 {
     DONE
 }
 
-/// `nvmlDeviceGetHandleByUUID` of NVML.
+/// NVML's `nvmlDeviceGetHandleByUUID`.
 ///
 /// # Safety
-/// The text ends with 0, the other pointer may be written to.
+/// The text ends in a zero byte; the other pointer may be written.
 #[allow(non_snake_case)]
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, device: *mut usize) -> u32 {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller promises.
     let wanted = unsafe { CStr::from_ptr(uuid) }.to_string_lossy();
     let digits: String = wanted.trim_start_matches("GPU-").chars().filter(|c| *c != '-').collect();
     let start: String = UUID.iter().map(|byte| format!("{byte:02x}")).collect();
     let number = digits.strip_prefix(&start).and_then(|number| usize::from_str_radix(number, 16).ok());
     match number.filter(|number| *number < machine().devices.len()) {
         Some(number) => {
-            // SAFETY: the caller's.
+            // SAFETY: as the caller promises.
             unsafe { device.write(number + 1) };
             DONE
         }
@@ -77,29 +77,29 @@ pub(crate) unsafe extern "C" fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, d
     }
 }
 
-/// `nvmlDeviceGetMemoryInfo_v2` of NVML.
+/// NVML's `nvmlDeviceGetMemoryInfo_v2`.
 ///
 /// # Safety
-/// The pointer may be written to.
+/// The pointer may be written.
 #[allow(non_snake_case)]
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(device: usize, memory: *mut Memory) -> u32 {
     with_device(device, |machine, number| {
         let device = &machine.devices[number];
         let (total, used) = (device.capacity, device.used);
-        // SAFETY: the caller's.
+        // SAFETY: as the caller promises.
         let version = unsafe { (*memory).version };
         let told = Memory { version, total, reserved: 0, free: total.saturating_sub(used), used };
-        // SAFETY: the caller's.
+        // SAFETY: as the caller promises.
         unsafe { memory.write(told) };
         DONE
     })
 }
 
-/// `nvmlDeviceGetComputeRunningProcesses_v3` of NVML.
+/// NVML's `nvmlDeviceGetComputeRunningProcesses_v3`.
 ///
 /// # Safety
-/// The list has room for as many as `count` says, or is null with a count of 0.
+/// The list has room for `count` items, or is null and `count` is 0.
 #[allow(non_snake_case)]
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
@@ -112,23 +112,23 @@ pub(crate) unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
         let own = (std::process::id(), device.used - device.other);
         let all = [own, (OTHER_PID, device.other)];
         let held: Vec<_> = all.into_iter().filter(|(_, used)| *used > 0).collect();
-        // SAFETY: the caller's.
+        // SAFETY: as the caller promises.
         let room = unsafe { count.replace(held.len() as u32) };
         if (room as usize) < held.len() {
             return INSUFFICIENT_SIZE;
         }
         for (i, (pid, used)) in held.into_iter().enumerate() {
-            // SAFETY: there is room for all.
+            // SAFETY: the list has room for all items.
             unsafe { list.add(i).write(Process { pid, used, instance: u32::MAX, compute_instance: u32::MAX }) };
         }
         DONE
     })
 }
 
-/// `nvmlDeviceGetGraphicsRunningProcesses_v3` of NVML: nobody draws.
+/// `nvmlDeviceGetGraphicsRunningProcesses_v3` of NVML: there are no graphics processes.
 ///
 /// # Safety
-/// The first pointer may be written to.
+/// The first pointer may be written.
 #[allow(non_snake_case)]
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn nvmlDeviceGetGraphicsRunningProcesses_v3(
@@ -136,7 +136,7 @@ pub(crate) unsafe extern "C" fn nvmlDeviceGetGraphicsRunningProcesses_v3(
     count: *mut u32,
     _list: *mut Process,
 ) -> u32 {
-    // SAFETY: the caller's.
+    // SAFETY: as the caller promises.
     unsafe { count.write(0) };
     DONE
 }

@@ -1,4 +1,4 @@
-//! Stream-ordered pools.
+//! Functions for stream-ordered pools.
 
 use std::ffi::c_void;
 
@@ -8,7 +8,7 @@ use crate::code::{Code, Outcome};
 use crate::pools::Pool;
 use crate::streams::Work;
 
-/// What a pool is to be (`CUmemPoolProps`), as far as it is looked at.
+/// The used part of a pool's properties (`CUmemPoolProps`).
 #[repr(C)]
 pub(crate) struct PoolProperties {
     kind: u32,
@@ -26,7 +26,7 @@ const RESERVED_HIGH: u32 = 6;
 const USED: u32 = 7;
 const USED_HIGH: u32 = 8;
 
-/// A number of bytes that a pool tells.
+/// Returns an attribute of a pool that is a number of bytes.
 fn bytes(pool: &Pool, attribute: u32) -> Outcome<u64> {
     match attribute {
         RELEASE_THRESHOLD => Ok(pool.threshold),
@@ -38,7 +38,7 @@ fn bytes(pool: &Pool, attribute: u32) -> Outcome<u64> {
     }
 }
 
-// SAFETY, for all of these: pointers and handles are what the caller vouches for.
+// SAFETY of all functions below: the caller promises valid pointers and handles.
 export! {
     fn cuMemPoolCreate(machine, pool: *mut usize, properties: *const PoolProperties) {
         let location = unsafe { properties.as_ref() }.ok_or(Code::INVALID_VALUE)?.location;
@@ -61,7 +61,7 @@ export! {
         let value = unsafe { value.cast::<u64>().read() };
         match (attribute, value) {
             (RELEASE_THRESHOLD, threshold) => pool.threshold = threshold,
-            // Nothing but zero may be written: the peak begins anew.
+            // Only zero may be written, which resets the peak.
             (RESERVED_HIGH, 0) => pool.reserved_high = pool.reserved,
             (USED_HIGH, 0) => pool.used_high = pool.used,
             _ => return Err(Code::INVALID_VALUE),
@@ -86,8 +86,8 @@ export! {
 
     fn cuMemAllocFromPoolAsync(machine, address: *mut u64, size: usize, pool: usize, stream: usize) {
         machine.stream(stream)?;
-        let taken = machine.take_from_pool(pool, size as u64)?;
-        unsafe { put(address, taken) }
+        let allocated = machine.allocate_from_pool(pool, size as u64)?;
+        unsafe { put(address, allocated) }
     }
 
     fn cuMemFreeAsync(machine, address: u64, stream: usize) {

@@ -1,4 +1,4 @@
-//! Virtual memory.
+//! Functions for virtual memory.
 
 use std::ffi::{c_int, c_void};
 
@@ -8,7 +8,7 @@ use crate::code::{Code, Outcome};
 use crate::device::Device;
 use crate::machine::Machine;
 
-/// A place (`CUmemLocation`): its type, and the device's number.
+/// A location (`CUmemLocation`): its type and the device's number.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Location {
@@ -16,7 +16,7 @@ pub(crate) struct Location {
     pub(super) id: c_int,
 }
 
-/// What memory is to be (`CUmemAllocationProp`), as far as it is looked at.
+/// The used part of an allocation's properties (`CUmemAllocationProp`).
 #[repr(C)]
 pub(crate) struct Properties {
     kind: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Properties {
     flags: [u8; 8],
 }
 
-/// Who may do what with a mapping (`CUmemAccessDesc`).
+/// The access to a mapping (`CUmemAccessDesc`).
 #[repr(C)]
 pub(crate) struct Access {
     location: Location,
@@ -39,17 +39,17 @@ const ON_DEVICE: u32 = 1;
 /// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
 const READ_AND_WRITE: u32 = 3;
 
-/// Handles name their device in the bits from here on.
+/// The first bit of the device's number in a handle.
 const DEVICE_SHIFT: u32 = 48;
 
-/// The device of a handle, and the handle as that device knows it.
+/// Splits a handle into its device and the device's own handle.
 fn physical(machine: &mut Machine, handle: u64) -> Outcome<(&mut Device, u64)> {
     let number = (handle >> DEVICE_SHIFT).checked_sub(1).ok_or(Code::INVALID_VALUE)?;
     let device = machine.device(number as usize).map_err(|_| Code::INVALID_VALUE)?;
     Ok((device, handle & ((1 << DEVICE_SHIFT) - 1)))
 }
 
-// SAFETY, for all of these: pointers and handles are what the caller vouches for.
+// SAFETY of all functions below: the caller promises valid pointers and handles.
 export! {
     fn cuMemGetAllocationGranularity(_machine, bytes: *mut usize, properties: *const Properties, _option: u32) {
         unsafe { properties.as_ref() }.ok_or(Code::INVALID_VALUE)?;

@@ -1,10 +1,10 @@
-//! Streams and events.
+//! Functions for streams and events.
 
 use super::{export, put};
 use crate::code::Code;
 use crate::streams::{Stream, Work};
 
-// SAFETY, for all of these: pointers and handles are what the caller vouches for.
+// SAFETY of all functions below: the caller promises valid pointers and handles.
 export! {
     fn cuStreamCreate(machine, stream: *mut usize, _flags: u32) {
         let device = machine.current()?;
@@ -18,7 +18,7 @@ export! {
         if stream == 0 {
             return Err(Code::INVALID_HANDLE);
         }
-        // Its work is done nevertheless.
+        // Its pending work is still done.
         machine.finish(key, u64::MAX);
         machine.streams.streams.remove(&key);
         machine.run();
