@@ -1,17 +1,17 @@
-//! What the allocator can say of itself: the actions of a trace entry, in PyTorch's names.
+//! The actions of allocator events, by PyTorch's names.
 
 use serde::{Deserialize, Serialize};
 
-/// What a trace entry records. Names and meaning are PyTorch's `TraceEntry::Action`; actions of later versions that
-/// this build does not know are kept as [`Action::Other`], with their name in the trace.
+/// What an event records. Names and meaning are those of PyTorch's `TraceEntry::Action`. Actions that this build does
+/// not know are [`Action::Other`], with their name in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Action {
-    /// A block was handed out. `size` is the requested size in bytes.
+    /// A block was allocated. `size` is the requested size in bytes.
     Alloc = 0,
     /// `free` was called; the block may still wait for streams. `size` is the requested size.
     FreeRequested = 1,
-    /// The block went back to its pool. `size` is the requested size.
+    /// The block was returned to its pool. `size` is the requested size.
     FreeCompleted = 2,
     /// A segment was taken from the driver. `size` is the segment's size.
     SegmentAlloc = 3,
@@ -27,9 +27,9 @@ pub enum Action {
     Snapshot = 8,
     /// A user annotation (`user_defined`, torch 2.5).
     UserDefined = 9,
-    /// An annotation made after the fact (`annotate`, torch 2.14 and later); the text is in the user metadata.
+    /// An annotation added later (`annotate`, torch 2.14 and later); the text is in the user metadata.
     Annotate = 10,
-    /// Any other action; the name as written is kept beside the trace.
+    /// Any other action; its name is in the event's tag.
     Other = 11,
 }
 
@@ -50,7 +50,7 @@ impl Action {
         Self::Other,
     ];
 
-    /// The name that PyTorch writes; `other` for [`Action::Other`].
+    /// Returns the name that PyTorch uses; `other` for [`Action::Other`].
     pub const fn name(self) -> &'static str {
         match self {
             Self::Alloc => "alloc",
@@ -68,17 +68,17 @@ impl Action {
         }
     }
 
-    /// The action that PyTorch writes as `name`; `None` when this build does not know it.
+    /// Returns the action that PyTorch calls `name`; `None` if this build does not know it.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|a| *a != Self::Other && a.name() == name)
     }
 
-    /// The action with this code (`self as u8`); any other code reads as [`Action::Other`].
+    /// Returns the action with this code (`self as u8`); [`Action::Other`] for any other code.
     pub const fn from_code(code: u8) -> Self {
         if (code as usize) < Self::ALL.len() { Self::ALL[code as usize] } else { Self::Other }
     }
 
-    /// Whether the entry changes what is reserved.
+    /// Returns whether events of this action change the reserved ranges.
     pub const fn is_segment(self) -> bool {
         matches!(self, Self::SegmentAlloc | Self::SegmentFree | Self::SegmentMap | Self::SegmentUnmap)
     }

@@ -1,35 +1,35 @@
-//! What is wrong, or worth knowing, with something that could still be read.
+//! Findings: problems and notable facts of a file that could be read.
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of finding it is. The code is stable: scripts may match on it.
+/// The kind of a finding. The code is stable: scripts may match on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingCode {
-    /// The file ends before its end: what came before is kept.
+    /// The file is cut off; the part before is used.
     Truncated,
-    /// No device has a trace: history was not being recorded.
+    /// No device has a trace: history was not recorded.
     NoHistory,
-    /// Events in the middle of a recording that the recorder could not keep, or that a damaged part held.
+    /// Events within a recording are missing: the recorder dropped them, or their part of the file is damaged.
     EventsLost,
     /// The history ring was full: the first events of the run are lost.
     RingOverflow,
-    /// The trace holds the newest entry only (`_record_memory_history("state")`).
+    /// The trace has only the newest entry (`_record_memory_history("state")`).
     StateOnly,
-    /// Entries with an action that this build does not know; they are kept and counted.
+    /// Some entries have an action that this build does not know; they are kept and counted.
     UnknownAction,
-    /// Trace and segments disagree: entries are missing between the two, or kinds of entries were skipped.
+    /// Trace and segments disagree: entries are missing between them, or some kinds of entries were not recorded.
     Inconsistent,
     /// A request failed for lack of memory.
     OutOfMemory,
-    /// The file holds parts that this build does not show (keys or traces of another kind).
+    /// The file has parts that this build does not show (keys or traces of another kind).
     NotShown,
-    /// Values that could not be read as what they should be; they are left out and counted.
+    /// Some values have an unexpected type or range; they are skipped and counted.
     Malformed,
 }
 
 impl FindingCode {
-    /// The code as it is written in a report.
+    /// Returns the code as it is written in a report.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Truncated => "truncated",
@@ -53,28 +53,28 @@ pub struct Finding {
     pub code: FindingCode,
     /// One or two sentences, without a line break.
     pub message: String,
-    /// The device it is about, if it is about one.
+    /// The device that it concerns, if it concerns one.
     #[serde(default)]
     pub device: Option<i64>,
-    /// The position in that device's trace where it can be seen, if there is one.
+    /// The position in that device's trace that shows it, if there is one.
     #[serde(default)]
     pub position: Option<u32>,
 }
 
 impl Finding {
-    /// A finding about the whole file.
+    /// Creates a finding about the whole file.
     pub fn new(code: FindingCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), device: None, position: None }
     }
 
-    /// The same finding, about one device.
+    /// Sets the device.
     #[must_use]
     pub fn on_device(mut self, device: i64) -> Self {
         self.device = Some(device);
         self
     }
 
-    /// The same finding, at a position of its device's trace.
+    /// Sets the position in the device's trace.
     #[must_use]
     pub fn at(mut self, position: u32) -> Self {
         self.position = Some(position);

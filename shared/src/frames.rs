@@ -1,4 +1,4 @@
-//! Interned strings, frames and stacks: each distinct one is kept once and named by a small number.
+//! Interned strings, frames and stacks: each distinct one is stored once and identified by a small number.
 
 use std::hash::Hasher;
 
@@ -14,18 +14,18 @@ pub struct StrId(pub u32);
 #[repr(transparent)]
 pub struct FrameId(pub u32);
 
-/// A distinct stack. `0` is the empty stack: none was kept.
+/// A distinct stack. `0` is the empty stack: none was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(pub u32);
 
-/// A source line that a stack runs through.
+/// A source line of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The function.
     pub name: StrId,
-    /// The file as the interpreter or the symbolizer names it.
+    /// The file's name from the interpreter or the symbolizer.
     pub filename: StrId,
-    /// The line, from 1; 0 when it is not known.
+    /// The line, from 1; 0 if it is unknown.
     pub line: u32,
 }
 
@@ -43,13 +43,13 @@ impl Frame {
 #[derive(Debug)]
 struct Interner<T> {
     items: Vec<T>,
-    /// Where list `i` ends; it starts where the one before it ends.
+    /// The end of list `i`, which starts at the end of the list before.
     ends: Vec<u32>,
     table: HashTable<u32>,
 }
 
 impl<T: bytemuck::NoUninit + PartialEq> Interner<T> {
-    /// With the empty list as number 0.
+    /// Creates an interner with the empty list as number 0.
     fn new() -> Self {
         let mut new = Self { items: Vec::new(), ends: Vec::new(), table: HashTable::new() };
         new.intern(&[]);
@@ -69,13 +69,13 @@ impl<T: bytemuck::NoUninit + PartialEq> Interner<T> {
         &self.items[start as usize..end as usize]
     }
 
-    /// The number of `list`, if it is there.
+    /// Returns the number of `list`, if it is interned.
     fn find(&self, list: &[T]) -> Option<u32> {
         self.table.find(Self::hash(list), |&i| self.get(i) == list).copied()
     }
 
-    /// The number of `list`, new or not. A list that would pass 2^32 items reads as the empty one: the importer's
-    /// limits refuse the file long before.
+    /// Returns the number of `list`, and adds it if it is new. A list that would exceed 2^32 items in all becomes the
+    /// empty list; the importer's limits refuse such a file long before.
     fn intern(&mut self, list: &[T]) -> u32 {
         let hash = Self::hash(list);
         if let Some(&found) = self.table.find(hash, |&i| self.get(i) == list) {
@@ -99,7 +99,7 @@ impl<T: bytemuck::NoUninit + PartialEq> Interner<T> {
     }
 }
 
-/// All strings, frames and stacks of one file.
+/// The strings, frames and stacks of one file.
 #[derive(Debug)]
 pub struct Symbols {
     strings: Interner<u8>,
@@ -115,32 +115,33 @@ impl Default for Symbols {
 }
 
 impl Symbols {
-    /// The number of a string. Bytes that are not UTF-8 are kept as they are and shown with replacement characters.
+    /// Returns the number of a string, and adds it if it is new. Bytes that are not UTF-8 are kept, and displayed with
+    /// replacement characters.
     pub fn intern(&mut self, text: &[u8]) -> StrId {
         StrId(self.strings.intern(text))
     }
 
-    /// The number of a string, if it is there.
+    /// Returns the number of a string, if it is interned.
     pub fn find(&self, text: &[u8]) -> Option<StrId> {
         self.strings.find(text).map(StrId)
     }
 
-    /// The bytes of a string; empty for a number that is not of this table.
+    /// Returns the bytes of a string; empty for a number that is not in this table.
     pub fn bytes(&self, id: StrId) -> &[u8] {
         self.strings.get(id.0)
     }
 
-    /// A string for showing.
+    /// Returns a string for display.
     pub fn text(&self, id: StrId) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(self.bytes(id))
     }
 
-    /// Bytes of all distinct strings together.
+    /// Returns the total bytes of all distinct strings.
     pub fn string_bytes(&self) -> usize {
         self.strings.items.len()
     }
 
-    /// The number of a frame.
+    /// Returns the number of a frame, and adds it if it is new.
     pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
         if let Some(found) = self.find_frame(frame) {
             return found;
@@ -152,48 +153,48 @@ impl Symbols {
         FrameId(id)
     }
 
-    /// The number of a frame, if it is there.
+    /// Returns the number of a frame, if it is interned.
     pub fn find_frame(&self, frame: Frame) -> Option<FrameId> {
         let is_it = |&i: &u32| self.frames.get(i as usize) == Some(&frame);
         self.frame_table.find(frame.hashed(), is_it).map(|&i| FrameId(i))
     }
 
-    /// A frame; one without name, file and line for a number that is not of this table.
+    /// Returns a frame; one without name, file and line for a number that is not in this table.
     pub fn frame(&self, id: FrameId) -> Frame {
         self.frames.get(id.0 as usize).copied().unwrap_or(Frame { name: StrId(0), filename: StrId(0), line: 0 })
     }
 
-    /// The number of a stack, its frames innermost first.
+    /// Returns the number of a stack, given by its frames, innermost first, and adds it if it is new.
     pub fn intern_stack(&mut self, frames: &[FrameId]) -> StackId {
         StackId(self.stacks.intern(frames))
     }
 
-    /// The number of a stack, if it is there.
+    /// Returns the number of a stack, if it is interned.
     pub fn find_stack(&self, frames: &[FrameId]) -> Option<StackId> {
         self.stacks.find(frames).map(StackId)
     }
 
-    /// The frames of a stack, innermost first.
+    /// Returns the frames of a stack, innermost first.
     pub fn stack(&self, id: StackId) -> &[FrameId] {
         self.stacks.get(id.0)
     }
 
-    /// Number of distinct strings, the empty one included.
+    /// Returns the number of distinct strings, including the empty one.
     pub fn string_count(&self) -> usize {
         self.strings.len()
     }
 
-    /// Number of distinct stacks, the empty one included.
+    /// Returns the number of distinct stacks, including the empty one.
     pub fn stack_count(&self) -> usize {
         self.stacks.len()
     }
 
-    /// Number of distinct frames.
+    /// Returns the number of distinct frames.
     pub fn frame_count(&self) -> usize {
         self.frames.len()
     }
 
-    /// Frames of all distinct stacks together.
+    /// Returns the total number of frames of all distinct stacks.
     pub fn stack_frames(&self) -> usize {
         self.stacks.items.len()
     }

@@ -1,10 +1,10 @@
-//! Things by their number, made when they are first asked for.
+//! A map from numbers to values in the order of insertion.
 
 use rustc_hash::FxHashMap;
 
 use crate::order;
 
-/// See the module. For numbers that come from a file: none costs more than another, in whatever order they come.
+/// Values by number. Numbers may come from a file: whatever they are and in whatever order, each costs the same.
 #[derive(Debug)]
 pub struct Numbered<T> {
     places: FxHashMap<u64, u32>,
@@ -18,34 +18,34 @@ impl<T> Default for Numbered<T> {
 }
 
 impl<T> Numbered<T> {
-    /// The thing with a number, if there is one.
+    /// Returns the value of a number, if there is one.
     pub fn get(&self, number: i64) -> Option<&T> {
         let place = self.places.get(&(number as u64))?;
         self.things.get(*place as usize).map(|(_, thing)| thing)
     }
 
-    /// The same, to be changed.
+    /// Returns a mutable reference to the value of a number, if there is one.
     pub fn get_mut(&mut self, number: i64) -> Option<&mut T> {
         let place = self.places.get(&(number as u64))?;
         self.things.get_mut(*place as usize).map(|(_, thing)| thing)
     }
 
-    /// All of them, in the order in which they were made.
+    /// Returns the numbers and values in the order of insertion.
     pub fn iter(&self) -> impl Iterator<Item = (i64, &T)> {
         self.things.iter().map(|(number, thing)| (*number, thing))
     }
 
-    /// The same, to be changed.
+    /// Returns the numbers and mutable references to the values, in the order of insertion.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (i64, &mut T)> {
         self.things.iter_mut().map(|(number, thing)| (*number, thing))
     }
 
-    /// Whether there is none.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.things.is_empty()
     }
 
-    /// All of them by number, and none is left.
+    /// Removes and returns all values, sorted by number.
     pub fn take_sorted(&mut self) -> Vec<(i64, T)> {
         self.places.clear();
         let mut things = std::mem::take(&mut self.things);
@@ -55,7 +55,7 @@ impl<T> Numbered<T> {
 }
 
 impl<T: Default> Numbered<T> {
-    /// The thing with a number; a new one where there was none.
+    /// Returns the value of a number, and inserts the default one if there is none.
     pub fn entry(&mut self, number: i64) -> &mut T {
         let end = self.things.len();
         let place = *self.places.entry(number as u64).or_insert(end as u32) as usize;

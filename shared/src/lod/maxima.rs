@@ -56,9 +56,9 @@ impl Maxima {
         self.levels.truncate(level + 1);
     }
 
-    /// Raises `best` to the largest value of a bucket at an end of a span, if the bucket's own maximum settles it: the maximum
-    /// lies in the span, or it does not exceed `best` (and, if equal, is not earlier). Returns `false` if the bucket must be
-    /// walked.
+    /// Raises `best` to the largest value of a bucket at an end of a span, if the bucket's own maximum settles it: the
+    /// maximum lies in the span, or it does not exceed `best` (and, if equal, is not earlier). Returns `false` if the
+    /// bucket must be walked.
     pub(super) fn settle(&self, bucket: u32, span: Span, best: &mut Option<(u64, u32)>) -> bool {
         let Some(&own) = self.levels.first().and_then(|buckets| buckets.get(bucket as usize)) else { return false };
         if span.first <= own.1 && own.1 <= span.last {

@@ -1,7 +1,7 @@
-//! A growing column of plain values that never moves what it holds.
+//! A growing column of plain values, which are never moved.
 
-/// Values in one chunk. A chunk of eight-byte values is 512 KiB: large enough that the per-chunk cost vanishes, small
-/// enough that a column that grows live never copies, and that WebAssembly's heap is not torn by doubling vectors.
+/// The number of values in one chunk. A chunk of eight-byte values has 512 KiB: large enough that the cost of a chunk
+/// is negligible, small enough that WebAssembly's heap is not fragmented by doubling vectors.
 pub const CHUNK: usize = 1 << 16;
 
 /// An append-only array in chunks of [`CHUNK`] values.
@@ -18,12 +18,12 @@ impl<T> Default for Column<T> {
 }
 
 impl<T: Copy> Column<T> {
-    /// Number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -41,13 +41,13 @@ impl<T: Copy> Column<T> {
         }
     }
 
-    /// The value at `i`, if there is one.
+    /// Returns the value at `i`, if there is one.
     #[inline]
     pub fn get(&self, i: usize) -> Option<T> {
         self.chunks.get(i / CHUNK)?.get(i % CHUNK).copied()
     }
 
-    /// Replaces the value at `i`; does nothing where there is none.
+    /// Replaces the value at `i`; does nothing if there is none.
     #[inline]
     pub fn set(&mut self, i: usize, value: T) {
         if let Some(slot) = self.chunks.get_mut(i / CHUNK).and_then(|c| c.get_mut(i % CHUNK)) {
@@ -55,12 +55,12 @@ impl<T: Copy> Column<T> {
         }
     }
 
-    /// All values in order.
+    /// Returns the values in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = T> + '_ {
         self.chunks.iter().flat_map(|c| c.iter().copied())
     }
 
-    /// The values of `range` in order, as runs that lie together in memory.
+    /// Returns the values of `range` in order, as contiguous slices.
     pub fn slices(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = &[T]> + '_ {
         let end = range.end.min(self.len);
         let mut at = range.start.min(end);
@@ -76,7 +76,7 @@ impl<T: Copy> Column<T> {
         })
     }
 
-    /// Cuts the column at `at`, keeps what lies before, and gives what lies after.
+    /// Splits the column at `at`: keeps the values before, and returns the others.
     pub fn split_off(&mut self, at: usize) -> Self {
         let at = at.min(self.len);
         if at == 0 {
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_reads_as_the_vector_it_stands_for() {
+    fn a_column_equals_a_vector() {
         for n in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 7] {
             let want: Vec<usize> = (0..n).collect();
             let column: Column<usize> = want.iter().copied().collect();
@@ -127,7 +127,7 @@ mod tests {
                 assert_eq!(tail.iter().collect::<Vec<_>>(), want[cut..]);
                 let sliced: Vec<usize> = column.slices(cut..n).flatten().copied().collect();
                 assert_eq!(sliced, want[cut..]);
-                // Both halves go on growing.
+                // Both halves can still grow.
                 let mut grown = head;
                 grown.push(9);
                 assert_eq!((grown.len(), grown.get(cut)), (cut + 1, Some(9)));
