@@ -20,7 +20,6 @@ mod totals;
 pub use classes::{Classes, EXCLUDED};
 pub use coloring::{Coloring, ColoringInput};
 pub use columns::{Span, coordinate, extent, spans};
-pub use maxima::Maxima;
 pub use pyramid::Pyramid;
 pub use series::Series;
 pub use timeline::{Scene, timeline};

@@ -55,6 +55,6 @@ pub struct Flame {
     pub query: FlameQuery,
     /// The boxes, root first, by depth and then from left to right.
     pub boxes: Vec<FlameBox>,
-    /// The total of requested bytes: exactly [`Totals::requested`](super::Totals::requested) without a filter.
+    /// The total of requested bytes: exactly [`Totals::requested`](crate::totals::Totals::requested) without a filter.
     pub total: u64,
 }

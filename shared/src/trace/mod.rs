@@ -257,7 +257,7 @@ pub struct Loss {
 pub struct DeviceTrace {
     /// The device's number as the file gives it.
     pub device: i64,
-    /// Its entries, oldest first.
+    /// Its events, oldest first.
     pub events: Events,
     /// Its segments at the end, by address.
     pub segments: Vec<Segment>,
