@@ -169,11 +169,11 @@ impl Rank {
 
 /// Finds the frame that describes a stack best. Each distinct frame is ranked once.
 #[derive(Debug, Default)]
-pub struct Telling {
+pub struct BestFrames {
     ranks: Vec<Rank>,
 }
 
-impl Index<&Symbols> for Telling {
+impl Index<&Symbols> for BestFrames {
     fn extend(&mut self, symbols: &Symbols) {
         let rank = |i| {
             let frame = symbols.frame(FrameId(i));
@@ -187,7 +187,7 @@ impl Index<&Symbols> for Telling {
     }
 }
 
-impl Telling {
+impl BestFrames {
     /// Returns the innermost of the best frames of a stack: a line of the user's own code, if there is one. `None` for
     /// the empty stack.
     pub fn frame(&self, stack: &[FrameId]) -> Option<FrameId> {
@@ -196,7 +196,7 @@ impl Telling {
 }
 
 /// Returns the innermost of the best frames of a stack of texts.
-pub fn telling_text(stack: &[FrameText]) -> Option<&FrameText> {
+pub fn best_frame(stack: &[FrameText]) -> Option<&FrameText> {
     stack.iter().min_by_key(|frame| Rank::of(&frame.name, &frame.filename))
 }
 
@@ -285,7 +285,7 @@ mod tests {
             frame("forward", "/home/me/model.py"),
             frame("main", "/home/me/train.py"),
         ];
-        let told = |frames: &[FrameText]| telling_text(frames).map(|frame| frame.name.clone());
+        let told = |frames: &[FrameText]| best_frame(frames).map(|frame| frame.name.clone());
         assert_eq!(told(&stack).as_deref(), Some("forward"));
         assert_eq!(told(&stack[..3]).as_deref(), Some("linear"));
         assert_eq!(told(&stack[..2]).as_deref(), Some("at::_ops::mm::call(at::Tensor const&)"));

@@ -9,7 +9,7 @@ use std::hash::Hasher;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::folding::{Telling, short_location, short_name};
+use super::folding::{BestFrames, short_location, short_name};
 use super::usage::Usage;
 use crate::frames::{Frame, StackId, Symbols};
 use crate::index::Index;
@@ -28,7 +28,7 @@ pub struct Sites {
     /// By stack: an index into `lines`.
     line: Vec<u32>,
     lines: Vec<Line>,
-    telling: Telling,
+    best: BestFrames,
     /// The numbers of lines by their text.
     numbers: FxHashMap<String, u32>,
     /// The colours that were assigned to a line of their own.
@@ -97,10 +97,10 @@ impl Index<SiteInput<'_>> for Sites {
 impl Sites {
     /// Names the stacks that have no line yet.
     fn name(&mut self, symbols: &Symbols) {
-        let Self { line, lines, telling, numbers, .. } = self;
-        telling.extend(symbols);
+        let Self { line, lines, best, numbers, .. } = self;
+        best.extend(symbols);
         for stack in (line.len() as u32..symbols.stack_count() as u32).map(StackId) {
-            let text = label(symbols, telling, stack);
+            let text = label(symbols, best, stack);
             let next = lines.len() as u32;
             let number = *numbers.entry(text).or_insert_with_key(|text| {
                 let paint = if stack.0 == 0 { Paint::OTHER } else { Paint::slot(preferred_slot(text)) };
@@ -149,8 +149,8 @@ fn free_slot(wanted: u16, used: &[bool; Paint::SLOTS as usize]) -> Option<u16> {
 }
 
 /// Returns the line that represents a stack.
-pub fn label(symbols: &Symbols, telling: &Telling, stack: StackId) -> String {
-    match telling.frame(symbols.stack(stack)) {
+pub fn label(symbols: &Symbols, best: &BestFrames, stack: StackId) -> String {
+    match best.frame(symbols.stack(stack)) {
         Some(id) => frame_label(symbols, symbols.frame(id)),
         None => NO_STACK.to_owned(),
     }
@@ -199,7 +199,7 @@ mod tests {
         let mut symbols = Symbols::default();
         for (frames, want) in cases {
             let stack = stack(&mut symbols, frames);
-            assert_eq!(label(&symbols, &Telling::build(&symbols), stack), want);
+            assert_eq!(label(&symbols, &BestFrames::build(&symbols), stack), want);
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use shared::allocator::{Stat, Stats};
-use shared::analysis::folding::Telling;
+use shared::analysis::folding::BestFrames;
 use shared::analysis::oom::{self, OutOfMemory};
 use shared::analysis::report::FileReport;
 use shared::analysis::site::label;
@@ -199,7 +199,7 @@ impl Report {
                 .and_then(|position| OutOfMemory::at(trace, &snapshot.tags, &replay, position))
                 .map(|failed| (within(failed, heading.capacity), totals.gaps));
             let peak = Usage::build(Replayed { trace, tags: &snapshot.tags, replay: &replay }).peak_bytes;
-            let telling = Telling::build(&snapshot.symbols);
+            let telling = BestFrames::build(&snapshot.symbols);
             let growth = growth::largest(trace, &replay, end, peak)
                 .map(|growth| (label(&snapshot.symbols, &telling, growth.stack), growth));
             let facts = Facts { stats: &stats, capacity: heading.capacity, failed, growth };
