@@ -1,4 +1,4 @@
-//! What following a running job costs: `cargo bench -p shared --bench live`.
+//! Measures the cost of following a running job: `cargo bench -p shared --bench live`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use shared::trace::{Event, Settings, Tag, Tags};
 use shared::tracker::Tracker;
 use shared::units::{Address, Stream};
 
-/// Each measurement is the best of so many.
+/// Each measurement is the best of this number of runs.
 const RUNS: usize = 5;
-/// Call sites of the program.
+/// The number of the program's call sites.
 const SITES: u64 = 200;
 
-/// A program that never ends: it frees one of its blocks and asks for another.
+/// A program that never ends: it frees one of its blocks and allocates another, over and over.
 struct Job {
     allocator: DeviceAllocator<SimDriver, Vec<TraceEntry>>,
     live: Vec<Address>,
@@ -88,7 +88,7 @@ impl Job {
         self.malloc();
     }
 
-    /// The events so far, as they come in a recording.
+    /// Returns the new events in the form of a recording.
     fn events(&mut self) -> Vec<Event> {
         let entries = std::mem::take(self.allocator.sink_mut());
         let mut event = |entry: TraceEntry| {
@@ -105,7 +105,7 @@ impl Job {
         entries.into_iter().map(&mut event).collect()
     }
 
-    /// Chunks with at least so many more events.
+    /// Returns chunks with at least this number of further events.
     fn chunks(&mut self, events: usize) -> Vec<u8> {
         let mut done = 0;
         while done < events {
@@ -161,14 +161,14 @@ fn main() {
         });
         println!("  {live:9} live blocks {ns:7.1} ns");
     }
-    println!("a session that grows by {NEW} events: ms to take them in, to refresh, and to ask");
+    println!("a session that grows by {NEW} events: ms to push, to refresh, and to query");
     for held in [100_000, 1_000_000, 2_000_000] {
         grow(held);
     }
     trim();
 }
 
-/// Events of one refresh.
+/// The number of events of one refresh.
 const NEW: usize = 10_000;
 
 fn grow(held: usize) {
@@ -179,7 +179,7 @@ fn grow(held: usize) {
     live.refresh();
     let first = start.elapsed().as_secs_f64() * 1e3;
     ask(&mut live);
-    // The same questions once more tell what drawing costs, whatever came.
+    // Repeating the queries measures drawing alone.
     let names = ["push", "refresh", "overview", "timeline", "and both again"];
     let mut times: [Vec<f64>; 5] = Default::default();
     for _ in 0..20 {
@@ -204,8 +204,8 @@ fn grow(held: usize) {
     println!();
 }
 
-/// The refreshes of a session at its bound: those on the way, and the one at which the older half goes, with what is drawn
-/// after it.
+/// Measures refreshes of a session at its limit: ordinary ones, and the one that trims the older half, including the
+/// answers drawn after it.
 fn trim() {
     let limits = LiveLimits::default();
     let mut job = Job::new(10_000);
@@ -218,7 +218,7 @@ fn trim() {
         let bytes = job.chunks(NEW);
         let start = Instant::now();
         live.push(&bytes).expect("a recording");
-        let is_trimmed = live.refresh().is_some_and(|grown| !grown.trimmed.is_empty());
+        let is_trimmed = live.refresh().is_some_and(|update| !update.trimmed.is_empty());
         if is_trimmed {
             ask(&mut live);
         }
@@ -234,11 +234,11 @@ fn trim() {
     let (median, last) = (usual[usual.len() / 2], usual[usual.len() - 1]);
     let (bound, mib) = (limits.events, most >> 20);
     println!(
-        "at the bound of {bound} events ({mib} MiB at most): {NEW} events taken in and refreshed in {median:.2} ms (at worst {last:.2}); letting go of the older half, and drawing anew, {worst:.0} ms"
+        "at the bound of {bound} events ({mib} MiB at most): pushing {NEW} events and refreshing takes {median:.2} ms (at worst {last:.2}); trimming the older half and drawing again, {worst:.0} ms"
     );
 }
 
-/// What is drawn after each refresh; how long the first took.
+/// Asks for the answers that are drawn after each refresh. Returns the duration of the first one.
 fn ask(live: &mut LiveSession) -> Duration {
     let start = Instant::now();
     let summary = &live.summary().devices[0];

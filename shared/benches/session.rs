@@ -1,7 +1,7 @@
-//! How long a file takes to be made ready, and how long its answers take, at many positions and zooms.
+//! Measures opening a file, and its answers at many positions and zooms.
 //!
-//! `cargo bench -p shared --bench session -- FILE...` prints a line for each stage and kind of question: the median and
-//! the worst of all that were asked.
+//! `cargo bench -p shared --bench session -- FILE...` prints a line for each stage and kind of query: the median and the
+//! longest time.
 
 use std::io::Read;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use shared::query::{
 };
 use shared::session::Session;
 
-/// Positions asked for, spread over the trace.
+/// The number of positions, spread over the trace.
 const POSITIONS: u32 = 200;
 
 fn main() {
@@ -81,7 +81,7 @@ fn measure(imported: Imported) {
         let worst = times.last().copied().unwrap_or_default();
         println!("  {name:<28} {median:>9.2} ms, at worst {worst:>9.2} ms of {}", times.len());
     };
-    // Far apart in any order, so that nothing is answered from what is at hand.
+    // Far apart and in any order, so that nothing is answered from the caches.
     let positions: Vec<u32> = (0..POSITIONS)
         .map(|i| (u64::from(i * 7919 % POSITIONS) * u64::from(end) / u64::from(POSITIONS)) as u32)
         .collect();

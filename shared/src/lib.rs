@@ -1,15 +1,43 @@
-//! The pure core of Vramscope: everything that the collector, the server and the page must agree on.
+//! The pure core of Vramscope: the code that the collector, the server and the page share.
 //!
-//! Nothing here reads a clock, a file, a socket or a canvas, starts a thread, or panics on input. The same code
-//! runs in the browser's worker, behind the command line and under the fuzzer.
+//! Nothing here reads a clock, a file or a socket, draws, starts a thread, or panics on input. The same code runs in
+//! the browser's worker, in the command line and under the fuzzer.
 //!
-//! Words, as PyTorch's caching allocator uses them:
-//! - *segment*: a range of device memory taken from the driver; *reserved* bytes are the sum of all segments.
-//! - *block*: a piece of a segment. Its *size* is rounded up from the *requested* size; the difference is *rounding*.
-//! - *allocated*: in a live tensor. *Active*: allocated, or freed and still waiting for a stream (*pending*).
-//! - *inactive* or *cached*: reserved, and in no active block. A maximal inactive range is a *gap*.
-//! - *call site*: the stack that asked for an allocation.
-//! - *position* `p` of a trace of `n` events: the state after its first `p` events; `0` is the start, `n` the end.
+//! # Data flow
+//! ```text
+//! file or stream ─► import, format ─► trace ─► replay ─► index, analysis, lod ─► session ─► query ─► views
+//! ```
+//!
+//! # Glossary
+//! Each word has one meaning in the whole program. Memory, as PyTorch's caching allocator names it:
+//! - *segment*: a range of device memory taken from the driver ([`trace::Segment`]). *Reserved* bytes are those of all
+//!   segments. (A part of the server's log is a *log segment*.)
+//! - *block*: a part of a segment. Its *size* is the *requested* size, rounded up; the difference is *rounding*.
+//! - *allocation*: the use of a block from `alloc` to `free_completed` ([`replay::Allocation`]).
+//! - *allocated*: in use by a live tensor. *Pending*: freed, and waiting for a stream. *Active*: allocated or pending.
+//! - *cached*: reserved and not active. A maximal cached range is a *gap* ([`replay::Gap`]); many gaps are
+//!   *fragmentation*.
+//! - *call site*: the stack that requested an allocation. A *frame* is one line of a stack ([`frames::Frame`]).
+//!
+//! Time:
+//! - *event*: one event of the allocator ([`trace::Event`]); a *trace* is the sequence of a device's events.
+//! - *position* `p` of a trace of `n` events: the point after its first `p` events; `0` is the start, `n` the end.
+//! - *state*: the allocator's segments and active blocks at a position ([`replay::AllocatorState`]). *Totals* are the
+//!   sums over it ([`totals::Totals`]).
+//! - *replay*: deriving states from a trace. (Running a script of operations is *script execution*.)
+//! - *loss*, *lost events*: events that are missing from a trace ([`trace::Loss`]).
+//! - *peak*: the position of the largest total, or that total.
+//!
+//! Data:
+//! - *recording*: a `.vramscope` file or stream, and what was read of it ([`format::Recording`]). It consists of
+//!   *chunks*; a *batch* is the chunks that a collector sends and the server acknowledges together.
+//! - *message*: one unit of the protocol between collector, server and page ([`wire::Message`]). Batches that a viewer
+//!   does not get are *skipped* ([`wire::Skipped`]).
+//! - *session*: an open file or running job ([`session::Session`]); on the server, one recorded job. Whether it runs,
+//!   has ended or was lost is its [`wire::SessionState`].
+//! - *index*: what is computed from a trace once, extended by later events, and trimmed from the front
+//!   ([`index::Index`]).
+//! - *finding*: a problem or notable fact of a file or job ([`finding::Finding`]).
 #![forbid(unsafe_code)]
 
 pub mod allocator;

@@ -1,46 +1,46 @@
-//! Every bound in the program, with its default and its reason.
+//! Every limit in the program, with its default and its reason.
 
-/// Bounds on one import. All are far above what real files hold, and low enough that a hostile file is refused
-/// before it hurts.
+/// Limits of one import. They are far above what real files need, and low enough to refuse a hostile file before it
+/// does harm.
 #[derive(Clone, Copy, Debug)]
 pub struct ImportLimits {
-    /// Decompressed bytes of one file. The largest snapshots seen are a few GiB.
+    /// Decompressed bytes of one file. The largest known snapshots have a few GiB.
     pub plain_bytes: u64,
-    /// Decompressed over compressed bytes, looked at once [`Self::ratio_grace_bytes`] have come out. Real snapshots
-    /// compress 15 to 40 times; a deflate bomb reaches 1,030, a zstd bomb 30,000.
+    /// The ratio of decompressed to compressed bytes, checked beyond [`Self::ratio_grace_bytes`]. Real snapshots have
+    /// 15 to 40; a deflate bomb reaches 1,030, a zstd bomb 30,000.
     pub ratio: u64,
-    /// Decompressed bytes below which no ratio is looked at: short files of one repeated entry are harmless.
+    /// Decompressed bytes below which the ratio is not checked: short files of one repeated entry are harmless.
     pub ratio_grace_bytes: u64,
     /// Length of one string. Frame names of C++ templates reach some tens of KiB.
     pub string_bytes: usize,
-    /// Bytes of all distinct strings together.
+    /// Total bytes of all distinct strings.
     pub strings_total_bytes: usize,
-    /// Memo slots, containers and distinct values: one trace entry makes up to three. Below 2^28, so that a slot
-    /// stays four bytes.
+    /// Memo slots, containers and distinct values: one trace entry makes up to three. Below 2^28, so that a slot takes
+    /// four bytes.
     pub items: usize,
-    /// Values on the machine's stack at once, 16 bytes each. Python's pickler fills lists by the thousand; the C++ one
-    /// in one go, and then the whole trace of a device stands there.
+    /// Values on the pickle machine's stack at once, 16 bytes each. Python's pickler appends to lists by the thousand;
+    /// the C++ pickler appends all at once, so that the whole trace of a device is on the stack.
     pub stack_items: usize,
     /// Open marks at once. A real snapshot nests six deep.
     pub depth: usize,
-    /// Values kept outside the trace, 16 bytes each: a block has about 13, an annotation 9. Enough for a million
+    /// Values kept outside the trace, 16 bytes each: a block has roughly 13, an annotation 9. Enough for a million
     /// blocks.
     pub kept_values: usize,
-    /// Bytes of the integer opcodes that carry a length: 2^63 needs 9, and nothing in a snapshot is larger.
+    /// Bytes of integer opcodes with a length: 2^63 needs 9, and no number in a snapshot is larger.
     pub integer_bytes: usize,
-    /// Frames of one stack. PyTorch itself gathers some hundreds.
+    /// Frames of one stack. PyTorch gathers some hundreds.
     pub stack_frames: usize,
-    /// Frames of all distinct stacks together, four bytes each. The largest files seen have some hundred thousand.
+    /// Total frames of all distinct stacks, four bytes each. The largest known files have some hundred thousand.
     pub stacks_total_frames: usize,
-    /// Bytes of the memory in which lists of frames are remembered as they stand in a pickle, to know them again.
+    /// Bytes of the cache in which a pickle's lists of frames are recognized when they are repeated.
     pub remembered_bytes: usize,
-    /// Bytes of one chunk of a recording, packed and unpacked. Writers begin another at about 1 MiB; only the state of a
-    /// segment with some hundred thousand blocks needs more.
+    /// Bytes of one chunk of a recording, packed and unpacked. Writers begin another chunk at roughly 1 MiB; only the
+    /// state of a segment with some hundred thousand blocks needs more.
     pub chunk_bytes: usize,
-    /// Unpacked over packed bytes of a recording, looked at once [`Self::ratio_grace_bytes`] have come out. Writers keep
+    /// The ratio of unpacked to packed bytes of a recording, checked beyond [`Self::ratio_grace_bytes`]. Writers stay
     /// below it, however regular the events: see [`RECORDING_RATIO`].
     pub recording_ratio: u64,
-    /// Names (strings, frames, stacks, tags) of a recording whose chunks are damaged: each leaves four bytes.
+    /// Names (strings, frames, stacks, tags) of a recording in damaged chunks: each takes four bytes.
     pub lost_symbols: usize,
 }
 
@@ -67,35 +67,35 @@ impl Default for ImportLimits {
     }
 }
 
-/// Unpacked over packed bytes that a writer of recordings allows itself: below [`ImportLimits::recording_ratio`], so that
-/// no reader takes its file for a bomb. A chunk that would pass it is stored as it is.
+/// The largest ratio of unpacked to packed bytes that a writer of recordings produces: below
+/// [`ImportLimits::recording_ratio`], so that no reader refuses its file. A chunk that would exceed it is stored
+/// unpacked.
 pub const RECORDING_RATIO: u64 = 48;
 
-/// Events in one chunk of a recording: some hundred KiB, unpacked in a millisecond.
+/// Events in one chunk of a recording: some hundred KiB, which unpack in a millisecond.
 pub const CHUNK_EVENTS: usize = 1 << 14;
 
-/// Bounds on what one recorder holds in the job that it records.
+/// Limits of one recorder in the job that it records.
 #[derive(Clone, Copy, Debug)]
 pub struct RecorderLimits {
-    /// Events of one device on their way to the writer, 56 bytes each: at a million events a second, what comes in a
-    /// tenth of a second.
+    /// Events of one device that wait for the writer, 56 bytes each: a tenth of a second at a million events a second.
     pub queue_events: usize,
-    /// Marks and samples of statistics on their way.
+    /// Marks and samples of statistics that wait for the writer.
     pub queue_marks: usize,
-    /// Milliseconds after which what came is written, however little: so much is lost when the job is killed.
+    /// Milliseconds after which events are written, however few. Later ones are lost if the job is killed.
     pub flush_millis: u64,
-    /// Milliseconds that a writer which would rather wait than lose waits for an output that has no room. After that it
-    /// loses, until there was room again.
+    /// Milliseconds that a waiting writer waits for a full output. After that it drops events until the output accepts
+    /// more.
     pub room_millis: u64,
-    /// Length of one text, in bytes; longer ones are cut.
+    /// Length of one text in bytes; longer ones are cut.
     pub string_bytes: usize,
-    /// Bytes of all distinct texts together.
+    /// Total bytes of all distinct texts.
     pub strings_total_bytes: usize,
     /// Distinct frames, twelve bytes each.
     pub frames: usize,
-    /// Frames of one stack; deeper ones lose their outermost.
+    /// Frames of one stack; deeper stacks lose their outermost frames.
     pub stack_frames: usize,
-    /// Frames of all distinct stacks together, four bytes each.
+    /// Total frames of all distinct stacks, four bytes each.
     pub stacks_total_frames: usize,
 }
 
@@ -115,16 +115,16 @@ impl Default for RecorderLimits {
     }
 }
 
-/// Bounds on what a page holds of a job that it watches.
+/// Limits of a page that watches a job.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveLimits {
-    /// Events of all devices together, some 65 bytes each with all that is found of them: a quarter of a GiB. Beyond it
-    /// the older half is given up; the other one is held twice until then, from three quarters of the bound on.
+    /// Events of all devices together, some 65 bytes each with all indexes: a quarter of a GiB. Beyond this limit the
+    /// older half is removed. From three quarters of it on, the newer half is held twice.
     pub events: usize,
-    /// Marks of one device, 16 bytes each, and samples of its statistics, 32 bytes each. Beyond it the older half of either
-    /// is given up.
+    /// Marks of one device, 16 bytes each, and samples of its statistics, 32 bytes each. Beyond this limit the older
+    /// half of the marks is removed, and samples are merged in pairs.
     pub marks: usize,
-    /// Those on chunks and names. Names are never given up, so these bound them.
+    /// The limits of chunks and names. Names are never removed, so only these limit them.
     pub import: ImportLimits,
 }
 
@@ -135,51 +135,52 @@ impl Default for LiveLimits {
 }
 
 impl RecorderLimits {
-    /// For an output that somebody watches. An event waits 25 ms on average until it is written, a tenth of what it may
-    /// take to the page; at 50,000 events a second that makes chunks of 2,500, which still pack well.
+    /// Returns the limits for an output that somebody watches. An event waits 25 ms on average until it is written, a
+    /// tenth of the time that it may take to the page; at 50,000 events a second chunks have 2,500 events, which still
+    /// pack well.
     pub fn live() -> Self {
         Self { flush_millis: 50, ..Self::default() }
     }
 }
 
-/// Bounds on what one publisher holds in the job that it speaks for, and on its patience.
+/// Limits and timeouts of one publisher in its job.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishLimits {
-    /// Bytes of batches in memory, acknowledged ones not counted. Some seconds of a busy job (at ten bytes an event three
-    /// million events), and little beside what a training job has.
+    /// Bytes of unacknowledged batches in memory. Some seconds of a busy job (three million events at ten bytes each),
+    /// and little beside the memory of a training job.
     pub memory_bytes: u64,
-    /// Bytes of batches in files, once memory is full: at 10,000 events a second some three hours without the server.
+    /// Bytes of batches in files, once memory is full: some three hours without the server at 10,000 events a second.
     pub spool_bytes: u64,
-    /// Bytes of one such file; it goes when all of it was read.
+    /// Bytes of one such file, which is deleted once it was read.
     pub spool_file_bytes: u64,
-    /// Bytes that are kept beyond the bounds above, of what makes the rest readable: names, marks, what was lost.
+    /// Bytes beyond the limits above for the data that makes the rest readable: names, marks, losses.
     pub reserve_bytes: u64,
-    /// Chunks are gathered into a batch up to so many bytes ([`WireLimits::batch_bytes`]).
+    /// Bytes up to which chunks are gathered into a batch ([`WireLimits::batch_bytes`]).
     pub batch_bytes: usize,
-    /// Bytes of batches in one request where sockets can't pass; a larger batch goes alone.
+    /// Bytes of batches in one POST request, if sockets can't connect; a larger batch is sent alone.
     pub post_bytes: usize,
-    /// Milliseconds between two such requests, so that a busy job doesn't make one of every 50 ms.
+    /// Milliseconds between two such requests, so that a busy job does not send one every 50 ms.
     pub post_millis: u64,
-    /// Milliseconds after which a socket is tried again where one couldn't pass.
+    /// Milliseconds after which a socket is tried again if one could not connect.
     pub socket_millis: u64,
-    /// Milliseconds that a connection may take to come about.
+    /// Milliseconds to establish a connection.
     pub connect_millis: u64,
-    /// Milliseconds without a word from a server that owes one, after which the connection is given up.
+    /// Milliseconds without an answer that the server owes, after which the connection is closed.
     pub answer_millis: u64,
-    /// Milliseconds without traffic after which the server is asked whether it is there. Proxies close what is silent for
-    /// a minute.
+    /// Milliseconds without traffic after which the server is pinged. Proxies close connections that are silent for a
+    /// minute.
     pub idle_millis: u64,
-    /// The most milliseconds to the next connection after a first failure; doubled with each further one. The time is
-    /// drawn from 0 on, so that the ranks of a job don't come back all at once.
+    /// The most milliseconds to the next connection after the first failure; doubled with each further one. The time is
+    /// drawn between 0 and this, so that the ranks of a job do not reconnect all at once.
     pub backoff_millis: u64,
-    /// The most milliseconds to the next connection after any number of failures: a server that comes back is seen within
+    /// The most milliseconds to the next connection after any number of failures: a server that is back is found within
     /// half a minute.
     pub backoff_cap_millis: u64,
-    /// Questions of the server that nobody has taken yet; further ones are forgotten.
+    /// Unread requests of the server; further ones are dropped.
     pub asks: usize,
-    /// Milliseconds that a publisher which is dropped, not finished, takes to deliver the rest.
+    /// Milliseconds to deliver the rest when a publisher is dropped without being finished.
     pub drop_millis: u64,
-    /// Milliseconds that `run` takes at its end to deliver the rest.
+    /// Milliseconds to deliver the rest at the end of `run`.
     pub finish_millis: u64,
 }
 
@@ -206,68 +207,69 @@ impl Default for PublishLimits {
     }
 }
 
-/// Bounds on what one server holds for its clients.
+/// Limits of one server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLimits {
-    /// Connections at once that speak HTTP; a browser opens six. When all are taken, the one that has been idle for
-    /// longest makes room. With [`Self::live_sessions`] (a socket and a file each) and [`Self::viewers`] they stay below
-    /// the 1,024 files that a system lets a program open by default.
+    /// Concurrent HTTP connections; a browser opens six. When all are in use, the one that was idle for longest is
+    /// closed. With [`Self::live_sessions`] (a socket and a file each) and [`Self::viewers`] they stay below the 1,024
+    /// files that a system lets a program open by default.
     pub connections: usize,
-    /// Bytes of a request's line and headers together. A browser sends about one KiB.
+    /// Bytes of a request's line and headers together. A browser sends roughly one KiB.
     pub head_bytes: usize,
-    /// Seconds within which a request's head must have come, idle waiting between requests included.
+    /// Seconds to receive a request's head, including the idle time between requests.
     pub head_seconds: u64,
-    /// Seconds that open connections are given to end when the server is told to stop.
+    /// Seconds for open connections to end when the server stops.
     pub drain_seconds: u64,
-    /// Sessions that are kept. Each takes some KiB of memory, whether it runs or not.
+    /// Sessions. Each takes some KiB of memory, whether it runs or not.
     pub sessions: usize,
-    /// Characters of each text in a header that are kept beside the recording, for lists: more than a line of a job's
-    /// arguments. The recording itself keeps them whole.
+    /// Characters of each text of a header that are kept beside the recording, for lists: more than a line of a job's
+    /// arguments. The recording itself has the whole text.
     pub text_chars: usize,
-    /// Devices of one session: PyTorch is built for 120 at most.
+    /// Devices of one session: PyTorch supports at most 120.
     pub devices: usize,
-    /// Sessions with a collector at once: the ranks of a large job on one server.
+    /// Concurrent sessions with a collector: the ranks of a large job on one server.
     pub live_sessions: usize,
-    /// Viewers at once, each a socket.
+    /// Concurrent viewers, each with a socket.
     pub viewers: usize,
-    /// Seconds within which a socket must have said who it is.
+    /// Seconds to receive a socket's hello.
     pub hello_seconds: u64,
     /// Seconds between two pings of the server.
     pub ping_seconds: u64,
-    /// Seconds without a byte from the other side, answers to pings included, after which a socket is closed; and that
-    /// one may take to accept what is sent.
+    /// Seconds without a byte from the other side, including answers to pings, after which a socket is closed; and
+    /// seconds for it to accept what is sent.
     pub idle_seconds: u64,
-    /// Seconds without a collector after which a session counts as lost.
+    /// Seconds without a collector after which a session is lost.
     pub lost_seconds: u64,
-    /// Bytes of a request's body: some batches of a collector that can't use sockets.
+    /// Bytes of a request's body: several batches of a collector that can't use sockets.
     pub body_bytes: usize,
-    /// Seconds within which a body must have come.
+    /// Seconds to receive a body.
     pub body_seconds: u64,
-    /// Bytes of a collector's batches that wait to be written. A tenth of a second of the fastest.
+    /// Bytes of a collector's batches that wait to be written: a tenth of a second of the fastest collector.
     pub queue_bytes: usize,
-    /// Bytes that are written before they are made durable: about what a disk writes in ten milliseconds.
+    /// Bytes that are written before they are synced: roughly what a disk writes in ten milliseconds.
     pub sync_bytes: u64,
-    /// Milliseconds that what came waits for being made durable, while more comes.
+    /// Milliseconds that written bytes wait to be synced, while more arrive.
     pub sync_millis: u64,
-    /// Bytes after which another segment is begun: what is read at a restart, and the grain in which history is dropped.
-    /// A session whose names are large has larger ones, since each segment repeats them.
+    /// Bytes after which another log segment is begun: the amount that is read at a restart, and the unit in which
+    /// history is dropped. A session with many names has larger ones, since each log segment repeats them.
     pub segment_bytes: u64,
-    /// Events after which another is begun, however few bytes they take: who comes late begins with a whole segment, and
-    /// reads no more than a page holds, or little more.
+    /// Events after which another log segment is begun, however few bytes they take: a late viewer begins with a whole
+    /// log segment, which should not exceed what a page holds by much.
     pub segment_events: u64,
-    /// Bytes of a session's names (strings, frames, stacks, tags), packed. As many as a recorder makes at its own bounds.
+    /// Packed bytes of a session's names (strings, frames, stacks, tags): as many as a recorder produces at its own
+    /// limits.
     pub symbols_bytes: u64,
-    /// Bytes of memory for what a session's allocator holds now: some million blocks.
+    /// Bytes of memory for the current state of a session's allocator: some million blocks.
     pub state_bytes: usize,
-    /// Batches on their way to one viewer, in bytes. One that is further behind reads from the store.
+    /// Bytes of batches that wait for one viewer. A viewer that is further behind reads from the store.
     pub viewer_bytes: usize,
-    /// Bytes of history that a viewer gets who comes late: what a page holds with ease.
+    /// Bytes of history for a late viewer: what a page holds with ease.
     pub history_bytes: u64,
-    /// Bytes behind the newest batch from which a viewer is set forward instead of reading all of them.
+    /// Bytes behind the newest batch from which on a viewer skips batches instead of reading all.
     pub behind_bytes: u64,
-    /// Bytes of a session that are made into a pickle at once; it takes about 20 times as much memory.
+    /// Bytes of a session that can be exported as a pickle, which takes roughly 20 times as much memory.
     pub pickle_bytes: u64,
-    /// Seconds between two looks at what is kept for too long.
+    /// Seconds between two runs of retention.
     pub janitor_seconds: u64,
 }
 
@@ -305,25 +307,25 @@ impl Default for ServerLimits {
     }
 }
 
-/// Bytes of a link's fragment. Browsers and chat programs cut longer addresses anyway.
+/// Bytes of a link's fragment. Browsers and chat programs cut longer addresses.
 pub const LINK_BYTES: usize = 16 << 10;
 
-/// Terms of one kind in a link: more chips than a person puts up.
+/// Terms of one kind in a link: more than a person uses.
 pub const LINK_TERMS: usize = 64;
 
-/// Entries in the trace of one run of a workload: at 33 bytes each, 1.7 GB. The stories that ship make a hundredth of
+/// Events in the trace of one run of a workload: 1.7 GB at 33 bytes each. The built-in workloads make a hundredth of
 /// that.
 pub const RUN_EVENTS: usize = 50_000_000;
 
-/// Entries that a run keeps for its report while it is published: it may go on for days, and its trace is at the server.
+/// Events that a published run keeps for its report: it may last for days, and the server has its trace.
 pub const LIVE_RUN_EVENTS: usize = 2_000_000;
 
-/// Bounds on what travels.
+/// Limits of messages.
 #[derive(Clone, Copy, Debug)]
 pub struct WireLimits {
-    /// Bytes of one frame's body: one chunk at its bound ([`ImportLimits::chunk_bytes`]), and what stands around it.
+    /// Bytes of one message's body: one chunk of the largest size ([`ImportLimits::chunk_bytes`]), with its envelope.
     pub frame_bytes: usize,
-    /// Chunks are gathered into a batch up to so many bytes; a larger one travels alone.
+    /// Bytes up to which chunks are gathered into a batch; a larger chunk is sent alone.
     pub batch_bytes: usize,
 }
 

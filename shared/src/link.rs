@@ -1,13 +1,13 @@
-//! What an address bar carries: the state of the view over one file, as a versioned URL fragment.
+//! Links: the state of the view as a versioned URL fragment.
 //!
 //! ```text
 //! #v=1&file=job.pickle&dev=0&tab=timeline&x=time&w=0,1500.5&cur=48113&sel=a123&f=%3E100MiB&q=attention&color=site
 //! #session=abcdefghijklmnopqrstuvwxyz
 //! ```
-//! The file itself is never in the link, only its name: whoever opens the link drops the same file again. Reading is
-//! forgiving, since a link must never hide the data: a part that is unknown or broken is left out, and a link of a
-//! later version yields its file's name and nothing else. A session of the server that the page comes from is named
-//! instead of a file, and is opened at once; what lets a person at it never stands in an address.
+//! A link has the name of a file, not the file itself: the recipient needs the same file. Parsing is lenient, since a
+//! link must never hide the data: unknown and invalid parts are skipped, and of a link of a later version only the
+//! file's name is used. Instead of a file, a link can name a session of the page's server, which is opened at once.
+//! Credentials are never part of a link.
 
 use std::fmt::{self, Write as _};
 
@@ -20,7 +20,7 @@ use crate::wire::is_session;
 /// The version that [`Link`]'s `Display` writes.
 pub const VERSION: u32 = 1;
 
-/// Which view fills the page.
+/// The view that fills the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tab {
     /// The stacked allocations over time.
@@ -28,19 +28,19 @@ pub enum Tab {
     Timeline,
     /// The segments and their blocks at the cursor.
     Segments,
-    /// What is live at the cursor, by stack.
+    /// The active allocations at the cursor, by stack.
     Flame,
     /// The list of events.
     Events,
-    /// What is wrong, or worth knowing, with the file.
+    /// The findings.
     Findings,
 }
 
 impl Tab {
-    /// All tabs, in the order of the page.
+    /// The tabs in the order of the page.
     pub const ALL: [Self; 5] = [Self::Timeline, Self::Segments, Self::Flame, Self::Events, Self::Findings];
 
-    /// The tab as a link and a test id write it.
+    /// Returns the tab's name in links and test ids.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Timeline => "timeline",
@@ -52,7 +52,7 @@ impl Tab {
     }
 }
 
-/// The one thing that is selected, shown by every view.
+/// The selection, which all views share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Selection {
     /// Nothing.
@@ -68,12 +68,12 @@ pub enum Selection {
     Class(u32),
 }
 
-/// The state of the view over a file.
+/// The state of the view.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Link {
     /// The file's name, without a folder.
     pub file: Option<String>,
-    /// The session of the server that is watched, instead of a file.
+    /// The session of the server, instead of a file.
     pub session: Option<String>,
     /// The index of the device in the file.
     pub device: u32,
@@ -81,40 +81,40 @@ pub struct Link {
     pub tab: Tab,
     /// The x axis.
     pub axis: Axis,
-    /// The part of the axis that is shown; all of it when absent.
+    /// The visible part of the axis; `None` for all of it.
     pub window: Option<Window>,
-    /// The part of the timeline's height that is shown, in bytes; what fits when absent.
+    /// The visible part of the timeline's height, in bytes; `None` to fit.
     pub bytes: Option<Window>,
     /// The cursor, as a position.
     pub cursor: Option<u32>,
     /// The selection.
     pub selection: Selection,
-    /// Terms that filter.
+    /// The terms of the filter.
     pub filter: Vec<String>,
-    /// The term that highlights.
+    /// The highlighted term.
     pub highlight: Option<String>,
-    /// What colours stand for.
+    /// What colours represent.
     pub color_by: ColorBy,
-    /// How the segment map is laid out.
+    /// The layout of the segment map.
     pub segment_layout: SegmentLayout,
-    /// Whether the flame graph grows from the innermost frame.
+    /// Whether the flame graph begins with the innermost frame.
     pub bottom_up: bool,
     /// Whether frames of the interpreter are shown in the flame graph.
     pub show_internal: bool,
-    /// The actions that the event list is narrowed to.
+    /// The actions that the event list shows.
     pub actions: Vec<String>,
 }
 
-/// What was found in a fragment.
+/// The result of parsing a fragment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parsed {
-    /// No link: an empty fragment, or one of something else.
+    /// No link: an empty fragment, or one of another kind.
     Nothing,
-    /// A link that this build understands, as far as its parts made sense.
+    /// A link of a known version, with its valid parts.
     Link(Box<Link>),
     /// A link of a later version.
     Newer {
-        /// The file that it is about.
+        /// The name of its file.
         file: Option<String>,
     },
 }
@@ -138,7 +138,7 @@ fn by_name<T: Copy>(names: &[(T, &'static str)], name: &str) -> Option<T> {
 }
 
 impl fmt::Display for Link {
-    /// The fragment without its `#`. What is as it would be anyway is left out.
+    /// Formats the fragment without its `#`. Defaults are omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let start = Self::default();
         write!(f, "v={VERSION}")?;
@@ -191,7 +191,7 @@ impl fmt::Display for Link {
 }
 
 impl Link {
-    /// Reads a fragment, with or without its `#`.
+    /// Parses a fragment, with or without its `#`.
     pub fn parse(fragment: &str) -> Parsed {
         let fragment = fragment.strip_prefix('#').unwrap_or(fragment);
         if fragment.is_empty() || fragment.len() > LINK_BYTES {
@@ -209,7 +209,7 @@ impl Link {
             }
         }
         match version {
-            // Short enough to be typed, and the same in every version.
+            // Short enough to be typed, and equal in all versions.
             None if link.session.is_some() => Parsed::Link(Box::new(Self { session: link.session, ..Self::default() })),
             None | Some(0) => Parsed::Nothing,
             Some(VERSION) => Parsed::Link(Box::new(link)),
@@ -217,7 +217,7 @@ impl Link {
         }
     }
 
-    /// Takes over one part; one that makes no sense changes nothing.
+    /// Sets one part; an invalid one changes nothing.
     fn take(&mut self, key: &str, value: String) {
         match key {
             "file" => self.file = Some(value),
@@ -253,7 +253,7 @@ fn push(terms: &mut Vec<String>, term: String) {
     }
 }
 
-/// A place on an axis, to a thousandth of an event, of a microsecond or of a byte: far less than a pixel.
+/// A coordinate to a thousandth of an event, of a microsecond or of a byte: far less than a pixel.
 fn place(at: f64) -> Decimal {
     Decimal::of(at, 3).shortest()
 }
@@ -276,7 +276,7 @@ fn selection(text: &str) -> Option<Selection> {
     }
 }
 
-/// Text with everything percent-encoded that a fragment can't hold or that separates its parts.
+/// Percent-encodes the characters that a fragment cannot contain, and those that separate its parts.
 struct Encoded<'a>(&'a str);
 
 impl fmt::Display for Encoded<'_> {
@@ -293,7 +293,7 @@ impl fmt::Display for Encoded<'_> {
     }
 }
 
-/// The text behind percent-encoding; none when it is no UTF-8 or an escape is broken.
+/// Decodes percent-encoded text; `None` if it is not UTF-8 or an escape is invalid.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(Link::parse("v=1&session=%2e%2e"), Parsed::Link(Box::default()));
     }
 
-    /// Of what is told apart: thousandths, as far as floating point has them.
+    /// Windows with edges in thousandths, which links preserve.
     fn windows() -> impl Strategy<Value = Option<Window>> {
         let place = || (-1_i64 << 48..1_i64 << 48).prop_map(|n| n as f64 / 1e3);
         (place(), place()).prop_map(|(a, b)| window(&format!("{a},{b}")))

@@ -1,19 +1,19 @@
-//! Sums over the allocator's state: what is allocated, active, reserved and free at one position.
+//! Sums over the allocator's state: allocated, active, reserved and free bytes at one position.
 
 use serde::{Deserialize, Serialize};
 
 /// Sums over the allocator's state at one position, in bytes unless a field says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Requested by active allocations: what the program asked for.
+    /// Bytes requested by active allocations.
     pub requested: u64,
-    /// In allocated blocks.
+    /// Bytes in allocated blocks.
     pub allocated: u64,
-    /// In active blocks: allocated, or waiting for a stream.
+    /// Bytes in active blocks: allocated, or waiting for a stream.
     pub active: u64,
-    /// In segments.
+    /// Bytes in segments.
     pub reserved: u64,
-    /// In gaps: reserved, and in no active block. What is reserved less what is active, unless trace and segments
+    /// Bytes in gaps: reserved, and in no active block. This is `reserved` less `active`, unless trace and segments
     /// disagree.
     pub cached: u64,
     /// The largest gap: the largest request that cached memory can still serve.
@@ -27,7 +27,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Lost to rounding: what active blocks hold beyond what was requested.
+    /// Returns the bytes lost to rounding: the size of active blocks less the requested bytes.
     pub fn rounding(&self) -> u64 {
         self.active.saturating_sub(self.requested)
     }

@@ -1,4 +1,4 @@
-//! Newtypes for what the program counts in, each printed in one way everywhere.
+//! Newtypes for units, each formatted in one way everywhere.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::decimal::Decimal;
 
-/// A number of bytes. `Display` gives binary units with three significant digits (`61.2 GiB`); the exact count is
-/// [`Bytes::exact`].
+/// A number of bytes. `Display` uses binary units with three significant digits (`61.2 GiB`); [`Bytes::exact`] has all
+/// digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// All digits, grouped by thousands: `65,712,455,680 bytes`.
+    /// Formats all digits, grouped by thousands: `65,712,455,680 bytes`.
     pub fn exact(self) -> String {
         match self.0 {
             1 => "1 byte".to_owned(),
@@ -30,7 +30,7 @@ impl fmt::Display for Bytes {
         }
         let unit = self.0.ilog2() / 10;
         let in_unit = |unit: u32, places| Decimal::ratio(self.0, 1 << (10 * unit), places);
-        // What would print as "1000" belongs to the next unit.
+        // A number that would round to 1000 is formatted in the next unit.
         let unit = if in_unit(unit, 0).scaled() < 1_000 { unit } else { unit + 1 };
         // Three digits.
         let text = [2, 1].into_iter().map(|places| in_unit(unit, places)).find(|text| text.scaled() < 1_000);
@@ -56,7 +56,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// A duration in microseconds, printed with the unit that suits it: `742 µs`, `3.20 ms`, `12.482 s`, `2 min 05 s`.
+/// A duration in microseconds, formatted in a unit that fits its size: `742 µs`, `3.20 ms`, `12.482 s`, `2 min 05 s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Micros(pub i64);
@@ -82,10 +82,10 @@ impl fmt::Display for Micros {
     }
 }
 
-/// A moment as the calendar and the clock have it, in UTC.
+/// A calendar date and time in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// The year; those before the first are 0 and less.
+    /// The year; 0 and less for years BC.
     pub year: i64,
     /// The month, from 1.
     pub month: i64,
@@ -97,12 +97,12 @@ pub struct Moment {
     pub minute: i64,
     /// The second.
     pub second: i64,
-    /// The rest in microseconds.
+    /// The microseconds of the second.
     pub micros: i64,
 }
 
 impl Moment {
-    /// So many microseconds after the epoch.
+    /// Returns the date and time of a number of microseconds since the epoch.
     pub fn at(us: i64) -> Self {
         let (days, rest) = (us.div_euclid(86_400_000_000), us.rem_euclid(86_400_000_000));
         let (seconds, micros) = (rest / 1_000_000, rest % 1_000_000);
@@ -111,7 +111,7 @@ impl Moment {
     }
 }
 
-/// Year, month and day of a number of days since 1970-01-01, by Howard Hinnant's `civil_from_days`.
+/// Returns year, month and day of a number of days since 1970-01-01, by Howard Hinnant's `civil_from_days`.
 fn civil(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);
@@ -124,7 +124,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// A device address. Drivers other than CUDA's hand out addresses above 2^63, so it is unsigned throughout.
+/// A device address. It is unsigned, since drivers other than CUDA's return addresses above 2^63.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Address(pub u64);
@@ -135,7 +135,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// A stream handle as PyTorch writes it: the raw `cudaStream_t` as a signed integer, `0` the default stream.
+/// A stream handle as PyTorch records it: the raw `cudaStream_t` as a signed integer. `0` is the default stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Stream(pub i64);
@@ -154,7 +154,7 @@ impl fmt::Display for Stream {
 pub struct PoolId(pub u64, pub u64);
 
 impl PoolId {
-    /// Whether this is a pool of its own (a CUDA graph's, or a `MemPool`), not the default one.
+    /// Returns whether this is a private pool (a CUDA graph's, or a `MemPool`), not the default one.
     pub fn is_private(self) -> bool {
         self != Self::default()
     }

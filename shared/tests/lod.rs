@@ -1,4 +1,4 @@
-//! Level of detail held against sums made the long way.
+//! Compares the level of detail with sums computed event by event.
 
 mod support;
 
@@ -17,7 +17,7 @@ use support::{Moment, Op, Run, ops, run};
 
 const STREAMS: [Stream; 2] = [Stream(0), Stream(7)];
 
-/// Asks for a timeline, with everything it needs built anew.
+/// Builds everything that a timeline needs, and returns the timeline.
 fn ask(run: &mut Run, query: &TimelineQuery) -> Timeline {
     let replay = Replay::build(&run.trace, &mut run.tags, &run.settings);
     let replayed = Replayed { trace: &run.trace, tags: &run.tags, replay: &replay };
@@ -55,7 +55,7 @@ fn ask(run: &mut Run, query: &TimelineQuery) -> Timeline {
     timeline(scene, query)
 }
 
-/// The positions in force in each column, by the definition.
+/// Returns the positions in each column, by the definition.
 fn columns(run: &Run, axis: Axis, window: Window, columns: u32) -> Vec<Vec<usize>> {
     let n = run.moments.len() - 1;
     let start = run.trace.events.time_us.get(0).unwrap_or(0);
@@ -91,7 +91,7 @@ fn columns(run: &Run, axis: Axis, window: Window, columns: u32) -> Vec<Vec<usize
             if !(b > 0.0 && a < last && b > a) {
                 return Vec::new();
             }
-            // In force somewhere in [a, b), or begun in it and over within the same instant.
+            // Current somewhere in [a, b), or begun in it and over within the same instant.
             (0..=n).filter(|&p| begins(p) < b && (ends(p) > a || begins(p) >= a)).collect()
         })
         .collect()
@@ -139,7 +139,7 @@ fn check(mut run: Run, axis: Axis, part: (f64, f64), count: u32, color_by: Color
         let reserved = positions.iter().map(|&p| run.moments[p].reserved()).max().unwrap_or(0);
         assert_eq!(answer.reserved[c], reserved);
         assert_eq!(answer.active[c], run.moments[at].active().iter().map(|b| b.size).sum::<u64>());
-        // The shapes of the column fill it from 0 to its top, without a hole or an overlap.
+        // The shapes of the column fill it from 0 to its top, without holes or overlaps.
         let mut shapes: Vec<usize> =
             (0..quads.len()).filter(|&i| quads.x0[i] as usize <= c && c < quads.x1[i] as usize).collect();
         shapes.sort_by(|&i, &j| quads.y0[i].total_cmp(&quads.y0[j]));
@@ -188,7 +188,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_column_is_the_truth_of_its_time(
+    fn every_column_has_the_largest_totals_of_its_time(
         ops in ops(150), lost in 0_usize..40, is_time: bool, part in (0.0..1.0_f64, 0.0..1.0_f64), count in 1_u32..80, color in color(), is_filtered: bool,
     ) {
         let axis = if is_time { Axis::Time } else { Axis::Event };
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn totals_and_composition_equal_sums_made_the_long_way(ops in ops(900), lost in 0_usize..40, ends in (0_u32..1500, 0_u32..1500), color in color()) {
+    fn totals_and_composition_equal_sums_event_by_event(ops in ops(900), lost in 0_usize..40, ends in (0_u32..1500, 0_u32..1500), color in color()) {
         let mut run = run(&ops, lost);
         let replay = Replay::build(&run.trace, &mut run.tags, &run.settings);
         let replayed = Replayed { trace: &run.trace, tags: &run.tags, replay: &replay };

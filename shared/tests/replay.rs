@@ -1,4 +1,4 @@
-//! Replay held against a model that keeps the whole state after every event.
+//! Compares the replay with a model that keeps the whole state after every event.
 
 mod support;
 
@@ -21,7 +21,8 @@ fn check(mut run: Run) {
         let want: Vec<_> = moment.segments.iter().map(|s| (s.address, s.size, s.stream, s.is_small)).collect();
         assert_eq!(ranges, want, "segments at {position}");
         let numbers = state.active.iter().map(|&n| a.get(n).unwrap());
-        // What came before the first entry and was gone at the end, beside room that no entry tells apart from it.
+        // Allocations that were made before the first event and freed before the end, next to free space that no event
+        // separates.
         let mut is_open = false;
         let active: Vec<Piece> = numbers
             .zip(moment.active())
@@ -57,7 +58,7 @@ fn check(mut run: Run) {
     }
 }
 
-/// The run without some of its events, which its trace tells of. Its moments are true up to there.
+/// Removes some events of a run, and records their loss. Its moments are valid up to there.
 fn with_gap(mut run: Run, at: usize, missing: usize) -> Run {
     let rest = run.trace.events.split_off(at.min(run.trace.events.len()));
     let missing = missing.min(rest.len());
@@ -78,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn up_to_where_entries_are_missing_the_state_is_exact(ops in ops(120), at in 0_usize..90, missing in 1_usize..40) {
+    fn the_state_is_exact_up_to_a_loss(ops in ops(120), at in 0_usize..90, missing in 1_usize..40) {
         let mut run = with_gap(run(&ops, 0), at, missing);
         let Some(gap) = run.trace.losses.first().copied() else { return Ok(()) };
         let replay = replay(&mut run);
@@ -92,7 +93,7 @@ proptest! {
             let want: Vec<_> = truth.iter().map(|p| (p.address, p.requested, p.is_allocated)).collect();
             prop_assert_eq!(got, want, "at {} of a gap at {}", position, gap.position);
         }
-        // Every event is about the allocation that it names.
+        // Every event belongs to the allocation that it names.
         for (i, number) in replay.event_allocation.iter().enumerate() {
             if let (Some(event), Some(a)) = (run.trace.events.get(i), replay.allocations.get(number)) {
                 prop_assert_eq!(event.address, a.address);
@@ -118,7 +119,7 @@ proptest! {
                     shared::replay::Change::Freed(_) => {}
                 }
             });
-            // Of what begins at one position the order is not promised.
+            // The order of allocations that begin at one position is not defined.
             active.sort_unstable();
             prop_assert_eq!(&active, &replay.active_at(position));
             prop_assert_eq!(reserved as u64, replay.state_at(position).totals.reserved);
@@ -127,7 +128,7 @@ proptest! {
 
     #[test]
     fn no_trace_makes_replay_panic(ops in ops(60), lost in 0_usize..40, drop in proptest::collection::vec(any::<bool>(), 60)) {
-        // Entries missing at random, as with `skip_actions` or a torn file.
+        // Events are missing at random, as with `skip_actions` or a damaged file.
         let mut run = run(&ops, lost);
         let mut kept = shared::trace::Events::default();
         for (event, drop) in run.trace.events.iter().zip(drop.iter().cycle()) {
@@ -162,7 +163,7 @@ fn many_allocations_cross_checkpoints() {
 }
 
 #[test]
-fn times_that_fall_back_are_held() {
+fn falling_times_do_not_move_the_clock_back() {
     let mut run = run(&[Op::Alloc { size: 1, stream: 0 }, Op::Alloc { size: 2, stream: 0 }, Op::Free(0)], 0);
     let times = [100, 90, 120, 110, 130];
     run.trace.events.time_us = times.into_iter().collect();

@@ -1,4 +1,4 @@
-//! Answers held against brute force, on random runs of the model allocator.
+//! Compares answers with brute force, on random runs of the model allocator.
 
 mod support;
 
@@ -14,7 +14,7 @@ use shared::session::Session;
 use shared::trace::Snapshot;
 use support::{Run, ops, run};
 
-/// A run as a file of one device.
+/// Opens a run as a file of one device.
 fn open(run: Run) -> Session {
     let Run { trace, tags, symbols, settings, .. } = run;
     let snapshot = Snapshot { devices: vec![trace], symbols, tags, settings };
@@ -38,7 +38,7 @@ fn flame(position: u32, bottom_up: bool, width: f32, filter: Vec<String>) -> Que
     Query::Flame(FlameQuery { position, bottom_up, hide_internal: false, zoom: vec![], width, filter, highlight: None })
 }
 
-/// Each box's children take at most what it has, and lie within it.
+/// Checks that each box's children are within it, and have at most its bytes.
 fn check_boxes(flame: &Flame) {
     let root = &flame.boxes[0];
     assert_eq!((root.depth, root.x0, root.x1, root.bytes), (0, 0.0, 1.0, flame.total));
@@ -72,7 +72,7 @@ fn matching(allocations: &[Allocation], term: &str) -> Vec<u32> {
 const TERMS: [&str; 7] =
     ["layer3", "/^layer[12]$/", ">=64KiB", "live:end", "live:start", "pool:small", "0x7f0000000400"];
 
-/// Pixels of each quad, to the tenth, row by row.
+/// Checks that quads tile each row from `left` to `right`.
 fn check_tiling(map: &Segments, left: f32, right: f32) {
     let rows = |quads: &Quads| {
         let mut rows: Vec<(f32, f32, f32)> =
@@ -130,7 +130,7 @@ proptest! {
                 peak_bytes: (0..positions).map(live).max().unwrap_or(0),
                 error: None,
             });
-            // From hit to hit and round again, both ways.
+            // Steps from hit to hit and around the end, in both directions.
             for forward in [true, false] {
                 let mut order = want.clone();
                 if !forward {
@@ -180,7 +180,7 @@ proptest! {
             let map = ask!(session, query => Segments);
             let left = if layout == SegmentLayout::Packed { 148.0 } else { 0.0 };
             check_tiling(&map, left, width.max(left + 1.0));
-            // Rows are cut off by the view only.
+            // Rows are cut only by the view.
             if scroll == 0.0 && map.height <= 900.0 {
                 prop_assert_eq!(map.segments.len(), segments);
                 let bottom = map.blocks.y1.iter().copied().fold(0.0, f32::max);
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn no_question_makes_it_panic(
+    fn no_query_panics(
         ops in ops(40),
         position in any::<u32>(),
         width in any::<f32>(),
@@ -333,12 +333,12 @@ fn what_a_search_does_not_match_is_painted_faint() {
         .filter(|&i| map.blocks.id[i] != Quads::NONE)
         .map(|i| (map.blocks.id[i], Paint(map.blocks.paint[i]).has(Paint::DIM)))
         .collect();
-    // By address. The 700 bytes are narrower than a pixel, but have no neighbour to be summed with.
+    // By address. The 700 bytes are narrower than a pixel, but have no neighbour with which to be summed.
     assert_eq!(faint, [(0, false), (2, true), (1, true)]);
 }
 
 #[test]
-fn a_trace_that_begins_late_or_ends_badly_says_so() {
+fn a_late_start_and_an_out_of_memory_are_findings() {
     let alloc = |size| support::Op::Alloc { size, stream: 0 };
     let codes = |session: &Session| session.summary().findings.iter().map(|f| f.code).collect::<Vec<_>>();
     assert_eq!(codes(&open(run(&[alloc(100), alloc(200)], 0))), []);

@@ -1,7 +1,7 @@
-//! What is live, as a tree of frames laid out in boxes: from where the program began, or from who asked.
+//! Active memory as a tree of frames, laid out in boxes: from the outermost frame, or from the innermost one.
 //!
-//! The tree is never built as such: a box hands the stacks that run through it to the boxes below, level by level, and
-//! a box narrower than a pixel hands on nothing. So the work follows the pixels, and a stack of 65,536 frames costs no
+//! The tree itself is never built. Level by level, each box passes its stacks to the boxes below; a box narrower than a
+//! pixel passes none. The work is therefore proportional to the pixels, and a stack of 65,536 frames needs no
 //! recursion.
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use crate::frames::{FrameId, StackId, Symbols};
 use crate::order;
 use crate::query::{FlameBox, Paint, Quads};
 
-/// What one stack holds.
+/// The active memory of one stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaf {
     /// The stack.
@@ -23,50 +23,50 @@ pub struct Leaf {
     pub bytes: u64,
     /// Number of allocations.
     pub count: u32,
-    /// Whether the search matches any of it.
+    /// Whether the search matches any of its allocations.
     pub is_lit: bool,
 }
 
-/// How the boxes are wanted.
+/// How boxes are laid out.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<'a> {
-    /// From the innermost frame rather than the outermost.
+    /// Whether the innermost frame comes first, rather than the outermost.
     pub bottom_up: bool,
-    /// Whether frames of the interpreter and the dispatcher are left out.
+    /// Whether frames of the interpreter and the dispatcher are omitted.
     pub hide_internal: bool,
     /// Frame numbers of the boxes that were zoomed into, from the root on.
     pub zoom: &'a [u32],
-    /// Pixels.
+    /// Width of the view in pixels.
     pub width: f32,
 }
 
-/// The boxes of a flame graph: root first, by depth and then from left to right. Children never take more than their
-/// parent has, and what is too narrow is summed into one box beside its siblings.
+/// Returns the boxes of a flame graph: root first, by depth and then from left to right. Children are never wider than
+/// their parent together; those that are too narrow are summed into one box beside their siblings.
 pub fn boxes(symbols: &Symbols, sites: &Sites, leaves: &[Leaf], shape: Shape<'_>) -> Vec<FlameBox> {
     let layout = Layout { symbols, sites, leaves, shape, internal: vec![None; symbols.frame_count()] };
     layout.boxes()
 }
 
-/// What a box stands for.
+/// What a box represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Frame(FrameId),
     /// Allocations without a stack.
     NoStack,
-    /// Stacks of which every frame is left out.
+    /// Stacks whose frames are all omitted.
     AllHidden,
 }
 
-/// A box whose children are still to be laid out.
+/// A box whose children are not laid out yet.
 struct Open {
     depth: u32,
     /// Bytes to the left of it.
     left: u64,
-    /// The leaves below it, each with the number of its frames that lie above.
+    /// The leaves below it, each with the number of its frames above.
     leaves: Vec<(usize, usize)>,
 }
 
-/// A child of a box in the making.
+/// The sums of a child.
 #[derive(Default)]
 struct Sum {
     bytes: u64,
@@ -88,7 +88,7 @@ struct Layout<'a> {
     sites: &'a Sites,
     leaves: &'a [Leaf],
     shape: Shape<'a>,
-    /// By frame, once asked: whether it is left out.
+    /// Whether each frame is omitted; `None` until it is needed.
     internal: Vec<Option<bool>>,
 }
 
@@ -111,7 +111,7 @@ impl Layout<'_> {
             return boxes;
         }
         let share = |bytes: u64| (bytes as f64 / total as f64) as f32;
-        // A view that is not there yet gets boxes as if it were one pixel wide.
+        // A view without a width yet gets the boxes for one pixel.
         let pixel = total as f64 / f64::from(self.shape.width.max(1.0));
         let mut open = VecDeque::from([Open { depth, left: 0, leaves: root.leaves }]);
         while let Some(parent) = open.pop_front() {
@@ -142,7 +142,7 @@ impl Layout<'_> {
         boxes
     }
 
-    /// The boxes below one that these leaves run through. A leaf that ends there is in none.
+    /// Returns the children of a box with these leaves. A leaf that ends at the box is in none.
     fn children(&mut self, leaves: Vec<(usize, usize)>) -> FxHashMap<Key, Sum> {
         let mut children: FxHashMap<Key, Sum> = FxHashMap::default();
         for (i, above) in leaves {
@@ -160,7 +160,8 @@ impl Layout<'_> {
         children
     }
 
-    /// The largest first; equals by name, so that a picture does not depend on the order of the file.
+    /// Returns the children, the largest first; equal ones by name, so that a picture does not depend on the file's
+    /// order.
     fn sorted_children(&mut self, leaves: Vec<(usize, usize)>) -> Vec<(Key, Sum)> {
         let mut children: Vec<(Key, Sum)> = self.children(leaves).into_iter().collect();
         let name = |key: &Key| match key {
@@ -175,7 +176,8 @@ impl Layout<'_> {
         children
     }
 
-    /// The next frame of a stack that is shown, after the first `above` of them, and how many lie above the one after.
+    /// Returns the next visible frame of a stack behind its first `above` frames, and the number of frames up to and
+    /// including it.
     fn next_frame(&mut self, stack: StackId, above: usize) -> Option<(FrameId, usize)> {
         let frames = self.symbols.stack(stack);
         for at in above..frames.len() {
@@ -208,12 +210,12 @@ impl Layout<'_> {
         };
         let frame = self.symbols.frame(id);
         let stacks = || sum.leaves.iter().filter_map(|(i, _)| self.leaves.get(*i)).map(|leaf| leaf.stack);
-        // What belongs to one call site has that site's colour; what several share has its own.
+        // A box of one call site has that site's colour; a box that several share has its own.
         let mut lines = stacks().map(|stack| self.sites.line(stack));
         let first = lines.next();
         let paint = match stacks().next() {
             Some(stack) if lines.all(|line| Some(line) == first) => self.sites.paint(stack),
-            // Several call sites lie above it: a colour would name one of them, or none.
+            // With several call sites above, a site's colour would be misleading.
             _ => Paint::OTHER,
         };
         FlameBox {
@@ -226,7 +228,7 @@ impl Layout<'_> {
         }
     }
 
-    /// A box that stands for no frame.
+    /// Returns a box that represents no frame.
     fn plain_box(&self, name: String, depth: u32, x: (f32, f32), sum: &Sum) -> FlameBox {
         FlameBox {
             depth,
@@ -254,7 +256,7 @@ mod tests {
 
     const WIDE: Shape<'_> = Shape { bottom_up: false, hide_internal: false, zoom: &[], width: 1_000.0 };
 
-    /// Lays out `(frames, bytes)`, and gives each box as a line: depth, name, bytes, from and to in pixels.
+    /// Lays out `(frames, bytes)`, and formats each box as a line: depth, name, bytes, from and to in pixels.
     fn check(leaves: &[(&[&str], u64)], shape: Shape<'_>, want: &[&str]) {
         let mut symbols = Symbols::default();
         let leaves: Vec<Leaf> = leaves
@@ -279,7 +281,7 @@ mod tests {
     ];
 
     #[test]
-    fn top_down_begins_where_the_program_began() {
+    fn top_down_begins_with_the_outermost_frame() {
         let want = [
             "0 all live memory 1000 0-1000",
             "1 main 950 0-950",
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn bottom_up_begins_with_who_asked() {
+    fn bottom_up_begins_with_the_innermost_frame() {
         let want = [
             "0 all live memory 1000 0-1000",
             "1 linear 500 0-500",
@@ -310,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_narrower_than_a_pixel_is_summed() {
+    fn boxes_narrower_than_a_pixel_are_summed() {
         let want = [
             "0 all live memory 1000 0-4",
             "1 main 950 0-4",
@@ -325,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_zoomed_box_takes_the_whole_width() {
-        // Frames are numbered as they are first seen: relu, forward, main, linear, step.
+        // Frames are numbered in the order in which they are first seen: relu, forward, main, linear, step.
         let want = [
             "0 all live memory 1000 0-1000",
             "1 main 950 0-1000",
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn machinery_can_be_left_out() {
+    fn internal_frames_can_be_hidden() {
         let leaves: [(&[&str], u64); 2] = [
             (
                 &["torch::unwind::unwind()@??", "f@m.py:1", "_PyEval_EvalFrameDefault@??", "main@t.py:1", "_start@??"],

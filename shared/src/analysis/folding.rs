@@ -1,7 +1,7 @@
 //! Separates a program's own frames from those of the interpreter and the dispatcher, which are in every stack.
 //!
-//! A stack with C++ frames has some fifty frames; a person wants five. The rules use names only: symbolizers differ in the
-//! file of a function, and often give none (`??`).
+//! A stack with C++ frames has some fifty frames; a person wants five. The rules use names only: symbolizers differ in
+//! the file of a function, and often give none (`??`).
 
 use std::borrow::Cow;
 
@@ -169,11 +169,11 @@ impl Rank {
 
 /// Finds the frame that describes a stack best. Each distinct frame is ranked once.
 #[derive(Debug, Default)]
-pub struct Telling {
+pub struct BestFrames {
     ranks: Vec<Rank>,
 }
 
-impl Index<&Symbols> for Telling {
+impl Index<&Symbols> for BestFrames {
     fn extend(&mut self, symbols: &Symbols) {
         let rank = |i| {
             let frame = symbols.frame(FrameId(i));
@@ -187,16 +187,16 @@ impl Index<&Symbols> for Telling {
     }
 }
 
-impl Telling {
-    /// Returns the innermost of the best frames of a stack: a line of the user's own code, if there is one. `None` for the
-    /// empty stack.
+impl BestFrames {
+    /// Returns the innermost of the best frames of a stack: a line of the user's own code, if there is one. `None` for
+    /// the empty stack.
     pub fn frame(&self, stack: &[FrameId]) -> Option<FrameId> {
         stack.iter().copied().min_by_key(|id| self.ranks.get(id.0 as usize).copied().unwrap_or(Rank::Machinery))
     }
 }
 
 /// Returns the innermost of the best frames of a stack of texts.
-pub fn telling_text(stack: &[FrameText]) -> Option<&FrameText> {
+pub fn best_frame(stack: &[FrameText]) -> Option<&FrameText> {
     stack.iter().min_by_key(|frame| Rank::of(&frame.name, &frame.filename))
 }
 
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machinery_is_told_from_programs() {
+    fn internal_frames_are_recognized() {
         let internal = [
             ("torch::unwind::unwind()", "??"),
             ("c10::impl::wrap_kernel_functor_unboxed_<…>::call(…)", "RegisterCUDA_0.cpp"),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_as_text_is_told_by_the_same_frame() {
+    fn a_stack_of_texts_has_the_same_best_frame() {
         let frame = |name: &str, filename: &str| FrameText {
             name: name.to_owned(),
             filename: filename.to_owned(),
@@ -285,7 +285,7 @@ mod tests {
             frame("forward", "/home/me/model.py"),
             frame("main", "/home/me/train.py"),
         ];
-        let told = |frames: &[FrameText]| telling_text(frames).map(|frame| frame.name.clone());
+        let told = |frames: &[FrameText]| best_frame(frames).map(|frame| frame.name.clone());
         assert_eq!(told(&stack).as_deref(), Some("forward"));
         assert_eq!(told(&stack[..3]).as_deref(), Some("linear"));
         assert_eq!(told(&stack[..2]).as_deref(), Some("at::_ops::mm::call(at::Tensor const&)"));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_left_out_of_cpp_names() {
+    fn short_names_have_no_cpp_arguments() {
         let cases = [
             ("at::_ops::mm::call(at::Tensor const&, at::Tensor const&)", "at::_ops::mm::call"),
             ("at::(anonymous namespace)::create_out(long)", "at::(anonymous namespace)::create_out"),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_own_files_are_told_from_torch_and_the_standard_library() {
+    fn user_files_are_recognized() {
         for own in
             ["/home/me/train.py", "train.py", "/home/me/torch/train.py", "<string>", "/x/site-packages/apex/a.py"]
         {

@@ -1,4 +1,5 @@
-//! Analyses of a trace, as pure functions and indexes: memory use by call site, the peak, why a request failed, findings.
+//! Analyses of a trace, as pure functions and indexes: memory use by call site, the peak, why a request failed,
+//! findings.
 
 pub mod actions;
 pub mod findings;

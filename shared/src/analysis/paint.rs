@@ -1,4 +1,4 @@
-//! The colour of an allocation by what the user chose to colour by.
+//! The colour of an allocation, by the user's choice.
 
 use super::site::Sites;
 use crate::frames::StackId;
@@ -7,25 +7,25 @@ use crate::replay::{Allocation, Replay};
 use crate::trace::{DeviceTrace, Tags};
 use crate::units::Stream;
 
-/// What colours depend on; borrowed for one drawing.
+/// The data that colours depend on, borrowed for one drawing.
 #[derive(Clone, Copy, Debug)]
 pub struct Painter<'a> {
     /// What to colour by.
     pub color_by: ColorBy,
     /// The device's trace, for lifetimes.
     pub trace: &'a DeviceTrace,
-    /// Its index.
+    /// Its replay.
     pub replay: &'a Replay,
     /// Tags.
     pub tags: &'a Tags,
-    /// Call sites' colours.
+    /// The colours of call sites.
     pub sites: &'a Sites,
-    /// Streams in order of first use: each has a colour of its own while there are enough.
+    /// Streams in order of first use. Each has a colour of its own while there are enough colours.
     pub streams: &'a [Stream],
 }
 
 impl Painter<'_> {
-    /// The colour of an allocation, with [`Paint::PRIVATE`] in a private pool.
+    /// Returns the colour of an allocation, with [`Paint::PRIVATE`] in a private pool.
     pub fn paint(&self, allocation: &Allocation) -> Paint {
         let pool = self.replay.pool(allocation);
         let paint = match self.color_by {
@@ -44,8 +44,8 @@ impl Painter<'_> {
         if pool.is_private() { paint.with(Paint::PRIVATE) } else { paint }
     }
 
-    /// A step for each power of ten of microseconds (of positions, where no time passed or none is written); the last
-    /// step for what outlived the trace.
+    /// Returns a step of the ramp for each power of ten of microseconds (of positions, if no time passed or times are
+    /// unknown); the last step for allocations that are still live at the end.
     fn lifetime_paint(&self, allocation: &Allocation) -> Paint {
         if allocation.end == Allocation::NEVER {
             return Paint::ramp(Paint::RAMP - 1);
@@ -59,13 +59,13 @@ impl Painter<'_> {
         Paint::ramp((held.max(1).ilog10() as u16).min(Paint::RAMP - 2))
     }
 
-    /// The colour of a call site's stack, whatever the user colours by.
+    /// Returns the colour of a call site's stack, whatever the user colours by.
     pub fn site(&self, stack: StackId) -> Paint {
         self.sites.paint(stack)
     }
 }
 
-/// A step for each power of four, from 1 KiB to 256 GiB and beyond.
+/// Returns a step of the ramp for each power of four, from 1 KiB to 256 GiB and beyond.
 pub fn size_paint(bytes: u64) -> Paint {
     Paint::ramp((bytes.max(1).ilog2().saturating_sub(8) / 2) as u16)
 }

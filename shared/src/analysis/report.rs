@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 
 use super::actions;
 use super::findings::findings;
-use super::folding::Telling;
+use super::folding::BestFrames;
 use super::peak::{Held, held_at};
 use super::site::label;
 use super::usage::Usage;
@@ -131,7 +131,7 @@ impl FileReport {
     pub fn new(path: String, imported: Imported) -> Self {
         let Imported { format, protocol, mut snapshot, findings: mut found, header: _ } = imported;
         let mut devices = Vec::new();
-        let telling = Telling::build(&snapshot.symbols);
+        let telling = BestFrames::build(&snapshot.symbols);
         let traces = std::mem::take(&mut snapshot.devices);
         for trace in &traces {
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
@@ -159,7 +159,13 @@ impl FileReport {
 }
 
 impl DeviceReport {
-    fn new(snapshot: &Snapshot, telling: &Telling, trace: &DeviceTrace, replay: &Replay, start: StartReport) -> Self {
+    fn new(
+        snapshot: &Snapshot,
+        telling: &BestFrames,
+        trace: &DeviceTrace,
+        replay: &Replay,
+        start: StartReport,
+    ) -> Self {
         let usage = Usage::build(Replayed { trace, tags: &snapshot.tags, replay });
         let held = held_at(replay, usage.peak_position);
         let peak_stacks = largest(&snapshot.symbols, &held);
@@ -238,7 +244,7 @@ fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
 }
 
 /// Sums up what is held by line, largest first.
-fn by_line(symbols: &Symbols, telling: &Telling, held: &[Held]) -> Vec<LineReport> {
+fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineReport> {
     let mut lines: FxHashMap<String, (u64, u32)> = FxHashMap::default();
     for Held { stack, bytes, count } in held {
         let line = lines.entry(label(symbols, telling, *stack)).or_default();

@@ -1,29 +1,29 @@
-//! Where each segment lies in the segment map, in pixels.
+//! The layout of the segment map, in pixels.
 //!
-//! Both layouts are one idea: a line of pixels, folded into rows. To scale, all segments lie on it one after the other;
-//! packed, each begins a row of its own, is as long as a row, and takes more rows when it is magnified.
+//! Both layouts are a line of pixels, folded into rows. To scale, all segments lie on the line one after the other.
+//! Packed, each segment begins a row and is as long as a row, or as several when it is magnified.
 
 use crate::order::Within;
 use crate::query::{SegmentLayout, Window};
 use crate::replay::Range;
 
-/// Pixels between two segments that lie side by side.
+/// Pixels between two segments side by side.
 const SPACE: f64 = 2.0;
-/// Pixels for address space without memory between two mapped ranges: it has no scale, or it would be all there is.
+/// Pixels for unmapped address space between two mapped ranges. It is not to scale, as it would fill the view.
 const UNMAPPED: f64 = 12.0;
-/// The least width of a segment: what is drawn narrower can't be seen.
+/// The least visible width of a segment.
 const LEAST: f64 = 2.0;
-/// The largest magnification. Beyond it single-precision pixels grow coarse.
+/// The largest magnification. Beyond it single-precision pixels become coarse.
 const MOST_ZOOM: f64 = 10_000.0;
-/// Pixels of a view at most, in width and height: more than any screen has.
+/// The largest width and height of a view: more than any screen has.
 const MOST_PIXELS: f64 = 65_536.0;
 
-/// Height of a row and the distance to the next, in pixels.
+/// The height of a row and the distance between rows, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Rows {
     height: f64,
     pitch: f64,
-    /// Where rows begin: what lies to the left belongs to labels.
+    /// The x coordinate at which rows begin, right of the labels.
     left: f64,
 }
 
@@ -38,13 +38,13 @@ pub struct SegmentMap {
     rows: Rows,
     /// Pixels in a row.
     row_width: f64,
-    /// By segment: where it begins and ends on the line.
+    /// The start and end of each segment on the line.
     places: Vec<(f64, f64)>,
-    /// By segment: whether unmapped address space lies before it.
+    /// Whether unmapped address space lies before each segment.
     after_unmapped: Vec<bool>,
 }
 
-/// A part of a segment that lies in one row: pixels of the whole layout.
+/// A part of a segment in one row, in pixels of the whole layout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part {
     /// Left and right edge.
@@ -57,7 +57,7 @@ impl SegmentMap {
     /// Width of the column of labels in the packed layout, in pixels.
     pub const LABEL_WIDTH: f64 = 148.0;
 
-    /// Lays out what is reserved for a view of `width` by `height` pixels.
+    /// Lays out the reserved ranges for a view of `width` by `height` pixels.
     pub fn of(layout: SegmentLayout, ranges: &[Range], width: f32, height: f64, zoom: f32) -> Self {
         let sizes: Vec<u64> = ranges.iter().map(|range| range.size).collect();
         let mut after_unmapped = vec![false; sizes.len()];
@@ -76,19 +76,19 @@ impl SegmentMap {
         Self { after_unmapped, ..map }
     }
 
-    /// The stretch of the line for the unmapped address space before segment `i`, if there is some.
+    /// Returns the span of the line for the unmapped address space before segment `i`, if there is any.
     pub fn unmapped_before(&self, i: usize) -> Option<(f64, f64)> {
         let is_there = self.after_unmapped.get(i).copied().unwrap_or(false);
         is_there.then(|| (self.place(i).0 - SPACE - UNMAPPED, self.place(i).0 - SPACE))
     }
 
-    /// Lays out segments of these sizes for a view of some width and height; `between` pixels are for other things.
+    /// Lays out segments of these sizes for a view of some width and height; `between` pixels are used by other things.
     fn new(layout: SegmentLayout, sizes: &[u64], (width, height): (f32, f64), zoom: f32, between: f64) -> Self {
         let rows = match layout {
             SegmentLayout::ToScale => Rows::TO_SCALE,
             SegmentLayout::Packed => Rows::PACKED,
         };
-        // Where width or zoom is not a number, `max` gives the other side.
+        // If width or zoom is not a number, `max` returns the other operand.
         let row_width = (f64::from(width) - rows.left).max(1.0).within(1.0, MOST_PIXELS);
         let zoom = f64::from(zoom.max(1.0)).within(1.0, MOST_ZOOM);
         let places = match layout {
@@ -106,7 +106,7 @@ impl SegmentMap {
         Self { rows, row_width, places, after_unmapped: Vec::new() }
     }
 
-    /// Height of the whole layout in pixels.
+    /// Returns the height of the whole layout in pixels.
     pub fn height(&self) -> f64 {
         match self.places.last() {
             Some((_, end)) => (end / self.row_width).ceil() * self.rows.pitch - (self.rows.pitch - self.rows.height),
@@ -114,26 +114,26 @@ impl SegmentMap {
         }
     }
 
-    /// Segment `i`'s beginning and end on the line.
+    /// Returns the start and end of segment `i` on the line.
     pub fn place(&self, i: usize) -> (f64, f64) {
         self.places.get(i).copied().unwrap_or_default()
     }
 
-    /// The stretch of the line whose rows can be seen in a window of the layout's height.
+    /// Returns the span of the line whose rows are visible in a window of the layout's height.
     pub fn visible(&self, window: Window) -> (f64, f64) {
-        // Where an edge is not a number, `max` gives the top.
+        // If an edge is not a number, `max` returns the top.
         let top = window.start.max(0.0).within(0.0, self.height());
         let bottom = window.end.max(top).within(top, top + MOST_PIXELS);
         let row = |y: f64| y / self.rows.pitch;
         (row(top).floor() * self.row_width, row(bottom).ceil() * self.row_width)
     }
 
-    /// The parts, row by row, of the stretch of the line from `start` to `end`.
+    /// Returns the parts, row by row, of the span of the line from `start` to `end`.
     pub fn parts(&self, start: f64, end: f64) -> impl Iterator<Item = Part> + '_ {
         let mut row = (start / self.row_width).floor();
         let mut at = start;
         std::iter::from_fn(move || {
-            // A stretch that ends with its row has nothing in the next.
+            // A span that ends with its row has no part in the next one.
             (at < end).then(|| {
                 let row_start = row * self.row_width;
                 let to = end.min(row_start + self.row_width);
@@ -148,7 +148,7 @@ impl SegmentMap {
     }
 }
 
-/// Whether two ranges are parts of what may be one expandable segment, with nothing mapped between them.
+/// Returns whether two ranges may be parts of one expandable segment, with nothing mapped between them.
 fn is_apart(range: &Range, next: &Range) -> bool {
     let kind = |r: &Range| (r.stream, r.pool, r.is_small);
     range.is_expandable && next.is_expandable && kind(range) == kind(next) && range.end() < next.address.0
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn to_scale_is_one_scale_and_fits_the_view() {
+    fn to_scale_all_segments_share_a_scale_and_fit_the_view() {
         let sizes = [20 << 20, 2 << 20, 200 << 20, 2 << 20];
         let map = SegmentMap::new(SegmentLayout::ToScale, &sizes, (500.0, 100.0), 1.0, 0.0);
         let width = |i| map.place(i).1 - map.place(i).0;
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_segment_goes_on_in_the_next_row() {
+    fn a_long_segment_continues_in_the_next_row() {
         let map = SegmentMap::new(SegmentLayout::ToScale, &[1 << 30], (100.0, 78.0), 1.0, 0.0);
         let (start, end) = map.place(0);
         let parts: Vec<Part> = map.parts(start, end).collect();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_gives_each_segment_its_rows() {
+    fn packed_each_segment_has_its_own_rows() {
         let map = SegmentMap::new(SegmentLayout::Packed, &[5, 1000], (648.0, 100.0), 1.0, 0.0);
         let rows: Vec<Vec<Part>> = (0..2).map(|i| map.parts(map.place(i).0, map.place(i).1).collect()).collect();
         assert_eq!(rows[0], [Part { x: (148.0, 648.0), y: (0.0, 20.0) }]);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn address_space_without_memory_is_told_apart() {
+    fn unmapped_address_space_is_shown() {
         let range = |address: u64, is_expandable| Range {
             address: crate::units::Address(address << 20),
             size: 20 << 20,
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_views_are_laid_out_too() {
+    fn invalid_views_are_laid_out() {
         for (width, height, zoom) in [(0.0, 0.0, 0.0), (f32::NAN, f64::NAN, f32::NAN), (-5.0, -5.0, -5.0)] {
             for layout in [SegmentLayout::ToScale, SegmentLayout::Packed] {
                 let map = SegmentMap::new(layout, &[0, u64::MAX], (width, height), zoom, 0.0);

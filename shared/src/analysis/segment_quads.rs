@@ -1,7 +1,8 @@
-//! The blocks of a segment map as quads: bounded by pixels, and true to each kind of memory.
+//! The blocks of a segment map as quads. Their number is bounded by the pixels, and each kind of memory keeps its
+//! share.
 //!
-//! Blocks narrower than a pixel are gathered until they fill one. What was gathered is drawn as one quad for each kind
-//! of memory, each as wide as what it stands for: a pixel full of tiny blocks shows how much of it is cached.
+//! Blocks narrower than a pixel are gathered until they fill one. They are drawn as one quad for each kind of memory,
+//! as wide as the memory that it represents: a pixel full of tiny blocks shows how much of it is cached.
 
 use super::matches::Matches;
 use super::paint::Painter;
@@ -9,7 +10,7 @@ use super::segment_map::SegmentMap;
 use crate::query::{Paint, Quads, SegmentRow};
 use crate::replay::{Allocation, AllocatorState, Range};
 
-/// What a stretch of a segment is used for.
+/// What a part of a segment is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Active = 0,
@@ -21,7 +22,7 @@ enum Kind {
 impl Kind {
     const ALL: [Self; 4] = [Self::Active, Self::Pending, Self::Rounding, Self::Cached];
 
-    /// The colour of many things of this kind.
+    /// Returns the colour of gathered blocks of this kind.
     const fn paint(self) -> Paint {
         match self {
             Self::Active => Paint::OTHER,
@@ -32,7 +33,7 @@ impl Kind {
     }
 }
 
-/// A stretch of the map's line.
+/// A span of the map's line.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     start: f64,
@@ -55,7 +56,7 @@ pub fn draw_segment(
     let Some(range) = state.ranges.get(i).filter(|range| range.size > 0) else { return };
     let (start, end) = map.place(i);
     let per_byte = (end - start) / range.size as f64;
-    // Addresses beyond the range, which only a broken file has, are pulled to its end.
+    // Addresses beyond the range, which only a damaged file has, are moved to its end.
     let at = |address: u64| {
         if address >= range.end() { end } else { start + address.saturating_sub(range.address.0) as f64 * per_byte }
     };
@@ -67,7 +68,7 @@ pub fn draw_segment(
         let size = allocations.size.get(*id as usize).unwrap_or(0);
         allocations.address.get(*id as usize).unwrap_or(0).saturating_add(size)
     };
-    // Blocks before the visible part are skipped in one step; those after it are never looked at.
+    // Blocks before the visible part are skipped in one step; those after it are not visited.
     let first = active.partition_point(|id| at(block_end(id)) < clip.0);
     let mut done = first.checked_sub(1).and_then(|i| active.get(i)).map_or(range.address.0, block_end);
     for (id, block) in active.iter().skip(first).filter_map(|&id| Some((id, allocations.get(id)?))) {
@@ -81,7 +82,7 @@ pub fn draw_segment(
         let (kind, paint) = kind_of(&block, state.position, painter);
         let paint = if is_lit { paint } else { paint.with(Paint::DIM) };
         let (from, to) = (at(block.address.0.max(done)), at(block_end));
-        // Rounding too thin to be seen belongs to its block.
+        // Rounding too thin to be visible is drawn as a part of its block.
         let cut = if to - at(requested_end) >= 1.0 { at(requested_end).max(from) } else { to };
         drawing.piece(Piece { start: from, end: cut, kind, paint, id });
         let paint = Paint::ROUNDING.with(flags | paint.0 & Paint::DIM);
@@ -103,7 +104,7 @@ fn kind_of(block: &Allocation, position: u32, painter: &Painter<'_>) -> (Kind, P
     }
 }
 
-/// Draws a segment's outline: one quad for each row that it takes.
+/// Draws a segment's outline: one quad for each of its rows.
 pub fn draw_outline(quads: &mut Quads, map: &SegmentMap, clip: (f64, f64), i: usize, range: &Range, id: u32) {
     let (start, end) = map.place(i);
     let paint = if range.pool.is_private() { Paint::OTHER.with(Paint::PRIVATE) } else { Paint::OTHER };
@@ -112,7 +113,7 @@ pub fn draw_outline(quads: &mut Quads, map: &SegmentMap, clip: (f64, f64), i: us
     }
 }
 
-/// What a list says of range `i`.
+/// Returns the list row of range `i`.
 pub fn segment_row(state: &AllocatorState, i: usize, range: &Range, painter: &Painter<'_>) -> SegmentRow {
     let size = |id: &u32| painter.replay.allocations.size.get(*id as usize).unwrap_or(0);
     SegmentRow {
@@ -126,7 +127,7 @@ pub fn segment_row(state: &AllocatorState, i: usize, range: &Range, painter: &Pa
     }
 }
 
-/// Neighbouring pieces, each narrower than a pixel.
+/// Adjacent pieces, each narrower than a pixel.
 #[derive(Default)]
 struct Run {
     first: Option<Piece>,
@@ -141,7 +142,7 @@ struct Drawing<'a> {
     quads: &'a mut Quads,
     map: &'a SegmentMap,
     clip: (f64, f64),
-    /// Flags of every quad of the segment.
+    /// The flags of every quad of the segment.
     flags: u16,
     run: Run,
 }
@@ -154,7 +155,7 @@ impl Drawing<'_> {
 
     fn piece(&mut self, piece: Piece) {
         let width = piece.end - piece.start;
-        // Also where a broken file's blocks overlap.
+        // Also holds if a damaged file's blocks overlap.
         if width <= 0.0 {
             return;
         }
@@ -175,7 +176,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Draws what was gathered.
+    /// Draws the gathered pieces.
     fn flush(&mut self) {
         let run = std::mem::take(&mut self.run);
         let Some(first) = run.first else { return };
@@ -189,7 +190,7 @@ impl Drawing<'_> {
             if width <= 0.0 {
                 continue;
             }
-            // The last one ends where the run does, to the bit: pieces tile their segment.
+            // The last one ends exactly where the run does: pieces tile their segment.
             let end = if Some(kind) == last { run.end } else { start + width };
             let dim = if kind == Kind::Active && !run.is_lit { Paint::DIM } else { 0 };
             let paint = kind.paint().with(self.flags | dim);
@@ -211,7 +212,8 @@ mod tests {
     use crate::query::{Answer, ColorBy, Query, SegmentLayout, SegmentsQuery, Window};
     use crate::session::Session;
 
-    /// The blocks of a trace's end in rows of `width` pixels: colour, number of allocation, and pixels from and to.
+    /// Returns the blocks at a trace's end in rows of `width` pixels: colour, number of allocation, and pixels from and
+    /// to.
     fn check(lines: &str, width: f32, want: &[(Paint, u32, f32, f32)]) {
         let snapshot = crate::testing::snapshot(lines);
         let mut session = Session::new(snapshot, "pickle".to_owned(), Vec::new(), &mut |_| {});
@@ -238,20 +240,20 @@ mod tests {
     const SMALL: Paint = Paint::ramp(0);
 
     #[test]
-    fn each_kind_of_memory_is_told_apart() {
+    fn each_kind_of_memory_has_its_own_color() {
         let lines = "segment_alloc 0x1000000 2097152
                      alloc 0x1000000 524288 a@m.py:1
                      alloc 0x1080000 524000 a@m.py:1
                      free_requested 0x1080000";
         let large = Paint::ramp(5);
-        // 2,048 bytes a pixel: what is lost to rounding is too thin to be seen.
+        // 2,048 bytes a pixel: rounding is too thin to be visible.
         let want =
             [(large, 0, 0.0, 256.0), (Paint::PENDING, 1, 256.0, 512.0), (Paint::CACHED, Quads::NONE, 512.0, 1_024.0)];
         check(lines, 1_024.0, &want);
     }
 
     #[test]
-    fn rounding_is_drawn_where_it_can_be_seen() {
+    fn rounding_is_drawn_where_it_is_visible() {
         let lines = "segment_alloc 0x1000000 2097152 pool=1
                      alloc 0x1000000 512 pool=1
                      alloc 0x1000200 768 pool=1";
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_narrower_than_a_pixel_is_summed_by_kind() {
+    fn blocks_narrower_than_a_pixel_are_summed_by_kind() {
         // 2,048 bytes a pixel, and every other 512 of the first two pixels are in use.
         let blocks = (0..4).map(|i| format!("alloc {} 512", 0x100_0000 + 1_024 * i));
         let lines: Vec<String> = std::iter::once("segment_alloc 0x1000000 2097152".to_owned()).chain(blocks).collect();

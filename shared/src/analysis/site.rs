@@ -1,15 +1,15 @@
 //! Call sites: the line that represents a stack, and its colour.
 //!
-//! A stack has the same colour in every view and whenever a file is opened, and the largest sites do not share one. Each
-//! line prefers the colour that its text hashes to, and gets the next free one where that is used. The largest lines choose
-//! first; among those of about one size the order is that of their text, so that two runs of one program, in which no
-//! site has quite the same size, have the same colours.
+//! A stack has the same colour in every view and whenever a file is opened, and the largest sites do not share one.
+//! Each line prefers the colour that its text hashes to, and gets the next free one where that is used. The largest
+//! lines choose first; among those of about one size the order is that of their text, so that two runs of one program,
+//! in which no site has quite the same size, have the same colours.
 
 use std::hash::Hasher;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::folding::{Telling, short_location, short_name};
+use super::folding::{BestFrames, short_location, short_name};
 use super::usage::Usage;
 use crate::frames::{Frame, StackId, Symbols};
 use crate::index::Index;
@@ -28,7 +28,7 @@ pub struct Sites {
     /// By stack: an index into `lines`.
     line: Vec<u32>,
     lines: Vec<Line>,
-    telling: Telling,
+    best: BestFrames,
     /// The numbers of lines by their text.
     numbers: FxHashMap<String, u32>,
     /// The colours that were assigned to a line of their own.
@@ -57,8 +57,8 @@ struct Line {
 }
 
 impl Index<SiteInput<'_>> for Sites {
-    /// Names the new stacks, and assigns colours to lines that have allocations and had none before. Assigned colours stay;
-    /// among the new lines the largest choose first.
+    /// Names the new stacks, and assigns colours to lines that have allocations and had none before. Assigned colours
+    /// stay; among the new lines the largest choose first.
     fn extend(&mut self, SiteInput { symbols, usages }: SiteInput<'_>) {
         self.name(symbols);
         let area = self.area(usages);
@@ -97,10 +97,10 @@ impl Index<SiteInput<'_>> for Sites {
 impl Sites {
     /// Names the stacks that have no line yet.
     fn name(&mut self, symbols: &Symbols) {
-        let Self { line, lines, telling, numbers, .. } = self;
-        telling.extend(symbols);
+        let Self { line, lines, best, numbers, .. } = self;
+        best.extend(symbols);
         for stack in (line.len() as u32..symbols.stack_count() as u32).map(StackId) {
-            let text = label(symbols, telling, stack);
+            let text = label(symbols, best, stack);
             let next = lines.len() as u32;
             let number = *numbers.entry(text).or_insert_with_key(|text| {
                 let paint = if stack.0 == 0 { Paint::OTHER } else { Paint::slot(preferred_slot(text)) };
@@ -149,8 +149,8 @@ fn free_slot(wanted: u16, used: &[bool; Paint::SLOTS as usize]) -> Option<u16> {
 }
 
 /// Returns the line that represents a stack.
-pub fn label(symbols: &Symbols, telling: &Telling, stack: StackId) -> String {
-    match telling.frame(symbols.stack(stack)) {
+pub fn label(symbols: &Symbols, best: &BestFrames, stack: StackId) -> String {
+    match best.frame(symbols.stack(stack)) {
         Some(id) => frame_label(symbols, symbols.frame(id)),
         None => NO_STACK.to_owned(),
     }
@@ -179,7 +179,7 @@ mod tests {
     use crate::testing::stack;
 
     #[test]
-    fn a_stack_is_told_by_the_innermost_line_of_the_users_own() {
+    fn a_stack_is_labelled_by_the_innermost_line_of_user_code() {
         let torch = "linear@/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py:134";
         let own = "forward@/home/me/models/gpt.py:54";
         let backward = "torch::autograd::generated::MmBackward0::apply()@Functions.cpp";
@@ -199,7 +199,7 @@ mod tests {
         let mut symbols = Symbols::default();
         for (frames, want) in cases {
             let stack = stack(&mut symbols, frames);
-            assert_eq!(label(&symbols, &Telling::build(&symbols), stack), want);
+            assert_eq!(label(&symbols, &BestFrames::build(&symbols), stack), want);
         }
     }
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_sites_have_colors_of_their_own_and_keep_them() {
+    fn the_largest_sites_have_colors_of_their_own() {
         let name = |i: usize| format!("layer{i}@/m/model.py:{i}");
         let (labels, first) = sites((0..40).map(name));
         assert_eq!(labels.len(), 41);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_program_has_the_same_colors_whatever_is_largest_in_a_run() {
+    fn two_runs_of_a_program_have_equal_colors() {
         let name = |i: usize| format!("layer{i}@/m/model.py:{i}");
         let (first, one) = sites((0..ALONE).map(name));
         let (second, other) = sites((0..ALONE).rev().map(name));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_that_differ_below_their_line_share_its_color() {
+    fn stacks_with_equal_lines_share_a_color() {
         let (labels, sites) =
             sites(["a@/m/x.py:1 b@/m/y.py:2".to_owned(), "a@/m/x.py:1 c@/m/y.py:3".to_owned()].into_iter());
         assert_eq!(labels[1], labels[2]);

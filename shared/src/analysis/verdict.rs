@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::folding::Telling;
+use super::folding::BestFrames;
 use super::high_water::HighWater;
 use super::leak::LeakCandidate;
 use super::oom::{self, Cause, OutOfMemory};
@@ -63,7 +63,7 @@ pub struct Evidence<'a> {
     /// Strings, frames and stacks.
     pub symbols: &'a Symbols,
     /// Which frame represents each stack.
-    pub telling: &'a Telling,
+    pub telling: &'a BestFrames,
     /// The index that rebuilds the allocator's state.
     pub replay: &'a Replay,
     /// Bytes of the device that the process may use, if known.
@@ -223,7 +223,7 @@ mod tests {
         let mut snapshot = crate::testing::snapshot(lines);
         let trace = snapshot.devices.remove(0);
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
-        let telling = Telling::build(&snapshot.symbols);
+        let telling = BestFrames::build(&snapshot.symbols);
         let evidence = Evidence {
             trace: &trace,
             tags: &snapshot.tags,

@@ -15,9 +15,13 @@
 //!                                └► RunningTotals, …    for each device, extended when a question needs them
 //!                                └► Coloring, …         for each question, the last few kept: Kept
 //! ```
-//! The input tells what an index is built from: [`Recorded`] is the trace as it was recorded,
-//! [`Replayed`](crate::replay::Replayed) adds the allocator's states. An index of the first kind becomes part of every
-//! session by a field of `session::Indexes`.
+//! The input is what an index is built from: [`Recorded`] is the trace as it was recorded,
+//! [`Replayed`](crate::replay::Replayed) adds the allocator's states.
+//!
+//! # Adding an index
+//! Derive `Default`, remember how far the trace was read, implement `extend` and `bytes` for `Index<Replayed<'_>>`, and
+//! add the field to `session::Indexes`. Files, running jobs and trimming need nothing more. The tests in
+//! `shared/tests/live` compare a session that grew in pieces with one that was built at once.
 //!
 //! # Rules
 //! - An index remembers how far it has come, and `extend` adds only what is behind. Its cost is proportional to that.

@@ -14,7 +14,7 @@ pub struct TrimmedCopy<I> {
     cut: u32,
     trace: DeviceTrace,
     index: I,
-    /// How many of the device's known states were looked at.
+    /// How many of the device's known states were read.
     states: usize,
 }
 

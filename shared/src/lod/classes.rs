@@ -14,8 +14,8 @@ use crate::units::Bytes;
 /// The class of an allocation that the filter excludes.
 pub const EXCLUDED: u8 = u8::MAX;
 
-/// The number of call sites with a class of their own. More bands cannot be distinguished by eye, and each takes eight bytes
-/// a bucket.
+/// The number of call sites with a class of their own. More bands cannot be distinguished by eye, and each takes eight
+/// bytes a bucket.
 const LARGEST_SITES: usize = 60;
 
 /// A partition of a device's allocations.
@@ -23,13 +23,13 @@ const LARGEST_SITES: usize = 60;
 pub struct Classes {
     /// The class of each allocation, or [`EXCLUDED`].
     pub of: Vec<u8>,
-    /// The classes from the bottom of the stack up. With a highlight each stands twice: first for the allocations that match,
-    /// then for the others.
+    /// The classes from the bottom of the stack up. With a highlight each stands twice: first for the allocations that
+    /// match, then for the others.
     pub classes: Vec<Class>,
     kinds: Kinds,
 }
 
-/// What each class stands for: gives later allocations their class.
+/// The key of each class, by which later allocations find theirs.
 #[derive(Debug, Default)]
 struct Kinds {
     /// When colouring by call site: the class of each line. Other lines belong to the rest.
@@ -70,9 +70,9 @@ impl Classes {
         new
     }
 
-    /// Assigns the new allocations to classes. New call sites get a class of their own while there are fewer than the maximum.
-    /// Returns `false` if the classes must be built again. Of earlier allocations `filter` and `highlight` must match what
-    /// they matched before.
+    /// Assigns the new allocations to classes. New call sites get a class of their own while there are fewer than the
+    /// maximum. Returns `false` if the classes must be built again. Of earlier allocations `filter` and `highlight`
+    /// must match what they matched before.
     pub(super) fn extend(
         &mut self,
         painter: &Painter<'_>,
@@ -129,7 +129,8 @@ impl Classes {
         self.classes.extend(faint);
     }
 
-    /// Returns whether other call sites are now the largest. This is checked each time that the run's length has doubled.
+    /// Returns whether other call sites are now the largest. This is checked each time that the run's length has
+    /// doubled.
     fn is_outgrown(&mut self, painter: &Painter<'_>, usage: &Usage) -> bool {
         let positions = painter.replay.positions();
         if positions < self.kinds.chosen_at.saturating_mul(2).saturating_add(BUCKET) {
@@ -171,8 +172,8 @@ fn named(painter: &Painter<'_>) -> (usize, usize) {
     (painter.streams.len(), painter.replay.pools.len())
 }
 
-/// Returns the largest call sites' lines, each with the stack that represents it, those that hold their memory longest first,
-/// and whether there are more.
+/// Returns the largest call sites' lines, each with the stack that represents it, those that hold their memory longest
+/// first, and whether there are more.
 fn largest_sites(painter: &Painter<'_>, usage: &Usage) -> (Vec<(u32, StackId)>, bool) {
     #[derive(Default)]
     struct Line {
@@ -203,8 +204,8 @@ fn largest_sites(painter: &Painter<'_>, usage: &Usage) -> (Vec<(u32, StackId)>, 
     (ranked.into_iter().map(|(line, sums)| (line, sums.largest.1)).collect(), has_rest)
 }
 
-/// Makes one class for each of the largest call sites' lines, those that hold their memory longest at the bottom, then one
-/// for the rest.
+/// Makes one class for each of the largest call sites' lines, those that hold their memory longest at the bottom, then
+/// one for the rest.
 fn by_site(painter: &Painter<'_>, usage: &Usage) -> Classes {
     let (chosen, has_rest) = largest_sites(painter, usage);
     let lines: FxHashMap<u32, u8> = chosen.iter().zip(0..).map(|((line, _), class)| (*line, class)).collect();

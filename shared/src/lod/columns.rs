@@ -47,8 +47,8 @@ fn before_time(trace: &DeviceTrace, replay: &Replay, time_us: f64) -> u32 {
     replay.position_at_time(trace, time_us.ceil() - 1.0)
 }
 
-/// Returns the extent of the whole trace on an axis. On the time axis the last state lasts a hundredth of the run, so that it
-/// can be seen.
+/// Returns the extent of the whole trace on an axis. On the time axis the last state lasts a hundredth of the run, so
+/// that it can be seen.
 pub fn extent(trace: &DeviceTrace, replay: &Replay, axis: Axis) -> Window {
     match axis {
         Axis::Event => Window { start: 0.0, end: f64::from(replay.positions()) + 1.0 },

@@ -8,7 +8,7 @@ const FAN: usize = 8;
 
 /// The largest value of each bucket with its position, and levels of eight above.
 #[derive(Clone, Debug, Default)]
-pub struct Maxima {
+pub(super) struct Maxima {
     levels: Vec<Vec<(u64, u32)>>,
 }
 
@@ -21,15 +21,8 @@ pub(super) fn larger(a: Option<(u64, u32)>, b: Option<(u64, u32)>) -> Option<(u6
 }
 
 impl Maxima {
-    /// Builds the levels above the buckets' own.
-    pub fn build(buckets: &[(u64, u32)]) -> Self {
-        let mut new = Self::default();
-        new.replace_from(0, buckets);
-        new
-    }
-
     /// Replaces the buckets from `from` on. There must be at least `from` buckets.
-    pub fn replace_from(&mut self, mut from: usize, buckets: &[(u64, u32)]) {
+    pub(super) fn replace_from(&mut self, mut from: usize, buckets: &[(u64, u32)]) {
         if self.levels.is_empty() {
             self.levels.push(Vec::new());
         }
@@ -56,9 +49,9 @@ impl Maxima {
         self.levels.truncate(level + 1);
     }
 
-    /// Raises `best` to the largest value of a bucket at an end of a span, if the bucket's own maximum settles it: the maximum
-    /// lies in the span, or it does not exceed `best` (and, if equal, is not earlier). Returns `false` if the bucket must be
-    /// walked.
+    /// Raises `best` to the largest value of a bucket at an end of a span, if the bucket's own maximum settles it: the
+    /// maximum lies in the span, or it does not exceed `best` (and, if equal, is not earlier). Returns `false` if the
+    /// bucket must be walked.
     pub(super) fn settle(&self, bucket: u32, span: Span, best: &mut Option<(u64, u32)>) -> bool {
         let Some(&own) = self.levels.first().and_then(|buckets| buckets.get(bucket as usize)) else { return false };
         if span.first <= own.1 && own.1 <= span.last {
@@ -69,7 +62,7 @@ impl Maxima {
     }
 
     /// Returns the largest value in buckets `[from, to)` and its position, the earliest of equal ones.
-    pub fn over(&self, from: usize, to: usize) -> Option<(u64, u32)> {
+    pub(super) fn over(&self, from: usize, to: usize) -> Option<(u64, u32)> {
         let mut best = None;
         let (mut from, mut to) = (from, to.min(self.levels.first().map_or(0, Vec::len)));
         for level in &self.levels {
@@ -94,6 +87,14 @@ mod tests {
 
     use super::*;
 
+    impl Maxima {
+        fn build(buckets: &[(u64, u32)]) -> Self {
+            let mut new = Self::default();
+            new.replace_from(0, buckets);
+            new
+        }
+    }
+
     proptest! {
         #[test]
         fn any_span_gives_what_a_scan_gives(values in proptest::collection::vec(0_u64..50, 0..700), a in 0_usize..710, b in 0_usize..710) {
@@ -107,15 +108,15 @@ mod tests {
         fn extending_equals_building_at_once(
             values in proptest::collection::vec((0_u64..50, 1_usize..200), 0..12),
         ) {
-            let mut grown = Maxima::default();
+            let mut extended = Maxima::default();
             let mut all: Vec<(u64, u32)> = Vec::new();
             for (value, count) in values {
                 // The last bucket may have been incomplete.
                 all.truncate(all.len().saturating_sub(1));
                 let from = all.len();
                 all.extend((0..count as u64).map(|i| (value * 31 % (i + 7), (from as u64 + i) as u32)));
-                grown.replace_from(from, &all[from..]);
-                prop_assert_eq!(&grown.levels, &Maxima::build(&all).levels);
+                extended.replace_from(from, &all[from..]);
+                prop_assert_eq!(&extended.levels, &Maxima::build(&all).levels);
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Level of detail: draws ten million events from a few thousand numbers, without losing a peak.
 //!
-//! Positions are divided into buckets of [`BUCKET`]. Each bucket keeps the sums at its start and its largest total; maxima
-//! are kept in levels above. For a pixel column, the position of its largest total is found (whole buckets by level, the
-//! two at its ends event by event), and then the composition at that position (from the bucket's start, at most a bucket
-//! of events). The cost of a column is bounded whatever the trace's length.
+//! Positions are divided into buckets of [`BUCKET`]. Each bucket keeps the sums at its start and its largest total;
+//! maxima are kept in levels above. For a pixel column, the position of its largest total is found (whole buckets by
+//! level, the two at its ends event by event), and then the composition at that position (from the bucket's start, at
+//! most a bucket of events). The cost of a column is bounded whatever the trace's length.
 
 mod classes;
 mod coloring;
@@ -20,7 +20,6 @@ mod totals;
 pub use classes::{Classes, EXCLUDED};
 pub use coloring::{Coloring, ColoringInput};
 pub use columns::{Span, coordinate, extent, spans};
-pub use maxima::Maxima;
 pub use pyramid::Pyramid;
 pub use series::Series;
 pub use timeline::{Scene, timeline};

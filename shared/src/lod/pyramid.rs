@@ -46,8 +46,8 @@ impl Live<'_> {
 }
 
 impl Pyramid {
-    /// Adds what the trace has beyond what was swept before. There may be more classes than before, but the earlier ones must
-    /// be unchanged.
+    /// Adds what the trace has beyond what was swept before. There may be more classes than before, but the earlier
+    /// ones must be unchanged.
     pub(super) fn extend(&mut self, trace: &DeviceTrace, replay: &Replay, classes: &Classes) {
         let count = classes.classes.len().min(usize::from(EXCLUDED));
         let end = replay.positions();
@@ -175,8 +175,8 @@ impl Pyramid {
         self.composition_and(trace, replay, classes, position, |_| {})
     }
 
-    /// Returns the requested bytes by class at a position, and visits the changes from its bucket's first position to it, from
-    /// which a caller can derive other sums.
+    /// Returns the requested bytes by class at a position, and visits the changes from its bucket's first position to
+    /// it, from which a caller can derive other sums.
     pub(super) fn composition_and(
         &self,
         trace: &DeviceTrace,

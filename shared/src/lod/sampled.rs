@@ -15,8 +15,8 @@ pub fn newest<'a>(trace: &'a DeviceTrace, replay: &Replay) -> Option<&'a Sample>
     trace.samples.last().filter(|_| replay.positions() == 0)
 }
 
-/// Returns the totals of a sample. It has no requested bytes: they are the state's where the active bytes are equal, else the
-/// active bytes.
+/// Returns the totals of a sample. It has no requested bytes: they are the state's where the active bytes are equal,
+/// else the active bytes.
 pub fn totals(&Sample { allocated, active, reserved, .. }: &Sample, state: Totals) -> Totals {
     let requested = if active == state.active { state.requested } else { active };
     Totals { requested, allocated, active, reserved, cached: reserved.saturating_sub(active), ..state }

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_keeps_the_maxima_and_the_order_however_long_it_grows() {
+    fn maxima_and_order_are_kept_at_any_length() {
         for step in [0, 1, 7, 1_000_003] {
             let mut series = Series::default();
             for i in 0..10_000_i64 {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_or_far_ahead_breaks_nothing() {
+    fn a_clock_that_jumps_does_not_panic() {
         let mut series = Series::default();
         for time_us in [5, 3, i64::MAX, i64::MIN, 0] {
             series.add(time_us, [1, 2, 3]);

@@ -1,8 +1,9 @@
-//! The stack of active allocations as a tree of sums, which finds the visible ones without visiting those too small to see.
+//! The stack of active allocations as a tree of sums, which finds the visible ones without visiting those too small to
+//! see.
 //!
-//! Allocations have fixed places, bottom to top. An active one adds its bytes at its place; the height of a place is the
-//! sum below it. Changing an allocation and finding a visible one both cost the tree's depth, so a whole timeline costs
-//! O((events + shapes) log n), however many are active.
+//! Allocations have fixed places, bottom to top. An active one adds its bytes at its place; the height of a place is
+//! the sum below it. Changing an allocation and finding a visible one both cost the tree's depth, so a whole timeline
+//! costs O((events + shapes) log n), however many are active.
 
 use super::strips::{Part, Piece};
 
@@ -32,9 +33,9 @@ impl Stack {
         }
     }
 
-    /// Finds the visible pieces between heights `from` and `to`, from the bottom up: each place of at least `least` bytes is a
-    /// piece, and the smaller ones between them are summed, by class where the sum of a class is that high. `class_of`
-    /// returns a place's class; the places of one class are adjacent.
+    /// Finds the visible pieces between heights `from` and `to`, from the bottom up: each place of at least `least`
+    /// bytes is a piece, and the smaller ones between them are summed, by class where the sum of a class is that high.
+    /// `class_of` returns a place's class; the places of one class are adjacent.
     pub(super) fn visible(
         &self,
         (from, to): (u64, u64),
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_that_reaches_beyond_the_last_place_is_not_of_its_first_class() {
+    fn a_node_beyond_the_last_place_is_mixed() {
         // Places 0 to 3 and 5 are of no size, 4 is of class 0 and 6 of class 1; 7 is no place.
         let mut stack = Stack::new(7);
         stack.set(4, 2);
@@ -105,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_visible_is_what_a_plain_stack_shows(
+        fn visible_pieces_equal_those_of_a_plain_stack(
             bytes in proptest::collection::vec(0_u64..40, 0..60), from in 0_u64..500, height in 1_u64..500, least in 1_u64..30,
         ) {
             let mut stack = Stack::new(bytes.len());

@@ -147,7 +147,8 @@ impl RunningTotals {
         best.map(Option::unwrap_or_default)
     }
 
-    /// Raises `best` to the largest allocated and active bytes over the positions of a span in one bucket, event by event.
+    /// Raises `best` to the largest allocated and active bytes over the positions of a span in one bucket, event by
+    /// event.
     fn walk(&self, trace: &DeviceTrace, replay: &Replay, bucket: u32, span: Span, best: &mut [Option<(u64, u32)>; 3]) {
         let mut sums = self.starts.get(bucket as usize).copied().unwrap_or_default();
         let mut at = bucket * BUCKET;
@@ -169,8 +170,8 @@ impl RunningTotals {
         consider(&sums, at, to + 1, best);
     }
 
-    /// Returns the largest reserved total over the positions of a span, and its position. Only the few changes of reserved
-    /// bytes are walked.
+    /// Returns the largest reserved total over the positions of a span, and its position. Only the few changes of
+    /// reserved bytes are walked.
     pub(super) fn largest_reserved(&self, replay: &Replay, span: Span) -> (u64, u32) {
         let (first, last) = (bucket_of(span.first), bucket_of(span.last));
         let mut best = self.maxima[RESERVED].over(first as usize + 1, last as usize);
@@ -196,8 +197,8 @@ impl RunningTotals {
     }
 }
 
-/// Returns the totals over the whole run in pixel columns, with out-of-memory events and annotations. `ooms` are those of
-/// [`oom::positions`](crate::analysis::oom::positions), and `name_of` resolves strings.
+/// Returns the totals over the whole run in pixel columns, with out-of-memory events and annotations. `ooms` are those
+/// of [`oom::positions`](crate::analysis::oom::positions), and `name_of` resolves strings.
 pub fn overview(
     trace: &DeviceTrace,
     replay: &Replay,
@@ -225,8 +226,9 @@ pub fn overview(
     Overview { window, reserved, active, allocated, ooms, annotations, losses }
 }
 
-/// Returns the spans in which events are missing: each from the event before to the event after, within the axis. Before the
-/// first event and after the last one a loss may not be recorded, but show in statistics that differ from the state.
+/// Returns the spans in which events are missing: each from the event before to the event after, within the axis.
+/// Before the first event and after the last one a loss may not be recorded, but show in statistics that differ from
+/// the state.
 pub(super) fn losses(trace: &DeviceTrace, replay: &Replay, totals: &RunningTotals, axis: Axis) -> Vec<LossSpan> {
     let end = replay.positions();
     let extent = columns::extent(trace, replay, axis);
@@ -275,8 +277,8 @@ fn samples(trace: &DeviceTrace, span: Window) -> Vec<SampleAt> {
     inside.chunks(together).filter_map(Sample::largest).map(of).collect()
 }
 
-/// Returns the annotated spans. Each end is paired with the newest open start of its name; a span without an end lasts to
-/// the end of the axis.
+/// Returns the annotated spans. Each end is paired with the newest open start of its name; a span without an end lasts
+/// to the end of the axis.
 fn annotations(
     trace: &DeviceTrace,
     replay: &Replay,

@@ -1,13 +1,13 @@
-//! What a view is a window on: an axis, a part of it, and what its shapes stand for.
+//! Axes, and windows of them.
 
 use serde::{Deserialize, Serialize};
 
-/// What the x axis counts.
+/// The unit of the x axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Axis {
-    /// Microseconds since the trace begins: with its first event, or with statistics that were taken before it.
+    /// Microseconds since the trace begins: since its first event, or earlier statistics.
     Time,
-    /// Positions. The default: a job waits more than it allocates, and what it waited for needs no room.
+    /// Positions. This is the default: a job waits longer than it allocates, and waiting takes no width.
     #[default]
     Event,
 }
@@ -15,14 +15,14 @@ pub enum Axis {
 /// A half-open range `[start, end)` of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// Where it begins.
+    /// The first coordinate.
     pub start: f64,
-    /// Where it ends.
+    /// The coordinate behind the last one.
     pub end: f64,
 }
 
 impl Window {
-    /// Its length.
+    /// Returns its length.
     pub fn length(self) -> f64 {
         self.end - self.start
     }

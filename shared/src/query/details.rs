@@ -1,4 +1,4 @@
-//! All that is known of one allocation or one call site.
+//! The details of one allocation or one call site.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,26 +13,26 @@ pub struct FrameText {
     pub name: String,
     /// The file.
     pub filename: String,
-    /// The line; 0 when it is not known.
+    /// The line; 0 if it is unknown.
     pub line: u32,
-    /// Whether it belongs to the interpreter or the dispatcher rather than to anybody's program: folded away at first.
+    /// Whether it belongs to the interpreter or the dispatcher rather than to a program: folded at first.
     pub is_internal: bool,
 }
 
-/// All that is known of one allocation.
+/// The details of one allocation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AllocationDetail {
     /// Its number.
     pub id: u32,
-    /// Address and version: the second use of an address is `b7f…_1`, as PyTorch's viewer counts them.
+    /// Address and version: the second use of an address is `b7f…_1`, as in PyTorch's viewer.
     pub name: String,
-    /// Where.
+    /// The address of its block.
     pub address: Address,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub requested: u64,
-    /// Bytes of its block.
+    /// The size of its block in bytes.
     pub size: u64,
-    /// Whether `size` is exact; if not, it follows from the allocator's rules.
+    /// Whether `size` was recorded; otherwise it is derived from the allocator's rules.
     pub size_is_exact: bool,
     /// Its stream.
     pub stream: Stream,
@@ -40,52 +40,53 @@ pub struct AllocationDetail {
     pub pool: PoolId,
     /// Whether it lies in a small pool.
     pub is_small: bool,
-    /// Compiled region and user metadata, where they say something.
+    /// Compiled region and user metadata, if they are not empty: name and text.
     pub contexts: Vec<(String, String)>,
-    /// The position right after it was made; none when it was there at the start.
+    /// The position right after it was made; `None` if it was active at the start.
     pub allocated_at: Option<u32>,
     /// The position right after `free` was called.
     pub free_requested_at: Option<u32>,
-    /// The position right after its block went back.
+    /// The position right after its block became free.
     pub free_completed_at: Option<u32>,
-    /// Microseconds since the trace's first event when it was made (0 when it was there at the start).
+    /// When it was made, in microseconds since the trace begins; 0 if it was active at the start.
     pub start_us: f64,
-    /// … and when its block went back, or the trace ended.
+    /// When its block became free, or the trace ended, in microseconds since the trace begins.
     pub end_us: f64,
-    /// The sums right after it was made.
+    /// The totals right after it was made.
     pub totals_then: Totals,
     /// Its colour by call site.
     pub paint: Paint,
     /// Its call site.
     pub stack: u32,
-    /// Who asked for it, innermost first.
+    /// The stack that requested it, innermost first.
     pub alloc_stack: Vec<FrameText>,
-    /// Who freed it, where that was recorded and differs.
+    /// The stack that freed it, if it was recorded and differs.
     pub free_stack: Vec<FrameText>,
 }
 
-/// All that is known of one call site. Unless it says so, a number counts one stack; others may have the same line.
+/// The details of one call site. A number is that of one stack, unless it says otherwise; others may have the same
+/// line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SiteDetail {
-    /// Its stack's number.
+    /// The number of its stack.
     pub stack: u32,
     /// Its line.
     pub label: String,
     /// Its colour.
     pub paint: Paint,
-    /// Allocations in the trace.
+    /// The number of allocations in the trace.
     pub count: u32,
-    /// Their requested bytes, all added up.
+    /// The sum of their requested bytes.
     pub bytes: u64,
-    /// The largest sum of theirs that was active at once, and the position.
+    /// The largest sum of their requested bytes that was active at once, and its position.
     pub peak: (u64, u32),
-    /// Bytes and number live at the position asked for.
+    /// Bytes and number of the allocations that are active at the position.
     pub live: (u64, u32),
-    /// The same of all stacks that have its line.
+    /// Bytes and number of the active allocations of all stacks that have its line.
     pub line_live: (u64, u32),
-    /// Allocations never freed in the trace: bytes and number.
+    /// Bytes and number of the allocations that are never freed in the trace.
     pub live_at_end: (u64, u32),
-    /// The largest that are live at the position asked for: number and requested bytes.
+    /// The largest allocations that are active at the position: number and requested bytes.
     pub largest: Vec<(u32, u64)>,
     /// Its frames, innermost first.
     pub frames: Vec<FrameText>,

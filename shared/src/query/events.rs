@@ -1,17 +1,17 @@
-//! The event list: what it shows, and its rows.
+//! The event list: its filter, and its rows.
 
 use serde::{Deserialize, Serialize};
 
 use super::Paint;
 use crate::units::{Address, Stream};
 
-/// The name by which a filter asks for rows that say that events are missing.
+/// The action name of rows for lost events, in a filter.
 pub const LOST: &str = "lost";
 
-/// Which events a list shows. Empty means all.
+/// The events that a list shows. An empty filter includes all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EventFilter {
-    /// Names of actions, as written, and [`LOST`].
+    /// Names of actions as recorded, and [`LOST`].
     pub actions: Vec<String>,
     /// Search terms that the event's allocation must match.
     pub terms: Vec<String>,
@@ -20,11 +20,11 @@ pub struct EventFilter {
 /// One row of the event list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventRow {
-    /// The event's index in its device's trace, from 0. The position after it is one more.
+    /// The event's index in its device's trace, from 0. The position after it is one higher.
     pub index: u32,
-    /// Microseconds since the trace's first event.
+    /// Microseconds since the trace begins.
     pub time_us: f64,
-    /// The action, as written.
+    /// The action as recorded.
     pub action: String,
     /// The address; free bytes of the device for an out-of-memory event.
     pub address: Address,
@@ -34,34 +34,34 @@ pub struct EventRow {
     pub stream: Stream,
     /// The call site's line.
     pub site: String,
-    /// The allocation that it begins or ends, if it does.
+    /// The allocation that it makes or frees, if it does.
     pub allocation: Option<u32>,
     /// The allocation's colour.
     pub paint: Paint,
 }
 
-/// A place in the event list where events are missing.
+/// A place in the event list where events are lost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossRow {
-    /// The position of the state before: the index of the event after it.
+    /// The position before it, which is the index of the event behind it.
     pub position: u32,
-    /// How many are missing.
+    /// The number of lost events.
     pub events: u64,
-    /// How many of each action, in words; empty where that was not counted.
+    /// The number of lost events of each action, as text; empty if they were not counted.
     pub kinds: String,
 }
 
-/// What a row of the event list is.
+/// A row of the event list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ListRow {
     /// An event.
     Event(EventRow),
-    /// Events that are missing.
+    /// Lost events.
     Lost(LossRow),
 }
 
 impl ListRow {
-    /// The event, if it is one.
+    /// Returns the event, if the row is one.
     pub fn event(&self) -> Option<&EventRow> {
         match self {
             Self::Event(event) => Some(event),
@@ -69,7 +69,7 @@ impl ListRow {
         }
     }
 
-    /// Where the cursor stands for it: right after the event; before what is missing.
+    /// Returns the row's cursor position: right after an event, before lost events.
     pub fn position(&self) -> u32 {
         match self {
             Self::Event(event) => event.index.saturating_add(1),
@@ -81,12 +81,12 @@ impl ListRow {
 /// Part of the event list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventRows {
-    /// Rows in all that the filter lets through.
+    /// The total number of rows that match the filter.
     pub total: u32,
     /// The number of the first row here.
     pub first: u32,
     /// The rows.
     pub rows: Vec<ListRow>,
-    /// The row of the event that was to be located (or of the last one before it); none before the first row.
+    /// The row of the event to locate, or of the last one before it; `None` before the first row.
     pub located: Option<u32>,
 }

@@ -1,25 +1,25 @@
-//! The flame graph: question and answer.
+//! The flame graph: query and answer.
 
 use serde::{Deserialize, Serialize};
 
 use super::Paint;
 
-/// See [`Query::Flame`](super::Query::Flame).
+/// The parameters of [`Query::Flame`](super::Query::Flame).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlameQuery {
-    /// When.
+    /// The position.
     pub position: u32,
-    /// From the innermost frame (who asked) rather than the outermost (where the program began).
+    /// Whether the innermost frame (the call site) comes first, rather than the outermost (the program's entry).
     pub bottom_up: bool,
-    /// Whether frames of the interpreter and the dispatcher are left out.
+    /// Whether frames of the interpreter and the dispatcher are omitted.
     pub hide_internal: bool,
-    /// The boxes that were zoomed into, from the root on: frame numbers.
+    /// The frame numbers of the boxes that were zoomed into, from the root on.
     pub zoom: Vec<u32>,
-    /// Width of the view in pixels: what is narrower than one is summed.
+    /// Width of the view in pixels. Boxes narrower than one are summed.
     pub width: f32,
-    /// Search terms that all must match.
+    /// Search terms, all of which must match.
     pub filter: Vec<String>,
-    /// A search term; what it doesn't match is painted faint.
+    /// A search term. What it does not match is painted faint.
     pub highlight: Option<String>,
 }
 
@@ -32,29 +32,29 @@ pub struct FlameBox {
     pub x0: f32,
     /// Right edge.
     pub x1: f32,
-    /// The function; what it stands for where it is no frame.
+    /// The function, or a description if it represents no frame.
     pub name: String,
     /// File and line.
     pub location: String,
-    /// The frame's number, for zooming; [`Quads::NONE`](super::Quads::NONE) where it is no frame.
+    /// The frame's number, for zooming; [`Quads::NONE`](super::Quads::NONE) if it represents no frame.
     pub frame: u32,
-    /// Bytes requested below it.
+    /// Requested bytes below it.
     pub bytes: u64,
     /// Allocations below it.
     pub count: u32,
-    /// The stack, where exactly one runs through it.
+    /// The stack, if exactly one runs through it.
     pub stack: Option<u32>,
     /// Its colour.
     pub paint: Paint,
 }
 
-/// What is live at a position, by stack.
+/// The active allocations at a position, by stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flame {
-    /// What was asked.
+    /// The query.
     pub query: FlameQuery,
     /// The boxes, root first, by depth and then from left to right.
     pub boxes: Vec<FlameBox>,
-    /// Bytes requested in all: exactly [`Totals::requested`](super::Totals::requested) when no filter is set.
+    /// The total of requested bytes: exactly [`Totals::requested`](crate::totals::Totals::requested) without a filter.
     pub total: u64,
 }

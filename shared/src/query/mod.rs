@@ -1,5 +1,5 @@
-//! The questions that a view asks of a trace, and the answers: plain data, so that they cross a worker's or a
-//! socket's border. A question is bounded by the pixels it is asked for, never by the length of the trace.
+//! Queries of a trace and their answers: plain data that can be sent to a worker or over a socket. The size of an
+//! answer is bounded by the pixels that it is for, not by the length of the trace.
 //!
 //! Coordinates of a window are in units of its [`Axis`]:
 //! ```text
@@ -37,10 +37,10 @@ pub use timeline::{Class, Detail, LossSpan, Overview, SampleAt, Timeline, Timeli
 
 use crate::units::Address;
 
-/// A question about one device of one file.
+/// A query about one device of one session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Query {
-    /// Totals over the whole run, peak by peak.
+    /// Totals over the whole run, with all peaks.
     Overview {
         /// The x axis.
         axis: Axis,
@@ -51,67 +51,67 @@ pub enum Query {
     Timeline(TimelineQuery),
     /// Totals and the event at a position.
     State {
-        /// Where.
+        /// The position.
         position: u32,
     },
-    /// The segments and their blocks at a position, laid out.
+    /// The layout of the segments and their blocks at a position.
     Segments(SegmentsQuery),
     /// Rows of the event list.
     Events {
-        /// What to show; all of them must hold.
+        /// The events to show; all of its conditions must hold.
         filter: EventFilter,
-        /// The first row among those that the filter lets through.
+        /// The first row, among those that match the filter.
         first: u32,
-        /// How many rows.
+        /// The number of rows.
         count: u32,
-        /// A position to find in the list: the answer says in which row its event is, or would be.
+        /// A position to find in the list: the answer has the row of its event.
         locate: u32,
     },
-    /// The nearest position whose event passes the filter, before or after another.
+    /// The nearest position before or after another whose event matches the filter.
     StepEvent {
-        /// What counts as a step.
+        /// The events to step over.
         filter: EventFilter,
-        /// From where.
+        /// The position to start from.
         position: u32,
-        /// Forward in time, or back.
+        /// Whether to search forward in time, or backward.
         forward: bool,
     },
-    /// What is live at a position, by stack.
+    /// The active allocations at a position, by stack.
     Flame(FlameQuery),
-    /// How many allocations a search term matches.
+    /// The allocations that a search term matches.
     Search {
-        /// The term; see [`SearchHelp`].
+        /// The term: see [`SearchHelp`].
         term: String,
     },
-    /// The next allocation that a term matches, in order of allocation.
+    /// The next allocation that a term matches, in the order in which allocations were made.
     NextHit {
         /// The term.
         term: String,
-        /// The allocation to go on from; the first (or last) hit when there is none.
+        /// The allocation to start from; `None` finds the first (or last) match.
         from: Option<u32>,
-        /// Forward in time, or back.
+        /// Whether to search forward in time, or backward.
         forward: bool,
     },
-    /// All that is known of one allocation.
+    /// The details of one allocation.
     Allocation {
         /// Its number.
         id: u32,
     },
-    /// All that is known of one call site.
+    /// The details of one call site.
     Site {
-        /// Its stack's number.
+        /// The number of its stack.
         stack: u32,
-        /// Where to count what is live of it.
+        /// The position at which its active allocations are counted.
         position: u32,
     },
-    /// All that is known of one segment.
+    /// The details of one segment.
     Segment {
         /// An address in it.
         address: Address,
-        /// When.
+        /// The position.
         position: u32,
     },
-    /// The position in force at a coordinate of an axis.
+    /// The position at a coordinate of an axis.
     PositionAt {
         /// The axis.
         axis: Axis,
@@ -120,33 +120,33 @@ pub enum Query {
     },
 }
 
-/// What a [`Query`] is answered with; the variant of the same name.
+/// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// To [`Query::Overview`].
+    /// Answers [`Query::Overview`].
     Overview(Overview),
-    /// To [`Query::Timeline`].
+    /// Answers [`Query::Timeline`].
     Timeline(Timeline),
-    /// To [`Query::State`].
+    /// Answers [`Query::State`].
     State(StateAt),
-    /// To [`Query::Segments`].
+    /// Answers [`Query::Segments`].
     Segments(Segments),
-    /// To [`Query::Events`].
+    /// Answers [`Query::Events`].
     Events(EventRows),
-    /// To [`Query::StepEvent`] and [`Query::PositionAt`]; `None` where there is no such position.
+    /// Answers [`Query::StepEvent`] and [`Query::PositionAt`]; `None` if there is no such position.
     Position(Option<u32>),
-    /// To [`Query::Flame`].
+    /// Answers [`Query::Flame`].
     Flame(Flame),
-    /// To [`Query::Search`].
+    /// Answers [`Query::Search`].
     Search(SearchResult),
-    /// To [`Query::NextHit`]; `None` when nothing matches.
+    /// Answers [`Query::NextHit`]; `None` if nothing matches.
     Hit(Option<Hit>),
-    /// To [`Query::Allocation`].
+    /// Answers [`Query::Allocation`].
     Allocation(Box<AllocationDetail>),
-    /// To [`Query::Site`].
+    /// Answers [`Query::Site`].
     Site(Box<SiteDetail>),
-    /// To [`Query::Segment`]; `None` where nothing is reserved.
+    /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
     Segment(Option<Box<SegmentDetail>>),
-    /// The question makes no sense for this trace; a sentence for the person who asked.
+    /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

@@ -1,9 +1,9 @@
-//! Numbers that travel as raw little-endian bytes, so that a hundred thousand of them cost one copy.
+//! Numbers serialized as raw little-endian bytes, so that a hundred thousand of them cost one copy.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A vector of plain numbers, serialised as one byte string.
+/// A vector of plain numbers, serialized as one byte string.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed<T>(pub Vec<T>);
 
@@ -45,7 +45,7 @@ impl<'de, T: bytemuck::AnyBitPattern> Deserialize<'de> for Packed<T> {
         if !bytes.len().is_multiple_of(size_of::<T>()) {
             return Err(D::Error::custom("packed numbers are cut off"));
         }
-        // The bytes lie at any address, so they are read one value at a time.
+        // The bytes may be unaligned, so they are read one value at a time.
         Ok(Self(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()))
     }
 }

@@ -1,36 +1,36 @@
-//! Rectangles by the hundred thousand, as columns.
+//! Rectangles as columns, for hundreds of thousands of them.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Packed, Paint};
 
-/// Axis-aligned rectangles as columns. The answer that holds them says what x and y count.
+/// Axis-aligned rectangles as columns. The answer that contains them defines the units of x and y.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quads {
     /// Left edges.
     pub x0: Packed<f32>,
     /// Right edges.
     pub x1: Packed<f32>,
-    /// Lower edges (of the smaller y).
+    /// The edges with the smaller y.
     pub y0: Packed<f32>,
-    /// Upper edges.
+    /// The edges with the larger y.
     pub y1: Packed<f32>,
     /// Colours: [`Paint`] codes.
     pub paint: Packed<u16>,
-    /// What each stands for; [`Quads::NONE`] for a sum of many things.
+    /// What each represents; [`Quads::NONE`] for a sum of many things.
     pub id: Packed<u32>,
 }
 
 impl Quads {
-    /// The id of a quad that stands for no single thing.
+    /// The id of a quad that represents no single thing.
     pub const NONE: u32 = u32::MAX;
 
-    /// Number of rectangles.
+    /// Returns the number of rectangles.
     pub fn len(&self) -> usize {
         self.x0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no rectangles.
     pub fn is_empty(&self) -> bool {
         self.x0.is_empty()
     }

@@ -1,12 +1,12 @@
-//! What searches find, and the help that is shown beside the box.
+//! Search results, and the help of the search box.
 
 use serde::{Deserialize, Serialize};
 
-/// What the search box understands; shown beside it.
+/// The help that is shown beside the search box.
 pub struct SearchHelp;
 
 impl SearchHelp {
-    /// Each form of a term with what it finds.
+    /// Each form of a term, and what it finds.
     pub const FORMS: [(&'static str, &'static str); 7] = [
         ("attention", "frames whose function or file contains the text"),
         ("/self_?attn/", "frames that match a regular expression"),
@@ -18,30 +18,30 @@ impl SearchHelp {
     ];
 }
 
-/// How much a search term matches.
+/// The allocations that a search term matches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchResult {
     /// The term.
     pub term: String,
-    /// Allocations that match.
+    /// The number of allocations.
     pub count: u32,
-    /// Their requested bytes, all added up.
+    /// The sum of their requested bytes.
     pub bytes: u64,
-    /// The largest sum of theirs that was active at once.
+    /// The largest sum of their requested bytes that was active at once.
     pub peak_bytes: u64,
-    /// Why the term can't be understood; nothing matches then.
+    /// Why the term can't be parsed, if it can't; nothing matches then.
     pub error: Option<String>,
 }
 
-/// One allocation found by a search.
+/// One match of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hit {
     /// The allocation.
     pub allocation: u32,
-    /// The position right after it was made; 0 when it was there at the start.
+    /// The position right after it was made; 0 if it was active at the start.
     pub position: u32,
-    /// Its place among the hits, from 1.
+    /// Its number among the matches, from 1.
     pub number: u32,
-    /// All hits.
+    /// The number of matches.
     pub of: u32,
 }

@@ -1,4 +1,4 @@
-//! The segment map and single segments: question and answers.
+//! The segment map and single segments: query and answers.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,47 +6,47 @@ use super::{ColorBy, FrameText, Quads, Window};
 use crate::totals::Totals;
 use crate::units::{Address, PoolId, Stream};
 
-/// See [`Query::Segments`](super::Query::Segments).
+/// The parameters of [`Query::Segments`](super::Query::Segments).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SegmentsQuery {
-    /// When.
+    /// The position.
     pub position: u32,
-    /// How segments are laid out.
+    /// The layout of the segments.
     pub layout: SegmentLayout,
     /// Width of the view in pixels.
     pub width: f32,
     /// Height of the view in pixels.
     pub height: f32,
-    /// The rows of pixels that are asked for, `[start, end)`, from the top of the whole layout.
+    /// The visible rows of pixels, `[start, end)`, from the top of the whole layout.
     pub visible: Window,
-    /// Magnification; 1 fits.
+    /// The magnification; at 1 the layout fits.
     pub zoom: f32,
     /// Colours of active blocks.
     pub color_by: ColorBy,
-    /// Search terms; what doesn't match them all is painted faint.
+    /// Search terms. What does not match all of them is painted faint.
     pub filter: Vec<String>,
-    /// A search term; what it doesn't match is painted faint.
+    /// A search term. What it does not match is painted faint.
     pub highlight: Option<String>,
 }
 
-/// How the segment map lays segments out.
+/// A layout of the segment map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SegmentLayout {
-    /// One scale of bytes for all, segments side by side in order of address, line after line.
+    /// All segments to one scale, side by side in the order of addresses, row after row.
     #[default]
     ToScale,
-    /// One row a segment, each as wide as the view.
+    /// One row for each segment, as wide as the view.
     Packed,
 }
 
-/// A label in a laid-out map: where, and what.
+/// A label in a segment map.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Label {
     /// Left edge in pixels.
     pub x: f32,
     /// Top edge in pixels.
     pub y: f32,
-    /// Room in pixels.
+    /// Available width in pixels.
     pub width: f32,
     /// The text.
     pub text: String,
@@ -55,7 +55,7 @@ pub struct Label {
 /// The segment map of a position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Segments {
-    /// What was asked.
+    /// The query.
     pub query: SegmentsQuery,
     /// Height of the whole layout in pixels.
     pub height: f32,
@@ -67,14 +67,14 @@ pub struct Segments {
     pub segments: Vec<SegmentRow>,
     /// Their labels.
     pub labels: Vec<Label>,
-    /// The sums at the position.
+    /// The totals at the position.
     pub totals: Totals,
 }
 
 /// A segment in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentRow {
-    /// Where it starts.
+    /// Its first address.
     pub address: Address,
     /// Its size in bytes.
     pub size: u64,
@@ -90,19 +90,19 @@ pub struct SegmentRow {
     pub is_expandable: bool,
 }
 
-/// All that is known of one segment.
+/// The details of one segment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SegmentDetail {
-    /// What a list says of it.
+    /// Its row in lists.
     pub row: SegmentRow,
-    /// Its active blocks.
+    /// The number of its active blocks.
     pub blocks: u32,
-    /// Its gaps.
+    /// The number of its gaps.
     pub gaps: u32,
     /// Its largest gap in bytes.
     pub largest_gap: u64,
-    /// The position right after it was taken from the driver; none when it was there at the start.
+    /// The position right after it was reserved; `None` if it was reserved at the start.
     pub since: Option<u32>,
-    /// Who made the allocator take it, innermost first.
+    /// The stack whose request it was reserved for, innermost first.
     pub frames: Vec<FrameText>,
 }

@@ -1,21 +1,21 @@
-//! The state at one position: sums, and the event that led to it.
+//! The state at one position: its totals, and the event that leads to it.
 
 use serde::{Deserialize, Serialize};
 
 use super::EventRow;
 use crate::totals::Totals;
 
-/// Totals at a position, and the event that led to it.
+/// The totals at a position, and the event that leads to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StateAt {
     /// The position.
     pub position: u32,
-    /// Microseconds since the trace's first event.
+    /// Microseconds since the trace begins.
     pub time_us: f64,
-    /// Microseconds since the epoch; 0 where the layout has no times.
+    /// Microseconds since the epoch; 0 if times were not recorded.
     pub wall_us: i64,
-    /// The sums.
+    /// The totals.
     pub totals: Totals,
-    /// The event that led here; none at the start.
+    /// The event that leads to the position; `None` at the start.
     pub event: Option<EventRow>,
 }

@@ -1,4 +1,4 @@
-//! What a file holds: sent once when it has been read.
+//! The summary of a session. For a file it is sent once; for a running job after each refresh.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,42 +8,42 @@ use crate::format::Header;
 use crate::totals::Totals;
 use crate::units::{PoolId, Stream};
 
-/// What a file holds: sent once when it has been read.
+/// The summary of a session. For a file it is sent once; for a running job after each refresh.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Encoding, in words: `pickle (protocol 4)`, `JSON, gzip`.
+    /// The encoding: `pickle (protocol 4)`, `JSON, gzip`.
     pub format: String,
-    /// What is wrong with it, or worth knowing.
+    /// Its problems and notable facts.
     pub findings: Vec<Finding>,
     /// Its devices.
     pub devices: Vec<DeviceSummary>,
-    /// The allocator's settings as written.
+    /// The allocator's settings as recorded: name and value.
     pub settings: Vec<(String, String)>,
-    /// Where it comes from, for a recording.
+    /// The origin of a recording.
     pub origin: Option<Origin>,
 }
 
-/// What a recording says of itself. Texts that it leaves out are empty.
+/// The origin of a recording. Texts that it does not have are empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
     /// The program that wrote it, with its version.
     pub program: String,
-    /// What it is called.
+    /// The recording's name.
     pub name: String,
-    /// The machine.
+    /// The machine's name.
     pub host: String,
-    /// The job, with the process's number in it where it has one.
+    /// The job, with the rank of the process, if it has one.
     pub job: String,
-    /// Whose allocator it was, and of which release of PyTorch, in words.
+    /// The allocator, and its release of PyTorch, as text.
     pub allocator: String,
-    /// What the times were read from.
+    /// The clock that times were read from.
     pub clock: String,
     /// When recording began, in microseconds since the epoch.
     pub started_us: i64,
 }
 
 impl Summary {
-    /// Takes in what a recording says of itself and of its devices.
+    /// Adds the origin of a recording, and its devices' models and capacities.
     pub(crate) fn tell_origin(&mut self, header: Header) {
         for device in &mut self.devices {
             if let Some(known) = header.devices.iter().find(|known| known.number == device.device) {
@@ -69,53 +69,53 @@ impl Summary {
     }
 }
 
-/// What a device's trace holds.
+/// The summary of one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceSummary {
     /// The device's number.
     pub device: i64,
-    /// Its model; empty when the file doesn't say.
+    /// Its model; empty if it was not recorded.
     pub model: String,
-    /// Its whole memory in bytes; 0 when the file doesn't say.
+    /// Its total memory in bytes; 0 if it was not recorded.
     pub capacity: u64,
-    /// Number of events; the last position.
+    /// The number of events, which is the last position.
     pub events: u32,
-    /// Events by action as written.
+    /// The number of events of each action, by its name as recorded.
     pub actions: Vec<(String, u32)>,
-    /// Allocations, those from before the trace included.
+    /// The number of allocations, including those made before the trace.
     pub allocations: u32,
     /// Whether events have times.
     pub has_times: bool,
-    /// Microseconds since the epoch of the first event, or of the first statistics where they came before it.
+    /// When the trace begins, in microseconds since the epoch: its first event, or earlier statistics.
     pub start_us: i64,
-    /// Microseconds from there to the last event or the last statistics.
+    /// Microseconds from the trace's beginning to its last event or statistics.
     pub span_us: i64,
-    /// The whole trace on the time axis.
+    /// The extent of the trace on the time axis.
     pub time: Window,
-    /// The whole trace on the event axis.
+    /// The extent of the trace on the event axis.
     pub event: Window,
-    /// The sums at the start.
+    /// The totals at the start.
     pub start: Totals,
-    /// The sums at the end.
+    /// The totals at the end.
     pub end: Totals,
     /// The position of the largest requested total.
     pub peak_position: u32,
-    /// The sums there.
+    /// The totals there.
     pub peak: Totals,
     /// The largest reserved total of the run.
     pub peak_reserved: u64,
-    /// Positions right after out-of-memory events: position and rounded bytes that could not be had.
+    /// The failed requests: the position right after each, and its rounded bytes.
     pub ooms: Vec<(u32, u64)>,
-    /// Annotations, starts and ends counted apart.
+    /// The number of annotations; starts and ends count separately.
     pub annotations: u32,
-    /// Places where events are missing.
+    /// The number of places where events are missing.
     pub losses: u32,
-    /// How many events are missing in all.
+    /// The total number of missing events.
     pub lost: u64,
     /// Streams, in order of first use.
     pub streams: Vec<Stream>,
     /// Private pools.
     pub pools: Vec<PoolId>,
-    /// Distinct stacks.
+    /// The number of distinct call sites.
     pub stacks: u32,
 }

@@ -1,38 +1,38 @@
-//! The language of the search box: one term, told by its first characters, from text to meaning.
+//! The language of the search box: parses one term, whose kind depends on its first characters.
 //!
-//! [`SearchHelp::FORMS`](super::SearchHelp::FORMS) shows a person each form. What is not one of the special forms is
-//! plain text, so that `at::native` or `model.py:54` can be typed as they are read.
+//! [`SearchHelp::FORMS`](super::SearchHelp::FORMS) lists the forms for the user. All other text is plain text, so that
+//! `at::native` or `model.py:54` can be typed as they are displayed.
 
 use regex_lite::{Regex, RegexBuilder};
 
 use crate::frames::{Frame, Symbols};
 use crate::units::{PoolId, Stream};
 
-/// Bytes that a compiled regular expression may take: enough for any that a person types.
+/// The largest compiled regular expression in bytes: enough for any that a person types.
 const REGEX_BYTES: usize = 1 << 20;
-/// Characters of a term. A longer one is a paste that went wrong.
+/// The largest number of characters of a term. A longer one is a failed paste.
 const TERM_CHARS: usize = 1_000;
 
-/// A search term that was understood. A set of allocations, all in all.
+/// A parsed search term, which defines a set of allocations.
 #[derive(Clone, Debug)]
 pub enum Term {
-    /// Those with a frame that the pattern fits.
+    /// Allocations with a frame that the pattern fits.
     Frame(Pattern),
-    /// Those whose requested bytes compare so with a number.
+    /// Allocations whose requested bytes compare like this with a number.
     Size(Comparison, u64),
-    /// Those whose block holds an address, or begins at one that begins with these digits.
+    /// Allocations whose block holds an address, or whose address begins with these digits.
     Address(u64),
-    /// One by its name: the address, and how often it was used before.
+    /// One allocation by its name: the address, and how often it was used before.
     Named(u64, u32),
-    /// Those of a stream.
+    /// Allocations of a stream.
     Stream(Stream),
-    /// Those of a pool.
+    /// Allocations of a pool.
     Pool(Pool),
-    /// Those that cross one end of the trace.
+    /// Allocations that are active at one end of the trace.
     Live(End),
 }
 
-/// How a requested size compares with a term's number.
+/// A comparison of the requested size with a term's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `<`
@@ -48,7 +48,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether `size` stands so to `bound`.
+    /// Returns whether the comparison holds for `size` and `bound`.
     pub const fn holds(self, size: u64, bound: u64) -> bool {
         match self {
             Self::Less => size < bound,
@@ -60,12 +60,12 @@ impl Comparison {
     }
 }
 
-/// Which pools a term names.
+/// The pools that a term names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
-    /// Those for requests up to 1 MiB.
+    /// Pools for requests up to 1 MiB.
     Small,
-    /// Those for larger requests.
+    /// Pools for larger requests.
     Large,
     /// Every pool but the default one.
     Private,
@@ -82,11 +82,11 @@ pub enum End {
     End,
 }
 
-/// What is looked for in a frame's function and file.
+/// A pattern for a frame's function and file.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     matcher: Matcher,
-    /// Whether the line number takes part: only where the pattern has a colon, or every `8` would match line 80.
+    /// Whether the line number is compared: only if the pattern has a colon; otherwise any `8` would match line 80.
     with_line: bool,
 }
 
@@ -98,14 +98,14 @@ enum Matcher {
 }
 
 impl Pattern {
-    /// A part of a name, in whatever case.
+    /// A substring of a name, ignoring case.
     pub fn text(text: &str) -> Self {
         Self { matcher: Matcher::Text(lower_case(text)), with_line: text.contains(':') }
     }
 
     fn fits(&self, text: &str) -> bool {
         match &self.matcher {
-            // Most names are ASCII, and are compared without a copy.
+            // Most names are ASCII and are compared without a copy.
             Matcher::Text(part) if part.is_ascii() && text.is_ascii() => {
                 part.is_empty() || text.as_bytes().windows(part.len()).any(|w| w.eq_ignore_ascii_case(part.as_bytes()))
             }
@@ -114,7 +114,7 @@ impl Pattern {
         }
     }
 
-    /// Whether the frame's function or file (or `file:line`, where the pattern has a colon) fits.
+    /// Returns whether the frame's function or file (or `file:line`, if the pattern has a colon) fits.
     pub fn fits_frame(&self, symbols: &Symbols, frame: Frame) -> bool {
         let filename = symbols.text(frame.filename);
         self.fits(&symbols.text(frame.name))
@@ -124,7 +124,7 @@ impl Pattern {
 }
 
 impl Term {
-    /// Reads a term. The error is a sentence for the person who typed it.
+    /// Parses a term. The error is a sentence for the user.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
@@ -164,21 +164,21 @@ impl Term {
     }
 }
 
-/// Each letter in lower case, wherever it stands: `str::to_lowercase` writes a sigma at a word's end in another way, so
-/// that a part of a name would not fit the whole.
+/// Converts each letter to lower case independently of its position. `str::to_lowercase` converts a sigma at a word's
+/// end differently, so that a substring of a name would not match.
 fn lower_case(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// `b7f…_3`, as allocations are named.
+/// Parses an allocation's name, such as `b7f…_3`.
 fn name_form(text: &str) -> Option<(u64, u32)> {
     let (address, version) = text.strip_prefix('b')?.split_once('_')?;
-    // Functions have such names too, but not so long.
+    // Functions may have such names too, but not as long.
     (address.len() >= 6).then_some(())?;
     Some((u64::from_str_radix(address, 16).ok()?, version.parse().ok()?))
 }
 
-/// `/…/`, or `/…/i` for any case; `None` for anything else, a path of slashes included.
+/// Parses `/…/`, or `/…/i` to ignore case. Returns `None` for anything else, including paths.
 fn regex_form(text: &str) -> Option<Result<Matcher, String>> {
     let rest = text.strip_prefix('/')?;
     let (pattern, any_case) = match rest.strip_suffix("/i") {
@@ -195,9 +195,9 @@ fn regex_form(text: &str) -> Option<Result<Matcher, String>> {
     }))
 }
 
-/// The comparison that a term begins with, and what follows it.
+/// Returns the comparison that a term begins with, and the text behind it.
 fn size_form(text: &str) -> Option<(Comparison, &str)> {
-    // The longer signs first: `>=` begins with `>`.
+    // The longer operators first: `>=` begins with `>`.
     const SIGNS: [(&str, Comparison); 5] = [
         (">=", Comparison::AtLeast),
         ("<=", Comparison::AtMost),
@@ -207,12 +207,12 @@ fn size_form(text: &str) -> Option<(Comparison, &str)> {
     ];
     let (comparison, rest) = SIGNS.iter().find_map(|(sign, c)| Some((*c, text.strip_prefix(sign)?)))?;
     let rest = rest.trim_start();
-    // `<module>` and `<lambda>` are functions' names.
+    // `<module>` and `<lambda>` are names of functions.
     let is_number = rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+'));
     is_number.then_some((comparison, rest))
 }
 
-/// A number of bytes with or without a unit. `KiB` is 1,024 and `KB` 1,000; a bare `K` is read as `KiB`.
+/// Parses a number of bytes with or without a unit. `KiB` is 1,024 and `KB` 1,000; `K` is `KiB`.
 fn parse_bytes(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ',' | '_'))).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
@@ -269,7 +269,7 @@ fn pool_form(name: &str) -> Result<Term, String> {
 mod tests {
     use super::*;
 
-    /// A term's meaning in one line.
+    /// Formats a term's meaning as one line.
     fn read(text: &str) -> String {
         match Term::parse(text) {
             Ok(Term::Frame(Pattern { matcher: Matcher::Text(t), with_line })) => format!("text {t} {with_line}"),

@@ -1,34 +1,34 @@
-//! The overview and the stacked allocations: question and answers.
+//! The overview and the stacked allocations: query and answers.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Axis, ColorBy, Packed, Paint, Quads, Window};
 
-/// See [`Query::Timeline`](super::Query::Timeline).
+/// The parameters of [`Query::Timeline`](super::Query::Timeline).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimelineQuery {
     /// The x axis.
     pub axis: Axis,
-    /// What part of it.
+    /// The visible part of the axis.
     pub window: Window,
-    /// Pixel columns that the window is cut into.
+    /// The number of pixel columns.
     pub columns: u32,
-    /// What part of the stack's height, in bytes.
+    /// The visible part of the stack's height, in bytes.
     pub bytes: Window,
-    /// Pixel rows that the height is cut into: what is lower than one is summed.
+    /// The number of pixel rows. Shapes lower than one are summed.
     pub rows: u32,
     /// Colours and order.
     pub color_by: ColorBy,
-    /// Search terms that all must match for an allocation to be stacked at all.
+    /// Search terms, all of which an allocation must match to be shown.
     pub filter: Vec<String>,
-    /// A search term; what it doesn't match is painted faint.
+    /// A search term. What it does not match is painted faint.
     pub highlight: Option<String>,
 }
 
-/// Totals by pixel column, each the largest in its column.
+/// The largest totals in each pixel column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overview {
-    /// What part of the axis the columns cover: all of it, as it was then.
+    /// The part of the axis that the columns cover: its whole extent at the time of the answer.
     pub window: Window,
     /// Reserved bytes.
     pub reserved: Packed<u64>,
@@ -40,27 +40,26 @@ pub struct Overview {
     pub ooms: Vec<(f64, u32)>,
     /// Annotated spans: coordinates, and their name.
     pub annotations: Vec<(Window, String)>,
-    /// Where events are missing, from left to right.
+    /// The spans in which events are missing, from left to right.
     pub losses: Vec<LossSpan>,
 }
 
-/// Events that are missing between two events. What the allocator did in between is not known, and what is shown of it
-/// is the state before, or what statistics say.
+/// A span in which events are missing. The states within are unknown; the state before is shown, or statistics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossSpan {
-    /// From the event before to the one after.
+    /// The span from the event before to the event behind.
     pub span: Window,
-    /// The position of the state before.
+    /// The position before it.
     pub position: u32,
-    /// How many are missing.
+    /// The number of missing events.
     pub events: u64,
-    /// How many of each action, in words; empty where that was not counted.
+    /// The number of missing events of each action, as text; empty if they were not counted.
     pub kinds: String,
-    /// What statistics say of the time in between, from left to right; on the axis of time only.
+    /// The statistics within the span, from left to right; on the time axis only.
     pub samples: Vec<SampleAt>,
 }
 
-/// What statistics say of a moment: true until the next one, as far as is known.
+/// Recorded statistics at one moment. They are shown until the next ones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampleAt {
     /// Its coordinate.
@@ -73,7 +72,7 @@ pub struct SampleAt {
     pub reserved: u64,
 }
 
-/// How fine a [`Timeline`] is.
+/// The detail of a [`Timeline`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Detail {
     /// Each quad is a class (a call site, say) in one or more columns; its id is an index into the classes.
@@ -82,42 +81,43 @@ pub enum Detail {
     Allocations,
 }
 
-/// A class of allocations that lie together and share a colour.
+/// A class of allocations, which are adjacent and share a colour.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Class {
-    /// What it is: the call site's line, the stream, the range of sizes.
+    /// Its label: the call site's line, the stream, the range of sizes.
     pub label: String,
     /// Its colour.
     pub paint: Paint,
-    /// The call site, where the class is one.
+    /// The call site's stack, if the class is a call site.
     pub stack: Option<u32>,
     /// Its bytes at the trace's peak.
     pub peak_bytes: u64,
 }
 
-/// The stacked allocations of a window. In each column the stack is that of the instant in the column when most
-/// bytes were requested, so no peak is lost at any zoom.
+/// The stacked allocations of a window. Each column shows the position in it with the most requested bytes, so that no
+/// peak is lost at any zoom.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// What was asked, so that a late answer is drawn where it belongs.
+    /// The query, so that a late answer is drawn in the right place.
     pub query: TimelineQuery,
-    /// What the quads are.
+    /// What the quads represent.
     pub detail: Detail,
     /// x in columns from the window's start, y in bytes from `query.bytes.start`.
     pub quads: Quads,
     /// The classes, in stacking order from the bottom.
     pub classes: Vec<Class>,
-    /// By column: the largest requested total (of what the filter lets through).
+    /// The largest requested total of each column (of the allocations that match the filter).
     pub top: Packed<u64>,
-    /// By column: the position of that total.
+    /// The position of that total.
     pub position: Packed<u32>,
-    /// By column: bytes of active blocks at that position: of all, whatever the filter, rounding included.
+    /// The bytes of all active blocks at that position, including rounding and allocations that do not match the
+    /// filter.
     pub active: Packed<u64>,
-    /// By column: the largest reserved total.
+    /// The largest reserved total of each column.
     pub reserved: Packed<u64>,
-    /// Number of allocations in the window that the filter lets through.
+    /// The number of allocations in the window that match the filter.
     pub allocations: u32,
-    /// When the last event in the window happened, in microseconds since the epoch; `None` where it shows no event, or
-    /// events have no times.
+    /// The time of the last event in the window, in microseconds since the epoch; `None` if it has no event, or times
+    /// were not recorded.
     pub newest_us: Option<i64>,
 }

@@ -50,8 +50,8 @@ impl Allocation {
     }
 }
 
-/// The allocations of a device: first those active at the start, by address, then the others in the order in which they were
-/// made. An allocation's number is its index.
+/// The allocations of a device: first those active at the start, by address, then the others in the order in which they
+/// were made. An allocation's number is its index.
 #[derive(Clone, Debug, Default)]
 pub struct Allocations {
     /// Addresses.

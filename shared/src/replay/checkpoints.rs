@@ -1,8 +1,8 @@
 //! Finds the allocations that are active at any position without walking the trace.
 //!
-//! Numbers are in order of `begin`, so the allocations made between a checkpoint and a position are one range of numbers. A
-//! checkpoint keeps the numbers that are active there. The active ones at a later position are those of the checkpoint and
-//! of the range that have not ended.
+//! Numbers are in order of `begin`, so the allocations made between a checkpoint and a position are one range of
+//! numbers. A checkpoint keeps the numbers that are active there. The active ones at a later position are those of the
+//! checkpoint and of the range that have not ended.
 
 use super::allocations::Allocations;
 
@@ -17,8 +17,8 @@ struct Checkpoint {
     active: Vec<u32>,
 }
 
-/// Checkpoints over all allocations. Each keeps at most as many numbers as lie between it and the checkpoint before, so that
-/// all together keep no more numbers than there are allocations.
+/// Checkpoints over all allocations. Each keeps at most as many numbers as lie between it and the checkpoint before, so
+/// that all together keep no more numbers than there are allocations.
 #[derive(Debug, Default)]
 pub(super) struct Checkpoints {
     checkpoints: Vec<Checkpoint>,

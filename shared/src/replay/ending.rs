@@ -1,7 +1,7 @@
 //! The segments at the end of a trace that does not record them, replayed from the last known state.
 //!
-//! The reserved ranges and the active blocks follow from the events. The sizes of blocks follow from where later ones were
-//! put: [`super::sizes`] derives them from the ranges and blocks.
+//! The reserved ranges and the active blocks follow from the events. The sizes of blocks follow from where later ones
+//! were put: [`super::sizes`] derives them from the ranges and blocks.
 
 use rustc_hash::FxHashMap;
 
@@ -12,8 +12,8 @@ use crate::frames::StackId;
 use crate::order;
 use crate::trace::{Block, BlockState, DeviceTrace, Segment, Settings, Tags};
 
-/// Sets the segments of `trace` to those after its last event. `from` are the segments after its first `position` events.
-/// Changes by missing events are not included.
+/// Sets the segments of `trace` to those after its last event. `from` are the segments after its first `position`
+/// events. Changes by missing events are not included.
 pub fn end(trace: &mut DeviceTrace, tags: &mut Tags, settings: &Settings, from: &[Segment], position: u32) {
     let (ranges, open) = forward(trace, tags, from, position);
     trace.segments = ranges.as_slice().iter().map(|range| segment(range, &open)).collect();

@@ -2,9 +2,9 @@
 //! before.
 //!
 //! The result is that of [`Replay::build`] for a trace that begins with a known state and misses no event. Where events
-//! are missing, `build` can look at what comes later; extending can't. It learns of allocations whose events are missing
-//! from the next recorded state, which takes effect with the event behind it. The state between a gap and such a recorded
-//! state follows from the latter: see [`rewind_state`].
+//! are missing, `build` can look at what comes later; extending can't. It learns of allocations whose events are
+//! missing from the next recorded state, which takes effect with the event behind it. The state between a gap and such
+//! a recorded state follows from the latter: see [`rewind_state`].
 
 use super::allocations::{Allocation, Allocations};
 use super::checkpoints::Checkpoints;
@@ -30,8 +30,8 @@ pub(super) struct Extender {
 }
 
 impl Index<Recorded<'_>> for Replay {
-    /// Adds the new events, and applies each recorded state with the event behind it, as far as it differs. A state before
-    /// the first event is the start.
+    /// Adds the new events, and applies each recorded state with the event behind it, as far as it differs. A state
+    /// before the first event is the start.
     fn extend(&mut self, Recorded { trace, tags, settings, states }: Recorded<'_>) {
         let mut extender = self.extender.take().unwrap_or_else(|| Box::new(Extender::at_end(self)));
         extender.forward.set(settings);
@@ -41,7 +41,7 @@ impl Index<Recorded<'_>> for Replay {
             if self.positions() > 0 {
                 extender.pending = Some(segments);
             } else {
-                extender.start(segments, self, tags);
+                extender.start(&segments, self, tags);
             }
         }
         extender.events(self, trace, tags, end);
@@ -90,8 +90,8 @@ impl Replay {
         }
     }
 
-    /// Returns the recorded states that differed from the replayed ones, each with the position before the event with which
-    /// it took effect. With the state at the start, they are what the replay can be extended from again.
+    /// Returns the recorded states that differed from the replayed ones, each with the position before the event with
+    /// which it took effect. With the state at the start, they are what the replay can be extended from again.
     pub fn corrections(&self) -> &[KnownState] {
         self.extender.as_ref().map_or(&[], |extender| &extender.corrections)
     }
@@ -101,8 +101,8 @@ impl Replay {
         self.extender.as_mut()?.pending.take()
     }
 
-    /// Applies a recorded state at the last position of a trace that has ended. An allocation that the last event made and
-    /// the state does not have was never there. Returns whether the state differed.
+    /// Applies a recorded state at the last position of a trace that has ended. An allocation that the last event made
+    /// and the state does not have was never there. Returns whether the state differed.
     pub(crate) fn end_with(&mut self, segments: Vec<Segment>, tags: &mut Tags) -> bool {
         let Some(mut extender) = self.extender.take() else { return false };
         let position = self.positions();
@@ -154,14 +154,14 @@ impl Extender {
     }
 
     /// Makes a recorded state the start of a replay without events.
-    fn start(&mut self, segments: Vec<Segment>, replay: &mut Replay, tags: &mut Tags) {
+    fn start(&mut self, segments: &[Segment], replay: &mut Replay, tags: &mut Tags) {
         let mut ranges = Ranges::default();
         for segment in segments.iter().filter(|segment| segment.size > 0) {
             ranges.add(Range::of(segment));
         }
         self.forward.clear();
         *replay = Replay::from_start(ranges);
-        let new = Differences::apply(&mut self.forward, &segments).allocated;
+        let new = Differences::apply(&mut self.forward, segments).allocated;
         // Pools are numbered as for a file: from the highest address down.
         for block in new.iter().rev() {
             self.pool(block.range, replay);

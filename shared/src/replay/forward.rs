@@ -1,7 +1,8 @@
-//! The allocator's state, replayed forward event by event: the reserved ranges, and every active block with its exact size.
+//! The allocator's state, replayed forward event by event: the reserved ranges, and every active block with its exact
+//! size.
 //!
-//! [`super::Replay::build`] derives the sizes of blocks from where later ones were put, because a trace may begin in the
-//! middle. From a known start no such search is needed: a block takes the free space where it is put, and whether a
+//! [`super::Replay::build`] derives the sizes of blocks from where later ones were put, because a trace may begin in
+//! the middle. From a known start no such search is needed: a block takes the free space where it is put, and whether a
 //! remainder is split off follows PyTorch's own rule (see [`super::sizes`]). An event costs some tens of nanoseconds,
 //! however many came before it.
 //!
@@ -58,8 +59,8 @@ pub(super) struct ActiveBlock {
     pub(super) requested: u64,
     pub(super) size: u64,
     pub(super) stack: StackId,
-    /// Its allocation's number. Numbers count from 0: first the allocations at the start by address, then the others in the
-    /// order in which they were made.
+    /// Its allocation's number. Numbers count from 0: first the allocations at the start by address, then the others in
+    /// the order in which they were made.
     pub(super) number: u32,
     /// Whether it was freed and waits for streams.
     pub(super) is_pending: bool,
@@ -80,7 +81,8 @@ pub(crate) enum Step {
     FreeCompleted(u32),
     /// No allocation is active at the address that was freed.
     Unknown,
-    /// A range was taken from the driver. `replaced` was reserved in its place: the events that released it are missing.
+    /// A range was taken from the driver. `replaced` was reserved in its place: the events that released it are
+    /// missing.
     Reserved { range: Range, replaced: Vec<Range> },
     /// A range was given back to the driver.
     Released(Range),
@@ -309,8 +311,8 @@ impl Forward {
         self.ranges.as_slice()
     }
 
-    /// Returns the state in the form of a snapshot: segments by address, each tiled by its blocks. Stacks have the numbers
-    /// that the events gave them.
+    /// Returns the state in the form of a snapshot: segments by address, each tiled by its blocks. Stacks have the
+    /// numbers that the events gave them.
     pub fn segments(&self) -> Vec<Segment> {
         let mut blocks: Vec<Block> = self.live.iter().map(|(&address, block)| block.at(address)).collect();
         order::sort_by_key(&mut blocks, |block| block.address);

@@ -79,8 +79,8 @@ impl LargeBlocks {
         Some((before, between))
     }
 
-    /// Returns the size of a block of `rounded` bytes that is put at `address`: with the free space behind it, if that is not
-    /// split off (`should_split`). `max_split` is the setting `max_split_size_mb` in bytes.
+    /// Returns the size of a block of `rounded` bytes that is put at `address`: with the free space behind it, if that
+    /// is not split off (`should_split`). `max_split` is the setting `max_split_size_mb` in bytes.
     pub(super) fn size(&mut self, address: u64, rounded: u64, max_split: Option<u64>) -> u64 {
         let Some(free) = self.free_end(address).and_then(|end| end.checked_sub(address)) else { return rounded };
         let never_split = max_split.is_some_and(|max| rounded >= max);

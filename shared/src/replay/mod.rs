@@ -7,9 +7,11 @@
 //! known state + events    ─► forward (state after each event)             ─► extend ─► state at a position
 //! ```
 //! [`Replay::build`] takes the first way: the trace may begin in the middle, but its segments at the end are known.
-//! [`Index::extend`](crate::index::Index::extend) takes the second one: it begins with a known state, and the trace grows.
+//! [`Index::extend`](crate::index::Index::extend) takes the second one: it begins with a known state, and the trace
+//! grows.
 //!
-//! A state consists of ranges and active blocks. All between is free, since the allocator always merges free neighbours.
+//! A state consists of ranges and active blocks. All between is free, since the allocator always merges free
+//! neighbours.
 
 mod allocations;
 mod checkpoints;
@@ -174,8 +176,8 @@ impl Replay {
         self.state_at(0).totals
     }
 
-    /// Visits the changes from position `from` to position `to` in order, each with the position that it leads to. This costs
-    /// a few nanoseconds an event.
+    /// Visits the changes from position `from` to position `to` in order, each with the position that it leads to. This
+    /// costs a few nanoseconds an event.
     pub fn changes(&self, trace: &DeviceTrace, from: u32, to: u32, mut visit: impl FnMut(u32, Change)) {
         let last = self.positions();
         let to = to.min(last);
@@ -231,8 +233,8 @@ impl Replay {
         }
     }
 
-    /// Returns the changes of the reserved bytes from position `from` to position `to` in order, each with the position that it
-    /// leads to. They are the [`Change::Reserved`] of [`Self::changes`], found without reading events.
+    /// Returns the changes of the reserved bytes from position `from` to position `to` in order, each with the position
+    /// that it leads to. They are the [`Change::Reserved`] of [`Self::changes`], found without reading events.
     pub fn reserved_changes(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, i64)> + '_ {
         let (to, changes) = (to.min(self.positions()), &self.segments.changes);
         let first = changes.partition_point(|change| change.position <= from);

@@ -1,11 +1,11 @@
 //! Pairs events with allocations, and finds the allocations that were active before the first event.
 //!
-//! Walking forward, a free without an `alloc` before it frees an allocation that was active at the start; a block of the
-//! snapshot that no event made was active all along. The result is the same start as undoing the trace from its end, and
-//! shows where events are missing.
+//! Walking forward, a free without an `alloc` before it frees an allocation that was active at the start; a block of
+//! the snapshot that no event made was active all along. The result is the same start as undoing the trace from its
+//! end, and shows where events are missing.
 //!
-//! If a recording has losses, such an allocation is assumed to be made at the last loss before it is first seen. The states
-//! before the first loss are therefore exact.
+//! If a recording has losses, such an allocation is assumed to be made at the last loss before it is first seen. The
+//! states before the first loss are therefore exact.
 
 use rustc_hash::FxHashMap;
 
@@ -27,7 +27,8 @@ pub(super) struct Pairing {
     pub(super) mismatches: Mismatches,
 }
 
-/// The flag of a preliminary number of an allocation that no event made. Numbers become final once all of those are known.
+/// The flag of a preliminary number of an allocation that no event made. Numbers become final once all of those are
+/// known.
 const AT_START: u32 = 1 << 31;
 /// The number at an address whose allocation has ended.
 const CLOSED: u32 = u32::MAX;
@@ -142,7 +143,8 @@ impl Walk {
                             size: 0,
                             tag: events.tag.get(i).unwrap_or_default(),
                             stack: events.stack.get(i).unwrap_or_default(),
-                            // First seen when the free completes: the request was before the first event, or is missing.
+                            // First seen when the free completes: the request was before the first event, or is
+                            // missing.
                             freed: if is_end { begin } else { Allocation::NEVER },
                             end: Allocation::NEVER,
                         }),
@@ -236,8 +238,8 @@ impl Walk {
     }
 }
 
-/// Returns the position from which an allocation is active that is first seen at event `i`, if events before event `behind`
-/// are missing. It is behind that event, so that the event's own change stays separate.
+/// Returns the position from which an allocation is active that is first seen at event `i`, if events before event
+/// `behind` are missing. It is behind that event, so that the event's own change stays separate.
 fn unseen(behind: usize, i: usize) -> u32 {
     if behind == 0 { 0 } else { (behind + 1).min(i) as u32 }
 }
@@ -267,8 +269,8 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         });
     };
 
-    // First the allocations at the start by address, then those of each loss. `renumbered[i]` is the final number of the
-    // one seen as `i`.
+    // First the allocations at the start by address, then those of each loss. `renumbered[i]` is the final number of
+    // the one seen as `i`.
     let mut order: Vec<u32> = (0..walk.at_start.len() as u32).collect();
     sort_numbers_by_key(&mut order, |i| walk.at_start[i as usize].address);
     if !trace.losses.is_empty() {

@@ -1,5 +1,5 @@
-//! The reserved ranges at any position. The start is found by undoing the trace from the snapshot's segments; checkpoints
-//! are made on the way forward.
+//! The reserved ranges at any position. The start is found by undoing the trace from the snapshot's segments;
+//! checkpoints are made on the way forward.
 
 use super::allocations::Allocation;
 use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER};
@@ -231,8 +231,8 @@ impl SegmentHistory {
     }
 }
 
-/// Returns the ranges at the start and all changes. Pool and kind of a range are those of the segments that remain at the
-/// end; else they are derived from the event and from the sizes that the allocator uses.
+/// Returns the ranges at the start and all changes. Pool and kind of a range are those of the segments that remain at
+/// the end; else they are derived from the event and from the sizes that the allocator uses.
 fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
     let mut ranges = Ranges::default();
     for segment in &trace.segments {
@@ -278,7 +278,7 @@ fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
     (ranges, changes)
 }
 
-/// Returns the range that an event reserved or released, as far as the event and the neighbouring ranges tell.
+/// Returns the range that an event reserved or released, described by the event and the neighbouring ranges.
 pub(super) fn described(event: &Event, tags: &Tags, ranges: &Ranges) -> Range {
     let tag = tags.get(event.tag);
     described_as(event, (tag.stream, tag.pool), ranges)
@@ -301,8 +301,8 @@ pub(super) fn described_as(event: &Event, (stream, pool): (Stream, Option<PoolId
         size: event.size,
         stream,
         pool: pool.or(kin.map(|k| k.pool)).unwrap_or_default(),
-        // Small pools reserve segments of exactly 2 MiB, large pools larger ones. In an expandable segment a large pool's
-        // pages have 20 MiB, a small pool's 2 MiB.
+        // Small pools reserve segments of exactly 2 MiB, large pools larger ones. In an expandable segment a large
+        // pool's pages have 20 MiB, a small pool's 2 MiB.
         is_small: match (grows_small, kin) {
             (Some(is_small), _) => is_small,
             (None, Some(kin)) => kin.is_small,

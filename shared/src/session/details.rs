@@ -1,4 +1,4 @@
-//! All that is known of one allocation or of one call site: the details pane.
+//! The details of one allocation or one call site.
 
 use super::context::Context;
 use super::device::Caches;
@@ -7,7 +7,7 @@ use crate::order;
 use crate::query::{AllocationDetail, Answer, SiteDetail};
 use crate::replay::Allocation;
 
-/// How many of a site's live allocations are listed.
+/// The number of a site's active allocations that are listed.
 const LARGEST: usize = 20;
 
 /// Answers [`Query::Allocation`](crate::query::Query::Allocation).
@@ -19,7 +19,7 @@ pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> 
     let known = |position: u32| (position != Allocation::NEVER).then_some(position);
     let begin = (a.begin > 0).then_some(a.begin);
     let end = known(a.end);
-    // What was freed before the trace and waits for a stream has position 0, which no event leads to.
+    // An allocation freed before the trace and still pending has position 0, which no event leads to.
     let freed = known(a.freed).filter(|position| *position > 0);
     let said = |name: &str, text: StrId| {
         let text = context.symbols().text(text);
@@ -52,13 +52,13 @@ pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> 
     }))
 }
 
-/// The stack of the event that leads to a position.
+/// Returns the stack of the event that leads to a position.
 fn stack_of_event(context: Context<'_>, position: u32) -> StackId {
     let index = (position as usize).checked_sub(1);
     index.and_then(|i| context.trace.events.stack.get(i)).map_or(StackId(0), StackId)
 }
 
-/// How often an allocation's address was used before it.
+/// Returns how often an allocation's address was used before it.
 fn version(context: Context<'_>, id: u32) -> usize {
     let address = &context.replay.allocations.address;
     let Some(at) = address.get(id as usize) else { return 0 };

@@ -1,4 +1,4 @@
-//! The flame graph of a position, or of what a filter lets through of it.
+//! The flame graph of a position, or of the allocations there that match a filter.
 
 use rustc_hash::FxHashSet;
 

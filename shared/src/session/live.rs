@@ -3,10 +3,10 @@
 //! ```text
 //! push: bytes ─► chunks ─► batch of each device      refresh: ─► replay, indexes, call sites, summary ─► answers
 //! ```
-//! Chunks are decoded as they arrive. Answers include them from the next refresh on, which costs in proportion to the new
-//! events, not to all of them. When a session has more events than [`LiveLimits`] allow, the older half is removed: the
-//! state at the cut becomes the start, and positions count from there. The copy that replaces a device is prepared before,
-//! a part at each refresh, so that no refresh takes long.
+//! Chunks are decoded as they arrive. Answers include them from the next refresh on, which costs in proportion to the
+//! new events, not to all of them. When a session has more events than [`LiveLimits`] allow, the older half is removed:
+//! the state at the cut becomes the start, and positions count from there. The copy that replaces a device is prepared
+//! before, a part at each refresh, so that no refresh takes long.
 
 use super::Session;
 use super::device::Device;
@@ -25,8 +25,8 @@ use crate::trace::{Annotation, DeviceTrace, Events, Sample, Snapshot};
 pub struct Update {
     /// The number of new events of all devices.
     pub events: u64,
-    /// The devices that were trimmed. All positions of such a device are lower by the number of removed events, and all its
-    /// coordinates on the time axis by the removed microseconds.
+    /// The devices that were trimmed. All positions of such a device are lower by the number of removed events, and all
+    /// its coordinates on the time axis by the removed microseconds.
     pub trimmed: Vec<Trim>,
     /// Whether the recording has ended: no more events will come.
     pub has_ended: bool,
@@ -91,11 +91,11 @@ impl LiveSession {
     }
 
     /// Reads the next bytes of a recording, in pieces of any size. The prelude of its file may be left out, and may be
-    /// repeated where a piece begins with a chunk, so that a stream can resume after its connection was lost. Damaged parts
-    /// are skipped and become findings; repeated events are skipped.
+    /// repeated where a piece begins with a chunk, so that a stream can resume after its connection was lost. Damaged
+    /// parts are skipped and become findings; repeated events are skipped.
     ///
-    /// Errs if the recording is of a later version, or unpacks to more than the limits allow. Nothing can be read after an
-    /// error.
+    /// Errs if the recording is of a later version, or unpacks to more than the limits allow. Nothing can be read after
+    /// an error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ImportError> {
         let Some(&first) = bytes.first() else { return Ok(()) };
         let Self { chunks, has_begun, stream } = self;
@@ -144,8 +144,8 @@ impl LiveSession {
         Some(Update { has_ended, ..std::mem::take(&mut stream.update) })
     }
 
-    /// Returns the summary as of the last refresh. Devices are in the order in which they appeared, so that each keeps its
-    /// index.
+    /// Returns the summary as of the last refresh. Devices are in the order in which they appeared, so that each keeps
+    /// its index.
     pub fn summary(&self) -> &Summary {
         self.stream.session.summary()
     }
@@ -198,8 +198,8 @@ impl LiveSession {
     }
 }
 
-/// Events of a copy that are prepared for each new event. A copy has at most twice as many events as are still to come when
-/// it is begun, so it is complete when half of those have come.
+/// Events of a copy that are prepared for each new event. A copy has at most twice as many events as are still to come
+/// when it is begun, so it is complete when half of those have come.
 const COPIED_PER_EVENT: usize = 4;
 /// The least number of events of a copy that are prepared at each refresh, as a share of the limit: some milliseconds.
 const LEAST_SHARE: usize = 256;
@@ -255,7 +255,8 @@ impl Stream {
         self.trim(&added);
     }
 
-    /// Removes the older half of the events if there are too many. The copies that replace the devices are begun well before.
+    /// Removes the older half of the events if there are too many. The copies that replace the devices are begun well
+    /// before.
     fn trim(&mut self, added: &[usize]) {
         let Self { session, live, update, limits, recording, .. } = self;
         let events: usize = session.snapshot.devices.iter().map(|trace| trace.events.len()).sum();

@@ -17,8 +17,8 @@ pub(super) struct Capacity {
 }
 
 impl Capacity {
-    /// Returns the position at which a device with so many events is cut, so that half of the limit is kept once it is reached.
-    /// Devices with few events, together at most half of the limit, keep theirs.
+    /// Returns the position at which a device with so many events is cut, so that half of the limit is kept once it is
+    /// reached. Devices with few events, together at most half of the limit, keep theirs.
     fn cut(self, events: usize) -> Option<u32> {
         let half = self.limit.div_ceil(2) as u64;
         let cut = events as u64 * half / (self.events.min(self.limit) as u64).max(1);
@@ -84,8 +84,8 @@ impl LiveDevice {
         device.extend(Recorded { trace, tags, settings, states });
     }
 
-    /// Ends the trace. A state that was recorded after the last event and after a gap has no event with which it could take
-    /// effect: it becomes the state after the last event.
+    /// Ends the trace. A state that was recorded after the last event and after a gap has no event with which it could
+    /// take effect: it becomes the state after the last event.
     pub(super) fn end(&mut self, trace: &DeviceTrace, device: &mut Device, tags: &mut Tags, settings: &Settings) {
         let end = trace.events.len() as u32;
         if end == 0 || trace.losses.last().is_none_or(|loss| loss.position != end) {
@@ -107,8 +107,8 @@ impl LiveDevice {
         states
     }
 
-    /// Prepares the copy to keep when there are too many events, by at most `count` events. A device with few events needs
-    /// none.
+    /// Prepares the copy to keep when there are too many events, by at most `count` events. A device with few events
+    /// needs none.
     pub(super) fn prepare(&mut self, index: usize, capacity: Capacity, session: &mut Session, count: usize) {
         let Session { snapshot: Snapshot { devices: traces, tags, settings, .. }, devices, .. } = session;
         let (Some(trace), Some(device)) = (traces.get(index), devices.get(index)) else { return };

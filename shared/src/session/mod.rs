@@ -1,9 +1,9 @@
-//! An open file or running job: its devices, ready to answer questions. The page's worker, the command line and servers use
-//! the same session.
+//! An open file or running job: its devices, ready to answer questions. The page's worker, the command line and servers
+//! use the same session.
 //!
-//! [`Session::answer`] is the only entry: each kind of [`Query`] has a file here, which reads the [`Context`] of its device
-//! and what earlier questions left in its [`Caches`]. A [`LiveSession`] is a session with a recording that still grows;
-//! devices, indexes, summary and answers are the same.
+//! [`Session::answer`] is the only entry: each kind of [`Query`] has a file here, which reads the [`Context`] of its
+//! device and what earlier questions left in its [`Caches`]. A [`LiveSession`] is a session with a recording that still
+//! grows; devices, indexes, summary and answers are the same.
 
 mod context;
 mod details;
@@ -101,8 +101,8 @@ impl Session {
         sites.extend(SiteInput { symbols: &snapshot.symbols, usages: &usages });
     }
 
-    /// Replaces the summary. `found` are the findings that concern no single device; `notes_of` returns those of a device, by
-    /// its index.
+    /// Replaces the summary. `found` are the findings that concern no single device; `notes_of` returns those of a
+    /// device, by its index.
     fn summarize(&mut self, found: Vec<Finding>, is_cut: bool, notes_of: impl Fn(usize, &DeviceTrace) -> Notes) {
         let Self { snapshot, summary, devices, .. } = self;
         let mut all = found;

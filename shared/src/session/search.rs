@@ -1,4 +1,4 @@
-//! How much a search term matches, and the way from hit to hit.
+//! The matches of a search term, and steps from hit to hit.
 
 use super::context::Context;
 use super::device::Caches;
@@ -16,7 +16,7 @@ pub(super) fn search(context: Context<'_>, caches: &mut Caches, term: &str) -> A
     })
 }
 
-/// Answers [`Query::NextHit`](crate::query::Query::NextHit). After the last hit comes the first again.
+/// Answers [`Query::NextHit`](crate::query::Query::NextHit). The first hit follows the last one.
 pub(super) fn next(context: Context<'_>, caches: &mut Caches, term: &str, from: Option<u32>, forward: bool) -> Answer {
     let matches = match caches.terms.matches(context, term) {
         Ok(matches) => matches,

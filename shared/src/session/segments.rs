@@ -1,4 +1,4 @@
-//! The segment map of a position, and all that is known of one segment.
+//! The segment map of a position, and the details of one segment.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use crate::analysis::segment_quads::{draw_outline, draw_segment, segment_row};
 use crate::query::{Answer, ColorBy, Label, Paint, Quads, SegmentDetail, SegmentLayout, Segments, SegmentsQuery};
 use crate::units::{Address, Bytes};
 
-/// Pixels between a label's text and what is beside it.
+/// Pixels right of a label's text.
 const LABEL_MARGIN: f32 = 8.0;
 
 /// Answers [`Query::Segments`](crate::query::Query::Segments).
 pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQuery) -> Answer {
-    // In a map everything has its place: what a filter leaves out is faint, like what a search doesn't find.
+    // A map shows all blocks. Those that a filter excludes are faint, like those that a search does not match.
     let filter = caches.terms.all(context, &query.filter);
     let highlight = match (filter, caches.terms.highlight(context, query.highlight.as_deref())) {
         (Ok(Some(filter)), Ok(Some(highlight))) => Some(Arc::new(filter.and(&highlight, context.replay))),

@@ -1,4 +1,4 @@
-//! Totals and the event at a position: the status line.
+//! The totals and the event at a position, for the status line.
 
 use super::context::Context;
 use super::device::Caches;
@@ -13,7 +13,7 @@ pub(super) fn answer(context: Context<'_>, caches: &mut Caches, position: u32) -
         Some(index) => context.trace.events.time_us.get(index as usize).unwrap_or(0),
         None => context.summary.start_us,
     };
-    // Without an event, what is held now is what the summary has of it.
+    // Without events, the summary has the current totals.
     let totals = if context.summary.events == 0 { context.summary.end } else { state.totals };
     Answer::State(StateAt {
         position,

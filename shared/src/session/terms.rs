@@ -1,4 +1,4 @@
-//! Search terms that were evaluated, kept while they are in use.
+//! Evaluated search terms, kept while they are in use.
 
 use std::sync::Arc;
 

@@ -7,8 +7,8 @@ use crate::index::{Index, Kept};
 use crate::lod::{Coloring, ColoringInput, RunningTotals, Scene, overview, timeline};
 use crate::query::{Answer, Axis, ColorBy, TimelineQuery};
 
-/// Colourings kept for one device: some 10 MB each for five million events. One is on the screen, one is compared with a
-/// search, one is the one that the user switches back to.
+/// Colourings kept for one device: some 10 MB each for five million events. One is on the screen, one is compared with
+/// a search, one is the one that the user switches back to.
 const KEPT: usize = 3;
 
 /// What a colouring depends on.

@@ -1,4 +1,4 @@
-//! A device's events as columns, with what the snapshot says of its segments: what the whole program passes around.
+//! A device's events as columns, and its segments: the data that all analyses read.
 
 mod column;
 mod packed;
@@ -13,18 +13,18 @@ use crate::event::Action;
 use crate::frames::{StackId, StrId, Symbols};
 use crate::units::{Address, PoolId, Stream};
 
-/// What entries share and rarely change: stored once for each distinct combination.
+/// Attributes that many events share. Each distinct combination is stored once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tag {
     /// The stream of the block or segment.
     pub stream: Stream,
-    /// The pool, where the layout says it (torch 2.12 and later).
+    /// The pool, if it is recorded (torch 2.12 and later).
     pub pool: Option<PoolId>,
     /// The innermost compiled region; `N/A` and the empty string mean none.
     pub compile_context: StrId,
-    /// What the user set by `_set_memory_metadata`, or an annotation's text.
+    /// The text set by `_set_memory_metadata`, or an annotation's text.
     pub user_metadata: StrId,
-    /// For [`Action::Other`] (and only there): the action's name as written.
+    /// For [`Action::Other`] only: the action's name as recorded.
     pub other_action: StrId,
 }
 
@@ -32,7 +32,7 @@ pub struct Tag {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TagId(pub u32);
 
-/// All distinct tags of one file.
+/// The distinct tags of one file.
 #[derive(Debug, Default)]
 pub struct Tags {
     tags: Vec<Tag>,
@@ -40,7 +40,7 @@ pub struct Tags {
 }
 
 impl Tags {
-    /// The number of a tag.
+    /// Returns the number of a tag, and adds it if it is new.
     pub fn intern(&mut self, tag: Tag) -> TagId {
         *self.numbers.entry(tag).or_insert_with(|| {
             self.tags.push(tag);
@@ -48,28 +48,28 @@ impl Tags {
         })
     }
 
-    /// A tag; the default one for a number that is not of this table.
+    /// Returns a tag; the default one for a number that is not in this table.
     pub fn get(&self, id: TagId) -> Tag {
         self.tags.get(id.0 as usize).copied().unwrap_or_default()
     }
 
-    /// Number of tags.
+    /// Returns the number of tags.
     pub fn len(&self) -> usize {
         self.tags.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.tags.is_empty()
     }
 
-    /// All tags, by number.
+    /// Returns the tags by number.
     pub fn iter(&self) -> impl Iterator<Item = &Tag> {
         self.tags.iter()
     }
 }
 
-/// One trace entry.
+/// One allocator event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// What happened.
@@ -78,15 +78,15 @@ pub struct Event {
     pub address: Address,
     /// Bytes; see [`Action`] for which.
     pub size: u64,
-    /// Microseconds since the epoch; 0 where the layout has no times. Not always rising: the order of entries rules.
+    /// Microseconds since the epoch; 0 if times were not recorded. Times may fall; the order of events is decisive.
     pub time_us: i64,
     /// Stream, pool and contexts.
     pub tag: TagId,
-    /// Who asked; the empty stack when none was kept.
+    /// The stack that caused it; the empty stack if none was recorded.
     pub stack: StackId,
 }
 
-/// Trace entries as columns: [`Self::BYTES_PER_EVENT`] each while they are new, about half once they are packed.
+/// Events as columns: [`Self::BYTES_PER_EVENT`] each while they are new, about half once they are packed.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     /// [`Action`] codes.
@@ -104,20 +104,20 @@ pub struct Events {
 }
 
 impl Events {
-    /// Bytes that an entry takes in all columns together.
+    /// Bytes of one event in all columns together.
     pub const BYTES_PER_EVENT: usize = 33;
 
-    /// Number of entries.
+    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.action.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.action.is_empty()
     }
 
-    /// Appends an entry.
+    /// Appends an event.
     #[inline]
     pub fn push(&mut self, event: Event) {
         self.action.push(event.action as u8);
@@ -128,7 +128,7 @@ impl Events {
         self.stack.push(event.stack.0);
     }
 
-    /// Entry `i`, if there is one.
+    /// Returns event `i`, if there is one.
     #[inline]
     pub fn get(&self, i: usize) -> Option<Event> {
         Some(Event {
@@ -141,7 +141,7 @@ impl Events {
         })
     }
 
-    /// Replaces entry `i`; does nothing where there is none.
+    /// Replaces event `i`; does nothing if there is none.
     pub fn set(&mut self, i: usize, event: Event) {
         self.action.set(i, event.action as u8);
         self.address.set(i, event.address.0);
@@ -151,7 +151,7 @@ impl Events {
         self.stack.set(i, event.stack.0);
     }
 
-    /// Bytes of memory that the entries take.
+    /// Returns the memory that the events take, in bytes.
     pub fn memory(&self) -> usize {
         self.action.memory()
             + self.address.memory()
@@ -161,17 +161,17 @@ impl Events {
             + self.stack.memory()
     }
 
-    /// All entries in order.
+    /// Returns the events in order.
     pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
         self.iter_from(0)
     }
 
-    /// The entries from `start` on.
+    /// Returns the events from `start` on.
     pub fn iter_from(&self, start: usize) -> impl Iterator<Item = Event> + '_ {
         (start..self.len()).map_while(|i| self.get(i))
     }
 
-    /// Cuts the columns at `at`, keeps what lies before, and gives what lies after.
+    /// Splits the columns at `at`: keeps the events before, and returns the others.
     pub fn split_off(&mut self, at: usize) -> Self {
         Self {
             action: self.action.split_off(at),
@@ -184,12 +184,13 @@ impl Events {
     }
 }
 
-/// What a block is used for, as the snapshot writes it.
+/// What a block is used for, as the snapshot records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockState {
     /// In a live tensor (`active_allocated`).
     Allocated,
-    /// Freed, and waiting for streams (`active_pending_free`; the docs' `active_awaiting_free` reads the same).
+    /// Freed, and waiting for streams (`active_pending_free`; `active_awaiting_free` in the documentation means the
+    /// same).
     Pending,
     /// Cached (`inactive`).
     Inactive,
@@ -198,22 +199,22 @@ pub enum BlockState {
 /// A block of a segment when the snapshot was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Where it starts.
+    /// Its first address.
     pub address: Address,
     /// Its size in bytes, rounded.
     pub size: u64,
-    /// What was asked for, in bytes; the block's size where the layout does not say (before torch 2.1).
+    /// Requested bytes; the block's size if they were not recorded (before torch 2.1).
     pub requested: u64,
     /// What it is used for.
     pub state: BlockState,
-    /// Who asked for it.
+    /// Its call site.
     pub stack: StackId,
 }
 
 /// A segment when the snapshot was taken: for an expandable one, a contiguous mapped range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it starts.
+    /// Its first address.
     pub address: Address,
     /// Its size in bytes.
     pub size: u64,
@@ -223,15 +224,15 @@ pub struct Segment {
     pub is_small: bool,
     /// Whether it can grow (`expandable_segments:True`).
     pub is_expandable: bool,
-    /// The pool it belongs to; the default one where the layout does not say.
+    /// The pool it belongs to; the default one if it was not recorded.
     pub pool: PoolId,
-    /// Who made the allocator take it.
+    /// The call site whose request it was reserved for.
     pub stack: StackId,
     /// Its blocks by address; they tile it.
     pub blocks: Vec<Block>,
 }
 
-/// A span of time that the program named (`record_function`, `external_annotations`), or an instant of it.
+/// One end of a named span of time (`record_function`, `external_annotations`), or a named instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Annotation {
     /// Its name.
@@ -249,19 +250,19 @@ pub enum Stage {
     Start,
     /// Where it ends (`END`).
     End,
-    /// Neither is written: an instant.
+    /// An instant.
     Instant,
 }
 
-/// Events that are missing between two of a trace: whoever recorded could not keep them, or the part of the file that
-/// held them is damaged.
+/// Events that are missing between two events of a trace: the recorder dropped them, or their part of the file is
+/// damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
-    /// After so many events of the trace.
+    /// The number of events of the trace before the loss.
     pub position: u32,
-    /// How many are missing.
+    /// The number of missing events.
     pub events: u64,
-    /// How many of each [`Action`], by its code, as far as that was counted.
+    /// The number of missing events of each [`Action`], by its code, as far as they were counted.
     pub by_action: [u64; Action::ALL.len()],
 }
 
@@ -270,21 +271,21 @@ pub struct Loss {
 pub struct DeviceTrace {
     /// The device's number as the file gives it.
     pub device: i64,
-    /// Its entries, oldest first.
+    /// Its events, oldest first.
     pub events: Events,
     /// Its segments at the end, by address.
     pub segments: Vec<Segment>,
     /// Its annotations, in the file's order.
     pub annotations: Vec<Annotation>,
-    /// Where events are missing from the entries: by position, and no two at one.
+    /// Where events are missing: by position, at most one at each position.
     pub losses: Vec<Loss>,
-    /// What its memory came to at moments, as the allocator itself counts; in the order in which they were taken.
+    /// The allocator's own statistics, in the order in which they were taken.
     pub samples: Vec<Sample>,
 }
 
 impl DeviceTrace {
-    /// When it begins, in microseconds since the epoch: with its first event, or with the first of its samples where that
-    /// came before. 0 where there is neither. Times on the axis count from here.
+    /// Returns when the trace begins, in microseconds since the epoch: the earlier time of its first event and its
+    /// first sample; 0 if it has neither. Times on the axis count from here.
     pub fn start_us(&self) -> i64 {
         let event = self.events.time_us.get(0);
         let sample = self.samples.first().map(|sample| sample.time_us);
@@ -292,26 +293,26 @@ impl DeviceTrace {
     }
 }
 
-/// What a device's memory came to at one moment, as the allocator's own statistics say.
+/// A device's memory use at one moment, from the allocator's own statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// When, in microseconds since the epoch.
+    /// The time in microseconds since the epoch.
     pub time_us: i64,
     /// Bytes in live tensors, rounding included (`allocated_bytes.all.current`).
     pub allocated: u64,
-    /// The same with what waits for a stream (`active_bytes.all.current`).
+    /// Bytes in live tensors and in blocks that wait for a stream (`active_bytes.all.current`).
     pub active: u64,
     /// Bytes taken from the driver (`reserved_bytes.all.current`).
     pub reserved: u64,
 }
 
 impl Sample {
-    /// Allocated, active and reserved bytes, in this order.
+    /// Returns allocated, active and reserved bytes, in this order.
     pub fn sums(&self) -> [u64; 3] {
         [self.allocated, self.active, self.reserved]
     }
 
-    /// One that stands for some: the time of the first, and the largest of each sum.
+    /// Merges samples: the time of the first one, and the largest of each sum. `None` for no samples.
     pub fn largest(some: &[Self]) -> Option<Self> {
         some.iter().copied().reduce(|a, b| Self {
             time_us: a.time_us,
@@ -325,12 +326,12 @@ impl Sample {
 /// `roundup_power2_divisions` for requests below 2 MiB, from 2 MiB, from 4 MiB, … from 32 GiB; 0 and 1 are off.
 pub type Divisions = [u64; 16];
 
-/// The allocator's settings as the file records them; what it does not say has PyTorch's default.
+/// The allocator's settings as recorded; PyTorch's default for settings that were not recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The settings string that was set last (`PYTORCH_CUDA_ALLOC_CONF`).
     pub conf: String,
-    /// Blocks from this size on are never split, in bytes; `None` is unlimited.
+    /// The size in bytes from which on blocks are never split; `None` is unlimited.
     pub max_split_size: Option<u64>,
     /// `expandable_segments`.
     pub expandable_segments: bool,
@@ -338,7 +339,7 @@ pub struct Settings {
     pub garbage_collection_threshold: f64,
     /// `roundup_power2_divisions` for requests below 2 MiB, from 2 MiB, from 4 MiB, … from 32 GiB; 0 and 1 are off.
     pub roundup_power2_divisions: Divisions,
-    /// Every setting as written, name and value, in the file's order: for showing.
+    /// Every setting's name and value as recorded, in the file's order, for display.
     pub as_written: Vec<(String, String)>,
 }
 
@@ -355,7 +356,7 @@ impl Default for Settings {
     }
 }
 
-/// All that one file says: its devices, and the tables that they share.
+/// The contents of one file: its devices, and the tables that they share.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     /// The devices that have segments or events, by number.

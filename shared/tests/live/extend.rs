@@ -5,7 +5,7 @@ use shared::index::{Index, Recorded};
 use shared::replay::Replay;
 use shared::trace::DeviceTrace;
 
-use crate::grown::import;
+use crate::pieces::import;
 use crate::stream::{CONFS, Recorded as Recording, ops, record};
 
 proptest! {

@@ -1,7 +1,7 @@
-//! Recordings that are read while they are made.
+//! Recordings that are read while they are written.
 
 mod extend;
-mod grown;
+mod pieces;
 mod reads;
 mod stream;
 mod tracker;

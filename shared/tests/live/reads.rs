@@ -1,11 +1,11 @@
-//! Recordings of a history that is read now and again: gaps, and states behind them.
+//! Recordings of a history that is read at intervals: gaps, and states behind them.
 
 use proptest::prelude::*;
 use shared::limits::LiveLimits;
 use shared::query::{Answer, Axis, ColorBy, Query, TimelineQuery, Window};
 use shared::session::{LiveSession, Session};
 
-use crate::grown::{check_end, grow, import, queries, settled};
+use crate::pieces::{check_end, import, push_pieces, queries, settled};
 use crate::stream::{CONFS, Op, Recorded, Recorder, ops, record_reads};
 
 fn totals(live: &mut LiveSession, position: u32) -> shared::totals::Totals {
@@ -16,12 +16,12 @@ fn totals(live: &mut LiveSession, position: u32) -> shared::totals::Totals {
 }
 
 #[test]
-fn before_the_first_event_statistics_say_what_is_held() {
+fn statistics_are_the_state_before_the_first_event() {
     let malloc = Op::Malloc { size: 5 << 20, stream: 0, site: 1 };
     let nothing = [(vec![], vec![]), (vec![], vec![])];
     for (reads, held, lost) in [(nothing.to_vec(), 0, 0), (vec![(vec![malloc; 9], vec![])], 60 << 20, 12)] {
         let (recorded, _) = record_reads(&reads, "", false);
-        let (mut live, _) = grow(&recorded.bytes, &[700], LiveLimits::default());
+        let (mut live, _) = push_pieces(&recorded.bytes, &[700], LiveLimits::default());
         let device = live.summary().devices[0].clone();
         assert_eq!((device.events, device.has_times, device.end.reserved, device.lost), (0, true, held, lost));
         assert_eq!(device.peak_reserved, held);
@@ -41,7 +41,7 @@ fn before_the_first_event_statistics_say_what_is_held() {
 }
 
 #[test]
-fn where_no_event_is_known_statistics_are_drawn() {
+fn statistics_are_drawn_where_events_are_missing() {
     let malloc = Op::Malloc { size: 30 << 20, stream: 0, site: 1 };
     let grow_unseen = |recorder: &mut Recorder| {
         for number in 0..3 {
@@ -66,7 +66,7 @@ fn where_no_event_is_known_statistics_are_drawn() {
         recorder.forget(0);
         let Recorded { bytes, lost, .. } = recorder.finish(false);
 
-        let (mut live, _) = grow(&bytes, &[700], LiveLimits::default());
+        let (mut live, _) = push_pieces(&bytes, &[700], LiveLimits::default());
         let mut file = Session::build(import(&bytes), &mut |_| {});
         let device = live.summary().devices[0].clone();
         assert_eq!(device, file.summary().devices[0]);
@@ -81,7 +81,7 @@ fn where_no_event_is_known_statistics_are_drawn() {
         let by_time = overview(Axis::Time);
         let gaps: Vec<_> = by_time.losses.iter().map(|gap| (gap.position, gap.events)).collect();
         assert_eq!(gaps, [(0, lost), (device.events, 0)]);
-        // It begins with the statistics, and what they say reaches to the first event and from the last.
+        // It begins with the statistics, which are shown up to the first event and from the last one on.
         let xs = |gap: usize| by_time.losses[gap].samples.iter().map(|sample| sample.x).collect::<Vec<_>>();
         let first_us = if is_told { 4.0 * 7.0 + 7.0 * lost as f64 } else { 7.0 * 10.0 };
         assert!(device.span_us as f64 > first_us && first_us > 0.0);
@@ -91,11 +91,11 @@ fn where_no_event_is_known_statistics_are_drawn() {
         assert_eq!(xs(1)[2], device.span_us as f64);
         let reserved: Vec<u64> = by_time.losses[0].samples.iter().map(|sample| sample.reserved).collect();
         assert!(reserved.is_sorted() && reserved[0] == 0 && reserved[3] > 0, "{reserved:?}");
-        // The axis of events has no room for what is between two of them.
+        // On the event axis nothing lies between two events.
         assert_eq!(by_event.losses.len(), usize::from(is_told));
         assert_eq!(by_event.window.end, f64::from(device.events) + 1.0);
 
-        // Whoever fits the height to the columns sees all that is drawn of the samples.
+        // A height that fits the columns shows all samples.
         let gap = by_time.losses[1].span;
         let query = TimelineQuery {
             axis: Axis::Time,
@@ -115,7 +115,7 @@ fn where_no_event_is_known_statistics_are_drawn() {
 }
 
 #[test]
-fn statistics_that_agree_with_the_state_hide_nothing() {
+fn statistics_equal_to_the_state_are_not_a_loss() {
     let mut recorder = Recorder::new(1, "");
     recorder.step(0, Op::Malloc { size: 5 << 20, stream: 0, site: 1 });
     recorder.begin_late();
@@ -124,12 +124,12 @@ fn statistics_that_agree_with_the_state_hide_nothing() {
     recorder.flush(0, 0);
     (0..3).for_each(|_| recorder.sample());
     let Recorded { bytes, .. } = recorder.finish(false);
-    let (mut live, _) = grow(&bytes, &[700], LiveLimits::default());
+    let (mut live, _) = push_pieces(&bytes, &[700], LiveLimits::default());
     let Answer::Overview(overview) = live.answer(0, &Query::Overview { axis: Axis::Time, columns: 50 }) else {
         panic!("an overview")
     };
     assert_eq!(overview.losses, []);
-    // The job did nothing, and time went on.
+    // The job did nothing while time passed.
     assert!(overview.window.end > 5.0 * 7.0);
 }
 
@@ -137,7 +137,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn one_read_is_as_the_file_of_it(
+    fn one_read_equals_its_file(
         unseen in ops(300, false),
         seen in ops(300, false),
         conf in prop::sample::select(CONFS.to_vec()),
@@ -145,7 +145,7 @@ proptest! {
         has_end in any::<bool>(),
     ) {
         let (recorded, _) = record_reads(&[(unseen, seen)], conf, has_end);
-        let (mut live, _) = grow(&recorded.bytes, &pieces, LiveLimits::default());
+        let (mut live, _) = push_pieces(&recorded.bytes, &pieces, LiveLimits::default());
         let mut built = Session::build(import(&recorded.bytes), &mut |_| {});
         let (a, b) = (live.summary().devices[0].clone(), built.summary().devices[0].clone());
         prop_assert_eq!((a.events, a.losses, a.lost, a.start), (b.events, b.losses, b.lost, b.start));
@@ -161,16 +161,16 @@ proptest! {
     }
 
     #[test]
-    fn each_state_counts_from_its_gap(
+    fn each_state_takes_effect_at_its_gap(
         reads in prop::collection::vec((ops(80, false), ops(80, false)), 1..6),
         conf in prop::sample::select(CONFS.to_vec()),
         pieces in prop::collection::vec(1_usize..3_000, 1..20),
     ) {
         let (recorded, truths) = record_reads(&reads, conf, true);
-        let (mut live, grown) = grow(&recorded.bytes, &pieces, LiveLimits::default());
+        let (mut live, updates) = push_pieces(&recorded.bytes, &pieces, LiveLimits::default());
         check_end(&live.summary().devices[0].end, &recorded.segments[0]);
-        prop_assert_eq!(grown.iter().map(|grown| grown.events).sum::<u64>(), recorded.events[0]);
-        // After each read that saw something, what was held is what its state says, whatever was not seen before it.
+        prop_assert_eq!(updates.iter().map(|update| update.events).sum::<u64>(), recorded.events[0]);
+        // After each read with events, the state is the recorded one, whatever was missed before.
         let events = live.summary().devices[0].events;
         for (position, truth) in truths.into_iter().filter(|(position, _)| *position < events) {
             let held = totals(&mut live, position);
@@ -186,7 +186,7 @@ proptest! {
         pieces in prop::collection::vec(1_usize..3_000, 1..20),
     ) {
         let (recorded, _) = record_reads(&[(vec![], before), (unseen, vec![])], conf, true);
-        let (live, _) = grow(&recorded.bytes, &pieces, LiveLimits::default());
+        let (live, _) = push_pieces(&recorded.bytes, &pieces, LiveLimits::default());
         check_end(&live.summary().devices[0].end, &recorded.segments[0]);
     }
 }

@@ -1,4 +1,4 @@
-//! Random programs on the simulated allocator, recorded as a live stream would be: chunk by chunk.
+//! Random programs on the simulated allocator, recorded like a live stream: chunk by chunk.
 
 use proptest::prelude::*;
 use shared::allocator::sim::{Placement, SimDriver};
@@ -9,7 +9,7 @@ use shared::frames::{Frame, StackId, Symbols};
 use shared::trace::{Annotation, BlockState, Event, Sample, Segment, Settings, Stage, Tag, Tags};
 use shared::units::{Address, Stream};
 
-/// What a program does next.
+/// One operation of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Malloc {
@@ -26,7 +26,7 @@ pub(crate) enum Op {
     Synchronize,
     EmptyCache,
     Mark,
-    /// What was recorded so far goes out; with a loss before it, or with a state.
+    /// Writes the events so far, with a loss before them or a state behind them.
     Flush {
         lose: u8,
         state: bool,
@@ -62,14 +62,14 @@ struct Side {
     waiting: Vec<Event>,
 }
 
-/// A recording, and what is known of it.
+/// A recording, and the truth about it.
 pub(crate) struct Recorded {
     pub(crate) bytes: Vec<u8>,
-    /// Where each chunk begins.
+    /// The offset of each chunk.
     pub(crate) chunks: Vec<usize>,
-    /// Events that were lost.
+    /// The number of lost events.
     pub(crate) lost: u64,
-    /// Events that are there, by device.
+    /// The number of recorded events of each device.
     pub(crate) events: Vec<u64>,
     /// The segments of each device at the end.
     pub(crate) segments: Vec<Vec<Segment>>,
@@ -120,7 +120,7 @@ impl Recorder {
         Self { sides, symbols: Symbols::default(), tags: Tags::default(), writer, now_us: 1_700_000_000_000_000, found }
     }
 
-    /// Forgets what was recorded so far: recording begins with the state.
+    /// Drops the events so far: recording begins with the state.
     pub(crate) fn begin_late(&mut self) {
         for device in 0..self.sides.len() {
             self.forget(device);
@@ -128,7 +128,7 @@ impl Recorder {
         }
     }
 
-    /// Drops what waits to be recorded, and tells nobody.
+    /// Drops the events that were not written yet, without recording a loss.
     pub(crate) fn forget(&mut self, device: usize) {
         self.gather(device);
         self.sides[device].waiting.clear();
@@ -142,7 +142,7 @@ impl Recorder {
         }
     }
 
-    /// Turns what the allocator told into events of the recording.
+    /// Converts the allocator's trace entries to events of the recording.
     fn gather(&mut self, device: usize) {
         for entry in std::mem::take(self.sides[device].allocator.sink_mut()) {
             let tag = self.tags.intern(Tag { stream: entry.stream, pool: Some(entry.pool), ..Tag::default() });
@@ -257,7 +257,7 @@ impl Recorder {
         }
     }
 
-    /// Everything goes out; with the state and the end where the program ends as it should.
+    /// Writes the remaining events, and the state and the end if the program ends regularly.
     pub(crate) fn finish(mut self, has_end: bool) -> Recorded {
         for device in 0..self.sides.len() {
             self.flush(device, 0);
@@ -275,11 +275,11 @@ impl Recorder {
     }
 }
 
-/// Settings under which sizes of blocks are found in different ways.
+/// Settings under which the sizes of blocks are derived differently.
 pub(crate) const CONFS: [&str; 4] =
     ["", "expandable_segments:True", "max_split_size_mb:21", "roundup_power2_divisions:4"];
 
-/// A whole recording of a program.
+/// Records a whole program.
 pub(crate) fn record(ops: &[Op], devices: usize, conf: &str, late: usize, has_end: bool) -> Recorded {
     let mut recorder = Recorder::new(devices, conf);
     for (number, &op) in ops.iter().enumerate() {
@@ -298,9 +298,9 @@ pub(crate) fn record(ops: &[Op], devices: usize, conf: &str, late: usize, has_en
     recorder.finish(has_end)
 }
 
-/// A recording that reads a history now and again: the state at the start, then reads. Of each, the first operations are
-/// overwritten before it, the others are seen, and a state follows. Gives also what was held
-/// after each that saw something, and the position there.
+/// Records a history that is read at intervals: the state at the start, then reads. The first operations before each
+/// read are overwritten, the others are seen, and a state follows. Also returns the state after each read with events,
+/// and its position.
 pub(crate) fn record_reads(
     reads: &[(Vec<Op>, Vec<Op>)],
     conf: &str,
@@ -328,8 +328,8 @@ pub(crate) fn record_reads(
     (recorder.finish(has_end), truths)
 }
 
-/// Segments without what free blocks remember of their last use, and without who grew an expandable one: of several that
-/// did, the allocator keeps now this one, now that one, or none.
+/// Removes what free blocks keep of their last use, and the stacks of expandable segments, of which the allocator keeps
+/// any or none if there were several.
 pub(crate) fn comparable(mut segments: Vec<Segment>) -> Vec<Segment> {
     for segment in &mut segments {
         if segment.is_expandable {

@@ -1,4 +1,4 @@
-//! What a tracker keeps is what a decoder reads, and what the allocator holds.
+//! A tracker agrees with the decoder and with the allocator.
 
 use proptest::prelude::*;
 use shared::format::ChunkReader;
@@ -20,7 +20,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn a_tracker_knows_what_a_decoder_reads(
+    fn a_tracker_agrees_with_the_decoder(
         ops in ops(150, true),
         devices in 1_usize..3,
         conf in prop::sample::select(CONFS.to_vec()),
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn a_tracker_holds_what_the_allocator_holds(
+    fn a_tracker_agrees_with_the_allocator(
         ops in ops(200, false),
         devices in 1_usize..3,
         conf in prop::sample::select(CONFS.to_vec()),
@@ -86,7 +86,7 @@ proptest! {
             prop_assert_eq!(device.peak.reserved, most(&|totals| totals.reserved));
             prop_assert_eq!(device.peak.requested, most(&|totals| totals.requested));
 
-            // Each point has the most of its own span: from its time to that of the next.
+            // Each point has the maximum over its span, from its time to that of the next point.
             let points = &device.course.points;
             for (i, (from_us, most)) in points.iter().enumerate() {
                 let to_us = points.get(i + 1).map_or(i64::MAX, |(time_us, _)| *time_us);
@@ -104,15 +104,15 @@ proptest! {
     }
 
     #[test]
-    fn after_a_loss_the_next_state_is_the_truth(ops in ops(200, true), conf in prop::sample::select(CONFS.to_vec())) {
-        // The end writes the state.
+    fn the_next_state_corrects_a_loss(ops in ops(200, true), conf in prop::sample::select(CONFS.to_vec())) {
+        // The end records the state.
         let Recorded { bytes, segments, .. } = record(&ops, 1, conf, 0, true);
         let tracker = track(&bytes);
         prop_assert_eq!(&comparable(tracker.devices.get(0).unwrap().now.segments()), &segments[0]);
     }
 
     #[test]
-    fn chunks_in_any_order_break_nothing(ops in ops(100, true), order in prop::collection::vec(any::<prop::sample::Index>(), 0..40)) {
+    fn chunks_in_any_order_do_not_panic(ops in ops(100, true), order in prop::collection::vec(any::<prop::sample::Index>(), 0..40)) {
         let Recorded { bytes, chunks, .. } = record(&ops, 2, "", 0, true);
         let mut tracker = Tracker::new(ImportLimits::default());
         let mut frames = ChunkReader::at_start(&ImportLimits::default());

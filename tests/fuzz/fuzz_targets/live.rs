@@ -1,5 +1,5 @@
-//! Running jobs: any bytes, and any contents of chunks that are whole, through the session that grows and the tracker
-//! that a server keeps. Answers or a sentence.
+//! Running jobs: any bytes, and valid chunks with any contents, through a live session and the server's tracker. Each
+//! query gets an answer or a sentence.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ use shared::query::{Axis, Query};
 use shared::tracker::Tracker;
 use shared::session::LiveSession;
 
-/// Low bounds, so that the fuzzer finds the way to each.
+/// Low limits, so that the fuzzer reaches each of them.
 fn limits() -> LiveLimits {
     let import = ImportLimits {
         items: 1 << 14,
@@ -24,7 +24,7 @@ fn limits() -> LiveLimits {
     LiveLimits { events: 64, marks: 16, import }
 }
 
-/// Chunks of these contents: a kind, a length, and so many bytes, over and over.
+/// Makes chunks from a kind, a length and that many bytes, repeatedly.
 fn sealed(mut rest: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     Writer::new(&Header::default(), &mut bytes);
@@ -46,9 +46,9 @@ fuzz_target!(|data: &[u8]| {
         if live.push(piece).is_err() {
             break;
         }
-        let Some(grown) = live.refresh() else { continue };
+        let Some(update) = live.refresh() else { continue };
         let devices = live.summary().devices.len();
-        assert!(grown.oom.is_none_or(|(device, _)| device < devices));
+        assert!(update.oom.is_none_or(|(device, _)| device < devices));
         for device in 0..devices.min(3) {
             let end = live.summary().devices[device].events;
             for query in [

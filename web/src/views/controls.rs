@@ -1,6 +1,6 @@
 //! Controls that the toolbars of several canvases share.
 
-use shared::analysis::folding::{short_name, telling_text};
+use shared::analysis::folding::{best_frame, short_name};
 use shared::query::{ColorBy, FrameText};
 use web_sys::HtmlSelectElement;
 use yew::prelude::*;
@@ -101,7 +101,7 @@ pub fn place_tip(tip: &NodeRef, at: (f64, f64), size: Size) {
 
 /// The line that a stack is known by, as legends write it: the function, and the last two parts of its file's path.
 pub fn site_line(stack: &[FrameText]) -> String {
-    let Some(frame) = telling_text(stack) else { return "no stack recorded".to_owned() };
+    let Some(frame) = best_frame(stack) else { return "no stack recorded".to_owned() };
     let name = short_name(&frame.name, &frame.filename);
     if frame.line == 0 || frame.filename.is_empty() {
         return name.to_owned();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use shared::allocator::Stat;
-use shared::analysis::folding::Telling;
+use shared::analysis::folding::BestFrames;
 use shared::analysis::fragmentation::Fragmentation;
 use shared::analysis::oom;
 use shared::analysis::report::FileReport;
@@ -149,7 +149,7 @@ impl Report {
                         trace,
                         tags: &snapshot.tags,
                         symbols: &snapshot.symbols,
-                        telling: &Telling::build(&snapshot.symbols),
+                        telling: &BestFrames::build(&snapshot.symbols),
                         replay: &replay,
                         capacity: Some(heading.capacity),
                     };

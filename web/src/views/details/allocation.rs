@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use shared::analysis::folding::{short_name, telling_text};
+use shared::analysis::folding::{best_frame, short_name};
 use shared::query::{AllocationDetail, Answer, Query};
 use shared::units::Count;
 use yew::prelude::*;
@@ -102,7 +102,7 @@ fn derived() -> Html {
 
 /// ` by forward, linear.py:116`: whose line it is.
 fn lead(detail: &AllocationDetail) -> Html {
-    let Some(frame) = telling_text(&detail.alloc_stack) else { return html! {} };
+    let Some(frame) = best_frame(&detail.alloc_stack) else { return html! {} };
     let (file, _) = split_path(&frame.filename);
     html! { <>{ " by " }<b>{ short_name(&frame.name, &frame.filename).to_owned() }</b><span class="dim">{ " " }{ place(file, frame.line) }</span></> }
 }
@@ -142,7 +142,7 @@ fn actions(model: &ModelHandle, detail: &AllocationDetail) -> Html {
         Action::SetBytes(None),
         Action::SetWindow(window_of(detail, model.view.axis, model.extent())),
     ];
-    let line = telling_text(&detail.alloc_stack)
+    let line = best_frame(&detail.alloc_stack)
         .map(|frame| search_term(&frame.name, &frame.filename, frame.line))
         .filter(|term| !term.is_empty());
     html! {

@@ -1,6 +1,6 @@
 //! All that is known of the selected call site.
 
-use shared::analysis::folding::telling_text;
+use shared::analysis::folding::best_frame;
 use shared::query::{Answer, Query};
 use shared::units::Count;
 use yew::prelude::*;
@@ -39,7 +39,7 @@ pub fn SitePane(props: &SitePaneProps) -> Html {
         Callback::from(move |_: MouseEvent| model.dispatch(action.clone()))
     };
     let (peak_bytes, peak_position) = site.peak;
-    let line = telling_text(&site.frames).map(|frame| search_term(&frame.name, &frame.filename, frame.line));
+    let line = best_frame(&site.frames).map(|frame| search_term(&frame.name, &frame.filename, frame.line));
     html! {
         <article class="detail" data-testid="detail-site" data-id={site.stack.to_string()}>
             <header class="detail-head">

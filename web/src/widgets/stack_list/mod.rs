@@ -3,7 +3,7 @@
 mod fold;
 
 pub use fold::{Part, fold, last_part, place, plain_text, split_path};
-use shared::analysis::folding::{short_name, telling_text};
+use shared::analysis::folding::{best_frame, short_name};
 use shared::query::FrameText;
 use yew::prelude::*;
 
@@ -36,7 +36,7 @@ fn StackList(props: &StackListProps) -> Html {
         use_effect_with(props.frames.clone(), move |_| unfolded.set(Vec::new()));
     }
     // The line that names the call site everywhere else.
-    let telling = telling_text(&props.frames);
+    let telling = best_frame(&props.frames);
     let frame_row = |i: usize, frame: &FrameText| row(i, frame, telling.is_some_and(|it| std::ptr::eq(it, frame)));
     let rows = fold(&props.frames).into_iter().map(|part| match part {
         Part::Frame(i) => props.frames.get(i).map(|frame| frame_row(i, frame)).unwrap_or_default(),

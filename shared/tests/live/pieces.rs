@@ -1,4 +1,4 @@
-//! A session that grew in arbitrary pieces is the one that is built at once.
+//! A live session that was pushed in arbitrary pieces equals a session that was built at once.
 
 use proptest::prelude::*;
 use shared::finding::FindingCode;
@@ -19,29 +19,29 @@ pub(crate) fn import(bytes: &[u8]) -> Imported {
     importer.finish().unwrap()
 }
 
-/// Pushes the bytes in pieces, and refreshes and asks after some of them.
-pub(crate) fn grow(bytes: &[u8], pieces: &[usize], limits: LiveLimits) -> (LiveSession, Vec<Update>) {
+/// Pushes the bytes in pieces, and refreshes and queries after some of them.
+pub(crate) fn push_pieces(bytes: &[u8], pieces: &[usize], limits: LiveLimits) -> (LiveSession, Vec<Update>) {
     let mut live = LiveSession::new(limits);
-    let mut grown = Vec::new();
+    let mut updates = Vec::new();
     let mut rest = bytes;
     for (i, piece) in pieces.iter().cycle().enumerate() {
         let (now, later) = rest.split_at((*piece).min(rest.len()));
         rest = later;
         live.push(now).unwrap();
         if i % 4 == 0 || rest.is_empty() {
-            grown.extend(live.refresh());
+            updates.extend(live.refresh());
             assert!(live.refresh().is_none(), "nothing came");
-            // What is asked on the way is what answers grow from.
+            // Later answers are extended from the indexes that these queries build.
             for device in 0..live.summary().devices.len() {
                 let queries = queries(&live.summary().devices[device]);
                 queries.iter().skip(i / 4 % 5).step_by(5).for_each(|query| drop(live.answer(device, query)));
             }
         }
         if rest.is_empty() {
-            return (live, grown);
+            return (live, updates);
         }
     }
-    (live, grown)
+    (live, updates)
 }
 
 pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
@@ -94,7 +94,8 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
     queries
 }
 
-/// An answer without what depends on when it was asked for first: colours, and the order of call sites.
+/// Formats an answer without the parts that depend on when they were first asked for: colours, and the order of call
+/// sites.
 pub(crate) fn settled(answer: Answer) -> String {
     let text = match answer {
         Answer::Timeline(Timeline { query, top, position, active, reserved, allocations, classes, quads, .. }) => {
@@ -118,7 +119,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn grown_in_pieces_equals_built_at_once(
+    fn pushing_in_pieces_equals_building_at_once(
         ops in ops(500, false),
         conf in prop::sample::select(CONFS.to_vec()),
         devices in 1_usize..3,
@@ -128,12 +129,12 @@ proptest! {
     ) {
         let Recorded { bytes, .. } = record(&ops, devices, conf, 0, has_end);
         let pushed = if has_prelude { &bytes[..] } else { &bytes[12..] };
-        let (mut live, grown) = grow(pushed, &pieces, LiveLimits::default());
+        let (mut live, updates) = push_pieces(pushed, &pieces, LiveLimits::default());
         let mut built = Session::build(import(&bytes), &mut |_| {});
         let events: u64 = built.summary().devices.iter().map(|device| u64::from(device.events)).sum();
-        prop_assert_eq!(grown.iter().map(|grown| grown.events).sum::<u64>(), events);
-        prop_assert!(grown.iter().all(|grown| grown.trimmed.is_empty()));
-        prop_assert_eq!(grown.last().is_some_and(|grown| grown.has_ended), has_end);
+        prop_assert_eq!(updates.iter().map(|update| update.events).sum::<u64>(), events);
+        prop_assert!(updates.iter().all(|update| update.trimmed.is_empty()));
+        prop_assert_eq!(updates.last().is_some_and(|update| update.has_ended), has_end);
         if has_end && devices == 1 {
             prop_assert_eq!(&live.summary().findings, &built.summary().findings);
         }
@@ -150,17 +151,17 @@ proptest! {
     }
 
     #[test]
-    fn the_start_may_be_a_state(
+    fn a_stream_can_begin_with_a_state(
         ops in ops(220, false),
         conf in prop::sample::select(CONFS.to_vec()),
         late in 1_usize..100,
         pieces in prop::collection::vec(1_usize..3_000, 1..20),
     ) {
         let Recorded { bytes, segments, .. } = record(&ops, 1, conf, late, false);
-        let (mut live, _) = grow(&bytes, &pieces, LiveLimits::default());
+        let (mut live, _) = push_pieces(&bytes, &pieces, LiveLimits::default());
         let summary = live.summary().devices[0].clone();
         check_end(&summary.end, &segments[0]);
-        // Held against what a file's reader finds from behind: what is reserved and requested is the same throughout.
+        // Reading the file derives the states from the end. Reserved and requested bytes are equal everywhere.
         let mut built = Session::build(import(&bytes), &mut |_| {});
         for position in 0..=summary.events {
             let query = Query::State { position };
@@ -172,16 +173,16 @@ proptest! {
     }
 
     #[test]
-    fn events_that_come_twice_count_once(
+    fn repeated_events_count_once(
         ops in ops(220, true),
         conf in prop::sample::select(CONFS.to_vec()),
         pieces in prop::collection::vec(1_usize..3_000, 1..20),
     ) {
         let Recorded { bytes, lost, .. } = record(&ops, 1, conf, 0, false);
-        let (mut live, _) = grow(&bytes, &pieces, LiveLimits::default());
+        let (mut live, _) = push_pieces(&bytes, &pieces, LiveLimits::default());
         let once = live.summary().clone();
         prop_assert_eq!(once.devices.iter().map(|device| device.lost).sum::<u64>(), lost);
-        // The connection was lost, and everything is sent again.
+        // After a lost connection everything is sent again.
         live.push(&bytes).unwrap();
         live.refresh();
         let events = |summary: &Summary| summary.devices.iter().map(|d| (d.events, d.lost, d.end)).collect::<Vec<_>>();
@@ -189,22 +190,22 @@ proptest! {
     }
 
     #[test]
-    fn after_a_loss_the_next_state_counts(
+    fn the_next_state_corrects_a_loss(
         ops in ops(300, true),
         more in ops(100, false),
         conf in prop::sample::select(CONFS.to_vec()),
         pieces in prop::collection::vec(1_usize..3_000, 1..20),
     ) {
-        // What is lost is told by a state, and all is known again once one more event has come.
+        // A state follows the loss, so that everything is known again after one more event.
         let mut all = ops;
         all.push(Op::Flush { lose: 0, state: true });
         all.extend(more);
         all.push(Op::Malloc { size: 1_000, stream: 0, site: 3 });
         let Recorded { bytes, segments, .. } = record(&all, 1, conf, 0, true);
-        let (mut live, _) = grow(&bytes, &pieces, LiveLimits::default());
+        let (mut live, _) = push_pieces(&bytes, &pieces, LiveLimits::default());
         let summary = live.summary().devices[0].clone();
         check_end(&summary.end, &segments[0]);
-        // What was drawn on the way adds up to the same.
+        // The overview ends with the same totals.
         let Answer::Overview(overview) = live.answer(0, &Query::Overview { axis: Axis::Event, columns: summary.events + 1 })
         else {
             panic!("an overview")
@@ -215,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn chunks_in_any_order_break_nothing(
+    fn chunks_in_any_order_do_not_panic(
         ops in ops(150, true),
         order in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..60),
         events in 1_usize..200,
@@ -237,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_of_a_long_job_is_its_tail(
+    fn trimming_keeps_the_newest_events(
         ops in ops(700, false),
         conf in prop::sample::select(CONFS.to_vec()),
         devices in 1_usize..3,
@@ -247,13 +248,13 @@ proptest! {
     ) {
         let Recorded { bytes, segments, .. } = record(&ops, devices, conf, late, false);
         let limits = LiveLimits { events, ..LiveLimits::default() };
-        let (mut tail, grown) = grow(&bytes, &pieces, limits);
-        let (mut whole, _) = grow(&bytes, &pieces, LiveLimits::default());
+        let (mut tail, updates) = push_pieces(&bytes, &pieces, limits);
+        let (mut whole, _) = push_pieces(&bytes, &pieces, LiveLimits::default());
         let held: u32 = tail.summary().devices.iter().map(|device| device.events).sum();
         prop_assert!(held as usize <= events);
         for device in 0..whole.summary().devices.len() {
             let [kept, all] = [&tail, &whole].map(|live| live.summary().devices[device].clone());
-            let trimmed = || grown.iter().flat_map(|grown| &grown.trimmed).filter(|trimmed| trimmed.device == device);
+            let trimmed = || updates.iter().flat_map(|update| &update.trimmed).filter(|trimmed| trimmed.device == device);
             let cut: u32 = trimmed().map(|trimmed| trimmed.events).sum();
             prop_assert_eq!(kept.events + cut, all.events);
             prop_assert_eq!(kept.start_us, all.start_us + trimmed().map(|trimmed| trimmed.span_us).sum::<i64>());
@@ -272,7 +273,7 @@ proptest! {
 }
 
 #[test]
-fn that_only_the_end_of_a_session_is_sent_is_no_fault_of_its_recording() {
+fn a_late_viewer_gets_no_finding_about_the_start() {
     let ops: Vec<Op> = (0..40).map(|site| Op::Malloc { size: 3_000_000, stream: 0, site }).collect();
     let Recorded { bytes, .. } = record(&ops, 1, "", 20, false);
     for (is_late, want) in [(false, vec![FindingCode::RingOverflow]), (true, vec![])] {
@@ -289,23 +290,23 @@ fn that_only_the_end_of_a_session_is_sent_is_no_fault_of_its_recording() {
 }
 
 #[test]
-fn there_is_room_until_there_is_none_and_an_out_of_memory_says_why() {
+fn room_counts_down_and_an_out_of_memory_is_explained() {
     let malloc = |size| Op::Malloc { size, stream: 0, site: 1 };
     let ops: Vec<Op> = (0..30).map(|i| malloc(if i == 20 { 3 << 40 } else { 700 })).collect();
     let Recorded { bytes, .. } = record(&ops, 1, "", 0, false);
     let mut live = LiveSession::new(LiveLimits { events: 1_000, ..LiveLimits::default() });
     assert_eq!(live.room(), 1_000);
     live.push(&bytes).unwrap();
-    let grown = live.refresh().unwrap();
-    assert_eq!(live.room() as u64, 1_000 - grown.events);
-    let (device, position) = grown.oom.unwrap();
+    let update = live.refresh().unwrap();
+    assert_eq!(live.room() as u64, 1_000 - update.events);
+    let (device, position) = update.oom.unwrap();
     assert!(live.why_out_of_memory(device, position).starts_with("Asked for 3.00 TiB; the driver had "));
     assert_eq!(live.why_out_of_memory(device, position + 1), "");
     assert_eq!(live.why_out_of_memory(7, position), "");
 }
 
 #[test]
-fn what_a_state_told_as_freed_and_the_next_event_ends_counts_once() {
+fn a_free_in_a_state_and_in_the_next_event_counts_once() {
     let malloc = |size, site| Op::Malloc { size, stream: 0, site };
     let ops = [
         malloc(503, 1),
@@ -317,7 +318,7 @@ fn what_a_state_told_as_freed_and_the_next_event_ends_counts_once() {
         malloc(9_000_000, 3),
     ];
     let Recorded { bytes, segments, .. } = record(&ops, 1, "", 0, true);
-    let (mut live, _) = grow(&bytes, &[bytes.len()], LiveLimits::default());
+    let (mut live, _) = push_pieces(&bytes, &[bytes.len()], LiveLimits::default());
     let DeviceSummary { events, end, .. } = live.summary().devices[0].clone();
     check_end(&end, &segments[0]);
     let Answer::Overview(overview) = live.answer(0, &Query::Overview { axis: Axis::Event, columns: events + 1 }) else {
