@@ -1,4 +1,4 @@
-//! What a session that grows does to a model, case by case.
+//! Tests of how the model handles a growing session.
 
 use shared::link::Link;
 use shared::query::{Axis, DeviceSummary, Summary, Window};
@@ -17,7 +17,7 @@ fn window(start: f64, end: f64) -> Window {
     Window { start, end }
 }
 
-/// A device with so many events, one a millisecond.
+/// A device with one event per millisecond.
 fn grown_device(events: u32) -> DeviceSummary {
     DeviceSummary { time: window(0.0, f64::from(events) * 1e3), span_us: i64::from(events) * 1000, ..device(events) }
 }
@@ -26,7 +26,7 @@ fn holds(events: &[u32]) -> Summary {
     Summary { devices: events.iter().map(|events| grown_device(*events)).collect(), ..(*summary(&[])).clone() }
 }
 
-/// The session holds so many events by now.
+/// The session has grown to a number of events.
 fn grows(events: u32) -> Action {
     grows_by(Grown { summary: holds(&[events]), trims: Vec::new(), kept: None, oom: None })
 }
@@ -45,7 +45,7 @@ fn opened() -> Action {
     Action::SessionAdded { key: KEY, session: SESSION.to_owned() }
 }
 
-/// A session of a minute that is followed on the axis of time, then some actions.
+/// A session of one minute that is followed on the time axis, then some actions.
 fn watched(actions: impl IntoIterator<Item = Action>) -> Model {
     let first = [
         opened(),
@@ -57,7 +57,7 @@ fn watched(actions: impl IntoIterator<Item = Action>) -> Model {
     after(first.into_iter().chain(actions))
 }
 
-/// What of a model the following is about.
+/// Whether the session is followed, the window, and the cursor.
 fn place(model: &Model) -> (bool, Window, u32) {
     (model.live().unwrap().is_following, model.view.window, model.view.cursor)
 }
@@ -106,7 +106,7 @@ fn a_short_session_is_shown_whole_and_a_long_one_by_its_last_half_minute() {
 
 #[test]
 fn the_newest_event_stands_at_the_edge_however_long_the_session() {
-    // As the worker has it: a hundredth of the whole session behind its last event.
+    // As the worker sends it: a hundredth of the whole session after its last event.
     let mut summary = holds(&[1_000_000]);
     summary.devices[0].time = window(0.0, 1_010.0 * SEC);
     let model = watched([grows_by(Grown { summary, trims: Vec::new(), kept: None, oom: None })]);

@@ -1,4 +1,4 @@
-//! What actions do to a model, case by case.
+//! Tests of `update`.
 
 use shared::link::Link;
 use shared::query::{Axis, ColorBy, DeviceSummary, Summary, Window};
@@ -9,7 +9,7 @@ use crate::model::Dialog;
 use crate::model::state::DataState;
 use crate::model::testing::{added, after, device, read, summary};
 
-/// A model with one file open, its second of time as the x axis, then some actions.
+/// A model with one open file of one second on the time axis, then some actions.
 fn open(actions: impl IntoIterator<Item = Action>) -> Model {
     after([added(0, "a"), read(0, &[1000]), Action::SetAxis(Axis::Time)].into_iter().chain(actions))
 }

@@ -1,4 +1,4 @@
-//! The row of tabs.
+//! The tab bar.
 
 use shared::units::Count;
 use yew::prelude::*;
@@ -17,10 +17,10 @@ const fn title(tab: Tab) -> &'static str {
     }
 }
 
-/// The id of the panel that a tab shows; there is one at a time.
+/// The id of the tab panel; there is one at a time.
 pub const PANEL_ID: &str = "view";
 
-/// The tabs, and the button of the details pane.
+/// Renders the tabs and the button of the details pane.
 pub fn tabs(model: &ModelHandle) -> Html {
     let onkeydown = {
         let model = model.clone();

@@ -1,4 +1,4 @@
-//! A file that has been read: overview, tabs, one view, the details beside it, and the status line.
+//! The page of a file that has been read: overview, tabs, one view, the details pane and the status line.
 
 use yew::prelude::*;
 
@@ -18,13 +18,13 @@ use crate::views::status::Status;
 use crate::views::text_twin::TextTwin;
 use crate::views::timeline::Timeline;
 
-/// The panes.
+/// The page of a file that has been read.
 #[component]
 pub fn Workbench() -> Html {
     let model = use_model();
     let tab = model.view.tab;
     {
-        // The findings are whole as soon as they are there; every other view waits for an answer.
+        // The findings are complete at once; every other view waits for an answer.
         let model = model.clone();
         use_effect_with(tab, move |tab| {
             if *tab == Tab::Findings {
@@ -40,8 +40,8 @@ pub fn Workbench() -> Html {
             }
         });
     }
-    // What is beside the picture comes a moment after it: all of it at once is a long task for a browser that has run
-    // none of this before.
+    // The rest is rendered a moment after the picture: all of it at once would be a long task in a browser that has not
+    // compiled any of it yet.
     let is_settled = use_state_eq(|| false);
     {
         let is_settled = is_settled.setter();
