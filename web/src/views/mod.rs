@@ -1,5 +1,4 @@
-//! What fills the page, one file or folder a view. A view reads the model and sends actions; it never changes the
-//! model.
+//! The views, one file or folder each. A view reads the model and sends actions; it never changes the model.
 
 pub mod controls;
 pub mod details;

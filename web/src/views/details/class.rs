@@ -1,4 +1,4 @@
-//! The selected class of the timeline: a stream, a pool, a range of sizes, or the call sites too small to stand alone.
+//! The details of the selected class of the timeline: a stream, a pool, a range of sizes, or the remaining call sites.
 
 use shared::query::{Answer, Query};
 use yew::prelude::*;
@@ -14,11 +14,11 @@ use crate::widgets::format::share;
 /// Properties of [`ClassPane`].
 #[derive(PartialEq, Properties)]
 pub struct ClassPaneProps {
-    /// Its place in stacking order.
+    /// Its index in stacking order.
     pub index: u32,
 }
 
-/// The pane of a class.
+/// The details of a class.
 #[component]
 pub fn ClassPane(props: &ClassPaneProps) -> Html {
     let model = use_model();

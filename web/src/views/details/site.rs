@@ -1,4 +1,4 @@
-//! All that is known of the selected call site.
+//! The details of the selected call site.
 
 use shared::analysis::folding::telling_text;
 use shared::query::{Answer, Query};
@@ -22,7 +22,7 @@ pub struct SitePaneProps {
     pub stack: u32,
 }
 
-/// The pane of a call site.
+/// The details of a call site.
 #[component]
 pub fn SitePane(props: &SitePaneProps) -> Html {
     let model = use_model();

@@ -1,4 +1,4 @@
-//! The call sites that held most at the peak.
+//! The call sites that held the most memory at the peak.
 
 use shared::query::{Answer, ColorBy, Query};
 use shared::units::Count;
@@ -13,7 +13,7 @@ use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::share_bar::share_bar;
 
-/// Rows of the list.
+/// Maximum number of rows.
 const TOP: usize = 20;
 
 /// The list of the largest call sites.

@@ -1,4 +1,4 @@
-//! What is live at the cursor, by stack: as a graph to look at, and as a table to walk.
+//! The flame tab: live allocations at the cursor by stack, as a graph and as a table.
 
 mod canvas;
 mod layout;
@@ -20,7 +20,7 @@ use crate::widgets::chips::toggle;
 use crate::widgets::empty::empty;
 use crate::widgets::format::{counted, share};
 
-/// The width that is asked for until the real one is known.
+/// The width requested until the real one is known.
 const FIRST_WIDTH: f32 = 1000.0;
 
 /// The flame tab.
@@ -107,7 +107,7 @@ pub fn Flame() -> Html {
     }
 }
 
-/// The boxes that a stack runs through.
+/// Returns the boxes of a stack.
 fn along(flame: &FlameAnswer, tree: &Tree, frames: &[FrameText]) -> Vec<usize> {
     let mut shown: Vec<&FrameText> =
         frames.iter().filter(|frame| !(flame.query.hide_internal && frame.is_internal)).collect();
@@ -117,7 +117,7 @@ fn along(flame: &FlameAnswer, tree: &Tree, frames: &[FrameText]) -> Vec<usize> {
     tree.along(&flame.boxes, shown.into_iter())
 }
 
-/// What the graph adds up to, and what of.
+/// Renders the total of the graph and its share of the requested bytes.
 fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html {
     let requested = match state {
         Some(Answer::State(state)) if state.position == flame.query.position => Some(state.totals.requested),
@@ -141,7 +141,7 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
     }
 }
 
-/// The boxes that were zoomed into, each a way back out.
+/// Renders the zoomed path as links back out.
 fn breadcrumbs(model: &crate::hooks::ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
     let zoom = &model.view.flame_zoom;
     let out = |length: usize| {
@@ -173,7 +173,7 @@ struct BarProps {
     on_table: Callback<bool>,
 }
 
-/// The buttons above the graph.
+/// The toolbar above the graph.
 #[component]
 fn Bar(props: &BarProps) -> Html {
     let model = use_model();

@@ -1,4 +1,4 @@
-//! The stacked allocations over time: the view that a file opens with.
+//! The timeline: stacked allocations over time. A file opens with it.
 
 mod bands;
 mod gesture;
@@ -33,7 +33,7 @@ use crate::hooks::use_palette;
 use crate::hooks::{ModelHandle, use_answer, use_model};
 use crate::render::canvas::{Canvas, use_canvas};
 
-/// The stacked allocations over time.
+/// The timeline tab.
 #[component]
 pub fn Timeline() -> Html {
     let model = use_model();
@@ -51,7 +51,7 @@ pub fn Timeline() -> Html {
     let plot = marks::plot(canvas.size(), model.device().is_some_and(|device| device.annotations > 0));
     let ratio = canvas.size().ratio;
 
-    // The answer of the last render says how high the window is; its own question was asked for that height.
+    // The answer of the last render determines the height that fits; its own question was asked for that height.
     let seen = use_mut_ref(|| None::<Rc<Answer>>);
     let fit = {
         let seen = seen.borrow();
@@ -87,7 +87,7 @@ pub fn Timeline() -> Html {
         if answer.is_none() {
             *last_fit.borrow_mut() = None;
         }
-        // The new answer may say that another height fits.
+        // Another height may fit the new answer.
         again.force_update();
     }
 
@@ -159,7 +159,7 @@ pub fn Timeline() -> Html {
     }
 }
 
-/// The height that fits what the last answer has in view; `None` where it doesn't know all of the view.
+/// Returns the height that fits the visible part of the last answer; `None` if the answer doesn't cover it all.
 fn fitted(answer: &Answer, model: &ModelHandle, fits_requested: bool) -> Option<Window> {
     let Answer::Timeline(timeline) = answer else { return None };
     if timeline.query.axis != model.view.axis {
@@ -170,7 +170,7 @@ fn fitted(answer: &Answer, model: &ModelHandle, fits_requested: bool) -> Option<
     Some(fitting_height(largest))
 }
 
-/// Puts a new scene into the picture, or none while there is nothing to show.
+/// Sets the picture's scene, or clears it while there is nothing to show.
 fn canvas_scene(canvas: &Canvas<TimelinePicture>, answer: &Option<Rc<Answer>>, scene: impl FnOnce() -> Scene) {
     let is_something = answer.is_some();
     canvas.change(|picture| picture.scene = is_something.then(scene));
