@@ -62,7 +62,7 @@ pub fn use_answer(query: Option<Query>) -> Option<Rc<Answer>> {
     let age = Age::of(&model);
     let question: Option<Asked> = to.zip(query).map(|(to, query)| (to, query, age));
 
-    slot.borrow_mut().catch_up(&model, age);
+    slot.borrow_mut().rebase(&model, age);
     let shown =
         slot.borrow().answered.as_ref().and_then(|((from, ..), answer)| {
             question.as_ref().filter(|(to, ..)| to == from).map(|_| Rc::clone(answer))
@@ -83,7 +83,7 @@ pub fn use_answer(query: Option<Query>) -> Option<Rc<Answer>> {
 
 impl QuerySlot {
     /// Moves the last answer to its new positions after a session dropped its oldest events.
-    fn catch_up(&mut self, model: &Model, now: Age) {
+    fn rebase(&mut self, model: &Model, now: Age) {
         let Some(((to, _, age), answer)) = &mut self.answered else { return };
         if age.epoch == now.epoch || model.current != Some(to.0) {
             return;
@@ -159,12 +159,12 @@ impl Asker {
         }
         self.send();
         self.redraw.emit(());
-        self.picture();
+        self.report_first_picture();
     }
 
     /// Reports the first picture of text views, which are complete with their first answer. Canvas views report it
     /// themselves.
-    fn picture(&self) {
+    fn report_first_picture(&self) {
         let model = self.handle.now();
         let slot = self.slot.borrow();
         let answer = slot.answered.as_ref().map(|(_, answer)| answer.as_ref());

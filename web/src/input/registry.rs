@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_its_name_and_its_moment() {
+    fn every_command_has_a_unique_name_and_can_be_live() {
         let ids: HashSet<_> = COMMANDS.iter().map(|command| command.id).collect();
         assert_eq!(ids.len(), COMMANDS.len());
         let titles: HashSet<_> = COMMANDS.iter().map(|command| command.title).collect();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_page_offers_only_what_works_there() {
+    fn an_empty_page_offers_only_what_works() {
         let live: Vec<_> = live_commands(&after([])).map(|command| command.id).collect();
         assert_eq!(live, ["open", "sample", "demo", "theme", "help", "palette", "step-out"]);
     }

@@ -63,7 +63,7 @@ pub enum Action {
         mode: String,
     },
     /// The status of a session changed.
-    SessionTold {
+    SessionStatus {
         /// The session.
         key: FileKey,
         /// The new status.

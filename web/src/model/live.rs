@@ -112,7 +112,7 @@ impl Live {
 
     /// Updates the status. Returns true if everything that existed has just been received, so that the view must be set
     /// up.
-    pub fn tell(&mut self, status: LiveStatus) -> bool {
+    pub fn set_status(&mut self, status: LiveStatus) -> bool {
         let has_come = status.is_caught_up && !self.has_caught_up;
         self.has_caught_up |= status.is_caught_up;
         self.status = status;

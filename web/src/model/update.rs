@@ -46,7 +46,7 @@ pub fn update(model: &Model, action: Action) -> Model {
                 }
             }
         }
-        Action::SessionTold { key, status } => sessions::told(&mut next, key, *status),
+        Action::SessionStatus { key, status } => sessions::set_status(&mut next, key, *status),
         Action::SessionGrown { key, grown } => sessions::grown(&mut next, key, *grown),
         Action::TogglePause => sessions::toggle_pause(&mut next),
         Action::JumpToNow => sessions::jump_to_now(&mut next),
@@ -73,13 +73,13 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::DismissNotice => next.notice = None,
         Action::StepOut => step_out(&mut next),
         Action::LinkRead(link) => follow_link(&mut next, link),
-        other => by_hand(&mut next, other),
+        other => change_view(&mut next, other),
     }
     next
 }
 
 /// Applies what a person does to the view, and decides whether a session is still followed.
-fn by_hand(model: &mut Model, action: Action) {
+fn change_view(model: &mut Model, action: Action) {
     let Some((is_following, span)) = model.live().map(|live| (live.is_following, live.span)) else {
         return update_view(model, action);
     };
@@ -246,7 +246,7 @@ fn follow_link(model: &mut Model, link: Box<Link>) {
     };
     select_file(model, key);
     model.view = View::restore(&link, &summary);
-    sessions::placed(model, &link);
+    sessions::follow_link(model, &link);
 }
 
 fn select_file(model: &mut Model, key: FileKey) {

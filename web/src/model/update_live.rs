@@ -38,12 +38,12 @@ fn with_view<T>(model: &mut Model, key: FileKey, change: impl FnOnce(&mut FileEn
     result
 }
 
-pub(super) fn told(model: &mut Model, key: FileKey, status: LiveStatus) {
+pub(super) fn set_status(model: &mut Model, key: FileKey, status: LiveStatus) {
     let link = link_to(model, key);
     let has_begun = with_view(model, key, |file, view| {
         let summary = file.summary().cloned();
         let Some(live) = file.live.as_deref_mut() else { return false };
-        let has_come = live.tell(status);
+        let has_come = live.set_status(status);
         file.size = live.status.held_bytes;
         if let Connection::Refused { message, .. } = &live.status.connection
             && summary.is_none()
@@ -69,11 +69,11 @@ pub(super) fn told(model: &mut Model, key: FileKey, status: LiveStatus) {
 }
 
 /// Called after a link has set the view of an open session: it is followed unless the link has a window or a cursor.
-pub(super) fn placed(model: &mut Model, link: &Link) {
+pub(super) fn follow_link(model: &mut Model, link: &Link) {
     let device = model.device().cloned();
     let Some((live, device)) = live(model).zip(device) else { return };
     (live.is_fresh, live.is_ending) = (false, false);
-    live.is_following = live.is_open() && !live.is_paused && !says_where(link);
+    live.is_following = live.is_open() && !live.is_paused && !has_place(link);
     let (is_following, span) = (live.is_following, live.span);
     if is_following {
         follow(&mut model.view, &device, span);
@@ -81,7 +81,7 @@ pub(super) fn placed(model: &mut Model, link: &Link) {
 }
 
 /// Returns whether a link has a window or a cursor.
-fn says_where(link: &Link) -> bool {
+fn has_place(link: &Link) -> bool {
     link.window.is_some() || link.cursor.is_some()
 }
 
@@ -94,7 +94,7 @@ fn link_to(model: &Model, key: FileKey) -> Option<Box<Link>> {
 /// Sets the first view of a session, on the time axis: its newest events, or all of a session that has ended with the
 /// cursor at the last out-of-memory event or at its end.
 fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&Link>) {
-    let is_placed = link.is_some_and(says_where);
+    let is_placed = link.is_some_and(has_place);
     if let Some(link) = link {
         *view = View::restore(link, summary);
     } else if live.is_fresh {

@@ -181,7 +181,7 @@ impl<P: Picture> Canvas<P> {
             self.0.backend.set(Backend::Cpu);
             self.0.replace.borrow().emit(Backend::Cpu);
         }
-        self.tell_newest();
+        self.publish_newest();
         if let Some(clock) = &clock {
             let _ = clock.measure_with_start_mark("frame", "frame-start");
             // Observers already have it; otherwise the list would grow as long as the page is open.
@@ -190,7 +190,7 @@ impl<P: Picture> Canvas<P> {
         }
     }
 
-    fn tell_newest(&self) {
+    fn publish_newest(&self) {
         let newest = self.0.picture.borrow().newest_us();
         if newest != self.0.newest_us.replace(newest)
             && let (Some(host), Some(newest)) = (self.0.host.cast::<HtmlElement>(), newest)

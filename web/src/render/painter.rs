@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn software_is_known_by_its_name() {
+    fn software_renderers_are_recognised_by_name() {
         let software = [
             "ANGLE (Google, Vulkan 1.3.0 (SwiftShader Device (Subzero) (0x0000C0DE)), SwiftShader driver)",
             "llvmpipe (LLVM 19.1.7, 256 bits)",

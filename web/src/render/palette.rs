@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn no_slot_looks_like_memory_that_waits() {
+    fn no_slot_looks_like_pending_memory() {
         for palette in themes() {
             for (i, color) in palette.slots.iter().enumerate() {
                 for waiting in [palette.pending, palette.background.blend(palette.pending, PENDING_SHARE)] {

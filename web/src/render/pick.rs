@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_drawn_the_nearest_or_nothing() {
+    fn picking_returns_the_topmost_the_nearest_or_none() {
         let mut quads = Quads::default();
         for (id, x, y) in [(1, (0.0, 10.0), (0.0, 4.0)), (2, (10.0, 20.0), (0.0, 4.0)), (3, (2.0, 2.1), (0.0, 4.0))] {
             quads.push(x, y, Paint::ALLOCATED, id);

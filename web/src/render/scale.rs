@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back() {
+    fn pixels_and_values_are_inverse() {
         let x = Scale::new(w(100.0, 300.0), 64.0, 464.0);
         assert_eq!(x.pixel(100.0), 64.0);
         assert_eq!(x.pixel(300.0), 464.0);

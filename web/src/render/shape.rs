@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_apart_without_colour() {
+    fn kinds_differ_without_colour() {
         let palette = Palette::light();
         let style = |paint| palette.shape((0.0, 1.0), (0.0, 1.0), paint, Style::PLAIN).style;
         assert!(style(Paint::CACHED).has(Style::HATCH));

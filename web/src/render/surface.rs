@@ -183,7 +183,7 @@ pub(crate) mod log {
     }
 
     #[test]
-    fn texts_are_cut_where_they_don_t_fit() {
+    fn long_texts_are_cut() {
         let mut surface = SurfaceLog::default();
         let mut check = |width, want: Option<&str>| {
             assert_eq!(fit(&mut surface, "train.py:120", Font::Label, width).as_deref(), want, "{width}");

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_windows_cost_nothing() {
+    fn odd_windows_are_harmless() {
         for window in [w(0.0, 0.0), w(5.0, 1.0), w(0.0, f64::INFINITY), w(f64::NAN, 1.0), w(-1e300, 1e300)] {
             for ticks in [time(window, 8.0), events(window, 8.0), bytes(window, 8.0)] {
                 assert!(ticks.len() <= MOST);

@@ -58,7 +58,7 @@ pub fn live_bar(model: &ModelHandle) -> Html {
                     // While paused, the sentence beside it begins with the word.
                     <span class={live.is_paused.then_some("visually-hidden")}>{ word }</span>
                 </span>
-                <span class="live-said" role="status" data-testid="live-said">{ said(live, &summary) }</span>
+                <span class="live-said" role="status" data-testid="live-said">{ status_text(live, &summary) }</span>
                 { for parts }
                 { older_menu(model) }
                 { buttons(model, live) }
@@ -94,7 +94,7 @@ fn state_of(live: &Live) -> (Symbol, &'static str, &'static str) {
 }
 
 /// Describes the status in a few words.
-pub fn said(live: &Live, summary: &Summary) -> String {
+fn status_text(live: &Live, summary: &Summary) -> String {
     let status = &live.status;
     match (&status.connection, status.state) {
         (Connection::Retrying { seconds }, _) => format!("Connection lost; retrying in {seconds} s"),
@@ -215,7 +215,7 @@ mod tests {
     use crate::worker::message::LiveStatus;
 
     #[test]
-    fn each_state_is_said_plainly() {
+    fn each_status_has_its_text() {
         let status = |state, connection| LiveStatus {
             state,
             connection,
@@ -246,8 +246,8 @@ mod tests {
         ];
         for (status, word, sentence) in cases {
             let mut live = Live::new("a".repeat(26));
-            live.tell(status);
-            assert_eq!((state_of(&live).1, said(&live, &summary(&[5])).as_str()), (word, sentence));
+            live.set_status(status);
+            assert_eq!((state_of(&live).1, status_text(&live, &summary(&[5])).as_str()), (word, sentence));
         }
     }
 }

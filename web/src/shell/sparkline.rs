@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_drawn_in_steps_up_to_its_peak() {
+    fn a_sparkline_has_steps_up_to_its_peak() {
         let spark = Sparkline::of(&[vec![0.0, 1.0, 2.0, 4.0], vec![10.0, 2.0, 2.0, 4.0]], true).unwrap();
         assert_eq!(spark.reserved, "M0 1H160V1");
         assert_eq!(spark.allocated, "M0 21.2H160V14.5V28H0Z");
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_nothing_is_drawn() {
+    fn too_few_points_draw_nothing() {
         for points in [
             vec![],
             vec![vec![0.0, 1.0, 1.0, 1.0]],

@@ -58,7 +58,7 @@ fn told(model: &ModelHandle, key: FileKey, message: FromWorker) {
                 rest_then(rest as i32, move || model.workers().taken(key, selected(&model.now(), key)));
             });
         }
-        FromWorker::Live(status) => model.dispatch(Action::SessionTold { key, status }),
+        FromWorker::Live(status) => model.dispatch(Action::SessionStatus { key, status }),
         FromWorker::Failed { message } => {
             // A worker that broke down still holds its memory.
             model.workers().close(key);

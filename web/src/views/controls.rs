@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stack_is_known_by_the_line_of_a_program() {
+    fn a_stack_is_labelled_with_its_program_line() {
         let frame = |name: &str, filename: &str, line, is_internal| FrameText {
             name: name.to_owned(),
             filename: filename.to_owned(),

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_hides_what_lies_under_it_and_is_never_too_thin() {
+    fn a_loss_hides_the_picture_and_has_a_minimum_width() {
         let (mut log, palette) = (SurfaceLog::default(), Palette::dark());
         draw(
             &mut log,
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_statistics_say_stands_in_the_gap() {
+    fn totals_from_statistics_are_drawn_in_a_loss() {
         let (mut log, palette) = (SurfaceLog::default(), Palette::dark());
         let at = |x, allocated, active, reserved| SampleAt { x, allocated, active, reserved };
         let samples = vec![at(220.0, 10, 15, 40), at(260.0, 20, 20, 90)];
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_that_touch_are_one_and_are_summed() {
+    fn touching_losses_are_merged() {
         let mut log = SurfaceLog::default();
         let losses = [loss(200.0, 201.0, 9), loss(203.0, 204.0, 1), loss(900.0, 901.0, 1_000)];
         label(&mut log, &losses, scale(), PLOT, &Palette::light());
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_can_be_pointed_at() {
+    fn a_loss_can_be_picked() {
         let losses = [loss(200.0, 300.0, 9), loss(500.0, 500.0, 1)];
         for (pixel, want) in [(299.0, None), (350.0, Some(0)), (401.0, None), (598.0, Some(1)), (602.0, Some(1))] {
             assert_eq!(at(&losses, scale(), pixel), want, "{pixel}");

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_as_exact_as_they_are_short() {
+    fn durations() {
         for (us, text) in [
             (-1, "0.0 s"),
             (449_999, "0.4 s"),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn nouns_follow_their_number() {
+    fn plurals() {
         assert_eq!(counted(1, "gap"), "1 gap");
         assert_eq!(counted(0, "gap"), "0 gaps");
         assert_eq!(counted(4211, "gap"), "4,211 gaps");

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_searched_for_by_its_place() {
+    fn a_search_term_is_the_place_of_a_line() {
         assert_eq!(search_term("forward", "/x/torch/nn/linear.py", 116), "nn/linear.py:116");
         assert_eq!(search_term("forward", "train.py", 3), "train.py:3");
         assert_eq!(search_term("at::empty", "??", 0), "at::empty");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_copied_is_exact() {
+    fn copied_text_is_exact() {
         let mut d = detail();
         d.requested = 2_097_153;
         d.alloc_stack =

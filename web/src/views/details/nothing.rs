@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_that_waits_to_be_freed_is_not_lost_to_rounding() {
+    fn a_block_that_waits_to_be_freed_is_not_rounding_loss() {
         // 1000 bytes in a block of 1024 are allocated; 2000 bytes in a block of 2048 wait for a stream.
         let totals = Totals { requested: 3000, allocated: 1024, active: 3072, ..Totals::default() };
         assert_eq!((waiting(&totals).as_str(), totals.rounding()), ("plus 2.00 KiB waiting", 72));

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn lost_events_are_described() {
         assert_eq!(sentence(1, ""), "1 event lost");
         assert_eq!(sentence(1_200, "700 alloc, 500 oom"), "1,200 events lost: 700 alloc, 500 oom");
     }

@@ -198,7 +198,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn nothing_is_a_tree_too() {
+    fn an_empty_tree_has_no_boxes() {
         let tree = Tree::new(&[]);
         assert_eq!((tree.depth(), tree.pick(&[], 0, 0.5)), (0, None));
     }

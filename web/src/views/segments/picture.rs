@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn points_meet_blocks_gaps_and_nothing() {
+    fn points_pick_blocks_gaps_and_nothing() {
         let scene = scene(Selection::None);
         let at = |x, y| scene.at((x + MARGIN, y + MARGIN)).map(|hover| (hover.allocation, hover.paint));
         assert_eq!(at(10.0, 5.0), Some((Some(3), Paint::slot(4))));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_in_the_next_row_is_not_closed() {
+    fn a_block_that_continues_in_the_next_row_has_no_edge() {
         let scene = scene(Selection::None);
         let mut map = scene.map().unwrap().clone();
         map.height = 48.0;
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_selected_is_framed() {
+    fn the_selection_is_outlined() {
         let frames = |selection| {
             let scene = scene(selection);
             let mut log = SurfaceLog::default();

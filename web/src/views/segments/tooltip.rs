@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_segment_says_where_it_is() {
+    fn a_segment_has_its_address_pool_and_stream() {
         let row = SegmentRow {
             address: Address(0x7f00_0000),
             size: 1 << 21,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_and_sums_need_no_allocation() {
+    fn gaps_and_merged_blocks_need_no_allocation() {
         assert_eq!(title(Paint::CACHED, None, None), "Gap: cached, free for reuse");
         assert_eq!(title(Paint::OTHER, None, None), "Blocks too small to draw separately");
         assert_eq!(title(Paint::OTHER, Some(3), None), "Block");

@@ -185,7 +185,7 @@ mod tests {
     const TRANSFORM: Transform = Transform { x: (10.0, 0.0), y: (-10.0, 100.0) };
 
     #[test]
-    fn what_lies_under_the_pointer() {
+    fn picking_returns_the_thing_under_the_pointer() {
         let timeline = answer();
         let check = |pixel, want: Option<(Thing, u64)>| {
             assert_eq!(at(&timeline, TRANSFORM, pixel).map(|hover| (hover.thing, hover.bytes)), want, "{pixel:?}");

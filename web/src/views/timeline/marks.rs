@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn axes_say_what_they_count() {
+    fn axes_have_units() {
         let log = drawn(&Marks::default());
         let texts: Vec<&str> = log.iter().filter_map(|line| line.strip_prefix("text ")).collect();
         assert_eq!(

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn points_meet_things() {
+    fn points_pick_things() {
         let rest = scene(Window { start: 100.0, end: 104.0 });
         assert_eq!(rest.at((11.4, 17.0), 1.0).map(|hover| (hover.thing, hover.position)), Some((Thing::Class(1), 101)));
         assert_eq!(rest.at((9.0, 17.0), 1.0), None);

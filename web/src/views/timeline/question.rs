@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_along_moves_by_whole_columns() {
+    fn a_followed_window_moves_by_whole_columns() {
         let first = on_grid(Window { start: 1000.3, end: 2000.3 }, 1000);
         assert_eq!((first.start, first.end), (1000.0, 2000.0));
         let asked = lens(first.start, first.end).question(None).unwrap();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_on_nothing_to_ask() {
+    fn an_empty_plot_asks_nothing() {
         let mut none = lens(0.0, 10.0);
         none.columns = 0;
         assert_eq!(none.question(None), None);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn heights_come_in_steps() {
+    fn fitting_heights_are_stepped() {
         let gib = 1u64 << 30;
         assert_eq!(fitting_height(80 * gib).end, 84.0 * gib as f64);
         assert_eq!(fitting_height(79 * gib).end, 84.0 * gib as f64);
