@@ -7,8 +7,7 @@ use shared::query::{Answer, Query};
 use yew::prelude::*;
 
 use super::{ModelHandle, use_model};
-use crate::browser::after_next_frame;
-use crate::model::{Action, FileKey, Model, Tab, rebased};
+use crate::model::{FileKey, Model, rebased};
 use crate::worker::client::Workers;
 
 /// The addressee of a question: a file and one of its devices.
@@ -159,23 +158,6 @@ impl Asker {
         }
         self.send();
         self.redraw.emit(());
-        self.report_first_picture();
-    }
-
-    /// Reports the first picture of text views, which are complete with their first answer. Canvas views report it
-    /// themselves.
-    fn report_first_picture(&self) {
-        let model = self.handle.now();
-        let slot = self.slot.borrow();
-        let answer = slot.answered.as_ref().map(|(_, answer)| answer.as_ref());
-        let is_whole = matches!(
-            (model.view.tab, answer),
-            (Tab::Events, Some(Answer::Events(_))) | (Tab::Flame, Some(Answer::Flame(_) | Answer::Refused(_)))
-        );
-        if is_whole {
-            let handle = self.handle.clone();
-            after_next_frame(move || handle.dispatch(Action::FirstPicture));
-        }
     }
 }
 

@@ -7,31 +7,17 @@ use super::live_bar::live_bar;
 use super::tabs::{PANEL_ID, tabs};
 use crate::browser::after_next_frame;
 use crate::hooks::use_model;
-use crate::model::{Action, Tab};
-use crate::views::events::Events;
-use crate::views::findings::Findings;
-use crate::views::flame::Flame;
+use crate::views::TABS;
 use crate::views::overview::Overview;
 use crate::views::search::FilterChips;
-use crate::views::segments::Segments;
 use crate::views::status::Status;
 use crate::views::text_twin::TextTwin;
-use crate::views::timeline::Timeline;
 
 /// The page of a file that has been read.
 #[component]
 pub fn Workbench() -> Html {
     let model = use_model();
     let tab = model.view.tab;
-    {
-        // The findings are complete at once; every other view waits for an answer.
-        let model = model.clone();
-        use_effect_with(tab, move |tab| {
-            if *tab == Tab::Findings {
-                after_next_frame(move || model.dispatch(Action::FirstPicture));
-            }
-        });
-    }
     {
         let (model, is_paused) = (model.clone(), model.live().is_some_and(|live| live.is_paused));
         use_effect_with((model.current, is_paused), move |(key, is_paused)| {
@@ -47,13 +33,7 @@ pub fn Workbench() -> Html {
         let is_settled = is_settled.setter();
         use_effect_with((), move |()| after_next_frame(move || is_settled.set(true)));
     }
-    let view = match tab {
-        Tab::Timeline => html! { <Timeline /> },
-        Tab::Segments => html! { <Segments /> },
-        Tab::Flame => html! { <Flame /> },
-        Tab::Events => html! { <Events /> },
-        Tab::Findings => html! { <Findings /> },
-    };
+    let view = TABS.iter().find(|view| view.tab == tab).map(|view| (view.render)()).unwrap_or_default();
     html! {
         <main class="workbench">
             { live_bar(&model) }

@@ -5,8 +5,7 @@ use shared::query::{Class, ColorBy};
 use shared::units::Count;
 use yew::prelude::*;
 
-use crate::hooks::use_model;
-use crate::hooks::use_palette;
+use crate::hooks::{use_model, use_palette};
 use crate::model::{Action, Selection};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;

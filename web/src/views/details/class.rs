@@ -4,8 +4,7 @@ use shared::query::{Answer, Query};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
-use crate::hooks::use_palette;
-use crate::hooks::{use_answer, use_model};
+use crate::hooks::{use_answer, use_model, use_palette};
 use crate::views::findings::peak_classes;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;

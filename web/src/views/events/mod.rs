@@ -13,9 +13,9 @@ use shared::query::{Answer, EventFilter, EventRow, EventRows, ListRow, Query};
 use shared::units::Count;
 use yew::prelude::*;
 
-use crate::browser::after_next_frame;
 use crate::hooks::{use_answer, use_ask, use_model};
 use crate::model::{Action, Selection};
+use crate::views::controls::use_first_picture;
 use crate::widgets::empty::empty;
 use crate::widgets::virtual_list::use_virtual_list;
 
@@ -88,15 +88,9 @@ pub fn Events() -> Html {
             ask(Query::Events { filter: filter.clone(), first: row, count: 1, locate: 0 }, reply);
         })
     };
-    {
-        // Without events the picture is complete at once.
-        let model = model.clone();
-        use_effect_with(events == 0, move |&is_empty| {
-            if is_empty {
-                after_next_frame(move || model.dispatch(Action::FirstPicture));
-            }
-        });
-    }
+    // Without events there is nothing to wait for.
+    let is_answered = [&page, &located].into_iter().any(|answer| matches!(answer.as_deref(), Some(Answer::Events(_))));
+    use_first_picture(&model, events == 0 || is_answered);
     let onkeydown = {
         let (go, page, page_rows) = (go, page.clone(), list.page);
         // A row of lost events is skipped: the cursor is already before it.

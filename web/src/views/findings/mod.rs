@@ -10,9 +10,9 @@ use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
 use sites::PeakSites;
 use yew::prelude::*;
 
-use crate::browser::after_next_frame;
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::Action;
+use crate::views::controls::use_first_picture;
 use crate::widgets::empty::empty;
 
 /// Returns the query for the classes at a device's peak: one column over the whole trace.
@@ -130,11 +130,8 @@ const LIVE_QUIET: &str = "No problems so far: no events were lost and no request
 #[component]
 pub fn Findings() -> Html {
     let model = use_model();
-    {
-        // The summary has everything: nothing to wait for.
-        let model = model.clone();
-        use_effect_with((), move |()| after_next_frame(move || model.dispatch(Action::FirstPicture)));
-    }
+    // The summary has everything: nothing to wait for.
+    use_first_picture(&model, true);
     let Some(summary) = model.summary() else { return html! {} };
     let findings = ordered(&summary.findings);
     html! {

@@ -5,8 +5,7 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::peak_classes;
-use crate::hooks::use_palette;
-use crate::hooks::{use_answer, use_model};
+use crate::hooks::{use_answer, use_model, use_palette};
 use crate::model::{Action, Selection};
 use crate::views::legend::ranked;
 use crate::widgets::bytes_text::bytes_text;

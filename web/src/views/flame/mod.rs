@@ -16,6 +16,7 @@ use yew::prelude::*;
 
 use crate::hooks::{use_answer, use_model};
 use crate::model::{Action, Selection};
+use crate::views::controls::use_first_picture;
 use crate::widgets::chips::toggle;
 use crate::widgets::empty::empty;
 use crate::widgets::format::{counted, share};
@@ -39,6 +40,7 @@ pub fn Flame() -> Html {
         filter: view.filter.clone(),
         highlight: view.highlight.clone(),
     })));
+    use_first_picture(&model, matches!(answer.as_deref(), Some(Answer::Flame(_) | Answer::Refused(_))));
     let state = use_answer(Some(Query::State { position: view.cursor }));
     let tree = use_memo(answer.clone(), |answer| match answer.as_deref() {
         Some(Answer::Flame(flame)) => Tree::new(&flame.boxes),

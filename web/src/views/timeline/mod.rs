@@ -29,8 +29,8 @@ use self::toolbar::Toolbar;
 use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
 use super::losses;
-use crate::hooks::use_palette;
-use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::browser::Timeout;
+use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
 use crate::render::canvas::{Canvas, use_canvas};
 
 /// The timeline tab.
@@ -88,7 +88,10 @@ pub fn Timeline() -> Html {
             *last_fit.borrow_mut() = None;
         }
         // Another height may fit the new answer.
-        again.force_update();
+        let found = answer.as_ref().and_then(|answer| fitted(answer, &model, *fits_requested));
+        if answer.is_none() || found.is_some_and(|found| found != fit) {
+            again.force_update();
+        }
     }
 
     let is_height_free = view.bytes.is_some();
@@ -108,6 +111,8 @@ pub fn Timeline() -> Html {
     );
 
     let pointer = use_memo((), |()| Cell::new(None));
+    let rest = use_mut_ref(|| None::<Timeout>);
+    let is_wheeling = use_memo((), |()| Cell::new(false));
     let handler = PointerHandler {
         model: model.clone(),
         canvas: canvas.clone(),
@@ -115,6 +120,8 @@ pub fn Timeline() -> Html {
         tooltip: tip.clone(),
         gesture,
         pointer,
+        rest,
+        is_wheeling,
     };
     use_listeners(&handler, plot_area, answer.as_ref());
 

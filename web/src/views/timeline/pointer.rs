@@ -13,7 +13,7 @@ use super::gesture::{self, Effect, Gesture, PlotArea, Wheel};
 use super::hover::Hover;
 use super::marks;
 use super::picture::{Scene, TimelinePicture};
-use crate::browser::Listener;
+use crate::browser::{Listener, Timeout};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Selection};
 use crate::render::canvas::Canvas;
@@ -35,7 +35,14 @@ pub struct PointerHandler {
     pub gesture: Rc<RefCell<Gesture>>,
     /// The hovering pointer's position: a new answer may show something else there.
     pub pointer: Rc<Cell<Option<(f64, f64)>>>,
+    /// The timer that shows the tooltip again after the wheel has stopped.
+    pub rest: Rc<RefCell<Option<Timeout>>>,
+    /// Whether the wheel is moving the picture under the pointer.
+    pub is_wheeling: Rc<Cell<bool>>,
 }
+
+/// Milliseconds without a turn of the wheel before the tooltip is shown again.
+const REST_MS: i32 = 120;
 
 /// Listens to pointer and wheel events. The listeners are attached directly, since a wheel event must not scroll the
 /// page.
@@ -47,7 +54,7 @@ pub fn use_listeners(handler: &PointerHandler, plot_area: PlotArea, answer: Opti
     {
         let handler = handler.clone();
         use_effect_with(answer.map(Rc::as_ptr), move |_| {
-            if handler.pointer.get().is_some() {
+            if handler.pointer.get().is_some() && !handler.is_wheeling.get() {
                 handler.point_at(handler.pointer.get(), plot_area);
             }
         });
@@ -81,7 +88,7 @@ impl PointerHandler {
                 if let Some(wheel) = event.dyn_ref::<WheelEvent>() {
                     event.prevent_default();
                     self.apply(&gesture::wheel(&plot_area, wheel_of(wheel, at)), plot_area);
-                    self.point_at(Some(at), plot_area);
+                    self.hide_tooltip(at, plot_area);
                 }
             }
             "pointerdown" if mouse.button() == 0 => {
@@ -97,6 +104,7 @@ impl PointerHandler {
                 for effect in effects {
                     self.apply(&effect, plot_area);
                 }
+                self.is_wheeling.set(false);
                 let is_busy = self.gesture.borrow().is_busy();
                 self.point_at((!is_busy).then_some(at), plot_area);
                 set_style(&self.canvas.host(), "cursor", if is_busy { "grabbing" } else { "" });
@@ -156,6 +164,26 @@ impl PointerHandler {
         if let Some(position) = flag.or_else(|| self.under(inside).map(|hover| hover.position)) {
             self.model.dispatch(Action::SetCursor(position));
         }
+    }
+
+    /// Hides the tooltip while the wheel moves the picture. What is under the pointer is looked up again at rest: until
+    /// then each turn would search all shapes and lay out another tooltip.
+    fn hide_tooltip(&self, at: (f64, f64), plot_area: PlotArea) {
+        self.pointer.set(Some(at));
+        self.model.set_pointer(plot_area.plot.contains(at).then(|| plot_area.x().value(at.0)));
+        if self.canvas.read(|picture| picture.hover.is_some()) {
+            self.canvas.change(|picture| picture.hover = None);
+        }
+        self.hovered.set(None);
+        self.is_wheeling.set(true);
+        let handler = self.clone();
+        *self.rest.borrow_mut() = Some(Timeout::new(REST_MS, move || {
+            handler.is_wheeling.set(false);
+            let now = handler.canvas.read(|picture| picture.scene.as_ref().map(|scene| scene.plot_area));
+            if let Some(plot_area) = now {
+                handler.point_at(handler.pointer.get(), plot_area);
+            }
+        }));
     }
 
     /// Updates what is under the pointer.

@@ -5,8 +5,7 @@ use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::hover::{self, Hover, Thing};
-use crate::hooks::use_palette;
-use crate::hooks::{use_answer, use_model};
+use crate::hooks::{use_answer, use_model, use_palette};
 use crate::views::controls::site_line;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::format::{counted, seconds};
