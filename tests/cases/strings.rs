@@ -161,7 +161,7 @@ fn what_the_page_says_reads_well() -> Result<()> {
 }
 
 #[test]
-fn texts_are_told_from_names() {
+fn texts_differ_from_names() {
     let source = r#"
 // "a comment"
 const PATH: &str = "M2 3h12";

@@ -1,5 +1,5 @@
-//! The address bar: read when the page opens, written a moment after the view has changed. Each session that is shown is a
-//! step of the browser's history; within one the address changes in place.
+//! The address bar. It is read when the page opens, and written shortly after the view changes. Each session that is
+//! shown is a step of the browser's history; within a session the address changes in place.
 
 use shared::link::{Link, Parsed};
 use wasm_bindgen::JsValue;
@@ -11,10 +11,10 @@ use crate::hooks::use_model;
 use crate::model::{Action, Model};
 use crate::source;
 
-/// How long the view rests before it is written, in milliseconds. Browsers limit how often a page may do this.
+/// Milliseconds without a change before the address is written. Browsers limit how often a page may do this.
 const REST_MS: i32 = 250;
 
-/// What the address bar says, as the action to begin with.
+/// Returns what the address bar says, as the first action.
 pub fn read() -> Option<Action> {
     match Link::parse(&window().location().hash().unwrap_or_default()) {
         Parsed::Nothing => None,
@@ -30,10 +30,11 @@ pub fn read() -> Option<Action> {
     }
 }
 
-/// The fragment for what is shown; nothing while the link that the page was opened with still waits.
+/// Returns the fragment for what is shown. Returns `None` while the link that the page was opened with is still
+/// pending.
 fn fragment(model: &Model) -> Option<String> {
     let Some(file) = model.file() else {
-        // What was shown before is not what is shown now.
+        // The fragment of a file that was shown before must go.
         return (!model.files.is_empty()).then(String::new);
     };
     let mut link = model.view.link(&file.name, model.device());
@@ -41,7 +42,7 @@ fn fragment(model: &Model) -> Option<String> {
         link.file = None;
         link.session = Some(live.session.clone());
         if live.is_following {
-            // What is followed is followed by whoever opens the link, too.
+            // The recipient of the link follows the session too.
             link.window = None;
             link.cursor = None;
         }
@@ -50,7 +51,7 @@ fn fragment(model: &Model) -> Option<String> {
     (file.summary().is_some() && !is_waiting).then(|| format!("#{link}"))
 }
 
-/// The session that the address bar names.
+/// Returns the session that the address bar names.
 fn session_there() -> Option<String> {
     match read() {
         Some(Action::LinkRead(link)) => link.session,
@@ -58,16 +59,16 @@ fn session_there() -> Option<String> {
     }
 }
 
-/// Puts the view into the address bar.
+/// Writes the view to the address bar.
 pub fn write(model: &Model) {
     let Some(fragment) = fragment(model) else { return };
-    // An empty address would stand for the one that is there.
+    // An empty address would leave the current one in place.
     let path = window().location().pathname().unwrap_or_default();
     let address = if fragment.is_empty() { path } else { fragment };
     let is_other = session_there().as_ref() != model.live().map(|live| &live.session);
     let put = if is_other { History::push_state_with_url } else { History::replace_state_with_url };
     if let Ok(history) = window().history() {
-        // A browser that refuses (a page from a file, too many calls) loses the link and nothing else.
+        // If the browser refuses (a page opened as a file, or too many calls), only the link is lost.
         let _ = put(&history, &JsValue::NULL, "", Some(&address));
     }
 }
@@ -80,7 +81,7 @@ pub fn use_address_bar() {
     {
         let model = model.clone();
         use_effect_with((), move |()| {
-            // One step of the browser's history, or an address that was typed or pasted over this one.
+            // A step through the browser's history, or an address that was typed or pasted over this one.
             let listener = Listener::new(&window(), "popstate", move |_| match read() {
                 Some(action) => {
                     model.dispatch(action);
@@ -94,10 +95,10 @@ pub fn use_address_bar() {
             move || drop(listener)
         });
     }
-    // A session that is followed changes all the time, and its address doesn't.
+    // A followed session changes all the time, but its address does not.
     use_effect_with(fragment(&model), move |fragment| {
         if fragment.is_some() {
-            // A new timer replaces, and so calls off, the one before.
+            // The new timer replaces, and so cancels, the previous one.
             *timer.borrow_mut() = Some(Timeout::new(REST_MS, move || write(&model.now())));
         }
     });

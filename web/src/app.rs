@@ -1,4 +1,4 @@
-//! The page: holds the model, and lays out what reads it.
+//! The page: it holds the model and lays out the components that read it.
 
 use yew::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::shell::{Notice, Workbench, failed, header, job_dialog, loading, start
 use crate::source::{DropZone, FilePicker};
 use crate::theme;
 
-/// Draws the page into its element.
+/// Renders the page into its element.
 pub fn start() {
     let mut model = Model { theme: theme::remembered(), is_system_dark: theme::is_system_dark(), ..Model::default() };
     if let Some(action) = address::read() {
@@ -31,7 +31,7 @@ pub struct AppProps {
 
 impl PartialEq for AppProps {
     fn eq(&self, _: &Self) -> bool {
-        // There is one store, for as long as the page lives.
+        // There is one store for the lifetime of the page.
         true
     }
 }
@@ -67,7 +67,7 @@ fn App(props: &AppProps) -> Html {
         None => start_page(&model),
         Some(Phase::Loading { .. }) => loading(&model),
         Some(Phase::Failed { .. }) => failed(&model),
-        // Another file is another page: nothing that a view remembers is carried over.
+        // Each file gets a new workbench: no state of a view carries over.
         Some(Phase::Ready { .. }) => html! { <Workbench key={model.current.map_or(0, |key| key.0)} /> },
     };
     let header = header(&model);
@@ -90,7 +90,7 @@ fn App(props: &AppProps) -> Html {
     }
 }
 
-/// Shows nothing, and does what goes on behind the page: keys, the address bar, what follows from the model.
+/// Shows nothing; handles keys, the address bar and what follows from changes of the model.
 #[component]
 fn Background() -> Html {
     use_keys();
@@ -99,7 +99,7 @@ fn Background() -> Html {
     Html::default()
 }
 
-/// The window's title: the file first, since that is what tells two tabs apart.
+/// Returns the window's title. The file comes first, since it tells tabs apart.
 fn title(model: &Model) -> String {
     model.file().map_or_else(|| "Vramscope".to_owned(), |file| format!("{} · Vramscope", file.name))
 }

@@ -1,9 +1,8 @@
-//! The page's error boundary: a fault of ours ends in a sentence and a way on, never in a frozen page.
+//! The page's error boundary: an internal error shows a message with a way to recover, not a frozen page.
 
 use crate::browser::document;
 
-/// Shows the sentence that waits hidden in index.html when the page panics. boot.js does the same for what is no
-/// panic.
+/// Shows the hidden message of index.html when the page panics. boot.js does the same for other errors.
 pub fn watch_page() {
     std::panic::set_hook(Box::new(|info| {
         web_sys::console::error_1(&info.to_string().into());

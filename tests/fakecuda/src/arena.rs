@@ -113,7 +113,7 @@ mod tests {
     fn no_address_is_allocated_twice_without_reuse() {
         let mut arena = Arena::new(10 * GRANULE, 8 * GRANULE, false).reusing(false);
         let first = arena.allocate(2 * GRANULE).unwrap();
-        assert_eq!((arena.free(first), arena.pieces()), (Some(2 * GRANULE), 0));
+        assert_eq!((arena.free(first), arena.count()), (Some(2 * GRANULE), 0));
         assert_eq!(arena.allocate(GRANULE), Some(12 * GRANULE));
     }
 

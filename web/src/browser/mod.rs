@@ -1,5 +1,5 @@
-//! The few things of the browser that every part of the page needs: its window, listeners that end when they are
-//! dropped, timers and frames.
+//! Thin wrappers around the browser: the window, listeners and timers that end when dropped, frames, element sizes.
+//! Imports nothing else of the page.
 
 mod size;
 
@@ -11,22 +11,22 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{AddEventListenerOptions, Document, Element, Event, EventTarget, HtmlElement, Window};
 
-/// The window. The page runs nowhere else.
+/// Returns the window. The page runs nowhere else.
 pub fn window() -> Window {
     web_sys::window().expect("the page runs in a window")
 }
 
-/// The document.
+/// Returns the document.
 pub fn document() -> Document {
     window().document().expect("a window has a document")
 }
 
-/// The root element, `<html>`.
+/// Returns the root element, `<html>`.
 pub fn root() -> Element {
     document().document_element().expect("a document has a root element")
 }
 
-/// Gives the keyboard to the element of an id, if it is there.
+/// Focuses the element with an id, if it exists.
 pub fn focus(id: &str) {
     if let Some(element) = document().get_element_by_id(id).and_then(|e| e.dyn_into::<HtmlElement>().ok()) {
         let _ = element.focus();
@@ -36,7 +36,7 @@ pub fn focus(id: &str) {
     }
 }
 
-/// A listener that is taken off when this is dropped.
+/// An event listener that is removed when this is dropped.
 pub struct Listener {
     target: EventTarget,
     name: &'static str,
@@ -44,7 +44,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens. The handler may prevent what the browser would do.
+    /// Adds the listener. The handler may prevent the default action.
     pub fn new(target: &EventTarget, name: &'static str, handler: impl FnMut(Event) + 'static) -> Self {
         let call = Closure::<dyn FnMut(Event)>::new(handler);
         let options = AddEventListenerOptions::new();
@@ -64,7 +64,7 @@ impl Drop for Listener {
     }
 }
 
-/// A call in a while, unless this is dropped before.
+/// A pending call, cancelled when this is dropped.
 pub struct Timeout {
     id: i32,
     is_done: Rc<Cell<bool>>,
@@ -72,7 +72,7 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// Calls once after so many milliseconds.
+    /// Schedules one call after a number of milliseconds.
     pub fn new(milliseconds: i32, call: impl FnOnce() + 'static) -> Self {
         let is_done = Rc::new(Cell::new(false));
         let done = Rc::clone(&is_done);
@@ -98,7 +98,7 @@ impl Drop for Timeout {
     }
 }
 
-/// Calls when what has been drawn by now is on the screen: in the frame after the next one.
+/// Calls once everything drawn so far is on the screen, that is in the frame after the next.
 pub fn after_next_frame(call: impl FnOnce() + 'static) {
     let frame = || {
         JsFuture::from(js_sys::Promise::new(&mut |resolve, _| {
@@ -112,12 +112,12 @@ pub fn after_next_frame(call: impl FnOnce() + 'static) {
     });
 }
 
-/// Milliseconds, from anywhere, but precisely.
+/// Returns a precise time in milliseconds, from an arbitrary start.
 pub fn clock_ms() -> f64 {
     window().performance().map_or_else(js_sys::Date::now, |clock| clock.now())
 }
 
-/// Calls after so many milliseconds; at once where there are none.
+/// Calls after a number of milliseconds, or immediately for zero or less.
 pub fn rest_then(milliseconds: i32, call: impl FnOnce() + 'static) {
     if milliseconds <= 0 {
         return call();

@@ -1,11 +1,11 @@
-//! The size of an element, followed as it changes.
+//! The size of an element, updated as it changes.
 
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
 use web_sys::{Element, ResizeObserver};
 use yew::prelude::*;
 
-/// Width and height in CSS pixels of the inside of an element; zero until it is on the page.
+/// Returns the inner width and height of an element in CSS pixels; zero until it is on the page.
 #[hook]
 pub fn use_size(node: &NodeRef) -> (f64, f64) {
     let size = use_state_eq(|| (0.0, 0.0));

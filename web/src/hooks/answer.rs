@@ -1,4 +1,4 @@
-//! The hooks by which views ask the current file's worker.
+//! Hooks that ask the current file's worker.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,19 +7,18 @@ use shared::query::{Answer, Query};
 use yew::prelude::*;
 
 use super::{ModelHandle, use_model};
-use crate::browser::after_next_frame;
-use crate::model::{Action, FileKey, Model, Tab, rebased};
+use crate::model::{FileKey, Model, rebased};
 use crate::worker::client::Workers;
 
-/// Whom a question is for: a file and a device of it.
+/// The addressee of a question: a file and one of its devices.
 type Addressee = (FileKey, u32);
 
-/// What of a session that grows a question is about. A file stays at 0.
+/// The version of a growing session that a question is about. It stays at 0 for a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Age {
-    /// Which of its states.
+    /// Counts its updates.
     revision: u32,
-    /// How often it let go of its oldest events: what a question counts from.
+    /// Counts how often the oldest events were dropped: positions are relative to it.
     epoch: u32,
 }
 
@@ -29,30 +28,30 @@ impl Age {
     }
 }
 
-/// A question, for whom, and about what state.
+/// A question with its addressee and the version that it is about.
 type Asked = (Addressee, Query, Age);
 
-/// What a hook remembers from one render to the next.
+/// A query slot: what a hook keeps between renders. It has at most one question in flight and one waiting.
 #[derive(Default)]
 struct QuerySlot {
-    /// What was asked and has not been answered.
+    /// The question that was sent and not answered yet.
     in_flight: Option<Asked>,
-    /// What is to be asked next; an earlier one that was never sent is forgotten.
+    /// The question to send next. It replaces an earlier one that was never sent.
     waiting: Option<Asked>,
-    /// The last answer, and to what.
+    /// The last answer with its question.
     answered: Option<(Asked, Rc<Answer>)>,
-    /// Goes up when the hook starts anew, so that late answers are told.
+    /// Incremented when the slot is reset, so that late answers are recognised.
     generation: u32,
 }
 
-/// The answer to a question about the current device, asked again whenever the question changes.
+/// Returns the answer to a question about the current device, and asks again whenever the question changes.
 ///
-/// While a newer question is out the last answer stays (each answer of a picture holds the question that it is to, so
-/// it is drawn where it belongs). At most one question of a hook is out at a time, and of those that pile up only the
-/// latest is asked. With another file or device everything starts anew. `None` asks nothing and yields nothing.
+/// While a newer question is in flight, the last answer stays: each answer holds its question, so a picture is drawn
+/// where it belongs. A slot has at most one question in flight and sends only the latest of those that pile up. Another
+/// file or device resets it. `None` asks nothing and returns `None`.
 ///
-/// About a session that has grown the same question is asked again, and no sooner than it was answered: a worker that is
-/// slow is asked seldom. Where the session let go of its oldest events, the last answer is moved to where it now belongs.
+/// When a session has grown, the question is asked again once the previous answer has arrived, so a slow worker is
+/// asked less often. When a session drops its oldest events, the last answer is moved to its new positions.
 #[hook]
 pub fn use_answer(query: Option<Query>) -> Option<Rc<Answer>> {
     let model = use_model();
@@ -62,7 +61,7 @@ pub fn use_answer(query: Option<Query>) -> Option<Rc<Answer>> {
     let age = Age::of(&model);
     let question: Option<Asked> = to.zip(query).map(|(to, query)| (to, query, age));
 
-    slot.borrow_mut().catch_up(&model, age);
+    slot.borrow_mut().rebase(&model, age);
     let shown =
         slot.borrow().answered.as_ref().and_then(|((from, ..), answer)| {
             question.as_ref().filter(|(to, ..)| to == from).map(|_| Rc::clone(answer))
@@ -75,15 +74,15 @@ pub fn use_answer(query: Option<Query>) -> Option<Rc<Answer>> {
         });
     }
     {
-        // A hook that is gone wants no answer.
+        // An unmounted hook ignores late answers.
         use_effect_with((), move |()| move || slot.borrow_mut().generation += 1);
     }
     shown
 }
 
 impl QuerySlot {
-    /// Moves the last answer to where it belongs since the session let go of its oldest events.
-    fn catch_up(&mut self, model: &Model, now: Age) {
+    /// Moves the last answer to its new positions after a session dropped its oldest events.
+    fn rebase(&mut self, model: &Model, now: Age) {
         let Some(((to, _, age), answer)) = &mut self.answered else { return };
         if age.epoch == now.epoch || model.current != Some(to.0) {
             return;
@@ -98,7 +97,7 @@ impl QuerySlot {
     }
 }
 
-/// What is needed to send the next question.
+/// Sends the questions of a slot.
 #[derive(Clone)]
 struct Asker {
     slot: Rc<RefCell<QuerySlot>>,
@@ -113,7 +112,7 @@ impl Asker {
             let to = question.as_ref().map(|(to, ..)| *to);
             let is_elsewhere = slot.in_flight.as_ref().is_some_and(|(other, ..)| Some(*other) != to);
             if is_elsewhere {
-                // The old worker may never answer: don't wait for it.
+                // The previous worker may never answer: don't wait for it.
                 slot.in_flight = None;
                 slot.generation += 1;
             }
@@ -151,42 +150,26 @@ impl Asker {
                 return;
             }
             let Some(asked) = slot.in_flight.take() else { return };
-            // Asked before the oldest events were let go, answered after: positions meant something else. The question
-            // is on its way again.
+            // If events were dropped in between, the positions of this answer are out of date. The question is already
+            // being sent again.
             if asked.2.epoch == Age::of(&self.handle.now()).epoch {
                 slot.answered = Some((asked, Rc::new(answer)));
             }
         }
         self.send();
         self.redraw.emit(());
-        self.picture();
-    }
-
-    /// Views of text are whole with their first answer; those that paint on a canvas say so themselves.
-    fn picture(&self) {
-        let model = self.handle.now();
-        let slot = self.slot.borrow();
-        let answer = slot.answered.as_ref().map(|(_, answer)| answer.as_ref());
-        let is_whole = matches!(
-            (model.view.tab, answer),
-            (Tab::Events, Some(Answer::Events(_))) | (Tab::Flame, Some(Answer::Flame(_) | Answer::Refused(_)))
-        );
-        if is_whole {
-            let handle = self.handle.clone();
-            after_next_frame(move || handle.dispatch(Action::FirstPicture));
-        }
     }
 }
 
-/// A way to ask a single question of the current device from an event's handler. The reply comes once, or never when
-/// the file is closed first.
+/// Returns a function that asks a single question about the current device, for event handlers. The reply comes once,
+/// or never if the file is closed first.
 #[hook]
 pub fn use_ask() -> Rc<dyn Fn(Query, Callback<Answer>)> {
     let model = use_model();
     Rc::new(move |query, reply| ask(&model, query, reply))
 }
 
-/// Asks a single question of the current device.
+/// Asks a single question about the current device.
 pub fn ask(handle: &ModelHandle, query: Query, reply: Callback<Answer>) {
     let workers: &Workers = handle.workers();
     let now = handle.now();

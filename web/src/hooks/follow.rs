@@ -1,4 +1,4 @@
-//! What follows from a change of the model and needs the worker or the address bar: hooks without a result.
+//! Hooks that react to changes of the model with a question to the worker.
 
 use shared::query::{Answer, Axis, Query, Window};
 use yew::prelude::*;
@@ -6,15 +6,15 @@ use yew::prelude::*;
 use super::{ask, use_answer, use_model};
 use crate::model::Action;
 
-/// Maps the window onto an axis that was asked for, and lets the window follow the cursor.
+/// Maps the window to a requested axis, and moves the window after the cursor.
 #[hook]
 pub fn use_followers() {
     use_axis_follower();
     use_cursor_follower();
 }
 
-/// Finds where the ends of the window lie on the wanted axis: from time to events by the positions in force there,
-/// from events to time by the times of those positions.
+/// Maps the window to the wanted axis: from time to events by the positions at its ends, from events to time by the
+/// times of those positions.
 #[hook]
 fn use_axis_follower() {
     let model = use_model();
@@ -39,7 +39,7 @@ fn use_axis_follower() {
                 let model = handle.clone();
                 let on_last = Callback::from(move |last: Answer| {
                     if let (Some(start), Some(end)) = (coordinate(&first), coordinate(&last)) {
-                        // The position in force at the end is itself still shown.
+                        // The event at the end is still in view.
                         let end = if axis == Axis::Event { end + 1.0 } else { end };
                         model.dispatch(Action::AxisMapped(axis, Window { start, end }));
                     }
@@ -51,7 +51,7 @@ fn use_axis_follower() {
     );
 }
 
-/// The coordinate that an answer gives on the axis that was asked for.
+/// Returns the coordinate in an answer.
 fn coordinate(answer: &Answer) -> Option<f64> {
     match answer {
         Answer::Position(position) => position.map(f64::from),
@@ -60,7 +60,7 @@ fn coordinate(answer: &Answer) -> Option<f64> {
     }
 }
 
-/// Looks up where on the axis the cursor is, if the window is to follow it.
+/// Looks up the cursor's coordinate if the window is to follow it.
 #[hook]
 fn use_cursor_follower() {
     let model = use_model();

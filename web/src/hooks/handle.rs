@@ -1,4 +1,4 @@
-//! The model as components hold it: a snapshot to read and a way to send actions.
+//! The model as components see it: a snapshot to read and a way to send actions.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
@@ -10,7 +10,7 @@ use yew::prelude::*;
 use crate::model::{Action, Model, Shared, update};
 use crate::worker::client::Workers;
 
-/// Where the model lives. There is one in a page; clones share it.
+/// Owns the model. There is one per page; clones share it.
 #[derive(Clone)]
 pub struct Store(Rc<Inner>);
 
@@ -22,7 +22,7 @@ struct Inner {
 }
 
 impl Store {
-    /// A store around a first model.
+    /// Creates a store with an initial model.
     pub fn new(model: Model) -> Self {
         Self(Rc::new(Inner {
             model: RefCell::new(Rc::new(model)),
@@ -32,18 +32,18 @@ impl Store {
         }))
     }
 
-    /// Whom to tell when the model has changed.
+    /// Sets the callback for changes of the model.
     pub fn set_listener(&self, changed: Callback<()>) {
         *self.0.changed.borrow_mut() = changed;
     }
 
-    /// The model as it is now, for components to render from.
+    /// Returns a handle on the current model, for components to render from.
     pub fn handle(&self) -> ModelHandle {
         ModelHandle { model: Rc::clone(&self.0.model.borrow()), store: self.clone() }
     }
 }
 
-/// The model as it was when the component was rendered (by `Deref`), and the way to change it.
+/// The model as it was when the component was rendered (through `Deref`), and the way to change it.
 #[derive(Clone)]
 pub struct ModelHandle {
     model: Rc<Model>,
@@ -65,7 +65,7 @@ impl Deref for ModelHandle {
 }
 
 impl ModelHandle {
-    /// Sends an action. The model changes at once, components follow before the next frame.
+    /// Applies an action. The model changes immediately; components follow before the next frame.
     pub fn dispatch(&self, action: Action) {
         let inner = &self.store.0;
         let next = update(&inner.model.borrow(), action);
@@ -76,34 +76,34 @@ impl ModelHandle {
         }
     }
 
-    /// The model as it is this very moment: for callbacks that outlive the render they were made in.
+    /// Returns the current model, for callbacks that outlive the render that created them.
     pub fn now(&self) -> Rc<Model> {
         Rc::clone(&self.store.0.model.borrow())
     }
 
-    /// What the current file holds, once it has been read.
+    /// Returns the summary of the current file, once it has been read.
     pub fn summary(&self) -> Option<Rc<Summary>> {
         self.shared_summary().map(Shared::rc)
     }
 
-    /// The workers behind the files.
+    /// Returns the workers of the open files.
     pub fn workers(&self) -> &Workers {
         &self.store.0.workers
     }
 
-    /// The coordinate of the axis under the pointer, as the last view over which it moved has said. Not part of the
-    /// model, because it changes with every movement and nothing is drawn from it: zooming by key keeps it in place.
+    /// Returns the axis coordinate under the pointer, as last reported by a view. It is not part of the model, because
+    /// it changes with every movement and nothing is drawn from it; zooming by key keeps it in place.
     pub fn pointer(&self) -> Option<f64> {
         self.store.0.pointer.get()
     }
 
-    /// Says which coordinate of the axis is under the pointer; `None` when it has left.
+    /// Sets the axis coordinate under the pointer; `None` when the pointer has left.
     pub fn set_pointer(&self, x: Option<f64>) {
         self.store.0.pointer.set(x);
     }
 }
 
-/// The model, in any component of the page; the component is rendered again when it changes.
+/// Returns the model in any component. The component renders again when the model changes.
 #[hook]
 pub fn use_model() -> ModelHandle {
     use_context::<ModelHandle>().expect("every component of the page lives inside the app, which provides the model")

@@ -1,29 +1,29 @@
-//! What a command is: a name, its keys, when it can be used, and what it does.
+//! Commands: a name, keys, a condition and an action.
 
 use crate::hooks::ModelHandle;
 use crate::model::Model;
 
-/// Which key, and how it is recognised.
+/// A key, and how it is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// The physical key (`KeyboardEvent.code`): its place on the keyboard counts, whatever is printed on it.
+    /// The physical key (`KeyboardEvent.code`), whatever character it types.
     Code(&'static str),
-    /// The character that it types (`KeyboardEvent.key`): punctuation lies elsewhere on each layout.
+    /// The character that the key types (`KeyboardEvent.key`). Punctuation is in different places on each layout.
     Char(&'static str),
 }
 
-/// A key with what is held down along with it.
+/// A key with its modifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chord {
     /// The key.
     pub key: Key,
     /// Whether Ctrl (or Command) is held.
     pub with_control: bool,
-    /// Whether Shift is held; `None` where it may be and makes the command faster.
+    /// Whether Shift is held; `None` if it is optional and makes the command faster.
     pub with_shift: Option<bool>,
 }
 
-/// What of a key press decides which command it means.
+/// The parts of a key press that select a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Press {
     /// `KeyboardEvent.code`.
@@ -39,38 +39,38 @@ pub struct Press {
 }
 
 impl Chord {
-    /// A physical key alone.
+    /// Creates a chord of a physical key alone.
     pub const fn code(code: &'static str) -> Self {
         Self { key: Key::Code(code), with_control: false, with_shift: Some(false) }
     }
 
-    /// A physical key, faster with Shift.
+    /// Creates a chord of a physical key that is faster with Shift.
     pub const fn faster(code: &'static str) -> Self {
         Self { key: Key::Code(code), with_control: false, with_shift: None }
     }
 
-    /// A character, however it is typed.
+    /// Creates a chord of a character, however it is typed.
     pub const fn char(char: &'static str) -> Self {
         Self { key: Key::Char(char), with_control: false, with_shift: None }
     }
 
-    /// A physical key with Ctrl.
+    /// Creates a chord of a physical key with Ctrl.
     pub const fn control(code: &'static str) -> Self {
         Self { key: Key::Code(code), with_control: true, with_shift: Some(false) }
     }
 
-    /// A physical key with Shift.
+    /// Creates a chord of a physical key with Shift.
     pub const fn shift(code: &'static str) -> Self {
         Self { key: Key::Code(code), with_control: false, with_shift: Some(true) }
     }
 
-    /// Whether a press is this chord.
+    /// Returns whether a key press matches this chord.
     pub fn matches(self, press: &Press) -> bool {
         let is_key = match self.key {
             Key::Code(code) => press.code == code,
             Key::Char(char) => press.key == char,
         };
-        // Layouts type some characters with AltGr, which browsers report as Ctrl and Alt at once.
+        // Some layouts type characters with AltGr, which browsers report as Ctrl and Alt together.
         let is_plain = match self.key {
             Key::Code(_) => !press.has_alt && press.has_control == self.with_control,
             Key::Char(_) => press.has_alt == press.has_control,
@@ -78,7 +78,7 @@ impl Chord {
         is_key && is_plain && self.with_shift.is_none_or(|shift| shift == press.has_shift)
     }
 
-    /// Whether some press would be both.
+    /// Returns whether one key press could match both chords.
     #[cfg(test)]
     pub fn collides(self, other: Self) -> bool {
         let shift = match (self.with_shift, other.with_shift) {
@@ -88,7 +88,7 @@ impl Chord {
         self.key == other.key && self.with_control == other.with_control && shift
     }
 
-    /// The caps of the keys, as help shows them.
+    /// Returns the key caps, as the help dialog shows them.
     pub fn caps(self) -> Vec<&'static str> {
         let mut caps = Vec::new();
         if self.with_control {
@@ -112,7 +112,7 @@ impl Chord {
     }
 }
 
-/// What a command is about: the headings of the help dialog.
+/// Groups of commands: the headings of the help dialog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// Moving the window.
@@ -121,7 +121,7 @@ pub enum Group {
     Cursor,
     /// Finding things.
     Search,
-    /// What is shown, and how.
+    /// Changing what is shown.
     View,
     /// Files and the page itself.
     Page,
@@ -131,7 +131,7 @@ impl Group {
     /// All groups, in the order of the help dialog.
     pub const ALL: [Self; 5] = [Self::Window, Self::Cursor, Self::Search, Self::View, Self::Page];
 
-    /// The heading.
+    /// Returns the heading.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Window => "Move and zoom",
@@ -143,19 +143,19 @@ impl Group {
     }
 }
 
-/// Something that a person can do by key or by name.
+/// A command that can be run by key or by name.
 pub struct Command {
-    /// A stable name, for tests.
+    /// A stable identifier, for tests.
     pub id: &'static str,
-    /// What it does, as the palette and the help dialog say it.
+    /// The title in the command palette and the help dialog.
     pub title: &'static str,
-    /// What it is about.
+    /// The group.
     pub group: Group,
-    /// The keys that do it; none where it is in the palette only.
+    /// The keys; empty if it is only in the command palette.
     pub chords: &'static [Chord],
-    /// Whether it can be used now.
+    /// Returns whether the command is available.
     pub is_live: fn(&Model) -> bool,
-    /// Does it; faster where Shift was held along.
+    /// Runs the command; faster if Shift was held.
     pub run: fn(&ModelHandle, is_faster: bool),
 }
 

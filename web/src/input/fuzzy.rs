@@ -1,19 +1,20 @@
-//! How well a few typed letters fit a title: all must occur in order; beginnings of words and runs count for more.
+//! Fuzzy matching of typed letters against titles. All letters must occur in order; word starts and consecutive letters
+//! score higher.
 
-/// A letter that begins a word, one that follows another that was typed, and any other.
+/// Scores of a letter that begins a word, of one that directly follows the previous match, and of any other.
 const BEGINS: i32 = 12;
 const RUNS: i32 = 13;
 const LIES: i32 = 1;
 
-/// A score, higher for a better fit; none when the letters are not all there. Of all the ways in which the letters lie
-/// in the title the best counts.
+/// Returns a score, higher for a better match, or `None` if the letters do not all occur in order. Uses the best of all
+/// possible alignments.
 pub fn score(typed: &str, title: &str) -> Option<i32> {
     let title: Vec<char> = title.chars().flat_map(char::to_lowercase).collect();
-    // By place in the title: the best score with the last typed letter exactly there.
+    // For each place in the title: the best score with the last typed letter exactly there.
     let mut best: Vec<Option<i32>> = Vec::new();
     for wanted in typed.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase) {
         let mut next = vec![None; title.len()];
-        // The best of the letter before, anywhere further left than the place looked at.
+        // The best score of the previous letter at any place further left.
         let mut left = if best.is_empty() { Some(0) } else { None };
         let mut before = ' ';
         for (i, &letter) in title.iter().enumerate() {
@@ -27,7 +28,7 @@ pub fn score(typed: &str, title: &str) -> Option<i32> {
         }
         best = next;
     }
-    // Of two titles that fit alike the shorter is meant.
+    // Of equal matches the shorter title wins.
     let length = i32::try_from(title.len()).unwrap_or(i32::MAX);
     if best.is_empty() { Some(-length) } else { best.into_iter().flatten().max().map(|score| score * 64 - length) }
 }

@@ -1,4 +1,4 @@
-//! The help dialog: every key that does something now.
+//! The help dialog: all keys of the commands that are available now.
 
 use yew::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::hooks::use_model;
 use crate::model::Action;
 use crate::widgets::dialog::Modal;
 
-/// The dialog.
+/// The help dialog.
 #[component]
 pub fn HelpDialog() -> Html {
     let model = use_model();
@@ -49,7 +49,7 @@ pub fn HelpDialog() -> Html {
     }
 }
 
-/// The keys of a command.
+/// Renders the keys of a command.
 pub fn keys(chords: &[Chord]) -> Html {
     chords
         .iter()

@@ -12,18 +12,18 @@ use super::registry::live_commands;
 use crate::browser::{Listener, document, window};
 use crate::hooks::use_model;
 
-/// Runs the command whose key is pressed, as long as the component is there.
+/// Runs the command of a pressed key while the component is mounted.
 #[hook]
 pub fn use_keys() {
     let model = use_model();
     use_effect_with((), move |()| {
-        // Whether the focus is where the pointer has put it.
+        // Whether the pointer set the focus last.
         let is_pointed = Rc::new(Cell::new(false));
         let pointed = Rc::clone(&is_pointed);
         let pointer = Listener::new(&window(), "pointerdown", move |_| pointed.set(true));
         let listener = Listener::new(&window(), "keydown", move |event| {
             let Some(event) = event.dyn_ref::<KeyboardEvent>() else { return };
-            // A list or a menu that has the focus has used the key already.
+            // The focused list or menu has already handled the key.
             if event.default_prevented() || event.is_composing() {
                 return;
             }
@@ -38,7 +38,7 @@ pub fn use_keys() {
             let is_esc = press.code == "Escape";
             let is_palette = Chord::control("KeyK").matches(&press);
             if now.dialog.is_some() {
-                // Behind a dialog nothing moves, and it takes its own keys.
+                // A dialog handles its own keys, and nothing behind it may move.
                 if !is_esc && !is_palette {
                     return;
                 }
@@ -48,7 +48,7 @@ pub fn use_keys() {
                 }
                 return;
             }
-            // A button that has the focus is pressed by it.
+            // The browser presses the focused button itself.
             is_pointed.set(is_pointed.get() && !MOVES_FOCUS.contains(&press.code.as_str()));
             if press.code == "Space" && has_button(is_pointed.get()) {
                 return;
@@ -57,7 +57,7 @@ pub fn use_keys() {
                 .find_map(|command| command.chords.iter().find(|chord| chord.matches(&press)).map(|c| (command, c)));
             if let Some((command, chord)) = found {
                 event.prevent_default();
-                // Shift is part of typing some characters: it makes nothing faster there.
+                // Shift may be part of typing the character: then it does not mean faster.
                 let is_faster = press.has_shift && matches!(chord.key, Key::Code(_)) && chord.with_shift.is_none();
                 (command.run)(&model, is_faster);
             }
@@ -66,7 +66,7 @@ pub fn use_keys() {
     });
 }
 
-/// The element that has the keyboard, if text goes into it.
+/// Returns the focused element if it accepts text.
 fn typing() -> Option<Element> {
     let element = document().active_element()?;
     let takes_text = match element.tag_name().as_str() {
@@ -81,11 +81,11 @@ fn is_typing() -> bool {
     typing().is_some()
 }
 
-/// Keys by which the focus goes elsewhere.
+/// Keys that move the focus.
 const MOVES_FOCUS: [&str; 5] = ["Tab", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"];
 
-/// Whether a key is meant for the button or link that has the focus. One that was clicked a while ago is not meant. The
-/// pause button itself is, however it came by the focus: it would be pressed twice.
+/// Returns whether a key is meant for the focused button or link, and not one that was merely clicked earlier. The
+/// pause button counts in any case: the command would press it twice.
 fn has_button(is_pointed: bool) -> bool {
     document().active_element().is_some_and(|element| {
         let is_button = matches!(element.tag_name().as_str(), "BUTTON" | "A" | "SUMMARY");

@@ -1,5 +1,4 @@
-//! The keyboard: one registry of commands, which the keys, the palette and the help dialog all read. What is not in
-//! it can't be done by key, and what is in it is found in both.
+//! The keyboard. One registry of commands serves the keys, the command palette and the help dialog.
 
 mod command;
 mod fuzzy;

@@ -1,4 +1,4 @@
-//! What the commands that need more than one action do.
+//! Commands that need more than one action.
 
 use shared::query::{Answer, EventFilter, Query};
 use yew::Callback;
@@ -8,8 +8,8 @@ use crate::hooks::{ModelHandle, ask};
 use crate::model::{Action, Selection};
 use crate::views::details::window_of;
 
-/// Shows the whole life of the selected allocation; the whole trace when that is shown already, or nothing with a life
-/// is selected.
+/// Shows the whole lifetime of the selected allocation, or the whole trace if that is shown already or no allocation is
+/// selected.
 pub fn fit(model: &ModelHandle) {
     let now = model.now();
     let Selection::Allocation(id) = now.view.selection else {
@@ -33,7 +33,7 @@ pub fn fit(model: &ModelHandle) {
     );
 }
 
-/// Moves the cursor to the next event, or back to the one before; over those that filters hide.
+/// Moves the cursor to the next or previous event that the filters show.
 pub fn step(model: &ModelHandle, forward: bool) {
     let now = model.now();
     let filter = EventFilter { actions: now.view.event_actions.clone(), terms: now.view.filter.clone() };
@@ -53,14 +53,14 @@ pub fn step(model: &ModelHandle, forward: bool) {
     );
 }
 
-/// Moves the cursor to where most bytes were requested.
+/// Moves the cursor to the peak of requested bytes.
 pub fn to_peak(model: &ModelHandle) {
     if let Some(device) = model.now().device() {
         model.dispatch(Action::SetCursor(device.peak_position));
     }
 }
 
-/// Moves the cursor to the next out-of-memory event; behind the last one, to the first.
+/// Moves the cursor to the next out-of-memory event; after the last one, to the first.
 pub fn to_next_oom(model: &ModelHandle) {
     let now = model.now();
     let Some(device) = now.device() else { return };
@@ -71,7 +71,7 @@ pub fn to_next_oom(model: &ModelHandle) {
     }
 }
 
-/// Selects the next allocation that the search finds, and moves the cursor there.
+/// Selects the next or previous allocation that matches the search, and moves the cursor there.
 pub fn to_hit(model: &ModelHandle, forward: bool) {
     let now = model.now();
     let Some(term) = now.view.highlight.clone() else { return };
@@ -92,7 +92,7 @@ pub fn to_hit(model: &ModelHandle, forward: bool) {
     );
 }
 
-/// Turns what is searched for into a chip.
+/// Turns the search term into a filter.
 pub fn filter_by_search(model: &ModelHandle) {
     if let Some(term) = model.now().view.highlight.clone() {
         model.dispatch(Action::AddFilter(term));
@@ -100,7 +100,7 @@ pub fn filter_by_search(model: &ModelHandle) {
     }
 }
 
-/// Shows the file after the current one; after the last, the first.
+/// Shows the next open file; after the last, the first.
 pub fn to_next_file(model: &ModelHandle) {
     let now = model.now();
     let at = now.files.iter().position(|file| Some(file.key) == now.current).map_or(0, |i| i + 1);
@@ -109,7 +109,7 @@ pub fn to_next_file(model: &ModelHandle) {
     }
 }
 
-/// Copies the address of the page as it is now.
+/// Copies the current address of the page.
 pub fn copy_link(model: &ModelHandle) {
     crate::address::write(&model.now());
     let is_copied = browser::window().location().href().is_ok_and(|address| crate::widgets::copy::copy_text(&address));

@@ -1,4 +1,4 @@
-//! The palette: every command by name.
+//! The command palette: every available command by name.
 
 use shared::order::sort_by_key;
 use web_sys::HtmlInputElement;
@@ -13,7 +13,7 @@ use crate::hooks::use_model;
 use crate::model::{Action, Model};
 use crate::widgets::dialog::Modal;
 
-/// The commands that fit what was typed, best first.
+/// Returns the commands that match what was typed, best first.
 fn found(model: &Model, typed: &str) -> Vec<&'static Command> {
     let live = live_commands(model).filter(|command| command.id != "palette");
     if typed.trim().is_empty() {
@@ -21,12 +21,12 @@ fn found(model: &Model, typed: &str) -> Vec<&'static Command> {
     }
     let mut scored: Vec<_> =
         live.filter_map(|command| fuzzy::score(typed, command.title).map(|score| (score, command))).collect();
-    // Stable: equals stay in the registry's order.
+    // The sort is stable: equal scores keep the registry's order.
     sort_by_key(&mut scored, |(score, _)| std::cmp::Reverse(*score));
     scored.into_iter().map(|(_, command)| command).collect()
 }
 
-/// The dialog.
+/// The command palette.
 #[component]
 pub fn CommandPalette() -> Html {
     let model = use_model();
@@ -49,7 +49,8 @@ pub fn CommandPalette() -> Html {
     let run = {
         let model = model.clone();
         Callback::from(move |command: &'static Command| {
-            // Closed first, and quite: the dialog gives the focus back, and the command may move it.
+            // The dialog must be closed before the command runs: it restores the focus, which the command may then
+            // move.
             model.dispatch(Action::CloseDialog);
             let model = model.clone();
             after_next_frame(move || (command.run)(&model, false));

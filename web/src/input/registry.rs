@@ -11,9 +11,9 @@ use crate::model::{Action, Dialog, Live, Model, Selection};
 use crate::views::search::SEARCH_INPUT_ID;
 use crate::{source, theme};
 
-/// Share of the window by which a key moves it, and the same with Shift.
+/// The share of the window by which a key moves it, without and with Shift.
 const PAN: (f64, f64) = (0.1, 0.5);
-/// Factor by which a key zooms, and the same with Shift.
+/// The factor by which a key zooms, without and with Shift.
 const ZOOM: (f64, f64) = (0.8, 0.4);
 
 fn always(_: &Model) -> bool {
@@ -28,7 +28,7 @@ fn has_events(model: &Model) -> bool {
     model.device().is_some_and(|device| device.events > 0)
 }
 
-/// Arrows and letters move the window where no list wants them.
+/// Arrows and letters move the window only where no list uses them.
 fn can_move(model: &Model) -> bool {
     has_events(model) && matches!(model.view.tab, Tab::Timeline | Tab::Segments)
 }
@@ -37,7 +37,7 @@ fn is_searching(model: &Model) -> bool {
     is_ready(model) && model.view.highlight.is_some()
 }
 
-/// More may come of the session that is shown, or is held back.
+/// Whether the shown session may still grow, or is paused.
 fn is_live(model: &Model) -> bool {
     is_ready(model) && model.live().is_some_and(|live| live.is_paused || live.is_open())
 }
@@ -68,7 +68,7 @@ fn toggle_axis(model: &ModelHandle) {
     model.dispatch(Action::SetAxis(axis));
 }
 
-/// Shorthand for an entry of the table.
+/// Creates an entry of the table.
 const fn command(
     group: Group,
     id: &'static str,
@@ -82,7 +82,7 @@ const fn command(
 
 use Group::{Cursor, Page, Search, View, Window};
 
-/// All commands. No two that can be live at once have a key in common; a test keeps it so.
+/// All commands. No two that can be available together share a key; a test checks it.
 #[rustfmt::skip]
 pub static COMMANDS: &[Command] = &[
     command(Window, "pan-left", "Move left", &[Chord::faster("KeyA"), Chord::faster("ArrowLeft")], can_move, |m, fast| pan(m, -1.0, fast)),
@@ -141,7 +141,7 @@ pub static COMMANDS: &[Command] = &[
     command(Page, "step-out", "Step out: close, clear or zoom out", &[Chord::code("Escape")], always, |m, _| m.dispatch(Action::StepOut)),
 ];
 
-/// The commands that can be used now.
+/// Returns the commands that are available now.
 pub fn live_commands(model: &Model) -> impl Iterator<Item = &'static Command> {
     COMMANDS.iter().filter(|command| (command.is_live)(model))
 }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use crate::model::testing::{added, after, read, watched};
 
-    /// Models between which every command is live somewhere.
+    /// Models that together make every command available.
     fn models() -> Vec<Model> {
         let mut models = vec![after([]), after([added(0, "a")])];
         for action in [Action::Select(Selection::None), Action::TogglePause, Action::SetCursor(3)] {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_its_name_and_its_moment() {
+    fn every_command_has_a_unique_name_and_can_be_live() {
         let ids: HashSet<_> = COMMANDS.iter().map(|command| command.id).collect();
         assert_eq!(ids.len(), COMMANDS.len());
         let titles: HashSet<_> = COMMANDS.iter().map(|command| command.title).collect();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_page_offers_only_what_works_there() {
+    fn an_empty_page_offers_only_what_works() {
         let live: Vec<_> = live_commands(&after([])).map(|command| command.id).collect();
         assert_eq!(live, ["open", "sample", "demo", "theme", "help", "palette", "step-out"]);
     }

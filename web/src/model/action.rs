@@ -1,4 +1,4 @@
-//! Everything that can happen to the model.
+//! The actions that change the model.
 
 use shared::link::Link;
 use shared::query::{Axis, ColorBy, SegmentLayout, Summary, Window};
@@ -7,10 +7,10 @@ use super::state::{Dialog, FileKey, Shared, ThemeChoice};
 use super::view::{Selection, Tab};
 use crate::worker::message::{LiveStatus, Stage, Update};
 
-/// Something that happened, or that a person wants. [`super::update()`] says what it means.
+/// Something that happened, or that a person wants. [`super::update()`] defines what it means.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// A file was dropped or picked; its worker has been started. It becomes the current one.
+    /// A file was dropped or picked, and its worker has been started. It becomes the current file.
     FileAdded {
         /// Its key.
         key: FileKey,
@@ -19,158 +19,158 @@ pub enum Action {
         /// Its size in bytes.
         size: u64,
     },
-    /// A file's worker is this far.
+    /// Progress of a file's worker.
     FileProgress {
         /// Which file.
         key: FileKey,
-        /// With what the worker is busy.
+        /// The stage that the worker is in.
         stage: Stage,
-        /// Done, in the stage's unit.
+        /// Amount done, in the stage's unit.
         done: u64,
-        /// Of how much.
+        /// Total amount, in the stage's unit.
         total: u64,
-        /// The rate; 0 while there is none.
+        /// The rate; 0 if unknown.
         bytes_per_second: f64,
     },
     /// A file has been read.
     FileLoaded {
         /// Which file.
         key: FileKey,
-        /// What it holds.
+        /// Its summary.
         summary: Shared<Summary>,
     },
     /// A file can't be read.
     FileFailed {
         /// Which file.
         key: FileKey,
-        /// Why: plain sentences.
+        /// The reason, in plain sentences.
         message: String,
     },
-    /// A session is to be watched; its worker has been started. It becomes the current one.
+    /// A session is being opened, and its worker has been started. It becomes the current one.
     SessionAdded {
         /// Its key.
         key: FileKey,
         /// Its name on the server.
         session: String,
     },
-    /// The server has told what a session is called, and how its events are had.
+    /// The server sent a session's name and how its events are recorded.
     SessionNamed {
-        /// Which.
+        /// The session.
         key: FileKey,
-        /// For people.
+        /// Display text.
         name: String,
-        /// For people.
+        /// Display text.
         mode: String,
     },
-    /// How a session is.
-    SessionTold {
-        /// Which.
+    /// The status of a session changed.
+    SessionStatus {
+        /// The session.
         key: FileKey,
-        /// How.
+        /// The new status.
         status: Box<LiveStatus>,
     },
-    /// A session has grown.
+    /// A session has new events.
     SessionUpdated {
-        /// Which.
+        /// The session.
         key: FileKey,
-        /// By what.
+        /// What changed.
         grown: Box<Update>,
     },
-    /// Lets the picture of a session stand still, or go on from now.
+    /// Pauses the session's picture, or resumes it at the newest events.
     TogglePause,
-    /// Shows the newest events, and keeps to them.
+    /// Shows the newest events and follows them.
     JumpToNow,
-    /// Takes away what is said of the out-of-memory event that stopped the following.
+    /// Dismisses the notice of the out-of-memory event that stopped the following.
     DismissOom,
-    /// Goes back to the start page; what is open stays open.
+    /// Goes back to the start page. Open files and sessions stay open.
     ShowStart,
-    /// A file is to be forgotten (its worker has been ended).
+    /// Closes a file, whose worker has been ended.
     FileClosed(FileKey),
-    /// Another file is to be shown.
+    /// Shows another file.
     SelectFile(FileKey),
-    /// The first whole picture of the current file is on the screen. Sent by the view that painted it.
+    /// The first complete picture of the current file is on the screen. Sent by the view that painted it.
     FirstPicture,
 
-    /// Another device of the file is to be shown: an index into the summary's devices.
+    /// Shows another device of the file: an index into the summary's devices.
     SetDevice(u32),
-    /// Another view.
+    /// Shows another tab.
     SetTab(Tab),
-    /// The other x axis. The window goes along as soon as its ends are known on it: see [`super::use_followers`].
+    /// Requests an x axis. The window follows once its ends are known on that axis (see `hooks::use_followers`).
     SetAxis(Axis),
-    /// The window on the axis that was asked for.
+    /// The window on the requested axis.
     AxisMapped(Axis, Window),
-    /// What part of the axis is shown; brought into the trace if it isn't.
+    /// Sets the visible part of the axis; clamped to the trace.
     SetWindow(Window),
-    /// Moves the window by a share of its length; to the left where negative.
+    /// Moves the window by a share of its length; to the left if negative.
     Pan(f64),
-    /// Scales the window's length, and keeps one coordinate of the axis where it is on the screen.
+    /// Scales the window's length around a fixed coordinate.
     Zoom {
-        /// New length over old: below 1 zooms in.
+        /// New length divided by old length: below 1 zooms in.
         factor: f64,
-        /// What stays where it is; the middle when absent.
+        /// The fixed coordinate; the middle if absent.
         at: Option<f64>,
     },
     /// Shows the whole trace, at its full height.
     FitAll,
-    /// What part of the timeline's height is shown, in bytes; `None` fits.
+    /// Sets the visible part of the timeline's height in bytes; `None` fits the height to the data.
     SetBytes(Option<Window>),
     /// Moves the cursor. If it leaves the window, the window follows.
     SetCursor(u32),
-    /// Shows a position on the timeline, with the events that led there.
+    /// Shows a position on the timeline, with the events that led to it.
     ShowPosition(u32),
-    /// Moves the cursor by so many events.
+    /// Moves the cursor by a number of events.
     MoveCursor(i64),
-    /// Where on the axis the cursor turned out to be: the window follows it there.
+    /// The cursor's coordinate was looked up: the window follows it.
     CursorAt {
         /// The position that was looked up.
         position: u32,
         /// Its coordinate.
         x: f64,
     },
-    /// Selects something, or nothing.
+    /// Sets the selection.
     Select(Selection),
-    /// What colours stand for.
+    /// Sets what colours stand for.
     SetColorBy(ColorBy),
-    /// Puts up a chip that filters.
+    /// Adds a filter.
     AddFilter(String),
-    /// Takes down a chip, by its index.
+    /// Removes a filter by its index.
     RemoveFilter(usize),
-    /// Takes down all chips.
+    /// Removes all filters.
     ClearFilters,
-    /// The term that highlights; `None` or an empty one for none.
+    /// Sets the search term that is highlighted; `None` or empty for none.
     SetHighlight(Option<String>),
-    /// How the segment map is laid out.
+    /// Sets the layout of the segment map.
     SetSegmentLayout(SegmentLayout),
-    /// Magnification of the segment map; 1 fits.
+    /// Sets the magnification of the segment map; 1 fits the view.
     SetSegmentZoom(f32),
-    /// Whether the flame graph grows from the innermost frame.
+    /// Sets whether the flame graph grows from the innermost frame.
     SetFlameBottomUp(bool),
-    /// The boxes that the flame graph is zoomed into, from the root on.
+    /// Sets the boxes that the flame graph is zoomed into, from the root.
     SetFlameZoom(Vec<u32>),
-    /// Whether frames of the interpreter and the dispatcher are left out.
+    /// Sets whether frames of the Python interpreter and the PyTorch dispatcher are hidden.
     SetHideInternal(bool),
-    /// The actions that the event list is narrowed to; none for all.
+    /// Sets the event actions that the event list shows; empty for all.
     SetEventActions(Vec<String>),
 
-    /// Light, dark, or as the system has it.
+    /// Sets the theme.
     SetTheme(ThemeChoice),
-    /// The system went dark, or light.
+    /// The system's theme changed.
     SystemTheme {
-        /// Whether it is dark now.
+        /// Whether it is dark.
         is_dark: bool,
     },
-    /// Opens a dialog in place of the one that is open.
+    /// Opens a dialog, replacing one that is open.
     OpenDialog(Dialog),
     /// Closes the dialog.
     CloseDialog,
     /// Shows or hides the details pane.
     SetDetailsOpen(bool),
-    /// Says something in passing.
+    /// Shows a short notice.
     Notify(String),
-    /// Takes what was said away.
+    /// Dismisses the notice.
     DismissNotice,
-    /// Esc: closes, or lets go of, the innermost thing there is.
+    /// Esc: closes or clears the innermost thing.
     StepOut,
-    /// What the address bar said when the page was opened.
+    /// The link in the address bar.
     LinkRead(Box<Link>),
 }

@@ -1,4 +1,4 @@
-//! What a session that grows does to a model, case by case.
+//! Tests of how the model handles a growing session.
 
 use shared::link::Link;
 use shared::query::{Axis, DeviceSummary, Summary, Window};
@@ -17,7 +17,7 @@ fn window(start: f64, end: f64) -> Window {
     Window { start, end }
 }
 
-/// A device with so many events, one a millisecond.
+/// A device with one event per millisecond.
 fn grown_device(events: u32) -> DeviceSummary {
     DeviceSummary { time: window(0.0, f64::from(events) * 1e3), span_us: i64::from(events) * 1000, ..device(events) }
 }
@@ -26,7 +26,7 @@ fn holds(events: &[u32]) -> Summary {
     Summary { devices: events.iter().map(|events| grown_device(*events)).collect(), ..(*summary(&[])).clone() }
 }
 
-/// The session holds so many events by now.
+/// The session has grown to a number of events.
 fn grows(events: u32) -> Action {
     grows_by(Update { summary: holds(&[events]), trims: Vec::new(), kept: None, oom: None })
 }
@@ -38,14 +38,14 @@ fn grows_by(grown: Update) -> Action {
 fn told(state: SessionState, is_caught_up: bool) -> Action {
     let connection = if state == SessionState::Ended { Connection::Done } else { Connection::Open };
     let status = LiveStatus { state, connection, is_caught_up, ..LiveStatus::default() };
-    Action::SessionTold { key: KEY, status: Box::new(status) }
+    Action::SessionStatus { key: KEY, status: Box::new(status) }
 }
 
 fn opened() -> Action {
     Action::SessionAdded { key: KEY, session: SESSION.to_owned() }
 }
 
-/// A session of a minute that is followed on the axis of time, then some actions.
+/// A session of one minute that is followed on the time axis, then some actions.
 fn watched(actions: impl IntoIterator<Item = Action>) -> Model {
     let first = [
         opened(),
@@ -57,7 +57,7 @@ fn watched(actions: impl IntoIterator<Item = Action>) -> Model {
     after(first.into_iter().chain(actions))
 }
 
-/// What of a model the following is about.
+/// Whether the session is followed, the window, and the cursor.
 fn place(model: &Model) -> (bool, Window, u32) {
     (model.live().unwrap().is_following, model.view.window, model.view.cursor)
 }
@@ -65,7 +65,7 @@ fn place(model: &Model) -> (bool, Window, u32) {
 const SEC: f64 = 1e6;
 
 #[test]
-fn it_waits_for_the_first_event_and_then_follows() {
+fn a_session_waits_for_its_first_event_and_then_follows() {
     let none = DeviceSummary { has_times: false, ..grown_device(0) };
     let summary = Summary { devices: vec![none], ..holds(&[]) };
     let nothing = grows_by(Update { summary, trims: Vec::new(), kept: None, oom: None });
@@ -77,7 +77,7 @@ fn it_waits_for_the_first_event_and_then_follows() {
 }
 
 #[test]
-fn it_opens_with_what_statistics_say_and_then_shows_the_first_event() {
+fn a_session_opens_with_statistics_and_then_shows_the_first_event() {
     let none = DeviceSummary { has_times: false, ..grown_device(0) };
     let by_state = DeviceSummary { end: Totals { reserved: 1, ..Totals::default() }, ..none.clone() };
     let by_statistics = DeviceSummary { has_times: true, ..none.clone() };
@@ -106,7 +106,7 @@ fn a_short_session_is_shown_whole_and_a_long_one_by_its_last_half_minute() {
 
 #[test]
 fn the_newest_event_stands_at_the_edge_however_long_the_session() {
-    // As the worker has it: a hundredth of the whole session behind its last event.
+    // As the worker sends it: a hundredth of the whole session after its last event.
     let mut summary = holds(&[1_000_000]);
     summary.devices[0].time = window(0.0, 1_010.0 * SEC);
     let model = watched([grows_by(Update { summary, trims: Vec::new(), kept: None, oom: None })]);
@@ -117,7 +117,7 @@ fn the_newest_event_stands_at_the_edge_however_long_the_session() {
 }
 
 #[test]
-fn what_a_hand_does_to_it() {
+fn changes_of_the_view_keep_or_stop_the_following() {
     let at_30 = window(30.0 * SEC, 60.0 * SEC);
     let cases: [(&str, Action, bool, Window); 12] = [
         (
@@ -147,7 +147,7 @@ fn what_a_hand_does_to_it() {
 }
 
 #[test]
-fn what_is_looked_at_in_the_past_stays_where_it_is() {
+fn a_view_of_the_past_stays_in_place() {
     let model =
         watched([Action::SetWindow(window(SEC, 2.0 * SEC)), Action::SetCursor(1_500), grows(70_000), grows(80_000)]);
     assert_eq!(place(&model), (false, window(SEC, 2.0 * SEC), 1_500));
@@ -156,7 +156,7 @@ fn what_is_looked_at_in_the_past_stays_where_it_is() {
 }
 
 #[test]
-fn a_picture_that_is_paused_stands_still_and_loses_nothing() {
+fn a_paused_picture_is_frozen_and_loses_nothing() {
     let paused = watched([Action::TogglePause, grows(70_000), grows(75_000)]);
     let live = paused.live().unwrap();
     assert!(live.is_paused && !live.is_following);
@@ -176,7 +176,7 @@ fn let_go(events: u32, by: u32, kept: Option<Kept>) -> Action {
 }
 
 #[test]
-fn what_is_in_view_stays_there_when_older_events_go() {
+fn the_view_stays_in_place_when_older_events_are_dropped() {
     let scrolled = [Action::SetWindow(window(40.0 * SEC, 50.0 * SEC)), Action::SetCursor(45_000)];
     let model = watched(scrolled.into_iter().chain([let_go(35_000, 30_000, None)]));
     assert_eq!(place(&model), (false, window(10.0 * SEC, 20.0 * SEC), 15_000));
@@ -194,7 +194,7 @@ fn what_is_in_view_stays_there_when_older_events_go() {
 }
 
 #[test]
-fn a_picture_that_is_paused_moves_along_when_older_events_go() {
+fn a_paused_picture_is_rebased_when_older_events_are_dropped() {
     let paused = watched([Action::TogglePause, grows(70_000), let_go(50_000, 30_000, None)]);
     assert_eq!(place(&paused), (false, window(0.0, 30.0 * SEC), 30_000));
     assert!(paused.live().unwrap().is_paused && paused.live().unwrap().held_back.is_none());
@@ -243,7 +243,7 @@ fn running_out_of_memory_stops_the_following_at_that_moment() {
 }
 
 #[test]
-fn running_out_of_memory_disturbs_nobody_who_looks_elsewhere() {
+fn running_out_of_memory_does_not_move_a_view_of_the_past() {
     let scrolled = watched([Action::SetCursor(5), runs_out(61_000, 60_900)]);
     assert_eq!((scrolled.view.cursor, &scrolled.live().unwrap().oom), (5, &None));
     let late = after([opened(), told(SessionState::Live, false), grows(100), runs_out(61_000, 60_900)]);
@@ -251,7 +251,7 @@ fn running_out_of_memory_disturbs_nobody_who_looks_elsewhere() {
 }
 
 #[test]
-fn a_session_that_ended_is_opened_whole() {
+fn an_ended_session_opens_whole() {
     let open = |loaded: Vec<Action>| {
         after(
             [opened(), told(SessionState::Ended, false)]
@@ -295,11 +295,11 @@ fn when_the_job_ends_the_picture_stays() {
 }
 
 #[test]
-fn a_session_that_is_refused_can_be_read_no_further() {
+fn a_refused_session_fails_or_keeps_its_events() {
     let refused = |message: &str| {
         let connection = Connection::Refused { message: message.to_owned(), wants_token: true };
         let status = LiveStatus { connection, ..LiveStatus::default() };
-        Action::SessionTold { key: KEY, status: Box::new(status) }
+        Action::SessionStatus { key: KEY, status: Box::new(status) }
     };
     let model = after([opened(), refused("No.")]);
     assert_eq!(model.file().unwrap().phase, Phase::Failed { message: "No.".to_owned() });
@@ -308,7 +308,7 @@ fn a_session_that_is_refused_can_be_read_no_further() {
 }
 
 #[test]
-fn it_grows_while_something_else_is_shown() {
+fn a_session_grows_in_the_background() {
     let model = watched([added(1, "b"), Action::SelectFile(FileKey(1)), grows(70_000), let_go(50_000, 30_000, None)]);
     assert_eq!(model.current, Some(FileKey(1)));
     let back = update(&model, Action::SelectFile(KEY));
@@ -320,7 +320,7 @@ fn it_grows_while_something_else_is_shown() {
 }
 
 #[test]
-fn it_goes_by_its_name() {
+fn a_session_shows_its_name() {
     let named = |name: &str| Action::SessionNamed { key: KEY, name: name.to_owned(), mode: "every event".to_owned() };
     assert_eq!(watched([]).file().unwrap().name, "session abcdefgh");
     let model = watched([named("pretrain")]);
@@ -332,7 +332,7 @@ fn it_goes_by_its_name() {
 }
 
 #[test]
-fn a_link_to_a_session_is_restored_when_all_has_come() {
+fn a_link_to_a_session_is_restored_once_it_is_loaded() {
     let link = |link: Link| Action::LinkRead(Box::new(Link { session: Some(SESSION.to_owned()), ..link }));
     let open = |wanted: Link| {
         after([
@@ -360,7 +360,7 @@ fn a_link_to_a_session_is_restored_when_all_has_come() {
 }
 
 #[test]
-fn a_link_to_what_is_open_is_gone_to_at_once() {
+fn a_link_to_an_open_session_is_followed_at_once() {
     let link = |link: Link| Action::LinkRead(Box::new(link));
     let session = || Link { session: Some(SESSION.to_owned()), ..Link::default() };
     let cut = Link { cursor: Some(40_000), axis: Axis::Event, window: Some(window(39_000.0, 41_000.0)), ..session() };
@@ -381,7 +381,7 @@ fn a_link_to_what_is_open_is_gone_to_at_once() {
 }
 
 #[test]
-fn a_device_is_followed_as_another_was() {
+fn another_device_is_followed_too() {
     let both = |a, b| grows_by(Update { summary: holds(&[a, b]), trims: Vec::new(), kept: None, oom: None });
     let model = watched([both(60_000, 50_000), Action::SetDevice(1), both(60_000, 51_000)]);
     assert_eq!(place(&model), (true, window(21.0 * SEC, 51.0 * SEC), 51_000));

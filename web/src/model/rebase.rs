@@ -1,12 +1,12 @@
-//! Answers that were given before the oldest events of a session were let go, moved to where they belong now: what is on
-//! the screen stays there until the next answer comes.
+//! Moves answers from before the oldest events were dropped to their new positions, so that the picture stays in place
+//! until the next answer arrives.
 
 use shared::query::{Answer, Axis, Packed, Window};
 
 use super::live::moved;
 use crate::worker::message::Trim;
 
-/// The answer as it counts now; nothing where that can't be told.
+/// Returns the answer with its positions and coordinates shifted, or `None` if it can't be shifted.
 pub fn rebased(answer: &Answer, trim: &Trim, axis: Axis) -> Option<Answer> {
     let by = match axis {
         Axis::Time => -trim.us,

@@ -1,4 +1,4 @@
-//! What the page knows: its files, the view over the current one, and the little that is the page's own.
+//! The state of the page: its files, the view of the current one, theme, dialog and notices.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,20 +11,20 @@ use super::live::Live;
 use super::view::{self, View};
 use crate::worker::message::Stage;
 
-/// Names a file among those of this page; never used twice.
+/// Identifies an open file or session; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileKey(pub u32);
 
-/// Something large that is shared and never changes: equal means the very same one, so that comparing is free.
+/// A large immutable value. Two are equal if they are the same object, so that comparing is free.
 pub struct Shared<T>(Rc<T>);
 
 impl<T> Shared<T> {
-    /// Shares a value.
+    /// Wraps a value.
     pub fn new(value: T) -> Self {
         Self(Rc::new(value))
     }
 
-    /// The counted pointer.
+    /// Returns the reference-counted pointer.
     pub fn rc(&self) -> Rc<T> {
         Rc::clone(&self.0)
     }
@@ -56,53 +56,53 @@ impl<T> fmt::Debug for Shared<T> {
     }
 }
 
-/// How far a file is.
+/// The loading phase of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Phase {
     /// Its worker reads or indexes it.
     Loading {
-        /// Which of the two.
+        /// The stage.
         stage: Stage,
-        /// Done, in the stage's unit.
+        /// Amount done, in the stage's unit.
         done: u64,
-        /// Of how much.
+        /// Total amount, in the stage's unit.
         total: u64,
-        /// The rate; 0 while there is none.
+        /// The rate; 0 if unknown.
         bytes_per_second: f64,
     },
-    /// It can be looked at.
+    /// It is loaded.
     Ready {
-        /// What it holds.
+        /// Its summary.
         summary: Shared<Summary>,
-        /// Whether its first whole picture has been on the screen.
+        /// Whether its first complete picture has been on the screen.
         is_pictured: bool,
     },
     /// It can't be read.
     Failed {
-        /// Why: plain sentences.
+        /// The reason, in plain sentences.
         message: String,
     },
 }
 
-/// A file that was dropped or picked, or a session that is watched.
+/// An open file, or a watched session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileEntry {
     /// Its key.
     pub key: FileKey,
     /// Its name, without a folder.
     pub name: String,
-    /// Its size in bytes; of a session, what it takes in memory.
+    /// Its size in bytes; for a session, its size in memory.
     pub size: u64,
     /// How far it is.
     pub phase: Phase,
-    /// What only a session has.
+    /// The state that only sessions have.
     pub live: Option<Box<Live>>,
-    /// Its view, while another file is the current one.
+    /// Its view, while another file is shown.
     pub view: View,
 }
 
 impl FileEntry {
-    /// What it holds, once it has been read.
+    /// Returns the summary, once the file has been read.
     pub fn summary(&self) -> Option<&Shared<Summary>> {
         match &self.phase {
             Phase::Ready { summary, .. } => Some(summary),
@@ -111,10 +111,10 @@ impl FileEntry {
     }
 }
 
-/// What a person chose the page to look like.
+/// The theme that was chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThemeChoice {
-    /// As the system has it.
+    /// Follows the system.
     #[default]
     System,
     /// Light.
@@ -124,7 +124,7 @@ pub enum ThemeChoice {
 }
 
 impl ThemeChoice {
-    /// The name that is kept in the browser's storage.
+    /// Returns the name that is stored in the browser.
     pub const fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -133,7 +133,7 @@ impl ThemeChoice {
         }
     }
 
-    /// The choice of a name; the system's where there is no such choice.
+    /// Returns the choice with a name; the system's for an unknown name.
     pub fn by_name(name: &str) -> Self {
         match name {
             "light" => Self::Light,
@@ -142,7 +142,7 @@ impl ThemeChoice {
         }
     }
 
-    /// The next one, in the order of the switch.
+    /// Returns the next choice, in the order of the switch.
     #[must_use]
     pub const fn next(self) -> Self {
         match self {
@@ -156,29 +156,29 @@ impl ThemeChoice {
 /// A dialog over the page; at most one is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialog {
-    /// The list of keys.
+    /// The keyboard shortcuts.
     Help,
-    /// The palette of commands.
+    /// The command palette.
     Palette,
-    /// The server's sessions, to watch another one.
+    /// The server's jobs, to watch another one.
     Jobs,
 }
 
-/// What the root element's `data-state` says, for whoever drives the page from outside.
+/// The value of the root element's `data-state`, for scripts that drive the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataState {
     /// No file is open.
     Empty,
     /// The current file is being read, or not drawn yet.
     Loading,
-    /// The first whole picture of the current file is, or has been, on the screen.
+    /// The first complete picture of the current file is or has been on the screen.
     Ready,
     /// The current file can't be read.
     Error,
 }
 
 impl DataState {
-    /// The attribute's value.
+    /// Returns the attribute's value.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Empty => "empty",
@@ -192,13 +192,13 @@ impl DataState {
 /// The whole state of the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// The files, in the order in which they came.
+    /// The open files, in the order in which they were opened.
     pub files: Vec<FileEntry>,
-    /// The one that is shown.
+    /// Returns the current file.
     pub current: Option<FileKey>,
-    /// What of it is shown; meaningless while it has not been read.
+    /// The view of the current file; meaningless until it has been read.
     pub view: View,
-    /// The theme as chosen.
+    /// The chosen theme.
     pub theme: ThemeChoice,
     /// Whether the system is dark.
     pub is_system_dark: bool,
@@ -206,7 +206,7 @@ pub struct Model {
     pub dialog: Option<Dialog>,
     /// Whether the details pane is shown.
     pub is_details_open: bool,
-    /// Something said in passing.
+    /// A short notice.
     pub notice: Option<String>,
     /// A link that waits for its file to be dropped.
     pub link: Option<Box<Link>>,
@@ -229,43 +229,43 @@ impl Default for Model {
 }
 
 impl Model {
-    /// The file that is shown.
+    /// Returns the current file.
     pub fn file(&self) -> Option<&FileEntry> {
         self.current.and_then(|key| self.entry(key))
     }
 
-    /// A file by its key.
+    /// Returns a file by its key.
     pub fn entry(&self, key: FileKey) -> Option<&FileEntry> {
         self.files.iter().find(|file| file.key == key)
     }
 
-    /// The session that is shown, if what is shown is one.
+    /// Returns the current session, unless the current one is a file.
     pub fn live(&self) -> Option<&Live> {
         self.file()?.live.as_deref()
     }
 
-    /// What the current file holds, once it has been read.
+    /// Returns the summary of the current file, once it has been read.
     pub fn shared_summary(&self) -> Option<&Shared<Summary>> {
         self.file().and_then(FileEntry::summary)
     }
 
-    /// The device that is shown.
+    /// Returns the current device.
     pub fn device(&self) -> Option<&DeviceSummary> {
         self.shared_summary()?.devices.get(self.view.device as usize)
     }
 
-    /// The whole trace on the axis that is shown; empty while there is none.
+    /// Returns the extent of the trace on the current axis; empty without a trace.
     pub fn extent(&self) -> Window {
         self.device().map_or_else(Window::default, |device| view::extent(device, self.view.axis))
     }
 
-    /// Where on the axis a session's last event is: nothing is known of what follows it.
+    /// Returns the coordinate of a session's last event. What follows it is unknown.
     pub fn newest(&self) -> Option<f64> {
         let device = self.device().filter(|_| self.live().is_some() && self.view.axis == Axis::Time)?;
         Some(device.span_us as f64)
     }
 
-    /// Whether the page is dark.
+    /// Returns whether the page is dark.
     pub fn is_dark(&self) -> bool {
         match self.theme {
             ThemeChoice::System => self.is_system_dark,
@@ -274,7 +274,7 @@ impl Model {
         }
     }
 
-    /// What the root element says of all this.
+    /// Returns the value of the root element's `data-state`.
     pub fn data_state(&self) -> DataState {
         match self.file().map(|file| &file.phase) {
             None => DataState::Empty,

@@ -1,4 +1,4 @@
-//! Small models for tests.
+//! Builders of small models for tests.
 
 use shared::query::{DeviceSummary, Summary, Window};
 use shared::totals::Totals;
@@ -7,7 +7,7 @@ use super::state::{FileKey, Model, Phase, Shared};
 use super::{Action, update};
 use crate::worker::message::Update;
 
-/// A device with so many events, over a second.
+/// Creates a device with a number of events within one second.
 pub(crate) fn device(events: u32) -> DeviceSummary {
     DeviceSummary {
         device: 0,
@@ -36,7 +36,7 @@ pub(crate) fn device(events: u32) -> DeviceSummary {
     }
 }
 
-/// What a file holds whose devices have so many events each.
+/// Creates a summary with one device per number of events.
 pub(crate) fn summary(events: &[u32]) -> Shared<Summary> {
     Shared::new(Summary {
         format: "pickle (protocol 4)".to_owned(),
@@ -47,22 +47,22 @@ pub(crate) fn summary(events: &[u32]) -> Shared<Summary> {
     })
 }
 
-/// A model after some actions.
+/// Returns the model after some actions.
 pub(crate) fn after(actions: impl IntoIterator<Item = Action>) -> Model {
     actions.into_iter().fold(Model::default(), |model, action| update(&model, action))
 }
 
-/// A file came.
+/// A file was added.
 pub(crate) fn added(key: u32, name: &str) -> Action {
     Action::FileAdded { key: FileKey(key), name: name.to_owned(), size: 100 }
 }
 
-/// A file has been read; its devices have so many events each.
+/// A file has been read; its devices have these numbers of events.
 pub(crate) fn read(key: u32, events: &[u32]) -> Action {
     Action::FileLoaded { key: FileKey(key), summary: summary(events) }
 }
 
-/// A session is watched, and has grown to so many events.
+/// A session is watched, and has grown to a number of events.
 pub(crate) fn watched(key: u32, events: u32) -> [Action; 2] {
     let key = FileKey(key);
     let grown = Update { summary: (*summary(&[events])).clone(), trims: Vec::new(), kept: None, oom: None };
@@ -72,7 +72,7 @@ pub(crate) fn watched(key: u32, events: u32) -> [Action; 2] {
     ]
 }
 
-/// Memory ran out on each device of a model's files.
+/// Adds an out-of-memory event to each device of the model's files.
 pub(crate) fn add_oom(model: &mut Model) {
     for file in &mut model.files {
         if let Phase::Ready { summary, .. } = &mut file.phase {

@@ -1,4 +1,4 @@
-//! What an action means: the one function that changes the model. Pure, so that it is tested without a browser.
+//! The one function that changes the model. It is pure, so it is tested without a browser.
 
 use shared::link::Link;
 use shared::order::Within;
@@ -13,17 +13,17 @@ use super::state::{FileEntry, FileKey, Model, Phase, Shared};
 use super::view::{Selection, Tab, View, clamp, extent};
 use crate::worker::message::Stage;
 
-/// The most terms that filter at once.
+/// Maximum number of filters.
 const CHIPS: usize = 64;
 
-/// The model after an action.
+/// Returns the model after an action.
 pub fn update(model: &Model, action: Action) -> Model {
     let mut next = model.clone();
     match action {
         Action::FileAdded { key, name, size } => add(&mut next, key, name, size),
         Action::FileProgress { key, stage, done, total, bytes_per_second } => {
             if let Some(file) = entry(&mut next, key) {
-                // What is fetched may not tell its size before it is there.
+                // A download may not have a size until it is complete.
                 file.size = file.size.max(if stage == Stage::Reading { total } else { 0 });
                 file.phase = Phase::Loading { stage, done, total, bytes_per_second };
             }
@@ -46,7 +46,7 @@ pub fn update(model: &Model, action: Action) -> Model {
                 }
             }
         }
-        Action::SessionTold { key, status } => sessions::told(&mut next, key, *status),
+        Action::SessionStatus { key, status } => sessions::set_status(&mut next, key, *status),
         Action::SessionUpdated { key, grown } => sessions::grown(&mut next, key, *grown),
         Action::TogglePause => sessions::toggle_pause(&mut next),
         Action::JumpToNow => sessions::jump_to_now(&mut next),
@@ -73,23 +73,23 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::DismissNotice => next.notice = None,
         Action::StepOut => step_out(&mut next),
         Action::LinkRead(link) => follow_link(&mut next, link),
-        other => by_hand(&mut next, other),
+        other => change_view(&mut next, other),
     }
     next
 }
 
-/// What a person does to the view; a session that is followed goes on being followed or it doesn't.
-fn by_hand(model: &mut Model, action: Action) {
+/// Applies what a person does to the view, and decides whether a session is still followed.
+fn change_view(model: &mut Model, action: Action) {
     let Some((is_following, span)) = model.live().map(|live| (live.is_following, live.span)) else {
         return update_view(model, action);
     };
     let before = model.view.clone();
     match action {
-        // The newest event stays where it is.
+        // The newest event stays in place.
         Action::Zoom { factor, .. } if is_following => {
             update_view(model, Action::Zoom { factor, at: Some(before.window.end) });
         }
-        // What is newest on either axis needs not be looked up.
+        // The newest events are known on both axes: nothing to look up.
         Action::SetAxis(axis) if is_following && !matches!(span, Span::Length(_)) => {
             if axis == Axis::Event || model.device().is_some_and(|device| device.has_times) {
                 model.view.axis = axis;
@@ -101,7 +101,7 @@ fn by_hand(model: &mut Model, action: Action) {
     sessions::keep_or_stop(model, &before);
 }
 
-/// What changes the view over the current file, and nothing else.
+/// Applies an action to the view of the current file.
 fn update_view(model: &mut Model, action: Action) {
     if let Action::SetDevice(device) = action {
         if let Some(summary) = model.shared_summary().cloned()
@@ -119,7 +119,7 @@ fn update_view(model: &mut Model, action: Action) {
         Action::SetTab(tab) => view.tab = tab,
         Action::SetAxis(axis) if axis != view.axis => {
             if view.window == whole && (has_times || axis == Axis::Event) {
-                // All of it is all of it on either axis: nothing to look up.
+                // The whole trace is the whole trace on either axis: nothing to look up.
                 view.axis = axis;
                 view.wanted_axis = None;
                 let whole = model.extent();
@@ -161,7 +161,7 @@ fn update_view(model: &mut Model, action: Action) {
         Action::Select(selection) => view.selection = selection,
         Action::SetColorBy(color_by) => {
             view.color_by = color_by;
-            // Its index means another class now.
+            // The index of a class depends on the colouring.
             if matches!(view.selection, Selection::Class(_)) {
                 view.selection = Selection::None;
             }
@@ -189,7 +189,7 @@ fn update_view(model: &mut Model, action: Action) {
             view.flame_zoom.clear();
         }
         Action::SetEventActions(actions) => view.event_actions = actions,
-        // Of the page and done before; or an answer that comes too late.
+        // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
     }
 }
@@ -201,7 +201,7 @@ fn entry(model: &mut Model, key: FileKey) -> Option<&mut FileEntry> {
 fn add(model: &mut Model, key: FileKey, name: String, size: u64) {
     let phase = Phase::Loading { stage: Stage::Reading, done: 0, total: size, bytes_per_second: 0.0 };
     model.files.push(FileEntry { key, name, size, phase, live: None, view: View::default() });
-    // Of several that are dropped at once the first is shown, unless a later one is what a link waits for.
+    // Of several files dropped together the first is shown, unless a link waits for a later one.
     let is_idle = model.file().is_none_or(|file| !matches!(file.phase, Phase::Loading { .. }));
     let is_linked = |file: &FileEntry| model.link.as_ref().is_some_and(|link| link.file.as_ref() == Some(&file.name));
     if is_idle || (model.files.last().is_some_and(is_linked) && !model.file().is_some_and(is_linked)) {
@@ -219,7 +219,7 @@ fn loaded(model: &mut Model, key: FileKey, summary: Shared<Summary>) {
     };
     if model.current == Some(key) {
         model.view = view;
-        // The link was about another file: this one starts fresh, and the address bar now speaks of it.
+        // The link was for another file: this one opens with the default view, and the address bar now refers to it.
         model.link = None;
         if let Some(name) = wanted {
             model.notice =
@@ -233,7 +233,7 @@ fn loaded(model: &mut Model, key: FileKey, summary: Shared<Summary>) {
     }
 }
 
-/// Goes to what a link shows: at once where that is open, else as soon as it is.
+/// Follows a link: immediately if its file or session is open, otherwise once it is.
 fn follow_link(model: &mut Model, link: Box<Link>) {
     let is_it = |file: &&FileEntry| match &file.live {
         Some(live) => link.session.as_ref() == Some(&live.session),
@@ -246,7 +246,7 @@ fn follow_link(model: &mut Model, link: Box<Link>) {
     };
     select_file(model, key);
     model.view = View::restore(&link, &summary);
-    sessions::placed(model, &link);
+    sessions::follow_link(model, &link);
 }
 
 fn select_file(model: &mut Model, key: FileKey) {
@@ -259,7 +259,7 @@ fn select_file(model: &mut Model, key: FileKey) {
     model.current = Some(key);
 }
 
-/// Shows no file; the current one keeps its view.
+/// Shows no file, and keeps the view of the current one.
 fn leave(model: &mut Model) {
     if let Some(old) = model.current.take() {
         let view = std::mem::take(&mut model.view);
@@ -276,7 +276,7 @@ fn close(model: &mut Model, key: FileKey) {
     if model.current == Some(key) {
         model.current = None;
         model.view = View::default();
-        // The one that took its place, else the one before it.
+        // The file that took its place, otherwise the one before.
         let neighbour = model.files.get(index).or(model.files.last()).map(|file| file.key);
         if let Some(neighbour) = neighbour {
             select_file(model, neighbour);
@@ -289,8 +289,8 @@ fn set_cursor(view: &mut View, position: u32) {
     view.cursor = position;
 }
 
-/// The timeline around a position, more of what came before it than of what followed. The window is one of events; on
-/// the axis of time it gets there as any window does that changes its axis.
+/// Shows the timeline around a position, with more events before it than after it. The window is one of events; on the
+/// time axis it is mapped as after any change of the axis.
 fn show_position(model: &mut Model, position: u32) {
     const BEFORE: f64 = 200.0;
     const AFTER: f64 = 50.0;
@@ -299,7 +299,7 @@ fn show_position(model: &mut Model, position: u32) {
     view.wanted_axis = Some(view.axis).filter(|axis| *axis == Axis::Time);
     view.axis = Axis::Event;
     let at = f64::from(position);
-    // Moved into the trace rather than cut off at its ends.
+    // Shifted into the trace rather than cut off at its ends.
     view.window = clamp(Window { start: at - BEFORE, end: at + AFTER }, whole);
     view.bytes = None;
     view.tab = Tab::Timeline;
@@ -308,7 +308,7 @@ fn show_position(model: &mut Model, position: u32) {
     view.follows_cursor = false;
 }
 
-/// The window scaled about a coordinate.
+/// Returns the window scaled around a coordinate.
 fn zoom(window: Window, factor: f64, at: Option<f64>, whole: Window) -> Window {
     if !(factor.is_finite() && factor > 0.0) {
         return window;
@@ -319,7 +319,7 @@ fn zoom(window: Window, factor: f64, at: Option<f64>, whole: Window) -> Window {
     clamp(shorter, whole)
 }
 
-/// The window moved just so far that a coordinate is in it, with a tenth of its length to spare.
+/// Returns the window moved just far enough to contain a coordinate, with a tenth of its length to spare.
 fn reveal(window: Window, x: f64, whole: Window) -> Window {
     let spare = window.length() / 10.0;
     let by = if x < window.start {
@@ -332,8 +332,7 @@ fn reveal(window: Window, x: f64, whole: Window) -> Window {
     clamp(Window { start: window.start + by, end: window.end + by }, whole)
 }
 
-/// Lets go of the innermost thing: what lies over the page first, then what was typed, then what was clicked, then
-/// where one has zoomed to.
+/// Closes or clears the innermost thing: an overlay first, then the search term, the selection, and the zoom.
 fn step_out(model: &mut Model) {
     let whole = model.device().map(|device| extent(device, model.view.axis));
     let view = &mut model.view;

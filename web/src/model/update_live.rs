@@ -1,4 +1,4 @@
-//! What the actions of a session that is watched mean.
+//! Updates of watched sessions.
 
 use shared::link::Link;
 use shared::query::{Axis, DeviceSummary, Summary};
@@ -10,7 +10,7 @@ use crate::model::state::{FileEntry, FileKey, Model, Phase, Shared};
 use crate::model::view::{View, clamp, extent};
 use crate::worker::message::{Connection, Failed, Kept, LiveStatus, Stage, Trim, Update};
 
-/// The session that is shown.
+/// Returns the current session.
 pub(super) fn live(model: &mut Model) -> Option<&mut Live> {
     let key = model.current?;
     entry(model, key)?.live.as_deref_mut()
@@ -24,7 +24,7 @@ pub(super) fn add(model: &mut Model, key: FileKey, session: String) {
     select_file(model, key);
 }
 
-/// Works on a session's entry and on its view, which is the model's own while the session is shown.
+/// Changes a session's entry and its view, which is the model's own view while the session is shown.
 fn with_view<T>(model: &mut Model, key: FileKey, change: impl FnOnce(&mut FileEntry, &mut View) -> T) -> Option<T> {
     let is_current = model.current == Some(key);
     let mut view =
@@ -38,12 +38,12 @@ fn with_view<T>(model: &mut Model, key: FileKey, change: impl FnOnce(&mut FileEn
     result
 }
 
-pub(super) fn told(model: &mut Model, key: FileKey, status: LiveStatus) {
+pub(super) fn set_status(model: &mut Model, key: FileKey, status: LiveStatus) {
     let link = link_to(model, key);
     let has_begun = with_view(model, key, |file, view| {
         let summary = file.summary().cloned();
         let Some(live) = file.live.as_deref_mut() else { return false };
-        let has_come = live.tell(status);
+        let has_come = live.set_status(status);
         file.size = live.status.held_bytes;
         if let Connection::Refused { message, .. } = &live.status.connection
             && summary.is_none()
@@ -51,7 +51,7 @@ pub(super) fn told(model: &mut Model, key: FileKey, status: LiveStatus) {
             file.phase = Phase::Failed { message: message.clone() };
             return false;
         }
-        // All that there was has come: what is followed is the newest of it; of a session that has ended, all.
+        // Everything that existed has been received: follow its newest part, or show all of a session that has ended.
         if let Some(summary) = summary {
             if has_come {
                 begin(live, view, &summary, link.as_deref());
@@ -68,39 +68,39 @@ pub(super) fn told(model: &mut Model, key: FileKey, status: LiveStatus) {
     }
 }
 
-/// After a link has made the view of a session that was open: it is followed unless the link says where to look.
-pub(super) fn placed(model: &mut Model, link: &Link) {
+/// Called after a link has set the view of an open session: it is followed unless the link has a window or a cursor.
+pub(super) fn follow_link(model: &mut Model, link: &Link) {
     let device = model.device().cloned();
     let Some((live, device)) = live(model).zip(device) else { return };
     (live.is_fresh, live.is_ending) = (false, false);
-    live.is_following = live.is_open() && !live.is_paused && !says_where(link);
+    live.is_following = live.is_open() && !live.is_paused && !has_place(link);
     let (is_following, span) = (live.is_following, live.span);
     if is_following {
         follow(&mut model.view, &device, span);
     }
 }
 
-/// Whether a link says which part is looked at.
-fn says_where(link: &Link) -> bool {
+/// Returns whether a link has a window or a cursor.
+fn has_place(link: &Link) -> bool {
     link.window.is_some() || link.cursor.is_some()
 }
 
-/// The link that waits for a session.
+/// Returns the link that waits for a session.
 fn link_to(model: &Model, key: FileKey) -> Option<Box<Link>> {
     let session = &model.entry(key)?.live.as_ref()?.session;
     model.link.clone().filter(|link| link.session.as_ref() == Some(session))
 }
 
-/// The view that a session begins with, over time: its newest events; of one that has ended all of it, with the cursor
-/// where memory ran out, or at its end.
+/// Sets the first view of a session, on the time axis: its newest events, or all of a session that has ended with the
+/// cursor at the last out-of-memory event or at its end.
 fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&Link>) {
-    let is_placed = link.is_some_and(says_where);
+    let is_placed = link.is_some_and(has_place);
     if let Some(link) = link {
         *view = View::restore(link, summary);
     } else if live.is_fresh {
         let tab = view.tab;
         let first = View::first(summary);
-        // Where there is no timeline, the first view is another.
+        // Without a timeline, the default tab is another one.
         *view = if tab == Tab::Timeline { first } else { View { tab, ..first } };
     }
     live.is_following &= live.is_open() && !is_placed;
@@ -128,14 +128,14 @@ fn keep_up(live: &Live, view: &mut View, summary: &Summary) {
 pub(super) fn grown(model: &mut Model, key: FileKey, grown: Update) {
     let link = link_to(model, key);
     let is_linked = link.is_some();
-    let has_begun = with_view(model, key, |file, view| take(file, view, grown, link.as_deref()));
+    let has_begun = with_view(model, key, |file, view| apply(file, view, grown, link.as_deref()));
     if is_linked && has_begun == Some(true) {
         model.link = None;
     }
 }
 
-/// Takes in what a session has become. True when its view has just been made from all that there was.
-fn take(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Link>) -> bool {
+/// Applies an update of a session. Returns true if its view has just been set up from everything that existed.
+fn apply(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Link>) -> bool {
     let FileEntry { phase, live: Some(live), name, .. } = file else { return false };
     if let Some(origin) = &grown.summary.origin
         && name.starts_with("session ")
@@ -148,11 +148,11 @@ fn take(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Link
     let is_first = !matches!(phase, Phase::Ready { .. });
     let shows = |device: &DeviceSummary| device.events > 0 || device.has_times || device.end.reserved > 0;
     if is_first && live.is_open() && !summary.devices.iter().any(shows) {
-        // Nothing to look at yet.
+        // Nothing to show yet.
         return false;
     }
     let has_events = |summary: &Summary| summary.devices.iter().any(|device| device.events > 0);
-    // Until the first event comes, a state and statistics are all that there is.
+    // Until the first event, there are only a state and statistics.
     let is_first_event = has_events(&summary) && matches!(phase, Phase::Ready { summary, .. } if !has_events(summary));
     let summary = Shared::new(summary);
     let is_trimmed = trims.iter().any(|trim| *trim != Trim::default());
@@ -163,10 +163,10 @@ fn take(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Link
     live.revision = live.revision.wrapping_add(1);
     if is_trimmed {
         live.epoch = live.epoch.wrapping_add(1);
-        let_go(live, view, &trims, kept);
+        drop_oldest(live, view, &trims, kept);
         live.trims = trims;
     }
-    // While the picture stands still, what it shows must count as the worker does.
+    // The positions of a paused picture must match those of the worker.
     live.held_back = None;
     let is_pictured = matches!(phase, Phase::Ready { is_pictured: true, .. });
     *phase = Phase::Ready { summary: summary.clone(), is_pictured };
@@ -193,7 +193,7 @@ fn take(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Link
     false
 }
 
-fn let_go(live: &mut Live, view: &mut View, trims: &[Trim], kept: Option<Kept>) {
+fn drop_oldest(live: &mut Live, view: &mut View, trims: &[Trim], kept: Option<Kept>) {
     if let Some(trim) = trims.get(view.device as usize) {
         shift(view, trim);
         if trim.events > 0 {
@@ -206,7 +206,7 @@ fn let_go(live: &mut Live, view: &mut View, trims: &[Trim], kept: Option<Kept>) 
     }
 }
 
-/// Memory ran out: the picture stays at that moment.
+/// Stops the picture at an out-of-memory event.
 fn ran_out(live: &mut Live, view: &mut View, summary: &Summary, oom: Failed) {
     let Failed { device, position, .. } = oom;
     let Some(found) = summary.devices.get(device as usize) else { return };
@@ -217,12 +217,12 @@ fn ran_out(live: &mut Live, view: &mut View, summary: &Summary, oom: Failed) {
     follow(view, found, live.span);
     live.oom = Some(oom);
     live.is_following = false;
-    // The window is brought there as soon as it is known when that was.
+    // The window follows once the event's coordinate is known.
     view.cursor = position;
     view.follows_cursor = true;
 }
 
-/// After a person's hand on the view: is it still followed, and at what length?
+/// Decides after a change of the view whether the session is still followed, and at what length.
 pub(super) fn keep_or_stop(model: &mut Model, before: &View) {
     let Some(device) = model.device().cloned() else { return };
     let view = model.view.clone();

@@ -1,4 +1,4 @@
-//! What actions do to a model, case by case.
+//! Tests of `update`.
 
 use shared::link::Link;
 use shared::query::{Axis, ColorBy, DeviceSummary, Summary, Window};
@@ -9,7 +9,7 @@ use crate::model::Dialog;
 use crate::model::state::DataState;
 use crate::model::testing::{added, after, device, read, summary};
 
-/// A model with one file open, its second of time as the x axis, then some actions.
+/// A model with one open file of one second on the time axis, then some actions.
 fn open(actions: impl IntoIterator<Item = Action>) -> Model {
     after([added(0, "a"), read(0, &[1000]), Action::SetAxis(Axis::Time)].into_iter().chain(actions))
 }
@@ -117,7 +117,7 @@ fn zoom_keeps_the_point_under_the_pointer() {
 }
 
 #[test]
-fn an_axis_takes_the_window_along() {
+fn the_window_follows_a_change_of_the_axis() {
     assert_eq!(open([Action::SetAxis(Axis::Event)]).view.window, window(0.0, 1001.0));
     let zoomed = open([Action::SetWindow(window(0.0, 100.0)), Action::SetAxis(Axis::Event)]);
     assert_eq!((zoomed.view.axis, zoomed.view.wanted_axis), (Axis::Time, Some(Axis::Event)));
@@ -146,7 +146,7 @@ fn the_cursor_stops_at_both_ends() {
 }
 
 #[test]
-fn filters_are_told_apart_and_trimmed() {
+fn filters_are_trimmed_and_unique() {
     let chips = |actions: Vec<Action>| open(actions).view.filter;
     let add = |term: &str| Action::AddFilter(term.to_owned());
     assert_eq!(chips(vec![add(" a "), add("a"), add(""), add("b")]), ["a", "b"]);
@@ -155,7 +155,7 @@ fn filters_are_told_apart_and_trimmed() {
 }
 
 #[test]
-fn esc_lets_go_from_the_inside_out() {
+fn esc_clears_from_the_inside_out() {
     let mut model = open([
         Action::SetWindow(window(0.0, 100.0)),
         Action::Select(Selection::Allocation(3)),
@@ -195,7 +195,7 @@ fn a_link_is_restored_over_a_file_of_its_name_only() {
 }
 
 #[test]
-fn a_link_and_its_view_are_the_same() {
+fn a_view_survives_its_link() {
     let model = open([
         Action::SetWindow(window(10.0, 90.5)),
         Action::SetCursor(48),
@@ -212,7 +212,7 @@ fn a_link_and_its_view_are_the_same() {
 }
 
 #[test]
-fn a_link_to_what_the_file_lacks_is_brought_into_it() {
+fn a_link_to_missing_things_is_clamped() {
     let link = Link {
         device: 7,
         cursor: Some(u32::MAX),

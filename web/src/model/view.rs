@@ -1,48 +1,48 @@
-//! What of a file is shown, and how: all that a link carries.
+//! The view of a file: what is shown and how. A link carries all of it.
 
 use shared::link::Link;
 pub use shared::link::{Selection, Tab};
 use shared::order::Within;
 use shared::query::{Axis, ColorBy, DeviceSummary, SegmentLayout, Summary, Window};
 
-/// The state of the view over one file.
+/// The view of one file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     /// The device: an index into the summary's devices.
     pub device: u32,
-    /// The view that fills the page.
+    /// The tab.
     pub tab: Tab,
     /// The x axis of overview and timeline.
     pub axis: Axis,
-    /// The part of the axis that is shown. Every view keeps to it.
+    /// The visible part of the axis, shared by every view.
     pub window: Window,
-    /// The part of the timeline's height that is shown, in bytes; `None` fits what the window holds.
+    /// The visible part of the timeline's height in bytes; `None` fits the window's contents.
     pub bytes: Option<Window>,
     /// The cursor: a position, `0..=events`.
     pub cursor: u32,
-    /// What is selected.
+    /// The selection.
     pub selection: Selection,
     /// What colours stand for.
     pub color_by: ColorBy,
-    /// Search terms that filter: the chips.
+    /// The filters: search terms.
     pub filter: Vec<String>,
-    /// The search term that highlights: what it doesn't match is painted faint.
+    /// The highlighted search term: everything else is painted faint.
     pub highlight: Option<String>,
-    /// How the segment map is laid out.
+    /// The layout of the segment map.
     pub segment_layout: SegmentLayout,
-    /// Magnification of the segment map; 1 fits.
+    /// The magnification of the segment map; 1 fits the view.
     pub segment_zoom: f32,
     /// Whether the flame graph grows from the innermost frame.
     pub flame_bottom_up: bool,
-    /// Whether the flame graph leaves out frames of the interpreter and the dispatcher.
+    /// Whether the flame graph hides frames of the Python interpreter and the PyTorch dispatcher.
     pub hide_internal: bool,
-    /// The boxes that the flame graph is zoomed into, from the root on.
+    /// The boxes that the flame graph is zoomed into, from the root.
     pub flame_zoom: Vec<u32>,
-    /// The actions that the event list is narrowed to; none for all.
+    /// The event actions that the event list shows; empty for all.
     pub event_actions: Vec<String>,
-    /// An axis that was asked for and waits for the window's ends on it.
+    /// A requested axis, until the window's ends on it are known.
     pub wanted_axis: Option<Axis>,
-    /// Whether the window is to follow the cursor as soon as it is known where on the axis that is.
+    /// Whether the window follows the cursor once the cursor's coordinate is known.
     pub follows_cursor: bool,
 }
 
@@ -71,7 +71,7 @@ impl Default for View {
     }
 }
 
-/// The whole trace of a device on an axis.
+/// Returns the extent of a device's trace on an axis.
 pub fn extent(device: &DeviceSummary, axis: Axis) -> Window {
     match axis {
         Axis::Time => device.time,
@@ -79,9 +79,9 @@ pub fn extent(device: &DeviceSummary, axis: Axis) -> Window {
     }
 }
 
-/// A window as near to `wanted` as the trace allows: inside it, and no shorter than can be told apart.
+/// Returns the window nearest to `wanted` that is inside the trace and not too short.
 pub fn clamp(wanted: Window, extent: Window) -> Window {
-    /// Four events, or four microseconds, fill the width at the utmost.
+    /// Four events, or four microseconds, at least.
     const SHORTEST: f64 = 4.0;
     let whole = extent.length();
     let length = wanted.length();
@@ -95,23 +95,23 @@ pub fn clamp(wanted: Window, extent: Window) -> Window {
 }
 
 impl View {
-    /// The view that a file opens with: the device where memory ran out, else the one that requested most, all of it,
-    /// with the cursor where memory ran out or was highest.
+    /// Returns the view that a file opens with: the device that ran out of memory, otherwise the one that requested
+    /// most; the whole trace; the cursor at the last out-of-memory event, otherwise at the peak.
     pub fn first(summary: &Summary) -> Self {
         let telling = summary.devices.iter().enumerate().max_by_key(|(i, device)| {
-            // Of devices that are equal the first is wanted, and `max_by_key` keeps the last.
+            // The first of equal devices is wanted, but `max_by_key` returns the last.
             (!device.ooms.is_empty(), device.peak.requested, device.events, device.end.reserved, std::cmp::Reverse(*i))
         });
         let mut view = Self { device: telling.map_or(0, |(i, _)| i as u32), ..Self::default() };
         view.reset_to_device(summary);
         if summary.devices.is_empty() {
-            // Nothing to draw: what the file does hold is told there.
+            // Nothing to draw: the findings describe the file.
             view.tab = Tab::Findings;
         }
         view
     }
 
-    /// Everything that belongs to a device goes back to how the device opens; what is a matter of taste stays.
+    /// Resets everything that belongs to a device; preferences stay.
     pub fn reset_to_device(&mut self, summary: &Summary) {
         self.bytes = None;
         self.selection = Selection::None;
@@ -129,7 +129,7 @@ impl View {
         self.cursor = device.ooms.last().map_or(device.peak_position, |(position, _)| *position);
     }
 
-    /// The view that a link describes, over a file that has been read. What the file doesn't have is left out.
+    /// Returns the view of a link to a file that has been read. What the file doesn't have is ignored.
     pub fn restore(link: &Link, summary: &Summary) -> Self {
         let mut view = Self::first(summary);
         if (link.device as usize) < summary.devices.len() && view.device != link.device {
@@ -160,7 +160,7 @@ impl View {
         view
     }
 
-    /// The link to this view of a file.
+    /// Returns the link to this view of a file.
     pub fn link(&self, file: &str, device: Option<&DeviceSummary>) -> Link {
         let whole = device.map(|device| extent(device, self.axis));
         Link {

@@ -1,8 +1,9 @@
-//! A picture on the page: a canvas for shapes, one over it for lines and words, and a frame whenever something changed.
+//! A picture on the page: a canvas for shapes, a canvas over it for lines and text, and an animation frame whenever
+//! something changed.
 //!
-//! Pictures are drawn outside of the components' rendering: moving the pointer or dragging redraws at most once a
-//! frame, whatever happens in between. Each frame's work is measured as `frame` in the browser's user timing, and the newest
-//! event that is drawn by now stands beside the picture as `data-newest-us`: how late it is can be told from outside.
+//! Pictures are drawn outside of the components' rendering: moving the pointer or dragging redraws at most once per
+//! frame. Each frame's work is measured as `frame` in the browser's user timing. The newest event that is drawn is
+//! published as `data-newest-us` beside the picture, so that its delay can be measured from outside.
 
 use shared::order::Within;
 use std::cell::{Cell, RefCell};
@@ -19,10 +20,10 @@ use super::surface::Surface;
 use crate::browser::use_size;
 use crate::browser::{Listener, window};
 
-/// More device pixels per CSS pixel than this cost time and show nothing new.
+/// More device pixels per CSS pixel cost time without a visible benefit.
 const HIGHEST_RATIO: f64 = 2.0;
 
-/// How large a picture is.
+/// The size of a picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Size {
     /// In CSS pixels.
@@ -34,12 +35,12 @@ pub struct Size {
 }
 
 impl Size {
-    /// In device pixels.
+    /// Returns width and height in device pixels.
     pub fn device(self) -> (u32, u32) {
         ((self.width * self.ratio).round() as u32, (self.height * self.ratio).round() as u32)
     }
 
-    /// Whether there is nothing to draw on.
+    /// Returns whether the area is empty.
     pub fn is_empty(self) -> bool {
         self.device().0 == 0 || self.device().1 == 0
     }
@@ -47,10 +48,10 @@ impl Size {
 
 /// Something that can be drawn.
 pub trait Picture: 'static {
-    /// Draws itself. Both surfaces are empty, and of the given size. False when the painter can't go on.
+    /// Draws the picture. Both surfaces are empty and of the given size. Returns false if the painter has failed.
     fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, size: Size) -> bool;
 
-    /// When the newest event that it shows happened, in microseconds since the epoch, where that means anything.
+    /// Returns the time of the newest event that it shows, in microseconds since the epoch, if that applies.
     fn newest_us(&self) -> Option<i64> {
         None
     }
@@ -65,31 +66,31 @@ struct Inner<P> {
     backend: Cell<Backend>,
     tools: RefCell<Option<Tools>>,
     frame: RefCell<Option<Closure<dyn FnMut()>>>,
-    /// The frame that was asked for and has not come yet.
+    /// The pending animation frame.
     due: Cell<Option<i32>>,
-    /// As it stands on the page.
+    /// The value on the page.
     newest_us: Cell<Option<i64>>,
     replace: RefCell<Callback<Backend>>,
 }
 
 impl<P> Drop for Inner<P> {
-    /// A frame that came later would call a function that is gone.
+    /// A later frame would call a closure that is gone.
     fn drop(&mut self) {
         if let Some(id) = self.due.get() {
-            // Fails for a frame that has come: there is nothing to take back then.
+            // Fails for a frame that has already run: nothing to cancel then.
             let _ = window().cancel_animation_frame(id);
         }
     }
 }
 
-/// What draws on the two canvases that are on the page now.
+/// The painter and surface of the current two canvases.
 struct Tools {
     on: HtmlCanvasElement,
     painter: Box<dyn Painter>,
     surface: CanvasSurface,
 }
 
-/// A picture and the canvases that it is on. Clones share them.
+/// A picture with its canvases. Clones share them.
 pub struct Canvas<P>(Rc<Inner<P>>);
 
 impl<P> Clone for Canvas<P> {
@@ -105,12 +106,12 @@ impl<P> PartialEq for Canvas<P> {
 }
 
 impl<P: Picture> Canvas<P> {
-    /// The element around the canvases: to be given to the one that [`Self::html`] is put in.
+    /// Returns the reference of the element around the canvases, which must contain [`Self::html`].
     pub fn host(&self) -> NodeRef {
         self.0.host.clone()
     }
 
-    /// How large the picture is.
+    /// Returns the size of the picture.
     pub fn size(&self) -> Size {
         self.0.size.get()
     }
@@ -120,14 +121,14 @@ impl<P: Picture> Canvas<P> {
         read(&self.0.picture.borrow())
     }
 
-    /// Changes the picture, and has it drawn in the next frame.
+    /// Changes the picture, and draws it in the next frame.
     pub fn change<T>(&self, change: impl FnOnce(&mut P) -> T) -> T {
         let result = change(&mut self.0.picture.borrow_mut());
         self.request();
         result
     }
 
-    /// The point of a pointer's event, in CSS pixels from the top left corner.
+    /// Converts client coordinates of an event to CSS pixels from the top left corner.
     pub fn point(&self, client: (i32, i32)) -> (f64, f64) {
         self.0.host.cast::<HtmlElement>().map_or((0.0, 0.0), |host| {
             let rect = host.get_bounding_client_rect();
@@ -135,12 +136,12 @@ impl<P: Picture> Canvas<P> {
         })
     }
 
-    /// Whether the picture can be drawn now.
+    /// Returns whether the picture can be drawn.
     pub fn is_shown(&self) -> bool {
         !self.size().is_empty() && self.0.base.get().is_some()
     }
 
-    /// The two canvases. A canvas belongs to the first painter that took it, hence the key.
+    /// Returns the two canvases. A canvas is bound to the first kind of context, hence the key.
     pub fn html(&self) -> Html {
         let backend = self.0.backend.get().name();
         html! {
@@ -151,14 +152,14 @@ impl<P: Picture> Canvas<P> {
         }
     }
 
-    /// Has the picture drawn in the next frame.
+    /// Draws the picture in the next frame.
     pub fn request(&self) {
         if self.0.due.get().is_some() {
             return;
         }
         let mut frame = self.0.frame.borrow_mut();
         let call = frame.get_or_insert_with(|| {
-            // Weak: nothing is kept alive by a frame that is to come.
+            // Weak: a pending frame keeps nothing alive.
             let inner = Rc::downgrade(&self.0);
             Closure::new(move || {
                 if let Some(inner) = inner.upgrade() {
@@ -180,21 +181,21 @@ impl<P: Picture> Canvas<P> {
             self.0.backend.set(Backend::Cpu);
             self.0.replace.borrow().emit(Backend::Cpu);
         }
-        self.tell_newest();
+        self.publish_newest();
         if let Some(clock) = &clock {
             let _ = clock.measure_with_start_mark("frame", "frame-start");
-            // Whoever observes has it already; kept, the list would grow for as long as the page is open.
+            // Observers already have it; otherwise the list would grow as long as the page is open.
             clock.clear_marks_with_mark_name("frame-start");
             clock.clear_measures_with_measure_name("frame");
         }
     }
 
-    fn tell_newest(&self) {
+    fn publish_newest(&self) {
         let newest = self.0.picture.borrow().newest_us();
         if newest != self.0.newest_us.replace(newest)
             && let (Some(host), Some(newest)) = (self.0.host.cast::<HtmlElement>(), newest)
         {
-            // Names of attributes that are wrong are refused; this one is not.
+            // Fails for invalid attribute names only.
             let _ = host.set_attribute("data-newest-us", &newest.to_string());
         }
     }
@@ -224,7 +225,7 @@ impl<P: Picture> Canvas<P> {
     }
 }
 
-/// A picture on canvases that follow their host's size.
+/// Returns a picture on canvases that follow their host's size.
 #[hook]
 pub fn use_canvas<P: Picture>(make: impl FnOnce() -> P) -> Canvas<P> {
     let canvas = use_memo((), |()| {
@@ -252,14 +253,14 @@ pub fn use_canvas<P: Picture>(make: impl FnOnce() -> P) -> Canvas<P> {
     let update = use_force_update();
     *canvas.0.replace.borrow_mut() = Callback::from(move |_| update.force_update());
     {
-        // New canvases (the first ones, or after a change of painter) are empty.
+        // New canvases are empty: the first ones, or those after a change of painter.
         let canvas = canvas.clone();
         use_effect_with(canvas.0.backend.get().name(), move |_| canvas.request());
     }
     canvas
 }
 
-/// Device pixels per CSS pixel, followed: zooming the page or moving it to another screen changes it.
+/// Returns the device pixels per CSS pixel, updated when the page is zoomed or moved to another screen.
 #[hook]
 fn use_device_ratio() -> f64 {
     let read = || window().device_pixel_ratio().within(1.0, HIGHEST_RATIO);

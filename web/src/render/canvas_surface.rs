@@ -6,13 +6,13 @@ use web_sys::{CanvasRenderingContext2d, CanvasWindingRule, HtmlCanvasElement};
 
 use super::surface::{Align, Area, Font, Ink, Surface};
 
-/// See the module.
+/// Draws lines, words and flags on a 2D canvas.
 pub struct CanvasSurface {
     canvas: HtmlCanvasElement,
     context: CanvasRenderingContext2d,
     /// Device pixels per CSS pixel.
     ratio: f64,
-    /// The page's family of letters.
+    /// The page's font family.
     family: String,
     font: Option<Font>,
     ink: Option<Ink>,
@@ -32,17 +32,17 @@ impl CanvasSurface {
         Some(Self { canvas: canvas.clone(), context, ratio: 1.0, family, font: None, ink: None })
     }
 
-    /// Begins a picture on an empty canvas of a size in device pixels.
+    /// Clears the canvas and starts a picture of a size in device pixels.
     pub fn begin(&mut self, width: u32, height: u32, ratio: f64) {
         if (self.canvas.width(), self.canvas.height()) != (width, height) {
             self.canvas.set_width(width);
             self.canvas.set_height(height);
         }
         self.ratio = ratio;
-        // A new size resets the context: all that is remembered is set anew.
+        // A new size resets the context, so all remembered settings are set again.
         self.font = None;
         self.ink = None;
-        // These fail for numbers that aren't finite only, and sizes always are.
+        // Fails for non-finite numbers only, and sizes are finite.
         let _ = self.context.set_transform(1.0, 0.0, 0.0, 1.0, 0.0, 0.0);
         self.context.clear_rect(0.0, 0.0, f64::from(width), f64::from(height));
         let _ = self.context.set_transform(ratio, 0.0, 0.0, ratio, 0.0, 0.0);
@@ -72,7 +72,7 @@ impl CanvasSurface {
         self.context.set_font(&format!("{weight} 11px {}", self.family));
     }
 
-    /// Adds a closed line to the path.
+    /// Adds a closed polygon to the path.
     fn path(&self, points: &[(f64, f64)]) {
         for (i, (x, y)) in points.iter().enumerate() {
             if i == 0 {
@@ -84,7 +84,7 @@ impl CanvasSurface {
         self.context.close_path();
     }
 
-    /// The edge of the device pixel that a coordinate falls in: lines drawn from there are sharp.
+    /// Returns the edge of the device pixel that contains a coordinate: lines drawn there are sharp.
     fn snap(&self, value: f64) -> f64 {
         (value * self.ratio).floor() / self.ratio
     }
@@ -118,7 +118,7 @@ impl Surface for CanvasSurface {
             return;
         }
         let dashes = Array::of2(&JsValue::from_f64(4.0), &JsValue::from_f64(3.0));
-        // A list of finite numbers is always accepted.
+        // Finite numbers are always accepted.
         let _ = self.context.set_line_dash(&dashes);
         self.context.set_line_width(thick);
         self.context.begin_path();
@@ -161,7 +161,7 @@ impl Surface for CanvasSurface {
             Align::Middle => "center",
             Align::End => "right",
         });
-        // Fails for numbers that aren't finite only: there is nothing to draw then.
+        // Fails for non-finite numbers only: nothing to draw then.
         let _ = self.context.fill_text(text, x, y);
     }
 

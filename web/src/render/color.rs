@@ -1,4 +1,4 @@
-//! Colours as numbers: sRGB for screens, OKLab for judging and choosing them, blends and contrast.
+//! Colours: sRGB for screens, OKLab for choosing and comparing them, blending and contrast.
 
 use shared::order::Within;
 
@@ -7,12 +7,12 @@ use shared::order::Within;
 pub struct Rgb(pub u8, pub u8, pub u8);
 
 impl Rgb {
-    /// From `0xrrggbb`.
+    /// Creates a colour from `0xrrggbb`.
     pub const fn hex(value: u32) -> Self {
         Self((value >> 16) as u8, (value >> 8) as u8, value as u8)
     }
 
-    /// As CSS and SVG write it: `#rrggbb`.
+    /// Formats the colour for CSS and SVG: `#rrggbb`.
     pub fn css(self) -> String {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = String::with_capacity(7);
@@ -24,13 +24,13 @@ impl Rgb {
         text
     }
 
-    /// As four bytes in memory order, opaque: what a canvas' pixels and a vertex hold.
+    /// Returns four bytes in memory order, opaque: the format of canvas pixels and vertices.
     pub const fn pixel(self) -> u32 {
         u32::from_le_bytes([self.0, self.1, self.2, 255])
     }
 
-    /// A point of the OKLCH space: lightness 0 to 1, chroma (about 0.4 at most), hue in degrees. Where the screen can't
-    /// show so much chroma, the most that it can.
+    /// Creates a colour from OKLCH: lightness 0 to 1, chroma (up to about 0.4), hue in degrees. Reduces the chroma to
+    /// what sRGB can show.
     pub fn oklch(lightness: f32, chroma: f32, hue: f32) -> Self {
         let (sin, cos) = hue.to_radians().sin_cos();
         let mut chroma = chroma;
@@ -44,20 +44,20 @@ impl Rgb {
         }
     }
 
-    /// This colour with `share` (0 to 1) of another laid over it.
+    /// Returns this colour with a `share` (0 to 1) of another laid over it.
     #[must_use]
     pub fn blend(self, over: Self, share: f32) -> Self {
         let mix = |a: u8, b: u8| (f32::from(a) + (f32::from(b) - f32::from(a)) * share).round() as u8;
         Self(mix(self.0, over.0), mix(self.1, over.1), mix(self.2, over.2))
     }
 
-    /// Relative luminance as WCAG defines it.
+    /// Returns the relative luminance as defined by WCAG.
     pub fn luminance(self) -> f32 {
         let [r, g, b] = self.linear();
         0.2126 * r + 0.7152 * g + 0.0722 * b
     }
 
-    /// Contrast with another colour as WCAG defines it: 1 to 21.
+    /// Returns the contrast with another colour as defined by WCAG: 1 to 21.
     pub fn contrast(self, other: Self) -> f32 {
         let (a, b) = (self.luminance(), other.luminance());
         (a.max(b) + 0.05) / (a.min(b) + 0.05)
@@ -91,13 +91,13 @@ fn oklab_to_linear([l, a, b]: [f32; 3]) -> [f32; 3] {
     ]
 }
 
-/// What palettes are judged by: distances, and what eyes without one kind of cone see.
+/// Measures for palettes: distances, and simulated colour blindness.
 #[cfg(test)]
 pub(super) mod vision {
     use super::{Rgb, encode};
 
     impl Rgb {
-        /// Distance to another colour in OKLab; about 0.02 is just noticeable side by side.
+        /// Returns the distance to another colour in OKLab; about 0.02 is just noticeable side by side.
         pub(crate) fn distance(self, other: Self) -> f32 {
             let (a, b) = (linear_to_oklab(self.linear()), linear_to_oklab(other.linear()));
             a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f32>().sqrt()

@@ -1,4 +1,4 @@
-//! The painter that composes its pixels in memory and puts them on a 2D canvas.
+//! The painter that composes pixels in memory and copies them to a 2D canvas.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::painter::Painter;
 use super::raster::{Pixels, Raster, Transform};
 use super::shape::Shape;
 
-/// See the module.
+/// Composes pixels in memory and copies them to a 2D canvas.
 pub struct CpuPainter {
     canvas: HtmlCanvasElement,
     context: CanvasRenderingContext2d,
@@ -21,11 +21,11 @@ pub struct CpuPainter {
 }
 
 impl CpuPainter {
-    /// Takes a canvas that has no context of another kind.
+    /// Creates a painter on a canvas without a context of another kind.
     pub fn new(canvas: &HtmlCanvasElement) -> Option<Self> {
         let options = Object::new();
         Reflect::set(&options, &"alpha".into(), &false.into()).ok()?;
-        // Keeps the canvas' pixels in main memory, where they come from.
+        // Keeps the canvas' pixels in main memory, where they are composed.
         Reflect::set(&options, &"willReadFrequently".into(), &true.into()).ok()?;
         let context = canvas.get_context_with_context_options("2d", &options).ok()??.dyn_into().ok()?;
         Some(Self { canvas: canvas.clone(), context, raster: Raster::default(), shapes: Rc::new([]), revision: 0 })

@@ -1,4 +1,4 @@
-//! Painting on canvases: scales, colours, shapes and picking.
+//! Painting on canvases: scales, colours, shapes and picking. Knows neither the model nor the views.
 //!
 //! ```text
 //! answer ─► shape (rectangles with their marks) ─► painter ─► canvas of shapes

@@ -1,4 +1,4 @@
-//! The shapes' painters: one picture, two ways to get it on the screen, and which of them suits this browser.
+//! Painters of shapes: a CPU and a WebGL backend, and which of them suits this browser.
 
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlCanvasElement, WebGl2RenderingContext};
@@ -9,19 +9,19 @@ use super::raster::{Pixels, Transform};
 use super::shape::Shape;
 use super::webgl::WebGlPainter;
 
-/// Draws shapes on a canvas. The shapes are handed over once; a pan or a zoom is another transform.
+/// Draws shapes on a canvas. Shapes are uploaded once; a pan or a zoom only changes the transform.
 pub trait Painter {
-    /// Takes the canvas' size in device pixels.
+    /// Sets the canvas' size in device pixels.
     fn resize(&mut self, width: u32, height: u32);
 
-    /// The number that came with the shapes it holds; 0 before any came.
+    /// Returns the revision of the current shapes; 0 before the first.
     fn revision(&self) -> u64;
 
-    /// Hands over the shapes to draw from now on, with a number of the caller's.
+    /// Sets the shapes to draw, with a revision chosen by the caller.
     fn set_shapes(&mut self, shapes: &[Shape], revision: u64);
 
-    /// Draws the shapes inside `clip` on a ground of one colour. False when it can't draw any more (the GPU was taken
-    /// away): another painter has to take over, on another canvas.
+    /// Draws the shapes inside `clip` on a background of one colour. Returns false if the painter has failed (the GPU
+    /// context was lost): another painter must continue on another canvas.
     fn paint(&mut self, ground: Rgb, transform: Transform, clip: Pixels) -> bool;
 }
 
@@ -35,7 +35,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// A short name; also a value of the setting that chooses one.
+    /// Returns a short name, which is also the value of the setting that chooses a painter.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -43,8 +43,8 @@ impl Backend {
         }
     }
 
-    /// The one for this browser: as set in its storage under `vramscope.renderer`, else the GPU where there is one.
-    /// Asking the browser takes it some ten milliseconds, so it is asked once, when the page starts.
+    /// Returns the painter for this browser: as set in its storage under `vramscope.renderer`, otherwise WebGL if a GPU
+    /// draws it. The check takes about ten milliseconds, so it runs once, when the page starts.
     pub fn preferred() -> Self {
         thread_local! {
             static PREFERRED: Backend = match setting().as_deref() {
@@ -59,7 +59,7 @@ impl Backend {
         PREFERRED.with(|preferred| *preferred)
     }
 
-    /// A painter for a canvas that has none yet; `None` when the canvas refuses.
+    /// Creates a painter for a canvas that has none; `None` if the canvas refuses.
     pub fn painter(self, canvas: &HtmlCanvasElement) -> Option<Box<dyn Painter>> {
         match self {
             Self::Cpu => Some(Box::new(CpuPainter::new(canvas)?)),
@@ -72,7 +72,7 @@ fn setting() -> Option<String> {
     web_sys::window()?.local_storage().ok()??.get_item("vramscope.renderer").ok()?
 }
 
-/// What draws WebGL2 here, as the browser tells it; `None` where nothing does.
+/// Returns the name of the WebGL2 renderer as reported by the browser; `None` without WebGL2.
 fn renderer_name() -> Option<String> {
     /// `UNMASKED_RENDERER_WEBGL` of the extension `WEBGL_debug_renderer_info`.
     const UNMASKED_RENDERER: u32 = 0x9246;
@@ -81,18 +81,18 @@ fn renderer_name() -> Option<String> {
     let has_name = gl.get_extension("WEBGL_debug_renderer_info").ok().flatten().is_some();
     let which = if has_name { UNMASKED_RENDERER } else { WebGl2RenderingContext::RENDERER };
     let name = gl.get_parameter(which).ok()?.as_string();
-    // Browsers allow a page only some contexts: this one is not needed again.
+    // Browsers limit the number of contexts per page: release this one.
     if let Ok(Some(extension)) = gl.get_extension("WEBGL_lose_context") {
         let lose = js_sys::Reflect::get(&extension, &"loseContext".into()).ok();
         if let Some(lose) = lose.and_then(|lose| lose.dyn_into::<js_sys::Function>().ok()) {
-            // Only a courtesy: the context is collected in any case.
+            // Optional: the context is garbage-collected in any case.
             let _ = lose.call0(&extension);
         }
     }
     name
 }
 
-/// Whether WebGL is emulated on the processor, told by the renderer's name.
+/// Returns whether WebGL is emulated on the CPU, judged by the renderer's name.
 fn is_software(renderer: &str) -> bool {
     const NAMES: [&str; 5] = ["swiftshader", "llvmpipe", "softpipe", "software", "basic render"];
     let renderer = renderer.to_ascii_lowercase();
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn software_is_known_by_its_name() {
+    fn software_renderers_are_recognised_by_name() {
         let software = [
             "ANGLE (Google, Vulkan 1.3.0 (SwiftShader Device (Subzero) (0x0000C0DE)), SwiftShader driver)",
             "llvmpipe (LLVM 19.1.7, 256 bits)",

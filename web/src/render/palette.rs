@@ -1,36 +1,37 @@
-//! What each [`Paint`] looks like in each theme, and the colours of everything else that a canvas draws.
+//! The colours of each [`Paint`] in each theme, and of everything else that a canvas draws.
 //!
-//! The 32 slots are eleven hues in three lightnesses, in an order where neighbours differ in both: eyes that see fewer
-//! hues still see the lightness. Red is left out of them: it means lost to rounding, or out of memory; and
-//! so is amber: it means waiting for a stream.
+//! The 32 slots are eleven hues in three lightnesses, ordered so that neighbours differ in both: colour-blind readers
+//! can still use the lightness. Red is not used: it marks rounding and out of memory; nor is amber, which marks memory
+//! that waits for a stream.
 
 use shared::query::Paint;
 
 use super::color::Rgb;
 
-/// Hues of the slots in OKLCH degrees, so ordered that those in a row lie far apart, for all kinds of eyes.
+/// Hues of the slots in OKLCH degrees, ordered so that neighbours are far apart for all kinds of colour vision.
 const HUES: [f32; 11] = [255.0, 131.0, 357.0, 309.0, 220.0, 111.0, 160.0, 332.0, 282.0, 191.0, 41.0];
 
-/// How much of its colour the ground of memory that waits has.
+/// The share of its own colour in the background of memory that waits for a stream.
 pub const PENDING_SHARE: f32 = 0.62;
 
-/// How much of the background a faint shape keeps.
+/// The share of the background in a faint shape.
 const DIM_SHARE: f32 = 0.82;
 
-/// All colours of a theme that canvases use. `theme.css` has the same ones for the rest of the page; a test compares.
+/// All colours of a theme that canvases use. `theme.css` has the same ones for the rest of the page; a test compares
+/// them.
 #[derive(Clone, Debug)]
 pub struct Palette {
     /// Whether the background is dark.
     pub is_dark: bool,
-    /// Behind everything.
+    /// The page's background.
     pub background: Rgb,
     /// Bars and handles.
     pub raised: Rgb,
     /// Grid lines and borders.
     pub line: Rgb,
-    /// Words that matter.
+    /// Primary text.
     pub text: Rgb,
-    /// Words that explain.
+    /// Secondary text.
     pub text_dim: Rgb,
     /// The cursor, the range, what is selected.
     pub accent: Rgb,
@@ -53,7 +54,7 @@ pub struct Palette {
 }
 
 impl Palette {
-    /// The dark theme's.
+    /// Returns the palette of the dark theme.
     pub fn dark() -> Self {
         Self {
             is_dark: true,
@@ -76,7 +77,7 @@ impl Palette {
         }
     }
 
-    /// The light theme's.
+    /// Returns the palette of the light theme.
     pub fn light() -> Self {
         Self {
             is_dark: false,
@@ -99,7 +100,7 @@ impl Palette {
         }
     }
 
-    /// The colour of a shape, faintness included.
+    /// Returns the fill colour of a paint, faintness included.
     pub fn fill(&self, paint: Paint) -> Rgb {
         let color = match paint.base() {
             Paint(i) if i < Paint::SLOTS => self.slots[usize::from(i)],
@@ -114,24 +115,24 @@ impl Palette {
         if paint.has(Paint::DIM) { color.blend(self.background, DIM_SHARE) } else { color }
     }
 
-    /// Black or white, whichever reads better on a shape.
+    /// Returns black or white, whichever has more contrast with a fill.
     pub fn text_on(&self, fill: Rgb) -> Rgb {
         let (black, white) = (Rgb(0x10, 0x12, 0x16), Rgb(255, 255, 255));
         if fill.contrast(black) >= fill.contrast(white) { black } else { white }
     }
 }
 
-/// Slot `i` has hue `i mod 11` and lightness `i mod 3`: as 3 and 11 share no factor, no pair comes twice in 33.
+/// Slot `i` has hue `i mod 11` and lightness `i mod 3`. As 3 and 11 are coprime, no pair repeats within 33.
 fn slots(lightness: [f32; 3], chroma: f32) -> [Rgb; Paint::SLOTS as usize] {
     std::array::from_fn(|i| Rgb::oklch(lightness[i % 3], chroma, HUES[i % HUES.len()]))
 }
 
-/// Sixteen steps from dark violet over blue and green to light yellow, as viridis goes, but over all of the lightness
-/// that stands out from the background, and with as much chroma as the screen has: neighbours are told apart.
+/// Returns sixteen steps from dark violet over blue and green to light yellow, like viridis, but over all lightnesses
+/// that stand out from the background and with as much chroma as the screen has, so that neighbours are distinct.
 fn ramp(from: f32, to: f32) -> [Rgb; Paint::RAMP as usize] {
     std::array::from_fn(|i| {
         let even = i as f32 / f32::from(Paint::RAMP - 1);
-        // Longer steps in the middle: screens show little chroma there.
+        // Larger steps in the middle, where screens show little chroma.
         let at = even - 0.1 * (even * std::f32::consts::TAU).sin() / std::f32::consts::TAU;
         Rgb::oklch(from + (to - from) * at, 0.17, 345.0 - 255.0 * at)
     })
@@ -142,7 +143,7 @@ mod tests {
     use super::super::color::vision;
     use super::*;
 
-    /// How a colour is seen.
+    /// A simulation of colour vision.
     type Eye = fn(Rgb) -> Rgb;
 
     fn themes() -> [Palette; 2] {
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn no_slot_looks_like_memory_that_waits() {
+    fn no_slot_looks_like_pending_memory() {
         for palette in themes() {
             for (i, color) in palette.slots.iter().enumerate() {
                 for waiting in [palette.pending, palette.background.blend(palette.pending, PENDING_SHARE)] {

@@ -1,15 +1,15 @@
-//! Which shape is under a pixel.
+//! Finds the shape under a pixel.
 //!
-//! An answer holds no more rectangles than its picture has pixels' worth of detail, so one pass over them (some tenths
-//! of a millisecond at most, once per move of the pointer) needs no index and no reading back from a GPU.
+//! An answer has no more rectangles than its picture can show, so one pass over them (a few tenths of a millisecond,
+//! once per pointer movement) needs no index and no readback from the GPU.
 
 use shared::query::Quads;
 
 use super::raster::Transform;
 use super::shape::{self, Quad};
 
-/// The rectangle at a pixel, and its row: the last one drawn there. Where none is, the nearest whose edge is within
-/// `slack` pixels, so that thin ones can be hit.
+/// Returns the rectangle at a pixel and its index: the last one drawn there. If there is none, the nearest whose edge
+/// is within `slack` pixels, so that thin ones can be hit.
 pub fn pick(quads: &Quads, transform: Transform, pixel: (f64, f64), slack: f64) -> Option<(usize, Quad)> {
     let unit = |(scale, offset): (f32, f32), at: f64| {
         let scale = f64::from(scale);
@@ -25,7 +25,7 @@ pub fn pick(quads: &Quads, transform: Transform, pixel: (f64, f64), slack: f64) 
         }
         let away = |edges: (f32, f32), at: f64, scale: f32| {
             let (from, to) = (f64::from(edges.0), f64::from(edges.1));
-            // Half open, like pixels: on a shared edge only one of the two is hit.
+            // Half open, like pixels: a shared edge belongs to one of the two.
             let outside = if at < from {
                 from - at
             } else if at >= to {
@@ -50,13 +50,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_drawn_the_nearest_or_nothing() {
+    fn picking_returns_the_topmost_the_nearest_or_none() {
         let mut quads = Quads::default();
         for (id, x, y) in [(1, (0.0, 10.0), (0.0, 4.0)), (2, (10.0, 20.0), (0.0, 4.0)), (3, (2.0, 2.1), (0.0, 4.0))] {
             quads.push(x, y, Paint::ALLOCATED, id);
         }
         quads.push((4.0, 8.0), (1.0, 2.0), Paint::ALLOCATED, 4);
-        // Two pixels a unit, upwards from pixel 100.
+        // Two pixels per unit, upwards from pixel 100.
         let transform = Transform { x: (2.0, 0.0), y: (-2.0, 100.0) };
         let check = |pixel, slack, want: Option<u32>| {
             assert_eq!(pick(&quads, transform, pixel, slack).map(|(_, quad)| quad.id), want, "{pixel:?}");

@@ -1,18 +1,18 @@
-//! Pixels composed by the processor. Where WebGL is emulated this is by far the fastest way to a picture, and it is the
-//! definition of what a picture is: the WebGL painter draws the same pixels.
+//! A software rasterizer. Where WebGL is emulated it is by far the fastest painter, and it defines the picture: the
+//! WebGL painter draws the same pixels.
 //!
-//! A pixel belongs to the shape that holds its centre. Shapes that share an edge therefore neither overlap nor leave a
-//! gap, at any scale.
+//! A pixel belongs to the shape that contains its centre. Shapes that share an edge therefore neither overlap nor leave
+//! a gap, at any scale.
 
 use super::shape::{Shape, Style};
 use shared::order::Within;
 
-/// From the units of a picture to pixels.
+/// A transform from the units of a picture to pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transform {
     /// Pixels per unit, and the pixel of 0.
     pub x: (f32, f32),
-    /// The same for y; negative where y grows upwards.
+    /// Pixels per unit and the pixel of 0 along y; negative if y grows upwards.
     pub y: (f32, f32),
 }
 
@@ -30,7 +30,7 @@ pub struct Pixels {
 }
 
 impl Pixels {
-    /// What both cover.
+    /// Returns the intersection.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         Self {
@@ -41,14 +41,14 @@ impl Pixels {
         }
     }
 
-    /// Whether it covers nothing.
+    /// Returns whether it covers no pixel.
     pub fn is_empty(self) -> bool {
         self.x0 >= self.x1 || self.y0 >= self.y1
     }
 }
 
-/// Shapes up to this many pixels high get no edges, and those up to this many wide none at their sides: there would be
-/// nothing else left of them.
+/// Shapes of at most this height in pixels get no edges, and of at most this width no side edges: there would be no
+/// fill left.
 pub const EDGE_ROOM: i32 = 3;
 /// Pixels from one line of a hatch to the next.
 pub const HATCH_PITCH: i32 = 6;
@@ -57,10 +57,10 @@ pub const STRIPE_PITCH: i32 = 8;
 const FAR_PIXELS: f32 = 1_048_576.0;
 
 impl Transform {
-    /// The pixels of a shape.
+    /// Returns the pixels that a shape covers.
     #[inline]
     pub fn cover(self, shape: &Shape) -> Pixels {
-        // Far outside the picture it does not matter where; the bound keeps sums of pixels from overflowing.
+        // The bound keeps pixel arithmetic from overflowing; far outside the picture the place does not matter.
         let at = |(scale, offset): (f32, f32), value: f32| {
             (value * scale + offset + 0.5).floor().within(-FAR_PIXELS, FAR_PIXELS) as i32
         };
@@ -75,7 +75,7 @@ impl Transform {
     }
 }
 
-/// An opaque picture in memory: rows from the top, four bytes a pixel, red first.
+/// An opaque image in memory: rows from the top, four bytes per pixel, red first.
 #[derive(Clone, Debug, Default)]
 pub struct Raster {
     width: i32,
@@ -84,19 +84,19 @@ pub struct Raster {
 }
 
 impl Raster {
-    /// Takes a size in pixels; what was drawn is lost when it changes.
+    /// Sets the size in pixels. A change of size discards the contents.
     pub fn resize(&mut self, width: u32, height: u32) {
         self.width = width.min(1 << 14) as i32;
         self.height = height.min(1 << 14) as i32;
         self.pixels.resize(self.width as usize * self.height as usize, 0);
     }
 
-    /// Its width and height.
+    /// Returns width and height.
     pub fn size(&self) -> (u32, u32) {
         (self.width as u32, self.height as u32)
     }
 
-    /// The bytes, as a canvas takes them.
+    /// Returns the bytes in the layout of a canvas.
     pub fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.pixels)
     }
@@ -136,7 +136,7 @@ impl Raster {
         if style.0 & Style::EDGES.0 == 0 {
             return;
         }
-        // A staircase's pieces may be a pixel wide: lines along them need height only.
+        // Pieces of a staircase may be one pixel wide: horizontal edges need height only.
         let is_tall = is_hollow || whole.y1 - whole.y0 > EDGE_ROOM;
         let is_wide = is_hollow || is_tall && whole.x1 - whole.x0 > EDGE_ROOM;
         let mut edge = |side: Style, line: Pixels| {
@@ -162,7 +162,7 @@ impl Raster {
         let rows = (part.y1 - part.y0) as usize;
         if let Some(span) = self.pixels.get_mut(first..) {
             if length == 1 {
-                // Columns one pixel wide are the common case of a timeline.
+                // Columns of one pixel are the common case on a timeline.
                 span.iter_mut().step_by(width).take(rows).for_each(|pixel| *pixel = color);
             } else {
                 span.chunks_mut(width).take(rows).for_each(|row| row.iter_mut().take(length).for_each(|p| *p = color));
@@ -170,7 +170,8 @@ impl Raster {
         }
     }
 
-    /// Diagonal lines, anchored to the screen so that they don't shimmer when shapes move by fractions.
+    /// Draws diagonal lines, anchored to the screen so that they don't shimmer when shapes move by fractions of a
+    /// pixel.
     fn lines(&mut self, part: Pixels, ground: u32, line: u32, slope: i32, pitch: i32) {
         let width = self.width as usize;
         for y in part.y0..part.y1 {
@@ -198,7 +199,7 @@ mod tests {
         Shape { x: [x.0, x.1], y: [y.0, y.1], color: name as u32, second: u32::from(name.to_ascii_uppercase()), style }
     }
 
-    /// Draws on a ground of dots; each shape's colour is its letter, its second colour the capital.
+    /// Draws on a background of dots. Each shape's colour is its letter, its second colour the capital letter.
     fn check(size: (u32, u32), shapes: &[Shape], transform: Transform, clip: Pixels, want: &[&str]) {
         let mut raster = Raster::default();
         raster.resize(size.0, size.1);

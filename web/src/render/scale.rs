@@ -1,12 +1,12 @@
-//! One axis of a picture: the part of it that is in view, and the pixels that it is drawn on.
+//! One axis of a picture: the visible window and the pixels that it maps to.
 
 use shared::order::Within;
 use shared::query::Window;
 
-/// A straight mapping of a window to pixels. Pixels may run against the window: bytes grow upwards.
+/// A linear mapping of a window to pixels. Pixels may run in the opposite direction: bytes grow upwards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// What is in view, in units of the axis.
+    /// The visible window, in units of the axis.
     pub window: Window,
     /// The pixel of the window's start.
     pub from: f64,
@@ -15,44 +15,44 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// A scale; an empty window is taken as one unit long, so that nothing divides by zero.
+    /// Creates a scale. An empty window counts as one unit long, so that nothing divides by zero.
     pub fn new(window: Window, from: f64, to: f64) -> Self {
         let end = if window.length() > 0.0 { window.end } else { window.start + 1.0 };
         Self { window: Window { start: window.start, end }, from, to }
     }
 
-    /// Pixels per unit; negative where pixels run against the window.
+    /// Returns the pixels per unit; negative if pixels run in the opposite direction.
     pub fn factor(&self) -> f64 {
         (self.to - self.from) / self.window.length()
     }
 
-    /// The pixel of a value.
+    /// Returns the pixel of a value.
     pub fn pixel(&self, value: f64) -> f64 {
         self.from + (value - self.window.start) * self.factor()
     }
 
-    /// The value at a pixel.
+    /// Returns the value at a pixel.
     pub fn value(&self, pixel: f64) -> f64 {
         let factor = self.factor();
         if factor == 0.0 { self.window.start } else { self.window.start + (pixel - self.from) / factor }
     }
 
-    /// Units per pixel, as a positive number.
+    /// Returns the units per pixel, as a positive number.
     pub fn unit(&self) -> f64 {
         let factor = self.factor().abs();
         if factor == 0.0 { self.window.length() } else { 1.0 / factor }
     }
 }
 
-/// The window moved by `by` units, but not out of `extent`.
+/// Returns the window moved by `by` units within `extent`.
 pub fn pan(window: Window, by: f64, extent: Window) -> Window {
     let length = window.length().min(extent.length());
     let start = (window.start + by).min(extent.end - length).max(extent.start);
     Window { start, end: start + length }
 }
 
-/// The window made `factor` times as long around `pivot`, which stays where it is; no longer than `extent` and no
-/// shorter than `shortest`.
+/// Returns the window scaled by `factor` around `pivot`, which stays in place; no longer than `extent` and no shorter
+/// than `shortest`.
 pub fn zoom(window: Window, factor: f64, pivot: f64, extent: Window, shortest: f64) -> Window {
     let old = window.length();
     let length = (old * factor).max(shortest).min(extent.length());
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back() {
+    fn pixels_and_values_are_inverse() {
         let x = Scale::new(w(100.0, 300.0), 64.0, 464.0);
         assert_eq!(x.pixel(100.0), 64.0);
         assert_eq!(x.pixel(300.0), 464.0);

@@ -1,68 +1,67 @@
-//! What painters paint: rectangles with their colours and the few marks that tell one kind of memory from another
-//! without colour.
+//! Shapes for painters: rectangles with colours, and marks that distinguish kinds of memory without colour.
 
 use shared::query::{Paint, Quads};
 
 use super::color::Rgb;
 use super::palette::{PENDING_SHARE, Palette};
 
-/// How a rectangle is drawn; the constants are bits.
+/// The style of a rectangle: a set of bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct Style(pub u32);
 
 impl Style {
-    /// All in one colour.
+    /// One colour.
     pub const PLAIN: Self = Self(0);
-    /// A line of the second colour along the top, where there is room.
+    /// An edge in the second colour along the top, if there is room.
     pub const EDGE_TOP: Self = Self(1);
-    /// … along the left side.
+    /// An edge along the left side.
     pub const EDGE_LEFT: Self = Self(2);
-    /// … along the right side.
+    /// An edge along the right side.
     pub const EDGE_RIGHT: Self = Self(4);
-    /// … along the bottom.
+    /// An edge along the bottom.
     pub const EDGE_BOTTOM: Self = Self(8);
-    /// Along all sides.
+    /// Edges along all sides.
     pub const EDGES: Self = Self(15);
-    /// Thin rising lines on a ground of the second colour: reserved, and in no active block.
+    /// Thin rising lines on a background of the second colour: reserved memory outside of active blocks.
     pub const HATCH: Self = Self(16);
     /// Falling lines of the second colour: memory of a private pool.
     pub const STRIPES: Self = Self(32);
-    /// At least one pixel wide and high, however small.
+    /// At least one pixel wide and high.
     pub const VISIBLE: Self = Self(64);
-    /// Only the edges are drawn, at any size.
+    /// Only edges, at any size.
     pub const HOLLOW: Self = Self(128);
 
-    /// Both.
+    /// Returns the union.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether all bits of another are set.
+    /// Returns whether all bits of another style are set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// A rectangle in the units of its picture; in memory as the WebGL painter hands it to the GPU.
+/// A rectangle in the units of its picture, laid out in memory as the WebGL painter uploads it.
 #[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct Shape {
     /// Left and right edge.
     pub x: [f32; 2],
-    /// The two other edges; which one is up depends on the transform.
+    /// The two other edges. The transform decides which one is up.
     pub y: [f32; 2],
     /// The main colour, as [`Rgb::pixel`].
     pub color: u32,
-    /// The colour of edges, stripes, and a hatch's ground.
+    /// The colour of edges, stripes, and the background of a hatch.
     pub second: u32,
-    /// How it is drawn.
+    /// The style.
     pub style: Style,
 }
 
 impl Shape {
-    /// A rectangle of one colour.
+    /// Creates a rectangle of one colour.
     pub fn plain(x: (f32, f32), y: (f32, f32), color: Rgb) -> Self {
         Self { x: [x.0, x.1], y: [y.0, y.1], color: color.pixel(), second: color.pixel(), style: Style::PLAIN }
     }
@@ -74,7 +73,7 @@ struct Look {
     color: u32,
     second: u32,
     marks: Style,
-    /// Whether the marks are all there is.
+    /// Whether only the marks are drawn.
     is_hollow: bool,
 }
 
@@ -85,7 +84,7 @@ impl Look {
     }
 }
 
-/// The looks of one answer's paints, each mixed once: an answer has a hundred thousand rectangles and some tens of paints.
+/// A cache of looks: an answer has up to a hundred thousand rectangles but only some tens of paints.
 struct Looks<'a> {
     palette: &'a Palette,
     known: Vec<Option<Look>>,
@@ -103,16 +102,16 @@ impl<'a> Looks<'a> {
 }
 
 impl Palette {
-    /// The rectangle of a paint, its marks included.
+    /// Creates the rectangle of a paint, with its marks.
     pub fn shape(&self, x: (f32, f32), y: (f32, f32), paint: Paint, style: Style) -> Shape {
         self.look(paint).shape(x, y, style)
     }
 
-    /// What all rectangles of a paint share.
+    /// Returns the look that all rectangles of a paint share.
     fn look(&self, paint: Paint) -> Look {
         let fill = self.fill(paint);
         let (color, second, marks, is_hollow) = match paint.base() {
-            // Quiet, as there may be much of it: the ground shows where it is, the lines what it is.
+            // Subdued, as there may be much of it: the background shows where it is, the lines what it is.
             Paint::CACHED => (
                 self.background.blend(fill, if self.is_dark { 0.38 } else { 0.46 }),
                 self.background.blend(fill, 0.14),
@@ -127,13 +126,13 @@ impl Palette {
         Look { color: color.pixel(), second: second.pixel(), marks, is_hollow }
     }
 
-    /// The darker edge of a shape.
+    /// Returns the darker edge colour of a fill.
     pub fn edge(&self, fill: Rgb) -> Rgb {
         fill.blend(Rgb(0, 0, 0), if self.is_dark { 0.34 } else { 0.24 })
     }
 
-    /// The rectangles of an answer, each with an edge on the sides where its thing begins or ends. A thing drawn as a
-    /// staircase of several rectangles has no seams between them, and a sum of many things no edges at all.
+    /// Appends the rectangles of an answer, with edges where an allocation begins or ends. An allocation drawn as a
+    /// staircase of rectangles has no seams, and a sum of many allocations no edges.
     pub fn outlined(&self, quads: &Quads, into: &mut Vec<Shape>) {
         into.reserve(quads.len());
         let seams = Seams::of(quads);
@@ -151,7 +150,7 @@ impl Palette {
         }
     }
 
-    /// The rectangles of an answer, without edges.
+    /// Appends the rectangles of an answer, without edges.
     pub fn filled(&self, quads: &Quads, style: Style, into: &mut Vec<Shape>) {
         into.reserve(quads.len());
         let mut looks = Looks::new(self);
@@ -159,7 +158,7 @@ impl Palette {
     }
 }
 
-/// A row of [`Quads`].
+/// One rectangle of [`Quads`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quad {
     /// Left and right edge.
@@ -172,7 +171,7 @@ pub struct Quad {
     pub id: u32,
 }
 
-/// The rows of an answer's rectangles; columns of unlike length end with the shortest.
+/// Iterates over the rectangles of an answer; ends with the shortest column.
 pub fn iter(quads: &Quads) -> impl Iterator<Item = Quad> + '_ {
     let x = quads.x0.iter().zip(quads.x1.iter());
     let y = quads.y0.iter().zip(quads.y1.iter());
@@ -185,17 +184,17 @@ pub fn iter(quads: &Quads) -> impl Iterator<Item = Quad> + '_ {
     })
 }
 
-/// Where rectangles of one thing touch.
+/// Where rectangles of one allocation touch.
 struct Seams {
-    /// Per rectangle: bit 1 joined on the left, bit 2 joined on the right.
+    /// Per rectangle: bit 1 if joined on the left, bit 2 if joined on the right.
     joined: Vec<u8>,
 }
 
 impl Seams {
-    /// Things whose numbers lie further apart than this are drawn with seams: the table would cost too much.
+    /// Larger ranges of allocation numbers are drawn with seams: the table would be too large.
     const MOST_NUMBERS: usize = 1 << 22;
 
-    /// An answer has the pieces of a thing from left to right, so the last one seen is the one to the left.
+    /// An answer lists the pieces of an allocation from left to right, so the last one seen is the one to the left.
     fn of(quads: &Quads) -> Self {
         let mut joined = vec![0u8; quads.len()];
         let ids = || quads.id.iter().copied().filter(|id| *id != Quads::NONE);
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_apart_without_colour() {
+    fn kinds_differ_without_colour() {
         let palette = Palette::light();
         let style = |paint| palette.shape((0.0, 1.0), (0.0, 1.0), paint, Style::PLAIN).style;
         assert!(style(Paint::CACHED).has(Style::HATCH));

@@ -1,5 +1,5 @@
-//! Lines, words and flags over the shapes, drawn through a trait: the real one writes on a 2D canvas, the tests' one
-//! writes a log, so that what is drawn, and in which order, can be checked without a browser.
+//! The overlay's drawing surface, as a trait: the implementation draws on a 2D canvas, the one for tests writes a log,
+//! so that what is drawn and in which order can be checked without a browser.
 
 use super::color::Rgb;
 
@@ -8,7 +8,7 @@ use super::color::Rgb;
 pub struct Ink {
     /// The colour.
     pub color: Rgb,
-    /// 0 is invisible, 1 covers.
+    /// From 0 (invisible) to 1 (opaque).
     pub opacity: f64,
 }
 
@@ -19,13 +19,13 @@ impl From<Rgb> for Ink {
 }
 
 impl Rgb {
-    /// The colour, see-through.
+    /// Returns the colour with an opacity.
     pub const fn at(self, opacity: f64) -> Ink {
         Ink { color: self, opacity }
     }
 }
 
-/// Where a text lies relative to its point.
+/// The horizontal position of text relative to its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// To its right.
@@ -36,12 +36,12 @@ pub enum Align {
     End,
 }
 
-/// How a text is set.
+/// The font of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Font {
-    /// Labels of axes and shapes.
+    /// For labels of axes and shapes.
     Label,
-    /// The same, stronger.
+    /// Semibold.
     Strong,
 }
 
@@ -59,60 +59,60 @@ pub struct Area {
 }
 
 impl Area {
-    /// The first x to its right.
+    /// Returns the x coordinate of the right edge.
     pub fn right(self) -> f64 {
         self.x + self.width
     }
 
-    /// The first y below it.
+    /// Returns the y coordinate of the bottom edge.
     pub fn bottom(self) -> f64 {
         self.y + self.height
     }
 
-    /// Whether a point lies in it.
+    /// Returns whether a point is inside.
     pub fn contains(self, (x, y): (f64, f64)) -> bool {
         x >= self.x && x < self.right() && y >= self.y && y < self.bottom()
     }
 }
 
-/// Draws over the shapes. All coordinates are CSS pixels from the canvas' top left corner.
+/// A surface over the shapes. All coordinates are CSS pixels from the canvas' top left corner.
 pub trait Surface {
-    /// A rectangle.
+    /// Fills a rectangle.
     fn fill(&mut self, area: Area, ink: Ink);
-    /// A rectangle's outline, `width` pixels inside its edge.
+    /// Draws a rectangle's outline, `width` pixels wide, inside its edge.
     fn outline(&mut self, area: Area, width: f64, ink: Ink);
-    /// A line of one device pixel along the y axis.
+    /// Draws a vertical line of one device pixel.
     fn vertical(&mut self, x: f64, from: f64, to: f64, ink: Ink);
-    /// A line of one device pixel along the x axis; dashed or not.
+    /// Draws a horizontal line of one device pixel, dashed or solid.
     fn horizontal(&mut self, y: f64, from: f64, to: f64, is_dashed: bool, ink: Ink);
-    /// A closed shape.
+    /// Fills a polygon.
     fn polygon(&mut self, points: &[(f64, f64)], ink: Ink);
-    /// A line around a closed shape.
+    /// Draws the outline of a polygon.
     fn contour(&mut self, points: &[(f64, f64)], width: f64, ink: Ink);
-    /// A veil over an area, with holes.
+    /// Fills an area except for some polygons.
     fn veil(&mut self, area: Area, holes: &[Vec<(f64, f64)>], ink: Ink);
-    /// A line of text, vertically centred on `y`.
+    /// Draws a line of text, vertically centred on `y`.
     fn text(&mut self, text: &str, at: (f64, f64), align: Align, font: Font, ink: Ink);
-    /// The width of a text.
+    /// Returns the width of a text.
     fn text_width(&mut self, text: &str, font: Font) -> f64;
 }
 
-/// As much of a text's beginning as fits a width, with an ellipsis where it is cut; `None` where nothing sensible fits.
+/// Returns as much of a text's start as fits a width, with an ellipsis if it is cut; `None` if too little fits.
 pub fn fit(surface: &mut dyn Surface, text: &str, font: Font, width: f64) -> Option<String> {
     shorten(surface, text, font, width, |letters, keep| letters[..keep].iter().copied().chain(['…']).collect())
 }
 
-/// As much of a text's end as fits a width.
+/// Returns as much of a text's end as fits a width, with an ellipsis if it is cut; `None` if too little fits.
 pub fn fit_end(surface: &mut dyn Surface, text: &str, font: Font, width: f64) -> Option<String> {
     shorten(surface, text, font, width, |letters, keep| {
         std::iter::once('…').chain(letters[letters.len() - keep..].iter().copied()).collect()
     })
 }
 
-/// Fewer letters than this are a stump that says nothing.
+/// Fewer letters than this are not worth showing.
 const LEAST_LETTERS: usize = 5;
 
-/// Tries to keep fewer and fewer letters. `cut` is asked for no more of them than there are.
+/// Shortens a text until it fits. `cut` is called with at most the number of its letters.
 fn shorten(
     surface: &mut dyn Surface,
     text: &str,
@@ -125,7 +125,7 @@ fn shorten(
         return Some(text.to_owned());
     }
     let letters: Vec<char> = text.chars().collect();
-    // A share of the width is about that share of the letters; what follows corrects.
+    // The share of the width estimates the share of the letters; the loop corrects it.
     let mut keep = ((width / whole.max(1.0)) * letters.len() as f64).floor().max(0.0) as usize;
     keep = keep.min(letters.len());
     while keep >= LEAST_LETTERS {
@@ -142,7 +142,7 @@ fn shorten(
 pub(crate) mod log {
     use super::*;
 
-    /// Writes down what is drawn. Every letter is six pixels wide.
+    /// Logs what is drawn. Every letter is six pixels wide.
     #[derive(Default)]
     pub(crate) struct SurfaceLog(pub(crate) Vec<String>);
 
@@ -183,7 +183,7 @@ pub(crate) mod log {
     }
 
     #[test]
-    fn texts_are_cut_where_they_don_t_fit() {
+    fn long_texts_are_cut() {
         let mut surface = SurfaceLog::default();
         let mut check = |width, want: Option<&str>| {
             assert_eq!(fit(&mut surface, "train.py:120", Font::Label, width).as_deref(), want, "{width}");

@@ -1,16 +1,16 @@
-//! Round numbers along an axis, and how they are written: time, event numbers, binary bytes.
+//! Ticks at round numbers along an axis, and their labels: time, event numbers, binary bytes.
 
 use shared::decimal::Decimal;
 use shared::order::Within;
 use shared::query::Window;
 use shared::units::Count;
 
-/// A mark on an axis.
+/// A tick on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// Where, in units of the axis.
+    /// The position, in units of the axis.
     pub at: f64,
-    /// What is written there.
+    /// The label.
     pub label: String,
 }
 
@@ -27,13 +27,13 @@ const BYTES: [Unit; 7] = [
     (1_125_899_906_842_624.0, "PiB"),
     (1_152_921_504_606_846_976.0, "EiB"),
 ];
-/// Steps that clocks go by, from a second on.
+/// Steps of clock time, from a second up.
 const CLOCK_STEPS: [f64; 16] =
     [1e6, 2e6, 5e6, 10e6, 15e6, 30e6, 60e6, 120e6, 300e6, 600e6, 900e6, 1800e6, 3600e6, 7200e6, 21_600e6, 43_200e6];
-/// More marks than this never fit a screen; the bound keeps odd input from costing time.
+/// More ticks never fit on a screen; the bound keeps odd input from costing time.
 const MOST: usize = 200;
 
-/// Marks for microseconds, about `room` of them at most.
+/// Returns about `room` ticks at most for a window in microseconds.
 pub fn time(window: Window, room: f64) -> Vec<Tick> {
     let least = window.length() / room.max(1.0);
     let step = if least <= 1e6 {
@@ -42,23 +42,24 @@ pub fn time(window: Window, room: f64) -> Vec<Tick> {
         CLOCK_STEPS.into_iter().find(|step| *step >= least).unwrap_or_else(|| decimal_step(least / 3600e6) * 3600e6)
     };
     let unit = unit_for(&TIME, window, step, 3);
-    // Past a minute, whole seconds are written as a clock would.
+    // From a minute on, whole seconds are written as clock time.
     marks(window, step, |at| if at.abs() >= 60e6 && step >= 1e6 { clock(at) } else { in_unit(at, step, unit) })
 }
 
-/// Marks for event numbers.
+/// Returns about `room` ticks at most for a window of event numbers.
 pub fn events(window: Window, room: f64) -> Vec<Tick> {
     let step = decimal_step((window.length() / room.max(1.0)).max(1.0));
     marks(window, step, |at| Count(at.max(0.0) as u64).to_string())
 }
 
-/// Parts of a binary unit that read well; finer ones are tenths of these.
+/// Readable fractions of a binary unit; finer ones are tenths of these.
 const PARTS: [f64; 3] = [0.5, 0.25, 0.1];
 
-/// Marks for bytes, in one unit for the whole axis: the largest that it reaches. Whole units are powers of two apart.
+/// Returns about `room` ticks at most for a window in bytes. The whole axis uses the largest unit that it reaches;
+/// steps of whole units are powers of two.
 pub fn bytes(window: Window, room: f64) -> Vec<Tick> {
     let least = (window.length() / room.max(1.0)).max(1.0);
-    // With more decimals than five a mark is longer than in the next smaller unit.
+    // With more than five decimals a label is longer than in the next smaller unit.
     let reaches = |unit: &&Unit| unit.0 <= window.end.abs() && least / unit.0 >= 1e-5;
     let unit = BYTES.iter().rev().find(reaches).copied().unwrap_or(BYTES[0]);
     let least = least / unit.0;
@@ -72,7 +73,7 @@ pub fn bytes(window: Window, room: f64) -> Vec<Tick> {
     marks(window, step, |at| if at == 0.0 { "0".to_owned() } else { in_unit(at, step, unit) })
 }
 
-/// The smallest of 1, 2, 5 × 10^n that is not below `least`.
+/// Returns the smallest of 1, 2, 5 × 10^n that is not below `least`.
 fn decimal_step(least: f64) -> f64 {
     if !(least > 0.0 && least.is_finite()) {
         return 1.0;
@@ -86,13 +87,13 @@ fn power_of_ten(x: f64) -> f64 {
     10_f64.powi(x.log10().floor() as i32)
 }
 
-/// The largest unit that the axis reaches and in which its marks need no more than so many decimals.
+/// Returns the largest unit that the axis reaches and in which its labels need no more than a number of decimals.
 fn unit_for(units: &[Unit], window: Window, step: f64, most_decimals: u32) -> Unit {
     let reaches = |unit: &&Unit| unit.0 <= window.end.abs() && decimals(step / unit.0) <= most_decimals;
     units.iter().rev().find(reaches).copied().unwrap_or((1.0, units.first().map_or("", |unit| unit.1)))
 }
 
-/// Decimals that a step needs to be written exactly; seven stands for more.
+/// Returns the decimals that a step needs to be written exactly; seven stands for more.
 fn decimals(step: f64) -> u32 {
     let mut part = step;
     let mut count = 0;
@@ -113,12 +114,12 @@ fn marks(window: Window, step: f64, label: impl Fn(f64) -> String) -> Vec<Tick> 
     (0..count).map(|i| (first + i as f64) * step).map(|at| Tick { at, label: label(at) }).collect()
 }
 
-/// A value in a unit, with as many decimals as tell neighbouring marks apart.
+/// Formats a value in a unit, with enough decimals to distinguish neighbouring ticks.
 fn in_unit(at: f64, step: f64, (size, name): Unit) -> String {
     format!("{} {name}", Decimal::of(at / size, decimals(step / size)))
 }
 
-/// Whole seconds as `m:ss` or `h:mm:ss`.
+/// Formats whole seconds as `m:ss` or `h:mm:ss`.
 fn clock(us: f64) -> String {
     let seconds = (us / 1e6).round().max(0.0) as u64;
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -145,7 +146,7 @@ mod tests {
         check(&time(w(0.0, 12e6), 6.0), &["0 s", "2 s", "4 s", "6 s", "8 s", "10 s", "12 s"]);
         check(&time(w(0.0, 150e6), 5.0), &["0 s", "30 s", "1:00", "1:30", "2:00", "2:30"]);
         check(&time(w(0.0, 9_000e6), 5.0), &["0 s", "30:00", "1:00:00", "1:30:00", "2:00:00", "2:30:00"]);
-        // Zoomed in far from the start, the marks still differ.
+        // Zoomed in far from the start, the labels still differ.
         check(
             &time(w(3_200_000.0, 3_200_004.0), 4.0),
             &["3200.000 ms", "3200.001 ms", "3200.002 ms", "3200.003 ms", "3200.004 ms"],
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_windows_cost_nothing() {
+    fn odd_windows_are_harmless() {
         for window in [w(0.0, 0.0), w(5.0, 1.0), w(0.0, f64::INFINITY), w(f64::NAN, 1.0), w(-1e300, 1e300)] {
             for ticks in [time(window, 8.0), events(window, 8.0), bytes(window, 8.0)] {
                 assert!(ticks.len() <= MOST);

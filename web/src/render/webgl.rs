@@ -1,6 +1,6 @@
-//! The painter that leaves the pixels to a GPU: one upload of triangles per answer, and from then on a pan or a zoom
-//! costs four numbers. Not instanced, as emulated GPUs run every instance as a draw of its own. Its pixels are those of
-//! [`super::raster`]: the vertices are put on whole pixels, and the marks are drawn by the same rules.
+//! The painter that uses the GPU: one upload of triangles per answer, after which a pan or a zoom changes only four
+//! numbers. It does not use instancing, since emulated GPUs run every instance as a separate draw call. Its pixels are
+//! those of [`super::raster`]: vertices are snapped to whole pixels, and marks follow the same rules.
 
 use wasm_bindgen::JsCast;
 use web_sys::{
@@ -13,7 +13,7 @@ use super::painter::Painter;
 use super::raster::{EDGE_ROOM, HATCH_PITCH, Pixels, STRIPE_PITCH, Transform};
 use super::shape::Shape;
 
-/// See the module.
+/// Draws shapes with WebGL2.
 pub struct WebGlPainter {
     canvas: HtmlCanvasElement,
     gl: Gl,
@@ -26,7 +26,7 @@ pub struct WebGlPainter {
     count: i32,
 }
 
-/// Four vertices a shape, each with all of it: which corner a vertex is follows from its number.
+/// Four vertices per shape, each with the whole shape; the vertex number selects the corner.
 const VERTEX: &str = "#version 300 es
 precision highp float;
 layout(location = 0) in vec4 bounds;
@@ -51,7 +51,7 @@ void main() {
     v_whole = ivec4(clamp(p, -1048576.0, 1048576.0));
 }";
 
-/// The marks, by the rules of `Raster::draw_one`. `ROOM`, `HATCH` and `STRIPE` are put in front.
+/// The marks, by the rules of `Raster::draw_one`. `ROOM`, `HATCH` and `STRIPE` are prepended.
 const FRAGMENT: &str = "
 precision highp float;
 precision highp int;
@@ -76,7 +76,7 @@ void main() {
 }";
 
 impl WebGlPainter {
-    /// Takes a canvas that has no context of another kind.
+    /// Creates a painter on a canvas without a context of another kind.
     pub fn new(canvas: &HtmlCanvasElement) -> Option<Self> {
         let gl: Gl = canvas.get_context("webgl2").ok()??.dyn_into().ok()?;
         let program = program(&gl)?;

@@ -1,4 +1,4 @@
-//! The pane at the right: as wide as it was dragged, and out of the way when it is not wanted.
+//! The pane at the right, resizable and collapsible.
 
 use shared::decimal::Decimal;
 use web_sys::{Element, PointerEvent};
@@ -9,29 +9,29 @@ use crate::hooks::use_model;
 use crate::views::details::Details;
 use crate::widgets::style::{pixels, set_style};
 
-/// Its width at first, on a page of some width and on a narrow one, in pixels.
+/// The initial width in pixels, on a wide page and on a narrow one.
 const WIDTH: f64 = 340.0;
 const NARROW_WIDTH: f64 = 280.0;
-/// A page less wide than this is narrow.
+/// A page is narrow below this width.
 const NARROW_PAGE: f64 = 1200.0;
-/// The least that its rows can do with.
+/// Minimum width of the pane.
 const LEAST: f64 = 240.0;
-/// What the view beside it keeps at least.
+/// Minimum width of the view beside it.
 const VIEW_LEAST: f64 = 480.0;
-/// A step by an arrow key.
+/// Pixels per arrow key.
 const STEP: f64 = 16.0;
 
-/// The width at first.
+/// Returns the initial width.
 fn first_width(page: f64) -> f64 {
     fitting(if page < NARROW_PAGE { NARROW_WIDTH } else { WIDTH }, page)
 }
 
-/// A width that leaves both sides enough.
+/// Returns the width clamped so that both sides have enough.
 fn fitting(width: f64, page: f64) -> f64 {
     width.min(page - VIEW_LEAST).max(LEAST)
 }
 
-/// Width of the page in pixels.
+/// Returns the width of the page in pixels.
 fn page() -> f64 {
     window().inner_width().ok().and_then(|width| width.as_f64()).unwrap_or(VIEW_LEAST + WIDTH)
 }
@@ -39,11 +39,11 @@ fn page() -> f64 {
 /// Properties of [`DetailsPane`].
 #[derive(PartialEq, Properties)]
 pub struct DetailsPaneProps {
-    /// Whether its content is drawn too, not only its place.
+    /// Whether the contents are rendered, not only the empty pane.
     pub is_filled: bool,
 }
 
-/// The pane and the line that it is dragged by.
+/// The pane with its splitter.
 #[component]
 pub fn DetailsPane(props: &DetailsPaneProps) -> Html {
     let is_filled = props.is_filled;

@@ -8,7 +8,7 @@ use crate::hooks::ModelHandle;
 use crate::model::Action;
 use crate::widgets::menu::Menu;
 
-/// The menu; a plain line where there is nothing to choose.
+/// Renders the menu, or plain text if there is only one device.
 pub fn device_menu(model: &ModelHandle) -> Html {
     let (Some(summary), Some(device)) = (model.summary(), model.device()) else { return Html::default() };
     if summary.devices.len() == 1 {
@@ -39,7 +39,7 @@ fn name(device: &DeviceSummary) -> String {
     format!("Device {}", device.device)
 }
 
-/// What tells one device from another.
+/// Returns a note that distinguishes a device from the others.
 fn note(device: &DeviceSummary) -> String {
     if device.events == 0 {
         return format!("no events · {} reserved", Bytes(device.end.reserved));

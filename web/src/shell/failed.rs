@@ -1,4 +1,4 @@
-//! A file that can't be read: why, and what to do next.
+//! The page of a file that can't be read: the reason and what to do next.
 
 use shared::units::Bytes;
 use yew::prelude::*;
@@ -10,7 +10,7 @@ use crate::source;
 use crate::views::controls::sends;
 use crate::worker::message::Connection;
 
-/// The reason, and the ways on.
+/// Renders the reason and what to do next.
 pub fn failed(model: &ModelHandle) -> Html {
     let Some(file) = model.file() else { return Html::default() };
     let Phase::Failed { message } = &file.phase else { return Html::default() };
@@ -39,7 +39,7 @@ pub fn failed(model: &ModelHandle) -> Html {
     }
 }
 
-/// A session that can't be watched.
+/// Renders a session that can't be watched.
 fn session_failed(model: &ModelHandle, file: &FileEntry, live: &Live, message: &str) -> Html {
     let wants_token = matches!(live.status.connection, Connection::Refused { wants_token: true, .. });
     let again = {

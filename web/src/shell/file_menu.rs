@@ -1,4 +1,4 @@
-//! The menu of files: which are open, how far each is, and the ways to open another.
+//! The menu of open files with their progress, and of ways to open another.
 
 use shared::units::Bytes;
 use yew::prelude::*;
@@ -11,7 +11,7 @@ use crate::widgets::icon::{Symbol, icon};
 use crate::widgets::menu::Menu;
 use crate::worker::message::Stage;
 
-/// The menu.
+/// Renders the menu.
 pub fn file_menu(model: &ModelHandle) -> Html {
     let label = html! {
         <span class="menu-label">{ model.file().map_or_else(|| "Files".to_owned(), |file| file.name.clone()) }</span>
@@ -58,7 +58,7 @@ fn row(model: &ModelHandle, file: &FileEntry) -> Html {
     }
 }
 
-/// How far a file is, or how large.
+/// Returns the progress or the size of a file.
 fn note(file: &FileEntry) -> String {
     match &file.phase {
         Phase::Loading { stage: Stage::Waiting, .. } => "waiting".to_owned(),

@@ -1,4 +1,4 @@
-//! The line at the top of the page.
+//! The header of the page.
 
 use yew::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::model::{Action, Dialog};
 use crate::theme::theme_switch;
 use crate::views::search::SearchBox;
 
-/// Files, devices, search, and the page's own buttons.
+/// Renders the menus of files and devices, the search box, and the page's own buttons.
 pub fn header(model: &ModelHandle) -> Html {
     let is_ready = model.shared_summary().is_some();
     let on_help = {

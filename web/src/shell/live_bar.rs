@@ -1,5 +1,5 @@
-//! The line over a session that is watched: how it is, how far behind the picture is, what of it is held here, and the
-//! hand on it: pause, and back to now.
+//! The bar over a watched session: its status, its lag, what is loaded, and buttons to pause and to jump to the newest
+//! events.
 
 use shared::query::Summary;
 use shared::units::{Bytes, Count};
@@ -15,10 +15,10 @@ use crate::widgets::format::{counted, span_text};
 use crate::widgets::icon::{Symbol, icon};
 use crate::worker::message::{Connection, Failed};
 
-/// A job that has been silent for so long has no lag: there is nothing newer.
+/// A job that sent nothing for this long has no lag, as there is nothing newer.
 const QUIET_US: i64 = 2_000_000;
 
-/// The line; nothing over a file.
+/// Renders the bar; empty for a file.
 pub fn live_bar(model: &ModelHandle) -> Html {
     let (Some(live), Some(summary)) = (model.live(), model.summary()) else { return Html::default() };
     let (symbol, word, class) = state_of(live);
@@ -58,7 +58,7 @@ pub fn live_bar(model: &ModelHandle) -> Html {
                     // While paused, the sentence beside it begins with the word.
                     <span class={live.is_paused.then_some("visually-hidden")}>{ word }</span>
                 </span>
-                <span class="live-said" role="status" data-testid="live-said">{ said(live, &summary) }</span>
+                <span class="live-said" role="status" data-testid="live-said">{ status_text(live, &summary) }</span>
                 { for parts }
                 { older_menu(model) }
                 { buttons(model, live) }
@@ -70,16 +70,16 @@ pub fn live_bar(model: &ModelHandle) -> Html {
     }
 }
 
-/// What hovering over lost events says.
+/// Tooltip of lost events.
 const LOST: &str = "These events never left the job. Hatched areas show where they are missing.";
 
-/// A part of the line: its class, its name for tests, what hovering says (if anything), and its words.
+/// Renders a part of the bar: class, test id, tooltip (if any) and text.
 fn part(class: &'static str, test_id: &'static str, title: &str, words: String) -> Html {
     let title = (!title.is_empty()).then(|| title.to_owned());
     html! { <span {class} {title} data-testid={test_id}>{ words }</span> }
 }
 
-/// The state as a shape, a word, and the class of its colour.
+/// Returns the state as a symbol, a word, and the class of its colour.
 fn state_of(live: &Live) -> (Symbol, &'static str, &'static str) {
     match (live.status.state, &live.status.connection) {
         (SessionState::Ended, _) => (Symbol::Ended, "Ended", "is-ended"),
@@ -93,17 +93,17 @@ fn state_of(live: &Live) -> (Symbol, &'static str, &'static str) {
     }
 }
 
-/// How it is, in a few words.
-pub fn said(live: &Live, summary: &Summary) -> String {
+/// Describes the status in a few words.
+fn status_text(live: &Live, summary: &Summary) -> String {
     let status = &live.status;
     match (&status.connection, status.state) {
         (Connection::Retrying { seconds }, _) => format!("Connection lost; retrying in {seconds} s"),
         (Connection::Refused { message, .. }, _) => message.clone(),
         (Connection::Connecting, SessionState::Live) => "Connecting".to_owned(),
-        // Before the server has told how much there is, nothing can be said of it.
+        // The server has not yet sent the number of events.
         _ if !status.is_caught_up && status.events > 0 => {
             let came = Count(status.held_events + status.dropped_events).to_string();
-            // Of a long session only the newest come: how many, is known when they are there.
+            // Of a long session only the newest events are sent; their number is known once they have arrived.
             if status.is_late {
                 format!("Loading the latest events: {came} so far")
             } else {
@@ -123,13 +123,13 @@ pub fn said(live: &Live, summary: &Summary) -> String {
     }
 }
 
-/// How much of the session is loaded: `6,124 events loaded`.
+/// Describes how much of the session is loaded: `6,124 events loaded`.
 fn loaded(live: &Live, summary: &Summary) -> String {
     let which = live.latest(summary).unwrap_or_else(|| counted(count(summary), "event"));
     format!("{which} loaded")
 }
 
-/// Microseconds from the first event that is shown to the last.
+/// Returns the microseconds from the first to the last event shown.
 fn longest(summary: &Summary) -> i64 {
     summary.devices.iter().map(|device| device.span_us).max().unwrap_or(0)
 }
@@ -170,15 +170,14 @@ fn buttons(model: &ModelHandle, live: &Live) -> Html {
     }
 }
 
-/// Classes of a button, and of the one that is wanted most.
+/// Classes of a button, and of the primary button.
 const BUTTON: &str = "toolbar-button live-button";
 const MAIN_BUTTON: &str = "toolbar-button live-button is-primary";
-/// What hovering over the buttons says.
+/// Tooltips of the buttons.
 const HISTORY: &str = "Ask the job for all events it has recorded. This takes a moment.";
 const NOW: &str = "Show the newest events and follow them (End)";
 
-/// A button of the line: its name for tests, its class, what hovering says (if anything), and what it does and
-/// shows.
+/// Renders a button of the bar: test id and class, tooltip (if any), action, icon and label.
 fn button(
     (test_id, class): (&'static str, &'static str),
     title: Option<&'static str>,
@@ -189,7 +188,7 @@ fn button(
     html! { <button type="button" {class} {title} {onclick} data-testid={test_id}>{ shape }{ word }</button> }
 }
 
-/// What is said of the out-of-memory event that stopped the following.
+/// Renders the notice of the out-of-memory event that stopped the following.
 fn oom_bar(model: &ModelHandle, oom: &Failed) -> Html {
     let Some(summary) = model.summary() else { return Html::default() };
     let Some(device) = summary.devices.get(oom.device as usize) else { return Html::default() };
@@ -216,7 +215,7 @@ mod tests {
     use crate::worker::message::LiveStatus;
 
     #[test]
-    fn each_state_is_said_plainly() {
+    fn each_status_has_its_text() {
         let status = |state, connection| LiveStatus {
             state,
             connection,
@@ -247,8 +246,8 @@ mod tests {
         ];
         for (status, word, sentence) in cases {
             let mut live = Live::new("a".repeat(26));
-            live.tell(status);
-            assert_eq!((state_of(&live).1, said(&live, &summary(&[5])).as_str()), (word, sentence));
+            live.set_status(status);
+            assert_eq!((state_of(&live).1, status_text(&live, &summary(&[5])).as_str()), (word, sentence));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A file that is being read: with what the worker is busy, how far it is, how fast, and a way out.
+//! The page of a file that is being read: stage, progress, rate and Cancel.
 
 use shared::decimal::Decimal;
 use shared::units::Bytes;
@@ -9,7 +9,7 @@ use crate::model::{FileEntry, Phase};
 use crate::source;
 use crate::worker::message::{Connection, Stage};
 
-/// Progress and Cancel.
+/// Renders the progress and Cancel.
 pub fn loading(model: &ModelHandle) -> Html {
     let Some(file) = model.file() else { return Html::default() };
     let Phase::Loading { stage, done, total, bytes_per_second } = file.phase else { return Html::default() };
@@ -51,7 +51,7 @@ pub fn loading(model: &ModelHandle) -> Html {
     }
 }
 
-/// A session of which nothing has come yet.
+/// Renders a session without events so far.
 fn waiting(file: &FileEntry, on_cancel: Callback<MouseEvent>) -> Html {
     let said = match file.live.as_ref().map(|live| &live.status.connection) {
         Some(Connection::Open) => "Connected. Waiting for the job's first events.".to_owned(),

@@ -1,5 +1,4 @@
-//! The frame around the views: the header with its menus, the tabs, the panes, and what is shown while there is no
-//! trace to show.
+//! The frame around the views: header, menus, tabs and panes, and the pages that are shown without a trace.
 
 mod details_pane;
 mod device_menu;

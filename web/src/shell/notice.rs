@@ -1,4 +1,4 @@
-//! A line said in passing, over the status line.
+//! A short notice over the status line.
 
 use yew::prelude::*;
 
@@ -7,10 +7,10 @@ use crate::hooks::use_model;
 use crate::model::Action;
 use crate::widgets::icon::{Symbol, icon};
 
-/// How long it stays, in milliseconds: long enough to read two sentences.
+/// How long the notice stays, in milliseconds: enough to read two sentences.
 const STAY_MS: i32 = 10_000;
 
-/// The line, where there is one.
+/// The notice, if there is one.
 #[component]
 pub fn Notice() -> Html {
     let model = use_model();

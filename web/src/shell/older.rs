@@ -1,4 +1,4 @@
-//! What of a session is no longer held here, to be opened from the server.
+//! The menu of older events of a session, which are no longer loaded and can be opened from the server.
 
 use shared::query::Summary;
 use yew::prelude::*;
@@ -8,10 +8,10 @@ use crate::source;
 use crate::widgets::format::span_text;
 use crate::widgets::menu::Menu;
 
-/// Spans that are offered, in microseconds before what is held.
+/// The spans offered, in microseconds before the first loaded event.
 const SPANS: [i64; 3] = [60_000_000, 600_000_000, 3_600_000_000];
 
-/// The menu; nothing while all is held.
+/// Renders the menu; empty if everything is loaded.
 pub fn older_menu(model: &ModelHandle) -> Html {
     let (Some(live), Some(summary)) = (model.live(), model.summary()) else { return Html::default() };
     let is_whole = live.status.dropped_events == 0 && !live.status.is_late;
@@ -37,13 +37,13 @@ pub fn older_menu(model: &ModelHandle) -> Html {
     }
 }
 
-/// When the first event that is held happened, in microseconds since the epoch.
+/// Returns the time of the first loaded event, in microseconds since the epoch.
 fn held_from(summary: &Summary) -> Option<i64> {
     let known = summary.devices.iter().filter(|device| device.events > 0 && device.start_us > 0);
     known.map(|device| device.start_us).min()
 }
 
-/// From when each span that is offered goes, and what it is called. The last goes back to the start.
+/// Returns the start and label of each span offered. The last span goes back to the start of the session.
 fn spans(held_from: i64, started: Option<i64>) -> Vec<(Option<i64>, String)> {
     let before = started.map_or(i64::MAX, |started| held_from.saturating_sub(started));
     let shorter = SPANS.into_iter().filter(|span| *span < before);

@@ -1,5 +1,4 @@
-//! The sessions of the server that the page comes from, on the start page and over a session. Where there is no such server there is no
-//! list.
+//! The list of the server's jobs, on the start page and over a session. Empty if the page has no such server.
 
 use wasm_bindgen_futures::spawn_local;
 use yew::prelude::*;
@@ -13,7 +12,7 @@ use crate::source::{self, server};
 use crate::widgets::copy::CopyButton;
 use crate::widgets::dialog::Modal;
 
-/// Sends a job's memory here; the module is the project's own agent.
+/// Returns the code that connects a job to this server through the project's Python agent.
 fn attach_snippet() -> String {
     let origin = crate::browser::window().location().origin().unwrap_or_default();
     format!(
@@ -22,7 +21,7 @@ fn attach_snippet() -> String {
     )
 }
 
-/// The list over a session that is watched, to go on to another one.
+/// Renders the list as a dialog over a session, to switch to another one.
 pub fn job_dialog(model: &ModelHandle) -> Html {
     let on_close = {
         let model = model.clone();
@@ -35,7 +34,7 @@ pub fn job_dialog(model: &ModelHandle) -> Html {
     }
 }
 
-/// The list.
+/// The list of jobs.
 #[component]
 pub fn SessionList() -> Html {
     let model = use_model();
@@ -44,7 +43,7 @@ pub fn SessionList() -> Html {
     let confirming = use_state_eq(String::new);
     {
         let set = listing.setter();
-        // Begun anew when a token was typed.
+        // Restarted when a token was entered.
         use_effect_with(*turn, move |_| {
             let poll = Poll::start(set);
             move || drop(poll)

@@ -1,4 +1,4 @@
-//! Asks the server for its sessions, once a second for as long as the list is on the screen.
+//! Polls the server for its sessions once a second while the list is on the screen.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -14,34 +14,34 @@ use super::sparkline::Sparkline;
 use crate::browser::{Timeout, clock_ms, document, window};
 use crate::source::server::{self, Failure};
 
-/// Milliseconds from one answer to the next question.
+/// Milliseconds between an answer and the next request.
 const EVERY_MS: i32 = 1_000;
-/// Milliseconds after which the drawing of a live session is out of date.
+/// Milliseconds after which the sparkline of a live session is out of date.
 const SPARK_MS: f64 = 3_000.0;
-/// Drawings that are asked for in one turn.
+/// Sparklines requested per turn.
 const SPARKS: usize = 16;
-/// Sessions that are listed at most; the server has more.
+/// Maximum number of sessions listed.
 const MOST: usize = 200;
 
-/// What the server says.
+/// The server's answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Listing {
-    /// It has not been asked yet, or there is no such server: nothing is shown.
+    /// Not asked yet, or there is no such server: nothing is shown.
     #[default]
     Absent,
-    /// It wants a token.
+    /// The server requires a token.
     Token {
-        /// Whether one was sent, and is not the right one.
+        /// Whether a wrong token was sent.
         is_wrong: bool,
     },
-    /// Its sessions: those that are live first, and the newest first of either.
+    /// The sessions: live ones first, then by age, newest first.
     Sessions(Rc<[SessionInfo]>),
-    /// It answered before, and doesn't now: what it said last.
+    /// The server no longer answers: its last sessions.
     Away(Rc<[SessionInfo]>),
 }
 
 impl Listing {
-    /// The sessions that are known.
+    /// Returns the known sessions.
     pub fn sessions(&self) -> &[SessionInfo] {
         match self {
             Self::Sessions(sessions) | Self::Away(sessions) => sessions,
@@ -50,7 +50,7 @@ impl Listing {
     }
 }
 
-/// See the module. It ends when it is dropped.
+/// A running poll, ended when dropped.
 pub struct Poll(Rc<Inner>);
 
 struct Inner {
@@ -69,7 +69,7 @@ impl Drop for Poll {
 }
 
 impl Poll {
-    /// Begins at once.
+    /// Starts polling.
     pub fn start(set: UseStateSetter<Listing>) -> Self {
         let inner = Rc::new(Inner {
             set,
@@ -113,7 +113,7 @@ fn turn(inner: Rc<Inner>) {
                 inner.tell(Listing::Sessions(Rc::clone(&sessions)));
             }
         }
-        // A page without such a server is not asked about again: it is a folder, or a static host.
+        // Without such a server (a folder, or a static host) polling stops.
         if *inner.last.borrow() != Listing::Absent {
             later(&inner);
         }
@@ -128,7 +128,7 @@ fn later(inner: &Rc<Inner>) {
     }
 }
 
-/// The drawing of the device that reserved most.
+/// Returns the sparkline of the device that reserved most.
 fn fullest(stats: &server::Json) -> Option<Sparkline> {
     let devices = stats.list("devices");
     let sparks = devices.iter().filter_map(|device| {
@@ -154,7 +154,7 @@ impl Inner {
         }
     }
 
-    /// Sessions whose drawing is missing or out of date, of those on the screen.
+    /// Returns the visible sessions whose sparkline is missing or out of date.
     fn without_spark(&self, sessions: &[SessionInfo]) -> Vec<String> {
         let (now, sparks) = (clock_ms(), self.sparks.borrow());
         let is_due = |session: &&SessionInfo| match sparks.get(&session.id) {

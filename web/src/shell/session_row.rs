@@ -1,4 +1,4 @@
-//! One session of the list: what it is, how it is, and what can be done with it.
+//! One row of the list of jobs.
 
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
@@ -8,12 +8,12 @@ use crate::source::server::{self, Json};
 use crate::widgets::format::{counted, span_text};
 use crate::widgets::icon::{Symbol, icon};
 
-/// What the server says of a session.
+/// A session as the server describes it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionInfo {
     /// Its name on the server.
     pub id: String,
-    /// What it is called.
+    /// Its display name.
     pub name: String,
     job: String,
     state: String,
@@ -27,7 +27,7 @@ pub struct SessionInfo {
     events_per_second: f64,
     ooms: u64,
     notes: Vec<String>,
-    /// Its memory over time, once it has been asked for.
+    /// Its memory over time, once requested.
     pub spark: Option<Sparkline>,
 }
 
@@ -41,7 +41,7 @@ struct DeviceInfo {
 }
 
 impl SessionInfo {
-    /// From the server's answer. What it leaves out is empty.
+    /// Reads the server's answer. Missing fields are empty.
     pub fn of(json: &Json) -> Self {
         let count = |json: &Json, key| json.number(key).unwrap_or(0.0);
         Self {
@@ -73,7 +73,7 @@ impl SessionInfo {
         }
     }
 
-    /// Whether its job runs.
+    /// Returns whether its job is running.
     pub fn is_live(&self) -> bool {
         self.state == "live"
     }
@@ -86,7 +86,7 @@ impl SessionInfo {
         }
     }
 
-    /// Where it runs, in a line.
+    /// Returns where it runs, in one line.
     fn place(&self) -> String {
         let mut parts = Vec::new();
         if self.job != self.name {
@@ -101,31 +101,31 @@ impl SessionInfo {
     }
 }
 
-/// The id of a session's row in the page.
+/// Returns the element id of a session's row.
 pub fn row_id(session: &str) -> String {
     format!("session-{session}")
 }
 
-/// What happens to a row.
+/// Properties of a row.
 #[derive(Clone, PartialEq)]
 pub struct RowProps {
     /// The session.
     pub session: SessionInfo,
-    /// Now, in microseconds since the epoch.
+    /// The current time in microseconds since the epoch.
     pub now_us: i64,
-    /// Whether it is asked whether to delete it.
+    /// Whether the row asks for confirmation of a deletion.
     pub is_confirming: bool,
-    /// Opens it.
+    /// Opens the session.
     pub on_open: Callback<String>,
-    /// Asks whether to delete it; an empty name takes the question back.
+    /// Asks for confirmation of a deletion; an empty id withdraws the question.
     pub on_ask: Callback<String>,
-    /// Deletes it.
+    /// Deletes the session.
     pub on_delete: Callback<String>,
-    /// Saves its trace, where a link alone can't.
+    /// Downloads the recording, if a plain link can't.
     pub on_download: Option<Callback<String>>,
 }
 
-/// The row.
+/// Renders the row.
 pub fn session_row(props: &RowProps) -> Html {
     let session = &props.session;
     let with_id = |callback| with_id(callback, &session.id);
@@ -170,7 +170,7 @@ pub fn session_row(props: &RowProps) -> Html {
     }
 }
 
-/// What stands out of it, and the notes on it.
+/// Renders warnings and notes.
 fn marks(session: &SessionInfo) -> Vec<Html> {
     let mut marks = Vec::new();
     if session.ooms > 0 {
@@ -186,7 +186,7 @@ fn marks(session: &SessionInfo) -> Vec<Html> {
     marks
 }
 
-/// What downloads its trace: a link, or a button where a token goes with the request.
+/// Renders the download: a link, or a button if the request needs a token.
 fn download(props: &RowProps, title: &str) -> Html {
     let id = &props.session.id;
     let label = format!("Download the recording of {title}");
@@ -201,7 +201,7 @@ fn download(props: &RowProps, title: &str) -> Html {
     }
 }
 
-/// A button that is a shape: its name for tests, what it is called, what hovering says, and what it does.
+/// Renders an icon button: test id, label, tooltip, action and symbol.
 fn act(
     test_id: &'static str,
     label: String,
@@ -214,13 +214,13 @@ fn act(
     }
 }
 
-/// Calls with a session's name.
+/// Returns a callback that is called with a session's id.
 fn with_id(callback: &Callback<String>, id: &str) -> Callback<MouseEvent> {
     let id = id.to_owned();
     callback.reform(move |_| id.clone())
 }
 
-/// Where a session's trace is, among what the server hands out.
+/// Returns the path of a session's recording on the server.
 pub fn trace_path(session: &str) -> String {
     format!("sessions/{session}/trace?format=vramscope")
 }

@@ -1,13 +1,13 @@
-//! A session's memory in a few square millimetres: reserved as a line, active and allocated as areas below it.
+//! A sparkline of a session's memory: reserved as a line, active and allocated as areas below it.
 
 use shared::decimal::Decimal;
 use yew::prelude::*;
 
-/// The drawing's size in its own units.
+/// The size of the drawing in its own units.
 const WIDTH: f64 = 160.0;
 const HEIGHT: f64 = 28.0;
 
-/// A drawing, as paths.
+/// A sparkline as SVG paths.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sparkline {
     reserved: String,
@@ -15,12 +15,12 @@ pub struct Sparkline {
     allocated: String,
     /// The largest reserved total, in bytes.
     pub peak: f64,
-    /// Whether that is exact, and not only the most that was seen.
+    /// Whether the peak is exact, rather than the largest sample.
     pub is_exact: bool,
 }
 
 impl Sparkline {
-    /// From points: time, allocated, active and reserved bytes; and whether they are exact. Nothing from fewer than two
+    /// Creates a sparkline from points of time, allocated, active and reserved bytes. Returns `None` for fewer than two
     /// moments.
     pub fn of(points: &[Vec<f64>], is_exact: bool) -> Option<Self> {
         let points: Vec<[f64; 4]> = points.iter().filter_map(|p| p.as_slice().try_into().ok()).collect();
@@ -47,13 +47,13 @@ impl Sparkline {
         Some(Self { reserved: steps(|p| p[3]), active: area(|p| p[2]), allocated: area(|p| p[1]), peak, is_exact })
     }
 
-    /// What it shows, in words; `peak` is the text for [`Self::peak`].
+    /// Describes the sparkline in words; `peak` is the text for [`Self::peak`].
     pub fn title(&self, peak: &str) -> String {
         let kind = if self.is_exact { "peak" } else { "highest seen" };
         format!("Reserved (line), active and allocated (areas); {kind} {peak}")
     }
 
-    /// The drawing; what it shows is said beside it in words.
+    /// Renders the sparkline; the text beside it describes it.
     pub fn html(&self) -> Html {
         html! {
             <svg class="sparkline" viewBox={format!("0 0 {} {}", tenths(WIDTH), tenths(HEIGHT))} preserveAspectRatio="none" aria-hidden="true" focusable="false">
@@ -65,7 +65,7 @@ impl Sparkline {
     }
 }
 
-/// A place in the drawing.
+/// Formats a coordinate of the drawing.
 fn tenths(at: f64) -> Decimal {
     Decimal::of(at, 1).shortest()
 }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_drawn_in_steps_up_to_its_peak() {
+    fn a_sparkline_has_steps_up_to_its_peak() {
         let spark = Sparkline::of(&[vec![0.0, 1.0, 2.0, 4.0], vec![10.0, 2.0, 2.0, 4.0]], true).unwrap();
         assert_eq!(spark.reserved, "M0 1H160V1");
         assert_eq!(spark.allocated, "M0 21.2H160V14.5V28H0Z");
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_nothing_is_drawn() {
+    fn too_few_points_draw_nothing() {
         for points in [
             vec![],
             vec![vec![0.0, 1.0, 1.0, 1.0]],

@@ -1,4 +1,4 @@
-//! The page before anything is open: what this is, which jobs can be watched, and how to get something to look at.
+//! The start page: what Vramscope is, the jobs to watch, and how to get a file.
 
 use yew::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::widgets::copy::CopyButton;
 use crate::widgets::empty::RECORD_SNIPPET;
 use crate::widgets::icon::{Symbol, icon};
 
-/// The start page.
+/// Renders the start page.
 pub fn start_page(model: &ModelHandle) -> Html {
     let awaited = model.link.as_ref().and_then(|link| link.file.clone());
     let on_sample = {

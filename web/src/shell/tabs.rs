@@ -1,40 +1,31 @@
-//! The row of tabs.
+//! The tab bar.
 
 use shared::units::Count;
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Tab};
+use crate::views::{TABS, TabView};
 use crate::widgets::icon::{Symbol, icon};
 
-const fn title(tab: Tab) -> &'static str {
-    match tab {
-        Tab::Timeline => "Timeline",
-        Tab::Segments => "Segments",
-        Tab::Flame => "Flame",
-        Tab::Events => "Events",
-        Tab::Findings => "Findings",
-    }
-}
-
-/// The id of the panel that a tab shows; there is one at a time.
+/// The id of the tab panel; there is one at a time.
 pub const PANEL_ID: &str = "view";
 
-/// The tabs, and the button of the details pane.
+/// Renders the tabs and the button of the details pane.
 pub fn tabs(model: &ModelHandle) -> Html {
     let onkeydown = {
         let model = model.clone();
         Callback::from(move |event: KeyboardEvent| {
             let step = match event.key().as_str() {
-                "ArrowLeft" => Tab::ALL.len() - 1,
+                "ArrowLeft" => TABS.len() - 1,
                 "ArrowRight" => 1,
                 _ => return,
             };
             event.prevent_default();
-            let at = Tab::ALL.iter().position(|tab| *tab == model.now().view.tab).unwrap_or(0);
-            if let Some(tab) = Tab::ALL.get((at + step) % Tab::ALL.len()) {
-                model.dispatch(Action::SetTab(*tab));
-                crate::browser::focus(&id(*tab));
+            let at = TABS.iter().position(|view| view.tab == model.now().view.tab).unwrap_or(0);
+            if let Some(view) = TABS.get((at + step) % TABS.len()) {
+                model.dispatch(Action::SetTab(view.tab));
+                crate::browser::focus(&id(view.tab));
             }
         })
     };
@@ -47,7 +38,7 @@ pub fn tabs(model: &ModelHandle) -> Html {
     html! {
         <div class="tabs">
             <div class="tab-list" role="tablist" aria-label="Views" {onkeydown}>
-                { for Tab::ALL.into_iter().map(|tab| button(model, tab)) }
+                { for TABS.iter().map(|view| button(model, view)) }
             </div>
             <button type="button" class="icon-button" aria-pressed={is_open.to_string()} aria-label={label} title={label} onclick={on_details} data-testid="details-toggle">
                 { icon(Symbol::PaneRight) }
@@ -60,7 +51,8 @@ fn id(tab: Tab) -> String {
     format!("tab-{}", tab.name())
 }
 
-fn button(model: &ModelHandle, tab: Tab) -> Html {
+fn button(model: &ModelHandle, view: &TabView) -> Html {
+    let tab = view.tab;
     let is_selected = model.view.tab == tab;
     let onclick = {
         let model = model.clone();
@@ -70,7 +62,7 @@ fn button(model: &ModelHandle, tab: Tab) -> Html {
     html! {
         <button type="button" key={tab.name()} id={id(tab)} class="tab" role="tab" aria-selected={is_selected.to_string()}
             aria-controls={PANEL_ID} tabindex={if is_selected { "0" } else { "-1" }} {onclick} data-testid={id(tab)}>
-            { title(tab) }
+            { view.title }
             if tab == Tab::Findings && findings > 0 {
                 <span class="tab-count">{ Count(findings as u64).to_string() }</span>
             }

@@ -1,4 +1,4 @@
-//! Asks for the token that the server's owner gave out. It is kept for as long as the tab is open.
+//! Asks for the server's token. The token is kept while the tab is open.
 
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
@@ -8,13 +8,13 @@ use crate::source::server;
 /// Properties of [`TokenForm`].
 #[derive(PartialEq, Properties)]
 pub struct TokenProps {
-    /// Whether one was typed, and is not the right one.
+    /// Whether a wrong token was entered.
     pub is_wrong: bool,
-    /// Called when one was typed.
+    /// Called when a token was entered.
     pub on_token: Callback<()>,
 }
 
-/// The form.
+/// The form for a token.
 #[component]
 pub fn TokenForm(props: &TokenProps) -> Html {
     let input = use_node_ref();

@@ -1,4 +1,4 @@
-//! A file that has been read: overview, tabs, one view, the details beside it, and the status line.
+//! The page of a file that has been read: overview, tabs, one view, the details pane and the status line.
 
 use yew::prelude::*;
 
@@ -7,31 +7,17 @@ use super::live_bar::live_bar;
 use super::tabs::{PANEL_ID, tabs};
 use crate::browser::after_next_frame;
 use crate::hooks::use_model;
-use crate::model::{Action, Tab};
-use crate::views::events::Events;
-use crate::views::findings::Findings;
-use crate::views::flame::Flame;
+use crate::views::TABS;
 use crate::views::overview::Overview;
 use crate::views::search::FilterChips;
-use crate::views::segments::Segments;
 use crate::views::status::Status;
 use crate::views::text_twin::TextTwin;
-use crate::views::timeline::Timeline;
 
-/// The panes.
+/// The page of a file that has been read.
 #[component]
 pub fn Workbench() -> Html {
     let model = use_model();
     let tab = model.view.tab;
-    {
-        // The findings are whole as soon as they are there; every other view waits for an answer.
-        let model = model.clone();
-        use_effect_with(tab, move |tab| {
-            if *tab == Tab::Findings {
-                after_next_frame(move || model.dispatch(Action::FirstPicture));
-            }
-        });
-    }
     {
         let (model, is_paused) = (model.clone(), model.live().is_some_and(|live| live.is_paused));
         use_effect_with((model.current, is_paused), move |(key, is_paused)| {
@@ -40,20 +26,14 @@ pub fn Workbench() -> Html {
             }
         });
     }
-    // What is beside the picture comes a moment after it: all of it at once is a long task for a browser that has run
-    // none of this before.
+    // The rest is rendered a moment after the picture: all of it at once would be a long task in a browser that has not
+    // compiled any of it yet.
     let is_settled = use_state_eq(|| false);
     {
         let is_settled = is_settled.setter();
         use_effect_with((), move |()| after_next_frame(move || is_settled.set(true)));
     }
-    let view = match tab {
-        Tab::Timeline => html! { <Timeline /> },
-        Tab::Segments => html! { <Segments /> },
-        Tab::Flame => html! { <Flame /> },
-        Tab::Events => html! { <Events /> },
-        Tab::Findings => html! { <Findings /> },
-    };
+    let view = TABS.iter().find(|view| view.tab == tab).map(|view| (view.render)()).unwrap_or_default();
     html! {
         <main class="workbench">
             { live_bar(&model) }

@@ -58,7 +58,7 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
                 rest_then(pause as i32, move || model.workers().drawn(key, selected(&model.now(), key)));
             });
         }
-        FromWorker::Live(status) => model.dispatch(Action::SessionTold { key, status }),
+        FromWorker::Live(status) => model.dispatch(Action::SessionStatus { key, status }),
         FromWorker::Failed { message } => {
             // A failed worker still holds its memory.
             model.workers().close(key);

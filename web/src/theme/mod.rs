@@ -1,5 +1,5 @@
-//! Light and dark: follows the system until one is chosen, and remembers the choice. The colours themselves stand in
-//! theme.css; theme.js has set the same attributes before anything was drawn.
+//! Light and dark themes: follows the system until a theme is chosen, and remembers the choice. The colours are in
+//! theme.css; theme.js sets the same attributes before anything is drawn.
 
 mod switch;
 
@@ -11,19 +11,19 @@ use crate::browser::{Listener, root, window};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Model, ThemeChoice};
 
-/// Where the choice is kept; theme.js reads the same key.
+/// The storage key of the choice; theme.js reads the same key.
 const STORAGE_KEY: &str = "vramscope-theme";
 
 fn system() -> Option<MediaQueryList> {
     window().match_media("(prefers-color-scheme: dark)").ok().flatten()
 }
 
-/// Whether the system is dark.
+/// Returns whether the system is dark.
 pub fn is_system_dark() -> bool {
     system().is_some_and(|query| query.matches())
 }
 
-/// Calls whenever the system goes dark or light.
+/// Calls `changed` whenever the system's theme changes.
 pub fn watch_system(mut changed: impl FnMut(bool) + 'static) -> Option<Listener> {
     let query = system()?;
     Some(Listener::new(&query, "change", move |event| {
@@ -33,21 +33,21 @@ pub fn watch_system(mut changed: impl FnMut(bool) + 'static) -> Option<Listener>
     }))
 }
 
-/// The choice of an earlier visit. A browser that keeps nothing gives the system's.
+/// Returns the choice of an earlier visit, or the system's theme if nothing is stored.
 pub fn remembered() -> ThemeChoice {
     let storage = window().local_storage().ok().flatten();
     let name = storage.and_then(|storage| storage.get_item(STORAGE_KEY).ok().flatten());
     ThemeChoice::by_name(name.as_deref().unwrap_or_default())
 }
 
-/// Keeps a choice for the next visit, where the browser keeps anything.
+/// Stores a choice for the next visit, if the browser allows it.
 fn remember(choice: ThemeChoice) {
     if let Ok(Some(storage)) = window().local_storage() {
         let _ = storage.set_item(STORAGE_KEY, choice.name());
     }
 }
 
-/// Puts the model's theme on the root element. Done before components render, so that canvases read the new colours.
+/// Sets the model's theme on the root element, before components render, so that canvases read the new colours.
 pub fn apply(model: &Model) {
     let name = if model.is_dark() { "dark" } else { "light" };
     let root = root();
@@ -56,7 +56,7 @@ pub fn apply(model: &Model) {
     }
 }
 
-/// Takes a choice and keeps it.
+/// Sets and stores a choice.
 pub fn choose(model: &ModelHandle, choice: ThemeChoice) {
     remember(choice);
     model.dispatch(Action::SetTheme(choice));

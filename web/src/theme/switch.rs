@@ -1,4 +1,4 @@
-//! The button that goes from the system's theme to light, to dark, and back.
+//! The button that cycles through the system's theme, light and dark.
 
 use yew::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::hooks::ModelHandle;
 use crate::model::ThemeChoice;
 use crate::widgets::icon::{Symbol, icon};
 
-/// The switch.
+/// Renders the button.
 pub fn theme_switch(model: &ModelHandle) -> Html {
     let (symbol, label) = match model.theme {
         ThemeChoice::System => (Symbol::System, "Theme: system"),

@@ -1,4 +1,4 @@
-//! Controls that the toolbars of several canvases share.
+//! Controls shared by the toolbars of several views.
 
 use shared::analysis::folding::{best_frame, short_name};
 use shared::query::{ColorBy, FrameText};
@@ -11,7 +11,7 @@ use crate::model::Action;
 use crate::render::canvas::Size;
 use crate::widgets::style::{pixels, set_style};
 
-/// Each colouring with its name.
+/// The colourings with their names.
 const COLORS: [(ColorBy, &str); 5] = [
     (ColorBy::Site, "call site"),
     (ColorBy::Size, "size"),
@@ -27,7 +27,7 @@ pub struct ColorMenuProps {
     pub testid: &'static str,
 }
 
-/// What colours stand for.
+/// The menu that chooses what colours stand for.
 #[component]
 pub fn ColorMenu(props: &ColorMenuProps) -> Html {
     let model = use_model();
@@ -54,7 +54,7 @@ pub fn ColorMenu(props: &ColorMenuProps) -> Html {
     }
 }
 
-/// One of several that exclude each other.
+/// Renders one of several exclusive choices.
 pub fn choice(
     testid: &'static str,
     name: &'static str,
@@ -69,13 +69,13 @@ pub fn choice(
     }
 }
 
-/// A callback that sends an action.
+/// Returns a callback that sends an action.
 pub fn sends(model: &ModelHandle, action: Action) -> Callback<MouseEvent> {
     let model = model.clone();
     Callback::from(move |_| model.dispatch(action.clone()))
 }
 
-/// Says that the first whole picture of the file is on the screen, once it is.
+/// Reports the first complete picture of the file, once it is on the screen.
 #[hook]
 pub fn use_first_picture(model: &ModelHandle, is_whole: bool) {
     let model = model.clone();
@@ -86,8 +86,8 @@ pub fn use_first_picture(model: &ModelHandle, is_whole: bool) {
     });
 }
 
-/// Puts a tooltip beside the pointer, on the sides where there is more room. Hung up by its nearer corner, it needs not
-/// be measured, and may grow when more is known.
+/// Places a tooltip beside the pointer, on the sides with more room. It is anchored by its nearer corner, so it needs
+/// no measuring and may grow.
 pub fn place_tip(tip: &NodeRef, at: (f64, f64), size: Size) {
     const AWAY: f64 = 14.0;
     let hang = |near: &str, far: &str, at: f64, whole: f64| {
@@ -99,7 +99,7 @@ pub fn place_tip(tip: &NodeRef, at: (f64, f64), size: Size) {
     hang("top", "bottom", at.1, size.height);
 }
 
-/// The line that a stack is known by, as legends write it: the function, and the last two parts of its file's path.
+/// Returns the line that identifies a stack in legends: the function, and the last two parts of its file's path.
 pub fn site_line(stack: &[FrameText]) -> String {
     let Some(frame) = best_frame(stack) else { return "no stack recorded".to_owned() };
     let name = short_name(&frame.name, &frame.filename);
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stack_is_known_by_the_line_of_a_program() {
+    fn a_stack_is_labelled_with_its_program_line() {
         let frame = |name: &str, filename: &str, line, is_internal| FrameText {
             name: name.to_owned(),
             filename: filename.to_owned(),

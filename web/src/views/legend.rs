@@ -1,12 +1,11 @@
-//! What the colours of the timeline stand for.
+//! The legend: what the colours of the timeline stand for.
 
 use shared::order::sort_by_key;
 use shared::query::{Class, ColorBy};
 use shared::units::Count;
 use yew::prelude::*;
 
-use crate::hooks::use_model;
-use crate::hooks::use_palette;
+use crate::hooks::{use_model, use_palette};
 use crate::model::{Action, Selection};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
@@ -18,7 +17,7 @@ pub struct LegendProps {
     pub classes: Vec<Class>,
 }
 
-/// The classes, the largest at the peak first. A click selects one, and a second click lets go of it.
+/// The classes, the largest at the peak first. A click selects one, a second click clears the selection.
 #[component]
 pub fn Legend(props: &LegendProps) -> Html {
     let model = use_model();
@@ -71,7 +70,7 @@ pub fn Legend(props: &LegendProps) -> Html {
     }
 }
 
-/// The classes with their place in the stack, the largest at the peak first.
+/// Returns the classes with their place in the stack, the largest at the peak first.
 pub fn ranked(classes: &[Class]) -> Vec<(u32, &Class)> {
     let mut ranked: Vec<(u32, &Class)> = (0..).zip(classes).collect();
     sort_by_key(&mut ranked, |(_, class)| std::cmp::Reverse(class.peak_bytes));

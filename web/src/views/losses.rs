@@ -1,5 +1,5 @@
-//! Where events are missing, drawn as what it is: a gap. Nothing is known of what the allocator did there, so nothing of
-//! the picture shows through. What statistics say of the time in between stands under the hatch.
+//! Draws where events are missing. The allocator's state is unknown there, so the background covers the picture, with a
+//! hatch over it. Totals from statistics are drawn under the hatch.
 
 use shared::order::Within;
 use shared::query::{LossSpan, Paint, Window};
@@ -11,18 +11,18 @@ use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
 use crate::widgets::format::counted;
 
-/// A gap is never thinner than this.
+/// Minimum width of a loss in pixels.
 const LEAST_WIDTH: f64 = 5.0;
-/// Labels that find no room beside each other stand in as many rows.
+/// Number of rows for labels that don't fit side by side.
 const ROWS: usize = 4;
-/// From one row of labels to the next.
+/// Pixels between rows of labels.
 const ROW: f64 = 19.0;
-/// From one line of the hatch to the next, along the x axis.
+/// Pixels between lines of the hatch, along the x axis.
 const HATCH: f64 = 7.0;
-/// How wide a line of the hatch is, along the x axis.
+/// Width of a line of the hatch in pixels, along the x axis.
 const LINE: f64 = 1.8;
 
-/// Gaps that are drawn as one, because they touch on the screen.
+/// Losses that are drawn as one because they touch on the screen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Band {
     from: f64,
@@ -31,7 +31,7 @@ struct Band {
     events: u64,
 }
 
-/// What of a gap's span is on the screen, widened so that it can be seen.
+/// Returns the pixels of a loss, widened so that it is visible.
 fn pixels(span: Window, x: Scale) -> (f64, f64) {
     let (from, to) = (x.pixel(span.start), x.pixel(span.end));
     let spare = ((LEAST_WIDTH - (to - from)) / 2.0).max(0.0);
@@ -58,7 +58,7 @@ fn bands(losses: &[LossSpan], x: Scale, plot: Area) -> Vec<Band> {
     bands
 }
 
-/// Draws the gaps over the shapes of `plot`; `y` is the scale of bytes.
+/// Draws the losses over the shapes of `plot`; `y` is the scale of bytes.
 pub fn draw(surface: &mut dyn Surface, losses: &[LossSpan], (x, y): (Scale, Scale), plot: Area, palette: &Palette) {
     for band in bands(losses, x, plot) {
         let area = Area { x: band.from, width: band.to - band.from, ..plot };
@@ -72,7 +72,7 @@ pub fn draw(surface: &mut dyn Surface, losses: &[LossSpan], (x, y): (Scale, Scal
     }
 }
 
-/// What statistics say: each moment until the next.
+/// Draws the totals from statistics, each until the next.
 fn statistics(surface: &mut dyn Surface, loss: &LossSpan, (x, y): (Scale, Scale), band: Area, palette: &Palette) {
     let height = |bytes: u64| y.pixel(bytes as f64).within(band.y, band.bottom());
     let ends = loss.samples.iter().skip(1).map(|sample| sample.x).chain([loss.span.end]);
@@ -93,17 +93,17 @@ fn statistics(surface: &mut dyn Surface, loss: &LossSpan, (x, y): (Scale, Scale)
     }
 }
 
-/// Falling lines: those of cached memory rise.
+/// Draws falling lines; those of cached memory rise.
 fn hatch(surface: &mut dyn Surface, area: Area, palette: &Palette) {
-    // Lines begin at the top edge or at the left one, and run down to the right at 45 degrees.
+    // Lines begin at the top or left edge and run down to the right at 45 degrees.
     let mut start = area.x - area.height;
-    // At the same places whatever the area, so that they stay where they are in a pan.
+    // Independent of the area, so that the lines stay in place in a pan.
     start = (start / HATCH).floor() * HATCH;
     while start < area.right() {
         let (left, right) = (start.max(area.x), (start + area.height).min(area.right()));
         if left < right {
             let (top, bottom) = (area.y + (left - start), area.y + (right - start));
-            // Cut off at the right edge, a line ends along it.
+            // A line that reaches the right edge is cut along it.
             let cut = (right + LINE - area.right()).clamp(0.0, LINE);
             surface.polygon(
                 &[
@@ -119,11 +119,11 @@ fn hatch(surface: &mut dyn Surface, area: Area, palette: &Palette) {
     }
 }
 
-/// Says beside each gap how much is missing, where there is room for it.
+/// Labels each loss with the number of missing events, if there is room.
 pub fn label(surface: &mut dyn Surface, losses: &[LossSpan], x: Scale, plot: Area, palette: &Palette) {
     let bands = bands(losses, x, plot);
     let middle = plot.bottom() - 14.0;
-    // Up to where something is written, from the lowest row up.
+    // The end of the text in each row, from the lowest row up.
     let mut written = [plot.x; ROWS];
     for (i, band) in bands.iter().enumerate() {
         let lost = if band.events == 0 {
@@ -152,7 +152,7 @@ pub fn label(surface: &mut dyn Surface, losses: &[LossSpan], x: Scale, plot: Are
     }
 }
 
-/// The gap at a pixel of the x axis: its place among all.
+/// Returns the index of the loss at a pixel of the x axis.
 pub fn at(losses: &[LossSpan], x: Scale, pixel: f64) -> Option<usize> {
     losses.iter().rposition(|loss| {
         let (from, to) = pixels(loss.span, x);
@@ -160,7 +160,7 @@ pub fn at(losses: &[LossSpan], x: Scale, pixel: f64) -> Option<usize> {
     })
 }
 
-/// What a gap says when it is pointed at.
+/// Returns the tooltip of a loss.
 pub fn sentence(loss: &LossSpan) -> String {
     if loss.events == 0 {
         return "No events were recorded here. The totals come from statistics.".to_owned();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_hides_what_lies_under_it_and_is_never_too_thin() {
+    fn a_loss_hides_the_picture_and_has_a_minimum_width() {
         let (mut log, palette) = (SurfaceLog::default(), Palette::dark());
         draw(
             &mut log,
@@ -207,13 +207,13 @@ mod tests {
         assert!(log.0.iter().filter(|line| line.starts_with("polygon")).count() > 14, "{:#?}", log.0);
     }
 
-    /// A pixel per byte.
+    /// One pixel per byte.
     fn bytes() -> Scale {
         Scale::new(Window { start: 0.0, end: 50.0 }, PLOT.bottom(), PLOT.y)
     }
 
     #[test]
-    fn what_statistics_say_stands_in_the_gap() {
+    fn totals_from_statistics_are_drawn_in_a_loss() {
         let (mut log, palette) = (SurfaceLog::default(), Palette::dark());
         let at = |x, allocated, active, reserved| SampleAt { x, allocated, active, reserved };
         let samples = vec![at(220.0, 10, 15, 40), at(260.0, 20, 20, 90)];
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_that_touch_are_one_and_are_summed() {
+    fn touching_losses_are_merged() {
         let mut log = SurfaceLog::default();
         let losses = [loss(200.0, 201.0, 9), loss(203.0, 204.0, 1), loss(900.0, 901.0, 1_000)];
         label(&mut log, &losses, scale(), PLOT, &Palette::light());
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_can_be_pointed_at() {
+    fn a_loss_can_be_picked() {
         let losses = [loss(200.0, 300.0, 9), loss(500.0, 500.0, 1)];
         for (pixel, want) in [(299.0, None), (350.0, Some(0)), (401.0, None), (598.0, Some(1)), (602.0, Some(1))] {
             assert_eq!(at(&losses, scale(), pixel), want, "{pixel}");

@@ -1,5 +1,4 @@
-//! What fills the page, one file or folder a view. A view reads the model and sends actions; it never changes the
-//! model.
+//! The views, one file or folder each. A view reads the model and sends actions; it never changes the model.
 
 pub mod controls;
 pub mod details;
@@ -14,3 +13,37 @@ pub mod segments;
 pub mod status;
 pub mod text_twin;
 pub mod timeline;
+
+use shared::link::Tab;
+use yew::prelude::*;
+
+/// A view that fills the page.
+pub struct TabView {
+    /// The tab.
+    pub tab: Tab,
+    /// The title in the tab bar.
+    pub title: &'static str,
+    /// Renders the view.
+    pub render: fn() -> Html,
+}
+
+/// All views, in the order of the tab bar.
+pub const TABS: [TabView; Tab::ALL.len()] = [
+    TabView { tab: Tab::Timeline, title: "Timeline", render: || html! { <timeline::Timeline /> } },
+    TabView { tab: Tab::Segments, title: "Segments", render: || html! { <segments::Segments /> } },
+    TabView { tab: Tab::Flame, title: "Flame", render: || html! { <flame::Flame /> } },
+    TabView { tab: Tab::Events, title: "Events", render: || html! { <events::Events /> } },
+    TabView { tab: Tab::Findings, title: "Findings", render: || html! { <findings::Findings /> } },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tab_has_a_view() {
+        for tab in Tab::ALL {
+            assert_eq!(TABS.iter().filter(|view| view.tab == tab).count(), 1, "{}", tab.name());
+        }
+    }
+}

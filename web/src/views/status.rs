@@ -1,4 +1,4 @@
-//! The status line: where the cursor stands, and the allocator's sums there.
+//! The status line: the cursor's position and the totals there.
 
 use shared::query::{Answer, DeviceSummary, Query, StateAt};
 use shared::units::{Bytes, Count};
@@ -14,7 +14,7 @@ pub fn Status() -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::State { position: model.view.cursor }));
     let Some(device) = model.device() else { return html! {} };
-    // The line keeps its place: what lies above it must not be laid out twice.
+    // The line keeps its place so that nothing above it is laid out twice.
     let Some(Answer::State(state)) = answer.as_deref() else { return html! { <div class="status" /> } };
     html! {
         <div class="status" data-testid="status" data-position={state.position.to_string()}>
@@ -41,7 +41,7 @@ pub fn Status() -> Html {
     }
 }
 
-/// One of the sums.
+/// One of the totals.
 struct Sum {
     name: &'static str,
     meaning: &'static str,
@@ -62,7 +62,7 @@ const SUMS: [Sum; 5] = [
     Sum { name: GAPS, meaning: "reserved, but not in an active block", of: |state| state.totals.cached },
 ];
 
-/// What the sums are of where no event is known.
+/// Describes the source of the totals of a device without events.
 pub fn no_event(device: &DeviceSummary, is_live: bool) -> &'static str {
     if device.has_times {
         "from statistics; no events yet"

@@ -1,4 +1,4 @@
-//! The canvases in words: what is shown, for a screen reader. It speaks when the view has come to rest.
+//! A text version of the canvases for screen readers. It is updated when the view has come to rest.
 
 use shared::query::{Answer, Axis, EventFilter, FlameQuery, Query, Timeline, TimelineQuery, Window};
 use shared::totals::Totals;
@@ -11,11 +11,11 @@ use crate::model::{Selection, Tab, View};
 use crate::views::legend::ranked;
 use crate::widgets::format::counted;
 
-/// How long the window rests before it is spoken of, in milliseconds.
+/// Milliseconds without a change before the text is updated.
 const REST_MS: i32 = 500;
-/// A session that is followed never rests: it is spoken of once in so many milliseconds.
+/// Milliseconds between updates of a followed session, which never rests.
 const FOLLOWED_MS: i32 = 5_000;
-/// Rows of the table.
+/// Maximum number of rows of the table.
 const ROWS: usize = 12;
 
 /// The summary and the table.
@@ -70,7 +70,7 @@ pub fn TextTwin() -> Html {
     }
 }
 
-/// What has to be asked to say what a tab shows; the sums at the cursor are asked for anyway.
+/// Returns the question for the description of a tab; the totals at the cursor are asked for separately.
 fn question(view: &View, axis: Axis, window: Window, position: u32) -> Option<Query> {
     let filter = view.filter.clone();
     match view.tab {
@@ -80,12 +80,12 @@ fn question(view: &View, axis: Axis, window: Window, position: u32) -> Option<Qu
             columns: 1,
             bytes: Window { start: 0.0, end: 1.0 },
             rows: 1,
-            // Colours, filter and highlight of the picture itself, which the worker has at hand.
+            // The colours, filter and highlight of the picture, whose answer the worker has cached.
             color_by: view.color_by,
             filter,
             highlight: view.highlight.clone(),
         })),
-        // One pixel wide: only the root is of interest.
+        // One pixel wide: only the root is needed.
         Tab::Flame => Some(Query::Flame(FlameQuery {
             position,
             bottom_up: view.flame_bottom_up,
@@ -105,7 +105,7 @@ fn question(view: &View, axis: Axis, window: Window, position: u32) -> Option<Qu
     }
 }
 
-/// What the tab shows, in a sentence; nothing while its answer is out.
+/// Describes what the tab shows; empty until its answer arrives.
 fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>) -> String {
     match (model.view.tab, answer, totals) {
         (Tab::Timeline, Some(Answer::Timeline(timeline)), _) => {
@@ -147,7 +147,7 @@ fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>
     }
 }
 
-/// The timeline's largest classes as a table.
+/// Renders the timeline's largest classes as a table.
 fn largest(model: &ModelHandle, timeline: &Timeline) -> Html {
     let peak = model.device().map_or(0, |device| device.peak_position);
     html! {
@@ -166,7 +166,7 @@ fn largest(model: &ModelHandle, timeline: &Timeline) -> Html {
     }
 }
 
-/// The window in words.
+/// Describes a window.
 fn span(axis: Axis, window: Window) -> String {
     match axis {
         Axis::Time => {
@@ -174,7 +174,7 @@ fn span(axis: Axis, window: Window) -> String {
             format!("{} to {}", at(window.start), at(window.end))
         }
         Axis::Event => {
-            // An event is drawn from its own number on; before the first there is only the start.
+            // An event is drawn from its own number on; before the first there is only the start of the trace.
             let at = |event: f64| Count(event.max(0.0) as u64).to_string();
             format!("events {} to {}", at(window.start.max(1.0)), at(window.end.ceil() - 1.0))
         }

@@ -1,4 +1,4 @@
-//! A number of bytes, short to read and exact on hover and on copy.
+//! A byte count: short on the screen, exact on hover and on copy.
 
 use shared::units::Bytes;
 use wasm_bindgen::JsCast;
@@ -7,19 +7,20 @@ use yew::prelude::*;
 
 use super::copy::copy_text;
 
-/// `61.2 GiB`, with `65,712,455,680 bytes` on hover.
+/// Renders `61.2 GiB` with `65,712,455,680 bytes` on hover.
 pub fn bytes_text(bytes: u64) -> Html {
     let exact = bytes.to_string();
     let bytes = Bytes(bytes);
     html! { <span class="bytes" title={bytes.exact()} data-bytes={exact}>{ bytes.to_string() }</span> }
 }
 
-/// For a region that holds [`bytes_text`]: when exactly one number is selected and copied, its exact count is copied.
+/// Returns a copy handler for a region with [`bytes_text`]: if exactly one number is selected, its exact count is
+/// copied.
 pub fn copy_exact() -> Callback<Event> {
     Callback::from(|event: Event| {
         let Some(selection) = web_sys::window().and_then(|w| w.get_selection().ok().flatten()) else { return };
         let Some(node) = selection.anchor_node() else { return };
-        // A selection starts in the number's text, or in the element around it.
+        // The selection starts in the number's text or in the element around it.
         let Some(anchor) = node.dyn_ref::<Element>().cloned().or_else(|| node.parent_element()) else { return };
         let (text, shown) = (String::from(selection.to_string()), anchor.text_content().unwrap_or_default());
         if text.trim() == shown.trim()

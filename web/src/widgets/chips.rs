@@ -1,11 +1,11 @@
-//! Small things to switch and to take away: toggle buttons, filter chips, and the colour chip of a class.
+//! Small controls: toggle buttons, filter chips, and the colour chip of a class.
 
 use shared::query::Paint;
 use yew::prelude::*;
 
 use crate::render::palette::Palette;
 
-/// A filter that is in force, with a button that takes it away.
+/// Renders an active filter with a button that removes it.
 pub fn chip(text: &str, on_remove: &Callback<()>) -> Html {
     let text = AttrValue::from(text.to_owned());
     let remove = on_remove.reform(|_| ());
@@ -19,7 +19,7 @@ pub fn chip(text: &str, on_remove: &Callback<()>) -> Html {
     }
 }
 
-/// A button that stays pressed. `testid` is its name for tests, `title` what hovering says, if anything.
+/// Renders a toggle button. `testid` is its test id, `title` its tooltip, if any.
 pub fn toggle(
     pressed: bool,
     on_click: &Callback<()>,
@@ -35,7 +35,8 @@ pub fn toggle(
     }
 }
 
-/// The colour of a call site, a stream or a pool, as a small square. It says nothing that the text beside it doesn't.
+/// Renders the colour of a call site, a stream or a pool as a small square. It is hidden from screen readers, since the
+/// text beside it says the same.
 pub fn paint_chip(palette: &Palette, paint: Paint) -> Html {
     html! {
         <svg class="paint" viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">

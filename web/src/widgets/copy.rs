@@ -1,4 +1,4 @@
-//! A button that copies a text, and says that it did.
+//! A button that copies a text and confirms it.
 
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlDocument, HtmlTextAreaElement};
@@ -6,11 +6,12 @@ use yew::prelude::*;
 
 use crate::browser::{Timeout, window};
 
-/// Puts a text on the clipboard, and says whether that could be tried. Browsers give the clipboard's interface to
-/// secure origins only; elsewhere (a server reached by its bare address) a text field that is copied from does it.
+/// Copies a text to the clipboard, and returns whether that could be attempted. Browsers offer the clipboard API on
+/// secure origins only; elsewhere (a server reached by its bare address) the text is copied from a temporary text
+/// field.
 pub fn copy_text(text: &str) -> bool {
     if window().is_secure_context() {
-        // The promise is not waited for: it fails only when the page has lost the focus in between.
+        // The promise is not awaited: it fails only if the page loses the focus in between.
         let _ = window().navigator().clipboard().write_text(text);
         return true;
     }
@@ -29,9 +30,9 @@ pub fn copy_text(text: &str) -> bool {
 /// Properties of [`CopyButton`].
 #[derive(PartialEq, Properties)]
 pub struct CopyButtonProps {
-    /// What is copied.
+    /// The text to copy.
     pub text: AttrValue,
-    /// What the button says.
+    /// The label of the button.
     pub label: &'static str,
 }
 

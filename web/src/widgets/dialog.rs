@@ -1,4 +1,4 @@
-//! A dialog over the page, with the focus kept inside it.
+//! A modal dialog that keeps the focus inside.
 
 use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
@@ -7,28 +7,28 @@ use yew::prelude::*;
 use super::icon::{Symbol, icon};
 use crate::browser::document;
 
-/// What can have the focus in a dialog.
+/// Selector of focusable elements.
 const FOCUSABLE: &str = "button, input, select, textarea, a[href], [tabindex='0']";
 
 /// Properties of [`Modal`].
 #[derive(PartialEq, Properties)]
 pub struct ModalProps {
-    /// Its name.
+    /// The title.
     pub title: AttrValue,
-    /// Whether the name is only for screen readers.
+    /// Whether the title is for screen readers only.
     pub is_title_hidden: bool,
-    /// Called when it is to be closed.
+    /// Called to close the dialog.
     pub on_close: Callback<()>,
-    /// Its class.
+    /// The class of the dialog.
     pub class: AttrValue,
-    /// Its test id.
+    /// The test id.
     pub test_id: AttrValue,
-    /// What it holds. An element with `data-autofocus` gets the focus first.
+    /// The contents. An element with `data-autofocus` gets the focus first.
     pub children: Html,
 }
 
-/// A dialog. Tab goes round inside it; a click beside it closes it, and Esc does through the command of that key. The
-/// focus then goes back to where it was.
+/// A modal dialog. Tab cycles inside it, a click on the backdrop closes it, and Esc closes it through its command. The
+/// focus then returns to where it was.
 #[component]
 pub fn Modal(props: &ModalProps) -> Html {
     let node = use_node_ref();
@@ -88,7 +88,7 @@ pub fn Modal(props: &ModalProps) -> Html {
     }
 }
 
-/// Sends the focus from the last element to the first, or back; says whether it did.
+/// Moves the focus from the last element to the first, or back; returns whether it did.
 fn keep_inside(node: &NodeRef, is_backward: bool) -> bool {
     let Some(dialog) = node.cast::<Element>() else { return false };
     let Ok(list) = dialog.query_selector_all(FOCUSABLE) else { return false };

@@ -1,18 +1,18 @@
-//! What an empty view says: why, and what would fill it.
+//! The contents of an empty view: why it is empty, and what would fill it.
 
 use yew::prelude::*;
 
 use super::copy::CopyButton;
 
-/// Records a snapshot with all that the page can show; the names are PyTorch's.
+/// Code that records a snapshot with everything that the page can show.
 pub const RECORD_SNIPPET: &str = "\
 torch.cuda.memory._record_memory_history(max_entries=1_000_000)
 …  # run the part to look at
 torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")
 ";
 
-/// An empty view: what is missing, and what would fill it, in a sentence each. `with_snippet` shows how a snapshot is
-/// recorded.
+/// Renders an empty view: what is missing, and what would fill it, in a sentence each. `with_snippet` adds the code
+/// that records a snapshot.
 pub fn empty(title: &'static str, hint: impl Into<AttrValue>, with_snippet: bool) -> Html {
     html! {
         <div class="empty" data-testid="empty">

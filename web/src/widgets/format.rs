@@ -1,9 +1,9 @@
-//! Numbers as the lists write them: aligned seconds, shares, the wall clock.
+//! Number formats: aligned seconds, shares, wall-clock times.
 
 use shared::decimal::Decimal;
 use shared::units::{Bytes, Count, Moment};
 
-/// Microseconds as seconds with all six digits, so that a column of them lines up: `12.482031`.
+/// Formats microseconds as seconds with six decimals, so that a column lines up: `12.482031`.
 pub fn seconds(us: f64) -> String {
     let us = us.round() as i64;
     let sign = if us < 0 { "-" } else { "" };
@@ -11,7 +11,7 @@ pub fn seconds(us: f64) -> String {
     format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
-/// A part of a whole: `12.3 %`, `100 %`, `< 0.1 %`. Nothing of nothing is `0 %`.
+/// Formats a part of a whole: `12.3 %`, `100 %`, `< 0.1 %`; `0 %` if the whole is zero.
 pub fn share(part: u64, whole: u64) -> String {
     if part == 0 || whole == 0 {
         return "0 %".to_owned();
@@ -22,23 +22,23 @@ pub fn share(part: u64, whole: u64) -> String {
     } else if part == whole {
         "100 %".to_owned()
     } else {
-        // 99.96 would print as 100.0 though something is missing.
+        // 99.96 would round to 100.0 although it is not all.
         format!("{} %", Decimal::of(share.min(99.9), 1))
     }
 }
 
-/// `61.2 GiB (65,712,455,680 bytes)`: for text that is copied and for titles.
+/// Formats `61.2 GiB (65,712,455,680 bytes)`, for copied text and tooltips.
 pub fn bytes_in_full(bytes: u64) -> String {
     let bytes = Bytes(bytes);
     if bytes.0 < 1024 { bytes.exact() } else { format!("{bytes} ({})", bytes.exact()) }
 }
 
-/// `1 gap`, `2 gaps`, `4,211 gaps`: for nouns that take an s.
+/// Formats a count with a noun whose plural ends in s: `1 gap`, `4,211 gaps`.
 pub fn counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", Count(count), if count == 1 { "" } else { "s" })
 }
 
-/// A span of time as people say it: `0.4 s`, `38 s`, `3 min 12 s`, `2 h 5 min`, `3 days`.
+/// Formats a duration: `0.4 s`, `38 s`, `3 min 12 s`, `2 h 5 min`, `3 days`.
 pub fn span_text(us: i64) -> String {
     let us = us.max(0);
     let (tenths, seconds) = (us / 100_000, us / 1_000_000);
@@ -55,7 +55,7 @@ pub fn span_text(us: i64) -> String {
     }
 }
 
-/// Microseconds since the epoch as a date and a time of day in UTC: `2024-05-01 09:30:00.000123 UTC`.
+/// Formats microseconds since the epoch as UTC date and time: `2024-05-01 09:30:00.000123 UTC`.
 pub fn wall_clock(us: i64) -> String {
     let Moment { year, month, day, hour, minute, second, micros } = Moment::at(us);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06} UTC")
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_as_exact_as_they_are_short() {
+    fn durations() {
         for (us, text) in [
             (-1, "0.0 s"),
             (449_999, "0.4 s"),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn nouns_follow_their_number() {
+    fn plurals() {
         assert_eq!(counted(1, "gap"), "1 gap");
         assert_eq!(counted(0, "gap"), "0 gaps");
         assert_eq!(counted(4211, "gap"), "4,211 gaps");

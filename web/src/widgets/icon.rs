@@ -1,46 +1,46 @@
-//! The page's few symbols: drawn on a grid of 16 by 16 in the colour of the text around them.
+//! Icons, drawn on a grid of 16 by 16 in the colour of the surrounding text.
 
 use yew::prelude::*;
 
-/// A symbol.
+/// An icon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symbol {
-    /// Follow the system's theme.
+    /// The system's theme.
     System,
-    /// Light.
+    /// The light theme.
     Sun,
-    /// Dark.
+    /// The dark theme.
     Moon,
-    /// Opens a menu.
+    /// Open a menu.
     ChevronDown,
-    /// Closes, or takes away.
+    /// Close or remove.
     Cross,
-    /// Opens the pane at the right.
+    /// Toggle the pane at the right.
     PaneRight,
-    /// Opens a file.
+    /// Open a file.
     Open,
-    /// Lets the picture stand still.
+    /// Pause.
     Pause,
-    /// Goes on.
+    /// Resume.
     Play,
-    /// Goes to the newest events.
+    /// Jump to the newest events.
     ToEnd,
-    /// Something runs.
+    /// A running job.
     Live,
-    /// Something ended as it should.
+    /// A job that ended.
     Ended,
-    /// Something is gone without a word.
+    /// A job that disconnected unexpectedly.
     Lost,
-    /// Memory ran out.
+    /// Out of memory.
     Flag,
-    /// Saves a file.
+    /// Download.
     Download,
-    /// Deletes.
+    /// Delete.
     Delete,
 }
 
 impl Symbol {
-    /// The strokes, as SVG path data.
+    /// Returns the strokes as SVG path data.
     const fn path(self) -> &'static str {
         match self {
             Self::System => "M8 2.5a5.5 5.5 0 1 0 0 11a5.5 5.5 0 0 0 0-11ZM8 2.5v11M8 5h4.5M8 8h5.5M8 11h4.5",
@@ -68,7 +68,7 @@ impl Symbol {
     }
 }
 
-/// A symbol. It says nothing to a screen reader: whatever holds it has a name of its own.
+/// Renders a symbol. It is hidden from screen readers, so the element around it needs a label.
 pub fn icon(symbol: Symbol) -> Html {
     html! {
         <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">

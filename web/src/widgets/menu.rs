@@ -1,4 +1,4 @@
-//! A button that opens a list to choose from.
+//! A button that opens a list of choices.
 
 use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement, Node};
@@ -10,17 +10,17 @@ use crate::browser::{Listener, document};
 /// Properties of [`Menu`].
 #[derive(PartialEq, Properties)]
 pub struct MenuProps {
-    /// What the button says.
+    /// The label of the button.
     pub label: Html,
-    /// Its name for a screen reader.
+    /// The name for screen readers.
     pub name: AttrValue,
-    /// Its test id; the list's is the same with `-list`.
+    /// The test id of the button; the list's has the suffix `-list`.
     pub test_id: AttrValue,
-    /// The rows: buttons. Each that is clicked closes the list, except inside `[data-keep-open]`.
+    /// The rows: buttons. A click on one closes the list, except inside `[data-keep-open]`.
     pub children: Html,
 }
 
-/// The button and its list. Arrows walk the list, Esc and a click elsewhere close it.
+/// A menu button with its list. Arrow keys move through the list; Esc and a click elsewhere close it.
 #[component]
 pub fn Menu(props: &MenuProps) -> Html {
     let is_open = use_state_eq(|| false);
@@ -92,7 +92,7 @@ pub fn Menu(props: &MenuProps) -> Html {
     }
 }
 
-/// Gives the focus to a row so many after the one that has it; to the current one, or the first, when none has.
+/// Moves the focus by a number of rows; to the current row, or the first, if no row is focused.
 fn focus_row(menu: &NodeRef, by: i32) {
     let Some(rows) = menu.cast::<Element>().and_then(|menu| menu.query_selector_all(".menu-row").ok()) else { return };
     let rows: Vec<HtmlElement> =

@@ -1,4 +1,4 @@
-//! What several views share: small components, and hooks that know nothing of the model.
+//! Small components and formats that several views share. They do not know the model.
 
 pub mod bytes_text;
 pub mod chips;

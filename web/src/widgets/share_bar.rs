@@ -1,11 +1,11 @@
-//! A part of a whole in a list: a bar, and the number beside it.
+//! A part of a whole in a list: a bar with a number.
 
 use shared::decimal::Decimal;
 use yew::prelude::*;
 
 use super::format::share;
 
-/// The bar and the number.
+/// Renders the bar and the number.
 pub fn share_bar(part: u64, whole: u64) -> Html {
     let width = Decimal::of(part as f64 / whole.max(1) as f64 * 100.0, 1);
     html! {

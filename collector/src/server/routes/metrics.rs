@@ -156,13 +156,13 @@ mod tests {
 
     use super::*;
     use crate::bus::LocalBus;
-    use crate::ingest::Keep;
+    use crate::ingest::Retention;
     use crate::store::MemoryStore;
 
     #[test]
     fn every_name_type_and_label_stays() {
         let (store, bus) = (Arc::new(MemoryStore::new(1 << 20)), Arc::new(LocalBus::new(1)));
-        let sessions = Sessions::open(store, bus, ServerLimits::default(), Keep::default(), None).unwrap();
+        let sessions = Sessions::open(store, bus, ServerLimits::default(), Retention::default(), None).unwrap();
         sessions.counters.events.add(3);
         sessions.counters.refuse(Code::Token);
         insta::assert_snapshot!(text(&Arc::new(sessions)).unwrap(), @r#"

@@ -25,7 +25,7 @@ const PAGE: usize = 4096;
 // SAFETY, for all of these: pointers and handles are what the caller vouches for.
 export! {
     fn cudaMalloc(machine, device, address: *mut u64, size: usize) {
-        let taken = if size == 0 { 0 } else { machine.device(device)?.take(size as u64, Kind::Plain)? };
+        let taken = if size == 0 { 0 } else { machine.device(device)?.allocate(size as u64, Kind::Plain)? };
         unsafe { put(address, taken) }
     }
 
@@ -35,7 +35,7 @@ export! {
         if address == 0 {
             return Ok(());
         }
-        machine.device_at(address)?.give(address).map(|_| ())
+        machine.device_at(address)?.free(address).map(|_| ())
     }
 
     fn cudaMemGetInfo(machine, device, free: *mut usize, total: *mut usize) {

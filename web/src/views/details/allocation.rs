@@ -1,4 +1,4 @@
-//! All that is known of the selected allocation.
+//! The details of the selected allocation.
 
 use std::fmt::Write;
 
@@ -9,8 +9,7 @@ use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
 use super::lifetime::{lifetime, window_of};
-use crate::hooks::use_palette;
-use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
 use crate::model::{Action, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
@@ -21,11 +20,11 @@ use crate::widgets::stack_list::{NO_STACK, place, plain_text, split_path, stack_
 /// Properties of [`AllocationPane`].
 #[derive(PartialEq, Properties)]
 pub struct AllocationPaneProps {
-    /// The allocation's number.
+    /// The allocation's id.
     pub id: u32,
 }
 
-/// The pane of an allocation.
+/// The details of an allocation.
 #[component]
 pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
     let model = use_model();
@@ -95,19 +94,19 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
     }
 }
 
-/// Said of a size that is not in the file.
+/// Marks a size that is not in the file.
 fn derived() -> Html {
     html! { <span title="Not in the file; computed from the allocator's rounding rules.">{ "computed" }</span> }
 }
 
-/// ` by forward, linear.py:116`: whose line it is.
+/// Renders the line of code that allocated it: ` by forward linear.py:116`.
 fn lead(detail: &AllocationDetail) -> Html {
     let Some(frame) = best_frame(&detail.alloc_stack) else { return html! {} };
     let (file, _) = split_path(&frame.filename);
     html! { <>{ " by " }<b>{ short_name(&frame.name, &frame.filename).to_owned() }</b><span class="dim">{ " " }{ place(file, frame.line) }</span></> }
 }
 
-/// The events of its life, each a way to go there.
+/// Renders the allocation's events as links.
 fn events(detail: &AllocationDetail, model: &ModelHandle) -> Html {
     let steps = [
         ("alloc", detail.allocated_at),
@@ -160,19 +159,19 @@ fn actions(model: &ModelHandle, detail: &AllocationDetail) -> Html {
     }
 }
 
-/// A search term that finds a line: its place, or the function where the place is not known.
+/// Returns a search term for a line: its file and number, or the function if those are unknown.
 pub fn search_term(name: &str, filename: &str, line: u32) -> String {
     if line == 0 || filename.is_empty() || filename == "??" {
         return name.to_owned();
     }
-    // The last two parts of the path tell `model.py` of one package from that of another.
+    // The last two parts of the path distinguish files of the same name.
     let (file, folder) = split_path(filename);
     let (parent, _) = split_path(folder);
     let place = place(file, line);
     if parent.is_empty() { place } else { format!("{parent}/{place}") }
 }
 
-/// Everything as plain text with exact numbers, for a report or a colleague.
+/// Returns all details as plain text with exact numbers, for a report.
 fn as_text(detail: &AllocationDetail, has_times: bool) -> String {
     let life = lifetime(detail, has_times);
     let mut text = String::new();
@@ -203,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_searched_for_by_its_place() {
+    fn a_search_term_is_the_place_of_a_line() {
         assert_eq!(search_term("forward", "/x/torch/nn/linear.py", 116), "nn/linear.py:116");
         assert_eq!(search_term("forward", "train.py", 3), "train.py:3");
         assert_eq!(search_term("at::empty", "??", 0), "at::empty");
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_copied_is_exact() {
+    fn copied_text_is_exact() {
         let mut d = detail();
         d.requested = 2_097_153;
         d.alloc_stack =

@@ -1,11 +1,10 @@
-//! The selected class of the timeline: a stream, a pool, a range of sizes, or the call sites too small to stand alone.
+//! The details of the selected class of the timeline: a stream, a pool, a range of sizes, or the remaining call sites.
 
 use shared::query::{Answer, Query};
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
-use crate::hooks::use_palette;
-use crate::hooks::{use_answer, use_model};
+use crate::hooks::{use_answer, use_model, use_palette};
 use crate::views::findings::peak_classes;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
@@ -14,11 +13,11 @@ use crate::widgets::format::share;
 /// Properties of [`ClassPane`].
 #[derive(PartialEq, Properties)]
 pub struct ClassPaneProps {
-    /// Its place in stacking order.
+    /// Its index in stacking order.
     pub index: u32,
 }
 
-/// The pane of a class.
+/// The details of a class.
 #[component]
 pub fn ClassPane(props: &ClassPaneProps) -> Html {
     let model = use_model();

@@ -1,35 +1,35 @@
-//! A table of facts: names to the left, values to the right, every one selectable.
+//! Tables of facts: names on the left, values on the right, all selectable.
 
 use shared::units::{PoolId, Stream};
 use yew::prelude::*;
 
-/// A list of facts.
+/// Renders a list of facts.
 pub fn facts(rows: Vec<Html>) -> Html {
     html! { <dl class="facts">{ for rows }</dl> }
 }
 
-/// One fact.
+/// Renders a fact.
 pub fn fact(name: &'static str, value: impl Into<Html>) -> Html {
     html! { <div class="fact" key={name}><dt>{ name }</dt><dd>{ value.into() }</dd></div> }
 }
 
-/// A fact with a remark in small print behind it.
+/// Renders a fact with a remark in small print.
 pub fn fact_with(name: &'static str, value: Html, remark: Html) -> Html {
     fact(name, html! { <>{ value }<span class="remark">{ remark }</span></> })
 }
 
-/// `large, default pool`, `small, private pool (0, 1)`.
+/// Formats a pool: `large, default pool`, `small, private pool (0, 1)`.
 pub fn pool_text(pool: PoolId, is_small: bool) -> String {
     let size = if is_small { "small" } else { "large" };
     if pool.is_private() { format!("{size}, private pool {pool}") } else { format!("{size}, default pool") }
 }
 
-/// `default`, `stream 7`.
+/// Formats a stream: `default`, `stream 7`.
 pub fn stream_text(stream: Stream) -> String {
     if stream == Stream::default() { stream.to_string() } else { format!("stream {stream}") }
 }
 
-/// A button of the row of things to do.
+/// Renders a button of the row of actions.
 pub fn act(
     label: &'static str,
     testid: &'static str,

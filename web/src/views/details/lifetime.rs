@@ -1,4 +1,4 @@
-//! From when to when an allocation lived, in words and as a window of the timeline.
+//! The lifetime of an allocation, as text and as a window of the timeline.
 
 use shared::query::{AllocationDetail, Axis, Window};
 use shared::units::{Count, Micros};
@@ -14,14 +14,14 @@ pub struct Lifetime {
     pub length: Option<String>,
 }
 
-/// An allocation's lifetime in words.
+/// Formats an allocation's lifetime.
 pub fn lifetime(detail: &AllocationDetail, has_times: bool) -> Lifetime {
     let at = |position: u32, us: f64| {
         if has_times { format!("{} s", seconds(us)) } else { format!("event {}", Count(position.into())) }
     };
     let length = has_times.then(|| {
         let length = micros(detail.end_us - detail.start_us);
-        // Beyond the ends of the trace nobody counted.
+        // The trace doesn't cover the whole lifetime.
         let is_cut = detail.allocated_at.is_none() || detail.free_completed_at.is_none();
         if is_cut { format!("at least {length}") } else { length }
     });
@@ -37,7 +37,7 @@ fn micros(us: f64) -> String {
     Micros(us.round() as i64).to_string()
 }
 
-/// The window that shows a whole lifetime with a little of what is around it.
+/// Returns the window of a whole lifetime with a margin.
 pub fn window_of(detail: &AllocationDetail, axis: Axis, whole: Window) -> Window {
     let (start, end) = match axis {
         Axis::Time => (detail.start_us, detail.end_us),
@@ -45,7 +45,7 @@ pub fn window_of(detail: &AllocationDetail, axis: Axis, whole: Window) -> Window
             (f64::from(detail.allocated_at.unwrap_or(0)), detail.free_completed_at.map_or(whole.end, f64::from))
         }
     };
-    // A lifetime of no length still needs some room on both sides.
+    // A lifetime of length zero still needs a margin.
     let margin = ((end - start) * 0.1).max(match axis {
         Axis::Time => 50.0,
         Axis::Event => 4.0,

@@ -1,4 +1,4 @@
-//! The details pane: all about what is selected, or about what the cursor stands on.
+//! The details pane: describes the selection, or the event at the cursor.
 
 mod allocation;
 mod class;
@@ -54,7 +54,7 @@ pub fn Details() -> Html {
                 Selection::Segment(address) => html! { <SegmentPane {address} /> },
                 Selection::Class(index) => html! { <ClassPane {index} /> },
             } }
-            // Where a class may be picked, or has been and the next one is wanted.
+            // The legend helps to pick a class, or the next one.
             if matches!(selection, Selection::None | Selection::Site(_) | Selection::Class(_)) {
                 <PeakLegend />
             }

@@ -1,4 +1,4 @@
-//! What the pane says while nothing is selected: what the cursor stands on, and what there is to do.
+//! The details pane without a selection: the most important findings and the event at the cursor.
 
 use shared::event::Action as EventAction;
 use shared::query::{Answer, EventRow, Query, StateAt};
@@ -15,10 +15,10 @@ use crate::views::status::no_event;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, seconds, share};
 
-/// Findings that fit beside everything else.
+/// Maximum number of findings.
 const TOP_FINDINGS: usize = 3;
 
-/// What is said where there is no event to stand on.
+/// Describes the cursor's position before the first event.
 fn before_all(model: &Model) -> String {
     let live = model.live();
     match model.device() {
@@ -30,7 +30,7 @@ fn before_all(model: &Model) -> String {
     }
 }
 
-/// The pane of no selection.
+/// The details pane without a selection.
 #[component]
 pub fn NothingPane() -> Html {
     let model = use_model();
@@ -39,7 +39,7 @@ pub fn NothingPane() -> Html {
         Some(Answer::State(state)) => Some(state),
         _ => None,
     };
-    // Beside the list of them all they would only be said twice.
+    // The findings tab already lists them.
     let summary = model.summary().filter(|_| model.view.tab != Tab::Findings);
     let findings = summary.map(|summary| ordered(&summary.findings)).unwrap_or_default();
     let more = findings.len().saturating_sub(TOP_FINDINGS);
@@ -62,7 +62,7 @@ pub fn NothingPane() -> Html {
     }
 }
 
-/// The event that the cursor stands behind, and the sums there.
+/// Renders the event before the cursor, and the totals there.
 fn at_cursor(model: &ModelHandle, state: &StateAt) -> Html {
     let bytes = |bytes: u64| bytes_text(bytes);
     let totals = &state.totals;
@@ -87,7 +87,7 @@ fn at_cursor(model: &ModelHandle, state: &StateAt) -> Html {
     }
 }
 
-/// What is said behind the allocated bytes: how many more are active, since they wait to be freed.
+/// Describes how many bytes are active but no longer allocated, since they wait to be freed.
 fn waiting(totals: &Totals) -> String {
     match totals.active.saturating_sub(totals.allocated) {
         0 => String::new(),
@@ -95,7 +95,7 @@ fn waiting(totals: &Totals) -> String {
     }
 }
 
-/// The event that the cursor stands behind.
+/// Renders the event before the cursor.
 fn event_line(model: &ModelHandle, event: &EventRow) -> Html {
     let is_segment = EventAction::from_name(&event.action).is_some_and(EventAction::is_segment);
     let target = match event.allocation {
@@ -127,8 +127,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_that_waits_to_be_freed_is_not_lost_to_rounding() {
-        // 1000 bytes in a block of 1024 are allocated; 2000 in a block of 2048 wait for a stream.
+    fn a_block_that_waits_to_be_freed_is_not_rounding_loss() {
+        // 1000 bytes in a block of 1024 are allocated; 2000 bytes in a block of 2048 wait for a stream.
         let totals = Totals { requested: 3000, allocated: 1024, active: 3072, ..Totals::default() };
         assert_eq!((waiting(&totals).as_str(), totals.rounding()), ("plus 2.00 KiB waiting", 72));
         let freed = Totals { requested: 1000, active: 1024, ..totals };

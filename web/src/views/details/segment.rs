@@ -1,4 +1,4 @@
-//! All that is known of the selected segment, as it is at the cursor.
+//! The details of the selected segment at the cursor.
 
 use shared::query::{Answer, Query};
 use shared::units::{Address, Count};
@@ -14,11 +14,11 @@ use crate::widgets::stack_list::{NO_STACK, stack_list};
 /// Properties of [`SegmentPane`].
 #[derive(PartialEq, Properties)]
 pub struct SegmentPaneProps {
-    /// An address in it.
+    /// An address in the segment.
     pub address: Address,
 }
 
-/// The pane of a segment.
+/// The details of a segment.
 #[component]
 pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
     let model = use_model();

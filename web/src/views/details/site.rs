@@ -1,4 +1,4 @@
-//! All that is known of the selected call site.
+//! The details of the selected call site.
 
 use shared::analysis::folding::best_frame;
 use shared::query::{Answer, Query};
@@ -7,8 +7,7 @@ use yew::prelude::*;
 
 use super::allocation::search_term;
 use super::facts::{act, fact_with, facts};
-use crate::hooks::use_palette;
-use crate::hooks::{use_answer, use_model};
+use crate::hooks::{use_answer, use_model, use_palette};
 use crate::model::{Action, Selection};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
@@ -22,7 +21,7 @@ pub struct SitePaneProps {
     pub stack: u32,
 }
 
-/// The pane of a call site.
+/// The details of a call site.
 #[component]
 pub fn SitePane(props: &SitePaneProps) -> Html {
     let model = use_model();

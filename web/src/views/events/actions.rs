@@ -1,4 +1,4 @@
-//! The toggles that let only some actions through.
+//! Toggles that filter the event list by action.
 
 use shared::query::LOST;
 use shared::units::Count;
@@ -10,7 +10,7 @@ use crate::hooks::use_model;
 use crate::model::Action;
 use crate::widgets::chips::toggle;
 
-/// One toggle an action, each with how often it is in the trace. None pressed means all.
+/// One toggle per action, with its number of events. None pressed means all.
 #[component]
 pub fn ActionToggles() -> Html {
     let model = use_model();
@@ -44,7 +44,7 @@ pub fn ActionToggles() -> Html {
     }
 }
 
-/// The list with `name` taken out of it, or put in.
+/// Returns the list with `name` added or removed.
 fn switched(shown: &[String], name: &str) -> Vec<String> {
     let mut shown = shown.to_vec();
     match shown.iter().position(|action| action == name) {

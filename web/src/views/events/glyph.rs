@@ -1,9 +1,9 @@
-//! The small mark of each action: shape and colour together, so that neither has to carry the meaning alone.
+//! The glyph of each action. Shape and colour together carry the meaning.
 
 use shared::event::Action;
 use yew::prelude::*;
 
-/// The mark of an action as written; a plain dot for one that is not known.
+/// Renders the glyph of an action by name; a plain dot for unknown ones.
 pub fn glyph(action: &str) -> Html {
     let action = Action::from_name(action).unwrap_or(Action::Other);
     html! {
@@ -13,7 +13,7 @@ pub fn glyph(action: &str) -> Html {
     }
 }
 
-/// The class that colours an action.
+/// Returns the class that colours an action.
 pub fn class(action: Action) -> &'static str {
     match action {
         Action::Alloc => "act-alloc",
@@ -25,7 +25,8 @@ pub fn class(action: Action) -> &'static str {
     }
 }
 
-/// Up is taken and down is given back; squares are whole segments; a flag stands where memory ran out.
+/// Returns the glyph's path. Triangles point up for allocations and down for frees; squares are whole segments; a flag
+/// marks out of memory.
 fn shape(action: Action) -> &'static str {
     match action {
         Action::Alloc => "M5 1 9 8H1Z",

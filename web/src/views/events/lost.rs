@@ -1,17 +1,17 @@
-//! A row of the event list that stands where events are missing.
+//! The row of the event list in place of lost events.
 
 use shared::query::LossRow;
 use yew::prelude::*;
 
 use crate::widgets::format::counted;
 
-/// What the row says.
+/// Describes lost events.
 pub fn sentence(events: u64, kinds: &str) -> String {
     let lost = format!("{} lost", counted(events, "event"));
     if kinds.is_empty() { lost } else { format!("{lost}: {kinds}") }
 }
 
-/// The mark of missing events: a line that is broken off.
+/// Renders the glyph of lost events: a broken line.
 pub fn lost_glyph() -> Html {
     html! {
         <svg class="glyph act-lost" viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
@@ -20,7 +20,7 @@ pub fn lost_glyph() -> Html {
     }
 }
 
-/// The cells of the row.
+/// Renders the cells of the row.
 pub fn cells(loss: &LossRow) -> Html {
     html! {
         <span role="gridcell" class="cell-lost" data-testid="lost-row" title="The recorder dropped these events, or the file is damaged here. Values that depend on them are not exact.">
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn lost_events_are_described() {
         assert_eq!(sentence(1, ""), "1 event lost");
         assert_eq!(sentence(1_200, "700 alloc, 500 oom"), "1,200 events lost: 700 alloc, 500 oom");
     }

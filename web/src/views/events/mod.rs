@@ -1,4 +1,4 @@
-//! The whole list of events, millions long, of which only the visible rows are asked for.
+//! The event list. It may have millions of rows, of which only the visible ones are requested.
 
 mod actions;
 mod glyph;
@@ -13,20 +13,20 @@ use shared::query::{Answer, EventFilter, EventRow, EventRows, ListRow, Query};
 use shared::units::Count;
 use yew::prelude::*;
 
-use crate::browser::after_next_frame;
 use crate::hooks::{use_answer, use_ask, use_model};
 use crate::model::{Action, Selection};
+use crate::views::controls::use_first_picture;
 use crate::widgets::empty::empty;
 use crate::widgets::virtual_list::use_virtual_list;
 
 /// What would fill an empty list.
 const NO_HISTORY: &str = "The snapshot contains only the allocator's state. To record history too, start recording before the part of interest:";
-/// Rows are asked for in pages that start at a multiple of this, so that scrolling a little asks for nothing.
+/// Rows are requested in pages that start at a multiple of this, so that scrolling a little requests nothing.
 const PAGE_ROWS: u32 = 64;
-/// Rows asked for beyond the visible ones, on each side.
+/// Additional rows requested on each side of the visible ones.
 const SPARE_ROWS: u32 = 64;
 
-/// The rows to ask for when `first..end` are visible: first row and count.
+/// Returns the rows to request when `first..end` are visible: first row and count.
 fn page_around(first: u32, end: u32) -> (u32, u32) {
     let start = first.saturating_sub(SPARE_ROWS) / PAGE_ROWS * PAGE_ROWS;
     let stop = end.saturating_add(SPARE_ROWS).div_ceil(PAGE_ROWS).saturating_mul(PAGE_ROWS);
@@ -42,7 +42,7 @@ pub fn Events() -> Html {
     let filter = EventFilter { actions: model.view.event_actions.clone(), terms: model.view.filter.clone() };
     let is_filtered = filter != EventFilter::default();
     let (events, lost) = model.device().map_or((0, 0), |device| (device.events, device.lost));
-    // A row is an event only where all are shown and none is missing in between.
+    // Row numbers are event numbers only if nothing is filtered and no event is lost.
     let is_plain = !is_filtered && lost == 0;
 
     let located =
@@ -61,12 +61,12 @@ pub fn Events() -> Html {
         locate: 0,
     }));
 
-    // Where the cursor's row is on the screen, no answer has to be waited for: the next key may come before it.
+    // If the cursor's row is on the screen, its number is known without waiting for an answer.
     let at = page.as_deref().and_then(|page| row_of(page, cursor)).or(at);
 
     let go = {
         let (model, page, filter) = (model.clone(), page.clone(), filter.clone());
-        // Keys act on a row by its number; which event that is may have to be asked.
+        // Keys select a row by number; its event may have to be requested.
         Callback::from(move |row: u32| {
             if let Some(row) = page.as_deref().and_then(|page| row_at(page, row)) {
                 stand_on(&model, row);
@@ -77,7 +77,7 @@ pub fn Events() -> Html {
             }
             let (model, asked_at) = (model.clone(), model.now().view.cursor);
             let reply = Callback::from(move |answer| {
-                // A key that was pressed since then has gone further.
+                // Another key has moved the cursor since.
                 if let Answer::Events(EventRows { rows, .. }) = answer
                     && let Some(row) = rows.first()
                     && model.now().view.cursor == asked_at
@@ -88,18 +88,12 @@ pub fn Events() -> Html {
             ask(Query::Events { filter: filter.clone(), first: row, count: 1, locate: 0 }, reply);
         })
     };
-    {
-        // Where there is nothing to ask for, the picture is whole at once.
-        let model = model.clone();
-        use_effect_with(events == 0, move |&is_empty| {
-            if is_empty {
-                after_next_frame(move || model.dispatch(Action::FirstPicture));
-            }
-        });
-    }
+    // Without events there is nothing to wait for.
+    let is_answered = [&page, &located].into_iter().any(|answer| matches!(answer.as_deref(), Some(Answer::Events(_))));
+    use_first_picture(&model, events == 0 || is_answered);
     let onkeydown = {
         let (go, page, page_rows) = (go, page.clone(), list.page);
-        // A row of missing events is no step: the cursor stands before it already.
+        // A row of lost events is skipped: the cursor is already before it.
         let below = move |at: u32| {
             let next = at.saturating_add(1);
             let is_lost = page.as_deref().and_then(|page| row_at(page, next)).is_some_and(|row| row.event().is_none());
@@ -124,7 +118,7 @@ pub fn Events() -> Html {
             go.emit(target.min(last));
         })
     };
-    // The same callback for good, so that rows that stay as they are aren't drawn again.
+    // A stable callback, so that unchanged rows are not rendered again.
     let on_pick = {
         let model = model.clone();
         use_callback((), move |row: ListRow, ()| stand_on(&model, &row))
@@ -187,13 +181,13 @@ pub fn Events() -> Html {
     }
 }
 
-/// Moves the cursor to right after an event, and selects what it is about; to right before what is missing.
+/// Moves the cursor to just after an event and selects its subject, or to just before lost events.
 fn stand_on(model: &crate::hooks::ModelHandle, row: &ListRow) {
     model.dispatch(Action::SetCursor(row.position()));
     model.dispatch(Action::Select(row.event().map_or(Selection::None, subject)));
 }
 
-/// What an event is about.
+/// Returns the subject of an event.
 fn subject(event: &EventRow) -> Selection {
     let is_segment = shared::event::Action::from_name(&event.action).is_some_and(shared::event::Action::is_segment);
     match event.allocation {
@@ -203,7 +197,7 @@ fn subject(event: &EventRow) -> Selection {
     }
 }
 
-/// A row, where the answer holds it.
+/// Returns a row, if the answer has it.
 fn row_at(answer: &Answer, row: u32) -> Option<&ListRow> {
     match answer {
         Answer::Events(page) => page.rows.get(row.checked_sub(page.first)? as usize),
@@ -211,7 +205,7 @@ fn row_at(answer: &Answer, row: u32) -> Option<&ListRow> {
     }
 }
 
-/// The row of the event at a position, where it is among those of an answer.
+/// Returns the row of the event at a position, if the answer has it.
 fn row_of(answer: &Answer, position: u32) -> Option<u32> {
     let Answer::Events(page) = answer else { return None };
     let i = page.rows.iter().position(|row| row.event().is_some() && row.position() == position)?;

@@ -14,11 +14,11 @@ use crate::widgets::format::seconds;
 /// Properties of [`Row`].
 #[derive(Properties, PartialEq)]
 pub struct RowProps {
-    /// Its number in the list, from 0.
+    /// The row's number, from 0.
     pub number: u32,
-    /// What it shows; a placeholder is drawn until it is there.
+    /// The contents; a placeholder is shown until they arrive.
     pub shown: Option<ListRow>,
-    /// Whether the cursor stands right after it.
+    /// Whether the cursor is just after it.
     pub is_cursor: bool,
     /// Whether it is about the selected allocation.
     pub is_selected: bool,
@@ -26,7 +26,7 @@ pub struct RowProps {
     pub has_times: bool,
     /// Whether the theme is dark.
     pub is_dark: bool,
-    /// Called with what it shows when the row is clicked.
+    /// Called with the contents when the row is clicked.
     pub on_pick: Callback<ListRow>,
 }
 
@@ -84,7 +84,7 @@ pub fn Row(props: &RowProps) -> Html {
     }
 }
 
-/// An event's address. An out-of-memory event has none: PyTorch writes the device's free bytes in its place.
+/// Formats an event's address. An out-of-memory event has none: PyTorch writes the device's free bytes in its place.
 fn place(action: Option<Action>, address: Address) -> String {
     match action {
         Some(Action::Oom) => format!("{} free", Bytes(address.0)),

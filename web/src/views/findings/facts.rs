@@ -1,4 +1,4 @@
-//! The facts of the file: its format, its devices and what they hold, and the allocator's settings.
+//! Facts about the file: its format, its devices with their totals, and the allocator's settings.
 
 use shared::query::Origin;
 use shared::units::{Bytes, Count, Micros};
@@ -10,7 +10,7 @@ use crate::views::events::glyph;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, wall_clock};
 
-/// The file and its devices.
+/// Facts about the file and its devices.
 #[component]
 pub fn FileFacts() -> Html {
     let model = use_model();
@@ -78,7 +78,7 @@ pub fn FileFacts() -> Html {
     }
 }
 
-/// What a recording says of itself.
+/// Renders the origin of a recording.
 fn origin(origin: &Origin) -> Html {
     let started = if origin.started_us == 0 { String::new() } else { wall_clock(origin.started_us) };
     let clock = if origin.clock.is_empty() { String::new() } else { format!("{} clock", origin.clock) };
@@ -101,7 +101,7 @@ fn joined(items: impl Iterator<Item = impl ToString>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// The allocator's settings, names and values as written; of a recording, or of a snapshot.
+/// Renders the allocator's settings of a recording or a snapshot.
 pub fn settings_table(settings: &[(String, String)], is_recording: bool) -> Html {
     let silence =
         if is_recording { "Not in this recording." } else { "Not in this file. PyTorch 2.2 and later write them." };

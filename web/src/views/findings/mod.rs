@@ -1,4 +1,4 @@
-//! What is wrong with the file or with the run, what held the memory, and the facts of the file.
+//! The findings tab: problems of the file or the run, the largest call sites at the peak, and facts about the file.
 
 mod facts;
 mod sites;
@@ -10,12 +10,12 @@ use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
 use sites::PeakSites;
 use yew::prelude::*;
 
-use crate::browser::after_next_frame;
 use crate::hooks::{ModelHandle, use_model};
 use crate::model::Action;
+use crate::views::controls::use_first_picture;
 use crate::widgets::empty::empty;
 
-/// The question for the classes at a device's peak: one column over the whole trace.
+/// Returns the query for the classes at a device's peak: one column over the whole trace.
 pub fn peak_classes(
     device: &DeviceSummary,
     color_by: ColorBy,
@@ -34,12 +34,12 @@ pub fn peak_classes(
     }
 }
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Severity {
     /// The run failed.
     Failure,
-    /// Something is missing from what is shown.
+    /// Data is missing.
     Warning,
     /// Worth knowing.
     Note,
@@ -84,14 +84,14 @@ impl Severity {
     }
 }
 
-/// The findings, those that matter most first; of equals the order of the file.
+/// Returns the findings by severity, and in the order of the file within each.
 pub fn ordered(findings: &[Finding]) -> Vec<Finding> {
     let mut findings = findings.to_vec();
     sort_by_key(&mut findings, |finding| Severity::of(finding.code));
     findings
 }
 
-/// One finding: its weight, its sentence, and the way to where it can be seen.
+/// Renders a finding: severity, message, and a button that shows its position.
 pub fn finding_row(model: &ModelHandle, finding: &Finding) -> Html {
     let severity = Severity::of(finding.code);
     let device = finding.device.and_then(|number| {
@@ -130,11 +130,8 @@ const LIVE_QUIET: &str = "No problems so far: no events were lost and no request
 #[component]
 pub fn Findings() -> Html {
     let model = use_model();
-    {
-        // All of it is there with the summary: nothing is waited for.
-        let model = model.clone();
-        use_effect_with((), move |()| after_next_frame(move || model.dispatch(Action::FirstPicture)));
-    }
+    // The summary has everything: nothing to wait for.
+    use_first_picture(&model, true);
     let Some(summary) = model.summary() else { return html! {} };
     let findings = ordered(&summary.findings);
     html! {

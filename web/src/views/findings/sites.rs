@@ -1,19 +1,18 @@
-//! The call sites that held most at the peak.
+//! The call sites that held the most memory at the peak.
 
 use shared::query::{Answer, ColorBy, Query};
 use shared::units::Count;
 use yew::prelude::*;
 
 use super::peak_classes;
-use crate::hooks::use_palette;
-use crate::hooks::{use_answer, use_model};
+use crate::hooks::{use_answer, use_model, use_palette};
 use crate::model::{Action, Selection};
 use crate::views::legend::ranked;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::share_bar::share_bar;
 
-/// Rows of the list.
+/// Maximum number of rows.
 const TOP: usize = 20;
 
 /// The list of the largest call sites.

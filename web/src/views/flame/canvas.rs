@@ -1,4 +1,4 @@
-//! The flame graph drawn: boxes and their names on a canvas that stays in view while the graph scrolls under it.
+//! The flame graph's canvas, which stays in view while the graph scrolls under it.
 
 use std::rc::Rc;
 
@@ -20,9 +20,9 @@ use crate::widgets::stack_list::{last_part, split_path};
 use crate::widgets::style::{pixels, set_style};
 
 const FONT_PX: f64 = 11.0;
-/// Boxes narrower than this have no room for a letter.
+/// Boxes narrower than this have no label.
 const NAMED_PX: f64 = 24.0;
-/// Room between a box's edge and its name.
+/// Padding between a box's edge and its label.
 const PAD_PX: f64 = 4.0;
 
 /// Properties of [`FlameCanvas`].
@@ -32,7 +32,7 @@ pub struct FlameCanvasProps {
     pub answer: Rc<Answer>,
     /// Its boxes as a tree.
     pub tree: Rc<Tree>,
-    /// The boxes that the stack of what is selected runs through, from the root on: to be outlined.
+    /// The boxes of the selected stack, from the root, to be outlined.
     pub marked: Vec<usize>,
     /// Called with the index of a box that was clicked.
     pub on_pick: Callback<usize>,
@@ -40,7 +40,7 @@ pub struct FlameCanvasProps {
     pub on_width: Callback<f32>,
 }
 
-/// The drawn flame graph.
+/// The flame graph on a canvas.
 #[component]
 pub fn FlameCanvas(props: &FlameCanvasProps) -> Html {
     let (scroller, sizer, canvas) = (use_node_ref(), use_node_ref(), use_node_ref());
@@ -172,14 +172,14 @@ fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palett
             let x1 = f64::from(flame_box.x1) * view.width;
             let is_root = depth == 0;
             let fill = if is_root { palette.raised } else { palette.fill(flame_box.paint) };
-            // One device pixel stays free between neighbours, as long as there is one to spare.
+            // One device pixel separates neighbours, if there is room.
             let width = (x1 - x0 - 1.0 / ratio).max(0.5);
             let is_hovered = hovered.is_some_and(|h| std::ptr::eq(h, flame_box));
             let fill = if is_hovered { fill.blend(palette.text, 0.2) } else { fill };
             context.set_fill_style_str(&fill.css());
             context.fill_rect(x0, y, width, ROW - 1.0);
             if marked.is_some_and(|m| std::ptr::eq(m, flame_box)) {
-                // On any fill the text colour stands out; the end of the stack has the thicker line.
+                // The text colour stands out on any fill; the end of the stack has a thicker line.
                 let line = if depth + 1 == view.marked.len() { 2.0 } else { 1.0 };
                 context.set_stroke_style_str(&palette.text.css());
                 context.set_line_width(line);
@@ -190,7 +190,7 @@ fn draw(canvas: &HtmlCanvasElement, flame: &Flame, tree: &Tree, palette: &Palett
                 context.set_fill_style_str(&color.css());
                 let room = width - 2.0 * PAD_PX;
                 let name = label(flame_box, flame.total, (room / letter) as usize);
-                // Squeezed a little rather than drawn over the neighbour, when its letters are wide.
+                // Squeezed slightly rather than drawn over the neighbour if the letters are wide.
                 let _ = context.fill_text_with_max_width(&name, x0 + PAD_PX, y + ROW / 2.0, room);
             }
         }
@@ -201,14 +201,15 @@ fn text_color(palette: &Palette, flame_box: &FlameBox, fill: crate::render::colo
     if flame_box.paint.has(Paint::DIM) { palette.text_dim } else { palette.text_on(fill) }
 }
 
-/// As much of a box's place, then of its name, then of what it holds, as goes into `letters`.
+/// Returns as much of a box's location, name and bytes as fits in `letters`.
 fn label(flame_box: &FlameBox, total: u64, letters: usize) -> String {
     let length = |text: &str| text.chars().count();
     let full = short_name(&flame_box.name, "");
     let (place, _) = split_path(&flame_box.location);
-    // Frames of native code have no place. Of all others it comes first: there are many a `forward`.
+    // Frames of native code have no location. For all others it comes first, since many functions share a name such as
+    // `forward`.
     let (place, gap) = if place == "??" || place.is_empty() { ("", "") } else { (place, " ") };
-    // In a narrow box the end of a qualified name says more than the namespaces before it.
+    // In a narrow box the end of a qualified name is more useful than its namespaces.
     let before = length(place) + gap.len();
     let name = if before + length(full) > letters { last_part(full) } else { full };
     let mut text = format!("{place}{gap}{name}");
@@ -219,7 +220,7 @@ fn label(flame_box: &FlameBox, total: u64, letters: usize) -> String {
         }
         return text;
     }
-    // A name of which next to nothing is left is left out.
+    // A name that is cut to almost nothing is left out.
     if !place.is_empty() && (length(place)..before + 4).contains(&letters) {
         return place.to_owned();
     }

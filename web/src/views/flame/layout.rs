@@ -1,4 +1,4 @@
-//! The boxes of a flame graph as a tree, and which of them a point lies in.
+//! The boxes of a flame graph as a tree, and picking.
 
 use shared::query::{FlameBox, FrameText, Quads};
 
@@ -7,24 +7,24 @@ use crate::widgets::stack_list::{place, split_path};
 /// Height of one row of boxes in pixels.
 pub const ROW: f64 = 20.0;
 
-/// Parents and children of the boxes of an answer, which come by depth and then from left to right.
+/// Parents and children of an answer's boxes, which are ordered by depth and then from left to right.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree {
     /// By box: the box above it.
     pub parent: Vec<Option<usize>>,
     /// By box: the boxes below it, from left to right.
     pub children: Vec<Vec<usize>>,
-    /// By depth: the first box, and behind the last depth the number of boxes.
+    /// By depth: the first box, and after the last depth the number of boxes.
     rows: Vec<usize>,
 }
 
 impl Tree {
-    /// Finds each box's parent: the one a row above whose span holds the box's middle.
+    /// Builds the tree. The parent of a box is the box one row above that contains its middle.
     pub fn new(boxes: &[FlameBox]) -> Self {
         let mut tree =
             Self { parent: vec![None; boxes.len()], children: vec![Vec::new(); boxes.len()], rows: Vec::new() };
         for (i, b) in boxes.iter().enumerate() {
-            // A depth that no box has would be a hole in the answer; its row is then empty.
+            // A depth without boxes would be an error in the answer; its row is then empty.
             while tree.rows.len() <= b.depth as usize {
                 tree.rows.push(i);
             }
@@ -42,12 +42,12 @@ impl Tree {
         tree
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn depth(&self) -> usize {
         self.rows.len().saturating_sub(1)
     }
 
-    /// The boxes of a row.
+    /// Returns the boxes of a row.
     pub fn row<'a>(&self, boxes: &'a [FlameBox], depth: usize) -> &'a [FlameBox] {
         match (self.rows.get(depth), self.rows.get(depth + 1)) {
             (Some(&start), Some(&end)) => boxes.get(start..end).unwrap_or_default(),
@@ -55,7 +55,7 @@ impl Tree {
         }
     }
 
-    /// The box at a share of the width in a row, by its index.
+    /// Returns the index of the box at a share of the width in a row.
     pub fn pick(&self, boxes: &[FlameBox], depth: usize, x: f32) -> Option<usize> {
         let row = self.row(boxes, depth);
         let at = row.partition_point(|candidate| candidate.x1 <= x);
@@ -63,7 +63,7 @@ impl Tree {
         row.get(at).filter(|candidate| candidate.x0 <= x).map(|_| start + at)
     }
 
-    /// The boxes from the root to `i`, both included.
+    /// Returns the boxes from the root to `i`, inclusive.
     pub fn path(&self, i: usize) -> Vec<usize> {
         let mut path = vec![i];
         let mut at = i;
@@ -75,8 +75,8 @@ impl Tree {
         path
     }
 
-    /// The boxes that a stack runs through, from the root to as far down as it has a box of its own. Its frames come in
-    /// the order of the graph, without those that the graph leaves out.
+    /// Returns the boxes of a stack, from the root down to the last frame that has a box. The frames are in the order
+    /// of the graph, without hidden ones.
     pub fn along<'a>(&self, boxes: &[FlameBox], frames: impl Iterator<Item = &'a FrameText>) -> Vec<usize> {
         let mut along = Vec::new();
         let mut at = 0;
@@ -95,7 +95,7 @@ impl Tree {
         along
     }
 
-    /// What to zoom into so that box `i` gets the whole width: the frames on the way to it.
+    /// Returns the frames to zoom into so that box `i` gets the whole width.
     pub fn zoom_path(&self, boxes: &[FlameBox], i: usize) -> Vec<u32> {
         self.path(i)
             .into_iter()
@@ -198,7 +198,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn nothing_is_a_tree_too() {
+    fn an_empty_tree_has_no_boxes() {
         let tree = Tree::new(&[]);
         assert_eq!((tree.depth(), tree.pick(&[], 0, 0.5)), (0, None));
     }

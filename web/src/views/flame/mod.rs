@@ -1,4 +1,4 @@
-//! What is live at the cursor, by stack: as a graph to look at, and as a table to walk.
+//! The flame tab: live allocations at the cursor by stack, as a graph and as a table.
 
 mod canvas;
 mod layout;
@@ -16,11 +16,12 @@ use yew::prelude::*;
 
 use crate::hooks::{use_answer, use_model};
 use crate::model::{Action, Selection};
+use crate::views::controls::use_first_picture;
 use crate::widgets::chips::toggle;
 use crate::widgets::empty::empty;
 use crate::widgets::format::{counted, share};
 
-/// The width that is asked for until the real one is known.
+/// The width requested until the real one is known.
 const FIRST_WIDTH: f32 = 1000.0;
 
 /// The flame tab.
@@ -39,6 +40,7 @@ pub fn Flame() -> Html {
         filter: view.filter.clone(),
         highlight: view.highlight.clone(),
     })));
+    use_first_picture(&model, matches!(answer.as_deref(), Some(Answer::Flame(_) | Answer::Refused(_))));
     let state = use_answer(Some(Query::State { position: view.cursor }));
     let tree = use_memo(answer.clone(), |answer| match answer.as_deref() {
         Some(Answer::Flame(flame)) => Tree::new(&flame.boxes),
@@ -107,7 +109,7 @@ pub fn Flame() -> Html {
     }
 }
 
-/// The boxes that a stack runs through.
+/// Returns the boxes of a stack.
 fn along(flame: &FlameAnswer, tree: &Tree, frames: &[FrameText]) -> Vec<usize> {
     let mut shown: Vec<&FrameText> =
         frames.iter().filter(|frame| !(flame.query.hide_internal && frame.is_internal)).collect();
@@ -117,7 +119,7 @@ fn along(flame: &FlameAnswer, tree: &Tree, frames: &[FrameText]) -> Vec<usize> {
     tree.along(&flame.boxes, shown.into_iter())
 }
 
-/// What the graph adds up to, and what of.
+/// Renders the total of the graph and its share of the requested bytes.
 fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html {
     let requested = match state {
         Some(Answer::State(state)) if state.position == flame.query.position => Some(state.totals.requested),
@@ -141,7 +143,7 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
     }
 }
 
-/// The boxes that were zoomed into, each a way back out.
+/// Renders the zoomed path as links back out.
 fn breadcrumbs(model: &crate::hooks::ModelHandle, flame: &FlameAnswer, tree: &Tree) -> Html {
     let zoom = &model.view.flame_zoom;
     let out = |length: usize| {
@@ -173,7 +175,7 @@ struct BarProps {
     on_table: Callback<bool>,
 }
 
-/// The buttons above the graph.
+/// The toolbar above the graph.
 #[component]
 fn Bar(props: &BarProps) -> Html {
     let model = use_model();

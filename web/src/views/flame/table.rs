@@ -1,4 +1,4 @@
-//! The flame graph as a tree that can be read and walked by keyboard.
+//! The flame graph as a tree table that is readable and usable by keyboard.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -15,7 +15,7 @@ use crate::widgets::chips::paint_chip;
 use crate::widgets::share_bar::share_bar;
 use crate::widgets::virtual_list::use_virtual_list;
 
-/// Branches of at least this share of the whole are open at first.
+/// Branches of at least this share of the total are initially open.
 const OPEN_SHARE: f64 = 0.1;
 
 /// A visible row of the tree.
@@ -23,15 +23,15 @@ const OPEN_SHARE: f64 = 0.1;
 pub struct TreeRow {
     /// The box.
     pub index: usize,
-    /// A name for its path that stays the same from answer to answer.
+    /// A key of its path that is stable across answers.
     pub key: u64,
     /// Whether it has boxes below it.
     pub is_branch: bool,
-    /// Whether those are shown.
+    /// Whether its children are shown.
     pub is_open: bool,
 }
 
-/// The rows that are shown when the branches in `toggled` stand otherwise than they do at first.
+/// Returns the visible rows, where the branches in `toggled` are in the opposite of their initial state.
 pub fn visible_rows(boxes: &[FlameBox], tree: &Tree, toggled: &HashSet<u64>) -> Vec<TreeRow> {
     let total = boxes.first().map_or(0, |root| root.bytes);
     let mut rows = Vec::new();
@@ -60,11 +60,11 @@ pub struct FlameTableProps {
     pub answer: Rc<Answer>,
     /// Its boxes as a tree.
     pub tree: Rc<Tree>,
-    /// Called with the index of a box that was chosen (double click, or Enter).
+    /// Called with the index of the chosen box (double click or Enter).
     pub on_pick: Callback<usize>,
 }
 
-/// The tree.
+/// The tree table.
 #[component]
 pub fn FlameTable(props: &FlameTableProps) -> Html {
     let toggled = use_state_eq(HashSet::<u64>::new);

@@ -1,4 +1,4 @@
-//! What hovering over a box of the flame graph says.
+//! The tooltip of a box of the flame graph.
 
 use shared::query::FlameBox;
 use shared::units::Bytes;
@@ -7,7 +7,7 @@ use yew::prelude::*;
 use crate::widgets::format::{counted, share};
 use crate::widgets::style::{pixels, set_style};
 
-/// The widest that a tooltip gets, in pixels; `lists.css` says the same.
+/// Maximum width of a tooltip in pixels; the same as in `lists.css`.
 const WIDTH: f64 = 420.0;
 
 /// Properties of [`Tooltip`].
@@ -15,11 +15,11 @@ const WIDTH: f64 = 420.0;
 pub struct TooltipProps {
     /// The box under the pointer.
     pub flame_box: FlameBox,
-    /// Bytes of the whole graph.
+    /// Total bytes of the graph.
     pub total: u64,
-    /// The pointer, from the visible part's left edge.
+    /// The pointer's x coordinate from the left edge of the visible part.
     pub x: f64,
-    /// … and from its top.
+    /// The pointer's y coordinate from its top.
     pub y: f64,
     /// Width of the visible part.
     pub width: f64,
@@ -35,7 +35,7 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
         let node = node.clone();
         let left =
             if props.x + 16.0 + WIDTH > props.width { (props.x - 12.0 - WIDTH).max(4.0) } else { props.x + 16.0 };
-        // In the lower half it stands above the pointer.
+        // In the lower half it is above the pointer.
         let above = props.y > props.height / 2.0;
         let (x, y, height) = (left, props.y, props.height);
         use_effect_with((x.to_bits(), y.to_bits(), height.to_bits()), move |_| {

@@ -1,16 +1,16 @@
-//! The brush over the overview: which window a drag means.
+//! The brush over the overview: maps drags to windows.
 
 use shared::order::Within;
 use shared::query::Window;
 
 use crate::render::scale::{Scale, pan};
 
-/// How near to an edge a press takes hold of it, in pixels.
+/// Distance in pixels within which a press grabs an edge.
 const GRIP_PIXELS: f64 = 6.0;
 /// Shorter drags are clicks.
 const CLICK_PIXELS: f64 = 4.0;
 
-/// What a press took hold of.
+/// What a press grabbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grip {
     /// The window's start.
@@ -19,11 +19,11 @@ pub enum Grip {
     End,
     /// The window itself.
     Body,
-    /// Nothing: a drag draws a new window, a click brings the window here.
+    /// Nothing: a drag draws a new window, a click moves the window here.
     Outside,
 }
 
-/// A drag that is going on.
+/// A drag in progress.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drag {
     grip: Grip,
@@ -32,7 +32,7 @@ pub struct Drag {
     has_moved: bool,
 }
 
-/// What lies under a pixel. A window over everything has no body: there is nowhere to move it to.
+/// Returns what is under a pixel. A window over the whole axis has no body, since it can't be moved.
 pub fn grip(x: Scale, window: Window, pixel: f64) -> Grip {
     let (start, end) = (x.pixel(window.start), x.pixel(window.end));
     let (to_start, to_end) = ((pixel - start).abs(), (pixel - end).abs());
@@ -47,17 +47,18 @@ pub fn grip(x: Scale, window: Window, pixel: f64) -> Grip {
 }
 
 impl Drag {
-    /// A press.
+    /// Starts a drag with a press.
     pub fn new(x: Scale, window: Window, pixel: f64) -> Self {
         Self { grip: grip(x, window, pixel), from: pixel, window, has_moved: false }
     }
 
-    /// What it took hold of.
+    /// Returns what the press grabbed.
     pub fn grip(&self) -> Grip {
         self.grip
     }
 
-    /// The window while the pointer is at a pixel; `None` until it has moved far enough to mean something.
+    /// Returns the window while the pointer is at a pixel; `None` until the pointer has moved far enough to count as a
+    /// drag.
     pub fn to(&mut self, x: Scale, pixel: f64) -> Option<Window> {
         self.has_moved |= (pixel - self.from).abs() >= CLICK_PIXELS;
         if !self.has_moved {
@@ -74,12 +75,12 @@ impl Drag {
         })
     }
 
-    /// Where a press without a drag was, as a coordinate of the axis.
+    /// Returns the coordinate of a press without a drag.
     pub fn clicked(&self, x: Scale) -> Option<f64> {
         (!self.has_moved).then(|| x.value(self.from).within(x.window.start, x.window.end))
     }
 
-    /// What a press without a drag means: the window comes to where it was. Nothing on the window itself.
+    /// Returns the window after a press without a drag: it is centred there. `None` on the window itself.
     pub fn click(&self, x: Scale) -> Option<Window> {
         let is_whole = self.window.length() >= x.window.length() * 0.999;
         if self.has_moved || is_whole || self.grip != Grip::Outside {
@@ -98,7 +99,7 @@ mod tests {
         Window { start, end }
     }
 
-    /// A pixel per unit, from pixel 10 on.
+    /// One pixel per unit, from pixel 10 on.
     fn x() -> Scale {
         Scale::new(w(0.0, 1000.0), 10.0, 1010.0)
     }

@@ -1,5 +1,5 @@
-//! The whole run in a strip that is always there: reserved, active and allocated bytes, where memory ran out, and the
-//! window that all views share, as a brush.
+//! The overview: reserved, active and allocated bytes of the whole run, out-of-memory marks, and the shared window as a
+//! brush.
 
 mod brush;
 mod picture;
@@ -15,8 +15,7 @@ use yew::prelude::*;
 use self::brush::{Drag, Grip, grip};
 use self::picture::{OverviewPicture, Scene, plot};
 use crate::browser::Listener;
-use crate::hooks::use_palette;
-use crate::hooks::{ModelHandle, use_answer, use_ask, use_model};
+use crate::hooks::{ModelHandle, use_answer, use_ask, use_model, use_palette};
 use crate::model::Action;
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::scale::Scale;
@@ -56,7 +55,7 @@ pub fn Overview() -> Html {
     }
 }
 
-/// Lets pointers draw and move the brush.
+/// Handles pointer events on the brush.
 #[hook]
 fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
     let (model, canvas, ask) = (model.clone(), canvas.clone(), use_ask());
@@ -81,16 +80,16 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
     });
 }
 
-/// See [`use_ask`].
+/// The function returned by [`use_ask`].
 type Ask = Rc<dyn Fn(Query, Callback<Answer>)>;
 
-/// What acts on the brush when something is done to it.
+/// Handles pointer events on the brush.
 struct PointerHandler {
     model: ModelHandle,
     ask: Ask,
     canvas: Canvas<OverviewPicture>,
     drag: Rc<RefCell<Option<Drag>>>,
-    /// The pointer's look, so that it is set only when it changes.
+    /// The current cursor style, so that it is set only when it changes.
     shown: Rc<Cell<&'static str>>,
 }
 
@@ -106,7 +105,7 @@ impl PointerHandler {
             "pointerdown" if mouse.button() == 0 => {
                 *self.drag.borrow_mut() = Some(Drag::new(x, now.view.window, at));
                 if let Some(pointer) = pointer {
-                    // Fails for pointers that are gone already: there is nothing to follow then.
+                    // Fails if the pointer is already gone: nothing to capture then.
                     let _ = host.set_pointer_capture(pointer);
                 }
             }
@@ -146,7 +145,7 @@ impl PointerHandler {
         (self.ask)(Query::PositionAt { axis, x }, reply);
     }
 
-    /// Says what is missing at a pixel of the x axis, as the strip's title.
+    /// Sets the strip's tooltip to the loss at a pixel of the x axis.
     fn name_gap(&self, x: Scale, at: f64) {
         let words = self.canvas.read(|picture| {
             let Answer::Overview(overview) = picture.scene.as_ref()?.answer.as_ref() else { return None };

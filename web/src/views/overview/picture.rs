@@ -1,4 +1,4 @@
-//! The overview's picture: three sums over the whole run, what happened in it, and the brush.
+//! The overview's picture: three totals over the whole run, its events, and the brush.
 
 use std::rc::Rc;
 
@@ -15,13 +15,13 @@ use crate::render::shape::{Shape, Style};
 use crate::render::surface::{Align, Area, Font, Surface};
 use crate::views::losses;
 
-/// Room for the label of the height; the same as the timeline's.
+/// Room for the label of the height, equal to the timeline's.
 const GUTTER: f64 = 68.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 4.0;
 
-/// What the component says is to be seen.
+/// What to draw, as set by the component.
 pub struct Scene {
     /// The answer to draw.
     pub answer: Rc<Answer>,
@@ -29,7 +29,7 @@ pub struct Scene {
     pub palette: Rc<Palette>,
     /// The whole axis.
     pub extent: Window,
-    /// The coordinate that nothing is drawn beyond, if there is one.
+    /// The coordinate beyond which nothing is drawn, if any.
     pub newest: Option<f64>,
     /// The brush.
     pub window: Window,
@@ -37,17 +37,28 @@ pub struct Scene {
     pub cursor: Option<f64>,
 }
 
-/// See the module.
+/// The picture of the overview.
 #[derive(Default)]
 pub struct OverviewPicture {
-    /// What is to be seen; nothing until the first answer.
+    /// What to draw; `None` until the first answer.
     pub scene: Option<Scene>,
     shapes: Vec<Shape>,
     made_of: Option<(Rc<Answer>, Rc<Palette>)>,
     revision: u64,
+    painted: Option<Painted>,
 }
 
-/// Where the sums are drawn, on whole device pixels.
+/// The contents of the shapes' canvas: while they are unchanged, only the overlay is drawn again. A change of the window
+/// moves the brush only.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Painted {
+    revision: u64,
+    size: Size,
+    transform: Transform,
+    clip: Pixels,
+}
+
+/// Returns the area of the plot, on whole device pixels.
 pub fn plot(size: Size) -> Area {
     let ratio = if size.ratio > 0.0 { size.ratio } else { 1.0 };
     let snap = |value: f64| (value * ratio).round() / ratio;
@@ -60,7 +71,7 @@ pub fn plot(size: Size) -> Area {
     }
 }
 
-/// The shapes of an answer; x in columns, y in bytes.
+/// Returns the shapes of an answer; x in columns, y in bytes.
 fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
     let mut shapes = Vec::new();
     let columns = overview.reserved.iter().zip(overview.active.iter()).zip(overview.allocated.iter());
@@ -76,7 +87,7 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
         area(*active, *reserved, ground);
         area(*allocated, *active, palette.fill(Paint::PENDING));
         area(0, *allocated, palette.fill(Paint::ALLOCATED));
-        // The line, with a riser wherever it changes.
+        // The line, with a step wherever it changes.
         let from = before.unwrap_or(*reserved);
         let mut line =
             Shape::plain((x.0, x.0), (from.min(*reserved) as f32, from.max(*reserved) as f32), palette.reserved);
@@ -102,6 +113,7 @@ impl Picture for OverviewPicture {
         }
         if painter.revision() != self.revision {
             painter.set_shapes(&self.shapes, self.revision);
+            self.painted = None;
         }
         let plot = plot(size);
         let sampled =
@@ -110,9 +122,10 @@ impl Picture for OverviewPicture {
         let largest = columns.chain(sampled).max().unwrap_or(0);
         let device = |v: f64| (v * size.ratio).round();
         let columns = overview.reserved.len().max(1) as f64;
-        // A row is kept free for the line at the very top.
+        // One row is kept free for the line at the very top.
         let per_byte = -(device(plot.height) - 1.0) / (largest.max(1) as f64);
-        // At rest the columns are pixels. A session may have grown since it was asked: then they lie where they belong.
+        // At rest columns are pixels. If a session has grown since the question, its columns are drawn at their old
+        // place.
         let (whole, asked) = (scene.extent, overview.window);
         let per_unit = device(plot.width) / if whole.length() > 0.0 { whole.length() } else { 1.0 };
         let x = if asked == whole || asked.length() <= 0.0 {
@@ -130,15 +143,20 @@ impl Picture for OverviewPicture {
             x1: device(right) as i32,
             y1: device(plot.bottom()) as i32,
         };
-        if !painter.paint(scene.palette.background, transform, clip) {
-            return false;
+        let painted = Painted { revision: self.revision, size, transform, clip };
+        if self.painted != Some(painted) {
+            self.painted = None;
+            if !painter.paint(scene.palette.background, transform, clip) {
+                return false;
+            }
+            self.painted = Some(painted);
         }
         over(surface, scene, overview, plot, largest);
         true
     }
 }
 
-/// Everything over the sums.
+/// Draws everything over the totals.
 fn over(surface: &mut dyn Surface, scene: &Scene, overview: &Overview, plot: Area, largest: u64) {
     let palette = &scene.palette;
     let x = Scale::new(scene.extent, plot.x, plot.right());
@@ -167,7 +185,7 @@ fn over(surface: &mut dyn Surface, scene: &Scene, overview: &Overview, plot: Are
     }
 }
 
-/// Annotated spans as a thin strip on top; of those that share a pixel one is enough.
+/// Draws annotated spans as a thin strip on top, at most one per pixel.
 fn annotations(surface: &mut dyn Surface, overview: &Overview, palette: &Palette, x: Scale, plot: Area) {
     let mut drawn = f64::NEG_INFINITY;
     for (i, (span, _)) in overview.annotations.iter().enumerate() {
@@ -181,7 +199,7 @@ fn annotations(surface: &mut dyn Surface, overview: &Overview, palette: &Palette
     }
 }
 
-/// What is not in the window steps back; the window has an edge with a grip on either side.
+/// Dims what is outside of the window and draws the window's edges with their grips.
 fn brush(surface: &mut dyn Surface, scene: &Scene, x: Scale, plot: Area) {
     let palette = &scene.palette;
     let (start, end) = (x.pixel(scene.window.start), x.pixel(scene.window.end).max(x.pixel(scene.window.start) + 2.0));

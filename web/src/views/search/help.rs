@@ -1,9 +1,9 @@
-//! What the search box understands, one click from being tried.
+//! The search syntax, with examples to click.
 
 use shared::query::SearchHelp;
 use yew::prelude::*;
 
-/// The forms of a term; `on_example` is called with one that was clicked.
+/// Renders the forms of a term; `on_example` is called with the one that was clicked.
 pub fn help(on_example: &Callback<String>, on_close: Callback<()>) -> Html {
     let onkeydown = {
         Callback::from(move |event: KeyboardEvent| {

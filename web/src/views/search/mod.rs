@@ -1,5 +1,5 @@
-//! The search box of the header: what is typed is highlighted in every view, counted, walked through, and made a
-//! filter on request. Nothing is ever hidden without a chip that says so.
+//! The search box of the header: highlights matches in every view, counts them, steps through them, and turns the term
+//! into a filter on request. Nothing is ever hidden without a filter chip that shows it.
 
 mod help;
 
@@ -15,12 +15,12 @@ use crate::hooks::{use_answer, use_ask, use_model};
 use crate::model::{Action, Selection};
 use crate::widgets::chips::chip;
 
-/// The id of the input, for the key that jumps to it.
+/// The id of the input, for the command that focuses it.
 pub const SEARCH_INPUT_ID: &str = "search-input";
-/// How long typing rests before it is searched for, in milliseconds.
+/// Milliseconds without typing before the search starts.
 const DEBOUNCE_MS: i32 = 120;
 
-/// The box, its result, and the buttons that go with it.
+/// The search box with its result and buttons.
 #[component]
 pub fn SearchBox() -> Html {
     let model = use_model();
@@ -30,13 +30,13 @@ pub fn SearchBox() -> Html {
     let is_helping = use_state_eq(|| false);
     let hit = use_state_eq(|| None::<Hit>);
     let timer = use_mut_ref(|| None::<Timeout>);
-    // Why what is typed can't be understood. Such a term stays in the box; the views keep to the one before it.
+    // The syntax error of the typed term. An invalid term stays in the box, while the views keep the previous one.
     let unread = use_state_eq(|| None::<String>);
-    // The term as the box sent it: whatever else comes along is from elsewhere.
+    // The term that the box sent last: any other term comes from elsewhere.
     let sent = use_mut_ref(|| term.clone());
     let answer = use_answer(term.clone().map(|term| Query::Search { term }));
 
-    // The term also changes from elsewhere: a link, Esc, "search this line".
+    // The term may also be changed by a link, Esc, or "Search this line".
     {
         let (typed, unread, sent) = (typed.clone(), unread.clone(), sent.clone());
         use_effect_with(term.clone(), move |term| {
@@ -116,7 +116,7 @@ pub fn SearchBox() -> Html {
             let Some(input) = event.target_dyn_into::<HtmlInputElement>() else { return };
             match event.key().as_str() {
                 "Enter" if event.ctrl_key() || event.meta_key() => filter.emit(()),
-                // Enter before the rest of the typing was searched for searches first.
+                // Enter before the debounce has elapsed starts the search.
                 "Enter" if term.as_deref() != Some(typed.trim()) => set_term.emit(input.value()),
                 "Enter" => step.emit(!event.shift_key()),
                 "Escape" if *is_helping => is_helping.set(false),
@@ -124,7 +124,7 @@ pub fn SearchBox() -> Html {
                     typed.set(String::new());
                     set_term.emit(String::new());
                 }
-                // An input that is left with nothing to clear; a failure would only leave the focus in it.
+                // Nothing to clear: leave the input. A failure would only leave the focus in it.
                 "Escape" => drop(input.blur()),
                 _ => return,
             }
@@ -198,7 +198,7 @@ pub fn SearchBox() -> Html {
     }
 }
 
-/// `3 of 418 · 1.20 GiB · peak 61.2 MiB`.
+/// Renders the result: `3 of 418 · 1.20 GiB · peak 61.2 MiB`.
 fn outcome(result: &SearchResult, number: Option<u32>) -> Html {
     if result.count == 0 {
         return html! { "No matches" };
@@ -221,7 +221,7 @@ fn outcome(result: &SearchResult, number: Option<u32>) -> Html {
     }
 }
 
-/// The filters that are in force.
+/// The active filters.
 #[component]
 pub fn FilterChips() -> Html {
     let model = use_model();

@@ -1,4 +1,4 @@
-//! All segments at the cursor with their blocks, by address: true to scale, or one row a segment.
+//! The segment map: all segments at the cursor with their blocks, by address, to scale or with one row per segment.
 
 mod picture;
 mod tooltip;
@@ -16,25 +16,25 @@ use self::picture::{Hover, MARGIN, Scene, SegmentsPicture};
 use self::tooltip::Tooltip;
 use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
 use crate::browser::Listener;
-use crate::hooks::use_palette;
-use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
 use crate::model::{Action, Selection};
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::widgets::format::counted;
 use crate::widgets::style::{pixels, set_style};
 
-/// Pixels of wheel that double or halve the magnification.
+/// Wheel movement in pixels that doubles or halves the magnification.
 const WHEEL_OCTAVE: f64 = 240.0;
 const MOST_ZOOM: f32 = 256.0;
 
-/// The rows to ask for when the view begins at `scroll`: those in view, and at least half a view above and below.
+/// Returns the rows to request when the view begins at `scroll`: those in view, and at least half a view above and
+/// below.
 fn around(scroll: f64, height: f64) -> Window {
     let step = (height / 2.0).max(1.0);
     let first = (scroll / step).floor();
     Window { start: ((first - 1.0) * step).max(0.0), end: (first + 4.0) * step }
 }
 
-/// All segments at the cursor with their blocks.
+/// The segment map.
 #[component]
 pub fn Segments() -> Html {
     let model = use_model();
@@ -54,7 +54,8 @@ pub fn Segments() -> Html {
             layout: model.view.segment_layout,
             width: width as f32,
             height: room as f32,
-            // A view more on both sides, in steps: scrolling shows something at once and asks seldom.
+            // More than the view on both sides, in steps, so that scrolling shows something at once and rarely requests
+            // more.
             visible: around(*scroll, room),
             zoom: model.view.segment_zoom,
             color_by: model.view.color_by,
@@ -152,7 +153,7 @@ fn toolbar(model: &ModelHandle, by_state: &UseStateHandle<bool>, map: Option<&Se
     }
 }
 
-/// What the colours of states mean.
+/// Renders the legend of state colours.
 fn key() -> Html {
     const STATES: [(&str, &str); 5] = [
         ("allocated", "allocated"),
@@ -170,7 +171,7 @@ fn key() -> Html {
     }
 }
 
-/// The sums at the cursor, in one line.
+/// Formats the totals at the cursor in one line.
 fn note(map: &SegmentsAnswer) -> String {
     let totals = &map.totals;
     // The most important value comes first: a narrow toolbar cuts off the end.
@@ -183,14 +184,15 @@ fn note(map: &SegmentsAnswer) -> String {
     )
 }
 
-/// What stays under the pointer while the magnification changes: a share of the map's height, and where on the screen.
+/// The point that stays under the pointer while the magnification changes: a share of the map's height, and its place
+/// on the screen.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
     share: f64,
     at: f64,
 }
 
-/// Makes the scroll bar as long as the map is high, and keeps what was under the pointer there.
+/// Sets the scrollbar's range to the map's height, and keeps the anchor under the pointer.
 #[hook]
 fn use_scroll_height(scroller: &NodeRef, spacer: &NodeRef, more: f64, anchor: &Rc<std::cell::RefCell<Option<Anchor>>>) {
     let (scroller, spacer, anchor) = (scroller.clone(), spacer.clone(), Rc::clone(anchor));
@@ -203,7 +205,7 @@ fn use_scroll_height(scroller: &NodeRef, spacer: &NodeRef, more: f64, anchor: &R
     });
 }
 
-/// What acts on the map when something is done to it.
+/// Handles pointer and wheel events on the map.
 #[derive(Clone)]
 struct PointerHandler {
     model: ModelHandle,

@@ -1,4 +1,4 @@
-//! The segment map's picture: the blocks of the last answer, scrolled to where the view is now.
+//! The segment map's picture: the last answer, scrolled to the current position.
 
 use std::rc::Rc;
 
@@ -19,17 +19,17 @@ pub const MARGIN: f64 = 12.0;
 /// What is under the pointer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hover {
-    /// The block's allocation; none in a gap, or where many are too small to draw.
+    /// The block's allocation; `None` in a gap, or where blocks are too small to draw.
     pub allocation: Option<u32>,
-    /// What is drawn there.
+    /// The paint drawn there.
     pub paint: Paint,
-    /// What the gap lies between, where it is one that is drawn as such.
+    /// The neighbours of the gap, if a single gap is drawn there.
     pub gap: Option<GapShape>,
     /// The segment.
     pub segment: SegmentRow,
 }
 
-/// What lies around a gap in its segment: a block's allocation, or the segment's end.
+/// A drawn gap, described by its neighbours: the allocations of the blocks around it, or `None` at the segment's end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GapShape {
     /// At lower addresses.
@@ -38,7 +38,7 @@ pub struct GapShape {
     pub after: Option<u32>,
 }
 
-/// What the component says is to be seen.
+/// What to draw, as set by the component.
 pub struct Scene {
     /// The answer to draw.
     pub answer: Rc<Answer>,
@@ -46,18 +46,18 @@ pub struct Scene {
     pub palette: Rc<Palette>,
     /// How far down the view is scrolled, in CSS pixels.
     pub scroll: f64,
-    /// Whether blocks are coloured by their state rather than by what they are.
+    /// Whether blocks are coloured by state rather than by class.
     pub by_state: bool,
-    /// What is selected.
+    /// The selection.
     pub selection: Selection,
 }
 
-/// See the module.
+/// The picture of the segment map.
 #[derive(Default)]
 pub struct SegmentsPicture {
-    /// What is to be seen; nothing until the first answer.
+    /// What to draw; `None` until the first answer.
     pub scene: Option<Scene>,
-    /// What is pointed at.
+    /// What is under the pointer.
     pub hover: Option<Hover>,
     shapes: Vec<Shape>,
     made_of: Option<(Rc<Answer>, Rc<Palette>, bool)>,
@@ -65,7 +65,7 @@ pub struct SegmentsPicture {
 }
 
 impl Scene {
-    /// The answer, if it is one.
+    /// Returns the answer, if it is a segment map.
     pub fn map(&self) -> Option<&Segments> {
         match self.answer.as_ref() {
             Answer::Segments(map) => Some(map),
@@ -78,7 +78,7 @@ impl Scene {
         Transform { x: (ratio as f32, (MARGIN * ratio) as f32), y: (ratio as f32, y.round() as f32) }
     }
 
-    /// What is at a point in CSS pixels.
+    /// Returns what is at a point in CSS pixels.
     pub fn at(&self, point: (f64, f64)) -> Option<Hover> {
         let map = self.map()?;
         let transform = self.transform(1.0);
@@ -93,8 +93,8 @@ impl Scene {
     }
 }
 
-/// What lies around the gap that rectangle `i` is a part of. `None` where its neighbours are too small to be told apart,
-/// or too far away to have been asked for.
+/// Returns the gap that rectangle `i` is part of. `None` if its neighbours are too small to distinguish, or outside of
+/// the requested rows.
 fn gap(map: &Segments, i: usize) -> Option<GapShape> {
     Some(GapShape { before: neighbour(map, i, false)?, after: neighbour(map, i, true)? })
 }
@@ -102,7 +102,7 @@ fn gap(map: &Segments, i: usize) -> Option<GapShape> {
 /// More than the distance of two rows, in pixels.
 const ROW_PIXELS: f32 = 30.0;
 
-/// The block next to a gap, or `Some(None)` where its segment ends.
+/// Returns the block next to a gap, or `Some(None)` where its segment ends.
 fn neighbour(map: &Segments, gap: usize, is_after: bool) -> Option<Option<u32>> {
     let segment = segment_of(map, gap);
     let mut i = gap;
@@ -116,7 +116,7 @@ fn neighbour(map: &Segments, gap: usize, is_after: bool) -> Option<Option<u32>> 
             return map.blocks.id.get(i).filter(|id| **id != Quads::NONE).map(|id| Some(*id));
         }
     }
-    // In the outermost row that was asked for, the segment may go on in the next one.
+    // In the outermost requested row, the segment may continue in the next one.
     let (top, bottom) = (*map.blocks.y0.get(i)?, *map.blocks.y1.get(i)?);
     let Window { start, end } = map.query.visible;
     let is_end = if is_after {
@@ -127,7 +127,7 @@ fn neighbour(map: &Segments, gap: usize, is_after: bool) -> Option<Option<u32>> 
     is_end.then_some(None)
 }
 
-/// The number of the segment that a rectangle lies in.
+/// Returns the number of the segment that contains a rectangle.
 fn segment_of(map: &Segments, block: usize) -> Option<u32> {
     let quads = &map.blocks;
     let x = (quads.x0.get(block)? + quads.x1.get(block)?) / 2.0;
@@ -136,12 +136,12 @@ fn segment_of(map: &Segments, block: usize) -> Option<u32> {
     iter(&map.outlines).find(|outline| holds(outline.x, x) && holds(outline.y, y)).map(|outline| outline.id)
 }
 
-/// The shapes of an answer, in CSS pixels of the whole map: blocks and gaps, and then the segments' outlines.
+/// Returns the shapes of an answer in CSS pixels of the whole map: blocks and gaps, then the outlines of segments.
 fn shapes(map: &Segments, palette: &Palette, by_state: bool) -> Vec<Shape> {
     let mut shapes = Vec::with_capacity(map.blocks.len() + map.outlines.len());
-    // While a search is on, only what it finds is at full strength.
+    // During a search only matches have their full colour.
     let is_search = map.query.highlight.is_some();
-    // What goes on in the next row has no edge where its row ends.
+    // A block that continues in the next row has no edge at the end of its row.
     let goes_on = |quads: &Quads, i: usize, quad: &Quad| {
         quads.id.get(i + 1) == Some(&quad.id)
             && quads.paint.get(i + 1) == Some(&quad.paint.0)
@@ -152,7 +152,7 @@ fn shapes(map: &Segments, palette: &Palette, by_state: bool) -> Vec<Shape> {
         if is_search && (paint.base() == Paint::CACHED || paint.base() == Paint::ROUNDING) {
             paint = paint.with(Paint::DIM);
         }
-        // One line between neighbours of one colour is enough to tell them apart.
+        // One line between neighbours of one colour is enough to separate them.
         let style = if goes_on(&map.blocks, i, &quad) { Style::PLAIN } else { Style::EDGE_RIGHT };
         shapes.push(palette.shape(quad.x, quad.y, paint, style));
     }
@@ -173,7 +173,7 @@ fn shapes(map: &Segments, palette: &Palette, by_state: bool) -> Vec<Shape> {
     shapes
 }
 
-/// The paint of a block's state: colours that tell allocated blocks from each other become one.
+/// Returns the paint of a block's state: all allocated blocks get one colour.
 fn state_of(paint: Paint) -> Paint {
     let is_state = paint.base().0 > Paint::ALLOCATED.0;
     if is_state { paint } else { Paint(Paint::ALLOCATED.0 | (paint.0 & (Paint::DIM | Paint::PRIVATE))) }
@@ -204,7 +204,7 @@ impl Picture for SegmentsPicture {
     }
 }
 
-/// Labels, and frames around what is pointed at and what is selected.
+/// Draws labels, and outlines around what is under the pointer and what is selected.
 fn over(surface: &mut dyn Surface, scene: &Scene, map: &Segments, hover: Option<Hover>, size: Size) {
     let palette = &scene.palette;
     let top = MARGIN - scene.scroll;
@@ -214,7 +214,7 @@ fn over(surface: &mut dyn Surface, scene: &Scene, map: &Segments, hover: Option<
             continue;
         }
         let (left, right) = (f64::from(label.x) + MARGIN, f64::from(label.x + label.width) + MARGIN);
-        // The size is what matters, and an address is told from its neighbours by its end.
+        // The size matters most, and the end of an address distinguishes it from its neighbours.
         let (address, size) = label.text.split_once(' ').unwrap_or((&label.text, ""));
         surface.text(size, (right, y), Align::End, Font::Label, palette.text.into());
         let room = right - left - surface.text_width(size, Font::Label) - 10.0;
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn points_meet_blocks_gaps_and_nothing() {
+    fn points_pick_blocks_gaps_and_nothing() {
         let scene = scene(Selection::None);
         let at = |x, y| scene.at((x + MARGIN, y + MARGIN)).map(|hover| (hover.allocation, hover.paint));
         assert_eq!(at(10.0, 5.0), Some((Some(3), Paint::slot(4))));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_in_the_next_row_is_not_closed() {
+    fn a_block_that_continues_in_the_next_row_has_no_edge() {
         let scene = scene(Selection::None);
         let mut map = scene.map().unwrap().clone();
         map.height = 48.0;
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_selected_is_framed() {
+    fn the_selection_is_outlined() {
         let frames = |selection| {
             let scene = scene(selection);
             let mut log = SurfaceLog::default();

@@ -1,4 +1,4 @@
-//! The few lines beside the pointer that say what block, gap or segment is under it.
+//! The tooltip of the segment map: the block, gap or segment under the pointer.
 
 use shared::query::{AllocationDetail, Answer, Paint, Query, SegmentRow};
 use shared::units::Bytes;
@@ -15,7 +15,7 @@ pub struct TooltipProps {
     pub hover: Option<Hover>,
 }
 
-/// The lines.
+/// The contents of the tooltip.
 #[component]
 pub fn Tooltip(props: &TooltipProps) -> Html {
     let id = props.hover.and_then(|hover| hover.allocation);
@@ -65,7 +65,7 @@ fn title(paint: Paint, allocation: Option<u32>, detail: Option<&AllocationDetail
     }
 }
 
-/// The bytes between a gap's neighbours, as soon as both are known.
+/// Returns the bytes between a gap's neighbours, once both are known.
 fn gap_size(segment: &SegmentRow, gap: GapShape, before: Option<&Answer>, after: Option<&Answer>) -> Option<u64> {
     let edge = |id: Option<u32>, answer: Option<&Answer>, end: u64, of: fn(&AllocationDetail) -> u64| match (id, answer)
     {
@@ -79,7 +79,7 @@ fn gap_size(segment: &SegmentRow, gap: GapShape, before: Option<&Answer>, after:
     to.checked_sub(from)
 }
 
-/// Where a segment is, and for whom.
+/// Formats the address, pool and stream of a segment.
 fn place(row: &SegmentRow) -> String {
     let kind = if row.is_small { "small pool" } else { "large pool" };
     let mut text = format!("{} · {kind} · stream {}", row.address, row.stream);
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_segment_says_where_it_is() {
+    fn a_segment_has_its_address_pool_and_stream() {
         let row = SegmentRow {
             address: Address(0x7f00_0000),
             size: 1 << 21,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_and_sums_need_no_allocation() {
+    fn gaps_and_merged_blocks_need_no_allocation() {
         assert_eq!(title(Paint::CACHED, None, None), "Gap: cached, free for reuse");
         assert_eq!(title(Paint::OTHER, None, None), "Blocks too small to draw separately");
         assert_eq!(title(Paint::OTHER, Some(3), None), "Block");

@@ -1,15 +1,14 @@
-//! From an answer to shapes: the stack itself, and above it what rounding loses, what is cached, and the line of what is
-//! reserved.
+//! Turns an answer into shapes: the stack, and above it rounding loss, cached memory and the line of reserved memory.
 
 use shared::query::{Detail, Paint, Timeline};
 
 use crate::render::palette::Palette;
 use crate::render::shape::{Shape, Style};
 
-/// How much of its colour the memory has that a filter holds back.
+/// The share of its own colour of filtered memory.
 const HELD_BACK_SHARE: f32 = 0.26;
 
-/// Consecutive columns with the same sums.
+/// Consecutive columns with equal totals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Run {
     from: usize,
@@ -19,25 +18,25 @@ struct Run {
     reserved: u64,
 }
 
-/// The shapes of an answer; x in columns, y in bytes from the start of the question's height.
+/// Returns the shapes of an answer; x in columns, y in bytes from the start of the question's height.
 pub fn shapes(timeline: &Timeline, palette: &Palette) -> Vec<Shape> {
     let mut shapes = Vec::with_capacity(timeline.quads.len() + timeline.top.len() * 2);
     let runs = runs(timeline);
     let base = timeline.query.bytes.start;
     let y = |bytes: u64| (bytes as f64 - base) as f32;
     let is_filtered = !timeline.query.filter.is_empty();
-    // While a search is on, only what it finds is at full strength.
+    // During a search only matches have their full colour.
     let dim = if timeline.query.highlight.is_some() { Paint::DIM } else { 0 };
     let held_back = palette.background.blend(palette.fill(Paint::OTHER), HELD_BACK_SHARE);
     for run in &runs {
         let x = (run.from as f32, run.to as f32);
-        // Columns cover the largest reserved total, which may be that of another moment than the stack's.
+        // A column has its largest reserved total, which may be of another moment than the stack's.
         if run.reserved > run.active {
             shapes.push(palette.shape(x, (y(run.active), y(run.reserved)), Paint::CACHED.with(dim), Style::PLAIN));
         }
         if run.active > run.top {
             let y = (y(run.top), y(run.active));
-            // Under a filter the rest is what the filter holds back, and only then rounding.
+            // Under a filter the rest is mostly what the filter hides, not rounding.
             shapes.push(if is_filtered {
                 Shape::plain(x, y, held_back)
             } else {
@@ -65,7 +64,7 @@ fn runs(timeline: &Timeline) -> Vec<Run> {
     runs
 }
 
-/// The line of reserved bytes: a step wherever it changes, one pixel thick at any scale.
+/// Draws the line of reserved bytes: a step wherever it changes, one pixel thick at any scale.
 fn line(runs: &[Run], y: impl Fn(u64) -> f32, palette: &Palette, shapes: &mut Vec<Shape>) {
     let mut thin = |x: (f32, f32), y: (f32, f32)| {
         shapes.push(Shape { style: Style::VISIBLE, ..Shape::plain(x, y, palette.reserved) });
@@ -92,7 +91,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// An answer of four columns, ten bytes high: a class below, another above it in the middle.
+    /// An answer of four columns, ten bytes high: one class below, another above it in the middle.
     pub(crate) fn answer() -> Timeline {
         let mut quads = Quads::default();
         quads.push((0.0, 4.0), (0.0, 2.0), Paint::slot(0), 0);

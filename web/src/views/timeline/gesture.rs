@@ -1,4 +1,4 @@
-//! What fingers and wheels mean on the timeline: pure, from points and windows to windows.
+//! Pointer and wheel gestures on the timeline. Pure: from points and windows to windows.
 
 use shared::order::Within;
 use shared::query::Window;
@@ -6,56 +6,56 @@ use shared::query::Window;
 use crate::render::scale::{Scale, pan, zoom};
 use crate::render::surface::Area;
 
-/// A pointer that moved less than this since it went down has clicked.
+/// A pointer that moved less than this counts as a click.
 const CLICK_PIXELS: f64 = 4.0;
 
-/// The picture's scales and bounds when something happens.
+/// The plot area with its visible windows, at the time of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct PlotArea {
-    /// Where the shapes are.
+    /// The area of the shapes.
     pub plot: Area,
-    /// What part of the axis is in view.
+    /// The visible part of the axis.
     pub window: Window,
     /// The whole axis.
     pub extent: Window,
-    /// What part of the height is in view, in bytes.
+    /// The visible part of the height, in bytes.
     pub bytes: Window,
-    /// The height that fits: the whole of it, for panning.
+    /// The height that fits the data: the limit for panning.
     pub fit: Window,
-    /// Whether the height was zoomed: only then does a drag move it, too.
+    /// Whether the height is zoomed: only then does a drag move it.
     pub is_height_free: bool,
-    /// Whether the end of the window is now, and is to stay so when it is zoomed.
+    /// Whether the window ends at the newest event, and must do so after zooming.
     pub is_following: bool,
 }
 
 impl PlotArea {
-    /// The scale of the x axis.
+    /// Returns the scale of the x axis.
     pub fn x(&self) -> Scale {
         Scale::new(self.window, self.plot.x, self.plot.right())
     }
 
-    /// The scale of bytes; they grow upwards.
+    /// Returns the scale of bytes, which grow upwards.
     pub fn y(&self) -> Scale {
         Scale::new(self.bytes, self.plot.bottom(), self.plot.y)
     }
 }
 
-/// What is to happen.
+/// The effect of a gesture.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Another part of the axis.
+    /// Shows another part of the axis.
     Window(Window),
-    /// Another part of the height; `None` fits again.
+    /// Shows another part of the height; `None` fits it to the data.
     Bytes(Option<Window>),
     /// A click at a point.
     Click((f64, f64)),
-    /// The cursor follows the pointer.
+    /// Moves the cursor along with the pointer.
     Scrub((f64, f64)),
-    /// The rubber band, while it is drawn.
+    /// Draws or removes the rubber band.
     Band(Option<Area>),
 }
 
-/// A wheel's movement with the keys held down.
+/// A wheel movement with its modifier keys.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wheel {
     /// Where the pointer is.
@@ -70,10 +70,10 @@ pub struct Wheel {
     pub is_height: bool,
 }
 
-/// Pixels of wheel that double or halve.
+/// Wheel movement in pixels that doubles or halves.
 const WHEEL_OCTAVE: f64 = 240.0;
 
-/// What a wheel does.
+/// Returns the effect of a wheel movement.
 pub fn wheel(plot_area: &PlotArea, wheel: Wheel) -> Effect {
     let is_sideways = wheel.dx.abs() > wheel.dy.abs();
     if wheel.is_shift || is_sideways {
@@ -89,11 +89,11 @@ pub fn wheel(plot_area: &PlotArea, wheel: Wheel) -> Effect {
     Effect::Window(zoom(plot_area.window, factor, pivot, plot_area.extent, 0.0))
 }
 
-/// What the pointers that are down are mode.
+/// The gesture of the pressed pointers.
 #[derive(Clone, Copy, Debug)]
 enum Mode {
     Nothing,
-    /// Down, and not moved yet.
+    /// Pressed, and not moved yet.
     Press,
     Pan,
     Band,
@@ -101,14 +101,14 @@ enum Mode {
     Pinch,
 }
 
-/// The pointers on the picture.
+/// The state of the pointers on the picture.
 #[derive(Debug)]
 pub struct Gesture {
     mode: Mode,
     pointers: Vec<(i32, (f64, f64))>,
-    /// Where it began, and what was in view then.
+    /// The start point, and the plot area at that time.
     origin: Option<((f64, f64), PlotArea)>,
-    /// For two pointers: the coordinates of the axis under them, which stay under them.
+    /// For two pointers: the axis coordinates under them, which stay under them.
     held: (f64, f64),
     is_shift: bool,
 }
@@ -120,12 +120,12 @@ impl Default for Gesture {
 }
 
 impl Gesture {
-    /// Whether something is being dragged.
+    /// Returns whether something is being dragged.
     pub fn is_busy(&self) -> bool {
         !matches!(self.mode, Mode::Nothing | Mode::Press)
     }
 
-    /// A pointer goes down.
+    /// Handles a pressed pointer.
     pub fn down(&mut self, id: i32, at: (f64, f64), is_shift: bool, plot_area: PlotArea) -> Option<Effect> {
         self.pointers.retain(|pointer| pointer.0 != id);
         self.pointers.push((id, at));
@@ -137,14 +137,13 @@ impl Gesture {
             return Some(Effect::Band(None));
         }
         self.origin = Some((at, plot_area));
-        // Above and below the shapes is the cursor's lane.
+        // Above and below the shapes a drag moves the cursor.
         let is_in_cursor_strip = at.1 < plot_area.plot.y || at.1 >= plot_area.plot.bottom();
         self.mode = if is_in_cursor_strip { Mode::Scrub } else { Mode::Press };
         is_in_cursor_strip.then_some(Effect::Scrub(at))
     }
 
-    /// A pointer moves while it is down. Panning goes by the window as it was when the drag began, so that no error adds
-    /// up.
+    /// Handles a moved pointer. Panning uses the window at the start of the drag, so that no error adds up.
     pub fn moved(&mut self, id: i32, at: (f64, f64)) -> Vec<Effect> {
         let Some(point) = self.pointers.iter_mut().find(|pointer| pointer.0 == id) else { return Vec::new() };
         point.1 = at;
@@ -169,12 +168,12 @@ impl Gesture {
         }
     }
 
-    /// A pointer goes up, or is taken away.
+    /// Handles a released or cancelled pointer.
     pub fn up(&mut self, id: i32, is_cancelled: bool) -> Vec<Effect> {
         let place = self.pointers.iter().position(|pointer| pointer.0 == id);
         let at = place.map(|place| self.pointers.remove(place).1);
         if !self.pointers.is_empty() {
-            // One finger of two is left: it does nothing until it is lifted, too.
+            // One finger of two is left: it has no effect until it is lifted too.
             self.mode = Mode::Nothing;
             self.origin = None;
             return Vec::new();
@@ -191,7 +190,7 @@ impl Gesture {
                 if area.width >= CLICK_PIXELS {
                     effects.push(Effect::Window(Window { start: x.value(area.x), end: x.value(area.right()) }));
                 }
-                // A band over all of the height is meant for the x axis.
+                // A band over nearly the whole height selects on the x axis only.
                 if area.height >= CLICK_PIXELS * 2.0 && area.height < plot_area.plot.height * 0.9 {
                     let bytes = Window { start: y.value(area.bottom()).max(0.0), end: y.value(area.y) };
                     effects.push(Effect::Bytes(Some(bytes)));
@@ -209,7 +208,7 @@ impl Gesture {
     fn pinch(&self, plot_area: PlotArea) -> Vec<Effect> {
         let [a, b] = self.points()[..] else { return Vec::new() };
         let (apart, held) = (b.0 - a.0, self.held.1 - self.held.0);
-        // Fingers that cross, or stand above each other, have no scale.
+        // Fingers that cross or are above each other define no scale.
         if apart.abs() < 8.0 || held == 0.0 || (apart > 0.0) != (held > 0.0) {
             return Vec::new();
         }
@@ -219,7 +218,7 @@ impl Gesture {
     }
 }
 
-/// The rectangle between two points, as far as it lies in the plot.
+/// Returns the rectangle between two points, clipped to the plot.
 fn band(a: (f64, f64), b: (f64, f64), plot: Area) -> Area {
     let x0 = a.0.min(b.0).within(plot.x, plot.right());
     let x1 = a.0.max(b.0).within(plot.x, plot.right());
@@ -300,7 +299,7 @@ mod tests {
         let mut gesture = Gesture::default();
         gesture.down(1, (300.0, 200.0), false, plot_area());
         gesture.down(2, (500.0, 200.0), false, plot_area());
-        // Twice as far apart: half as long, and 2200 is still under the first finger.
+        // Twice as far apart: half as long, and 2200 stays under the first finger.
         assert_eq!(gesture.moved(2, (700.0, 200.0)), [Effect::Window(w(2100.0, 2600.0))]);
         assert_eq!(gesture.up(1, false), []);
         assert_eq!(gesture.moved(2, (900.0, 200.0)), []);

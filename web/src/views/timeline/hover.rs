@@ -1,4 +1,4 @@
-//! What is under the pointer, and the outline of a thing that is pointed at or selected.
+//! What is under the pointer, and the outlines of hovered and selected things.
 
 use shared::link::Selection;
 use shared::order::sort_by;
@@ -11,23 +11,23 @@ use crate::render::shape::{Quad, iter};
 /// A thing on the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thing {
-    /// A class: an index into the answer's.
+    /// A class: an index into the answer's classes.
     Class(u32),
     /// An allocation.
     Allocation(u32),
-    /// Allocations too small to draw alone.
+    /// Allocations too small to draw separately.
     Sum(Paint),
-    /// What rounding loses.
+    /// Memory lost to rounding.
     Rest,
-    /// What a filter holds back.
+    /// Memory hidden by a filter.
     HeldBack,
-    /// Reserved, and in no active block.
+    /// Reserved memory outside of active blocks.
     Cached,
     /// Nothing is reserved there.
     Free,
-    /// An annotated span, in the strip above the shapes: an index into the marks'.
+    /// An annotated span in the strip above the shapes: an index into the marks.
     Annotation(u32),
-    /// Events are missing there: an index into the marks'.
+    /// Lost events: an index into the marks.
     Loss(u32),
 }
 
@@ -38,19 +38,19 @@ pub struct Hover {
     pub thing: Thing,
     /// Its bytes in this column.
     pub bytes: u64,
-    /// Whether what was requested is only what passes the filter.
+    /// Whether the requested bytes are those that match a filter.
     pub is_filtered: bool,
-    /// The column's position: the moment when most was requested in it.
+    /// The column's position: its peak of requested bytes.
     pub position: u32,
-    /// What was requested then.
+    /// The requested bytes at that position.
     pub requested: u64,
-    /// What was active then, rounding included.
+    /// The active bytes at that position, rounding included.
     pub active: u64,
-    /// The most that was reserved in the column.
+    /// The largest reserved total in the column.
     pub reserved: u64,
 }
 
-/// What an answer has at a device pixel; `None` outside of its columns.
+/// Returns what an answer shows at a device pixel; `None` outside of its columns.
 pub fn at(timeline: &Timeline, transform: Transform, pixel: (f64, f64)) -> Option<Hover> {
     let unit = |(scale, offset): (f32, f32), at: f64| (at - f64::from(offset)) / f64::from(scale);
     let column = unit(transform.x, pixel.0).floor();
@@ -64,7 +64,7 @@ pub fn at(timeline: &Timeline, transform: Transform, pixel: (f64, f64)) -> Optio
     let bytes = query.bytes.start + unit(transform.y, pixel.1);
     let is_filtered = !query.filter.is_empty();
     let hover = |thing, bytes| Some(Hover { thing, bytes, is_filtered, position, requested, active, reserved });
-    // A thing that is thinner than a pixel can't be met exactly; one pixel beside it still counts.
+    // Things thinner than a pixel can't be hit exactly: one pixel of tolerance.
     if let Some((_, quad)) = pick(&timeline.quads, transform, pixel, 1.0) {
         let height = f64::from(quad.y.1 - quad.y.0) as u64;
         return hover(thing(timeline.detail, &quad), height);
@@ -87,12 +87,12 @@ fn thing(detail: Detail, quad: &Quad) -> Thing {
 }
 
 impl Hover {
-    /// An annotated span: it has no sums.
+    /// Creates the hover of an annotated span, which has no totals.
     pub fn annotation(i: usize) -> Self {
         Self::without_sums(Thing::Annotation(i as u32), 0)
     }
 
-    /// A gap after a position: its sums are not known.
+    /// Creates the hover of lost events after a position, whose totals are unknown.
     pub fn loss(i: usize, position: u32) -> Self {
         Self::without_sums(Thing::Loss(i as u32), position)
     }
@@ -103,7 +103,7 @@ impl Hover {
 }
 
 impl Thing {
-    /// What a click on it selects.
+    /// Returns what a click on it selects.
     pub fn selection(self, timeline: &Timeline) -> Selection {
         match self {
             Self::Class(i) => match timeline.classes.get(i as usize).and_then(|class| class.stack) {
@@ -121,20 +121,20 @@ impl Thing {
     }
 }
 
-/// The class that a paint is of, where it is one of its own.
+/// Returns the class of a paint, if the paint belongs to one class.
 pub fn class_of(timeline: &Timeline, paint: Paint) -> Option<&Class> {
     let is_own = paint.base() != Paint::OTHER;
     timeline.classes.iter().find(|class| is_own && class.paint.base() == paint.base())
 }
 
-/// The pieces of an answer that a selection or a hovered thing covers, from left to right.
+/// Returns the rectangles of a selection or a hovered thing, from left to right.
 pub fn pieces(timeline: &Timeline, is_meant: impl Fn(&Quad) -> bool) -> Vec<Quad> {
     let mut pieces: Vec<Quad> = iter(&timeline.quads).filter(|quad| is_meant(quad)).collect();
     sort_by(&mut pieces, |a, b| a.x.0.total_cmp(&b.x.0));
     pieces
 }
 
-/// Whether a rectangle belongs to a selection.
+/// Returns whether a rectangle belongs to a selection.
 pub fn is_selected(timeline: &Timeline, selection: Selection, quad: &Quad) -> bool {
     match (selection, timeline.detail) {
         (Selection::Allocation(id), Detail::Allocations) => quad.id == id,
@@ -143,7 +143,7 @@ pub fn is_selected(timeline: &Timeline, selection: Selection, quad: &Quad) -> bo
             timeline.classes.get(quad.id as usize).is_some_and(|class| class.stack == Some(stack))
         }
         (Selection::Site(stack), Detail::Allocations) => {
-            // Single allocations say which call site they are of by their colour, as far as it has one of its own.
+            // The colour of an allocation identifies its call site, if the site has a colour of its own.
             let own = timeline.classes.iter().find(|class| class.stack == Some(stack)).map(|class| class.paint.base());
             own.is_some_and(|paint| paint != Paint::OTHER && quad.paint.base() == paint)
         }
@@ -151,10 +151,10 @@ pub fn is_selected(timeline: &Timeline, selection: Selection, quad: &Quad) -> bo
     }
 }
 
-/// Chains of pieces that touch, each as a closed line around it: along the upper edges, and back along the lower ones.
+/// Returns the outline of each chain of touching rectangles: along the upper edges, and back along the lower ones.
 pub fn outlines(pieces: &[Quad], point: impl Fn(f32, f32) -> (f64, f64)) -> Vec<Vec<(f64, f64)>> {
     let mut outlines = Vec::new();
-    // Pieces of several things may interleave; each joins the chain that ends where it begins, at a height it shares.
+    // Rectangles of several allocations may interleave; each joins the chain that ends where it begins.
     let mut chains: Vec<Vec<Quad>> = Vec::new();
     for piece in pieces {
         let open =
@@ -181,11 +181,11 @@ mod tests {
     use super::super::bands::tests::answer;
     use super::*;
 
-    /// Ten pixels a column and a byte; byte 0 at pixel 100.
+    /// Ten pixels per column and per byte; byte 0 is at pixel 100.
     const TRANSFORM: Transform = Transform { x: (10.0, 0.0), y: (-10.0, 100.0) };
 
     #[test]
-    fn what_lies_under_the_pointer() {
+    fn picking_returns_the_thing_under_the_pointer() {
         let timeline = answer();
         let check = |pixel, want: Option<(Thing, u64)>| {
             assert_eq!(at(&timeline, TRANSFORM, pixel).map(|hover| (hover.thing, hover.bytes)), want, "{pixel:?}");

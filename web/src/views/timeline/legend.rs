@@ -1,4 +1,4 @@
-//! What the colours stand for, wherever the timeline's own answer is not at hand.
+//! The legend for places that don't have the timeline's own answer.
 
 use shared::query::{Answer, Query};
 use yew::prelude::*;
@@ -7,7 +7,7 @@ use crate::hooks::{use_answer, use_model};
 use crate::views::findings::peak_classes;
 use crate::views::legend::Legend;
 
-/// The classes of the colouring and filter in force, with their bytes at the peak.
+/// The classes of the current colouring and filter, with their bytes at the peak.
 #[component]
 pub fn PeakLegend() -> Html {
     let model = use_model();

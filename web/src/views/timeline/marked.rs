@@ -1,4 +1,4 @@
-//! Where the things to mark are on the axis in view: each is a small question of its own.
+//! Looks up the coordinates of the timeline's marks, each with a small question.
 
 use std::rc::Rc;
 
@@ -9,10 +9,10 @@ use super::marks::{Marks, Oom};
 use crate::hooks::{ModelHandle, use_answer};
 use crate::model::Selection;
 
-/// Columns of the overview that flags and annotations are taken from; its sums are not used here.
+/// Columns of the overview that flags and annotations are read from; its totals are not used here.
 const MARK_COLUMNS: u32 = 16;
 
-/// What is marked on the axis in view.
+/// Returns the marks on the current axis.
 #[hook]
 pub fn use_marks(model: &ModelHandle) -> Marks {
     let axis = model.view.axis;
@@ -42,7 +42,7 @@ pub fn use_marks(model: &ModelHandle) -> Marks {
         }
         _ => None,
     };
-    // Thousands of spans are taken over once per answer, not once per render.
+    // Thousands of spans are copied once per answer, not once per render.
     let taken = use_memo(overview.as_ref().map(Rc::as_ptr), |_| match overview.as_deref() {
         Some(Answer::Overview(overview)) => (
             ooms(&overview.ooms, device),
@@ -69,7 +69,7 @@ fn coordinate(state: &StateAt, axis: Axis) -> f64 {
     }
 }
 
-/// Out-of-memory events where they are, each with its size.
+/// Returns the out-of-memory events with their coordinates and sizes.
 fn ooms(found: &[(f64, u32)], device: Option<&DeviceSummary>) -> Rc<[Oom]> {
     let known = device.map_or(&[][..], |device| &device.ooms);
     let size = |position: u32| {

@@ -1,4 +1,4 @@
-//! Lines and words over the timeline: axes, out-of-memory flags, annotations, the peak, the cursor.
+//! The marks over the timeline: axes, out-of-memory flags, annotations, the peak, the cursor.
 
 use std::rc::Rc;
 
@@ -16,9 +16,9 @@ use crate::views::losses;
 
 /// Room for the labels of bytes.
 const GUTTER: f64 = 68.0;
-/// The cursor's lane above the shapes, with the flags.
+/// The strip above the shapes that moves the cursor and has the flags.
 const CURSOR_STRIP: f64 = 20.0;
-/// The strip of annotations, where there are some.
+/// The strip of annotations, if there are any.
 const STRIP: f64 = 16.0;
 /// Room for the labels of the x axis.
 const FOOT: f64 = 24.0;
@@ -29,13 +29,13 @@ const RIGHT: f64 = 12.0;
 pub struct Oom {
     /// Its coordinate.
     pub x: f64,
-    /// The position right after it.
+    /// The position just after it.
     pub position: u32,
-    /// Bytes that could not be had.
+    /// The bytes of the failed request.
     pub bytes: u64,
 }
 
-/// What is marked. Cheap to clone: a new one is made for every movement.
+/// The marks. Cheap to clone, since every movement creates a new value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Marks {
     /// The cursor's coordinate.
@@ -44,15 +44,15 @@ pub struct Marks {
     pub ooms: Rc<[Oom]>,
     /// Annotated spans.
     pub annotations: Rc<[(Window, String)]>,
-    /// Where events are missing.
+    /// Lost events.
     pub losses: Rc<[LossSpan]>,
     /// Coordinate of the largest requested total, and the bytes.
     pub peak: Option<(f64, u64)>,
-    /// When the selected allocation lived.
+    /// The lifetime of the selected allocation.
     pub lifetime: Option<Window>,
 }
 
-/// Where the shapes are, on whole device pixels.
+/// Returns the area of the shapes, on whole device pixels.
 pub fn plot(size: Size, has_annotations: bool) -> Area {
     let ratio = if size.ratio > 0.0 { size.ratio } else { 1.0 };
     let snap = |value: f64| (value * ratio).round() / ratio;
@@ -66,7 +66,7 @@ pub fn plot(size: Size, has_annotations: bool) -> Area {
     }
 }
 
-/// Everything that is drawn under what is pointed at or selected: axes, annotations, flags, the peak, gaps.
+/// Draws everything below the hovered and selected outlines: axes, annotations, flags, the peak, losses.
 pub fn below(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks: &Marks, palette: &Palette) {
     height_axis(surface, plot_area, palette);
     losses::draw(surface, &marks.losses, (plot_area.x(), plot_area.y()), plot_area.plot, palette);
@@ -77,7 +77,7 @@ pub fn below(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks:
     losses::label(surface, &marks.losses, plot_area.x(), plot_area.plot, palette);
 }
 
-/// Everything that is drawn last: when the selected allocation lived, and the cursor.
+/// Draws everything on top: the lifetime of the selected allocation, and the cursor.
 pub fn above(surface: &mut dyn Surface, plot_area: &PlotArea, marks: &Marks, palette: &Palette) {
     let (x, plot) = (plot_area.x(), plot_area.plot);
     if let Some(life) = marks.lifetime {
@@ -128,7 +128,7 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, palette: 
     for tick in marks {
         let at = x.pixel(tick.at);
         surface.vertical(at, plot.bottom(), plot.bottom() + 4.0, palette.text_dim.at(0.6));
-        // The outermost labels stay inside.
+        // The outermost labels stay inside the plot.
         let width = surface.text_width(&tick.label, Font::Label);
         let label =
             at.within(plot.x + width / 2.0, (plot.right() + RIGHT - 2.0 - width / 2.0).max(plot.x + width / 2.0));
@@ -139,7 +139,7 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, palette: 
 fn annotations(surface: &mut dyn Surface, plot_area: &PlotArea, spans: &[(Window, String)], palette: &Palette) {
     let (x, plot) = (plot_area.x(), plot_area.plot);
     let top = plot.y - STRIP;
-    // Up to where something is drawn: of a thousand spans in a pixel one is enough.
+    // The end of the last drawn span: one span per pixel is enough.
     let mut drawn = f64::NEG_INFINITY;
     for (i, (span, name)) in spans.iter().enumerate() {
         let (from, to) = (x.pixel(span.start).max(plot.x), x.pixel(span.end).min(plot.right()));
@@ -156,7 +156,7 @@ fn annotations(surface: &mut dyn Surface, plot_area: &PlotArea, spans: &[(Window
         if area.width < NAME_ROOM {
             continue;
         }
-        // What tells a step from the next is its number.
+        // Steps differ by their number.
         let number = name.get(name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default();
         let room = area.width - 8.0;
         let text = match fit(surface, name, Font::Label, room) {
@@ -188,7 +188,7 @@ fn peak(surface: &mut dyn Surface, plot_area: &PlotArea, peak: Option<(f64, u64)
     surface.polygon(&[(x - 3.5, y - 6.0), (x + 4.5, y - 6.0), (x + 0.5, y - 1.0)], palette.text.into());
     let text = format!("peak {}", Bytes(bytes));
     let width = surface.text_width(&text, Font::Strong) + 8.0;
-    // Beside the mark, where the cursor's line (which begins there) does not run through it.
+    // Beside the mark, so that the cursor's line (initially at the peak) doesn't run through it.
     let is_right = x + 8.0 + width <= plot.right();
     let left = if is_right { x + 8.0 } else { (x - 7.0 - width).max(plot.x + 2.0) };
     let middle = (y - 6.0).max(plot.y + 9.0);
@@ -198,14 +198,14 @@ fn peak(surface: &mut dyn Surface, plot_area: &PlotArea, peak: Option<(f64, u64)
 
 fn flags(surface: &mut dyn Surface, plot_area: &PlotArea, ooms: &[Oom], palette: &Palette) {
     let (x, plot) = (plot_area.x(), plot_area.plot);
-    // One label for flags that stand close together: it counts them.
+    // One label with a count for flags that are close together.
     let mut groups: Vec<(f64, usize, u64)> = Vec::new();
     for oom in ooms {
         let at = x.pixel(oom.x);
         if !is_across(at, plot) {
             continue;
         }
-        // Two pixels wide: of a flag that the cursor stands on something is left to be seen.
+        // Two pixels wide, so that a flag under the cursor remains visible.
         surface.fill(Area { x: at - 1.0, y: 4.0, width: 2.0, height: plot.bottom() - 4.0 }, palette.oom.at(0.85));
         let tip = if flies_left(at, plot) { at - 9.0 } else { at + 9.0 };
         surface.polygon(&[(at, 3.0), (tip, 6.5), (at, 10.0)], palette.oom.into());
@@ -241,7 +241,7 @@ fn flags(surface: &mut dyn Surface, plot_area: &PlotArea, ooms: &[Oom], palette:
     }
 }
 
-/// Whether a flag flies to the left, as there is no room to its right.
+/// Returns whether a flag points to the left, as there is no room to its right.
 fn flies_left(at: f64, plot: Area) -> bool {
     at + 9.0 > plot.right()
 }
@@ -249,7 +249,7 @@ fn flies_left(at: f64, plot: Area) -> bool {
 /// Flags closer than this share a label.
 const LABEL_ROOM: f64 = 24.0;
 
-/// The out-of-memory flag at a point, if there is one.
+/// Returns the out-of-memory flag at a point.
 pub fn flag_at(ooms: &[Oom], x: Scale, plot: Area, point: (f64, f64)) -> Option<&Oom> {
     if point.1 > plot.y {
         return None;
@@ -262,13 +262,13 @@ pub fn flag_at(ooms: &[Oom], x: Scale, plot: Area, point: (f64, f64)) -> Option<
     ooms.iter().rev().find(hit)
 }
 
-/// Which annotated span is at a point of their strip.
+/// Returns the index of the annotated span at a point of their strip.
 pub fn annotation_at(spans: &[(Window, String)], x: Scale, plot: Area, point: (f64, f64)) -> Option<usize> {
     if point.1 < plot.y - STRIP || point.1 >= plot.y || point.0 < plot.x || point.0 > plot.right() {
         return None;
     }
     let at = x.value(point.0);
-    // A span thinner than a pixel can't be met exactly.
+    // A span thinner than a pixel can't be hit exactly.
     let slack = x.unit().abs();
     spans.iter().rposition(|(span, _)| span.start - slack <= at && at <= span.end.max(span.start + slack))
 }
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn axes_say_what_they_count() {
+    fn axes_have_units() {
         let log = drawn(&Marks::default());
         let texts: Vec<&str> = log.iter().filter_map(|line| line.strip_prefix("text ")).collect();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The stacked allocations over time: the view that a file opens with.
+//! The timeline: stacked allocations over time. A file opens with it.
 
 mod bands;
 mod gesture;
@@ -29,11 +29,11 @@ use self::toolbar::Toolbar;
 use self::tooltip::{Tooltip, class_of};
 use super::controls::use_first_picture;
 use super::losses;
-use crate::hooks::use_palette;
-use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::browser::Timeout;
+use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
 use crate::render::canvas::{Canvas, use_canvas};
 
-/// The stacked allocations over time.
+/// The timeline tab.
 #[component]
 pub fn Timeline() -> Html {
     let model = use_model();
@@ -51,7 +51,7 @@ pub fn Timeline() -> Html {
     let plot = marks::plot(canvas.size(), model.device().is_some_and(|device| device.annotations > 0));
     let ratio = canvas.size().ratio;
 
-    // The answer of the last render says how high the window is; its own question was asked for that height.
+    // The answer of the last render determines the height that fits; its own question was asked for that height.
     let seen = use_mut_ref(|| None::<Rc<Answer>>);
     let fit = {
         let seen = seen.borrow();
@@ -87,8 +87,11 @@ pub fn Timeline() -> Html {
         if answer.is_none() {
             *last_fit.borrow_mut() = None;
         }
-        // The new answer may say that another height fits.
-        again.force_update();
+        // Another height may fit the new answer.
+        let found = answer.as_ref().and_then(|answer| fitted(answer, &model, *fits_requested));
+        if answer.is_none() || found.is_some_and(|found| found != fit) {
+            again.force_update();
+        }
     }
 
     let is_height_free = view.bytes.is_some();
@@ -108,6 +111,8 @@ pub fn Timeline() -> Html {
     );
 
     let pointer = use_memo((), |()| Cell::new(None));
+    let rest = use_mut_ref(|| None::<Timeout>);
+    let is_wheeling = use_memo((), |()| Cell::new(false));
     let handler = PointerHandler {
         model: model.clone(),
         canvas: canvas.clone(),
@@ -115,6 +120,8 @@ pub fn Timeline() -> Html {
         tooltip: tip.clone(),
         gesture,
         pointer,
+        rest,
+        is_wheeling,
     };
     use_listeners(&handler, plot_area, answer.as_ref());
 
@@ -159,7 +166,7 @@ pub fn Timeline() -> Html {
     }
 }
 
-/// The height that fits what the last answer has in view; `None` where it doesn't know all of the view.
+/// Returns the height that fits the visible part of the last answer; `None` if the answer doesn't cover it all.
 fn fitted(answer: &Answer, model: &ModelHandle, fits_requested: bool) -> Option<Window> {
     let Answer::Timeline(timeline) = answer else { return None };
     if timeline.query.axis != model.view.axis {
@@ -170,7 +177,7 @@ fn fitted(answer: &Answer, model: &ModelHandle, fits_requested: bool) -> Option<
     Some(fitting_height(largest))
 }
 
-/// Puts a new scene into the picture, or none while there is nothing to show.
+/// Sets the picture's scene, or clears it while there is nothing to show.
 fn canvas_scene(canvas: &Canvas<TimelinePicture>, answer: &Option<Rc<Answer>>, scene: impl FnOnce() -> Scene) {
     let is_something = answer.is_some();
     canvas.change(|picture| picture.scene = is_something.then(scene));

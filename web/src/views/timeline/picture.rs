@@ -1,5 +1,5 @@
-//! The timeline's picture: the last answer, drawn where it belongs in the window of this moment, and what is marked on
-//! it. While a gesture outruns the answers the last one is stretched; the next one replaces it.
+//! The timeline's picture: the last answer, drawn at its place in the current window, with the marks. While a gesture
+//! is ahead of the answers the last one is stretched, until the next one replaces it.
 
 use std::rc::Rc;
 
@@ -19,30 +19,30 @@ use crate::render::shape::{Quad, Shape};
 use crate::render::surface::{Area, Surface};
 use crate::views::losses;
 
-/// What the component says is to be seen.
+/// What to draw, as set by the component.
 pub struct Scene {
     /// The answer to draw.
     pub answer: Rc<Answer>,
     /// The theme's colours.
     pub palette: Rc<Palette>,
-    /// What is in view, and where.
+    /// The plot area.
     pub plot_area: PlotArea,
     /// The x axis.
     pub axis: Axis,
-    /// The coordinate that nothing is drawn beyond, if there is one.
+    /// The coordinate beyond which nothing is drawn, if any.
     pub newest: Option<f64>,
-    /// What is marked.
+    /// The marks.
     pub marks: Marks,
-    /// What is selected.
+    /// The selection.
     pub selection: Selection,
 }
 
-/// See the module.
+/// The picture of the timeline.
 #[derive(Default)]
 pub struct TimelinePicture {
-    /// What is to be seen; nothing until the first answer.
+    /// What to draw; `None` until the first answer.
     pub scene: Option<Scene>,
-    /// What is pointed at.
+    /// What is under the pointer.
     pub hover: Option<Thing>,
     /// The rubber band.
     pub band: Option<Area>,
@@ -52,7 +52,7 @@ pub struct TimelinePicture {
     painted: Option<Painted>,
 }
 
-/// What the shapes' canvas shows: while it stays the same, only what lies over it is drawn again.
+/// The contents of the shapes' canvas: while they are unchanged, only the overlay is drawn again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Painted {
     revision: u64,
@@ -62,7 +62,7 @@ struct Painted {
 }
 
 impl Scene {
-    /// The answer, if it is a timeline for this axis.
+    /// Returns the answer, if it is a timeline for this axis.
     pub fn timeline(&self) -> Option<&Timeline> {
         match self.answer.as_ref() {
             Answer::Timeline(timeline) if timeline.query.axis == self.axis => Some(timeline),
@@ -70,7 +70,7 @@ impl Scene {
         }
     }
 
-    /// From columns and bytes of the answer to device pixels.
+    /// Returns the transform from columns and bytes of the answer to device pixels.
     pub fn transform(&self, timeline: &Timeline, ratio: f64) -> Transform {
         let (plot_area, query) = (&self.plot_area, &timeline.query);
         let x = along(
@@ -86,14 +86,14 @@ impl Scene {
         Transform { x, y }
     }
 
-    /// Where the shapes end, in CSS pixels.
+    /// Returns the right end of the shapes in CSS pixels.
     fn right(&self) -> f64 {
         let PlotArea { plot, .. } = self.plot_area;
-        // The moment itself has a pixel.
+        // The newest moment has a pixel.
         self.newest.map_or(plot.right(), |newest| (self.plot_area.x().pixel(newest) + 1.0).within(plot.x, plot.right()))
     }
 
-    /// What is at a point in CSS pixels.
+    /// Returns what is at a point in CSS pixels.
     pub fn at(&self, point: (f64, f64), ratio: f64) -> Option<Hover> {
         let timeline = self.timeline()?;
         let inside = point.0 >= self.plot_area.plot.x && point.0 < self.right();
@@ -101,13 +101,13 @@ impl Scene {
             return self.marks.losses.get(i).map(|loss| Hover::loss(i, loss.position));
         }
         let transform = self.transform(timeline, ratio);
-        // The centre of the device pixel that the point is in.
+        // The centre of the device pixel that contains the point.
         let centre = |v: f64| (v * ratio).floor() + 0.5;
         if inside { hover::at(timeline, transform, (centre(point.0), centre(point.1))) } else { None }
     }
 }
 
-/// Scale and offset that bring columns of an asked window to pixels of a view. At rest a column is a pixel, exactly.
+/// Returns the scale and offset from columns of the answer to pixels of the view. At rest a column is exactly a pixel.
 fn along(asked: Window, columns: f64, view: Window, from: f64, pixels: f64) -> (f32, f32) {
     let unit = view.length() / pixels.max(1.0);
     let unit = if unit > 0.0 { unit } else { 1.0 };
@@ -124,7 +124,7 @@ impl Picture for TimelinePicture {
     fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, size: Size) -> bool {
         let Some(scene) = &self.scene else { return true };
         let Some(timeline) = scene.timeline() else {
-            // The axis has just been switched: what there is belongs to the other one.
+            // The axis has just been switched: the answer is for the other one.
             marks::below(surface, &scene.plot_area, scene.axis, &Marks::default(), &scene.palette);
             self.painted = None;
             return painter.paint(scene.palette.background, NOTHING, Pixels::default());
@@ -176,10 +176,10 @@ impl Picture for TimelinePicture {
 
 const NOTHING: Transform = Transform { x: (1.0, 0.0), y: (1.0, 0.0) };
 
-/// More pieces than this say the same as the first: a shade that covers them would only cost time.
+/// Maximum number of outlined pieces: more would cost time and show nothing new.
 const MOST_PIECES: usize = 6000;
 
-/// Draws on top of the shapes of an answer.
+/// Draws the overlay of an answer.
 struct Over<'a> {
     scene: &'a Scene,
     timeline: &'a Timeline,
@@ -202,7 +202,7 @@ impl Over<'_> {
         }
     }
 
-    /// A single allocation is framed; of a call site or a class the rest steps back, so that all of it is seen at once.
+    /// Outlines a selected allocation; for a call site or a class dims the rest, so that all of it is visible.
     fn selected(&self, surface: &mut dyn Surface) {
         let (palette, selection) = (&self.scene.palette, self.scene.selection);
         if selection == Selection::None {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn points_meet_things() {
+    fn points_pick_things() {
         let rest = scene(Window { start: 100.0, end: 104.0 });
         assert_eq!(rest.at((11.4, 17.0), 1.0).map(|hover| (hover.thing, hover.position)), Some((Thing::Class(1), 101)));
         assert_eq!(rest.at((9.0, 17.0), 1.0), None);

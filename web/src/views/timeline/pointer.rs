@@ -1,4 +1,4 @@
-//! What pointers and wheels do to the timeline.
+//! Handles pointer and wheel events on the timeline.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,14 +13,14 @@ use super::gesture::{self, Effect, Gesture, PlotArea, Wheel};
 use super::hover::Hover;
 use super::marks;
 use super::picture::{Scene, TimelinePicture};
-use crate::browser::Listener;
+use crate::browser::{Listener, Timeout};
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Selection};
 use crate::render::canvas::Canvas;
 use crate::views::controls::place_tip;
 use crate::widgets::style::set_style;
 
-/// What acts on the timeline when something is done to it.
+/// Handles pointer and wheel events.
 #[derive(Clone)]
 pub struct PointerHandler {
     /// Where actions go.
@@ -31,22 +31,30 @@ pub struct PointerHandler {
     pub hovered: UseStateHandle<Option<Hover>>,
     /// The tooltip.
     pub tooltip: NodeRef,
-    /// The pointers that are down.
+    /// The pressed pointers.
     pub gesture: Rc<RefCell<Gesture>>,
-    /// Where the pointer hovers: a new answer may put something else there.
+    /// The hovering pointer's position: a new answer may show something else there.
     pub pointer: Rc<Cell<Option<(f64, f64)>>>,
+    /// The timer that shows the tooltip again after the wheel has stopped.
+    pub rest: Rc<RefCell<Option<Timeout>>>,
+    /// Whether the wheel is moving the picture under the pointer.
+    pub is_wheeling: Rc<Cell<bool>>,
 }
 
-/// Listens to pointers and wheels. Attached directly, since a wheel must be kept from scrolling the page.
+/// Milliseconds without a turn of the wheel before the tooltip is shown again.
+const REST_MS: i32 = 120;
+
+/// Listens to pointer and wheel events. The listeners are attached directly, since a wheel event must not scroll the
+/// page.
 #[hook]
 pub fn use_listeners(handler: &PointerHandler, plot_area: PlotArea, answer: Option<&Rc<Answer>>) {
-    // Listeners live as long as the component; they always find the plot_area of the last render here.
+    // Listeners live as long as the component; they read the plot area of the last render here.
     let now = use_mut_ref(|| plot_area);
     *now.borrow_mut() = plot_area;
     {
         let handler = handler.clone();
         use_effect_with(answer.map(Rc::as_ptr), move |_| {
-            if handler.pointer.get().is_some() {
+            if handler.pointer.get().is_some() && !handler.is_wheeling.get() {
                 handler.point_at(handler.pointer.get(), plot_area);
             }
         });
@@ -80,12 +88,12 @@ impl PointerHandler {
                 if let Some(wheel) = event.dyn_ref::<WheelEvent>() {
                     event.prevent_default();
                     self.apply(&gesture::wheel(&plot_area, wheel_of(wheel, at)), plot_area);
-                    self.point_at(Some(at), plot_area);
+                    self.hide_tooltip(at, plot_area);
                 }
             }
             "pointerdown" if mouse.button() == 0 => {
                 let effect = self.gesture.borrow_mut().down(id, at, mouse.shift_key(), plot_area);
-                // Fails for pointers that are gone already: there is nothing to follow then.
+                // Fails if the pointer is already gone: nothing to capture then.
                 let _ = host.set_pointer_capture(id);
                 if let Some(effect) = effect {
                     self.apply(&effect, plot_area);
@@ -96,6 +104,7 @@ impl PointerHandler {
                 for effect in effects {
                     self.apply(&effect, plot_area);
                 }
+                self.is_wheeling.set(false);
                 let is_busy = self.gesture.borrow().is_busy();
                 self.point_at((!is_busy).then_some(at), plot_area);
                 set_style(&self.canvas.host(), "cursor", if is_busy { "grabbing" } else { "" });
@@ -123,13 +132,13 @@ impl PointerHandler {
         }
     }
 
-    /// What is at a point of the picture.
+    /// Returns what is at a point of the picture.
     fn under(&self, at: (f64, f64)) -> Option<Hover> {
         let ratio = self.canvas.size().ratio;
         self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.at(at, ratio)))
     }
 
-    /// The annotated span at a point of the strip above the shapes.
+    /// Returns the annotated span at a point of the strip above the shapes.
     fn annotation(&self, at: (f64, f64), plot_area: PlotArea) -> Option<Hover> {
         let spans = self.canvas.read(|picture| picture.scene.as_ref().map(|scene| Rc::clone(&scene.marks.annotations)));
         marks::annotation_at(&spans?, plot_area.x(), plot_area.plot, at).map(Hover::annotation)
@@ -145,7 +154,7 @@ impl PointerHandler {
         self.model.dispatch(Action::Select(selection.unwrap_or(Selection::None)));
     }
 
-    /// The cursor goes to the flag under the pointer, or to what the column under it stands for.
+    /// Moves the cursor to the flag under the pointer, or to the position of the column under it.
     fn scrub(&self, at: (f64, f64), plot_area: PlotArea) {
         let flag = self.canvas.read(|picture| {
             let scene = picture.scene.as_ref()?;
@@ -157,7 +166,27 @@ impl PointerHandler {
         }
     }
 
-    /// Shows what is under the pointer, or nothing.
+    /// Hides the tooltip while the wheel moves the picture. What is under the pointer is looked up again at rest: until
+    /// then each turn would search all shapes and lay out another tooltip.
+    fn hide_tooltip(&self, at: (f64, f64), plot_area: PlotArea) {
+        self.pointer.set(Some(at));
+        self.model.set_pointer(plot_area.plot.contains(at).then(|| plot_area.x().value(at.0)));
+        if self.canvas.read(|picture| picture.hover.is_some()) {
+            self.canvas.change(|picture| picture.hover = None);
+        }
+        self.hovered.set(None);
+        self.is_wheeling.set(true);
+        let handler = self.clone();
+        *self.rest.borrow_mut() = Some(Timeout::new(REST_MS, move || {
+            handler.is_wheeling.set(false);
+            let now = handler.canvas.read(|picture| picture.scene.as_ref().map(|scene| scene.plot_area));
+            if let Some(plot_area) = now {
+                handler.point_at(handler.pointer.get(), plot_area);
+            }
+        }));
+    }
+
+    /// Updates what is under the pointer.
     fn point_at(&self, at: Option<(f64, f64)>, plot_area: PlotArea) {
         self.pointer.set(at);
         let inside = at.filter(|at| plot_area.plot.contains(*at));
@@ -173,7 +202,7 @@ impl PointerHandler {
         self.hovered.set(hover);
     }
 
-    /// A double click shows the life of the selected allocation, or everything.
+    /// Handles a double click: shows the lifetime of the selected allocation, or everything.
     fn fit(&self) {
         let life = self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.marks.lifetime));
         match life {
@@ -187,7 +216,7 @@ impl PointerHandler {
 }
 
 fn wheel_of(event: &WheelEvent, at: (f64, f64)) -> Wheel {
-    // Firefox counts lines with a mouse's wheel.
+    // Firefox reports lines for a mouse wheel.
     let unit = if event.delta_mode() == WheelEvent::DOM_DELTA_LINE { 16.0 } else { 1.0 };
     Wheel {
         at,

@@ -1,40 +1,40 @@
-//! Which question the timeline asks for what is in view.
+//! The timeline's question for what is in view.
 //!
-//! A question covers more than the window, so that a pan shows something at once, and its columns are the device pixels
-//! of the view: drawn at rest, every column is exactly one pixel wide, and no peak falls between two. As long as the
-//! last question still serves, it is asked again unchanged (and that costs nothing).
+//! A question covers more than the window, so that a pan shows something at once. Its columns are the device pixels of
+//! the view: at rest every column is exactly one pixel wide, and no peak falls between two. As long as the last
+//! question still covers the view, it is asked again unchanged, which costs nothing.
 
 use shared::order::Within;
 use shared::query::{Axis, ColorBy, TimelineQuery, Window};
 
-/// What is in view, and on how many device pixels.
+/// What is in view, and its size in device pixels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lens {
     /// The x axis.
     pub axis: Axis,
-    /// The part of it in view.
+    /// The visible part of it.
     pub window: Window,
-    /// All of it.
+    /// The whole axis.
     pub extent: Window,
-    /// Device pixels across.
+    /// Width in device pixels.
     pub columns: u32,
-    /// The part of the height in view, in bytes.
+    /// The visible part of the height, in bytes.
     pub bytes: Window,
-    /// Device pixels down.
+    /// Height in device pixels.
     pub rows: u32,
-    /// Colours and order.
+    /// The colouring.
     pub color_by: ColorBy,
-    /// The chips.
+    /// The filters.
     pub filter: Vec<String>,
-    /// The term that highlights.
+    /// The highlighted term.
     pub highlight: Option<String>,
 }
 
-/// How far columns may lie beside pixels before it is worth asking again, in pixels.
+/// How far columns may be off the pixels before a new question is asked, in pixels.
 const PHASE_SLACK: f64 = 0.02;
 
 impl Lens {
-    /// The question to ask, given the one asked before. `None` while there is nothing to draw on.
+    /// Returns the question to ask, given the previous one. `None` while there is nothing to draw on.
     pub fn question(&self, last: Option<&TimelineQuery>) -> Option<TimelineQuery> {
         if self.columns == 0 || self.rows == 0 || self.window.length() <= 0.0 || self.extent.length() <= 0.0 {
             return None;
@@ -72,7 +72,7 @@ impl Lens {
         let unit = self.window.length() / f64::from(self.columns);
         let asked_unit = last.window.length() / f64::from(last.columns);
         let offset = (self.window.start - last.window.start) / unit;
-        // Over the width of the view the two must not drift apart by a visible part of a pixel.
+        // The two must not drift apart by a visible part of a pixel over the width of the view.
         let is_aligned = (asked_unit / unit - 1.0).abs() * f64::from(last.columns) < PHASE_SLACK
             && (offset - offset.round()).abs() < PHASE_SLACK;
         let reserve = self.window.length() / 8.0;
@@ -82,8 +82,8 @@ impl Lens {
     }
 }
 
-/// A window that moves along with a session, on the grid of its own columns: what is drawn moves by whole pixels, and no
-/// column holds now these events, now those.
+/// Aligns the window of a followed session to the grid of its columns, so that the picture moves by whole pixels and
+/// events don't change columns.
 pub fn on_grid(window: Window, columns: u32) -> Window {
     let unit = window.length() / f64::from(columns.max(1));
     if !(unit.is_finite() && unit > 0.0) {
@@ -93,15 +93,15 @@ pub fn on_grid(window: Window, columns: u32) -> Window {
     Window { start, end: start + window.length() }
 }
 
-/// The height to show for the largest value in view: a little more, in steps, so that it changes seldom.
+/// Returns the height for the largest value in view: slightly more, in steps, so that it changes rarely.
 pub fn fitting_height(largest: u64) -> Window {
     let wanted = (largest as f64 * 1.04).max(4096.0);
     let step = wanted.log2().floor().exp2() / 16.0;
     Window { start: 0.0, end: (wanted / step).ceil() * step }
 }
 
-/// The largest of values that stand for columns of a question, over the columns in view. `None` when not all of the
-/// view is among them: the largest might be elsewhere.
+/// Returns the largest value of the columns in view. `None` if the question doesn't cover the whole view, since the
+/// largest value might be elsewhere.
 pub fn largest_in_view(values: &[u64], query: &TimelineQuery, view: Window, extent: Window) -> Option<u64> {
     if values.is_empty() || query.columns == 0 {
         return None;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_along_moves_by_whole_columns() {
+    fn a_followed_window_moves_by_whole_columns() {
         let first = on_grid(Window { start: 1000.3, end: 2000.3 }, 1000);
         assert_eq!((first.start, first.end), (1000.0, 2000.0));
         let asked = lens(first.start, first.end).question(None).unwrap();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_on_nothing_to_ask() {
+    fn an_empty_plot_asks_nothing() {
         let mut none = lens(0.0, 10.0);
         none.columns = 0;
         assert_eq!(none.question(None), None);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn heights_come_in_steps() {
+    fn fitting_heights_are_stepped() {
         let gib = 1u64 << 30;
         assert_eq!(fitting_height(80 * gib).end, 84.0 * gib as f64);
         assert_eq!(fitting_height(79 * gib).end, 84.0 * gib as f64);

@@ -1,4 +1,4 @@
-//! The row of controls above the timeline: what colours stand for, what the x axis counts, what is fitted.
+//! The toolbar of the timeline: colouring, x axis, and fit.
 
 use shared::query::{Axis, Detail, Timeline};
 use shared::units::Count;
@@ -11,15 +11,15 @@ use crate::views::controls::{ColorMenu, choice, sends};
 /// Properties of [`Toolbar`].
 #[derive(PartialEq, Properties)]
 pub struct ToolbarProps {
-    /// Whether the height is fitted to what was requested, not to what was reserved.
+    /// Whether the height is fitted to requested rather than reserved memory.
     pub fits_requested: bool,
-    /// Called to change that.
+    /// Called to change the fit.
     pub on_fit: Callback<bool>,
-    /// What is drawn, in a few words.
+    /// A short description of what is drawn.
     pub note: String,
 }
 
-/// The row of controls.
+/// The toolbar of the timeline.
 #[component]
 pub fn Toolbar(props: &ToolbarProps) -> Html {
     let model = use_model();
@@ -58,7 +58,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
     }
 }
 
-/// What an answer draws, in a few words.
+/// Describes what an answer draws.
 pub fn note(timeline: &Timeline) -> String {
     let count = Count(u64::from(timeline.allocations)).to_string();
     let noun = if timeline.allocations == 1 { " allocation in view" } else { " allocations in view" };

@@ -1,12 +1,11 @@
-//! The few lines beside the pointer that say what is under it.
+//! The tooltip of the timeline.
 
 use shared::query::{AllocationDetail, Answer, Class, Paint, Query, Timeline};
 use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
 use super::hover::{self, Hover, Thing};
-use crate::hooks::use_palette;
-use crate::hooks::{use_answer, use_model};
+use crate::hooks::{use_answer, use_model, use_palette};
 use crate::views::controls::site_line;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::format::{counted, seconds};
@@ -16,13 +15,13 @@ use crate::widgets::format::{counted, seconds};
 pub struct TooltipProps {
     /// What is under the pointer.
     pub hover: Option<Hover>,
-    /// Its class, where it is one.
+    /// Its class, if any.
     pub class: Option<Class>,
-    /// What there is to say, where it is an annotation or a gap.
+    /// The text of an annotation or a loss.
     pub words: Option<String>,
 }
 
-/// The class of a thing, where an answer knows it.
+/// Returns the class of a thing, if the answer has it.
 pub fn class_of(timeline: &Timeline, thing: Thing) -> Option<Class> {
     match thing {
         Thing::Class(i) => timeline.classes.get(i as usize).cloned(),
@@ -31,7 +30,7 @@ pub fn class_of(timeline: &Timeline, thing: Thing) -> Option<Class> {
     }
 }
 
-/// The lines. They are laid out by the caller; this says only what is in them.
+/// The contents of the tooltip. The caller positions it.
 #[component]
 pub fn Tooltip(props: &TooltipProps) -> Html {
     let id = match props.hover.map(|hover| hover.thing) {
@@ -56,7 +55,7 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
     }
     let found = id.and_then(|id| allocation(id, detail.as_deref()));
     let (title, paint) = title(hover.thing, props.class.as_ref(), found);
-    // The height on the screen may be cut off by the window; what was asked for is known exactly.
+    // The height on the screen may be cut off by the window; the requested size is exact.
     let bytes = found.map_or(hover.bytes, |detail| detail.requested);
     html! {
         <>
@@ -82,7 +81,7 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
     }
 }
 
-/// The label of a thing's own bytes.
+/// Returns the label of a thing's own bytes.
 fn own_bytes_name(thing: Thing) -> Option<&'static str> {
     match thing {
         Thing::Allocation(_) => Some("This allocation"),
@@ -103,7 +102,7 @@ fn allocation(id: u32, answer: Option<&Answer>) -> Option<&AllocationDetail> {
     }
 }
 
-/// How long an allocation lived, as far as the trace shows.
+/// Describes how long an allocation lived, as far as the trace shows.
 fn lived(detail: &AllocationDetail, has_times: bool) -> String {
     match (detail.allocated_at, detail.free_completed_at) {
         (Some(_), Some(_)) if has_times => {
@@ -116,7 +115,7 @@ fn lived(detail: &AllocationDetail, has_times: bool) -> String {
     }
 }
 
-/// The moment that a column stands for: its event, and its time as soon as that is known.
+/// Formats the moment of a column: its event, and its time once known.
 fn moment(position: u32, state: Option<&Answer>) -> String {
     let mut text = format!("event {}", Count(position.into()));
     if let Some(Answer::State(state)) = state

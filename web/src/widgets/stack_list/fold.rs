@@ -1,4 +1,4 @@
-//! What a stack shows at first: the program's frames, with runs of the interpreter's folded away.
+//! The folding of stacks: the program's frames, with runs of internal frames folded.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ pub enum Part {
     Folded(Range<usize>),
 }
 
-/// Folds runs of internal frames. A stack of nothing else stays as it is: it is all there is to read.
+/// Folds runs of internal frames. A stack of internal frames only is not folded.
 pub fn fold(frames: &[FrameText]) -> Vec<Part> {
     if frames.iter().all(|frame| frame.is_internal) {
         return (0..frames.len()).map(Part::Frame).collect();
@@ -31,7 +31,7 @@ pub fn fold(frames: &[FrameText]) -> Vec<Part> {
     parts
 }
 
-/// A path's last part and the rest: a narrow column shows the file's name first.
+/// Splits a path into its last part and the rest, so that a narrow column can show the file name first.
 pub fn split_path(path: &str) -> (&str, &str) {
     match path.rfind(['/', '\\']) {
         Some(at) => (path.get(at + 1..).unwrap_or_default(), path.get(..at).unwrap_or_default()),
@@ -39,7 +39,7 @@ pub fn split_path(path: &str) -> (&str, &str) {
     }
 }
 
-/// The last part of a qualified C++ name, where it is plain: `linear` for `at::native::linear`.
+/// Returns the last part of a plain qualified C++ name: `linear` for `at::native::linear`.
 pub fn last_part(name: &str) -> &str {
     match name.rsplit_once("::") {
         Some((_, last)) if !last.is_empty() && !name.contains(['<', '(']) => last,
@@ -47,17 +47,17 @@ pub fn last_part(name: &str) -> &str {
     }
 }
 
-/// `file.py:12`, or the file alone where the line is not known.
+/// Formats `file.py:12`, or the file alone if the line is unknown.
 pub fn place(file: &str, line: u32) -> String {
     match (file, line) {
-        // What symbolizers write when they don't know.
+        // Symbolizers write `??` for an unknown file.
         ("" | "??", _) => String::new(),
         (file, 0) => file.to_owned(),
         (file, line) => format!("{file}:{line}"),
     }
 }
 
-/// A stack as lines of plain text, innermost first, as PyTorch prints them: `file:line:function`.
+/// Formats a stack as lines of plain text, innermost first, like PyTorch: `file:line:function`.
 pub fn plain_text(frames: &[FrameText]) -> String {
     let mut text = String::new();
     for frame in frames {

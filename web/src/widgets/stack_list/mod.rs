@@ -1,4 +1,4 @@
-//! A stack to read: the program's frames in bold, the interpreter's folded away, and one click to copy it all.
+//! A readable stack: the program's frames in bold, internal frames folded, and a button that copies it.
 
 mod fold;
 
@@ -10,12 +10,12 @@ use yew::prelude::*;
 use super::copy::CopyButton;
 use super::format::counted;
 
-/// Said of a stack that nobody recorded.
+/// Shown for a stack that was not recorded.
 pub const NO_STACK: &str = "No stack was recorded. The thread may have run no Python code, as in the backward pass (record \
                             C++ stacks to see it), or stacks were turned off, or there was no room for more.";
 
-/// A titled stack. `title` says what it is of, in sentence case: `Allocated by`; `frames` are innermost first; `empty`
-/// stands in their place when there is none.
+/// Renders a stack with a title in sentence case, such as `Allocated by`. `frames` are innermost first; `empty` is
+/// shown if there are none.
 pub fn stack_list(title: &'static str, frames: &[FrameText], empty: &'static str) -> Html {
     html! { <StackList {title} frames={frames.to_vec()} {empty} /> }
 }
@@ -29,13 +29,13 @@ struct StackListProps {
 
 #[component]
 fn StackList(props: &StackListProps) -> Html {
-    // Runs that were unfolded, by the index of their first frame.
+    // Unfolded runs, by the index of their first frame.
     let unfolded = use_state_eq(Vec::<usize>::new);
     {
         let unfolded = unfolded.setter();
         use_effect_with(props.frames.clone(), move |_| unfolded.set(Vec::new()));
     }
-    // The line that names the call site everywhere else.
+    // The frame that names the call site elsewhere.
     let telling = best_frame(&props.frames);
     let frame_row = |i: usize, frame: &FrameText| row(i, frame, telling.is_some_and(|it| std::ptr::eq(it, frame)));
     let rows = fold(&props.frames).into_iter().map(|part| match part {

@@ -1,13 +1,13 @@
-//! Which rows of a list are in view, and where a scrollbar stands for them.
+//! The geometry of a virtual list: visible rows and scrollbar positions.
 //!
 //! Browsers stop laying out elements somewhere above 17 million pixels, so a list of a million rows cannot be as tall
-//! as its rows. Up to [`Geometry::TALLEST`] the scrollbar counts pixels; above, it counts in proportion, and the wheel
-//! and the keys move by whole pixels of content all the same.
+//! as its rows. Up to [`Geometry::TALLEST`] the scrollbar counts pixels; above, it is proportional, while the wheel and
+//! the keys still move by whole pixels of content.
 
 use shared::order::Within;
 use std::ops::Range;
 
-/// The sizes that decide what is visible.
+/// The sizes that determine what is visible.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Geometry {
     /// Number of rows.
@@ -19,30 +19,30 @@ pub struct Geometry {
 impl Geometry {
     /// Height of one row in pixels.
     pub const ROW: f64 = 20.0;
-    /// The tallest element that is ever made, in pixels: below the smallest limit of any browser.
+    /// The tallest element in pixels, below the smallest limit of any browser.
     pub const TALLEST: f64 = 10_000_000.0;
 
-    /// Height of all rows in pixels.
+    /// Returns the height of all rows in pixels.
     pub fn content(&self) -> f64 {
         f64::from(self.rows) * Self::ROW
     }
 
-    /// Height of the element that stands for them.
+    /// Returns the height of the element that stands for them.
     pub fn scroll_height(&self) -> f64 {
         self.content().min(Self::TALLEST)
     }
 
-    /// Whether the scrollbar counts in proportion rather than in pixels.
+    /// Returns whether the scrollbar is proportional.
     pub fn is_scaled(&self) -> bool {
         self.content() > Self::TALLEST
     }
 
-    /// The largest first visible pixel of the content: the last row then stands at the bottom.
+    /// Returns the largest possible first visible pixel, with the last row at the bottom.
     pub fn last_top(&self) -> f64 {
         (self.content() - self.viewport).max(0.0)
     }
 
-    /// The first visible pixel of the content when the scrollbar stands at `scroll`.
+    /// Returns the first visible pixel of the content for a scrollbar position.
     pub fn top_of(&self, scroll: f64) -> f64 {
         let range = (self.scroll_height() - self.viewport).max(0.0);
         if range == 0.0 {
@@ -52,7 +52,7 @@ impl Geometry {
         self.clamp(top)
     }
 
-    /// Where the scrollbar stands when `top` is the first visible pixel of the content.
+    /// Returns the scrollbar position for a first visible pixel of the content.
     pub fn scroll_of(&self, top: f64) -> f64 {
         let range = (self.scroll_height() - self.viewport).max(0.0);
         let last = self.last_top();
@@ -65,25 +65,25 @@ impl Geometry {
         }
     }
 
-    /// The nearest first visible pixel that there is.
+    /// Clamps a first visible pixel to the content.
     pub fn clamp(&self, top: f64) -> f64 {
         top.within(0.0, self.last_top())
     }
 
-    /// The rows of which at least a part is visible.
+    /// Returns the rows that are at least partly visible.
     pub fn visible(&self, top: f64) -> Range<u32> {
         let first = ((top / Self::ROW).floor().max(0.0) as u32).min(self.rows);
         let end = (((top + self.viewport) / Self::ROW).ceil().max(0.0) as u32).min(self.rows);
         first..end
     }
 
-    /// Rows that are visible as a whole: how far a page key goes.
+    /// Returns the number of fully visible rows, which is the step of a page key.
     pub fn page(&self) -> u32 {
         ((self.viewport / Self::ROW).floor() as u32).saturating_sub(1).max(1)
     }
 
-    /// The first visible pixel from which `row` is in view: unchanged when it is already, just enough when it is
-    /// next to the view, and with the row in the middle when it is far away.
+    /// Returns the first visible pixel that brings `row` into view: unchanged if it is visible, moved just enough if it
+    /// is next to the view, and with the row in the middle if it is far away.
     pub fn reveal(&self, top: f64, row: u32) -> f64 {
         let start = f64::from(row) * Self::ROW;
         let end = start + Self::ROW;

@@ -1,8 +1,7 @@
-//! A list of any length of which only the visible rows are in the page.
+//! A list of any length, of which only the visible rows are in the page.
 //!
-//! The rows stand in a layer that sticks to the top of the scroller, and a sizer as tall as the whole list gives the
-//! scrollbar its length. So scrolling never uncovers an empty stretch: the layer is always there, with the rows that
-//! belong to the place.
+//! The rows are in a layer that sticks to the top of the scroller, and a sizer as tall as the whole list gives the
+//! scrollbar its length. So scrolling never uncovers an empty stretch.
 
 mod geometry;
 
@@ -19,11 +18,11 @@ use super::style::{pixels, set_style};
 use crate::browser::Listener;
 use crate::browser::use_size;
 
-/// What a list needs to draw itself.
+/// The state that a list needs to render.
 pub struct VirtualList {
-    /// The rows that are visible, at least in part.
+    /// The rows that are at least partly visible.
     pub visible: Range<u32>,
-    /// Rows that a page key goes by.
+    /// The number of rows that a page key moves by.
     pub page: u32,
     scroller: NodeRef,
     sizer: NodeRef,
@@ -32,7 +31,7 @@ pub struct VirtualList {
 }
 
 impl VirtualList {
-    /// The scroller around the visible rows.
+    /// Renders the scroller around the visible rows.
     pub fn wrap(&self, rows: Html) -> Html {
         html! {
             <div class="virtual" ref={self.scroller.clone()} onscroll={self.on_scroll.clone()} tabindex="-1" role="presentation">
@@ -44,7 +43,7 @@ impl VirtualList {
     }
 }
 
-/// Follows the scrolling of a list of `rows` rows. Whenever `reveal` changes, its row is brought into view.
+/// Tracks the scrolling of a list of `rows` rows. Whenever `reveal` changes, its row is brought into view.
 #[hook]
 pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
     let (scroller, sizer, layer) = (use_node_ref(), use_node_ref(), use_node_ref());
@@ -52,7 +51,7 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
     let geometry = Geometry { rows, viewport };
     let wanted = use_state_eq(|| 0.0);
     let top = geometry.clamp(*wanted);
-    // Where the scrollbar was put by us: a scroll event from there is an echo.
+    // Where this code put the scrollbar: a scroll event at this position is its own echo.
     let placed = use_mut_ref(|| 0.0_f64);
 
     {
@@ -98,7 +97,8 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
         })
     };
 
-    // In a scaled list the browser would move the scrollbar by a notch's pixels, which stand for thousands of rows.
+    // In a proportional list the browser would move the scrollbar by a notch's pixels, which stand for thousands of
+    // rows.
     let latest = use_mut_ref(|| Rc::new(Cell::new((geometry, top)))).borrow().clone();
     latest.set((geometry, top));
     {
@@ -119,7 +119,7 @@ pub fn use_virtual_list(rows: u32, reveal: Option<u32>) -> VirtualList {
                         _ => 1.0,
                     };
                     let to = geometry.clamp(top + event.delta_y() * unit);
-                    // Several notches may come before the next drawing.
+                    // Several notches may arrive before the next render.
                     latest.set((geometry, to));
                     set.set(to);
                 }));
