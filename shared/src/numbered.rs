@@ -2,8 +2,6 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::order;
-
 /// See the module. For numbers that come from a file: none costs more than another, in whatever order they come.
 #[derive(Debug)]
 pub struct Numbered<T> {
@@ -49,7 +47,7 @@ impl<T> Numbered<T> {
     pub fn take_sorted(&mut self) -> Vec<(i64, T)> {
         self.places.clear();
         let mut things = std::mem::take(&mut self.things);
-        order::sort_by_key(&mut things, |(number, _)| *number);
+        things.sort_by_key(|(number, _)| *number);
         things
     }
 }

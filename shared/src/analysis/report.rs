@@ -12,7 +12,6 @@ use super::usage::Usage;
 use crate::finding::Finding;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::import::{Compression, Encoding, Imported};
-use crate::order;
 use crate::replay::Replay;
 use crate::trace::{BlockState, DeviceTrace, Snapshot};
 
@@ -231,7 +230,7 @@ fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
             stack: symbols.stack(held.stack).iter().map(|id| frame_text(symbols, *id)).collect(),
         })
         .collect();
-    order::sort_by(&mut stacks, |a, b| b.bytes.cmp(&a.bytes).then_with(|| a.stack.cmp(&b.stack)));
+    stacks.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.stack.cmp(&b.stack)));
     stacks.truncate(LARGEST);
     stacks
 }
@@ -245,7 +244,7 @@ fn by_line(symbols: &Symbols, telling: &Telling, held: &[Held]) -> Vec<LineRepor
     }
     let mut lines: Vec<LineReport> =
         lines.into_iter().map(|(label, (bytes, count))| LineReport { label, bytes, count }).collect();
-    order::sort_by(&mut lines, |a, b| b.bytes.cmp(&a.bytes).then_with(|| a.label.cmp(&b.label)));
+    lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.label.cmp(&b.label)));
     lines
 }
 

@@ -12,7 +12,6 @@ use rustc_hash::{FxHashMap, FxHasher};
 use super::folding::{Telling, short_location, short_name};
 use super::usage::Usage;
 use crate::frames::{Frame, StackId, Symbols};
-use crate::order;
 use crate::query::Paint;
 
 /// What is shown for an allocation without a stack.
@@ -63,12 +62,12 @@ impl Sites {
             (lines.iter_mut().zip(area)).filter(|(line, area)| *area > 0.0 && !line.is_settled).collect();
         let by_size =
             |(a, x): &(&mut Line, f64), (b, y): &(&mut Line, f64)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label));
-        order::sort_by(&mut new, by_size);
+        new.sort_by(by_size);
         // From here on all that are about as large count as one size.
         for (rank, (_, area)) in new.iter_mut().enumerate() {
             *area = -((rank / ALONE) as f64);
         }
-        order::sort_by(&mut new, by_size);
+        new.sort_by(by_size);
         for (line, _) in new {
             line.is_settled = true;
             // Once all are given out, the rest share those of the smaller ones.

@@ -5,7 +5,6 @@ use super::fold::{Fold, entries};
 use super::value::Value;
 use super::words;
 use crate::frames::StackId;
-use crate::order;
 use crate::trace::{Block, BlockState, Segment};
 use crate::units::{Address, PoolId, Stream};
 
@@ -57,7 +56,7 @@ pub(super) fn segment(fold: &mut Fold, value: Value) -> Checked<Option<(i64, Seg
             None => fold.malformed += 1,
         }
     }
-    order::sort_by_key(&mut segment.blocks, |block| block.address);
+    segment.blocks.sort_by_key(|block| block.address);
     Ok(Some((device, segment)))
 }
 

@@ -11,7 +11,6 @@ use super::{settings, words};
 use crate::finding::Finding;
 use crate::frames::{StackId, StrId};
 use crate::numbered::Numbered;
-use crate::order;
 use crate::trace::{Annotation, DeviceTrace, Events, Snapshot, Stage};
 use crate::units::Count;
 
@@ -92,7 +91,7 @@ fn read_top(mut fold: Fold, pairs: &[Value], notes: &mut Notes) -> Checked<Snaps
         .into_iter()
         .map(|(device, mut trace)| {
             trace.device = device;
-            order::sort_by_key(&mut trace.segments, |segment| segment.address);
+            trace.segments.sort_by_key(|segment| segment.address);
             trace
         })
         .collect();

@@ -16,7 +16,6 @@ use super::segments::{Range, Ranges, described_as};
 use crate::allocator::rounding::round_size;
 use crate::event::Action;
 use crate::frames::StackId;
-use crate::order;
 use crate::trace::Divisions;
 use crate::trace::{Block, BlockState, Event, Segment, Settings};
 use crate::units::{Address, PoolId, Stream};
@@ -279,7 +278,7 @@ impl Forward {
             .map(|(&address, live)| Placed { address, end: address.saturating_add(live.size), number: live.number })
             .collect();
         // By address, each is put behind all others.
-        order::sort_by_key(&mut large, |placed| placed.address);
+        large.sort_by_key(|placed| placed.address);
         for placed in large {
             self.large.put(placed);
         }
@@ -315,7 +314,7 @@ impl Forward {
     /// as they came.
     pub fn segments(&self) -> Vec<Segment> {
         let mut blocks: Vec<Block> = self.live.iter().map(|(&address, live)| live.block(address)).collect();
-        order::sort_by_key(&mut blocks, |block| block.address);
+        blocks.sort_by_key(|block| block.address);
         let mut rest = &blocks[..];
         let mut segments = Vec::new();
         for range in self.ranges.as_slice() {

@@ -3,7 +3,6 @@
 use super::forward::{Forward, Live};
 use super::segments::{Range, Ranges};
 use crate::frames::StackId;
-use crate::order;
 use crate::trace::{Block, BlockState, Segment};
 use crate::units::Address;
 
@@ -56,7 +55,7 @@ impl Differences {
     /// Gives up the blocks that the state does not have, or has otherwise.
     fn blocks_gone(&mut self, forward: &mut Forward, segments: &[Segment]) {
         let mut written: Vec<&Block> = active(segments).collect();
-        order::sort_by_key(&mut written, |block| block.address);
+        written.sort_by_key(|block| block.address);
         let is_kept = |address: u64, live: &Live| {
             let found = written.binary_search_by_key(&address, |block| block.address.0);
             found.ok().and_then(|i| written.get(i)).is_some_and(|block| is_same(live, block))
@@ -65,7 +64,7 @@ impl Differences {
             .filter(|(address, live)| !is_kept(**address, live))
             .map(|(&address, live)| (live.number, address))
             .collect();
-        order::sort_by_key(&mut gone, |(number, _)| *number);
+        gone.sort_by_key(|(number, _)| *number);
         for (number, address) in gone {
             forward.close(address);
             self.ended.push(number);
@@ -94,7 +93,7 @@ impl Differences {
     /// Takes in the blocks that only the state has.
     fn blocks_new(&mut self, forward: &mut Forward, segments: &[Segment]) {
         let mut written: Vec<Block> = active(segments).copied().collect();
-        order::sort_by_key(&mut written, |block| block.address);
+        written.sort_by_key(|block| block.address);
         for block in written {
             let is_pending = block.state == BlockState::Pending;
             let address = block.address.0;

@@ -1,6 +1,5 @@
 //! What the colours of the timeline stand for.
 
-use shared::order::sort_by_key;
 use shared::query::{Class, ColorBy};
 use shared::units::Count;
 use yew::prelude::*;
@@ -79,7 +78,7 @@ fn use_legend(props: &LegendProps) -> Html {
 /// The classes with their place in the stack, the largest at the peak first.
 pub fn ranked(classes: &[Class]) -> Vec<(u32, &Class)> {
     let mut ranked: Vec<(u32, &Class)> = (0..).zip(classes).collect();
-    sort_by_key(&mut ranked, |(_, class)| std::cmp::Reverse(class.peak_bytes));
+    ranked.sort_by_key(|(_, class)| std::cmp::Reverse(class.peak_bytes));
     ranked
 }
 

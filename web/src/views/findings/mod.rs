@@ -5,7 +5,6 @@ mod sites;
 
 use facts::{file_facts, settings_table};
 use shared::finding::{Finding, FindingCode};
-use shared::order::sort_by_key;
 use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
 use sites::peak_sites;
 use yew::prelude::*;
@@ -88,7 +87,7 @@ impl Severity {
 /// The findings, those that matter most first; of equals the order of the file.
 pub fn ordered(findings: &[Finding]) -> Vec<Finding> {
     let mut findings = findings.to_vec();
-    sort_by_key(&mut findings, |finding| Severity::of(finding.code));
+    findings.sort_by_key(|finding| Severity::of(finding.code));
     findings
 }
 
