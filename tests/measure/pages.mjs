@@ -4,12 +4,12 @@
 //
 // FOLDER holds MemoryViz.js (from PyTorch: torch/utils/viz) and d3.js, a module with all of d3 5. Without FILE, files of
 // 1, 10, 100 MB and 1 GB are made. The program must have been built: cargo build --release. Each run has a browser of
-// its own; the pages take turns, so that what else the machine does falls on both. The numbers are medians.
+// its own; the pages take turns, so that other load on the machine affects both. The numbers are medians.
 //
 // first picture   from the drop to the first whole picture (ours: `data-state` is `ready`; PyTorch's: two animation
 //                 frames after the first shape)
-// longest task    the longest that the UI thread was busy at a stretch while loading; below 50 ms is not told
-// memory          the page's renderer process, its peak while loading
+// longest task    the longest task of the UI thread while loading; browsers report none below 50 ms
+// memory          the peak memory of the page's renderer process while loading
 // segments,       from the click to two frames after the segment map or the event list is there; in PyTorch's page
 // events          both are one view
 // step            one event back with the segment map open
@@ -39,7 +39,7 @@ const { values: options, positionals } = parseArgs({
 });
 const patience = Number(options.patience) * 1000;
 
-/** What `work` gives, or null when it takes longer than anybody would wait, or fails. */
+/** The result of `work`; null if it fails or takes longer than `patience`. */
 async function patiently(work) {
   let timer;
   const late = new Promise((_, failed) => {
@@ -95,7 +95,7 @@ async function measure(served, file) {
   }
 }
 
-/** The middle value of those that were measured; null when none was. */
+/** The median of the numbers among `values`; null if there is none. */
 function median(values) {
   const sorted = values.filter((value) => typeof value === 'number').sort((a, b) => a - b);
   return sorted.length ? sorted[Math.floor(sorted.length / 2)] : null;
