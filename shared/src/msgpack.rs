@@ -83,8 +83,7 @@ impl MapWriter {
     }
 }
 
-/// Reads values one after the other from a chunk. Its functions are called, not copied to where they are used: the
-/// page that carries them is to stay small.
+/// Reads values one after the other from a chunk.
 #[derive(Clone, Copy)]
 pub(crate) struct MapReader<'a> {
     rest: &'a [u8],
@@ -125,44 +124,36 @@ impl<'a> MapReader<'a> {
         self.with(decode::read_array_len)
     }
 
-    #[inline(never)]
     pub(crate) fn str(&mut self) -> Checked<&'a str> {
         let length = self.with(decode::read_str_len)?;
         std::str::from_utf8(self.take(length)?).map_err(|_| damaged("a text is not UTF-8"))
     }
 
-    #[inline(never)]
     pub(crate) fn string(&mut self) -> Checked<String> {
         self.str().map(str::to_owned)
     }
 
-    #[inline(never)]
     pub(crate) fn column(&mut self) -> Checked<&'a [u8]> {
         let length = self.with(decode::read_bin_len)?;
         self.take(length)
     }
 
-    #[inline(never)]
     pub(crate) fn unsigned(&mut self) -> Checked<u64> {
         self.with(decode::read_int)
     }
 
-    #[inline(never)]
     pub(crate) fn signed(&mut self) -> Checked<i64> {
         self.with(decode::read_int)
     }
 
-    #[inline(never)]
     pub(crate) fn number(&mut self) -> Checked<u32> {
         u32::try_from(self.unsigned()?).map_err(|_| damaged("a number is too large for its place"))
     }
 
-    #[inline(never)]
     pub(crate) fn float(&mut self) -> Checked<f64> {
         self.with(decode::read_f64)
     }
 
-    #[inline(never)]
     pub(crate) fn flag(&mut self) -> Checked<bool> {
         self.with(decode::read_bool)
     }
@@ -174,7 +165,6 @@ impl<'a> MapReader<'a> {
 
     /// Steps over one value, whatever it is. Not by going into it: values may lie in each other as deep as a chunk is
     /// long. Each step takes a byte at least, so it ends.
-    #[inline(never)]
     fn skip(&mut self) -> Checked {
         let mut values = 1_u64;
         while values > 0 {
