@@ -1,26 +1,27 @@
-//! Numbers with a decimal point, printed by whole numbers: what the standard library prints floating point with is exact
-//! to the last of 17 digits, panics included, and was a sixtieth of the page's WebAssembly.
+//! Decimal numbers with a fixed number of places, for printing.
+//!
+//! Values are rounded once, to an integer. Quotients of integers are exact, which floating point is not beyond 2^53, and
+//! neither `-0.0` nor `NaN` is ever printed.
 
 use std::fmt;
 
-/// A number with so many places behind the point: 12.50 is 1250 with two of them.
+/// A decimal number: 12.50 is 1250 with two places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
-    /// The number times ten to the power of `places`.
+    /// The number times 10^`places`.
     scaled: i64,
-    /// Places behind the point.
+    /// Digits after the decimal point.
     places: u32,
 }
 
 impl Decimal {
-    /// A number rounded to so many places; ties go to the even one. What is too large for 64 bits is the largest that is
-    /// not, and what is no number is 0.
+    /// Rounds a number to `places` places; ties go to the even digit. Numbers beyond 64 bits saturate, and NaN becomes 0.
     pub fn of(value: f64, places: u32) -> Self {
         Self { scaled: (value * power(places) as f64).round_ties_even() as i64, places }
     }
 
-    /// `n / per` rounded to so many places; ties go to the even one. Exact where `per` is below 2^60 and the quotient's
-    /// digits fit 63 bits; a divisor of 0 counts as 1.
+    /// Rounds the quotient `n / per` to `places` places; ties go to the even digit. Exact if `per` is below 2^60 and the
+    /// quotient's digits fit into 63 bits. A divisor of 0 counts as 1.
     pub fn ratio(n: u64, per: u64, places: u32) -> Self {
         let per = per.max(1);
         let (mut digits, mut rest) = (n / per, n % per);
@@ -37,17 +38,18 @@ impl Decimal {
         Self { scaled: i64::try_from(digits).unwrap_or(i64::MAX).saturating_add(i64::from(is_up)), places }
     }
 
-    /// The fewest places, of 1 to 17, that read as this very number; `None` where no 63 bits of digits do.
+    /// Returns the shortest decimal that parses to exactly this number, with 1 to 17 places as Python prints it; `None` if
+    /// its digits don't fit into 63 bits.
     pub fn exact(value: f64) -> Option<Self> {
         (1..=17).map(|places| Self::of(value, places)).find(|decimal| decimal.to_string().parse() == Ok(value))
     }
 
-    /// The number times ten to the power of its places.
+    /// Returns the number times 10^`places`.
     pub fn scaled(self) -> i64 {
         self.scaled
     }
 
-    /// The same without zeros at the end.
+    /// Removes trailing zeros.
     pub fn shortest(mut self) -> Self {
         while self.places > 0 && self.scaled % 10 == 0 {
             self.scaled /= 10;
@@ -57,7 +59,7 @@ impl Decimal {
     }
 }
 
-/// Ten to a power; of those that fit 64 bits.
+/// Returns 10^`places`, saturating.
 fn power(places: u32) -> i64 {
     10_i64.saturating_pow(places)
 }
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_prints_what_it_is() {
+    fn numbers_are_printed_with_their_places() {
         let cases: &[(Decimal, &str)] = &[
             (Decimal::of(12.5, 2), "12.50"),
             (Decimal::of(12.5, 2).shortest(), "12.5"),
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exact_number_is_written_as_python_writes_it() {
+    fn exact_numbers_are_printed_as_python_prints_them() {
         let cases: &[(f64, Option<&str>)] = &[
             (0.0, Some("0.0")),
             (1.0, Some("1.0")),
@@ -126,7 +128,7 @@ mod tests {
     }
 
     proptest! {
-        /// The standard library's digits are exact: a ratio by a power of two is one that it has exactly.
+        /// The standard library prints exact digits, and floating point represents ratios by powers of two exactly.
         #[test]
         fn a_ratio_is_rounded_as_the_standard_library_does(n in 0_u64..1 << 52, shift in 0_u32..52, places in 0_u32..4) {
             let per = 1_u64 << shift;

@@ -82,7 +82,7 @@ impl MapWriter {
     }
 }
 
-/// Reads values in order. Its functions are not inlined, to keep the page's code small.
+/// Reads values in order.
 #[derive(Clone, Copy)]
 pub(crate) struct MapReader<'a> {
     rest: &'a [u8],
@@ -123,44 +123,36 @@ impl<'a> MapReader<'a> {
         self.with(decode::read_array_len)
     }
 
-    #[inline(never)]
     pub(crate) fn str(&mut self) -> Checked<&'a str> {
         let length = self.with(decode::read_str_len)?;
         std::str::from_utf8(self.bytes(length)?).map_err(|_| damaged("a text is not UTF-8"))
     }
 
-    #[inline(never)]
     pub(crate) fn string(&mut self) -> Checked<String> {
         self.str().map(str::to_owned)
     }
 
-    #[inline(never)]
     pub(crate) fn column(&mut self) -> Checked<&'a [u8]> {
         let length = self.with(decode::read_bin_len)?;
         self.bytes(length)
     }
 
-    #[inline(never)]
     pub(crate) fn unsigned(&mut self) -> Checked<u64> {
         self.with(decode::read_int)
     }
 
-    #[inline(never)]
     pub(crate) fn signed(&mut self) -> Checked<i64> {
         self.with(decode::read_int)
     }
 
-    #[inline(never)]
     pub(crate) fn number(&mut self) -> Checked<u32> {
         u32::try_from(self.unsigned()?).map_err(|_| damaged("a number is too large for its field"))
     }
 
-    #[inline(never)]
     pub(crate) fn float(&mut self) -> Checked<f64> {
         self.with(decode::read_f64)
     }
 
-    #[inline(never)]
     pub(crate) fn flag(&mut self) -> Checked<bool> {
         self.with(decode::read_bool)
     }
@@ -172,7 +164,6 @@ impl<'a> MapReader<'a> {
 
     /// Skips one value of any type, without recursion: values may be nested as deeply as a chunk is long. Each step
     /// consumes at least one byte, so it ends.
-    #[inline(never)]
     fn skip(&mut self) -> Checked {
         let mut values = 1_u64;
         while values > 0 {

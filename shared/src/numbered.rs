@@ -2,8 +2,6 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::order;
-
 /// Maps numbers to values, created on first use. For numbers from untrusted files: no choice or order of numbers makes
 /// it slow.
 #[derive(Debug)]
@@ -50,7 +48,7 @@ impl<T> Numbered<T> {
     pub fn take_sorted(&mut self) -> Vec<(i64, T)> {
         self.places.clear();
         let mut things = std::mem::take(&mut self.things);
-        order::sort_by_key(&mut things, |(number, _)| *number);
+        things.sort_by_key(|(number, _)| *number);
         things
     }
 }

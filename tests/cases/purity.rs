@@ -1,4 +1,4 @@
-//! `shared` stays pure: what it is built from is listed here, and nothing of it touches the outside.
+//! `shared` stays pure: its dependencies are listed here, and none of its code does I/O.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,8 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use tests::workspace;
 
-/// Every crate that `shared` is built from, with those that they bring along. One more is a decision: it must do no
-/// I/O, need no clock, and build for the browser.
+/// All direct and indirect dependencies of `shared`. A new one must do no I/O, need no clock, and build for the browser.
 const ALLOWED: [&str; 18] = [
     "adler2",
     "bytemuck",
@@ -30,7 +29,7 @@ const ALLOWED: [&str; 18] = [
     "thiserror",
 ];
 
-/// What code that reads no file, opens no socket, starts no thread and asks no clock never names.
+/// Names that code without files, sockets, threads and clocks never uses.
 const FORBIDDEN: [&str; 9] = [
     "std::fs",
     "std::net",
@@ -74,7 +73,7 @@ fn shared_is_built_from_what_is_listed() -> Result<()> {
     let tree = String::from_utf8(output.stdout)?;
     let built: BTreeSet<&str> = tree
         .lines()
-        // Macros run in the compiler and leave nothing behind but code.
+        // Procedural macros run in the compiler only.
         .filter(|line| !line.contains("(proc-macro)"))
         .filter_map(|line| line.split(' ').next())
         .filter(|name| !name.is_empty() && *name != "shared")

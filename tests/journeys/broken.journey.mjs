@@ -44,3 +44,20 @@ test('after a broken file a good one opens', async (t) => {
   await page.reach('ready');
   await page.screenshot('broken-then-good');
 });
+
+test('an engine that cannot be loaded is reported, and loaded again for the next file', async (t) => {
+  const page = await openPage(t);
+  const engine = /engine_bg-.*\.wasm$/;
+  await page.tab.route(engine, (route) => route.abort());
+  await page.tab.reload();
+  await page.tab.locator('input[type=file]').first().waitFor({ state: 'attached' });
+  const sample = await page.tab.request.get(new URL('sample.pickle', page.tab.url()).href);
+  await page.drop(file('sample.pickle', await sample.body()));
+  await refused(page, 'a missing engine');
+  assert.match(await page.alerts(), /could not be loaded/);
+  await page.tab.unroute(engine);
+  await page.drop(file('sample.pickle', await sample.body()));
+  await page.reach('ready');
+  // The requests that failed are this journey's own doing.
+  page.complaints = page.complaints.filter((complaint) => !/ERR_FAILED/.test(complaint));
+});

@@ -11,7 +11,6 @@ use rustc_hash::FxHashMap;
 use super::folding::{is_internal, short_location};
 use super::site::{NO_STACK, Sites};
 use crate::frames::{FrameId, StackId, Symbols};
-use crate::order;
 use crate::query::{FlameBox, Paint, Quads};
 
 /// The active memory of one stack.
@@ -172,7 +171,7 @@ impl Layout<'_> {
             Key::NoStack => (&[][..], &[][..], 0, 0),
             Key::AllHidden => (&[][..], &[][..], 0, 1),
         };
-        order::sort_by(&mut children, |(a, x), (b, y)| y.bytes.cmp(&x.bytes).then_with(|| name(a).cmp(&name(b))));
+        children.sort_by(|(a, x), (b, y)| y.bytes.cmp(&x.bytes).then_with(|| name(a).cmp(&name(b))));
         children
     }
 

@@ -3,7 +3,6 @@
 use rustc_hash::FxHashMap;
 
 use crate::frames::StackId;
-use crate::order;
 use crate::replay::Replay;
 
 /// The active memory of one call site.
@@ -32,6 +31,6 @@ pub fn held(replay: &Replay, allocations: impl Iterator<Item = u32>) -> Vec<Held
         site.count += 1;
     }
     let mut held: Vec<Held> = sites.into_values().collect();
-    order::sort_by(&mut held, |a, b| b.bytes.cmp(&a.bytes).then(a.stack.cmp(&b.stack)));
+    held.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.stack.cmp(&b.stack)));
     held
 }

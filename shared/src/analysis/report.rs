@@ -13,7 +13,6 @@ use crate::finding::Finding;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::import::{Compression, Encoding, Imported};
 use crate::index::Index;
-use crate::order;
 use crate::replay::{Replay, Replayed};
 use crate::trace::{BlockState, DeviceTrace, Snapshot};
 
@@ -238,7 +237,7 @@ fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
             stack: symbols.stack(held.stack).iter().map(|id| frame_text(symbols, *id)).collect(),
         })
         .collect();
-    order::sort_by(&mut stacks, |a, b| b.bytes.cmp(&a.bytes).then_with(|| a.stack.cmp(&b.stack)));
+    stacks.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.stack.cmp(&b.stack)));
     stacks.truncate(LARGEST);
     stacks
 }
@@ -252,7 +251,7 @@ fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineRe
     }
     let mut lines: Vec<LineReport> =
         lines.into_iter().map(|(label, (bytes, count))| LineReport { label, bytes, count }).collect();
-    order::sort_by(&mut lines, |a, b| b.bytes.cmp(&a.bytes).then_with(|| a.label.cmp(&b.label)));
+    lines.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.label.cmp(&b.label)));
     lines
 }
 

@@ -13,7 +13,6 @@ use super::folding::{BestFrames, short_location, short_name};
 use super::usage::Usage;
 use crate::frames::{Frame, StackId, Symbols};
 use crate::index::Index;
-use crate::order;
 use crate::query::Paint;
 
 /// The label of an allocation without a stack.
@@ -67,12 +66,12 @@ impl Index<SiteInput<'_>> for Sites {
             (lines.iter_mut().zip(area)).filter(|(line, area)| *area > 0.0 && !line.is_settled).collect();
         let by_size =
             |(a, x): &(&mut Line, f64), (b, y): &(&mut Line, f64)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label));
-        order::sort_by(&mut new, by_size);
+        new.sort_by(by_size);
         // From here on lines of about one size count as equal.
         for (rank, (_, area)) in new.iter_mut().enumerate() {
             *area = -((rank / ALONE) as f64);
         }
-        order::sort_by(&mut new, by_size);
+        new.sort_by(by_size);
         for (line, _) in new {
             line.is_settled = true;
             // Once all colours are used, further lines share those of the smaller ones.

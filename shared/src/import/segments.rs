@@ -2,7 +2,6 @@
 
 use crate::error::Checked;
 use crate::frames::StackId;
-use crate::order;
 use crate::trace::{Block, BlockState, Segment};
 use crate::units::{Address, PoolId, Stream};
 use crate::values::Value;
@@ -57,7 +56,7 @@ pub(super) fn segment(builder: &mut SnapshotBuilder, value: Value) -> Checked<Op
             None => builder.malformed += 1,
         }
     }
-    order::sort_by_key(&mut segment.blocks, |block| block.address);
+    segment.blocks.sort_by_key(|block| block.address);
     Ok(Some((device, segment)))
 }
 

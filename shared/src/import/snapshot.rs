@@ -9,7 +9,6 @@ use crate::error::{Checked, ImportError};
 use crate::finding::Finding;
 use crate::frames::{StackId, StrId};
 use crate::numbered::Numbered;
-use crate::order;
 use crate::trace::{Annotation, DeviceTrace, Events, Snapshot, Stage};
 use crate::units::Count;
 use crate::values::keywords;
@@ -93,7 +92,7 @@ fn read_top(mut builder: SnapshotBuilder, pairs: &[Value], notes: &mut Notes) ->
         .into_iter()
         .map(|(device, mut trace)| {
             trace.device = device;
-            order::sort_by_key(&mut trace.segments, |segment| segment.address);
+            trace.segments.sort_by_key(|segment| segment.address);
             trace
         })
         .collect();

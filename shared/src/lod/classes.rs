@@ -7,7 +7,6 @@ use crate::analysis::matches::Matches;
 use crate::analysis::paint::Painter;
 use crate::analysis::usage::Usage;
 use crate::frames::StackId;
-use crate::order;
 use crate::query::{Class, ColorBy, Paint};
 use crate::units::Bytes;
 
@@ -193,14 +192,14 @@ fn largest_sites(painter: &Painter<'_>, usage: &Usage) -> (Vec<(u32, StackId)>, 
     let mut ranked: Vec<(u32, Line)> = lines.into_iter().collect();
     // Both the size at some instant and the time held count: a spike must not vanish in a long run.
     let run = f64::from(painter.replay.positions()) + 1.0;
-    order::sort_by(&mut ranked, |(i, a), (j, b)| {
+    ranked.sort_by(|(i, a), (j, b)| {
         let weight = |l: &Line| l.area / run + l.peak;
         weight(b).total_cmp(&weight(a)).then(i.cmp(j))
     });
     let has_rest = ranked.len() > LARGEST_SITES;
     ranked.truncate(LARGEST_SITES);
     let held = |l: &Line| if l.peak > 0.0 { l.area / run / l.peak } else { 0.0 };
-    order::sort_by(&mut ranked, |(i, a), (j, b)| held(b).total_cmp(&held(a)).then(i.cmp(j)));
+    ranked.sort_by(|(i, a), (j, b)| held(b).total_cmp(&held(a)).then(i.cmp(j)));
     (ranked.into_iter().map(|(line, sums)| (line, sums.largest.1)).collect(), has_rest)
 }
 

@@ -6,7 +6,6 @@ use super::sampled;
 use super::{BUCKET, bucket_of};
 use crate::event::counts_in_words;
 use crate::index::Index;
-use crate::order;
 use crate::order::Within;
 use crate::query::{Axis, LossSpan, Overview, Packed, SampleAt, Window};
 use crate::replay::{Change, Replay, Replayed};
@@ -301,7 +300,7 @@ fn annotations(
     let mut spans = Vec::new();
     // The file's order need not be that of time.
     let mut ordered = trace.annotations.clone();
-    order::sort_by_key(&mut ordered, |a| a.time_us);
+    ordered.sort_by_key(|a| a.time_us);
     for a in &ordered {
         let at = x(a.time_us).within(extent.start, extent.end);
         match a.stage {
@@ -317,6 +316,6 @@ fn annotations(
         }
     }
     spans.extend(open.into_iter().map(|(name, start)| (Window { start, end: extent.end }, name_of(name))));
-    order::sort_by(&mut spans, |a, b| a.0.start.total_cmp(&b.0.start).then(b.0.end.total_cmp(&a.0.end)));
+    spans.sort_by(|a, b| a.0.start.total_cmp(&b.0.start).then(b.0.end.total_cmp(&a.0.end)));
     spans
 }

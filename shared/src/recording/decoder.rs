@@ -6,7 +6,6 @@ use crate::error::ImportError;
 use crate::finding::Finding;
 use crate::format::{ChunkReader, Header, RECORDING};
 use crate::limits::ImportLimits;
-use crate::order;
 use crate::replay;
 use crate::trace::{DeviceTrace, Segment, Snapshot};
 
@@ -102,9 +101,9 @@ fn ended(track: Track, snapshot: &mut Snapshot) -> DeviceTrace {
     } else {
         replay::end(&mut trace, &mut snapshot.tags, &snapshot.settings, &moment.segments, moment.position);
     }
-    order::sort_by_key(&mut trace.segments, |segment: &Segment| segment.address);
+    trace.segments.sort_by_key(|segment: &Segment| segment.address);
     for segment in &mut trace.segments {
-        order::sort_by_key(&mut segment.blocks, |block| block.address);
+        segment.blocks.sort_by_key(|block| block.address);
     }
     trace
 }

@@ -9,7 +9,6 @@ use super::segments::{Range, Ranges, described};
 use super::{AllocatorState, Replay};
 use crate::event::Action;
 use crate::frames::StackId;
-use crate::order;
 use crate::trace::{Block, BlockState, DeviceTrace, Segment, Settings, Tags};
 
 /// Sets the segments of `trace` to those after its last event. `from` are the segments after its first `position`
@@ -59,7 +58,7 @@ fn forward(trace: &DeviceTrace, tags: &Tags, from: &[Segment], position: u32) ->
         }
     }
     let mut open: Vec<Block> = open.into_values().collect();
-    order::sort_by_key(&mut open, |block| block.address);
+    open.sort_by_key(|block| block.address);
     (ranges, open)
 }
 
@@ -88,6 +87,6 @@ pub(super) fn tiled(i: usize, range: &Range, state: &AllocatorState, replay: &Re
         let state = BlockState::Inactive;
         blocks.push(Block { address: gap.address, size: gap.size, requested: 0, state, stack: StackId(0) });
     }
-    order::sort_by_key(blocks, |block| block.address);
+    blocks.sort_by_key(|block| block.address);
     segment
 }

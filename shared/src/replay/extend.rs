@@ -14,7 +14,6 @@ use super::segments::{Range, Ranges, SegmentChange, SegmentHistory};
 use super::sizes::pool_number;
 use super::{Mismatches, Replay};
 use crate::index::{Index, KnownState, Recorded};
-use crate::order;
 use crate::trace::{Column, DeviceTrace, Event, Segment, Settings, Tag, Tags};
 use crate::units::PoolId;
 
@@ -314,9 +313,9 @@ pub(crate) fn rewind_state(
     segments: Vec<Segment>,
 ) -> Vec<Segment> {
     let mut part = DeviceTrace { device: trace.device, segments, ..DeviceTrace::default() };
-    order::sort_by_key(&mut part.segments, |segment| segment.address);
+    part.segments.sort_by_key(|segment| segment.address);
     for segment in &mut part.segments {
-        order::sort_by_key(&mut segment.blocks, |block| block.address);
+        segment.blocks.sort_by_key(|block| block.address);
     }
     let events = trace.events.iter_from(span.start as usize).take(span.len());
     events.for_each(|event| part.events.push(event));

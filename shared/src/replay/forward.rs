@@ -17,7 +17,6 @@ use super::segments::{Range, Ranges, described_as};
 use crate::allocator::rounding::round_size;
 use crate::event::Action;
 use crate::frames::StackId;
-use crate::order;
 use crate::trace::Divisions;
 use crate::trace::{Block, BlockState, Event, Segment, Settings};
 use crate::units::{Address, PoolId, Stream};
@@ -284,7 +283,7 @@ impl Forward {
             .map(|(&address, block)| Placed { address, end: address.saturating_add(block.size), number: block.number })
             .collect();
         // In the order of addresses each is inserted at the end.
-        order::sort_by_key(&mut large, |placed| placed.address);
+        large.sort_by_key(|placed| placed.address);
         for placed in large {
             self.large.put(placed);
         }
@@ -315,7 +314,7 @@ impl Forward {
     /// numbers that the events gave them.
     pub fn segments(&self) -> Vec<Segment> {
         let mut blocks: Vec<Block> = self.live.iter().map(|(&address, block)| block.at(address)).collect();
-        order::sort_by_key(&mut blocks, |block| block.address);
+        blocks.sort_by_key(|block| block.address);
         let mut rest = &blocks[..];
         let mut segments = Vec::new();
         for range in self.ranges.as_slice() {

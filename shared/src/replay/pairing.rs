@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::allocations::{Allocation, Allocations};
 use super::{Mismatches, Replay};
 use crate::event::Action;
-use crate::order::{sort_by_key, sort_numbers_by_key};
+use crate::order::sort_numbers_by_key;
 use crate::trace::{BlockState, Column, DeviceTrace, TagId};
 use crate::units::Address;
 
@@ -341,7 +341,7 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         unrecorded.push((events.len() as u32, allocations.len() as u32));
         push(late, events.len() as u32, &mut allocations);
     }
-    sort_by_key(&mut unrecorded, |&(position, _)| position);
+    unrecorded.sort_by_key(|&(position, _)| position);
     let event_allocation = walk.event_allocation.iter().map(renumber).collect();
     Pairing { allocations, event_allocation, unrecorded, mismatches: walk.mismatches }
 }

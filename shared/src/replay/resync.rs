@@ -3,7 +3,6 @@
 use super::forward::{ActiveBlock, Forward};
 use super::segments::{Range, Ranges};
 use crate::frames::StackId;
-use crate::order;
 use crate::trace::{Block, BlockState, Segment};
 use crate::units::Address;
 
@@ -56,7 +55,7 @@ impl Differences {
     /// Removes the blocks that the recorded state does not have, or has with other sizes.
     fn remove_blocks(&mut self, forward: &mut Forward, segments: &[Segment]) {
         let mut written: Vec<&Block> = active(segments).collect();
-        order::sort_by_key(&mut written, |block| block.address);
+        written.sort_by_key(|block| block.address);
         let is_kept = |address: u64, live: &ActiveBlock| {
             let found = written.binary_search_by_key(&address, |block| block.address.0);
             found.ok().and_then(|i| written.get(i)).is_some_and(|block| is_same(live, block))
@@ -65,7 +64,7 @@ impl Differences {
             .filter(|(address, live)| !is_kept(**address, live))
             .map(|(&address, live)| (live.number, address))
             .collect();
-        order::sort_by_key(&mut gone, |(number, _)| *number);
+        gone.sort_by_key(|(number, _)| *number);
         for (number, address) in gone {
             forward.close(address);
             self.ended.push(number);
@@ -95,7 +94,7 @@ impl Differences {
     /// Adds the blocks that only the recorded state has.
     fn add_blocks(&mut self, forward: &mut Forward, segments: &[Segment]) {
         let mut written: Vec<Block> = active(segments).copied().collect();
-        order::sort_by_key(&mut written, |block| block.address);
+        written.sort_by_key(|block| block.address);
         for block in written {
             let is_pending = block.state == BlockState::Pending;
             let address = block.address.0;

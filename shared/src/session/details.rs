@@ -3,7 +3,6 @@
 use super::context::Context;
 use super::device::Caches;
 use crate::frames::{StackId, StrId};
-use crate::order;
 use crate::query::{AllocationDetail, Answer, SiteDetail};
 use crate::replay::Allocation;
 
@@ -87,7 +86,7 @@ pub(super) fn site(context: Context<'_>, caches: &mut Caches, stack: u32, positi
     }
     let bytes = live.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
     let count = live.len() as u32;
-    order::sort_by(&mut live, |(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
+    live.sort_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
     live.truncate(LARGEST);
     Answer::Site(Box::new(SiteDetail {
         stack,

@@ -1,6 +1,5 @@
 //! The command palette: every available command by name.
 
-use shared::order::sort_by_key;
 use web_sys::HtmlInputElement;
 use yew::prelude::*;
 
@@ -22,7 +21,7 @@ fn found(model: &Model, typed: &str) -> Vec<&'static Command> {
     let mut scored: Vec<_> =
         live.filter_map(|command| fuzzy::score(typed, command.title).map(|score| (score, command))).collect();
     // The sort is stable: equal scores keep the registry's order.
-    sort_by_key(&mut scored, |(score, _)| std::cmp::Reverse(*score));
+    scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     scored.into_iter().map(|(_, command)| command).collect()
 }
 

@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use shared::order::sort_by_key;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::VisibilityState;
 use yew::functional::UseStateSetter;
@@ -91,7 +90,7 @@ fn turn(inner: Rc<Inner>) {
         let listing = match server::get("sessions").await {
             Ok(answer) => {
                 let mut sessions: Vec<_> = answer.list("sessions").iter().map(SessionInfo::of).collect();
-                sort_by_key(&mut sessions, |session| !session.is_live());
+                sessions.sort_by_key(|session| !session.is_live());
                 sessions.truncate(MOST);
                 Listing::Sessions(sessions.into())
             }

@@ -1,6 +1,5 @@
 //! The legend: what the colours of the timeline stand for.
 
-use shared::order::sort_by_key;
 use shared::query::{Class, ColorBy};
 use shared::units::Count;
 use yew::prelude::*;
@@ -73,7 +72,7 @@ pub fn Legend(props: &LegendProps) -> Html {
 /// Returns the classes with their place in the stack, the largest at the peak first.
 pub fn ranked(classes: &[Class]) -> Vec<(u32, &Class)> {
     let mut ranked: Vec<(u32, &Class)> = (0..).zip(classes).collect();
-    sort_by_key(&mut ranked, |(_, class)| std::cmp::Reverse(class.peak_bytes));
+    ranked.sort_by_key(|(_, class)| std::cmp::Reverse(class.peak_bytes));
     ranked
 }
 

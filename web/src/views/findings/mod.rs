@@ -5,7 +5,6 @@ mod sites;
 
 use facts::{FileFacts, settings_table};
 use shared::finding::{Finding, FindingCode};
-use shared::order::sort_by_key;
 use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
 use sites::PeakSites;
 use yew::prelude::*;
@@ -87,7 +86,7 @@ impl Severity {
 /// Returns the findings by severity, and in the order of the file within each.
 pub fn ordered(findings: &[Finding]) -> Vec<Finding> {
     let mut findings = findings.to_vec();
-    sort_by_key(&mut findings, |finding| Severity::of(finding.code));
+    findings.sort_by_key(|finding| Severity::of(finding.code));
     findings
 }
 

@@ -1,7 +1,6 @@
 //! What is under the pointer, and the outlines of hovered and selected things.
 
 use shared::link::Selection;
-use shared::order::sort_by;
 use shared::query::{Class, Detail, Paint, Quads, Timeline};
 
 use crate::render::pick::pick;
@@ -130,7 +129,7 @@ pub fn class_of(timeline: &Timeline, paint: Paint) -> Option<&Class> {
 /// Returns the rectangles of a selection or a hovered thing, from left to right.
 pub fn pieces(timeline: &Timeline, is_meant: impl Fn(&Quad) -> bool) -> Vec<Quad> {
     let mut pieces: Vec<Quad> = iter(&timeline.quads).filter(|quad| is_meant(quad)).collect();
-    sort_by(&mut pieces, |a, b| a.x.0.total_cmp(&b.x.0));
+    pieces.sort_by(|a, b| a.x.0.total_cmp(&b.x.0));
     pieces
 }
 
