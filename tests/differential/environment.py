@@ -56,6 +56,8 @@ def run(command, what, **options):
 def reason(error):
     """The line of a failed command's output that says most: the last one with an error in it, or the last one."""
     lines = [line.strip() for line in (error.stderr or error.stdout or "").splitlines() if line.strip()]
+    if any("connection broken" in line for line in lines):
+        return "the package index cannot be reached"
     errors = [line for line in lines if re.match(r"(error|ERROR|OSError|ImportError|RuntimeError)", line)]
     return (errors or lines or [f"it ended with exit code {error.returncode}"])[-1]
 
