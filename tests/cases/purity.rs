@@ -44,12 +44,13 @@ const FORBIDDEN: [&str; 9] = [
 
 /// The modules of `shared`, from the bottom up. A module may use those of lower layers only: never its own layer, and
 /// never a higher one. A new module gets the lowest layer above everything it uses.
-const LAYERS: [&[&str]; 13] = [
+const LAYERS: [&[&str]; 14] = [
     &["budget", "checksum", "decimal", "limits", "order"],
     &["numbered", "units"],
     &["error", "event"],
     &["frames", "msgpack"],
     &["trace"],
+    &["index"],
     &["allocator", "finding", "format", "totals", "values", "wire"],
     &["pickle", "query", "replay"],
     &["export", "link", "recording"],

@@ -115,7 +115,7 @@ fn invalid_scripts_are_refused_in_one_line() -> Result<()> {
         (b"{\"ops\":[],\"config\":\"max_split_size_mb:1\"}", &[], "the settings are invalid: "),
         (b"{\"ops\":[],\"capacity_bytes\":1e99}", &[], "whole number of bytes"),
         (deep.as_bytes(), &[], "recursion limit"),
-        (b"{\"ops\":[]}", &["--torch", "1.13"], "no release that is known"),
+        (b"{\"ops\":[]}", &["--torch", "1.13"], "Unknown torch release"),
     ];
     let refused = |output: Output, want: &str| -> Result<()> {
         let errors = String::from_utf8(output.stderr)?;

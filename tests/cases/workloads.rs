@@ -197,7 +197,7 @@ fn invalid_arguments_are_refused_in_one_line() -> Result<()> {
         (&["run", "leak", "--capacity", "2TiB"], "not an amount of memory"),
         (&["run", "leak", "--conf", "max_split_size_mb:1"], "max_split_size_mb"),
         (&["run", "leak", "--conf", "nonsense:1"], "--conf \"nonsense:1\""),
-        (&["run", "leak", "--torch", "1.9"], "no release that is known"),
+        (&["run", "leak", "--torch", "1.9"], "Unknown torch release"),
         (&["run", "leak", "--out", "trace.txt"], "unknown kind of file"),
         (&["run", "leak", "--out", "/nowhere/at/all.pickle"], "can't be written"),
         (&["run", "leak", "--out", "/nowhere/at/all.vramscope"], "can't be written"),

@@ -47,7 +47,7 @@ for (const theme of ['light', 'dark']) {
       said = await tip.innerText();
     }
     assert.match(said, /[\d,]+ events lost: [\d,]+ alloc/);
-    assert.match(said, /is not exact/);
+    assert.match(said, /are not exact/);
     await page.screenshot(`gap-pointed-at-${theme}`);
 
     const strip = await at(page, 'overview-canvas').boundingBox();

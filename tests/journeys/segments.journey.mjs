@@ -65,8 +65,8 @@ test('a click on a block selects its allocation, inside the segment that was poi
   await goTo(page, 'Segments');
   await until('the map', () => note(page));
   const places = [0.1, 0.2, 0.3, 0.4, 0.5].flatMap((y) => [0.05, 0.2, 0.4, 0.6].map((x) => [x, y]));
-  const told = await pointUntil(page, 'segments-canvas', places, /\.py:\d+[\s\S]*block[\s\S]*segment[\s\S]*0x/);
-  const [, amount, unit] = /segment\s+([\d.]+) (\w+)/.exec(told);
+  const told = await pointUntil(page, 'segments-canvas', places, /\.py:\d+[\s\S]*Block[\s\S]*Segment[\s\S]*0x/);
+  const [, amount, unit] = /Segment\s+([\d.]+) (\w+)/.exec(told);
   const segment = Number(/0x[0-9a-f]+/.exec(told)[0]);
   const size = Number(amount) * 1024 ** ['B', 'KiB', 'MiB', 'GiB'].indexOf(unit);
   await page.tab.mouse.down();

@@ -75,6 +75,10 @@ impl LogOptions {
 /// Reads a filter. A level alone applies to this program; its libraries are limited to warnings.
 fn filter(text: &str) -> Option<EnvFilter> {
     let text = text.trim();
+    if text.is_empty() {
+        // `LevelFilter` would read it as `error`.
+        return None;
+    }
     if let Ok(level) = text.parse::<LevelFilter>() {
         return EnvFilter::try_new(format!("{},vramscope={level}", level.min(LevelFilter::WARN))).ok();
     }

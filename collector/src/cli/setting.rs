@@ -58,7 +58,7 @@ pub(super) fn capacity(text: &str) -> Result<u64, String> {
 
 /// Returns the profile of a release. If that is an older one than was named, prints a warning to standard error.
 pub(super) fn profile(torch: &str) -> Result<&'static Profile, String> {
-    let Release { profile, is_exact } = Release::of(torch).map_err(|error| format!("--{error}"))?;
+    let Release { profile, is_exact } = Release::of(torch).map_err(|error| format!("--torch: {error}"))?;
     if !is_exact {
         let name: String = torch.chars().filter(|c| !c.is_control()).collect();
         eprintln!(
