@@ -1,7 +1,4 @@
-//! The native side of Vramscope: the recorder in a training job, the server, the command line, and the workloads.
-//!
-//! What is absent: no format, no replay and no analysis lives here. All of that is in `shared`, where the page runs
-//! the same code; this crate reads files, opens sockets and prints.
+#![doc = include_str!("../README.md")]
 
 pub mod allocator;
 #[cfg(feature = "program")]

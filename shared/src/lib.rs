@@ -1,12 +1,4 @@
-//! The pure core of Vramscope: the code that the collector, the server and the page share.
-//!
-//! Nothing here reads a clock, a file or a socket, draws, starts a thread, or panics on input. The same code runs in
-//! the browser's worker, in the command line and under the fuzzer.
-//!
-//! # Data flow
-//! ```text
-//! file or stream ─► import, format ─► trace ─► replay ─► index, analysis, lod ─► session ─► query ─► views
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! # Glossary
 //! Each word has one meaning in the whole program. Memory, as PyTorch's caching allocator names it:
@@ -29,14 +21,14 @@
 //! - *peak*: the position of the largest total, or that total.
 //!
 //! Data:
-//! - *recording*: a `.vramscope` file or stream, and what was read of it ([`format::Recording`]). It consists of
+//! - *recording*: a `.vramscope` file or stream, and what was read of it ([`recording::Recording`]). It consists of
 //!   *chunks*; a *batch* is the chunks that a collector sends and the server acknowledges together.
 //! - *message*: one unit of the protocol between collector, server and page ([`wire::Message`]). Batches that a viewer
 //!   does not get are *skipped* ([`wire::Skipped`]).
 //! - *session*: an open file or running job ([`session::Session`]); on the server, one recorded job. Whether it runs,
 //!   has ended or was lost is its [`wire::SessionState`].
-//! - *index*: what is computed from a trace once, extended by later events, and trimmed from the front
-//!   ([`index::Index`]).
+//! - *index*: what is computed from a trace once, extended by later events ([`index::Index`]), and
+//!   trimmed from the front by a copy ([`index::TrimmedCopy`]).
 //! - *finding*: a problem or notable fact of a file or job ([`finding::Finding`]).
 #![forbid(unsafe_code)]
 

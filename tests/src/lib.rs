@@ -1,7 +1,4 @@
-//! The test harness: the built program, a server, a small HTTP client, collectors and viewers that are scripted by a test,
-//! a driver library that needs no GPU, and journeys through a real browser.
-//!
-//! The tests are in `cases/` (one boundary per file) and `journeys/` (one way through the page per file).
+#![doc = include_str!("../README.md")]
 
 pub mod browser;
 #[cfg(target_os = "linux")]
