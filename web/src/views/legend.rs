@@ -40,7 +40,7 @@ pub fn Legend(props: &LegendProps) -> Html {
                 <b>{ title }</b>
                 if let Some(device) = model.device() {
                     <span class="legend-unit">
-                        { format!(" at the peak, event {}", Count(device.peak_position.into())) }
+                        { format!("at the peak, event {}", Count(device.peak_position.into())) }
                     </span>
                 }
             </button>
