@@ -43,7 +43,7 @@ async function add(page, name, file = fixture(name)) {
   await page.reach('ready');
 }
 
-/** The codes of the findings that are told on their tab. */
+/** Returns the codes of the findings on their tab. */
 async function findings(page) {
   await press(page, '5');
   await at(page, 'findings').waitFor();

@@ -120,7 +120,7 @@ test('everything that has the focus shows it', async (t) => {
   assert.ok(seen.size > 10, [...seen].join(', '));
 });
 
-test('the picture is told in words: the peak, the largest lines, the cursor', async (t) => {
+test('a text describes the picture: the peak, the largest lines, the cursor', async (t) => {
   const page = await openPage(t);
   const opened = await openSample(page);
   const words = await says(page, 'text-twin', /Peak: [\d.]+ GiB requested at event [\d,]+\./);

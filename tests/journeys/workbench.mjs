@@ -96,7 +96,7 @@ export async function pointUntil(page, name, places, pattern) {
   const seen = [];
   for (const [x, y] of places) {
     await page.tab.mouse.move(box.x + x * box.width, box.y + y * box.height);
-    // What is under the pointer is told at once; its name comes from the worker.
+    // The tooltip appears at once; the name comes from the worker.
     for (let i = 0; i < 20; i += 1) {
       const told = await tip(page);
       if (pattern.test(told)) return told;

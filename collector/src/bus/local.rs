@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::{Delivery, LiveBus, Published, Subscription};
 
 /// Passes batches to subscribers in this process. Each has its own queue, limited in bytes; a queue that overflows is
-/// emptied, and its subscriber is told.
+/// emptied, and its subscriber gets a notice.
 #[derive(Debug)]
 pub struct LocalBus {
     bytes: usize,

@@ -60,7 +60,7 @@ fn ended_sessions_are_evicted_first_and_then_the_start_of_live_ones() -> Result<
     let (snapshot, ..) = decoder.finish()?;
     let count = snapshot.devices[0].events.len();
     ensure!(count > 10_000 && count < 100_000, "{count} events");
-    // And a viewer is told where it begins.
+    // A viewer also learns where it begins.
     let mut viewer = Peer::viewer(server.address, long.session(), 1)?;
     let (batches, gaps) = viewer.batches(long.last() - 1)?;
     assert_eq!(gaps, [(2, batches[0].0)]);

@@ -162,7 +162,7 @@ fn a_paused_picture_is_frozen_and_loses_nothing() {
     assert!(live.is_paused && !live.is_following);
     assert_eq!(paused.device().unwrap().events, 60_000);
     assert_eq!(live.held_back_events(paused.shared_summary().unwrap()), 15_000);
-    assert_eq!(live.revision, watched([]).live().unwrap().revision, "nothing is asked anew");
+    assert_eq!(live.revision, watched([]).live().unwrap().revision, "nothing is asked again");
     let moved = update(&paused, Action::Pan(-0.5));
     assert_eq!(moved.view.window, window(15.0 * SEC, 45.0 * SEC));
     let resumed = update(&moved, Action::TogglePause);
