@@ -67,7 +67,7 @@ export function startJob(t, url, ...args) {
       }
     });
   });
-  // Whoever waits for it is told; who doesn't need not be.
+  // A caller that awaits `ended` gets the error; nobody has to.
   ended.catch(() => {});
   return { child, ended };
 }
