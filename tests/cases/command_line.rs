@@ -50,7 +50,7 @@ fn help_names_every_command() -> Result<()> {
 
 #[test]
 fn help_texts_stay() -> Result<()> {
-    for command in ["serve", "report", "budget", "replay"] {
+    for command in ["serve", "report", "run", "budget", "replay"] {
         let output = Command::new(program::path()?).args([command, "-h"]).env("COLUMNS", "120").output()?;
         let text = String::from_utf8(output.stdout)?;
         insta::with_settings!({ snapshot_path => "../snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {

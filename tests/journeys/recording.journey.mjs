@@ -31,7 +31,7 @@ for (const theme of ['light', 'dark']) {
     assert.match(facts, /Host\s+node-7/);
     assert.match(facts, /Job\s+pretrain, rank 3/);
     assert.match(facts, /Started\s+\d{4}-\d\d-\d\d .* UTC/);
-    assert.match(facts, /as torch 2\.11 decides/);
+    assert.match(facts, /PyTorch 2\.11 rules/);
     assert.match(facts, new RegExp(`Lost\\s+${lost} events`));
     assert.match(await at(page, 'settings').innerText(), /PYTORCH_CUDA_ALLOC_CONF|expandable_segments/);
     await at(page, 'settings').scrollIntoViewIfNeeded();

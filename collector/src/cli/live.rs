@@ -26,7 +26,7 @@ const INTERRUPTED: i32 = 130;
 /// The options for publishing.
 #[derive(Args, Debug)]
 pub(super) struct To {
-    /// Publish the run to the server at http://HOST:PORT while it goes on
+    /// Send the run live to the server at http://HOST:PORT
     #[arg(long, value_name = "URL")]
     to: Option<String>,
     /// Events per second of wall time; 0 for no limit
@@ -104,14 +104,14 @@ impl Live {
         } else if self.handle.failure().is_none() {
             let trouble = self.handle.stats().trouble;
             let trouble = trouble.unwrap_or_else(|| format!("{}: no answer yet", self.destination.address()));
-            eprintln!("The server is not there ({}); what is recorded waits for it.", one_line(&trouble));
+            eprintln!("Cannot reach the server ({}). Events are kept until it answers.", one_line(&trouble));
         }
         is_connected
     }
 
     /// Returns the line that says where the run can be watched.
     pub(super) fn invitation(&self) -> String {
-        format!("Watch it at {} (Ctrl-C ends it)", self.destination.page(self.handle.session()))
+        format!("Watch it at {} (Ctrl-C stops it)", self.destination.page(self.handle.session()))
     }
 
     /// Ends the session after the recorder has ended, and prints what has arrived.

@@ -46,7 +46,7 @@ pub(super) struct Run {
     /// Allocator settings, as in PYTORCH_CUDA_ALLOC_CONF
     #[arg(long, value_name = "SETTINGS", default_value = "")]
     conf: String,
-    /// Memory of the device, or what may be taken of a real one: 80GiB, 512MiB; by default what the workload needs
+    /// Memory of the simulated device, or the limit on a real one, such as 80GiB [default: set by the workload]
     #[arg(long, value_name = "SIZE")]
     capacity: Option<String>,
     /// PyTorch release whose allocator to use
@@ -55,13 +55,13 @@ pub(super) struct Run {
     /// Seed of the random numbers; the same seed makes the same trace
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Steps; by default what the workload needs
+    /// Number of steps [default: set by the workload]
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
     /// Write the trace: FILE.pickle for PyTorch's tools and the page, FILE.vramscope for the page
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// What the recording is called; by default the workload's name
+    /// Name of the recording [default: the workload's name]
     #[arg(long = "name", value_name = "NAME", id = "title")]
     title: Option<String>,
     #[command(flatten)]

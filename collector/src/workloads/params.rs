@@ -53,7 +53,7 @@ impl std::fmt::Display for Values {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChoiceError {
     /// It has no `=`.
-    #[error("{0:?} is not a choice. Write name=value")]
+    #[error("{0:?} has no value. Write it as NAME=VALUE, such as layers=24")]
     Shape(String),
     /// The workload has no such parameter.
     #[error("there is no parameter {name:?}. Parameters: {known}")]
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!((choices.count("layers"), choices.word("checkpoint"), choices.is("pools")), (8, "2", false));
         assert_eq!((choices.word("nothing"), choices.count("nothing")), ("", 0));
         let cases = [
-            ("layers", "\"layers\" is not a choice. Write name=value"),
+            ("layers", "\"layers\" has no value. Write it as NAME=VALUE, such as layers=24"),
             ("depth=3", "there is no parameter \"depth\". Parameters: layers, checkpoint, pools"),
             ("layers=0", "layers cannot be \"0\". Permitted: 1 to 96"),
             ("layers=-1", "layers cannot be \"-1\". Permitted: 1 to 96"),

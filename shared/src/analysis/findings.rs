@@ -73,7 +73,7 @@ fn inconsistent(trace: &DeviceTrace, mismatches: &Mismatches, is_cut: bool) -> O
         *mismatches;
     let parts: Vec<String> = [
         (alloc_over_alloc, "made at an address still in use"),
-        (free_without_alloc, "freed but never made"),
+        (free_without_alloc, "freed but never allocated"),
         (lost_at_end, "neither freed nor in a segment at the end"),
         (made_after_end, "in a segment at the end but not in the trace"),
         (outside_segments, "made outside of any segment"),

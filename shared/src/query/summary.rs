@@ -62,7 +62,7 @@ impl Summary {
         let Header { program, name, host, torch, allocator, clock, started_us, .. } = header;
         let allocator = match (torch.as_str(), allocator.as_str()) {
             ("", _) => allocator,
-            (torch, "") => ["as torch ", torch, " decides"].concat(),
+            (torch, "") => format!("PyTorch {torch} rules"),
             (torch, whose) => [whose, " (torch ", torch, ")"].concat(),
         };
         self.origin = Some(Origin { program, name, host, job, allocator, clock, started_us });

@@ -142,7 +142,7 @@ impl Term {
         if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
             return u64::from_str_radix(digits, 16)
                 .map(Self::Address)
-                .map_err(|_| format!("“{text}” is no address: write up to 16 hexadecimal digits after 0x."));
+                .map_err(|_| format!("“{text}” is not an address: write up to 16 hexadecimal digits after 0x."));
         }
         if let Some((address, version)) = name_form(text) {
             return Ok(Self::Named(address, version));
@@ -227,7 +227,7 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
         "mb" => 1_000_000,
         "gb" => 1_000_000_000,
         "tb" => 1_000_000_000_000,
-        _ => return Err(format!("“{text}” is no size: write a number with B, KiB, MiB or GiB.")),
+        _ => return Err(format!("“{text}” is not a size: write a number with B, KiB, MiB or GiB.")),
     };
     let too_large = || format!("“{text}” is more than any memory holds.");
     if let Ok(whole) = number.parse::<u64>() {
@@ -236,7 +236,7 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     match number.parse::<f64>() {
         Ok(value) if value * factor as f64 >= u64::MAX as f64 => Err(too_large()),
         Ok(value) if value >= 0.0 => Ok((value * factor as f64).round() as u64),
-        _ => Err(format!("“{text}” is no size: write a number, as in >100MiB.")),
+        _ => Err(format!("“{text}” is not a size: write a number, as in >100MiB.")),
     }
 }
 

@@ -119,7 +119,7 @@ fn a_run_continues_without_its_server_and_reports_what_was_not_delivered() -> Re
     let err = text(&output.stderr);
     assert_eq!((output.status.code(), line["events_sent"].as_u64()), (Some(1), Some(0)), "{err}");
     assert!(report["events"].as_u64() == line["events_lost"].as_u64(), "{line}");
-    assert!(err.contains("is not there") && err.contains("did not arrive"), "{err}");
+    assert!(err.contains("Cannot reach the server") && err.contains("did not arrive"), "{err}");
 
     let server = Scripted::start([Act::Refuse(Code::Token, false)])?;
     let start = Instant::now();

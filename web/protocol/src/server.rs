@@ -22,10 +22,12 @@ pub const AWAY: &str = "The server that this page came from doesn't answer. Is i
 /// Returns the sentence for a response that reports no success.
 pub fn refusal(status: u16) -> String {
     match status {
-        401 | 403 => "The server requires a token. Enter it on the start page.".to_owned(),
-        404 => "The server no longer has this job: its recording expired, was deleted, or lies in another folder."
+        401 => "The server requires a token. Enter it on the start page.".to_owned(),
+        403 => "The server rejected this page because it came from another address. Open the server's own address."
             .to_owned(),
-        409 => "The server can't do this while the session is live.".to_owned(),
+        404 => "The server no longer has this job: its recording expired, was deleted, or is in another data folder (--data)."
+            .to_owned(),
+        409 => "The server can't do this now: the job is still running, has ended meanwhile, or another request is busy.".to_owned(),
         status => format!("The server could not do this (status {status}). Its log has the reason."),
     }
 }

@@ -43,7 +43,7 @@ pub fn live_bar(model: &ModelHandle) -> Html {
         parts.push(part("live-lost", "live-lost", LOST, format!("{} lost", counted(status.lost, "event"))));
     }
     if let Some((count, why)) = &status.missed {
-        let words = format!("{} missing: {why}", counted(*count, "part"));
+        let words = format!("{} not loaded: {why}", counted(*count, "part"));
         parts.push(part("live-lost", "live-missed", why, words));
     }
     if !live.mode.is_empty() {

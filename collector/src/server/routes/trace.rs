@@ -90,7 +90,7 @@ pub(crate) async fn trace(
         return Err(ApiError::malformed("from_us must not be later than to_us."));
     }
     let Some(download) = Download::new(store, &session, span) else {
-        return Err(ApiError::new(StatusCode::NOT_FOUND, "empty", "Nothing is stored of this time span."));
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "empty", "Nothing is stored for this time span."));
     };
     let name = session.look(|view| {
         // Several sessions of one script need several names.

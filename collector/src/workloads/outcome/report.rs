@@ -130,7 +130,7 @@ impl Report {
         let kept: u64 = snapshot.devices.iter().map(|trace| trace.events.len() as u64).sum();
         if kept < events {
             notes.push(format!(
-                "The trace has the first {} of {} events, and the verdict is about these; the counters are those of the \
+                "The trace has only the first {} of {} events. The likely cause is based on these; the counters cover the \
                  whole run.",
                 Count(kept),
                 Count(events)

@@ -45,7 +45,7 @@ impl fmt::Display for Report {
         let when = if self.num_ooms > 0 { "when a request failed" } else { "at the end" };
         writeln!(
             f,
-            "  fragmentation {when}: {} cached in {}, largest {} ({:.0} % outside it)",
+            "  fragmentation {when}: {} cached in {}, largest {} ({:.0} % is in the others)",
             Bytes(torn.cached_bytes),
             counted(torn.gaps.into(), "gap"),
             Bytes(torn.largest_gap),
