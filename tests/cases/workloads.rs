@@ -192,7 +192,7 @@ fn invalid_arguments_are_refused_in_one_line() -> Result<()> {
         (&["run", "nope"], "There is no workload \"nope\""),
         (&["run", "leak", "kept=none"], "kept cannot be \"none\""),
         (&["run", "leak", "depth=3"], "there is no parameter \"depth\""),
-        (&["run", "leak", "quickly"], "Write name=value"),
+        (&["run", "leak", "quickly"], "Write it as NAME=VALUE"),
         (&["run", "leak", "--capacity", "0"], "not an amount of memory"),
         (&["run", "leak", "--capacity", "2TiB"], "not an amount of memory"),
         (&["run", "leak", "--conf", "max_split_size_mb:1"], "max_split_size_mb"),

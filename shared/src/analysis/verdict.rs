@@ -210,7 +210,7 @@ impl Leak {
     fn sentence(&self) -> String {
         let (first, last) = (Bytes(self.candidate.first_bytes), Bytes(self.candidate.last_bytes));
         let line = &self.line;
-        format!("{line} kept growing: at least {first} in the third eighth of the run, at least {last} in the last.")
+        format!("{line} held at least {first} in the third eighth of the run, and at least {last} in the last.")
     }
 }
 
