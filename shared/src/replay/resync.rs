@@ -89,6 +89,10 @@ impl Differences {
             forward.reserve(*range);
             self.reserved.push(*range);
         }
+        // A range may have been released and reserved again among the lost events, by another call site.
+        for range in wanted.as_slice() {
+            forward.ranges.set_stack(range);
+        }
     }
 
     /// Adds the blocks that only the recorded state has.

@@ -106,6 +106,14 @@ impl Ranges {
         &self.ranges
     }
 
+    /// Sets the call site of the range that equals `range` to the one that `range` has.
+    pub(super) fn set_stack(&mut self, range: &Range) {
+        let found = self.ranges.binary_search_by_key(&range.address, |other| other.address);
+        if let Some(own) = found.ok().and_then(|i| self.ranges.get_mut(i)).filter(|own| own.is_same(range)) {
+            own.stack = range.stack;
+        }
+    }
+
     /// Returns the index of the range that holds an address.
     pub(super) fn find(&self, address: u64) -> Option<usize> {
         let i = self.ranges.partition_point(|r| r.address.0 <= address).checked_sub(1)?;
