@@ -48,8 +48,9 @@ const { values: options } = parseArgs({
   },
 });
 
-/** Runs in the page before its own code: records what is drawn and when, and long tasks. */
+/** Runs in the page before its own code: records what is drawn and when, the work of each frame, and long tasks. */
 function install() {
+  const nextFrame = requestAnimationFrame.bind(globalThis);
   const seen = { frames: [], gaps: [], work: [], tasks: [], last: 0 };
   const wall = () => (performance.timeOrigin + performance.now()) * 1000;
   let newest = null;
@@ -59,16 +60,19 @@ function install() {
     seen.last = time;
     // The last frame's drawing has reached the screen by now.
     if (newest !== shown) seen.frames.push([wall(), (shown = newest)]);
-    requestAnimationFrame(tick);
+    nextFrame(tick);
   };
-  requestAnimationFrame(tick);
+  nextFrame(tick);
+  globalThis.requestAnimationFrame = (draw) =>
+    nextFrame((time) => {
+      const begun = performance.now();
+      draw(time);
+      seen.work.push(performance.now() - begun);
+    });
   new MutationObserver((changes) => {
     newest = Number(changes.at(-1).target.dataset.newestUs);
   }).observe(document, { subtree: true, attributes: true, attributeFilter: ['data-newest-us'] });
   new PerformanceObserver((list) => seen.tasks.push(...list.getEntries().map((entry) => entry.duration))).observe({ type: 'longtask' });
-  new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) if (entry.name === 'frame') seen.work.push(entry.duration);
-  }).observe({ type: 'measure' });
   /** Returns what was recorded since the last call, beginning with the last frame before it. */
   globalThis.take = () => {
     const { frames, gaps, work, tasks } = seen;

@@ -2,8 +2,8 @@
 //! something changed.
 //!
 //! Pictures are drawn outside of the components' rendering: moving the pointer or dragging redraws at most once per
-//! frame. Each frame's work is measured as `frame` in the browser's user timing. The newest event that is drawn is
-//! published as `data-newest-us` beside the picture, so that its delay can be measured from outside.
+//! frame. The newest event that is drawn is published as `data-newest-us` beside the picture, so that its delay can be
+//! measured from outside.
 
 use shared::order::Within;
 use std::cell::{Cell, RefCell};
@@ -172,22 +172,12 @@ impl<P: Picture> Canvas<P> {
 
     fn frame(&self) {
         self.0.due.set(None);
-        let clock = window().performance();
-        if let Some(clock) = &clock {
-            let _ = clock.mark("frame-start");
-        }
         if !self.draw() && self.0.backend.get() == Backend::WebGl {
             *self.0.tools.borrow_mut() = None;
             self.0.backend.set(Backend::Cpu);
             self.0.replace.borrow().emit(Backend::Cpu);
         }
         self.publish_newest();
-        if let Some(clock) = &clock {
-            let _ = clock.measure_with_start_mark("frame", "frame-start");
-            // Observers already have it; otherwise the list would grow as long as the page is open.
-            clock.clear_marks_with_mark_name("frame-start");
-            clock.clear_measures_with_measure_name("frame");
-        }
     }
 
     fn publish_newest(&self) {

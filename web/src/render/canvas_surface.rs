@@ -10,7 +10,7 @@ use super::surface::{Align, Area, Font, Ink, Surface};
 pub struct CanvasSurface {
     canvas: HtmlCanvasElement,
     context: CanvasRenderingContext2d,
-    /// Device pixels per CSS pixel.
+    /// Device pixels per CSS pixel; 0 before the first picture.
     ratio: f64,
     /// The page's font family.
     family: String,
@@ -29,24 +29,27 @@ impl CanvasSurface {
             .and_then(|style| style.get_property_value("font-family").ok())
             .filter(|family| !family.is_empty())
             .unwrap_or_else(|| "sans-serif".to_owned());
-        Some(Self { canvas: canvas.clone(), context, ratio: 1.0, family, font: None, ink: None })
+        Some(Self { canvas: canvas.clone(), context, ratio: 0.0, family, font: None, ink: None })
     }
 
     /// Clears the canvas and starts a picture of a size in device pixels.
     pub fn begin(&mut self, width: u32, height: u32, ratio: f64) {
-        if (self.canvas.width(), self.canvas.height()) != (width, height) {
+        let is_resized = (self.canvas.width(), self.canvas.height()) != (width, height);
+        if is_resized {
             self.canvas.set_width(width);
             self.canvas.set_height(height);
         }
-        self.ratio = ratio;
-        // A new size resets the context, so all remembered settings are set again.
-        self.font = None;
-        self.ink = None;
-        // Fails for non-finite numbers only, and sizes are finite.
-        let _ = self.context.set_transform(1.0, 0.0, 0.0, 1.0, 0.0, 0.0);
-        self.context.clear_rect(0.0, 0.0, f64::from(width), f64::from(height));
-        let _ = self.context.set_transform(ratio, 0.0, 0.0, ratio, 0.0, 0.0);
-        self.context.set_text_baseline("middle");
+        // A new size resets the context. Otherwise its settings are kept from picture to picture: a font is parsed
+        // whenever it is set.
+        if is_resized || self.ratio != ratio {
+            self.ratio = ratio;
+            self.font = None;
+            self.ink = None;
+            // Fails for non-finite numbers only, and ratios are finite.
+            let _ = self.context.set_transform(ratio, 0.0, 0.0, ratio, 0.0, 0.0);
+            self.context.set_text_baseline("middle");
+        }
+        self.context.clear_rect(0.0, 0.0, f64::from(width) / ratio, f64::from(height) / ratio);
     }
 
     fn ink(&mut self, ink: Ink) {

@@ -3,20 +3,19 @@
 use std::rc::Rc;
 
 use js_sys::{Object, Reflect};
+use raster::{Pixels, Raster, Shape, Transform};
 use wasm_bindgen::{Clamped, JsCast};
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
 
 use super::color::Rgb;
 use super::painter::Painter;
-use super::raster::{Pixels, Raster, Transform};
-use super::shape::Shape;
 
 /// Composes pixels in memory and copies them to a 2D canvas.
 pub struct CpuPainter {
     canvas: HtmlCanvasElement,
     context: CanvasRenderingContext2d,
     raster: Raster,
-    shapes: Rc<[Shape]>,
+    shapes: Rc<Vec<Shape>>,
     revision: u64,
 }
 
@@ -28,7 +27,7 @@ impl CpuPainter {
         // Keeps the canvas' pixels in main memory, where they are composed.
         Reflect::set(&options, &"willReadFrequently".into(), &true.into()).ok()?;
         let context = canvas.get_context_with_context_options("2d", &options).ok()??.dyn_into().ok()?;
-        Some(Self { canvas: canvas.clone(), context, raster: Raster::default(), shapes: Rc::new([]), revision: 0 })
+        Some(Self { canvas: canvas.clone(), context, raster: Raster::default(), shapes: Rc::default(), revision: 0 })
     }
 }
 
@@ -47,8 +46,8 @@ impl Painter for CpuPainter {
         self.revision
     }
 
-    fn set_shapes(&mut self, shapes: &[Shape], revision: u64) {
-        self.shapes = shapes.into();
+    fn set_shapes(&mut self, shapes: &Rc<Vec<Shape>>, revision: u64) {
+        self.shapes = Rc::clone(shapes);
         self.revision = revision;
     }
 

@@ -14,7 +14,6 @@ mod cpu;
 pub mod painter;
 pub mod palette;
 pub mod pick;
-pub mod raster;
 pub mod scale;
 pub mod shape;
 pub mod surface;

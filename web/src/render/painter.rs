@@ -1,12 +1,13 @@
 //! Painters of shapes: a CPU and a WebGL backend, and which of them suits this browser.
 
+use std::rc::Rc;
+
+use raster::{Pixels, Shape, Transform};
 use wasm_bindgen::JsCast;
 use web_sys::{HtmlCanvasElement, WebGl2RenderingContext};
 
 use super::color::Rgb;
 use super::cpu::CpuPainter;
-use super::raster::{Pixels, Transform};
-use super::shape::Shape;
 use super::webgl::WebGlPainter;
 
 /// Draws shapes on a canvas. Shapes are uploaded once; a pan or a zoom only changes the transform.
@@ -18,7 +19,7 @@ pub trait Painter {
     fn revision(&self) -> u64;
 
     /// Sets the shapes to draw, with a revision chosen by the caller.
-    fn set_shapes(&mut self, shapes: &[Shape], revision: u64);
+    fn set_shapes(&mut self, shapes: &Rc<Vec<Shape>>, revision: u64);
 
     /// Draws the shapes inside `clip` on a background of one colour. Returns false if the painter has failed (the GPU
     /// context was lost): another painter must continue on another canvas.

@@ -3,9 +3,9 @@
 //! An answer has no more rectangles than its picture can show, so one pass over them (a few tenths of a millisecond,
 //! once per pointer movement) needs no index and no readback from the GPU.
 
+use raster::Transform;
 use shared::query::Quads;
 
-use super::raster::Transform;
 use super::shape::{self, Quad};
 
 /// Returns the rectangle at a pixel and its index: the last one drawn there. If there is none, the nearest whose edge

@@ -2,6 +2,9 @@
 //! numbers. It does not use instancing, since emulated GPUs run every instance as a separate draw call. Its pixels are
 //! those of [`super::raster`]: vertices are snapped to whole pixels, and marks follow the same rules.
 
+use std::rc::Rc;
+
+use raster::{EDGE_ROOM, HATCH_PITCH, Pixels, STRIPE_PITCH, Shape, Transform};
 use wasm_bindgen::JsCast;
 use web_sys::{
     HtmlCanvasElement, WebGl2RenderingContext as Gl, WebGlBuffer, WebGlProgram, WebGlShader, WebGlUniformLocation,
@@ -10,8 +13,6 @@ use web_sys::{
 
 use super::color::Rgb;
 use super::painter::Painter;
-use super::raster::{EDGE_ROOM, HATCH_PITCH, Pixels, STRIPE_PITCH, Transform};
-use super::shape::Shape;
 
 /// Draws shapes with WebGL2.
 pub struct WebGlPainter {
@@ -107,7 +108,7 @@ impl Painter for WebGlPainter {
         self.revision
     }
 
-    fn set_shapes(&mut self, shapes: &[Shape], revision: u64) {
+    fn set_shapes(&mut self, shapes: &Rc<Vec<Shape>>, revision: u64) {
         let gl = &self.gl;
         let vertices: Vec<Shape> = shapes.iter().flat_map(|shape| [*shape; 4]).collect();
         let corners = |first: u32| [first, first + 1, first + 2, first + 2, first + 1, first + 3];

@@ -2,16 +2,16 @@
 
 use std::rc::Rc;
 
+use raster::{Pixels, Shape, Style, Transform};
 use shared::order::Within;
 use shared::query::{Answer, Overview, Paint, Window};
 use shared::units::Bytes;
 
 use crate::render::canvas::{Picture, Size};
+use crate::render::color::Rgb;
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
-use crate::render::raster::{Pixels, Transform};
 use crate::render::scale::Scale;
-use crate::render::shape::{Shape, Style};
 use crate::render::surface::{Align, Area, Font, Surface};
 use crate::views::losses;
 
@@ -42,7 +42,7 @@ pub struct Scene {
 pub struct OverviewPicture {
     /// What to draw; `None` until the first answer.
     pub scene: Option<Scene>,
-    shapes: Vec<Shape>,
+    shapes: Rc<Vec<Shape>>,
     made_of: Option<(Rc<Answer>, Rc<Palette>)>,
     revision: u64,
     painted: Option<Painted>,
@@ -79,9 +79,9 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
     let ground = palette.background.blend(palette.cached, 0.22);
     for (i, ((reserved, active), allocated)) in columns.enumerate() {
         let x = (i as f32, i as f32 + 1.0);
-        let mut area = |from: u64, to: u64, color| {
+        let mut area = |from: u64, to: u64, color: Rgb| {
             if to > from {
-                shapes.push(Shape::plain(x, (from as f32, to as f32), color));
+                shapes.push(Shape::plain(x, (from as f32, to as f32), color.pixel()));
             }
         };
         area(*active, *reserved, ground);
@@ -89,8 +89,11 @@ fn shapes(overview: &Overview, palette: &Palette) -> Vec<Shape> {
         area(0, *allocated, palette.fill(Paint::ALLOCATED));
         // The line, with a step wherever it changes.
         let from = before.unwrap_or(*reserved);
-        let mut line =
-            Shape::plain((x.0, x.0), (from.min(*reserved) as f32, from.max(*reserved) as f32), palette.reserved);
+        let mut line = Shape::plain(
+            (x.0, x.0),
+            (from.min(*reserved) as f32, from.max(*reserved) as f32),
+            palette.reserved.pixel(),
+        );
         line.style = Style::VISIBLE;
         shapes.push(line);
         before = Some(*reserved);
@@ -107,7 +110,7 @@ impl Picture for OverviewPicture {
             .as_ref()
             .is_some_and(|(answer, palette)| Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette));
         if !is_made {
-            self.shapes = shapes(overview, &scene.palette);
+            self.shapes = Rc::new(shapes(overview, &scene.palette));
             self.made_of = Some((Rc::clone(&scene.answer), Rc::clone(&scene.palette)));
             self.revision += 1;
         }
@@ -244,9 +247,8 @@ mod tests {
     fn sums_lie_over_each_other() {
         let palette = Palette::dark();
         let shapes = shapes(&overview(), &palette);
-        let heights = |color: crate::render::color::Rgb| -> Vec<[f32; 2]> {
-            shapes.iter().filter(|s| s.color == color.pixel()).map(|s| s.y).collect()
-        };
+        let heights =
+            |color: Rgb| -> Vec<[f32; 2]> { shapes.iter().filter(|s| s.color == color.pixel()).map(|s| s.y).collect() };
         assert_eq!(heights(palette.allocated), [[0.0, 4.0], [0.0, 5.0], [0.0, 6.0]]);
         assert_eq!(heights(palette.pending), [[5.0, 6.0]]);
         assert_eq!(heights(palette.reserved), [[8.0, 8.0], [8.0, 8.0], [8.0, 10.0]]);

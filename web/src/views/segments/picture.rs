@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use raster::{Pixels, Shape, Style, Transform};
 use shared::link::Selection;
 use shared::query::{Answer, Paint, Quads, SegmentRow, Segments, Window};
 
@@ -9,8 +10,7 @@ use crate::render::canvas::{Picture, Size};
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::pick::pick;
-use crate::render::raster::{Pixels, Transform};
-use crate::render::shape::{Quad, Shape, Style, iter};
+use crate::render::shape::{Quad, iter};
 use crate::render::surface::{Align, Area, Font, Surface, fit_end};
 
 /// Room around the map, in CSS pixels.
@@ -59,7 +59,7 @@ pub struct SegmentsPicture {
     pub scene: Option<Scene>,
     /// What is under the pointer.
     pub hover: Option<Hover>,
-    shapes: Vec<Shape>,
+    shapes: Rc<Vec<Shape>>,
     made_of: Option<(Rc<Answer>, Rc<Palette>, bool)>,
     revision: u64,
 }
@@ -168,7 +168,7 @@ fn shapes(map: &Segments, palette: &Palette, by_state: bool) -> Vec<Shape> {
             style = style.with(Style::EDGE_RIGHT);
         }
         is_begun = goes_on;
-        shapes.push(Shape { style, ..Shape::plain(quad.x, quad.y, color) });
+        shapes.push(Shape { style, ..Shape::plain(quad.x, quad.y, color.pixel()) });
     }
     shapes
 }
@@ -187,7 +187,7 @@ impl Picture for SegmentsPicture {
             Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette) && *by_state == scene.by_state
         });
         if !is_made {
-            self.shapes = shapes(map, &scene.palette, scene.by_state);
+            self.shapes = Rc::new(shapes(map, &scene.palette, scene.by_state));
             self.made_of = Some((Rc::clone(&scene.answer), Rc::clone(&scene.palette), scene.by_state));
             self.revision += 1;
         }

@@ -1,9 +1,9 @@
 //! Turns an answer into shapes: the stack, and above it rounding loss, cached memory and the line of reserved memory.
 
+use raster::{Shape, Style};
 use shared::query::{Detail, Paint, Timeline};
 
 use crate::render::palette::Palette;
-use crate::render::shape::{Shape, Style};
 
 /// The share of its own colour of filtered memory.
 const HELD_BACK_SHARE: f32 = 0.26;
@@ -38,7 +38,7 @@ pub fn shapes(timeline: &Timeline, palette: &Palette) -> Vec<Shape> {
             let y = (y(run.top), y(run.active));
             // Under a filter the rest is mostly what the filter hides, not rounding.
             shapes.push(if is_filtered {
-                Shape::plain(x, y, held_back)
+                Shape::plain(x, y, held_back.pixel())
             } else {
                 palette.shape(x, y, Paint::ROUNDING.with(dim), Style::PLAIN)
             });
@@ -67,7 +67,7 @@ fn runs(timeline: &Timeline) -> Vec<Run> {
 /// Draws the line of reserved bytes: a step wherever it changes, one pixel thick at any scale.
 fn line(runs: &[Run], y: impl Fn(u64) -> f32, palette: &Palette, shapes: &mut Vec<Shape>) {
     let mut thin = |x: (f32, f32), y: (f32, f32)| {
-        shapes.push(Shape { style: Style::VISIBLE, ..Shape::plain(x, y, palette.reserved) });
+        shapes.push(Shape { style: Style::VISIBLE, ..Shape::plain(x, y, palette.reserved.pixel()) });
     };
     let mut last: Option<u64> = None;
     let mut begin = 0usize;

@@ -1,10 +1,10 @@
 //! What is under the pointer, and the outlines of hovered and selected things.
 
+use raster::Transform;
 use shared::link::Selection;
 use shared::query::{Class, Detail, Paint, Quads, Timeline};
 
 use crate::render::pick::pick;
-use crate::render::raster::Transform;
 use crate::render::shape::{Quad, iter};
 
 /// A thing on the timeline.

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use raster::{Pixels, Shape, Transform};
 use shared::link::Selection;
 use shared::order::Within;
 use shared::query::{Answer, Axis, Detail, Timeline, Window};
@@ -14,8 +15,7 @@ use super::marks::{self, Marks};
 use crate::render::canvas::{Picture, Size};
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
-use crate::render::raster::{Pixels, Transform};
-use crate::render::shape::{Quad, Shape};
+use crate::render::shape::Quad;
 use crate::render::surface::{Area, Surface};
 use crate::views::losses;
 
@@ -46,7 +46,7 @@ pub struct TimelinePicture {
     pub hover: Option<Thing>,
     /// The rubber band.
     pub band: Option<Area>,
-    shapes: Vec<Shape>,
+    shapes: Rc<Vec<Shape>>,
     made_of: Option<(Rc<Answer>, Rc<Palette>)>,
     revision: u64,
     painted: Option<Painted>,
@@ -134,7 +134,7 @@ impl Picture for TimelinePicture {
             .as_ref()
             .is_some_and(|(answer, palette)| Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette));
         if !is_made {
-            self.shapes = bands::shapes(timeline, &scene.palette);
+            self.shapes = Rc::new(bands::shapes(timeline, &scene.palette));
             self.made_of = Some((Rc::clone(&scene.answer), Rc::clone(&scene.palette)));
             self.revision += 1;
         }

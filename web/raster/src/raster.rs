@@ -4,8 +4,7 @@
 //! A pixel belongs to the shape that contains its centre. Shapes that share an edge therefore neither overlap nor leave
 //! a gap, at any scale.
 
-use super::shape::{Shape, Style};
-use shared::order::Within;
+use crate::shape::{Shape, Style};
 
 /// A transform from the units of a picture to pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,6 +53,8 @@ pub const EDGE_ROOM: i32 = 3;
 pub const HATCH_PITCH: i32 = 6;
 /// Pixels from one stripe to the next.
 pub const STRIPE_PITCH: i32 = 8;
+/// Length of the pattern that rows of a hatch or of stripes are copied from: a multiple of both pitches.
+const PATTERN: usize = 48;
 const FAR_PIXELS: f32 = 1_048_576.0;
 
 impl Transform {
@@ -62,7 +63,7 @@ impl Transform {
     pub fn cover(self, shape: &Shape) -> Pixels {
         // The bound keeps pixel arithmetic from overflowing; far outside the picture the place does not matter.
         let at = |(scale, offset): (f32, f32), value: f32| {
-            (value * scale + offset + 0.5).floor().within(-FAR_PIXELS, FAR_PIXELS) as i32
+            (value * scale + offset + 0.5).floor().clamp(-FAR_PIXELS, FAR_PIXELS) as i32
         };
         let (x0, mut x1) = (at(self.x, shape.x[0]), at(self.x, shape.x[1]));
         let (a, b) = (at(self.y, shape.y[0]), at(self.y, shape.y[1]));
@@ -171,20 +172,33 @@ impl Raster {
     }
 
     /// Draws diagonal lines, anchored to the screen so that they don't shimmer when shapes move by fractions of a
-    /// pixel.
+    /// pixel. The `slope` is the step of the pattern from one row to the next.
     fn lines(&mut self, part: Pixels, ground: u32, line: u32, slope: i32, pitch: i32) {
-        let width = self.width as usize;
-        for y in part.y0..part.y1 {
-            let first = y as usize * width;
-            let row = self.pixels.get_mut(first + part.x0 as usize..first + part.x1 as usize);
-            let mut phase = (part.x0 + slope * y).rem_euclid(pitch);
-            for pixel in row.into_iter().flatten() {
+        let (width, pitch) = (self.width as usize, pitch as usize);
+        let (columns, rows) = ((part.x1 - part.x0) as usize, (part.y1 - part.y0) as usize);
+        let step = slope.rem_euclid(pitch as i32) as usize;
+        // Not a remainder: a division for each row would take longer than the pixels of a narrow column.
+        let next = |phase: usize| if phase + step < pitch { phase + step } else { phase + step - pitch };
+        let mut phase = (part.x0 + slope * part.y0).rem_euclid(pitch as i32) as usize;
+        let span = self.pixels.get_mut(part.y0 as usize * width + part.x0 as usize..).unwrap_or_default();
+        if columns == 1 {
+            // Columns of one pixel are the common case on a timeline.
+            for pixel in span.iter_mut().step_by(width).take(rows) {
                 *pixel = if phase == 0 { line } else { ground };
-                phase += 1;
-                if phase == pitch {
-                    phase = 0;
+                phase = next(phase);
+            }
+            return;
+        }
+        // Every row is a part of one repeated pattern.
+        let mut pattern = [ground; PATTERN + STRIPE_PITCH as usize];
+        pattern.iter_mut().step_by(pitch).for_each(|pixel| *pixel = line);
+        for row in span.chunks_mut(width).take(rows) {
+            for piece in row.get_mut(..columns).unwrap_or_default().chunks_mut(PATTERN) {
+                for (pixel, color) in piece.iter_mut().zip(pattern.iter().skip(phase)) {
+                    *pixel = *color;
                 }
             }
+            phase = next(phase);
         }
     }
 }
