@@ -28,12 +28,19 @@ pub fn shapes(timeline: &Timeline, palette: &Palette) -> Vec<Shape> {
     // During a search only matches have their full colour.
     let dim = if timeline.query.highlight.is_some() { Paint::DIM } else { 0 };
     let held_back = palette.background.blend(palette.fill(Paint::OTHER), HELD_BACK_SHARE);
+    // Reserved memory rarely changes: what lies above the stack is drawn as a few wide rectangles, and the stack covers
+    // their lower parts. A rectangle for each column would take a painter many times as long.
+    for equal in runs.chunk_by(|a, b| a.reserved == b.reserved) {
+        let (Some(first), Some(last)) = (equal.first(), equal.last()) else { continue };
+        // A column has its largest reserved total, which may be of another moment than the stack's.
+        let active = equal.iter().map(|run| run.active).min().unwrap_or(0);
+        if first.reserved > active {
+            let (x, y) = ((first.from as f32, last.to as f32), (y(active), y(first.reserved)));
+            shapes.push(palette.shape(x, y, Paint::CACHED.with(dim), Style::PLAIN));
+        }
+    }
     for run in &runs {
         let x = (run.from as f32, run.to as f32);
-        // A column has its largest reserved total, which may be of another moment than the stack's.
-        if run.reserved > run.active {
-            shapes.push(palette.shape(x, (y(run.active), y(run.reserved)), Paint::CACHED.with(dim), Style::PLAIN));
-        }
         if run.active > run.top {
             let y = (y(run.top), y(run.active));
             // Under a filter the rest is mostly what the filter hides, not rounding.
@@ -135,7 +142,8 @@ pub(super) mod tests {
         let rounding = of(palette.rounding);
         assert_eq!(rounding.first(), Some(&([0.0, 1.0], [2.0, 3.0])));
         let hatch: Vec<_> = shapes.iter().filter(|s| s.style.has(Style::HATCH)).map(|s| (s.x, s.y)).collect();
-        assert_eq!(hatch.get(1), Some(&([1.0, 2.0], [6.0, 8.0])));
+        // Each covers the columns of one reserved total, and the stack covers what is below it.
+        assert_eq!(hatch, [([0.0, 2.0], [3.0, 8.0]), ([2.0, 4.0], [3.0, 9.0])]);
         assert_eq!(
             of(palette.reserved),
             [([0.0, 2.0], [8.0, 8.0]), ([2.0, 2.0], [8.0, 9.0]), ([2.0, 4.0], [9.0, 9.0])]

@@ -31,7 +31,7 @@ use super::controls::use_first_picture;
 use super::losses;
 use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, use_answer, use_model, use_palette};
-use crate::render::canvas::{Canvas, use_canvas};
+use crate::render::canvas::use_canvas;
 
 /// The timeline tab.
 #[component]
@@ -53,12 +53,12 @@ pub fn Timeline() -> Html {
 
     // The answer of the last render determines the height that fits; its own question was asked for that height.
     let seen = use_mut_ref(|| None::<Rc<Answer>>);
+    let whole_height =
+        model.device().map_or(0, |device| if *fits_requested { device.peak.active } else { device.peak_reserved });
     let fit = {
         let seen = seen.borrow();
         let found = seen.as_ref().and_then(|answer| fitted(answer, &model, *fits_requested));
-        let whole =
-            model.device().map_or(0, |device| if *fits_requested { device.peak.active } else { device.peak_reserved });
-        let fit = found.or(*last_fit.borrow()).unwrap_or_else(|| fitting_height(whole));
+        let fit = found.or(*last_fit.borrow()).unwrap_or_else(|| fitting_height(whole_height));
         *last_fit.borrow_mut() = Some(fit);
         fit
     };
@@ -73,6 +73,7 @@ pub fn Timeline() -> Html {
         extent: model.extent(),
         columns,
         bytes,
+        top: view.bytes.map_or_else(|| fitting_height(whole_height).end, |bytes| bytes.end),
         rows: (plot.height * ratio).round() as u32,
         color_by: view.color_by,
         filter: view.filter.clone(),
@@ -96,8 +97,8 @@ pub fn Timeline() -> Html {
 
     let is_height_free = view.bytes.is_some();
     let plot_area = PlotArea { plot, window, extent: model.extent(), bytes, fit, is_height_free, is_following };
-    canvas_scene(&canvas, &answer, || Scene {
-        answer: answer.clone().unwrap_or_else(|| Rc::new(Answer::Position(None))),
+    let scene = answer.clone().map(|answer| Scene {
+        answer,
         palette: Rc::clone(&palette),
         plot_area,
         axis: view.axis,
@@ -105,6 +106,7 @@ pub fn Timeline() -> Html {
         marks: marks.clone(),
         selection: view.selection,
     });
+    canvas.change(|picture| picture.scene = scene);
     use_first_picture(
         &model,
         canvas.is_shown() && matches!(answer.as_deref(), Some(Answer::Timeline(_) | Answer::Refused(_))),
@@ -175,10 +177,4 @@ fn fitted(answer: &Answer, model: &ModelHandle, fits_requested: bool) -> Option<
     let values = if fits_requested { &timeline.top } else { &timeline.reserved };
     let largest = largest_in_view(values, &timeline.query, model.view.window, model.extent())?;
     Some(fitting_height(largest))
-}
-
-/// Sets the picture's scene, or clears it while there is nothing to show.
-fn canvas_scene(canvas: &Canvas<TimelinePicture>, answer: &Option<Rc<Answer>>, scene: impl FnOnce() -> Scene) {
-    let is_something = answer.is_some();
-    canvas.change(|picture| picture.scene = is_something.then(scene));
 }

@@ -1,8 +1,10 @@
 //! The timeline's question for what is in view.
 //!
-//! A question covers more than the window, so that a pan shows something at once. Its columns are the device pixels of
+//! A question covers more than the window, so that a pan shows something at once: a little more at a new scale, since
+//! one turn of the wheel follows another, and half a view more on both sides as soon as the view is panned. Its columns are the device pixels of
 //! the view: at rest every column is exactly one pixel wide, and no peak falls between two. As long as the last
-//! question still covers the view, it is asked again unchanged, which costs nothing.
+//! question still covers the view, it is asked again unchanged, which costs nothing. Likewise for the height: the answer
+//! to a question shows which height fits, and must not have to be asked for again at that height.
 
 use shared::order::Within;
 use shared::query::{Axis, ColorBy, TimelineQuery, Window};
@@ -20,6 +22,8 @@ pub struct Lens {
     pub columns: u32,
     /// The visible part of the height, in bytes.
     pub bytes: Window,
+    /// The bytes above which the picture is always empty, or not wanted.
+    pub top: f64,
     /// Height in device pixels.
     pub rows: u32,
     /// The colouring.
@@ -32,6 +36,10 @@ pub struct Lens {
 
 /// How far columns may be off the pixels before a new question is asked, in pixels.
 const PHASE_SLACK: f64 = 0.02;
+/// How many times the visible height a question covers at most.
+const MOST_HEIGHTS: f64 = 4.0;
+/// How coarse and how fine the rows of the last question may be, as a multiple of the rows of the view.
+const ROW_SLACK: (f64, f64) = (0.8, 2.0);
 
 impl Lens {
     /// Returns the question to ask, given the previous one. `None` while there is nothing to draw on.
@@ -43,15 +51,18 @@ impl Lens {
             return Some(last.clone());
         }
         let unit = self.window.length() / f64::from(self.columns);
-        let margin = |room: f64| (room / unit).ceil().within(0.0, f64::from(self.columns / 2));
+        let most = if last.is_some_and(|last| self.is_scaled_as(last)) { self.columns / 2 } else { self.columns / 7 };
+        let margin = |room: f64| (room / unit).ceil().within(0.0, f64::from(most));
         let left = margin(self.window.start - self.extent.start);
         let right = margin(self.extent.end - self.window.end);
+        let top = self.top.within(self.bytes.end, self.bytes.start + self.bytes.length() * MOST_HEIGHTS);
+        let heights = (top - self.bytes.start) / self.bytes.length();
         Some(TimelineQuery {
             axis: self.axis,
             window: Window { start: self.window.start - left * unit, end: self.window.end + right * unit },
             columns: self.columns + left as u32 + right as u32,
-            bytes: self.bytes,
-            rows: self.rows,
+            bytes: Window { start: self.bytes.start, end: top },
+            rows: (f64::from(self.rows) * heights).round() as u32,
             color_by: self.color_by,
             filter: self.filter.clone(),
             highlight: self.highlight.clone(),
@@ -60,8 +71,8 @@ impl Lens {
 
     fn is_served_by(&self, last: &TimelineQuery) -> bool {
         let is_alike = last.axis == self.axis
-            && last.bytes == self.bytes
-            && last.rows == self.rows
+            && last.bytes.start == self.bytes.start
+            && last.bytes.end >= self.bytes.end
             && last.color_by == self.color_by
             && last.filter == self.filter
             && last.highlight == self.highlight
@@ -69,16 +80,25 @@ impl Lens {
         if !is_alike {
             return false;
         }
+        let rows = self.bytes.length() / f64::from(self.rows) * f64::from(last.rows) / last.bytes.length();
+        if rows < ROW_SLACK.0 || rows > ROW_SLACK.1 {
+            return false;
+        }
         let unit = self.window.length() / f64::from(self.columns);
-        let asked_unit = last.window.length() / f64::from(last.columns);
         let offset = (self.window.start - last.window.start) / unit;
-        // The two must not drift apart by a visible part of a pixel over the width of the view.
-        let is_aligned = (asked_unit / unit - 1.0).abs() * f64::from(last.columns) < PHASE_SLACK
-            && (offset - offset.round()).abs() < PHASE_SLACK;
+        let is_aligned = self.is_scaled_as(last) && (offset - offset.round()).abs() < PHASE_SLACK;
         let reserve = self.window.length() / 8.0;
         is_aligned
             && last.window.start <= (self.window.start - reserve).max(self.extent.start) + unit * PHASE_SLACK
             && last.window.end >= (self.window.end + reserve).min(self.extent.end) - unit * PHASE_SLACK
+    }
+
+    /// Returns whether the columns of a question are as wide as those of the view: the two must not drift apart by a
+    /// visible part of a pixel over the width of the view.
+    fn is_scaled_as(&self, last: &TimelineQuery) -> bool {
+        let unit = self.window.length() / f64::from(self.columns);
+        let asked_unit = last.window.length() / f64::from(last.columns);
+        last.axis == self.axis && (asked_unit / unit - 1.0).abs() * f64::from(last.columns) < PHASE_SLACK
     }
 }
 
@@ -128,11 +148,22 @@ mod tests {
             extent: Window { start: 0.0, end: 10_000.0 },
             columns: 1000,
             bytes: Window { start: 0.0, end: 4096.0 },
+            top: 4096.0,
             rows: 500,
             color_by: ColorBy::Site,
             filter: Vec::new(),
             highlight: None,
         }
+    }
+
+    /// Returns the question after a pan to a window.
+    fn after_a_pan(start: f64, end: f64) -> TimelineQuery {
+        let before = TimelineQuery {
+            window: Window { start: end, end: end + end - start },
+            columns: 1000,
+            ..lens(start, end).question(None).unwrap()
+        };
+        lens(start, end).question(Some(&before)).unwrap()
     }
 
     #[test]
@@ -143,15 +174,24 @@ mod tests {
 
     #[test]
     fn half_a_view_more_on_both_sides_but_not_past_the_ends() {
-        let query = lens(1000.0, 2000.0).question(None).unwrap();
+        let query = after_a_pan(1000.0, 2000.0);
         assert_eq!((query.window, query.columns), (Window { start: 500.0, end: 2500.0 }, 2000));
-        let query = lens(100.0, 1100.0).question(None).unwrap();
+        let query = after_a_pan(100.0, 1100.0);
         assert_eq!((query.window, query.columns), (Window { start: 0.0, end: 1600.0 }, 1600));
     }
 
     #[test]
-    fn a_pan_by_whole_pixels_asks_nothing_new_until_the_margin_is_used() {
+    fn a_new_scale_covers_little_more_than_the_view_until_it_is_panned() {
         let first = lens(4000.0, 5000.0).question(None).unwrap();
+        assert_eq!((first.window, first.columns), (Window { start: 3858.0, end: 5142.0 }, 1284));
+        assert_eq!(lens(4000.0, 5000.0).question(Some(&first)).unwrap(), first);
+        let second = lens(4050.0, 5050.0).question(Some(&first)).unwrap();
+        assert_eq!((second.window, second.columns), (Window { start: 3550.0, end: 5550.0 }, 2000));
+    }
+
+    #[test]
+    fn a_pan_by_whole_pixels_asks_nothing_new_until_the_margin_is_used() {
+        let first = after_a_pan(4000.0, 5000.0);
         let again = |start: f64, end: f64| lens(start, end).question(Some(&first)).unwrap() == first;
         assert!(again(4100.0, 5100.0));
         assert!(again(3700.0, 4700.0));
@@ -171,6 +211,20 @@ mod tests {
         let offset = (start - query.window.start) / unit;
         assert!((unit - (end - start) / 1000.0).abs() < 1e-9);
         assert!((offset - offset.round()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_height_that_fits_the_answer_is_not_asked_for_again() {
+        let at = |end, top| Lens { bytes: Window { start: 0.0, end }, top, ..lens(0.0, 10_000.0) };
+        let first = at(4000.0, 10_000.0).question(None).unwrap();
+        assert_eq!((first.bytes, first.rows), (Window { start: 0.0, end: 10_000.0 }, 1250));
+        let again = |end| at(end, 10_000.0).question(Some(&first)).unwrap() == first;
+        assert!(again(4000.0) && again(7000.0) && again(3500.0));
+        assert!(!again(9000.0), "needlessly fine");
+        assert!(!again(2000.0), "too coarse");
+        let far = at(1000.0, 1e9).question(None).unwrap();
+        assert_eq!((far.bytes.end, far.rows), (4000.0, 2000));
+        assert_ne!(at(5000.0, 1e9).question(Some(&far)).unwrap(), far, "the answer is cut off");
     }
 
     #[test]
