@@ -1,5 +1,5 @@
-//! A picture on the page: a canvas for shapes, a canvas over it for lines and text, and an animation frame whenever
-//! something changed.
+//! A picture on the page: a canvas for shapes, lines and text, or one for lines and text over it where the painter's can't
+//! have them, and an animation frame whenever something changed.
 //!
 //! Pictures are drawn outside of the components' rendering: moving the pointer or dragging redraws at most once per
 //! frame. The newest event that is drawn is published as `data-newest-us` beside the picture, so that its delay can be
@@ -48,7 +48,7 @@ impl Size {
 
 /// Something that can be drawn.
 pub trait Picture: 'static {
-    /// Draws the picture. Both surfaces are empty and of the given size. Returns false if the painter has failed.
+    /// Draws the picture: shapes first, since lines may be drawn on the same canvas. Both are of the given size. Returns false if the painter has failed.
     fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, size: Size) -> bool;
 
     /// Returns the time of the newest event that it shows, in microseconds since the epoch, if that applies.
@@ -83,7 +83,7 @@ impl<P> Drop for Inner<P> {
     }
 }
 
-/// The painter and surface of the current two canvases.
+/// The painter and surface of the current canvases.
 struct Tools {
     on: HtmlCanvasElement,
     painter: Box<dyn Painter>,
@@ -141,13 +141,15 @@ impl<P: Picture> Canvas<P> {
         !self.size().is_empty() && self.0.base.get().is_some()
     }
 
-    /// Returns the two canvases. A canvas is bound to the first kind of context, hence the key.
+    /// Returns the canvases. A canvas is bound to the first kind of context, hence the key.
     pub fn html(&self) -> Html {
-        let backend = self.0.backend.get().name();
+        let (backend, has_lines) = (self.0.backend.get().name(), self.0.backend.get().has_lines());
         html! {
             <>
                 <canvas key={backend} class="canvas-base" ref={self.0.base.clone()} data-renderer={backend} aria-hidden="true" />
-                <canvas key="overlay" class="canvas-overlay" ref={self.0.overlay.clone()} aria-hidden="true" />
+                if !has_lines {
+                    <canvas key="overlay" class="canvas-overlay" ref={self.0.overlay.clone()} aria-hidden="true" />
+                }
             </>
         }
     }
@@ -193,8 +195,9 @@ impl<P: Picture> Canvas<P> {
     fn draw(&self) -> bool {
         let inner = &self.0;
         let size = inner.size.get();
-        let (Some(base), Some(overlay)) =
-            (inner.base.cast::<HtmlCanvasElement>(), inner.overlay.cast::<HtmlCanvasElement>())
+        let has_lines = inner.backend.get().has_lines();
+        let lines = if has_lines { &inner.base } else { &inner.overlay };
+        let (Some(base), Some(lines)) = (inner.base.cast::<HtmlCanvasElement>(), lines.cast::<HtmlCanvasElement>())
         else {
             return true;
         };
@@ -204,7 +207,9 @@ impl<P: Picture> Canvas<P> {
         let mut tools = inner.tools.borrow_mut();
         if tools.as_ref().is_none_or(|tools| tools.on != base) {
             let painter = inner.backend.get().painter(&base);
-            let (Some(painter), Some(surface)) = (painter, CanvasSurface::new(&overlay)) else { return false };
+            let (Some(painter), Some(surface)) = (painter, CanvasSurface::new(&lines, !has_lines)) else {
+                return false;
+            };
             *tools = Some(Tools { on: base, painter, surface });
         }
         let Some(tools) = tools.as_mut() else { return true };

@@ -10,8 +10,10 @@ use super::surface::{Align, Area, Font, Ink, Surface};
 pub struct CanvasSurface {
     canvas: HtmlCanvasElement,
     context: CanvasRenderingContext2d,
-    /// Device pixels per CSS pixel; 0 before the first picture.
-    ratio: f64,
+    /// Whether nothing else is drawn on the canvas.
+    is_own: bool,
+    /// The last picture's width and height in device pixels, and its device pixels per CSS pixel; 0 before the first.
+    size: (u32, u32, f64),
     /// The page's font family.
     family: String,
     font: Option<Font>,
@@ -19,8 +21,9 @@ pub struct CanvasSurface {
 }
 
 impl CanvasSurface {
-    /// Creates the surface of an overlay. Its font is the one that CSS gives the canvas.
-    pub fn new(canvas: &HtmlCanvasElement) -> Option<Self> {
+    /// Creates the surface of a canvas: its own, or one that a painter draws and resizes. Its font is the one that CSS
+    /// gives the canvas.
+    pub fn new(canvas: &HtmlCanvasElement, is_own: bool) -> Option<Self> {
         let context = canvas.get_context("2d").ok()??.dyn_into().ok()?;
         let family = web_sys::window()?
             .get_computed_style(canvas)
@@ -29,27 +32,32 @@ impl CanvasSurface {
             .and_then(|style| style.get_property_value("font-family").ok())
             .filter(|family| !family.is_empty())
             .unwrap_or_else(|| "sans-serif".to_owned());
-        Some(Self { canvas: canvas.clone(), context, ratio: 0.0, family, font: None, ink: None })
+        Some(Self { canvas: canvas.clone(), context, is_own, size: (0, 0, 0.0), family, font: None, ink: None })
     }
 
-    /// Clears the canvas and starts a picture of a size in device pixels.
+    /// Starts a picture of a size in device pixels.
     pub fn begin(&mut self, width: u32, height: u32, ratio: f64) {
-        let is_resized = (self.canvas.width(), self.canvas.height()) != (width, height);
-        if is_resized {
-            self.canvas.set_width(width);
-            self.canvas.set_height(height);
-        }
-        // A new size resets the context. Otherwise its settings are kept from picture to picture: a font is parsed
-        // whenever it is set.
-        if is_resized || self.ratio != ratio {
-            self.ratio = ratio;
+        if self.size != (width, height, ratio) {
+            self.size = (width, height, ratio);
+            if self.is_own {
+                self.canvas.set_width(width);
+                self.canvas.set_height(height);
+            }
+            // A new size has reset the context. Otherwise its settings are kept from picture to picture: a font is
+            // parsed whenever it is set.
             self.font = None;
             self.ink = None;
             // Fails for non-finite numbers only, and ratios are finite.
             let _ = self.context.set_transform(ratio, 0.0, 0.0, ratio, 0.0, 0.0);
             self.context.set_text_baseline("middle");
         }
-        self.context.clear_rect(0.0, 0.0, f64::from(width) / ratio, f64::from(height) / ratio);
+        if self.is_own {
+            self.context.clear_rect(0.0, 0.0, f64::from(width) / ratio, f64::from(height) / ratio);
+        }
+    }
+
+    fn ratio(&self) -> f64 {
+        self.size.2
     }
 
     fn ink(&mut self, ink: Ink) {
@@ -89,7 +97,7 @@ impl CanvasSurface {
 
     /// Returns the edge of the device pixel that contains a coordinate: lines drawn there are sharp.
     fn snap(&self, value: f64) -> f64 {
-        (value * self.ratio).floor() / self.ratio
+        (value * self.ratio()).floor() / self.ratio()
     }
 }
 
@@ -110,12 +118,12 @@ impl Surface for CanvasSurface {
 
     fn vertical(&mut self, x: f64, from: f64, to: f64, ink: Ink) {
         self.ink(ink);
-        self.context.fill_rect(self.snap(x), from, 1.0 / self.ratio, to - from);
+        self.context.fill_rect(self.snap(x), from, 1.0 / self.ratio(), to - from);
     }
 
     fn horizontal(&mut self, y: f64, from: f64, to: f64, is_dashed: bool, ink: Ink) {
         self.ink(ink);
-        let (y, thick) = (self.snap(y), 1.0 / self.ratio);
+        let (y, thick) = (self.snap(y), 1.0 / self.ratio());
         if !is_dashed {
             self.context.fill_rect(from, y, to - from, thick);
             return;

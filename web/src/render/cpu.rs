@@ -8,7 +8,7 @@ use wasm_bindgen::{Clamped, JsCast};
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
 
 use super::color::Rgb;
-use super::painter::Painter;
+use super::painter::{Painted, Painter};
 
 /// Composes pixels in memory and copies them to a 2D canvas.
 pub struct CpuPainter {
@@ -17,6 +17,7 @@ pub struct CpuPainter {
     raster: Raster,
     shapes: Rc<Vec<Shape>>,
     revision: u64,
+    painted: Option<Painted>,
 }
 
 impl CpuPainter {
@@ -27,7 +28,14 @@ impl CpuPainter {
         // Keeps the canvas' pixels in main memory, where they are composed.
         Reflect::set(&options, &"willReadFrequently".into(), &true.into()).ok()?;
         let context = canvas.get_context_with_context_options("2d", &options).ok()??.dyn_into().ok()?;
-        Some(Self { canvas: canvas.clone(), context, raster: Raster::default(), shapes: Rc::default(), revision: 0 })
+        Some(Self {
+            canvas: canvas.clone(),
+            context,
+            raster: Raster::default(),
+            shapes: Rc::default(),
+            revision: 0,
+            painted: None,
+        })
     }
 }
 
@@ -52,12 +60,18 @@ impl Painter for CpuPainter {
     }
 
     fn paint(&mut self, ground: Rgb, transform: Transform, clip: Pixels) -> bool {
-        let (width, height) = self.raster.size();
+        let size = self.raster.size();
+        let (width, height) = size;
         if width == 0 || height == 0 {
             return true;
         }
-        self.raster.clear(ground.pixel());
-        self.raster.draw(&self.shapes, transform, clip);
+        // The pixels are still there, but lines and words were drawn over their copy on the canvas.
+        let painted = Some(Painted { revision: self.revision, size, ground, transform, clip });
+        if self.painted != painted {
+            self.raster.clear(ground.pixel());
+            self.raster.draw(&self.shapes, transform, clip);
+            self.painted = painted;
+        }
         let image = ImageData::new_with_u8_clamped_array_and_sh(Clamped(self.raster.bytes()), width, height);
         image.is_ok_and(|image| self.context.put_image_data(&image, 0.0, 0.0).is_ok())
     }

@@ -21,9 +21,20 @@ pub trait Painter {
     /// Sets the shapes to draw, with a revision chosen by the caller.
     fn set_shapes(&mut self, shapes: &Rc<Vec<Shape>>, revision: u64);
 
-    /// Draws the shapes inside `clip` on a background of one colour. Returns false if the painter has failed (the GPU
-    /// context was lost): another painter must continue on another canvas.
+    /// Draws the shapes inside `clip` on a background of one colour. It is cheap if that is what was drawn last. Returns
+    /// false if the painter has failed (the GPU context was lost): another painter must continue on another canvas.
     fn paint(&mut self, ground: Rgb, transform: Transform, clip: Pixels) -> bool;
+}
+
+/// What a painter has drawn last.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Painted {
+    pub(super) revision: u64,
+    /// Width and height in device pixels.
+    pub(super) size: (u32, u32),
+    pub(super) ground: Rgb,
+    pub(super) transform: Transform,
+    pub(super) clip: Pixels,
 }
 
 /// A kind of painter.
@@ -42,6 +53,12 @@ impl Backend {
             Self::Cpu => "cpu",
             Self::WebGl => "webgl",
         }
+    }
+
+    /// Returns whether lines and words are drawn on the painter's own canvas. A context of WebGL can't draw them; without
+    /// it, a second canvas would only be one more to show.
+    pub const fn has_lines(self) -> bool {
+        matches!(self, Self::Cpu)
     }
 
     /// Returns the painter for this browser: as set in its storage under `vramscope.renderer`, otherwise WebGL if a GPU

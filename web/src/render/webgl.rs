@@ -12,7 +12,7 @@ use web_sys::{
 };
 
 use super::color::Rgb;
-use super::painter::Painter;
+use super::painter::{Painted, Painter};
 
 /// Draws shapes with WebGL2.
 pub struct WebGlPainter {
@@ -25,6 +25,7 @@ pub struct WebGlPainter {
     size: WebGlUniformLocation,
     revision: u64,
     count: i32,
+    painted: Option<Painted>,
 }
 
 /// Four vertices per shape, each with the whole shape; the vertex number selects the corner.
@@ -92,6 +93,7 @@ impl WebGlPainter {
             gl,
             revision: 0,
             count: 0,
+            painted: None,
         })
     }
 }
@@ -135,7 +137,13 @@ impl Painter for WebGlPainter {
         if gl.is_context_lost() {
             return false;
         }
-        let (width, height) = (self.canvas.width() as i32, self.canvas.height() as i32);
+        let size = (self.canvas.width(), self.canvas.height());
+        let painted = Some(Painted { revision: self.revision, size, ground, transform, clip });
+        if self.painted == painted {
+            return true;
+        }
+        self.painted = painted;
+        let (width, height) = (size.0 as i32, size.1 as i32);
         let share = |channel: u8| f32::from(channel) / 255.0;
         gl.viewport(0, 0, width, height);
         gl.disable(Gl::SCISSOR_TEST);

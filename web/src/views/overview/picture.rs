@@ -45,17 +45,6 @@ pub struct OverviewPicture {
     shapes: Rc<Vec<Shape>>,
     made_of: Option<(Rc<Answer>, Rc<Palette>)>,
     revision: u64,
-    painted: Option<Painted>,
-}
-
-/// The contents of the shapes' canvas: while they are unchanged, only the overlay is drawn again. A change of the window
-/// moves the brush only.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Painted {
-    revision: u64,
-    size: Size,
-    transform: Transform,
-    clip: Pixels,
 }
 
 /// Returns the area of the plot, on whole device pixels.
@@ -116,7 +105,6 @@ impl Picture for OverviewPicture {
         }
         if painter.revision() != self.revision {
             painter.set_shapes(&self.shapes, self.revision);
-            self.painted = None;
         }
         let plot = plot(size);
         let sampled =
@@ -146,13 +134,8 @@ impl Picture for OverviewPicture {
             x1: device(right) as i32,
             y1: device(plot.bottom()) as i32,
         };
-        let painted = Painted { revision: self.revision, size, transform, clip };
-        if self.painted != Some(painted) {
-            self.painted = None;
-            if !painter.paint(scene.palette.background, transform, clip) {
-                return false;
-            }
-            self.painted = Some(painted);
+        if !painter.paint(scene.palette.background, transform, clip) {
+            return false;
         }
         over(surface, scene, overview, plot, largest);
         true

@@ -49,16 +49,6 @@ pub struct TimelinePicture {
     shapes: Rc<Vec<Shape>>,
     made_of: Option<(Rc<Answer>, Rc<Palette>)>,
     revision: u64,
-    painted: Option<Painted>,
-}
-
-/// The contents of the shapes' canvas: while they are unchanged, only the overlay is drawn again.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Painted {
-    revision: u64,
-    size: Size,
-    transform: Transform,
-    clip: Pixels,
 }
 
 impl Scene {
@@ -125,9 +115,9 @@ impl Picture for TimelinePicture {
         let Some(scene) = &self.scene else { return true };
         let Some(timeline) = scene.timeline() else {
             // The axis has just been switched: the answer is for the other one.
+            let is_painted = painter.paint(scene.palette.background, NOTHING, Pixels::default());
             marks::below(surface, &scene.plot_area, scene.axis, &Marks::default(), &scene.palette);
-            self.painted = None;
-            return painter.paint(scene.palette.background, NOTHING, Pixels::default());
+            return is_painted;
         };
         let is_made = self
             .made_of
@@ -140,20 +130,14 @@ impl Picture for TimelinePicture {
         }
         if painter.revision() != self.revision {
             painter.set_shapes(&self.shapes, self.revision);
-            self.painted = None;
         }
         let plot = scene.plot_area.plot;
         let device = |v: f64| (v * size.ratio).round() as i32;
         let clip =
             Pixels { x0: device(plot.x), y0: device(plot.y), x1: device(scene.right()), y1: device(plot.bottom()) };
         let transform = scene.transform(timeline, size.ratio);
-        let painted = Painted { revision: self.revision, size, transform, clip };
-        if self.painted != Some(painted) {
-            self.painted = None;
-            if !painter.paint(scene.palette.background, transform, clip) {
-                return false;
-            }
-            self.painted = Some(painted);
+        if !painter.paint(scene.palette.background, transform, clip) {
+            return false;
         }
         marks::below(surface, &scene.plot_area, scene.axis, &scene.marks, &scene.palette);
         let over = Over { scene, timeline, transform, ratio: size.ratio };
