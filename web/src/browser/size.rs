@@ -2,6 +2,7 @@
 
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
+use wasm_bindgen_futures::spawn_local;
 use web_sys::{Element, ResizeObserver};
 use yew::prelude::*;
 
@@ -15,7 +16,12 @@ pub fn use_size(node: &NodeRef) -> (f64, f64) {
         if let Some(element) = node.cast::<Element>() {
             let measured = element.clone();
             let measure = move || set.set((f64::from(measured.client_width()), f64::from(measured.client_height())));
-            measure();
+            // Measured first when everything that is now being put on the page is there: the place of an element among
+            // others that are still missing is of no use, and the observer speaks up only with the next frame.
+            spawn_local({
+                let measure = measure.clone();
+                async move { measure() }
+            });
             let closure = Closure::<dyn FnMut()>::new(measure);
             if let Ok(observer) = ResizeObserver::new(closure.as_ref().unchecked_ref()) {
                 observer.observe(&element);

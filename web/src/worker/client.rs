@@ -48,9 +48,20 @@ struct Spare {
 /// A worker, its listeners, and the questions that it has not answered yet.
 struct Connection {
     worker: Worker,
-    pending: HashMap<u32, Callback<Answer>>,
+    pending: HashMap<u32, Pending>,
+    /// Counts the messages of the worker: what it knows may have changed with each.
+    messages: u32,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
     _on_error: Closure<dyn FnMut(ErrorEvent)>,
+}
+
+/// A question in flight.
+struct Pending {
+    device: u32,
+    query: Query,
+    /// The number of messages that had been received when it was sent.
+    messages: u32,
+    replies: Vec<Callback<Answer>>,
 }
 
 impl Drop for Connection {
@@ -121,7 +132,8 @@ impl Workers {
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
         mark("file sent");
         give(&worker).map_err(|_| failure::NO_WORKER.to_owned())?;
-        let connection = Connection { worker, pending: HashMap::new(), _on_message: on_message, _on_error: on_error };
+        let connection =
+            Connection { worker, pending: HashMap::new(), messages: 0, _on_message: on_message, _on_error: on_error };
         self.0.open.borrow_mut().insert(key, connection);
         Ok(())
     }
@@ -133,14 +145,22 @@ impl Workers {
         drop(connection);
     }
 
-    /// Sends a question. `reply` is called once, or never if the file is closed first.
+    /// Sends a question. `reply` is called once, or never if the file is closed first. Several views may ask the same at
+    /// once: it is sent once.
     pub fn ask(&self, key: FileKey, device: u32, query: Query, reply: Callback<Answer>) {
-        let id = self.0.next_question.get();
-        self.0.next_question.set(id.wrapping_add(1));
         let mut open = self.0.open.borrow_mut();
         let Some(connection) = open.get_mut(&key) else { return };
-        if send(&connection.worker, &ToWorker::Ask { id, device, query }).is_ok() {
-            connection.pending.insert(id, reply);
+        let messages = connection.messages;
+        let is_same =
+            |other: &&mut Pending| other.messages == messages && other.device == device && other.query == query;
+        if let Some(same) = connection.pending.values_mut().find(is_same) {
+            same.replies.push(reply);
+            return;
+        }
+        let id = self.0.next_question.get();
+        self.0.next_question.set(id.wrapping_add(1));
+        if send(&connection.worker, &ToWorker::Ask { id, device, query: query.clone() }).is_ok() {
+            connection.pending.insert(id, Pending { device, query, messages, replies: vec![reply] });
         }
     }
 
@@ -168,13 +188,21 @@ impl Workers {
             return;
         }
         let Some(buffer) = data.dyn_ref::<ArrayBuffer>() else { return };
+        if let Some(connection) = self.0.open.borrow_mut().get_mut(&key) {
+            connection.messages = connection.messages.wrapping_add(1);
+        }
         match decode(&Uint8Array::new(buffer).to_vec()) {
             Ok(FromWorker::Answer { id, answer }) => {
-                let reply = self.0.open.borrow_mut().get_mut(&key).and_then(|c| c.pending.remove(&id));
-                if let Some(reply) = reply {
-                    if !self.0.has_answered.replace(true) {
-                        mark("first answer");
-                    }
+                let pending = self.0.open.borrow_mut().get_mut(&key).and_then(|c| c.pending.remove(&id));
+                let Some(Pending { mut replies, .. }) = pending else { return };
+                if !self.0.has_answered.replace(true) {
+                    mark("first answer");
+                }
+                let last = replies.pop();
+                for reply in replies {
+                    reply.emit((*answer).clone());
+                }
+                if let Some(reply) = last {
                     reply.emit(*answer);
                 }
             }
