@@ -386,6 +386,32 @@ fn what_is_new_in_a_later_version_is_stepped_over() {
     assert_eq!(error, "The recording is of format version 2; this program reads up to version 1. Update Vramscope.");
 }
 
+/// The recording with the codec of some of its chunks changed to one of a later version.
+fn with_later_codec(bytes: &[u8], starts: &[usize]) -> Vec<u8> {
+    let mut changed = bytes.to_vec();
+    for &start in starts {
+        let envelope = &mut changed[start..start + format::ENVELOPE_BYTES];
+        envelope[5] = 9;
+        let sum = crc32fast::hash(&[&envelope[..6], &envelope[8..]].concat());
+        envelope[6..8].copy_from_slice(&(sum as u16).to_le_bytes());
+    }
+    changed
+}
+
+#[test]
+fn a_codec_of_a_later_version_is_not_reported_as_damage() {
+    let (bytes, starts) = small();
+    let got = import(&with_later_codec(&bytes, &starts[3..4])).unwrap();
+    assert!(codes(&got).contains(&FindingCode::NotShown), "{:?}", got.findings);
+    assert!(!codes(&got).contains(&FindingCode::Malformed), "{:?}", got.findings);
+    let error =
+        import(&with_later_codec(&bytes, &[&[format::PRELUDE_BYTES], &starts[..]].concat())).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "This recording can't be read: its chunks are packed with an unknown codec (byte 12). Update Vramscope."
+    );
+}
+
 #[test]
 fn a_bomb_is_refused() {
     let mut bytes = Vec::new();

@@ -201,7 +201,9 @@ fn compressed_bombs_are_stopped() {
     assert!(matches!(refused("zstd bomb", &zstd), ImportError::Bomb { .. } | ImportError::TooMuch { .. }));
 
     // A window of 2 GiB, and of more than the format can have.
-    for (descriptor, want) in [(0xa8, "2.00 GiB of memory"), (0xff, "header can't be read")] {
+    for (descriptor, want) in
+        [(0xa8, "would need 2.00 GiB of memory (byte 0). Decompress it with zstd"), (0xff, "header can't be read")]
+    {
         let error = refused("zstd window", &[0x28, 0xb5, 0x2f, 0xfd, 0x00, descriptor, 1, 0, 0]);
         assert!(error.to_string().contains(want), "{error}");
     }
@@ -231,7 +233,21 @@ fn other_files_are_told_apart() {
         ("other JSON", b"{\"traceEvents\": []}", "neither segments nor device_traces"),
         ("broken JSON", b"{\"segments\": [}", "JSON is damaged at byte 14"),
         ("a cut pickle", b"\x80\x04\x95", "truncated before any part"),
-        ("a newer pickle", b"\x80\x09}.", "The file begins with"),
+        (
+            "a newer pickle",
+            b"\x80\x09}.",
+            "This pickle can't be read: it uses protocol 9, and this program reads up to 5 (byte 0). Save",
+        ),
+        (
+            "a pickle that changes protocol",
+            b"\x80\x04\x80\x06}.",
+            "reads up to 5 (byte 2). Save it with protocol 4, or use",
+        ),
+        (
+            "a zstd dictionary",
+            b"\x28\xb5\x2f\xfd\x01\x58\x07\0\0",
+            "compressed with a dictionary (byte 0). Compress it again without",
+        ),
     ];
     for (name, bytes, want) in cases {
         let text = refused(name, bytes).to_string();

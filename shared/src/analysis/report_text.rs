@@ -3,8 +3,7 @@
 use std::fmt;
 
 use super::report::{DeviceReport, FileReport};
-use super::wording::counted;
-use crate::units::{Bytes, Count, Micros};
+use crate::units::{Bytes, Count, Micros, counted};
 
 /// Number of lines shown for the peak. The JSON has more.
 const LINES: usize = 12;

@@ -11,11 +11,10 @@ use super::leak::LeakCandidate;
 use super::oom::{self, Cause, OutOfMemory};
 use super::retries;
 use super::site::label;
-use super::wording::counted;
 use crate::frames::Symbols;
 use crate::replay::Replay;
 use crate::trace::{DeviceTrace, Tags};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// From this percentage of the capacity on, live tensors make a device nearly full.
 const NEARLY_FULL_PERCENT: u64 = 95;

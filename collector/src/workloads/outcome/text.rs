@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use shared::analysis::wording::counted;
-use shared::units::{Bytes, Count, Micros};
+use shared::units::{Bytes, Count, Micros, counted};
 
 use super::report::{Level, Report};
 
