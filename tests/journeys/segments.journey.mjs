@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { addressSays, at, goTo, movesFrom, number, openSample, pointUntil, press, standsAt, text, until } from './workbench.mjs';
 
-/** What the line above the map says: the largest gap, cached bytes, segments and blocks, as they are written. */
+/** What the line above the map says: the largest contiguous block, cached bytes, segments and blocks, as they are written. */
 async function note(page) {
-  const said = /^largest gap (.+) · (.+) cached · ([\d,]+) segments? · ([\d,]+) blocks?$/.exec(await text(page, 'segments-note'));
+  const said = /^largest contiguous block (.+) · (.+) cached · ([\d,]+) segments? · ([\d,]+) blocks?$/.exec(await text(page, 'segments-note'));
   return said && { segments: number(said[3]), blocks: number(said[4]), cached: said[2], largest: said[1] };
 }
 

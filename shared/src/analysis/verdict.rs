@@ -176,21 +176,21 @@ impl Failure {
                 VerdictKind::Full,
                 format!(
                     "Nearly full: live tensors held {active} of {capacity}. In one piece, the {cached} cached in {gaps} and \
-                     the {free} that the driver had free would have held the request of {asked}; the largest gap that it \
-                     could use was {usable}."
+                     the {free} that the driver had free would have held the request of {asked}; the largest contiguous \
+                     block that it could use was {usable}."
                 ),
             ),
             Cause::Fragmented => (
                 VerdictKind::Fragmented,
                 format!(
-                    "Fragmented: {cached} was cached in {gaps}, but the largest that the request could use was {usable}, and \
-                     the driver had {free} free; the request was for {asked}."
+                    "Fragmented: {cached} was cached in {gaps}, but the largest contiguous block that the request could \
+                     use was {usable}, and the driver had {free} free; the request was for {asked}."
                 ),
             ),
             Cause::OutOfReach => (
                 VerdictKind::OutOfReach,
                 format!(
-                    "Out of reach: a gap of {largest} was cached, but in another pool or on another stream; the request \
+                    "Out of reach: a contiguous block of {largest} was cached, but in another pool or on another stream; the request \
                      was for {asked}."
                 ),
             ),
@@ -209,7 +209,7 @@ impl Leak {
     fn sentence(&self) -> String {
         let (first, last) = (Bytes(self.candidate.first_bytes), Bytes(self.candidate.last_bytes));
         let line = &self.line;
-        format!("{line} held at least {first} in the third eighth of the run, and at least {last} in the last.")
+        format!("{line} held at least {first} a third of the way through the run, and at least {last} near its end.")
     }
 }
 

@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn the_servers_own_message_is_shown_unless_the_page_knows_better() {
         let cases = [
-            (409, "state", "The session is not live.", "The session is not live."),
+            (409, "state", "The job has ended.", "The job has ended."),
             (404, "empty", "Nothing is stored for this time span.", "Nothing is stored for this time span."),
             (503, "busy", " The server\nis busy. ", "The server is busy."),
             (

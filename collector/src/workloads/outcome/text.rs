@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use shared::units::{Bytes, Count, Micros, counted};
+use shared::units::{Bytes, Micros, counted, counted_as};
 
 use super::report::{Level, Report};
 
@@ -33,18 +33,22 @@ impl fmt::Display for Report {
             let Level { now, peak } = level;
             writeln!(f, "  {name:<15} {:>12} {:>11}", Bytes(now), Bytes(peak))?;
         }
-        let [retries, ooms, taken, given] =
+        let [retries, ooms, allocs, frees] =
             [self.num_alloc_retries, self.num_ooms, self.num_device_alloc, self.num_device_free]
-                .map(|count| Count(count.max(0) as u64));
+                .map(|count| count.max(0) as u64);
         writeln!(
             f,
-            "  {retries} retries, {ooms} out of memory; {taken} calls allocated device memory, {given} freed it"
+            "  {}, {}; {} of device memory, {}",
+            counted_as(retries, "retry", "retries"),
+            counted(ooms, "out-of-memory error"),
+            counted(allocs, "allocation"),
+            counted(frees, "release"),
         )?;
         let torn = self.fragmentation;
         let when = if self.num_ooms > 0 { "when a request failed" } else { "at the end" };
         writeln!(
             f,
-            "  fragmentation {when}: {} cached in {}, largest {} ({:.0} % is in the others)",
+            "  fragmentation {when}: {} cached in {}; largest contiguous block {} ({:.0} % is in the others)",
             Bytes(torn.cached_bytes),
             counted(torn.gaps.into(), "gap"),
             Bytes(torn.largest_gap),
