@@ -266,7 +266,7 @@ fn check_small(golden: &[u8], samples: &[(i64, u64)]) {
     assert_eq!(
         got.findings[0].message,
         "Device 1: 4 events were lost while recording (3 alloc, 1 free_completed), in 1 place; the first after event 3. \
-         Everything that depends on them is not exact."
+         Values that depend on them are not exact."
     );
     assert_eq!((got.findings[0].device, got.findings[0].position), (Some(1), Some(3)));
     let [first, second] = &got.snapshot.devices[..] else { panic!("two devices") };

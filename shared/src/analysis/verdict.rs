@@ -134,7 +134,7 @@ impl Verdict {
             count => Self {
                 kind: VerdictKind::Retries,
                 message: format!(
-                    "Tight: {} had to wait until cached memory had been released ({reserved} reserved{of_capacity}). Each \
+                    "Tight: {} had to wait until cached memory was released ({reserved} reserved{of_capacity}). Each \
                      such retry stalls the device.",
                     counted(count.into(), "request")
                 ),
@@ -175,9 +175,9 @@ impl Failure {
             Cause::Fragmented if self.is_nearly_full() => (
                 VerdictKind::Full,
                 format!(
-                    "Nearly full: live tensors held {active} of {capacity}. In one piece, the {cached} cached in {gaps} and \
-                     the {free} that the driver had free would have held the request of {asked}; the largest contiguous \
-                     block that it could use was {usable}."
+                    "Nearly full: live tensors held {active} of {capacity}. The {cached} cached in {gaps} and the {free} \
+                     that the driver had free would together have been enough for the request of {asked}, but the largest \
+                     contiguous block that it could use was {usable}."
                 ),
             ),
             Cause::Fragmented => (

@@ -91,8 +91,8 @@ pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: 
     let kinds = if kinds.is_empty() { kinds } else { format!(" ({kinds})") };
     let after = if has_ended { "" } else { ", including the end" };
     let message = format!(
-        "Device {device}: {} {} lost while recording{kinds}, in {}; the first after event {}. Everything that depends on \
-         them is not exact{after}.",
+        "Device {device}: {} {} lost while recording{kinds}, in {}; the first after event {}. Values that depend on \
+         them are not exact{after}.",
         counted(lost, "event"),
         if lost == 1 { "was" } else { "were" },
         counted(places as u64, "place"),

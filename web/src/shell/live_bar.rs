@@ -114,7 +114,7 @@ fn status_text(live: &Live, summary: &Summary) -> String {
         (_, SessionState::Lost) => format!("No data from the job for {}", span_text(status.quiet_us)),
         (_, SessionState::Live) if live.is_paused => format!("Paused at {}", span_text(longest(summary))),
         (_, SessionState::Live) if live.sees_part() && status.quiet_us > QUIET_US => {
-            format!("Statistics are live; events read {} ago", span_text(status.quiet_us))
+            format!("Statistics are live; events were read {} ago", span_text(status.quiet_us))
         }
         (_, SessionState::Live) if status.quiet_us > QUIET_US => {
             format!("Last event {} ago", span_text(status.quiet_us))
@@ -137,7 +137,7 @@ fn longest(summary: &Summary) -> i64 {
 fn loaded_exactly(live: &Live, summary: &Summary) -> String {
     let status = &live.status;
     format!(
-        "{} over {}, {} of memory. Above {} the page drops the older half; the server keeps them longer.",
+        "{} over {}, {} of memory. Above {}, the page drops the older half; the server keeps it longer.",
         counted(status.held_events, "event"),
         span_text(longest(summary)),
         Bytes(status.held_bytes),

@@ -10,7 +10,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let choices: String = self.choices.iter().map(|(name, value)| format!(" {name}={value}")).collect();
         writeln!(f, "{}{choices}", self.name)?;
-        write!(f, "  on {} of {}, allocator of torch {}", self.driver, Bytes(self.capacity_bytes), self.torch)?;
+        let device = if self.driver == "sim" { "a simulated device" } else { "a CUDA device" };
+        write!(f, "  on {device} of {}, PyTorch {}'s allocator", Bytes(self.capacity_bytes), self.torch)?;
         if !self.conf.is_empty() {
             write!(f, " with {}", self.conf)?;
         }
@@ -48,7 +49,7 @@ impl fmt::Display for Report {
         let when = if self.num_ooms > 0 { "when a request failed" } else { "at the end" };
         writeln!(
             f,
-            "  fragmentation {when}: {} cached in {}; largest contiguous block {} ({:.0} % is in the others)",
+            "  fragmentation {when}: {} cached in {}; largest contiguous block {} ({:.0} % is in other gaps)",
             Bytes(torn.cached_bytes),
             counted(torn.gaps.into(), "gap"),
             Bytes(torn.largest_gap),
