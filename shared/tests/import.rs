@@ -157,7 +157,7 @@ fn addresses_in_the_upper_half_are_kept() {
 }
 
 #[test]
-fn a_history_that_is_missing_or_short_is_said_so() {
+fn a_missing_or_short_history_is_reported() {
     for (name, want) in [
         ("no_history.pickle", FindingCode::NoHistory),
         ("state_only.pickle", FindingCode::StateOnly),
