@@ -64,7 +64,9 @@ test('Ctrl+K finds a command by a few letters and runs it', async (t) => {
 test('number keys open tabs, arrow keys move between them, and the focus is visible', async (t) => {
   const page = await openPage(t);
   await openSample(page);
-  const names = ['timeline', 'segments', 'flame', 'events', 'findings'];
+  const tabs = page.tab.getByRole('tablist', { name: 'Views' }).getByRole('tab');
+  const names = await tabs.evaluateAll((all) => all.map((tab) => tab.dataset.testid.replace('tab-', '')));
+  assert.deepEqual(names.slice(0, 5), ['timeline', 'segments', 'flame', 'events', 'findings']);
   const selected = (name) => until(`${name} is the tab`, () => at(page, `tab-${name}`).getAttribute('aria-selected'), (is) => is === 'true');
   for (const [i, name] of [...names.entries()].reverse()) {
     await press(page, String(i + 1));
@@ -84,8 +86,8 @@ test('number keys open tabs, arrow keys move between them, and the focus is visi
   await selected('segments');
   assert.equal(await focused(page), 'tab-segments');
   await press(page, 'ArrowLeft', 'ArrowLeft');
-  await selected('findings');
-  assert.equal(await focused(page), 'tab-findings');
+  await selected(names.at(-1));
+  assert.equal(await focused(page), `tab-${names.at(-1)}`);
 });
 
 test('leaving views before they are drawn causes no errors', async (t) => {

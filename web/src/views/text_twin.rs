@@ -143,7 +143,7 @@ fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>
             let count = model.summary().map_or(0, |summary| summary.findings.len());
             format!("{}. ", counted(count as u64, "finding"))
         }
-        _ => String::new(),
+        (Tab::Timeline | Tab::Segments | Tab::Flame | Tab::Events, ..) => String::new(),
     }
 }
 
