@@ -77,7 +77,7 @@ fn literals(source: &str) -> Vec<Literal> {
                     match c {
                         '"' => break,
                         '\\' => match rest.next() {
-                            // A line that goes on in the next one.
+                            // A string that continues on the next line.
                             Some('\n') => while rest.next_if(|c| c.is_whitespace()).is_some() {},
                             Some('n') => text.push(' '),
                             Some(escaped) => text.push(escaped),

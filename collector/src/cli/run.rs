@@ -172,12 +172,12 @@ impl Run {
             (Some(file), None) => (Some(Box::new(file)), None),
             (None, None) => (None, None),
         };
-        // A job that is watched has the machine's time; otherwise every run makes the same trace.
+        // A published run is timed by the machine's clock. Any other has simulated times, so that its trace is reproducible.
         let clock = if live.is_some() { JobClock::machine() } else { JobClock::default() };
         let recording = output.map(|output| {
             let heading = RecordingHeading {
                 name: self.title.as_deref().unwrap_or(workload.name),
-                // What is not published is the same on every machine.
+                // Without the host's name, the file is the same on every machine.
                 host: live.as_ref().map(|_| live::host()).unwrap_or_default(),
                 device: (device.model(), device.total_memory()),
                 allocator: (&setup.config, setup.profile),
