@@ -244,7 +244,7 @@ fn small() -> (Vec<u8>, Vec<usize>) {
 }
 
 #[test]
-fn what_was_written_when_a_version_was_made_is_read_and_the_latest_still_written() {
+fn files_of_every_version_are_read_and_the_latest_is_written_unchanged() {
     let fixture = |name| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(name);
     let (bytes, _) = small();
     let path = fixture("recording_1_1.vramscope");
@@ -360,7 +360,7 @@ fn a_byte_changed_anywhere_costs_one_chunk_at_most() {
 }
 
 #[test]
-fn what_is_sent_twice_counts_once() {
+fn chunks_that_occur_twice_count_once() {
     let (bytes, starts) = small();
     let whole = import(&bytes).unwrap();
     for (from, to) in starts.iter().zip(&starts[1..]) {
@@ -375,7 +375,7 @@ fn what_is_sent_twice_counts_once() {
 }
 
 #[test]
-fn what_is_new_in_a_later_version_is_stepped_over() {
+fn chunks_of_later_versions_are_skipped() {
     let (bytes, starts) = small();
     let later = [&bytes[..starts[3]], &format::seal(99, b"\x81\xa3new\xc0"), &bytes[starts[3]..]].concat();
     let got = import(&later).unwrap();

@@ -113,7 +113,7 @@ fn torch_2_0_has_its_stacks_in_the_history() {
 }
 
 #[test]
-fn what_is_new_and_unknown_is_counted_and_never_fatal() {
+fn unknown_keys_and_actions_are_counted_and_never_fatal() {
     for name in ["torch_2_15.pickle", "torch_2_15.json"] {
         let got = fixture(name);
         assert_eq!(codes(&got), [FindingCode::UnknownAction, FindingCode::NotShown], "{name}");

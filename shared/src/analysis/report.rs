@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn people_read_what_was_held_and_from_which_line() {
+    fn the_report_lists_the_lines_that_held_memory() {
         let want = "\
 a.pickle: pickle (protocol 4), gzip
 

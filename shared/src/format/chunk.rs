@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_cannot_be_is_refused_before_memory_is_taken() {
+    fn an_impossible_length_is_refused_before_memory_is_allocated() {
         let lies = [(STORED, 3, 4), (LZ4, 3, 3 * LZ4_RATIO + 1), (LZ4, LIMIT, LIMIT + 1), (9, 3, 3)];
         for (codec, length, plain) in lies {
             let payload = vec![0; length];

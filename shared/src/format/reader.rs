@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_that_is_torn_off_costs_its_chunk_only() {
+    fn a_truncated_tail_costs_only_its_chunk() {
         let (bytes, starts) = file();
         for cut in PRELUDE_BYTES..bytes.len() {
             let whole = starts.iter().filter(|&&s| s < cut).count() - usize::from(!starts.contains(&cut) && cut > 12);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_in_the_middle_costs_its_chunk_only() {
+    fn damage_in_the_middle_costs_only_its_chunk() {
         let (bytes, starts) = file();
         for at in starts[1]..starts[2] {
             let mut broken = bytes.clone();

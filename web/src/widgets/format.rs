@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_never_lie_about_the_ends() {
+    fn shares_round_to_none_or_all_only_if_exact() {
         assert_eq!(share(0, 0), "0 %");
         assert_eq!(share(0, 9), "0 %");
         assert_eq!(share(9, 9), "100 %");
