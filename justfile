@@ -31,7 +31,7 @@ bench peer="" *files:
     node tests/measure/pages.mjs {{ if peer == "" { "" } else { "--peer " + peer } }} {{ files }}
     node tests/measure/live.mjs
 
-# Fuzz a target for a minute, or as long as it is told
+# Fuzz a target, for a minute by default
 fuzz target="import" seconds="60":
     cd tests/fuzz && cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}
 

@@ -45,6 +45,18 @@ pub enum ImportError {
         /// What is wrong.
         what: String,
     },
+    /// The bytes are sound, but use a part of their format that this build does not read.
+    #[error("This {format} can't be read: {what} (byte {}). {advice}", Count(*.byte))]
+    Unsupported {
+        /// The format: pickle, recording or zstd.
+        format: &'static str,
+        /// The offset in the bytes of that format.
+        byte: u64,
+        /// What is not supported.
+        what: String,
+        /// What to do about it, as a sentence.
+        advice: &'static str,
+    },
     /// A recording of a later format version.
     #[error("The recording is of format version {found}; this program reads up to version {known}. Update Vramscope.")]
     Newer {
@@ -94,6 +106,9 @@ pub enum Fault {
     /// The rules of the format are broken.
     #[error("{0}")]
     Damaged(String),
+    /// A part of the format that this build does not read, and what to do about it.
+    #[error("{0}")]
+    Unsupported(String, &'static str),
     /// A limit is exceeded.
     #[error("{0}")]
     TooMuch(String),
@@ -108,6 +123,12 @@ pub(crate) fn damaged(what: impl Into<String>) -> Box<Fault> {
     Box::new(Fault::Damaged(what.into()))
 }
 
+/// Returns a [`Fault::Unsupported`]. `advice` is a sentence that says what to do about it.
+#[cold]
+pub(crate) fn unsupported(what: impl Into<String>, advice: &'static str) -> Box<Fault> {
+    Box::new(Fault::Unsupported(what.into(), advice))
+}
+
 /// Returns a [`Fault::TooMuch`].
 #[cold]
 pub(crate) fn too_much(what: impl Into<String>) -> Box<Fault> {
@@ -120,6 +141,7 @@ impl Fault {
         match self {
             Self::Code(opcode) => ImportError::RunsCode { opcode, byte },
             Self::Damaged(what) => ImportError::Damaged { format, byte, what },
+            Self::Unsupported(what, advice) => ImportError::Unsupported { format, byte, what, advice },
             Self::TooMuch(what) => ImportError::TooMuch { byte, what },
         }
     }
@@ -141,6 +163,10 @@ mod tests {
                 ImportError::Unknown(b"\x00\xff<b>&12345678901234567890123456789".to_vec()),
                 "Not a PyTorch memory snapshot. Record one with torch.cuda.memory._dump_snapshot. The file begins with \
                  \"\\u{0}\\u{fffd}<b>&123456789012345678\"",
+            ),
+            (
+                unsupported("it uses protocol 6", "Save it with protocol 4.").at("pickle", 2_000),
+                "This pickle can't be read: it uses protocol 6 (byte 2,000). Save it with protocol 4.",
             ),
             (
                 ImportError::Bomb { packed: 1 << 20, plain: 1 << 30 },

@@ -6,7 +6,7 @@ use crate::event::Action;
 use crate::frames::StrId;
 use crate::order;
 use crate::trace::Snapshot;
-use crate::units::Count;
+use crate::units::{Count, counted_as};
 
 /// The number of unknown actions that one message names.
 const NAMES: usize = 5;
@@ -132,8 +132,8 @@ pub(crate) fn unknown_actions(snapshot: &Snapshot) -> Option<Finding> {
     Some(Finding::new(
         FindingCode::UnknownAction,
         format!(
-            "{} trace entries have actions that this version does not know; they are listed but have no effect: {}",
-            Count(total),
+            "Unknown actions ({}), listed but without effect: {}",
+            counted_as(total, "trace entry", "trace entries"),
             names.join(", ")
         ),
     ))

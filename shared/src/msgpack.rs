@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_is_read_by_name_and_what_is_unknown_is_stepped_over() {
+    fn a_map_is_read_by_name_and_unknown_keys_are_skipped() {
         let mut message = MapWriter::map(5);
         message.unsigned("new", 7);
         message.signed("a", -3);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_any_kind_is_stepped_over() {
+    fn a_value_of_any_kind_can_be_skipped() {
         let cases: &[(&[u8], usize)] = &[
             (&[0x00], 0),
             (&[0xff], 0),

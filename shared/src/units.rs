@@ -56,6 +56,17 @@ impl fmt::Display for Count {
     }
 }
 
+/// Returns a number of things with the noun in the singular or plural, for a noun whose plural ends in s: `1 gap`,
+/// `1,204 gaps`.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", Count(count), if count == 1 { "" } else { "s" })
+}
+
+/// Returns a number of things with the noun in the singular or plural: `1 entry`, `1,204 entries`.
+pub fn counted_as(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", Count(count), if count == 1 { one } else { many })
+}
+
 /// A duration in microseconds, formatted in a unit that fits its size: `742 µs`, `3.20 ms`, `12.482 s`, `2 min 05 s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -188,6 +199,11 @@ mod tests {
             (Bytes(1).exact(), "1 byte"),
             (Bytes(65_712_455_680).exact(), "65,712,455,680 bytes"),
             (Count(1_004_221).to_string(), "1,004,221"),
+            (counted(0, "gap"), "0 gaps"),
+            (counted(1, "gap"), "1 gap"),
+            (counted(4_211, "gap"), "4,211 gaps"),
+            (counted_as(1, "entry", "entries"), "1 entry"),
+            (counted_as(1_204, "entry", "entries"), "1,204 entries"),
             (Micros(742).to_string(), "742 µs"),
             (Micros(3_200).to_string(), "3.20 ms"),
             (Micros(12_482_000).to_string(), "12.482 s"),

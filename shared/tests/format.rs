@@ -244,7 +244,7 @@ fn small() -> (Vec<u8>, Vec<usize>) {
 }
 
 #[test]
-fn what_was_written_when_a_version_was_made_is_read_and_the_latest_still_written() {
+fn files_of_every_version_are_read_and_the_latest_is_written_unchanged() {
     let fixture = |name| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(name);
     let (bytes, _) = small();
     let path = fixture("recording_1_1.vramscope");
@@ -266,7 +266,7 @@ fn check_small(golden: &[u8], samples: &[(i64, u64)]) {
     assert_eq!(
         got.findings[0].message,
         "Device 1: 4 events were lost while recording (3 alloc, 1 free_completed), in 1 place; the first after event 3. \
-         Everything that depends on them is not exact."
+         Values that depend on them are not exact."
     );
     assert_eq!((got.findings[0].device, got.findings[0].position), (Some(1), Some(3)));
     let [first, second] = &got.snapshot.devices[..] else { panic!("two devices") };
@@ -360,7 +360,7 @@ fn a_byte_changed_anywhere_costs_one_chunk_at_most() {
 }
 
 #[test]
-fn what_is_sent_twice_counts_once() {
+fn chunks_that_occur_twice_count_once() {
     let (bytes, starts) = small();
     let whole = import(&bytes).unwrap();
     for (from, to) in starts.iter().zip(&starts[1..]) {
@@ -375,7 +375,7 @@ fn what_is_sent_twice_counts_once() {
 }
 
 #[test]
-fn what_is_new_in_a_later_version_is_stepped_over() {
+fn chunks_of_later_versions_are_skipped() {
     let (bytes, starts) = small();
     let later = [&bytes[..starts[3]], &format::seal(99, b"\x81\xa3new\xc0"), &bytes[starts[3]..]].concat();
     let got = import(&later).unwrap();
@@ -384,6 +384,32 @@ fn what_is_new_in_a_later_version_is_stepped_over() {
     newer[8] = 2;
     let error = import(&newer).unwrap_err().to_string();
     assert_eq!(error, "The recording is of format version 2; this program reads up to version 1. Update Vramscope.");
+}
+
+/// The recording with the codec of some of its chunks changed to one of a later version.
+fn with_later_codec(bytes: &[u8], starts: &[usize]) -> Vec<u8> {
+    let mut changed = bytes.to_vec();
+    for &start in starts {
+        let envelope = &mut changed[start..start + format::ENVELOPE_BYTES];
+        envelope[5] = 9;
+        let sum = crc32fast::hash(&[&envelope[..6], &envelope[8..]].concat());
+        envelope[6..8].copy_from_slice(&(sum as u16).to_le_bytes());
+    }
+    changed
+}
+
+#[test]
+fn a_codec_of_a_later_version_is_not_reported_as_damage() {
+    let (bytes, starts) = small();
+    let got = import(&with_later_codec(&bytes, &starts[3..4])).unwrap();
+    assert!(codes(&got).contains(&FindingCode::NotShown), "{:?}", got.findings);
+    assert!(!codes(&got).contains(&FindingCode::Malformed), "{:?}", got.findings);
+    let error =
+        import(&with_later_codec(&bytes, &[&[format::PRELUDE_BYTES], &starts[..]].concat())).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "This recording can't be read: its chunks are packed with an unknown codec (byte 12). Update Vramscope."
+    );
 }
 
 #[test]

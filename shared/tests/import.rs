@@ -113,7 +113,7 @@ fn torch_2_0_has_its_stacks_in_the_history() {
 }
 
 #[test]
-fn what_is_new_and_unknown_is_counted_and_never_fatal() {
+fn unknown_keys_and_actions_are_counted_and_never_fatal() {
     for name in ["torch_2_15.pickle", "torch_2_15.json"] {
         let got = fixture(name);
         assert_eq!(codes(&got), [FindingCode::UnknownAction, FindingCode::NotShown], "{name}");
@@ -157,7 +157,7 @@ fn addresses_in_the_upper_half_are_kept() {
 }
 
 #[test]
-fn a_history_that_is_missing_or_short_is_said_so() {
+fn a_missing_or_short_history_is_reported() {
     for (name, want) in [
         ("no_history.pickle", FindingCode::NoHistory),
         ("state_only.pickle", FindingCode::StateOnly),

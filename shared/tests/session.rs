@@ -314,7 +314,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_search_does_not_match_is_painted_faint() {
+fn blocks_that_a_search_does_not_match_are_painted_faint() {
     let alloc = |size| support::Op::Alloc { size, stream: 0 };
     let mut session = open(run(&[alloc(3 << 20), alloc(700), alloc(2 << 20)], 0));
     let query = Query::Segments(SegmentsQuery {

@@ -77,7 +77,7 @@ fn literals(source: &str) -> Vec<Literal> {
                     match c {
                         '"' => break,
                         '\\' => match rest.next() {
-                            // A line that goes on in the next one.
+                            // A string that continues on the next line.
                             Some('\n') => while rest.next_if(|c| c.is_whitespace()).is_some() {},
                             Some('n') => text.push(' '),
                             Some(escaped) => text.push(escaped),
@@ -157,6 +157,80 @@ fn what_the_page_says_reads_well() -> Result<()> {
     let count: usize = texts.values().map(Vec::len).sum();
     assert!(count > 200, "only {count} texts found");
     assert!(bad.is_empty(), "{bad:#?}");
+    Ok(())
+}
+
+/// Sources of texts that hold counts, in the page and on the command line.
+const COUNTING: [&str; 3] = ["web", "shared/src", "collector/src"];
+
+/// Plurals that may follow a count; `counted` chooses between them and the singular.
+const PLURALS: [&str; 24] = [
+    "allocations",
+    "batches",
+    "blocks",
+    "calls",
+    "chunks",
+    "days",
+    "devices",
+    "entries",
+    "events",
+    "files",
+    "findings",
+    "gaps",
+    "jobs",
+    "lines",
+    "places",
+    "releases",
+    "requests",
+    "retries",
+    "rows",
+    "segments",
+    "sessions",
+    "stacks",
+    "steps",
+    "streams",
+];
+
+/// Texts whose count is never 1.
+const NEVER_ONE: [&str; 5] = [
+    "The trace has exactly {} events",
+    "this machine has {n} devices",
+    "the run has made {} events",
+    "{} days",
+    "{} more requests failed later",
+];
+
+/// The plural that stands beside a count in a text whatever the count is.
+fn fixed_plural(text: &str) -> Option<&str> {
+    let is_never_one = NEVER_ONE.iter().any(|known| text.contains(known));
+    text.match_indices("} ").filter(|_| !is_never_one).find_map(|(end, _)| {
+        let (before, count) = text[..end].rsplit_once('{')?;
+        let is_limit = before.ends_with("more than ") || count.starts_with(|c: char| c.is_ascii_uppercase());
+        let rest = &text[end + 2..];
+        let word = rest.split(|c: char| !c.is_alphabetic()).next()?;
+        let is_unit = rest[word.len()..].starts_with('/');
+        (PLURALS.contains(&word) && !is_limit && !is_unit).then_some(word)
+    })
+}
+
+#[test]
+fn a_count_of_one_is_followed_by_a_singular() -> Result<()> {
+    let mut texts = BTreeMap::new();
+    for source in COUNTING {
+        read(&workspace(source), &mut texts)?;
+    }
+    let is_internal = |file: &str| file.ends_with("allocator/check.rs");
+    let bad: Vec<String> = texts
+        .iter()
+        .filter(|(file, _)| !is_internal(file))
+        .flat_map(|(file, texts)| texts.iter().map(move |text| (file, text)))
+        .filter_map(|(file, text)| fixed_plural(text).map(|word| format!("{file}: “{text}” may say “1 {word}”")))
+        .collect();
+    assert!(bad.is_empty(), "{bad:#?}");
+    assert_eq!(fixed_plural("after {} events of {name}"), Some("events"));
+    for fine in ["{rate} events/s", "more than {limit} events", "{STEPS} steps", "{} eventful days", "{a} of {b}"] {
+        assert_eq!(fixed_plural(fine), None, "{fine}");
+    }
     Ok(())
 }
 

@@ -170,7 +170,7 @@ fn a_run_that_is_killed_leaves_its_recording() -> Result<()> {
 #[test]
 fn the_list_names_every_workload_and_parameter() -> Result<()> {
     let workloads = run(&["--list"])?;
-    let workloads = workloads["stories"].as_array().context("no workloads")?;
+    let workloads = workloads["workloads"].as_array().context("no workloads")?;
     assert!(workloads.len() >= 10);
     let text = String::from_utf8(program::run(&["run", "--list"])?.stdout)?;
     for workload in workloads {

@@ -19,6 +19,7 @@ import sys
 import settings
 import sizes
 from profiles import PROFILES
+from releases import POOL_MAY_END_BESIDE_OTHERS_SINCE, POOL_OPTIONS_SINCE, has
 
 M = 1 << 20
 
@@ -117,7 +118,7 @@ class Writer:
     def may_end(self, p):
         """Returns whether the object of pool `p` may end now."""
         others = [q for q in self.open if q != p]
-        return self.graph is None and (self.torch == "2.15" or not others)
+        return self.graph is None and (has(self.torch, POOL_MAY_END_BESIDE_OTHERS_SINCE) or not others)
 
     def pool_new(self):
         if len(self.pools) >= 4 and self.r.random() < 0.8:
@@ -126,11 +127,11 @@ class Writer:
         again = [p for p in self.pools if p not in self.open and self.may_end(p)]
         p = self.r.choice(again) if again and self.r.random() < 0.1 else fresh
         options = {k: self.r.random() < 0.6 for k in ("use_on_oom", "no_split") if self.r.random() < 0.35}
-        # PyTorch 2.6 has none of these options and refuses to make the pool; sometimes that is tried.
-        if self.torch == "2.6" and self.r.random() < 0.9:
+        # A release without these options refuses to make the pool; sometimes that is tried.
+        if not has(self.torch, POOL_OPTIONS_SINCE) and self.r.random() < 0.9:
             options = {}
         self.add("pool_new", p, options) if options or self.r.random() < 0.1 else self.add("pool_new", p)
-        if p not in self.pools and not (self.torch == "2.6" and options):
+        if p not in self.pools and (has(self.torch, POOL_OPTIONS_SINCE) or not options):
             self.pools.append(p)
 
     def pool_begin(self):

@@ -1,9 +1,6 @@
 """Makes settings strings: valid ones, with the options that they set, and odd ones."""
 
-# Keys that PyTorch 2.6 doesn't know. At the start they would end the process before the first operation.
-SINCE_2_11 = {"large_segment_size_mb", "per_process_memory_fraction", "graph_capture_record_stream_reuse"}
-# Keys that PyTorch 2.11 doesn't know either.
-SINCE_2_15 = {"throw_on_cudamalloc_oom", "expandable_segments_reserve"}
+from releases import KEY_SINCE, TRIED_BEFORE, has
 
 
 def division(r):
@@ -45,8 +42,8 @@ def value(r, key):
 
 def good(r, likely, torch, at_start):
     """Returns a valid string and its options. Each key of `likely` (key to probability) is present or not."""
-    unknown = (SINCE_2_11 if torch == "2.6" else set()) | (SINCE_2_15 if torch != "2.15" else set())
-    chosen = [k for k, p in likely.items() if r.random() < p and not (k in unknown and (at_start or k in SINCE_2_15))]
+    unknown = {k for k, since in KEY_SINCE.items() if not has(torch, since)}
+    chosen = [k for k, p in likely.items() if r.random() < p and not (k in unknown and (at_start or k not in TRIED_BEFORE))]
     r.shuffle(chosen)
     options = {k: value(r, k) for k in chosen}
     # A split limit below the size of a segment would be refused.

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 
-/** A file as the browser hands it over. */
+/** A file in the form that playwright passes to a file input. */
 const file = (name, bytes) => ({ name, mimeType: 'application/octet-stream', buffer: Buffer.from(bytes) });
 
-/** The page must say one plain sentence, and not a word of its own machinery. */
+/** Checks that the page shows one plain sentence, without internal terms. */
 async function refused(page, what) {
   await page.reach('error');
   const text = await page.alerts();
@@ -27,7 +27,7 @@ test('an empty file is refused with a sentence', async (t) => {
   await refused(page, 'an empty file');
 });
 
-test('a pickle that would run code is refused, and named as what it is', async (t) => {
+test('a pickle that would run code is refused as such', async (t) => {
   const page = await openPage(t);
   // posix.system('true'), as `pickle.dumps` of an object with such a __reduce__ writes it.
   await page.drop(file('evil.pickle', '\x80\x04cposix\nsystem\n(\x8c\x04true\x94tR.'));
@@ -58,6 +58,6 @@ test('an engine that cannot be loaded is reported, and loaded again for the next
   await page.tab.unroute(engine);
   await page.drop(file('sample.pickle', await sample.body()));
   await page.reach('ready');
-  // The requests that failed are this journey's own doing.
+  // This journey caused the failed requests.
   page.complaints = page.complaints.filter((complaint) => !/ERR_FAILED/.test(complaint));
 });

@@ -1,11 +1,11 @@
-// Chromium: where it is, and how it is started so that every run is the same.
+// Finds Chromium, and starts it in the same way for every run.
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
 
-// As root there is no sandbox to be had; the only pages shown are our own. Nothing else may use the network, and
+// Chromium has no sandbox when it runs as root; it only opens our own pages. Nothing else may use the network, and
 // shared memory may be small in a container.
 export const FLAGS = [
   '--no-sandbox',
@@ -27,14 +27,14 @@ export function browserPath() {
         accessSync(path, constants.X_OK);
         return path;
       } catch {
-        // Not here.
+        // Try the next one.
       }
     }
   }
   throw new Error('No Chromium is on the PATH. Install one (Debian: apt-get install chromium) or set VRAMSCOPE_CHROMIUM.');
 }
 
-/** A browser of its own, with a new and empty profile. */
+/** Starts a separate browser with an empty profile. */
 export function launch({ flags = [] } = {}) {
   return chromium.launch({ executablePath: browserPath(), headless: true, args: [...FLAGS, ...flags] });
 }

@@ -1,10 +1,10 @@
-// What a test leaves behind, in the order in which it can be taken down.
+// Cleanup at the end of a test, in reverse order of creation.
 
-/** What each test still has to take down, the newest last. */
+/** The actions that run when each test ends, the newest last. */
 const left = new WeakMap();
 
 /**
- * Does `action` when the test ends, after everything that was asked for later than this. The test runner itself begins
+ * Runs `action` when the test ends, after all actions that were registered later. The test runner itself begins
  * with the oldest, which would kill a server under the pages that still show it.
  */
 export function atEnd(t, action) {

@@ -1,20 +1,20 @@
-// A person walks through the allocator's history, entry by entry.
+// A person walks through the allocator's history, event by event.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { addressSays, at, goTo, movesFrom, number, openSample, press, says, standsAt, until } from './workbench.mjs';
 
-/** The toggles of actions with the counts they show. */
+/** Returns the action toggles with their counts. */
 async function counts(page) {
   const toggles = at(page, 'events').locator('.toggles .toggle', { has: page.tab.locator('.count') });
   const texts = await toggles.evaluateAll((all) => all.map((toggle) => [toggle.dataset.testid, toggle.querySelector('.count').textContent]));
   return Object.fromEntries(texts.map(([name, count]) => [name.replace('events-', ''), number(count)]));
 }
 
-/** The numbers of the rows that are on the screen, and how often each action is among them. */
+/** Returns the numbers of the visible rows, and how often each action occurs among them. */
 const rows = (page) => at(page, 'event-row').evaluateAll((all) => all.map((row) => [Number(row.dataset.event), row.querySelector('.cell-action').textContent]));
 
-/** How many rows the whole list says it has. */
+/** Returns the number of rows of the whole list. */
 const listed = async (page) => Number(await page.tab.getByRole('grid', { name: 'Events' }).getAttribute('aria-rowcount')) - 1;
 
 test('the list holds every event, and a click on a row moves the cursor there', async (t) => {
@@ -48,7 +48,7 @@ test('the list holds every event, and a click on a row moves the cursor there', 
   await page.screenshot('events');
 });
 
-test('a step changes the sums by what the event says', async (t) => {
+test('a step changes the totals by the size of the event', async (t) => {
   const page = await openPage(t);
   const { position } = await openSample(page);
   await goTo(page, 'Events');
@@ -64,7 +64,7 @@ test('a step changes the sums by what the event says', async (t) => {
   assert.equal(before.requested, after.requested);
 });
 
-test('toggles leave as many events as they say', async (t) => {
+test('toggles leave as many events as their counts say', async (t) => {
   const page = await openPage(t);
   const { events } = await openSample(page);
   await goTo(page, 'Events');
@@ -94,7 +94,7 @@ test('keys go to the ends of the list and to the peak', async (t) => {
   await goTo(page, 'Events');
   await until('rows', () => rows(page), (rows) => rows.length > 0);
 
-  // On the page these keys move the cursor, in the list they go to a row: to the first event and not before it.
+  // Elsewhere these keys move the cursor; in the list they select a row, so the first event and not the start.
   await press(page, 'Home');
   await standsAt(page, 0);
   await press(page, 'End');
@@ -118,6 +118,6 @@ test('keys go to the ends of the list and to the peak', async (t) => {
   const after = await standsAt(page, peak.position + 1);
   await press(page, ',', ',');
   const before = await standsAt(page, peak.position - 1);
-  // What is freed counts until the free is completed.
+  // Freed memory counts until the free is completed.
   assert.ok(before.requested < peak.requested && after.requested <= peak.requested, 'nothing is above the peak');
 });

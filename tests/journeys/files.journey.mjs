@@ -1,4 +1,4 @@
-// A person opens files of every kind, several at once, and breaks off one that takes too long.
+// A person opens files of every kind, several at once, and cancels one that takes too long.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { at, movesFrom, press, says, text, until } from './workbench.mjs';
 const fixture = (name) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 const maker = fileURLToPath(new URL('../measure/make_snapshot.py', import.meta.url));
 
-/** What each file is found to be; the order is that of the page, what matters most first. */
+/** The findings of each file in the order of the page, the most important first. */
 const CURRENT = ['out_of_memory', 'ring_overflow'];
 const LATEST = [...CURRENT, 'unknown_action', 'not_shown'];
 const TWO_DEVICES = ['out_of_memory', 'ring_overflow', 'inconsistent', 'ring_overflow', 'not_shown'];
@@ -50,13 +50,13 @@ async function findings(page) {
   return at(page, 'findings').getByTestId('finding').evaluateAll((rows) => rows.map((row) => row.dataset.code));
 }
 
-/** Chooses a row of a menu of the header. */
+/** Opens a menu of the header and clicks one of its rows. */
 async function choose(page, menu, row, name) {
   await at(page, menu).click();
   await at(page, row).filter({ hasText: name }).click();
 }
 
-/** From now on, everything that `data-state` says is kept. */
+/** Records every value of `data-state` from now on. */
 const watchStates = (page) =>
   page.tab.evaluate(() => {
     globalThis.states = [];
@@ -66,7 +66,7 @@ const watchStates = (page) =>
   });
 const statesSeen = (page) => page.tab.evaluate(() => globalThis.states);
 
-test('files of every layout, protocol and compression open, each with what is found about it', async (t) => {
+test('files of every layout, protocol and compression open, each with its findings', async (t) => {
   const page = await openPage(t);
   for (const [name, codes] of Object.entries(FINDINGS)) {
     await add(page, name);
@@ -80,7 +80,7 @@ test('files of every layout, protocol and compression open, each with what is fo
   await page.screenshot('files-menu');
 });
 
-test('a file that was cut off is shown as far as it goes, and says so', async (t) => {
+test('a truncated file is shown up to its end, and is reported as truncated', async (t) => {
   const page = await openPage(t);
   const whole = readFileSync(fixture('ring.pickle'));
   const buffer = whole.subarray(0, Math.floor(whole.length * 0.9));
@@ -109,7 +109,7 @@ test('two files at once are switched without loading again, each with its own vi
   await page.reach('ready');
   assert.equal(await at(page, 'tab-timeline').getAttribute('aria-selected'), 'true');
 
-  // Both have been on the screen now; from here on nothing may stand in for them.
+  // Both views have been drawn; from now on there must be no placeholder.
   await watchStates(page);
   await choose(page, 'file-menu', 'file-row', 'protocol4.pickle');
   await until('the first file, where it was left', () => text(page, 'status'), (said) => /event 1 of 12/.test(said));
@@ -139,7 +139,7 @@ test('the devices of a file are switched without loading again', async (t) => {
   assert.deepEqual((await statesSeen(page)).filter((state) => state !== 'ready'), []);
 });
 
-test('Cancel ends a large file at once, and the page goes on', async (t) => {
+test('Cancel ends a large file at once, and the page keeps working', async (t) => {
   const large = join(emptyFolder(t), 'large.pickle');
   try {
     execFileSync('python3', [maker, '100MB', large], { stdio: ['ignore', 'ignore', 'inherit'] });

@@ -4,16 +4,16 @@ import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { addressSays, at, goTo, movesFrom, number, openSample, press, standsAt, text, until } from './workbench.mjs';
 
-/** The exact sum above the graph. */
+/** Returns the exact sum above the graph. */
 const total = async (page) => Number(await at(page, 'flame-sum').getAttribute('data-total'));
 
-/** Waits until the sum above the graph is what the status line says is requested. */
+/** Waits until the sum above the graph equals the requested bytes in the status line. */
 async function sumsTo(page, requested) {
   await until(`the graph sums to ${requested}`, () => total(page), (sum) => sum === requested);
   await until('it says so', () => text(page, 'flame-sum'), (said) => said.includes('= total requested at event'));
 }
 
-/** The rows of the table that are on the screen: how deep, what share, and what they hold, as it is written. */
+/** Returns the visible rows of the table: depth, share and bytes, as displayed. */
 const rows = (page) =>
   page.tab.getByRole('treeitem').evaluateAll((all) =>
     all.map((row) => {
@@ -45,7 +45,7 @@ test('the graph sums exactly to the status line, at the cursor and at the peak',
   await sumsTo(page, before.requested);
 });
 
-test('the table holds the same sum, and each level adds up', async (t) => {
+test('the table has the same sum, and each level adds up', async (t) => {
   const page = await openPage(t);
   const { requested } = await openSample(page);
   await goTo(page, 'Flame');
@@ -59,7 +59,7 @@ test('the table holds the same sum, and each level adds up', async (t) => {
     const [root] = await until('rows', () => rows(page), (rows) => rows.length > 1);
     assert.deepEqual([root.level, root.bytes, root.share, root.count], [1, sum, '100 %', number(count)]);
   }
-  // The first branch, once it is closed, leaves room on the screen for those beside it.
+  // Closing the first branch makes room for its siblings.
   await page.tab.getByRole('tree').focus();
   await press(page, 'Home', 'ArrowRight', 'ArrowLeft');
   const second = async () => (await rows(page)).filter(({ level }) => level === 2).reduce((sum, row) => sum + row.count, 0);
@@ -73,7 +73,7 @@ test('the table holds the same sum, and each level adds up', async (t) => {
   await page.screenshot('flame-table');
 });
 
-test('a click zooms into a box, and the way back stands above it', async (t) => {
+test('a click zooms into a box, and the path above it leads back', async (t) => {
   const page = await openPage(t);
   const { requested } = await openSample(page);
   await goTo(page, 'Flame');

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { address, addressSays, at, goTo, movesFrom, openSample, press, says, standsAt, status, until } from './workbench.mjs';
 
-/** The sample as a file of its own, as it would be saved from the server. */
+/** Returns the sample as a file, as downloaded from the server. */
 async function savedSample(page, name = 'sample.pickle') {
   const answer = await page.tab.request.get(new URL('sample.pickle', page.tab.url()).href);
   return { name, mimeType: 'application/octet-stream', buffer: await answer.body() };
@@ -42,7 +42,7 @@ test('a link restores tab, cursor, selection and filter once the same file is dr
   await other.screenshot('link-restored');
 });
 
-test('a reload asks for the same file, and goes on where it was', async (t) => {
+test('a reload asks for the same file, and restores the view', async (t) => {
   const page = await openPage(t);
   await openSample(page);
   await press(page, 'w', 'w');
@@ -57,7 +57,7 @@ test('a reload asks for the same file, and goes on where it was', async (t) => {
   await until('the same link again', () => new URL(page.tab.url()).hash, (now) => now === link);
 });
 
-test('a link of a later version says so, and the data is shown', async (t) => {
+test('a link of a later version is reported, and the data is shown', async (t) => {
   const page = await openPage(t, { address: '#v=99&file=sample.pickle&tab=hologram&w=1,2&cur=3' });
   const notice = await says(page, 'notice', /newer version/);
   assert.match(notice, /sample\.pickle/);

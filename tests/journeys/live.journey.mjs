@@ -1,11 +1,11 @@
-// A person watches a job while it runs: from the list of sessions to the file that is left of it.
+// A person watches a job while it runs: from the list of jobs to the downloaded recording.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { startJob, startServer } from './program.mjs';
 import { address, addressSays, at, goTo, movesFrom, number, pointUntil, press, says, status, text, until } from './workbench.mjs';
 
-/** How many events the page shows by now. */
+/** Returns the number of events that the page shows. */
 const events = async (page) => (await status(page)).events ?? 0;
 
 const follows = (page) => at(page, 'live-bar').getAttribute('data-following').then((is) => is === 'true');
@@ -17,7 +17,7 @@ async function openSession(page) {
   await page.reach('ready');
 }
 
-test('a job is watched from its first event to its end, and what is left of it is a file', async (t) => {
+test('a job is watched from its first event to its end, and its recording can be downloaded', async (t) => {
   const server = await startServer(t);
   const page = await openPage(t);
   await at(page, 'sessions').waitFor();
@@ -47,7 +47,7 @@ test('a job is watched from its first event to its end, and what is left of it i
     await page.screenshot(`live-${name}`);
   }
 
-  // Paused, it stands still, and says what came since.
+  // While paused, the picture stands still, and the bar counts the new events.
   await press(page, 'Space');
   await says(page, 'live-state', /paused/i);
   const held = await events(page);
@@ -57,7 +57,7 @@ test('a job is watched from its first event to its end, and what is left of it i
   await press(page, 'Space');
   await until('all of it is there', () => events(page), (count) => count > held + 1000);
 
-  // Scrolled back it stays where it was put, though it grows on.
+  // Scrolled back, the view stays in place while the session grows.
   await press(page, 'w', 'w', 'w', 'Shift+a');
   await until('it is not followed', () => follows(page), (is) => !is);
   await pointUntil(page, 'timeline-canvas', [[0.4, 0.9], [0.5, 0.8], [0.6, 0.9], [0.3, 0.95], [0.7, 0.95]], /[KMG]iB/);
@@ -71,7 +71,7 @@ test('a job is watched from its first event to its end, and what is left of it i
   assert.equal((await status(page)).position, clicked);
   await page.screenshot('live-scrolled-back');
 
-  // And back to now.
+  // Back to the newest events.
   await at(page, 'live-now').click();
   await until('it is followed', () => follows(page));
 
@@ -82,7 +82,7 @@ test('a job is watched from its first event to its end, and what is left of it i
   await until('every event came', () => events(page), (count) => count === sent);
   await page.screenshot('live-ended');
 
-  // What the server hands out is the same.
+  // The server's download is the same.
   await press(page, 'Control+k');
   await at(page, 'palette-input').fill('back to jobs');
   await press(page, 'Enter');
@@ -103,7 +103,7 @@ test('a link opens its session, and a connection that is lost comes back', async
   await page.open(`#session=${session}`);
   await page.tab.reload();
   await page.reach('ready');
-  // Pasted over the list of jobs it opens the session as well, and where it says.
+  // Pasted while the list of jobs is shown, the link opens its session at its view.
   await press(page, 'Control+k');
   await at(page, 'palette-input').fill('back to jobs');
   await press(page, 'Enter');
@@ -126,11 +126,11 @@ test('a link opens its session, and a connection that is lost comes back', async
   job.child.kill('SIGINT');
   const { events_sent: sent } = await job.ended;
   await until('every event came, once', () => events(page), (count) => count === sent);
-  // The browser says of each try that it failed.
+  // The browser logs each failed attempt.
   page.complaints = page.complaints.filter((complaint) => !/ERR_CONNECTION_REFUSED|WebSocket|failed:/.test(complaint));
 });
 
-test('another job is a command away, and the browser goes back to the first', async (t) => {
+test('a command opens another job, and Back returns to the first', async (t) => {
   const server = await startServer(t);
   const page = await openPage(t);
   const run = () => startJob(t, server.url, 'transformer', '--rate', '1000', '--steps', '4000');
@@ -156,7 +156,7 @@ test('another job is a command away, and the browser goes back to the first', as
   await until('its events are there', () => events(page), (count) => count > 0);
   await page.tab.goForward();
   await addressSays(page, 'session', other);
-  // Before the first was opened there was the list.
+  // One more step back is the list of jobs.
   await page.tab.goBack();
   await page.tab.goBack();
   await at(page, 'start').waitFor();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 
-test('the page opens empty, under its policy, and asks nobody else', async (t) => {
+test('the page opens empty, under its policy, and contacts no other server', async (t) => {
   const page = await openPage(t);
   assert.equal(await page.state(), 'empty');
   assert.match(page.answer.headers()['content-security-policy'], /default-src 'none'/);
@@ -12,7 +12,7 @@ test('the page opens empty, under its policy, and asks nobody else', async (t) =
   await page.screenshot('opening-empty');
 });
 
-test('the policy holds: no script in the page, no word to another server', async (t) => {
+test('the policy holds: no inline script, no request to another server', async (t) => {
   const page = await openPage(t);
   const ran = await page.tab.evaluate(() => {
     const script = document.createElement('script');
@@ -22,7 +22,7 @@ test('the policy holds: no script in the page, no word to another server', async
   });
   const reached = await page.tab.evaluate(() => fetch('http://127.0.0.1:9/').then(() => true, () => false));
   assert.deepEqual({ ran, reached }, { ran: false, reached: false });
-  // Both refusals are complaints that this test means to see; any other is not.
+  // This test expects both refusals, and no other error.
   const refusals = page.complaints.filter((text) => /Content.Security.Policy|another server|failed: http:\/\/127.0.0.1:9/i.test(text));
   assert.ok(refusals.length >= 2, page.complaints.join('\n'));
   page.complaints = page.complaints.filter((text) => !refusals.includes(text));

@@ -1,17 +1,17 @@
-// The page as a journey meets it: opened in a browser of its own, watched for anything that goes wrong in silence.
+// The page of a journey: opened in a separate browser, and checked for errors in the console.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch } from './chromium.mjs';
 import { atEnd } from './ending.mjs';
 
-/** What the root element's `data-state` can say. */
+/** The values of the root element's `data-state`. */
 const STATES = ['empty', 'loading', 'ready', 'error'];
 
-/** Long enough for a small file on a machine that does other things too. */
+/** Long enough for a small file on a busy machine. */
 const PATIENCE_MS = 60_000;
 
-/** Where the page is served. */
+/** The page's URL. */
 export function pageUrl() {
   const url = process.env.VRAMSCOPE_URL;
   assert.ok(url, 'VRAMSCOPE_URL must say where the page is served; see run.mjs');
@@ -47,7 +47,7 @@ export async function openPage(t, { width = 1440, height = 900, theme = 'light',
   return page;
 }
 
-/** A page with the few things that every journey does; `page.tab` is playwright's own page for the rest. */
+/** A page with the actions that journeys share; `page.tab` is playwright's page, for everything else. */
 class Page {
   constructor(tab) {
     this.tab = tab;
@@ -58,7 +58,7 @@ class Page {
     });
     tab.on('pageerror', (error) => this.complaints.push(`uncaught: ${error.message}`));
     tab.on('requestfailed', (request) => {
-      // What is still under way when a page is left is broken off by the browser.
+      // The browser cancels requests that are pending when a page is left.
       const { errorText } = request.failure() ?? {};
       if (errorText !== 'net::ERR_ABORTED') this.complaints.push(`failed: ${request.url()} (${errorText})`);
     });
@@ -70,13 +70,13 @@ class Page {
     });
   }
 
-  /** Goes to the page; `address` is what stands after its own address. `answer` is what the server said then. */
+  /** Loads the page; `address` is appended to its URL. `answer` is the server's response. */
   async open(address = '') {
     this.answer = await this.tab.goto(pageUrl() + address, { waitUntil: 'load' });
     await this.tab.locator('input[type=file]').first().waitFor({ state: 'attached', timeout: PATIENCE_MS });
   }
 
-  /** The page's own word for where it is: `empty`, `loading`, `ready` or `error`. */
+  /** Returns the page's state: `empty`, `loading`, `ready` or `error`. */
   state() {
     return this.tab.evaluate(() => document.documentElement.dataset.state);
   }
@@ -103,19 +103,19 @@ class Page {
     await this.reach('ready');
   }
 
-  /** Loads the sample trace as a person does: by its button. */
+  /** Opens the sample with its button. */
   async loadSample() {
     await this.tab.getByRole('button', { name: /sample/i }).or(this.tab.getByRole('link', { name: /sample/i })).first().click();
     await this.reach('ready');
   }
 
-  /** What the page says in its alerts. */
+  /** Returns the texts of the page's alerts. */
   async alerts() {
     const texts = await this.tab.locator('[role=alert]').allInnerTexts();
     return texts.join('\n').trim();
   }
 
-  /** Keeps a picture, if a folder for them is named. */
+  /** Saves a screenshot, if a folder for them was given. */
   async screenshot(name) {
     const folder = process.env.VRAMSCOPE_SCREENSHOTS;
     if (!folder) return;

@@ -16,9 +16,9 @@ mkdirSync(folder, { recursive: true });
 /** How many events the running job has when its picture is taken: some training steps. */
 const LIVE_EVENTS = 20_000;
 
-/** Takes one picture in a browser of its own, after `prepare` has brought the page there. */
+/** Takes one picture in a separate browser, after `prepare` has brought the page to the right view. */
 async function picture(name, theme, prepare) {
-  // Stands in for a test: what is started ends with it, the last first.
+  // Acts as a test: what was started ends with it, in reverse order.
   const endings = [];
   const t = { after: (end) => endings.push(end) };
   try {
@@ -34,7 +34,7 @@ async function picture(name, theme, prepare) {
   }
 }
 
-/** After a failure: the sample, which ends out of memory, on its timeline. */
+/** After a failure: the timeline of the sample, which ends out of memory. */
 async function postMortem(page) {
   await page.loadSample();
   await goTo(page, 'timeline');
@@ -49,7 +49,7 @@ async function live(page, t, server) {
   await until('the job has events to show', async () => (await status(page)).events ?? 0, (count) => count > LIVE_EVENTS);
 }
 
-/** Where fragmentation comes from: the segments at the moment of the failure. */
+/** Fragmentation: the segments at the moment of the failure. */
 async function fragmentation(page) {
   await page.loadSample();
   await goTo(page, 'segments');

@@ -1,4 +1,4 @@
-// The program itself, for journeys that need more than the page: a server of their own, and jobs that send to it.
+// The program, for journeys that need their own server and jobs that send to it.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -7,14 +7,14 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { atEnd } from './ending.mjs';
 
-/** Where the program is. */
+/** The path of the program. */
 export function programPath() {
   const path = process.env.VRAMSCOPE_PROGRAM;
   assert.ok(path, 'VRAMSCOPE_PROGRAM must say where the built program is; see run.mjs');
   return path;
 }
 
-/** A folder of its own for one test. */
+/** Creates a temporary folder for one test. */
 export function emptyFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), 'vramscope-journey-'));
   atEnd(t, () => rmSync(folder, { recursive: true, force: true }));
@@ -67,7 +67,7 @@ export function startJob(t, url, ...args) {
       }
     });
   });
-  // A caller that awaits `ended` gets the error; nobody has to.
+  // A caller that awaits `ended` gets the error; if none does, it must not end the test run.
   ended.catch(() => {});
   return { child, ended };
 }

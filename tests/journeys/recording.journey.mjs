@@ -9,7 +9,7 @@ import { at, press, until } from './workbench.mjs';
 const fixture = (name) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 const file = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
 
-/** The codes of the findings, and what they say. */
+/** Returns the codes and the texts of the findings. */
 async function findings(page) {
   await press(page, '5');
   await at(page, 'findings').waitFor();
@@ -23,7 +23,7 @@ for (const theme of ['light', 'dark']) {
     await page.load(fixture('recording_gap.vramscope'));
     await page.screenshot(`gap-timeline-${theme}`);
 
-    // Pointed at, a gap says what is missing. Where it is, the finding's button tells.
+    // The tooltip of a loss says what is missing. The finding's button moves to it.
     const { codes, text } = await findings(page);
     assert.ok(codes.includes('events_lost'), codes.join());
     const [, lost] = text.match(/([\d,]+) events were lost while recording/);
@@ -58,7 +58,7 @@ for (const theme of ['light', 'dark']) {
     }
     assert.match(title, /^[\d,]+ events lost/);
 
-    // In the list it is a row in its place, and steps go over it.
+    // In the list the loss is a row in its place, and stepping skips it.
     await press(page, '4');
     await at(page, 'lost-row').first().waitFor();
     await page.screenshot(`gap-events-${theme}`);
@@ -78,7 +78,7 @@ for (const theme of ['light', 'dark']) {
   });
 }
 
-test('a recording that was cut off shows what is there, and says so', async (t) => {
+test('a truncated recording shows what was read, and is reported as truncated', async (t) => {
   const page = await openPage(t, { width: 1024, height: 700 });
   const whole = readFileSync(fixture('recording_gap.vramscope'));
   await page.load(file('killed.vramscope', whole.subarray(0, Math.round(whole.length * 0.6))));

@@ -5,10 +5,10 @@
 // VRAMSCOPE_URL         where the page is served; `cargo test -p tests --test journeys -- --ignored` serves it by itself
 // VRAMSCOPE_PROGRAM     the built program, for journeys that start servers and jobs of their own; set by cargo likewise
 // VRAMSCOPE_CHROMIUM    the browser; without it, Chromium or Chrome from the PATH
-// VRAMSCOPE_SCREENSHOTS a folder for the pictures that journeys take; without it, none are kept
+// VRAMSCOPE_SCREENSHOTS a folder for the screenshots of journeys; without it, none are kept
 //
 // To add a journey: write NAME.journey.mjs with `test(...)` from node:test, and `openPage` from ./page.mjs. One file
-// is one way that a person goes through the page; it says what that person sees, not how the page is built.
+// covers one task of a person; it checks what that person sees, not how the page is built.
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { run } from 'node:test';
@@ -25,7 +25,7 @@ if (files.length === 0) {
   process.exit(1);
 }
 
-// One after another: on a small machine two browsers at once only slow each other.
+// One after another: two browsers at once would slow each other on a small machine.
 run({ files: files.map((name) => folder + name), concurrency: 1, timeout: 300_000 })
   .on('test:fail', () => {
     process.exitCode = 1;

@@ -1,4 +1,4 @@
-// A person searches for a line, walks through what it made, and then looks at nothing else.
+// A person searches for a line, walks through its allocations, and then filters for them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
@@ -7,7 +7,7 @@ import { addressSays, at, bytesIn, goTo, number, openSample, press, says, text, 
 /** `3 of 418 · 1.20 GiB · peak 61.2 MiB`, or without the first number. */
 const FOUND = /^(?:([\d,]+) of )?([\d,]+) · ([\d.]+ \w+) · peak ([\d.]+ \w+)$/;
 
-/** Types a term into the box that `/` leads to; what is found. */
+/** Types a term into the search box. Returns what was found. */
 async function search(page, term) {
   await press(page, '/');
   await until('the box has the focus', () => page.tab.evaluate(() => document.activeElement.dataset.testid), (name) => name === 'search-input');
@@ -16,26 +16,26 @@ async function search(page, term) {
   return found(page);
 }
 
-/** What the box says was found. */
+/** Returns the search box's line about its matches. */
 async function found(page) {
   const said = await says(page, 'search-result', FOUND);
   const [, at, count, bytes, peak] = FOUND.exec(said);
   return { at: at && number(at), count: number(count), bytes, peak };
 }
 
-/** What the classes of the legend hold at the peak of what is shown: exact bytes. */
+/** Returns the exact bytes of each group in the legend at the peak. */
 const held = async (page) => (await bytesIn(at(page, 'legend'))).reduce((sum, bytes) => sum + bytes, 0);
 
-/** `61.2 GiB` as bytes, as far as three digits go. */
+/** Parses `61.2 GiB` as bytes, with the precision of its three digits. */
 function inBytes(text) {
   const [amount, unit] = text.split(' ');
   return Number(amount) * 1024 ** ['B', 'KiB', 'MiB', 'GiB', 'TiB'].indexOf(unit);
 }
 
-/** The selected allocation. */
+/** Returns the selected allocation. */
 const selected = (page) => at(page, 'detail-allocation').getAttribute('data-id');
 
-test('a line of the program is found, counted and walked through', async (t) => {
+test('a line of the program is found, its matches are counted and can be stepped through', async (t) => {
   const page = await openPage(t);
   await openSample(page);
   const first = await search(page, 'evaluate.py:33');
@@ -56,13 +56,13 @@ test('a line of the program is found, counted and walked through', async (t) => 
   await press(page, 'Shift+Enter');
   await until('back to the first', () => selected(page), (now) => now === id);
 
-  // Esc empties the box, and nothing is searched for any more.
+  // Esc clears the search box and ends the search.
   await press(page, 'Escape');
   await addressSays(page, 'q', null);
   assert.equal(await at(page, 'search-input').inputValue(), '');
 });
 
-test('a pattern finds what the text finds, and one that is broken says why', async (t) => {
+test('a pattern finds what the text finds, and an invalid one is explained', async (t) => {
   const page = await openPage(t);
   await openSample(page);
   const plain = await search(page, 'model.py:113');
@@ -80,7 +80,7 @@ test('a pattern finds what the text finds, and one that is broken says why', asy
   await page.screenshot('search-broken');
 });
 
-test('what is found becomes a filter, and leaves again', async (t) => {
+test('a search becomes a filter, which can be removed', async (t) => {
   const page = await openPage(t);
   const { events } = await openSample(page);
   const all = await until('what is held at the peak', () => held(page), (bytes) => bytes > 0);
@@ -89,14 +89,14 @@ test('what is found becomes a filter, and leaves again', async (t) => {
   await at(page, 'search-filter').click();
   await until('one chip', () => at(page, 'filter-chip').allInnerTexts(), (chips) => chips.length === 1 && chips[0].includes('>100MiB'));
   await addressSays(page, 'f', '>100MiB');
-  // What is left is highest where the search said, and less than everything.
+  // The filtered memory has its peak where the search reported it, and is less than the total.
   const near = (bytes) => Math.abs(bytes - inBytes(large.peak)) < 0.01 * bytes;
   const left = await until(`only what was found, ${large.peak} at most`, () => held(page), (bytes) => bytes < all && near(bytes));
   const inView = async () => number((await text(page, 'timeline-note')).split(' ')[0]);
   await until('only what was found is counted', inView, (count) => count === large.count);
   await page.screenshot('search-filter');
 
-  // A second term narrows it further; each goes by its own button.
+  // A second term narrows the result further; each has its own button to remove it.
   await search(page, 'evaluate.py');
   await press(page, 'Control+Enter');
   await until('two chips', () => at(page, 'filter-chip').count(), (chips) => chips === 2);
@@ -104,7 +104,7 @@ test('what is found becomes a filter, and leaves again', async (t) => {
   await page.tab.getByRole('button', { name: 'Remove filter evaluate.py' }).click();
   await until('one term', () => held(page), (bytes) => bytes === left);
 
-  // The list of events keeps to it too, and says of how many.
+  // The event list uses the filter too, and shows the total.
   await goTo(page, 'Events');
   const [some, of] = /^([\d,]+) of ([\d,]+) events$/.exec(await says(page, 'events-count', / of .+ events$/)).slice(1).map(number);
   assert.ok(some >= large.count && some <= 3 * large.count, `${some} events of ${large.count} allocations`);
@@ -116,7 +116,7 @@ test('what is found becomes a filter, and leaves again', async (t) => {
   assert.equal(await at(page, 'filter-chip').count(), 0);
 });
 
-test('the box says what it understands, and a click tries it', async (t) => {
+test('the search box lists its syntax, and a click tries an example', async (t) => {
   const page = await openPage(t);
   await openSample(page);
   await at(page, 'search-help').click();

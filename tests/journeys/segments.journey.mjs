@@ -1,16 +1,16 @@
-// A person looks at how the reserved memory is cut up, and moves the cursor to see how it came to that.
+// A person looks at how the reserved memory is divided, and moves the cursor to see how that came about.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { addressSays, at, goTo, movesFrom, number, openSample, pointUntil, press, standsAt, text, until } from './workbench.mjs';
 
-/** What the line above the map says: the largest gap, cached bytes, segments and blocks, as they are written. */
+/** Returns the line above the map: largest contiguous block, cached bytes, segments and blocks, as displayed. */
 async function note(page) {
-  const said = /^largest gap (.+) · (.+) cached · ([\d,]+) segments? · ([\d,]+) blocks?$/.exec(await text(page, 'segments-note'));
+  const said = /^largest contiguous block (.+) · (.+) cached · ([\d,]+) segments? · ([\d,]+) blocks?$/.exec(await text(page, 'segments-note'));
   return said && { segments: number(said[3]), blocks: number(said[4]), cached: said[2], largest: said[1] };
 }
 
-/** Waits until the line above the map and the status line tell the same of a position. */
+/** Waits until the line above the map and the status line agree at a position. */
 async function agree(page, position) {
   const here = await standsAt(page, position);
   const [, cached, largest] = /free gaps\s+(\S+ \S+)\s+\(largest (\S+ \S+)\)/.exec(here.text);
@@ -23,7 +23,7 @@ test('the map follows the cursor, and agrees with the status line', async (t) =>
   const { position } = await openSample(page);
   await goTo(page, 'Segments');
   const opened = await agree(page, position);
-  // With nothing selected the details tell the same sums, counted elsewhere.
+  // Without a selection, the details show the same totals, which are computed elsewhere.
   const details = (await text(page, 'detail-none')).replace(/\s+/g, ' ');
   assert.match(details, new RegExp(`${opened.segments} segments`));
   assert.match(details, new RegExp(`${opened.blocks} blocks`));
@@ -43,7 +43,7 @@ test('the map follows the cursor, and agrees with the status line', async (t) =>
   await until('nothing is reserved', () => at(page, 'segments-canvas').innerText(), (said) => said.includes('Nothing is reserved at the cursor'));
 });
 
-test('a segment that is given back leaves the map at that very event', async (t) => {
+test('a released segment leaves the map at that event', async (t) => {
   const page = await openPage(t);
   const { position } = await openSample(page);
   await goTo(page, 'Events');
@@ -59,7 +59,7 @@ test('a segment that is given back leaves the map at that very event', async (t)
   assert.ok(before.reserved > after.reserved);
 });
 
-test('a click on a block selects its allocation, inside the segment that was pointed at', async (t) => {
+test('a click on a block selects its allocation, in the segment under the pointer', async (t) => {
   const page = await openPage(t);
   await openSample(page);
   await goTo(page, 'Segments');
@@ -81,7 +81,7 @@ test('a click on a block selects its allocation, inside the segment that was poi
   await page.screenshot('segments-selected');
 });
 
-test('packed or to scale: the same segments, drawn otherwise', async (t) => {
+test('packed and to scale show the same segments', async (t) => {
   const page = await openPage(t);
   await openSample(page);
   await goTo(page, 'Segments');

@@ -4,22 +4,22 @@ import { test } from 'node:test';
 import { openPage } from './page.mjs';
 import { address, addressSays, at, bytesIn, movesFrom, number, openSample, pointUntil, press, text, until } from './workbench.mjs';
 
-/** The name of an allocation: its address, and how often that had been used. */
+/** The name of an allocation: its address, and how often the address had been used. */
 const NAME = /b[0-9a-f]+_\d+/;
 
-/** The window that the address bar carries; nothing while all of the trace is shown. */
+/** Returns the window in the address bar; null while the whole trace is shown. */
 async function shown(page) {
   const window = (await address(page)).get('w');
   return window && window.split(',').map(Number);
 }
 
-/** Waits for another window than `before`. */
+/** Waits until the window differs from `before`. */
 const shownAfter = (page, before) =>
   until('the window changes', () => shown(page), (now) => String(now) !== String(before));
 
 const length = ([start, end]) => end - start;
 
-/** The middle of the timeline, or another place given in shares of its width and height. */
+/** Returns the middle of the timeline, or another point given as shares of its width and height. */
 async function point(page, x = 0.5, y = 0.5) {
   const box = await at(page, 'timeline-canvas').boundingBox();
   await page.tab.mouse.move(box.x + x * box.width, box.y + y * box.height);
@@ -37,7 +37,7 @@ test('the wheel zooms where it points, keys zoom and move', async (t) => {
   await page.tab.mouse.wheel(0, -240);
   const second = await shownAfter(page, first);
   assert.ok(length(second) < 0.6 * length(first), `${first} to ${second}`);
-  // What doesn't move from one window to the other is what the pointer is on.
+  // The point under the pointer is where both windows agree.
   const fixed = (second[0] - first[0]) / (length(first) - length(second));
   assert.ok(Math.abs(fixed - 0.3) < 0.06, `zoomed about ${fixed} of the width`);
   await until('fewer allocations in view', inView, (count) => count > 0 && count < all);
@@ -75,7 +75,7 @@ test('a drag moves the window, and with Shift it zooms into a stretch', async (t
   assert.ok(dragged[0] > stretch[0] && Math.abs(length(dragged) - length(stretch)) < 1, `${stretch} to ${dragged}`);
 });
 
-test('a click on an allocation tells its name, its size and its stack', async (t) => {
+test('a click on an allocation shows its name, its size and its stack', async (t) => {
   const page = await openPage(t);
   const opened = await openSample(page);
   await page.tab.context().grantPermissions(['clipboard-read', 'clipboard-write']);
@@ -102,7 +102,7 @@ test('a click on an allocation tells its name, its size and its stack', async (t
   assert.equal(loss, block - requested);
   assert.match(await fact('Address').innerText(), /0x[0-9a-f]{8,}/);
 
-  // The program's own lines are there at once; the interpreter's are folded away, and unfold.
+  // The user's own frames are shown at once; the interpreter's are folded and can be unfolded.
   const stack = pane.locator('.stack').first();
   assert.match(await stack.innerText(), /(train|model|evaluate)\.py:\d+/);
   const frames = () => stack.locator('li.frame').count();
@@ -121,7 +121,7 @@ test('a click on an allocation tells its name, its size and its stack', async (t
   assert.ok(copied.startsWith(`${hovered}\nrequested: `) && copied.includes(exact), copied);
   assert.match(copied, /allocated by:\n.*(train|model|evaluate)\.py:\d+:/s);
 
-  // Its way to its own birth, and back to nothing selected.
+  // The button goes to the allocation's alloc event; Esc then clears the selection.
   await at(page, 'detail-go-alloc').click();
   const here = await movesFrom(page, clicked.position);
   const [then] = await bytesIn(pane.locator('dl.facts').last());

@@ -1,11 +1,11 @@
-// The workbench of a file that has been read, as a person reads it: the status line, the panes, the address bar.
+// What an open file's workbench shows: the status line, the panes, the address bar.
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Long enough for an answer of the worker on a machine that does other things too. */
+/** Long enough for an answer of the worker on a busy machine. */
 const PATIENCE_MS = 20_000;
 
-/** Reads again and again until what is read is as it should be. When it never is, says what was read last. */
+/** Calls `read` until `holds` accepts its result, and returns that. After the timeout, fails with the last result. */
 export async function until(what, read, holds = Boolean) {
   const end = performance.now() + PATIENCE_MS;
   for (;;) {
@@ -16,26 +16,26 @@ export async function until(what, read, holds = Boolean) {
   }
 }
 
-/** The element of a name. */
+/** Returns the element with a test id. */
 export const at = (page, name) => page.tab.getByTestId(name);
 
-/** The text of the element of a name; nothing while it isn't there. */
+/** Returns the text of the element with a test id; empty if there is none. */
 export async function text(page, name) {
   const found = at(page, name).first();
   return (await found.count()) > 0 ? (await found.textContent({ timeout: 1000 }).catch(() => '')).trim() : '';
 }
 
-/** Waits until the element of a name says something that fits. */
+/** Waits until the text of the element with a test id matches. */
 export const says = (page, name, pattern) => until(`${name} says ${pattern}`, () => text(page, name), (said) => pattern.test(said));
 
-/** `69,577` as a number. */
+/** Parses `69,577` as a number. */
 export const number = (text) => Number(text.replaceAll(',', ''));
 
-/** The exact bytes of the numbers inside an element, in their order. */
+/** Returns the exact bytes of the sizes inside an element, in order. */
 export const bytesIn = (locator) =>
   locator.locator('.bytes').evaluateAll((found) => found.map((element) => Number(element.dataset.bytes)));
 
-/** The status line: where the cursor stands and the exact sums there, all of one moment. */
+/** Returns the status line: the cursor's position and the exact totals there, read at one moment. */
 export function status(page) {
   return page.tab.evaluate(() => {
     const line = document.querySelector('[data-testid="status"]');
@@ -47,28 +47,28 @@ export function status(page) {
   });
 }
 
-/** Opens the sample as a person does; how the status line is then. */
+/** Opens the sample with its button. Returns the status line. */
 export async function openSample(page) {
   await page.loadSample();
   return movesFrom(page, -1);
 }
 
-/** Waits until the status line tells of a position. */
+/** Waits until the status line shows a position. */
 export function standsAt(page, position) {
   return until(`the cursor stands at ${position}`, () => status(page), (now) => now.position === position);
 }
 
-/** Waits until the status line tells of another position than this. */
+/** Waits until the status line shows a position other than this one. */
 export function movesFrom(page, position) {
   return until(`the cursor leaves ${position}`, () => status(page), (now) => now.position !== position && now.position >= 0);
 }
 
-/** The view that the address bar carries. */
+/** Returns the view in the address bar. */
 export async function address(page) {
   return new URLSearchParams(new URL(page.tab.url()).hash.slice(1));
 }
 
-/** Waits until the address bar says `name=value`; with no value, until the name is gone. */
+/** Waits until the address bar contains `name=value`; without a value, until it does not contain the name. */
 export function addressSays(page, name, value) {
   return until(`${name}=${value} in the address bar`, async () => (await address(page)).get(name), (now) => now === value);
 }
@@ -85,7 +85,7 @@ export async function press(page, ...keys) {
   for (const key of keys) await page.tab.keyboard.press(key);
 }
 
-/** What the tooltip of a canvas says while the pointer is where it is; nothing while it is hidden. */
+/** Returns the text of a canvas's tooltip; empty while it is hidden. */
 export function tip(page) {
   return page.tab.evaluate(() => document.querySelector('.canvas-tip:not(.is-hidden)')?.innerText ?? '');
 }

@@ -2,7 +2,7 @@
 
 /**
  * Returns a function from a share to the lag in milliseconds below which that share of the events lies. Each frame is
- * `[shown, newest]`: when it was on the screen, and when its newest event happened, both in microseconds since the epoch.
+ * `[shown, newest]`: when the frame was on the screen, and when its newest event happened, in microseconds since the epoch.
  * An event is on the screen with the first frame whose newest event is not older. Events are taken as evenly spread in
  * time, so those between two newest events have all lags between two bounds, evenly.
  */

@@ -4,7 +4,7 @@
 //
 // For each rate (10,000, 50,000 and 100,000 events a second) it starts a server, a job (`vramscope run transformer`) and a
 // browser that draws without a graphics card, and follows the session. After `--warm` seconds (8) it measures for `--seconds`
-// (30); with `--every` it also prints each part of that time, for long runs. It needs a built program: `cargo build
+// (30); with `--every` it also prints the figures of each part of that time, for long runs. It needs a built program: `cargo build
 // --release`, or VRAMSCOPE_PROGRAM. On a busy machine, `chrt -r 1 node tests/measure/live.mjs` keeps other work out.
 //
 // events/s        events that reached the server: a busy machine may not make as many as it should
@@ -14,7 +14,7 @@
 // still           the longest time without a newer event on the screen
 // longest task    the UI thread's longest task; browsers report none below 50 ms
 // frame           the work of drawing one picture, 95th percentile
-// late frames     share of animation frames that came 25 ms or more after the one before
+// late frames     share of animation frames that came 25 ms or more after the previous one
 // ui, worker      share of a core that the UI thread and the session's worker took
 // pictures/s      timelines that showed something newer
 // page, server    memory of the page's renderer process and of the server, at the end
@@ -58,7 +58,7 @@ function install() {
   const tick = (time) => {
     if (seen.last) seen.gaps.push(time - seen.last);
     seen.last = time;
-    // The last frame's drawing has reached the screen by now.
+    // The last frame is on the screen by now.
     if (newest !== shown) seen.frames.push([wall(), (shown = newest)]);
     nextFrame(tick);
   };
@@ -112,7 +112,7 @@ function share(before, after, is) {
   return seconds / ((after.at - before.at) / 1000);
 }
 
-/** Measures one rate; calls `told` with each part. */
+/** Measures one rate; calls `told` with the figures of each part. */
 async function measure(rate, told) {
   const data = mkdtempSync(join(tmpdir(), 'vramscope-live-'));
   const server = start('serve', '--listen', '127.0.0.1:0', '--data', data);

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const PROGRAM = fileURLToPath(new URL('../../target/release/vramscope', import.meta.url));
 
-/** Serves the page of the release build, or uses the one that VRAMSCOPE_URL names. */
+/** Serves the page of the release build, or uses the one at VRAMSCOPE_URL. */
 export async function serve() {
   if (process.env.VRAMSCOPE_URL) return { name: 'Vramscope', url: process.env.VRAMSCOPE_URL, page, stop() {} };
   const server = spawn(PROGRAM, ['serve', '--listen', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 
-// The page that PyTorch writes, with a file input; a drop is made from its file.
+// PyTorch's page with a file input, whose file is dropped on the page.
 const HTML = `<!doctype html><html><head><meta charset="utf-8"></head><body>
 <input type="file" id="measured" style="display:none"><script type="module" src="MemoryViz.js"></script></body></html>`;
 
@@ -46,7 +46,7 @@ const page = {
 
   events: async () => null,
 
-  /** Steps one event back in it. */
+  /** Steps one event back in the event list. */
   step: (tab) =>
     tab.evaluate(() => {
       watch.begin();

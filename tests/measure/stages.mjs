@@ -2,9 +2,9 @@
 //
 //   node tests/measure/stages.mjs [--runs N] [--wait MS] [--file FILE]...
 //
-// Without --file, a file of 100 MB is made. --wait is the time between the page's appearance and the drop: 0 shows what
-// somebody waits who drops a file at once. The program must have been built: cargo build --release; VRAMSCOPE_URL names
-// another server. Each run has a browser of its own. The numbers are medians, in milliseconds.
+// Without --file, a file of 100 MB is generated. --wait is the time between the page's appearance and the drop; 0 measures
+// the wait of a person who drops a file at once. The program must have been built: cargo build --release; VRAMSCOPE_URL names
+// another server. Each run has its own browser. The numbers are medians, in milliseconds.
 //
 // start           from the drop until the worker begins to read
 // wait for bytes  the worker waits for the browser to deliver bytes
@@ -70,7 +70,7 @@ async function measure(served, file) {
   }
 }
 
-/** What the worker that read the file wrote to its performance timeline. */
+/** Returns the entries that the worker wrote to its performance timeline. */
 async function engineTimes(tab) {
   for (const worker of tab.workers()) {
     const times = await worker.evaluate(() => {

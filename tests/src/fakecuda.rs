@@ -139,7 +139,7 @@ impl Control {
         Ok(function(device))
     }
 
-    /// Holds a stream, or lets it go on.
+    /// Holds a stream, or resumes it.
     pub fn hold(&self, stream: i64, is_held: bool) -> Result<()> {
         // SAFETY: as above.
         let function = unsafe { self.0.get::<extern "C" fn(usize, u32)>(b"fakecuda_hold")? };

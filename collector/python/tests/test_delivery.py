@@ -15,6 +15,7 @@ from vramscope import _config, _delivery, _library
 
 TO = "http://box:7070"
 AWAY = {"is_connected": False, "trouble": TO + "/: Connection refused", "sent_events": 5, "undelivered": 5}
+ONE_AWAY = {**AWAY, "sent_events": 2, "undelivered": 1}
 THERE = {"is_connected": True, "trouble": None}
 REFUSED = {"is_connected": False, "refused": "The token\n\x1b[31mis wrong.", "sent_events": 1200, "undelivered": 1200}
 NOT_THERE = f"Cannot reach the server ({TO}/: Connection refused). Events are kept for it"
@@ -62,6 +63,7 @@ class LinesTest(unittest.TestCase):
             # There were no statistics while it ran.
             ([], whole, [f"Recorded to {TO}: every event"]),
             ([], AWAY, [lost]),
+            ([], ONE_AWAY, [f"{TO} received 1 event; 1 was not delivered ({TO}/: Connection refused)."]),
             ([THERE, AWAY], {**AWAY, "sent_events": 2005}, [recording, lost.replace("received 0", "received 2,000")]),
             ([THERE], None, [recording, "The recording's end may be missing: time ran out before it was written and sent."]),
         ]

@@ -105,7 +105,9 @@ class Delivery:
             return None
         why = result.get("refused") or result.get("trouble")
         delivered = result.get("sent_events", missing) - missing
-        line = f"{self._to} received {delivered:,} events; {missing:,} were not delivered"
+        events = f"{delivered:,} {'event' if delivered == 1 else 'events'}"
+        was = "was" if missing == 1 else "were"
+        line = f"{self._to} received {events}; {missing:,} {was} not delivered"
         line += f" ({one_line(why).rstrip('.')})." if why else "."
         self._log(line)
         return line

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_slow_subscriber_is_told_that_it_lags() {
+    async fn only_a_slow_subscriber_gets_a_notice() {
         let bus = LocalBus::new(100);
         let (mut slow, mut quick) = (bus.subscribe(SESSION), bus.subscribe(SESSION));
         for seq in 1..=11 {

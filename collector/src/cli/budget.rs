@@ -282,7 +282,7 @@ fn plan_text(out: &mut String, plan: &Plan) -> std::fmt::Result {
         let (name, bytes) = (part.part.name(), Bytes(part.bytes));
         writeln!(out, "  {name:<16} {bytes:>10}  = {:<width$}  [{}]", part.formula, part.source)?;
     }
-    writeln!(out, "\nmemory at moments of a step, without working memory:")?;
+    writeln!(out, "\nMemory during a step, without working memory:")?;
     for moment in &plan.moments {
         let mark = if moment.bytes == plan.peak_bytes { "  <- peak" } else { "" };
         writeln!(out, "  {:<27} {:>10}{mark}", moment.name, Bytes(moment.bytes))?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use shared::limits::PublishLimits;
-use shared::units::Count;
+use shared::units::{Count, counted};
 
 use super::one_line;
 use crate::publish::{Destination, Publisher, PublisherHandle, PublisherOutput, PublisherStats};
@@ -135,15 +135,15 @@ impl Live {
 impl Delivery {
     /// Prints what arrived and what did not.
     fn tell(&self, stats: &PublisherStats, destination: &Destination) {
-        let (sent, lost) = (Count(self.sent), Count(self.lost));
+        let (sent, lost) = (counted(self.sent, "event"), Count(self.lost));
         let address = destination.address();
         if self.is_whole {
-            eprintln!("{address} has all {sent} events.");
+            eprintln!("{address} has the whole run: {sent}.");
             return;
         }
         let why = stats.failure.as_ref().or(stats.trouble.as_ref()).or(stats.spool_failure.as_ref());
         let why = why.map(|why| format!(" ({})", one_line(why.trim_end_matches('.')))).unwrap_or_default();
-        eprintln!("{address} has {sent} events; {lost} did not arrive{why}.");
+        eprintln!("{address} has {sent}; {lost} did not arrive{why}.");
     }
 
     /// Returns what arrived as a line of JSON.

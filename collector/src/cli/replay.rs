@@ -26,6 +26,10 @@ pub(super) struct Replay {
 const SCRIPT_BYTES: u64 = 1 << 30;
 
 impl Replay {
+    fn name(&self) -> String {
+        if self.script == Path::new("-") { "Standard input".to_owned() } else { self.script.display().to_string() }
+    }
+
     /// Runs the script and prints its results.
     pub(super) fn run(self) -> ExitCode {
         let profile = match setting::profile(&self.torch) {
@@ -38,7 +42,7 @@ impl Replay {
             .and_then(|script| execute(script, profile).map_err(|error| error.to_string()));
         let output = match output {
             Ok(output) => output,
-            Err(sentence) => return refuse(&format!("{}: {}.", self.script.display(), sentence.trim_end_matches('.'))),
+            Err(sentence) => return refuse(&format!("{}: {}.", self.name(), sentence.trim_end_matches('.'))),
         };
         print(|out| {
             serde_json::to_writer(&mut *out, &output)?;

@@ -9,7 +9,7 @@ use clap::Args;
 use shared::analysis::report::FileReport;
 use shared::import::{Imported, Importer};
 use shared::limits::ImportLimits;
-use shared::units::{Bytes, Count};
+use shared::units::{Bytes, counted};
 
 use super::{print, refuse};
 
@@ -115,7 +115,7 @@ impl Progress {
         self.read += length as u64;
         if self.is_shown {
             let percent = self.read.saturating_mul(100).checked_div(self.total).unwrap_or(100).min(100);
-            eprint!("\r\x1b[K{percent} % of {}, {} events", Bytes(self.total), Count(events as u64));
+            eprint!("\r\x1b[K{percent} % of {}, {}", Bytes(self.total), counted(events as u64, "event"));
         }
     }
 }

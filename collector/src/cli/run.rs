@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::json;
 use shared::export;
 use shared::format::EXTENSION;
-use shared::units::Count;
+use shared::units::counted;
 
 use super::live::{self, Delivery, Live, To};
 use super::setting::{self, Driver};
@@ -172,12 +172,12 @@ impl Run {
             (Some(file), None) => (Some(Box::new(file)), None),
             (None, None) => (None, None),
         };
-        // A job that is watched has the machine's time; otherwise every run makes the same trace.
+        // A published run is timed by the machine's clock. Any other has simulated times, so that its trace is reproducible.
         let clock = if live.is_some() { JobClock::machine() } else { JobClock::default() };
         let recording = output.map(|output| {
             let heading = RecordingHeading {
                 name: self.title.as_deref().unwrap_or(workload.name),
-                // What is not published is the same on every machine.
+                // Without the host's name, the file is the same on every machine.
                 host: live.as_ref().map(|_| live::host()).unwrap_or_default(),
                 device: (device.model(), device.total_memory()),
                 allocator: (&setup.config, setup.profile),
@@ -241,7 +241,7 @@ fn list_for_programs() -> String {
             json!({ "name": name, "line": line, "capacity_bytes": capacity, "steps": steps, "params": params })
         })
         .collect();
-    serde_json::to_string_pretty(&json!({ "stories": workloads })).unwrap_or_default() + "\n"
+    serde_json::to_string_pretty(&json!({ "workloads": workloads })).unwrap_or_default() + "\n"
 }
 
 /// The file for the trace, created before the run so that an invalid name is reported at once.
@@ -299,9 +299,10 @@ impl<'a> Out<'a> {
             }
             Kind::Recording => match &outcome.recorded {
                 Some(RecorderStats { failure: Some(failure), unwritten, .. }) => {
-                    let lost = Count(*unwritten);
+                    let lost = counted(*unwritten, "event");
                     Err(format!(
-                        "{name}: writing failed: {failure}. The file can be read up to there; {lost} events are missing."
+                        "{name}: writing failed: {failure}. The file can be read up to there; {lost} could not be \
+                         written."
                     ))
                 }
                 _ => Ok(()),
@@ -335,7 +336,7 @@ fn watch(mut publisher: Option<(Arc<PublisherHandle>, Option<String>)>) -> Optio
             }
         }
         if is_shown {
-            eprint!("\r\x1b[K{span}, {} events", Count(events as u64));
+            eprint!("\r\x1b[K{span}, {}", counted(events as u64, "event"));
         }
     }))
 }

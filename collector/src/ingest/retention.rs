@@ -92,7 +92,7 @@ impl Sessions {
         }
     }
 
-    /// Deletes a session for a reason; whether it is gone.
+    /// Deletes a session and logs the reason. Returns whether it was deleted.
     fn evict(&self, session: &Arc<Session>, reason: &'static str) -> bool {
         let (seq, bytes) = session.look(|view| (view.last, view.bytes()));
         let removed = self.discard(session);

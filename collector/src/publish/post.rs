@@ -28,7 +28,7 @@ pub(super) fn run(client: &Client, until: Instant) -> Outcome {
     }
 }
 
-/// Waits until a request is due: there is something to send, or the server would take the job for gone. Returns how
+/// Waits until a request is due: there is something to send, or the server would otherwise consider the job disconnected. Returns how
 /// the series of requests ends, if it does.
 fn wait_until_due(client: &Client, until: Instant) -> Option<Outcome> {
     let mut state = client.shared.lock();

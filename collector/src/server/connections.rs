@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn idle_connections_shut_nobody_out() {
+    async fn idle_connections_do_not_block_new_ones() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let limits = ServerLimits { connections: 4, ..ServerLimits::default() };

@@ -12,7 +12,7 @@ use crate::publish::{Destination, Publisher, PublisherHandle};
 use crate::workloads::{Choices, ClockedSim, Device, JobClock, Pacer, RecordingHeading, RecordingOutput};
 use crate::workloads::{RunControl, Setup, StopSignal, Workload};
 
-/// What is run.
+/// The workload that runs.
 const WORKLOAD: &str = "transformer";
 /// Events per second: enough to watch, and little work.
 const RATE: u64 = 2_000;
@@ -102,7 +102,7 @@ fn begin(
             device: (device.model(), device.total_memory()),
             allocator: (&setup.config, setup.profile),
         };
-        // It is published and nowhere else: there is nobody to tell of a failure but its session's viewers.
+        // The recording is only published, so a failure shows in the session and nowhere else.
         let clock = JobClock::machine();
         if let Ok(recording) = RecordingOutput::start(Box::new(output), "the demo", heading, &clock) {
             let (begun, enough) = (Instant::now(), job_stop.clone());

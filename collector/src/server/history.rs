@@ -14,7 +14,7 @@ const READ_BYTES: u64 = 1 << 20;
 /// The most bytes of names and state that are sent with the first batch; more are sent before it.
 const HEAD_BYTES: usize = 8 << 20;
 
-/// A viewer that can't hold all events gets at least one part in so many of those that it can hold.
+/// A viewer that can't hold all events of a session gets at least what it can hold, divided by this.
 const FAIR_PART: u64 = 4;
 
 /// A stored batch, or a part of what precedes the first one.

@@ -56,7 +56,7 @@ pub(super) async fn check(State(hosts): State<Arc<Hosts>>, request: Request, nex
 pub(super) async fn check_origin(request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD) || request.headers().contains_key(UPGRADE);
     if changes && !is_own_page(&request) {
-        let message = "Pages of another origin may not do this.";
+        let message = "Pages of another origin may not do this. Open the server's own address.";
         return ApiError::new(StatusCode::FORBIDDEN, "origin", message).into_response();
     }
     next.run(request).await

@@ -11,7 +11,7 @@ use super::refusal::refuse;
 use super::socket::{Received, Socket, stopped};
 use crate::ingest::{Conversation, IngestError, Outgoing};
 
-/// Serves a collector until it disconnects. Holds its permit as long.
+/// Serves a collector until it disconnects. Holds its permit until then.
 pub(super) async fn serve(socket: WebSocket, app: App, has_token: bool, _permit: OwnedSemaphorePermit) {
     let mut socket = Socket::new(socket, app.limits());
     let mut conversation = Conversation::new(app.sessions.clone(), has_token);
@@ -22,7 +22,7 @@ pub(super) async fn serve(socket: WebSocket, app: App, has_token: bool, _permit:
             socket.send(message.to_bytes()).await;
         }
     }
-    // Everything that was received is stored by now: the collector may go.
+    // Everything received is stored by now, so the collector may disconnect.
     drop(conversation);
     socket.close().await;
 }

@@ -62,7 +62,7 @@ pub(super) struct SessionJson {
     notes: Vec<String>,
 }
 
-/// Whether a session goes on.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum StateJson {

@@ -32,7 +32,7 @@ const CHECKS: u32 = 4;
 enum End {
     /// The viewer has gone, or does not read.
     Gone,
-    /// The server refuses to go on, and says why.
+    /// The server ends the stream, with a reason.
     Refused(IngestError),
 }
 
@@ -177,7 +177,7 @@ impl<'a> Viewer<'a> {
                             self.send_stored(stored).await?;
                         }
                     }
-                    // Dropped while it was read: go on with what is still kept.
+                    // Deleted while it was read: continue with what is still kept.
                     Err(StoreError::Missing) if !self.is_deleted() => break,
                     Err(StoreError::Missing) => return Err(IngestError::Session.into()),
                     Err(error) => return Err(IngestError::Store(error).into()),

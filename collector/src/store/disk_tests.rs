@@ -13,7 +13,7 @@ fn a_folder_is_a_store() {
 }
 
 #[test]
-fn what_was_stored_is_there_for_the_next_server_and_only_for_one_at_a_time() {
+fn a_store_outlives_its_server_and_is_used_by_one_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let store = DiskStore::open(folder.path(), 100).unwrap();
     store.create(SESSION, b"{}").unwrap();

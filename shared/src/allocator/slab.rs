@@ -91,7 +91,10 @@ impl<T> Slab<T> {
     }
 }
 
-/// Returns the value of a number. Panics if there is none, which no link between blocks allows.
+/// Returns the value of a number.
+///
+/// Panics if there is none. No link between blocks leads to a vacant slot; if one did, any other answer could hand out
+/// memory that is in use. The job's allocator refuses all further work after a panic.
 impl<T> std::ops::Index<u32> for Slab<T> {
     type Output = T;
 
@@ -99,7 +102,7 @@ impl<T> std::ops::Index<u32> for Slab<T> {
     fn index(&self, number: u32) -> &T {
         match &self.slots[number as usize] {
             Slot::Occupied(value) => value,
-            Slot::Vacant(_) => unreachable!("a link to a vacant slot"),
+            Slot::Vacant(_) => vacant(number),
         }
     }
 }
@@ -109,9 +112,14 @@ impl<T> std::ops::IndexMut<u32> for Slab<T> {
     fn index_mut(&mut self, number: u32) -> &mut T {
         match &mut self.slots[number as usize] {
             Slot::Occupied(value) => value,
-            Slot::Vacant(_) => unreachable!("a link to a vacant slot"),
+            Slot::Vacant(_) => vacant(number),
         }
     }
+}
+
+#[cold]
+fn vacant(number: u32) -> ! {
+    unreachable!("slot {number} is vacant")
 }
 
 #[cfg(test)]

@@ -69,15 +69,13 @@ impl<K: Key, V> SlotTable<K, V> {
     }
 
     /// Returns the value of a key, which is created if necessary.
-    pub(super) fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+    pub(super) fn entry(&mut self, key: K, make: impl Fn() -> V) -> &mut V {
         let at = match self.find(key) {
             Ok(at) => at,
             Err(_) => self.insert(key, make()),
         };
-        match &mut self.slots[at] {
-            Some(slot) => &mut slot.value,
-            None => unreachable!("a key is where it was put"),
-        }
+        // The key is there already; the closure only makes the type whole.
+        &mut self.slots[at].get_or_insert_with(|| Slot { distance: 0, key, value: make() }).value
     }
 
     /// Returns the place of the first value at or after `place`, in slot order.

@@ -93,7 +93,7 @@ fn inconsistent(trace: &DeviceTrace, mismatches: &Mismatches, is_cut: bool) -> O
         "Events are missing: recording paused, skipped some actions, or continued while the snapshot was taken"
     };
     let message = format!(
-        "Device {}: the trace and the segments disagree about some allocations ({}). {why}. Sums may be off by these.",
+        "Device {}: the trace and the segments disagree about some allocations ({}). {why}. Totals may be off by their sizes.",
         trace.device,
         parts.join(", "),
     );

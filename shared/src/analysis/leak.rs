@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_level_or_rises_little_is_no_candidate() {
+    fn level_and_slightly_rising_sites_are_no_candidates() {
         assert_eq!(largest(|step| (step < 8).then_some(1_000)), None);
         assert_eq!(largest(|_| Some(8)), None);
         assert_eq!(largest(|_| None), None);

@@ -21,4 +21,3 @@ pub mod site;
 pub mod term_matches;
 pub mod usage;
 pub mod verdict;
-pub mod wording;

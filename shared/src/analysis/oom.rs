@@ -103,6 +103,9 @@ impl fmt::Display for OutOfMemory {
         }
         write!(f, "; the driver had {free} free. ")?;
         match self.cause() {
+            Cause::Full if self.cached == 0 => {
+                write!(f, "All reserved memory was in use ({active}): the device was full.")
+            }
             Cause::Full => {
                 write!(f, "Only {cached} of reserved memory was free and {active} was in use: the device was full.")
             }
@@ -114,14 +117,15 @@ impl fmt::Display for OutOfMemory {
             // Neither cached nor free memory alone was enough.
             Cause::Fragmented => write!(
                 f,
-                "{cached} of reserved memory was free, but the largest contiguous block was {}. Together with the driver's \
-                 free memory it would have been enough in one piece; {active} was in use: nearly full, and fragmented.",
+                "{cached} of reserved memory was free, but the largest contiguous block was {}. With the driver's \
+                 free memory it would have been enough if it had been contiguous; {active} was in use, so the device \
+                 was nearly full and fragmented.",
                 Bytes(self.usable_gap)
             ),
             Cause::OutOfReach => write!(
                 f,
                 "{cached} of reserved memory was free with a contiguous block of {}, but in another pool or on another \
-                 stream; the largest block that the request could use was {}.",
+                 stream; the largest contiguous block that the request could use was {}.",
                 Bytes(self.largest_gap),
                 Bytes(self.usable_gap)
             ),
@@ -179,12 +183,16 @@ mod tests {
         assert_eq!(with_segment(20, 4, 12, 0, 0, 0).0, Cause::Full);
         assert_eq!(with_segment(20, 4, 12, 8, 2, 2).0, Cause::Fragmented);
         assert_eq!(with_segment(20, 4, 2, 8, 2, 2).0, Cause::Fragmented);
-        assert!(with_segment(10, 10, 2, 8, 7, 7).1.ends_with("100 B was in use: nearly full, and fragmented."));
+        assert!(
+            with_segment(10, 10, 2, 8, 7, 7)
+                .1
+                .ends_with("100 B was in use, so the device was nearly full and fragmented.")
+        );
         assert_eq!(with_segment(20, 4, 20, 0, 0, 0).0, Cause::Limited);
         assert_eq!(
             with_segment(20 << 20, 4 << 20, 12 << 20, 0, 0, 0).1,
-            "Asked for 4.00 MiB, for which the allocator takes a segment of 20.0 MiB; the driver had 12.0 MiB free. Only \
-             0 B of reserved memory was free and 100 B was in use: the device was full."
+            "Asked for 4.00 MiB, for which the allocator takes a segment of 20.0 MiB; the driver had 12.0 MiB free. All \
+             reserved memory was in use (100 B): the device was full."
         );
         assert_eq!(
             case(2 << 30, 1 << 29, 5 << 30, 3 << 29, 3 << 29).1,

@@ -353,15 +353,15 @@ mod tests {
     }
 
     #[test]
-    fn people_read_what_was_held_and_from_which_line() {
+    fn the_report_lists_the_lines_that_held_memory() {
         let want = "\
 a.pickle: pickle (protocol 4), gzip
 
 Device 0: 6 events, 2 distinct stacks
   peak   4.10 KiB requested, after event 5, 40 µs into the trace
   start  0 B allocated of 0 B reserved
-  end    3.50 KiB allocated of 20.0 MiB reserved, in 1 segment of 6 blocks
-  held at the peak, by line:
+  end    3.50 KiB allocated of 20.0 MiB reserved, in 1 segment with 6 blocks
+  live at the peak, by line:
     2.93 KiB  71.4 %         1 ×  g
     0.98 KiB  23.8 %         1 ×  f  me/m.py:7
        200 B   4.8 %         1 ×  no stack recorded

@@ -1,10 +1,9 @@
-//! The report of a file as text: what was held at the peak, from which line, and the findings.
+//! The report of a file as text: what was live at the peak, from which line, and the findings.
 
 use std::fmt;
 
 use super::report::{DeviceReport, FileReport};
-use super::wording::counted;
-use crate::units::{Bytes, Count, Micros};
+use crate::units::{Bytes, Count, Micros, counted};
 
 /// Number of lines shown for the peak. The JSON has more.
 const LINES: usize = 12;
@@ -58,7 +57,7 @@ impl fmt::Display for DeviceReport {
         writeln!(f, "  start  {} allocated of {} reserved", Bytes(start.allocated_bytes), Bytes(start.reserved_bytes))?;
         writeln!(
             f,
-            "  end    {} allocated of {} reserved, in {} of {}",
+            "  end    {} allocated of {} reserved, in {} with {}",
             Bytes(end.allocated_bytes),
             Bytes(end.reserved_bytes),
             counted(end.segments.into(), "segment"),
@@ -73,7 +72,7 @@ impl DeviceReport {
         if self.peak_lines.is_empty() {
             return Ok(());
         }
-        writeln!(f, "  held at the peak, by line:")?;
+        writeln!(f, "  live at the peak, by line:")?;
         let share = |bytes: u64| bytes as f64 * 100.0 / self.peak.requested_bytes.max(1) as f64;
         for line in self.peak_lines.iter().take(LINES) {
             let (bytes, count) = (Bytes(line.bytes), Count(u64::from(line.count)));

@@ -11,11 +11,10 @@ use super::leak::LeakCandidate;
 use super::oom::{self, Cause, OutOfMemory};
 use super::retries;
 use super::site::label;
-use super::wording::counted;
 use crate::frames::Symbols;
 use crate::replay::Replay;
 use crate::trace::{DeviceTrace, Tags};
-use crate::units::Bytes;
+use crate::units::{Bytes, counted};
 
 /// From this percentage of the capacity on, live tensors make a device nearly full.
 const NEARLY_FULL_PERCENT: u64 = 95;
@@ -135,7 +134,7 @@ impl Verdict {
             count => Self {
                 kind: VerdictKind::Retries,
                 message: format!(
-                    "Tight: {} had to wait until cached memory had been released ({reserved} reserved{of_capacity}). Each \
+                    "Tight: {} had to wait until cached memory was released ({reserved} reserved{of_capacity}). Each \
                      such retry stalls the device.",
                     counted(count.into(), "request")
                 ),
@@ -176,22 +175,22 @@ impl Failure {
             Cause::Fragmented if self.is_nearly_full() => (
                 VerdictKind::Full,
                 format!(
-                    "Nearly full: live tensors held {active} of {capacity}. In one piece, the {cached} cached in {gaps} and \
-                     the {free} that the driver had free would have held the request of {asked}; the largest gap that it \
-                     could use was {usable}."
+                    "Nearly full: live tensors held {active} of {capacity}. The {cached} cached in {gaps} and the {free} \
+                     that the driver had free would together have been enough for the request of {asked}, but the largest \
+                     contiguous block that it could use was {usable}."
                 ),
             ),
             Cause::Fragmented => (
                 VerdictKind::Fragmented,
                 format!(
-                    "Fragmented: {cached} was cached in {gaps}, but the largest that the request could use was {usable}, and \
-                     the driver had {free} free; the request was for {asked}."
+                    "Fragmented: {cached} was cached in {gaps}, but the largest contiguous block that the request could \
+                     use was {usable}, and the driver had {free} free; the request was for {asked}."
                 ),
             ),
             Cause::OutOfReach => (
                 VerdictKind::OutOfReach,
                 format!(
-                    "Out of reach: a gap of {largest} was cached, but in another pool or on another stream; the request \
+                    "Out of reach: a contiguous block of {largest} was cached, but in another pool or on another stream; the request \
                      was for {asked}."
                 ),
             ),
@@ -210,7 +209,7 @@ impl Leak {
     fn sentence(&self) -> String {
         let (first, last) = (Bytes(self.candidate.first_bytes), Bytes(self.candidate.last_bytes));
         let line = &self.line;
-        format!("{line} held at least {first} in the third eighth of the run, and at least {last} in the last.")
+        format!("{line} held at least {first} a third of the way through the run, and at least {last} near its end.")
     }
 }
 

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_the_layers() {
+    fn memory_outside_of_the_layers_follows_the_formulas() {
         assert_eq!(embedding_activations(&GPT3), 25_165_824 * 5);
         assert_eq!(segment_inputs(&GPT3, 1), 25_165_824 * 2 * 96);
         assert_eq!(segment_inputs(&GPT3, 5), 25_165_824 * 2 * 20);

@@ -1,7 +1,7 @@
 //! The envelope of a chunk: its kind, its length and its checksums. The only definition of the marker and the layout.
 
 use crate::checksum::{self, Checksum};
-use crate::error::{Checked, damaged, too_much};
+use crate::error::{Checked, damaged, too_much, unsupported};
 
 /// The first bytes of a recording. A byte above 127, both kinds of line ending and a control character: a transfer that
 /// treats the file as text changes them, so it is detected.
@@ -19,6 +19,9 @@ const MARKER: [u8; 4] = *b"\xc7VRC";
 pub const ENVELOPE_BYTES: usize = 20;
 /// The highest compression ratio that LZ4 can reach; a higher declared length is refused.
 const LZ4_RATIO: usize = 255;
+
+/// What to do about a recording that a later version wrote.
+pub(crate) const UPDATE: &str = "Update Vramscope.";
 
 /// What a chunk holds. The numbers are part of the file format and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -146,7 +149,7 @@ impl Envelope {
                 }
             }
             STORED | LZ4 => Err(damaged("the length of a chunk does not match its envelope")),
-            codec => Err(damaged(format!("a chunk is packed with an unknown codec ({codec})"))),
+            codec => Err(unsupported(format!("a chunk is packed with an unknown codec ({codec})"), UPDATE)),
         }
     }
 }
@@ -210,6 +213,7 @@ fn seal_as(kind: u8, codec: u8, body: &[u8], plain: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fault;
 
     const LIMIT: usize = 1 << 20;
 
@@ -239,13 +243,21 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_cannot_be_is_refused_before_memory_is_taken() {
+    fn an_impossible_length_is_refused_before_memory_is_allocated() {
         let lies = [(STORED, 3, 4), (LZ4, 3, 3 * LZ4_RATIO + 1), (LZ4, LIMIT, LIMIT + 1), (9, 3, 3)];
         for (codec, length, plain) in lies {
             let payload = vec![0; length];
             let sealed = seal_as(1, codec, &payload, plain);
             assert_eq!(open(&sealed), None, "{codec} {length} {plain}");
         }
+    }
+
+    #[test]
+    fn an_unknown_codec_is_not_damage() {
+        let sealed = seal_as(1, 9, &[0; 3], 3);
+        let (head, payload) = sealed.split_first_chunk().unwrap();
+        let fault = Envelope::read(head).unwrap().unpack(payload, &mut Vec::new(), LIMIT).unwrap_err();
+        assert_eq!(*fault, Fault::Unsupported("a chunk is packed with an unknown codec (9)".to_owned(), UPDATE));
     }
 
     #[test]

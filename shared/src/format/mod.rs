@@ -21,6 +21,7 @@ mod symbols;
 mod varint;
 mod writer;
 
+pub(crate) use chunk::UPDATE;
 pub use chunk::{ENVELOPE_BYTES, Kind, MAGIC, MAJOR, MINOR, PRELUDE_BYTES, chunk_bytes, prelude, seal};
 pub use columns::{EventColumns, EventReader};
 pub use events::{EventsChunk, encode_events};

@@ -1,7 +1,7 @@
 //! From pushed bytes to checked and unpacked chunks.
 
 use super::chunk::{ENVELOPE_BYTES, Envelope, Kind, MAGIC, MAJOR, PRELUDE_BYTES, find_marker, is_marker_start};
-use crate::error::ImportError;
+use crate::error::{Fault, ImportError};
 use crate::limits::ImportLimits;
 
 /// The format's name in messages.
@@ -57,6 +57,8 @@ pub struct ChunkReader {
     further: u64,
     /// The number of payloads that failed their checksum.
     broken: usize,
+    /// The number of chunks that are packed with a codec of a later version.
+    unsupported: u64,
 }
 
 /// The number of damages that are listed; the rest are counted only.
@@ -80,6 +82,7 @@ impl ChunkReader {
             damages: Vec::new(),
             further: 0,
             broken: 0,
+            unsupported: 0,
         }
     }
 
@@ -96,6 +99,11 @@ impl ChunkReader {
     /// Returns the damaged ranges, and the number of further ones that are not listed.
     pub fn damages(&self) -> (&[Damage], u64) {
         (&self.damages, self.further)
+    }
+
+    /// Returns the number of chunks that were left out because a later version packed them.
+    pub fn unsupported(&self) -> u64 {
+        self.unsupported
     }
 
     /// Reads more bytes and visits each chunk that they complete. Fails only for a file of a later version, or one
@@ -139,6 +147,7 @@ impl ChunkReader {
                     let mut plain = std::mem::take(&mut self.plain);
                     match envelope.unpack(payload, &mut plain, self.limit) {
                         Ok(payload) => visit(Chunk { kind: envelope.kind, byte, bytes, payload }),
+                        Err(fault) if matches!(*fault, Fault::Unsupported(..)) => self.unsupported += 1,
                         Err(_) => self.add(Damage { byte, bytes }),
                     }
                     self.plain = plain;
@@ -285,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_that_is_torn_off_costs_its_chunk_only() {
+    fn a_truncated_tail_costs_only_its_chunk() {
         let (bytes, starts) = file();
         for cut in PRELUDE_BYTES..bytes.len() {
             let whole = starts.iter().filter(|&&s| s < cut).count() - usize::from(!starts.contains(&cut) && cut > 12);
@@ -296,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_in_the_middle_costs_its_chunk_only() {
+    fn damage_in_the_middle_costs_only_its_chunk() {
         let (bytes, starts) = file();
         for at in starts[1]..starts[2] {
             let mut broken = bytes.clone();

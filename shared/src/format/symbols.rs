@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_chunk_costs_its_own_names_only() {
+    fn a_lost_chunk_costs_only_its_own_names() {
         let (mut symbols, tags) = tables();
         let mut written = SymbolCursor::default();
         encode(&symbols, &tags, &mut written).unwrap();

@@ -4,7 +4,7 @@
 use crate::finding::{Finding, FindingCode, unknown_actions};
 use crate::frames::StrId;
 use crate::trace::Snapshot;
-use crate::units::Count;
+use crate::units::{Count, counted, counted_as};
 use crate::values::keywords;
 
 /// Observations made while reading.
@@ -58,14 +58,10 @@ fn truncated(snapshot: &Snapshot, notes: &Notes) -> Option<Finding> {
              rest.",
             Count(end),
             if notes.is_packed { " of the unpacked data" } else { "" },
-            counted(entries, "trace entry", "trace entries"),
-            counted(segments, "segment", "segments"),
+            counted_as(entries as u64, "trace entry", "trace entries"),
+            counted(segments as u64, "segment"),
         ),
     ))
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{} {}", Count(count as u64), if count == 1 { one } else { many })
 }
 
 /// Returns the finding about a history that is empty or holds only its last entry.

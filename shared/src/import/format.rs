@@ -5,6 +5,7 @@ use std::fmt;
 use super::{gzip, zstd};
 use crate::error::ImportError;
 use crate::format::MAGIC;
+use crate::pickle::{PICKLE, newer_protocol};
 
 /// The encoding of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +72,8 @@ pub(super) fn encoding(head: &[u8], is_all: bool, is_unpacked: bool) -> Result<O
     match head {
         // Protocols 2 to 5 declare themselves; 0 and 1 begin with a dict or a list.
         [0x80, 2..=5, ..] | [b'(' | b']' | b'}', _, ..] => return Ok(Some(Encoding::Pickle)),
+        // Later protocols declare themselves in the same way.
+        [0x80, protocol @ 6..=9, ..] => return Err(newer_protocol(*protocol).at(PICKLE, 0)),
         // What a copy as text leaves intact: the decoder reports the damage.
         _ if head.starts_with(&MAGIC[..4]) => return Ok(Some(Encoding::Recording)),
         _ if text.starts_with(b"{") || text.starts_with(b"[") => return Ok(Some(Encoding::Json)),

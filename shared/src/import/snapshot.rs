@@ -10,7 +10,7 @@ use crate::finding::Finding;
 use crate::frames::{StackId, StrId};
 use crate::numbered::Numbered;
 use crate::trace::{Annotation, DeviceTrace, Events, Snapshot, Stage};
-use crate::units::Count;
+use crate::units::{Count, counted_as};
 use crate::values::keywords;
 use crate::values::{Kind, Value};
 use crate::values::{Rows, SnapshotBuilder, entries, has_key};
@@ -162,7 +162,8 @@ fn by_device(builder: &mut SnapshotBuilder, lists: Vec<(i64, Rows)>) -> Checked<
     // Entries may be referenced repeatedly. No real file does that, and one that multiplies its size is refused.
     let total: u64 = lists.iter().flat_map(|(_, rows)| rows).map(|&(start, end)| u64::from(end - start)).sum();
     if total > 2 * all.len() as u64 {
-        let text = format!("{} entries are listed {} times", Count(all.len() as u64), Count(total));
+        let text =
+            format!("it lists {} {} times", counted_as(all.len() as u64, "trace entry", "trace entries"), Count(total));
         return Err(crate::error::too_much(text));
     }
     for (device, rows) in lists {

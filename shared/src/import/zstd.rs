@@ -6,7 +6,7 @@ use ruzstd::decoding::errors::FrameDecoderError;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::error::ImportError;
-use crate::error::{Checked, damaged, too_much};
+use crate::error::{Checked, damaged, unsupported};
 use crate::units::Bytes;
 
 /// The format's name in messages.
@@ -151,9 +151,13 @@ impl Zstd {
         }
         self.decoder.reset(header).map_err(|error| match error {
             FrameDecoderError::WindowSizeTooBig { requested, .. } => {
-                too_much(format!("the decoder would need {} of memory", Bytes(requested)))
+                let what = format!("its window is too large; the decoder would need {} of memory", Bytes(requested));
+                unsupported(what, "Decompress it with zstd, and open the decompressed file.")
             }
-            FrameDecoderError::DictNotProvided { .. } => damaged("it was compressed with a dictionary"),
+            FrameDecoderError::DictNotProvided { .. } => unsupported(
+                "it was compressed with a dictionary",
+                "Compress it again without one, or open the decompressed file.",
+            ),
             _ => damaged("a frame's header can't be read"),
         })?;
         self.has_checksum = rest.first().is_some_and(|descriptor| descriptor & 4 != 0);

@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_node_beyond_the_last_place_is_mixed() {
-        // Places 0 to 3 and 5 are of no size, 4 is of class 0 and 6 of class 1; 7 is no place.
+        // Places 0 to 3 and 5 have no bytes, 4 is of class 0 and 6 of class 1; place 7 does not exist.
         let mut stack = Stack::new(7);
         stack.set(4, 2);
         stack.set(6, 3);
@@ -119,7 +119,7 @@ mod tests {
             let mut pieces = Vec::new();
             let class_of = |place: usize| (place < bytes.len()).then_some((place / 7) as u8);
             stack.visible((from, to), least, class_of, &mut pieces);
-            // Every large place in sight is there by itself, at its height.
+            // Every large place in view is a piece of its own, at its height.
             let mut bottom = 0;
             for (place, &b) in bytes.iter().enumerate() {
                 let top = bottom + b;
@@ -127,7 +127,7 @@ mod tests {
                 prop_assert_eq!(pieces.iter().copied().find(|p| p.part == Part::Place(place)), want);
                 bottom = top;
             }
-            // What is small of a class keeps its class, as far as it can be seen.
+            // Small places keep their class where their sum can be seen.
             for p in &pieces {
                 if let Part::Class(class) = p.part {
                     let below: u64 = bytes.iter().take(usize::from(class) * 7).sum();
@@ -135,7 +135,7 @@ mod tests {
                     prop_assert!(below <= p.bottom && p.top <= through);
                 }
             }
-            // The pieces are in order, and together they leave out nothing in sight.
+            // The pieces are in order and cover everything in view.
             for pair in pieces.windows(2) {
                 prop_assert_eq!(pair[0].top, pair[1].bottom);
             }

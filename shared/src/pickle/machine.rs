@@ -5,7 +5,7 @@ use super::opcode as op;
 use super::runs::{Ahead, Runs};
 use super::text;
 use crate::error::ImportError;
-use crate::error::{Checked, Fault, damaged, too_much};
+use crate::error::{Checked, Fault, damaged, too_much, unsupported};
 use crate::limits::ImportLimits;
 use crate::units::Count;
 use crate::values::Operands;
@@ -13,7 +13,7 @@ use crate::values::SnapshotBuilder;
 use crate::values::{Kind, Value};
 
 /// The format's name in messages.
-const PICKLE: &str = "pickle";
+pub(crate) const PICKLE: &str = "pickle";
 /// The newest known protocol.
 const PROTOCOL: u8 = 5;
 /// The most digits of a number that is written as text.
@@ -336,7 +336,7 @@ impl Machine {
             op::PROTO => {
                 let [protocol] = operand!(1);
                 if protocol > PROTOCOL {
-                    return Err(damaged(format!("protocol {protocol} is newer than this program")));
+                    return Err(newer_protocol(protocol));
                 }
                 self.protocol = protocol;
             }
@@ -486,6 +486,15 @@ impl Machine {
 /// Returns the pairs, if each key has a value.
 fn whole_pairs(pairs: &[Value]) -> Checked<&[Value]> {
     if pairs.len().is_multiple_of(2) { Ok(pairs) } else { Err(damaged("a key has no value")) }
+}
+
+/// Returns the fault of a pickle of a later protocol.
+#[cold]
+pub(crate) fn newer_protocol(protocol: u8) -> Box<Fault> {
+    unsupported(
+        format!("it uses protocol {protocol}, and this program reads up to {PROTOCOL}"),
+        "Save it with protocol 4, or use a newer Vramscope.",
+    )
 }
 
 #[cold]

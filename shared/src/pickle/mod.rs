@@ -10,4 +10,4 @@ pub(crate) mod opcode;
 mod runs;
 mod text;
 
-pub(crate) use machine::{Machine, Unpickled};
+pub(crate) use machine::{Machine, PICKLE, Unpickled, newer_protocol};

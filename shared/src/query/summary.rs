@@ -70,7 +70,7 @@ impl Summary {
 }
 
 /// The summary of one device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceSummary {
     /// The device's number.
     pub device: i64,

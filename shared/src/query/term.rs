@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_answered_with_a_sentence() {
+    fn invalid_terms_are_answered_with_a_sentence() {
         let long = "x".repeat(TERM_CHARS + 1);
         let bomb = "/(((a{1000}){1000}){1000})/";
         for term in ["", "  ", "/(/", bomb, ">", ">1xB", ">-1", ">99999999999GiB", ">1.2.3", "0x", "0xg"] {

@@ -4,7 +4,7 @@ use super::contents::{Recording, Track};
 use super::findings;
 use crate::error::ImportError;
 use crate::finding::Finding;
-use crate::format::{ChunkReader, Header, RECORDING};
+use crate::format::{ChunkReader, Header, PRELUDE_BYTES, RECORDING, UPDATE};
 use crate::limits::ImportLimits;
 use crate::replay;
 use crate::trace::{DeviceTrace, Segment, Snapshot};
@@ -68,6 +68,15 @@ impl Decoder {
         let cut_at = self.chunks.finish();
         let Self { chunks, mut recording, packed, .. } = self;
         if recording.header.is_none() && recording.devices.is_empty() {
+            if chunks.unsupported() > 0 {
+                let what = "its chunks are packed with an unknown codec".to_owned();
+                return Err(ImportError::Unsupported {
+                    format: RECORDING,
+                    byte: PRELUDE_BYTES as u64,
+                    what,
+                    advice: UPDATE,
+                });
+            }
             let what = "it ends before anything was recorded".to_owned();
             return Err(ImportError::Damaged { format: RECORDING, byte: cut_at.unwrap_or(packed), what });
         }

@@ -5,13 +5,14 @@ use crate::event::{Action, counts_in_words};
 use crate::finding::{Finding, FindingCode, unknown_actions};
 use crate::format::ChunkReader;
 use crate::trace::{Loss, Snapshot};
-use crate::units::{Bytes, Count};
+use crate::units::{Bytes, Count, counted};
 
 /// Returns the findings about the file as a whole. `cut_at` is where its last whole chunk ends if other bytes follow.
 pub(super) fn of_file(recording: &Recording, chunks: &ChunkReader, cut_at: Option<u64>, packed: u64) -> Vec<Finding> {
     let mut findings = Vec::new();
     if recording.end.is_none() {
-        let events = Count(recording.events as u64);
+        let events = counted(recording.events as u64, "event");
+        let were = if recording.events == 1 { "was" } else { "were" };
         let torn = match cut_at {
             Some(byte) => {
                 format!("the last {} are an incomplete chunk and were left out", Bytes(packed.saturating_sub(byte)))
@@ -22,7 +23,7 @@ pub(super) fn of_file(recording: &Recording, chunks: &ChunkReader, cut_at: Optio
             FindingCode::Truncated,
             format!(
                 "The recording was not ended: the program was stopped or is still writing, or the file was truncated. {events} \
-                 events were read; {torn}. The final segments are derived from the events."
+                 {were} read; {torn}. The final segments are derived from the events."
             ),
         ));
     }
@@ -42,7 +43,7 @@ pub(crate) fn of_chunks(recording: &Recording, chunks: &ChunkReader) -> Vec<Find
             format!(
                 "The file is damaged in {} (first at byte {}, {}{more} in all); the damaged parts were left out. Copy the file \
                  again to get the rest.",
-                counted(count, "place", "places"),
+                counted(count, "place"),
                 Count(first.byte),
                 Bytes(bytes),
             ),
@@ -53,16 +54,17 @@ pub(crate) fn of_chunks(recording: &Recording, chunks: &ChunkReader) -> Vec<Find
             FindingCode::Malformed,
             format!(
                 "{} could not be read completely; the rest of their contents was left out.",
-                counted(recording.malformed, "chunk", "chunks")
+                counted(recording.malformed, "chunk")
             ),
         ));
     }
-    if recording.unknown > 0 {
+    let later = recording.unknown.saturating_add(chunks.unsupported());
+    if later > 0 {
         findings.push(Finding::new(
             FindingCode::NotShown,
             format!(
-                "The file also contains {} of unknown kinds. A newer version of Vramscope may show more.",
-                counted(recording.unknown, "chunk", "chunks")
+                "The file also contains {} of unknown kinds or codecs. A newer version of Vramscope may show more.",
+                counted(later, "chunk")
             ),
         ));
     }
@@ -89,10 +91,11 @@ pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: 
     let kinds = if kinds.is_empty() { kinds } else { format!(" ({kinds})") };
     let after = if has_ended { "" } else { ", including the end" };
     let message = format!(
-        "Device {device}: {} were lost while recording{kinds}, in {}; the first after event {}. Everything that depends on \
-         them is not exact{after}.",
-        counted(lost, "event", "events"),
-        counted(places as u64, "place", "places"),
+        "Device {device}: {} {} lost while recording{kinds}, in {}; the first after event {}. Values that depend on \
+         them are not exact{after}.",
+        counted(lost, "event"),
+        if lost == 1 { "was" } else { "were" },
+        counted(places as u64, "place"),
         Count(first.position.into()),
     );
     Some(Finding::new(FindingCode::EventsLost, message).on_device(device).at(first.position))
@@ -107,8 +110,4 @@ pub(super) fn of_history(snapshot: &Snapshot, is_cut: bool) -> Vec<Finding> {
     }
     findings.extend(unknown_actions(snapshot));
     findings
-}
-
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", Count(count), if count == 1 { one } else { many })
 }

@@ -222,7 +222,7 @@ mod tests {
             assert!(head.iter().eq(want[..cut].iter().copied()));
             assert!(tail.iter().eq(want[cut..].iter().copied()));
             assert!(column.range(cut..n).eq(want[cut..].iter().copied()));
-            // Both halves go on growing, and what is packed can be changed.
+            // Both halves can still grow, and packed values can be changed.
             let mut grown = head;
             grown.push(9);
             grown.set(cut / 2, 3);

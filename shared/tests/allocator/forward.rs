@@ -115,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn a_state_is_believed_whatever_was_held(first in prop::collection::vec(any::<u8>(), 0..600), second in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn a_written_state_replaces_any_earlier_one(first in prop::collection::vec(any::<u8>(), 0..600), second in prop::collection::vec(any::<u8>(), 0..600)) {
         let states = [first, second].map(|bytes| {
             let mut world = World::new(Profile::ALL[0], 4 << 30);
             for op in operations(&bytes).filter(is_visible_in_trace) {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use shared::units::Count;
 use shared::wire::{Code, Message};
 use tests::peer::Peer;
 use tests::server::Server;
@@ -89,7 +90,10 @@ fn a_torn_tail_is_removed_after_the_last_whole_batch_and_reported() -> Result<()
         let session = json(&server, &format!("/api/v1/sessions/{}", stream.session()))?;
         assert_eq!((&session["state"], &session["events"]), (&"lost".into(), &400.into()), "tail {i}");
         let notes = session["notes"].to_string();
-        assert!(notes.contains(&format!("last {} bytes were removed", tail.len())), "tail {i}: {notes}");
+        assert!(
+            notes.contains(&format!("removed from the end after a crash ({} byte", Count(tail.len() as u64))),
+            "tail {i}: {notes}"
+        );
         let (mut peer, next) = Peer::hello(server.address(), &stream.hello)?;
         assert_eq!(next, 3, "tail {i}");
         for seq in 3..=4 {

@@ -144,7 +144,7 @@ fn silent_and_slow_clients_time_out() -> Result<()> {
 }
 
 #[test]
-fn ten_thousand_connections_shut_nobody_out() -> Result<()> {
+fn ten_thousand_connections_do_not_block_new_ones() -> Result<()> {
     let server = Server::start()?;
     let stream = Stream::new(54, 40, 100);
     let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
@@ -179,7 +179,7 @@ fn ten_thousand_connections_shut_nobody_out() -> Result<()> {
 }
 
 #[test]
-fn collectors_and_viewers_beyond_the_limit_are_told_to_try_later() -> Result<()> {
+fn collectors_and_viewers_beyond_the_limit_are_refused_with_retry() -> Result<()> {
     let limits = shared::limits::ServerLimits { live_sessions: 2, viewers: 1, sessions: 3, ..small() };
     let server = Inside::start(limits, Retention::default())?;
     let streams: Vec<Stream> = (55..59).map(|seed| Stream::new(seed, 1, 10)).collect();

@@ -118,7 +118,7 @@ fn late_viewers_learn_when_a_batch_was_sent() -> Result<()> {
 }
 
 #[test]
-fn a_viewer_far_behind_skips_batches_and_is_told() -> Result<()> {
+fn a_viewer_far_behind_skips_batches_and_gets_a_notice() -> Result<()> {
     let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(26, 200, 500);
     let _peer = sent(&server, &stream)?;
@@ -165,7 +165,7 @@ fn a_log_segment_ends_after_so_many_events_however_few_bytes_they_take() -> Resu
 }
 
 #[test]
-fn a_viewer_that_stops_reading_slows_nobody_and_catches_up_from_the_store() -> Result<()> {
+fn a_viewer_that_stops_reading_slows_no_one_and_catches_up_from_the_store() -> Result<()> {
     // It reads nothing until all others are done, however slow the machine.
     let limits = shared::limits::ServerLimits {
         viewer_bytes: 1 << 20,
@@ -226,7 +226,7 @@ fn a_session_whose_collector_disconnects_is_lost_and_can_be_resumed() -> Result<
 }
 
 #[test]
-fn a_persons_question_reaches_the_job() -> Result<()> {
+fn a_question_of_a_viewer_reaches_the_job() -> Result<()> {
     let server = Inside::start(small(), Retention::default())?;
     let stream = Stream::new(24, 3, 100);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;

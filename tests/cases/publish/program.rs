@@ -43,7 +43,7 @@ fn a_run_is_published_and_the_server_has_the_file() -> Result<()> {
     assert_eq!((line["events_sent"].as_u64(), line["events_lost"].as_u64()), (Some(events), Some(0)));
     let session = line["session"].as_str().context("no session")?;
     assert_eq!(line.as_object().map(serde_json::Map::len), Some(3));
-    assert!(err.contains(&format!("{url}/#session={session}")) && err.contains("has all"), "{err}");
+    assert!(err.contains(&format!("{url}/#session={session}")) && err.contains("has the whole run"), "{err}");
     assert!(server.file() == fs::read(&file)?);
     let store = server.store.lock().unwrap();
     let hello = store.hello.clone().context("no hello")?;

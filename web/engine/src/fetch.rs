@@ -1,6 +1,6 @@
 //! Downloads from the server that the page came from.
 
-use protocol::server::{AWAY, refusal, request};
+use protocol::server::{AWAY, refusal_of, request};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{ReadableStream, Response};
@@ -15,6 +15,6 @@ pub async fn get(url: &str, token: &str) -> Result<(ReadableStream, u64), String
     let length = response.headers().get("content-length").ok().flatten().and_then(|length| length.parse().ok());
     match response.body() {
         Some(body) if response.ok() => Ok((body, length.unwrap_or(0))),
-        _ => Err(refusal(response.status())),
+        _ => Err(refusal_of(&response).await),
     }
 }

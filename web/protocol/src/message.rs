@@ -211,37 +211,13 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, postcard::Error> {
 #[cfg(test)]
 mod tests {
     use shared::finding::{Finding, FindingCode};
-    use shared::query::{Axis, DeviceSummary, Overview, Window};
-    use shared::totals::Totals;
+    use shared::query::{Axis, DeviceSummary, Overview};
+    use shared::units::Stream;
 
     use super::*;
 
     fn device(events: u32) -> DeviceSummary {
-        DeviceSummary {
-            device: 0,
-            model: String::new(),
-            capacity: 0,
-            events,
-            actions: Vec::new(),
-            allocations: events / 2,
-            has_times: events > 0,
-            start_us: 0,
-            span_us: 0,
-            time: Window { start: 0.0, end: 1e6 },
-            event: Window { start: 0.0, end: f64::from(events) + 1.0 },
-            start: Totals::default(),
-            end: Totals::default(),
-            peak_position: events / 2,
-            peak: Totals::default(),
-            peak_reserved: 0,
-            ooms: Vec::new(),
-            annotations: 0,
-            losses: 0,
-            lost: 0,
-            streams: Vec::new(),
-            pools: Vec::new(),
-            stacks: 10,
-        }
+        DeviceSummary { events, streams: vec![Stream(7)], ..DeviceSummary::default() }
     }
 
     #[test]

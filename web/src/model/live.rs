@@ -2,7 +2,7 @@
 //! positions; the worker handles the wire.
 
 use shared::query::{Axis, DeviceSummary, Summary, Window};
-use shared::units::Count;
+use shared::units::{Count, counted};
 use shared::wire::SessionState;
 
 use super::state::Shared;
@@ -106,8 +106,8 @@ impl Live {
         let LiveStatus { dropped_events, is_late, missed, .. } = &self.status;
         // While the session loads, the newest events may still be missing.
         let is_part = self.has_caught_up && (*dropped_events > 0 || *is_late || missed.is_some());
-        let all = Count(self.status.events.max(count(shown)));
-        is_part.then(|| format!("the latest {} of {all} events", Count(count(shown))))
+        let all = counted(self.status.events.max(count(shown)), "event");
+        is_part.then(|| format!("the latest {} of {all}", Count(count(shown))))
     }
 
     /// Updates the status. Returns true if everything that existed has just been received, so that the view must be set

@@ -1,7 +1,6 @@
 //! Builders of small models for tests.
 
 use shared::query::{DeviceSummary, Summary, Window};
-use shared::totals::Totals;
 
 use super::state::{FileKey, Model, Phase, Shared};
 use super::{Action, update};
@@ -10,29 +9,14 @@ use crate::worker::message::Update;
 /// Creates a device with a number of events within one second.
 pub(crate) fn device(events: u32) -> DeviceSummary {
     DeviceSummary {
-        device: 0,
-        model: String::new(),
-        capacity: 0,
         events,
-        actions: Vec::new(),
         allocations: events / 2,
         has_times: events > 0,
-        start_us: 0,
-        span_us: 0,
         time: Window { start: 0.0, end: 1e6 },
         event: Window { start: 0.0, end: f64::from(events) + 1.0 },
-        start: Totals::default(),
-        end: Totals::default(),
         peak_position: events / 2,
-        peak: Totals::default(),
-        peak_reserved: 0,
-        ooms: Vec::new(),
-        annotations: 0,
-        losses: 0,
-        lost: 0,
-        streams: Vec::new(),
-        pools: Vec::new(),
         stacks: 10,
+        ..DeviceSummary::default()
     }
 }
 

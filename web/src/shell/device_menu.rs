@@ -1,7 +1,7 @@
 //! The menu of a file's devices.
 
 use shared::query::DeviceSummary;
-use shared::units::{Bytes, Count};
+use shared::units::{Bytes, counted};
 use yew::prelude::*;
 
 use crate::hooks::ModelHandle;
@@ -45,5 +45,5 @@ fn note(device: &DeviceSummary) -> String {
         return format!("no events · {} reserved", Bytes(device.end.reserved));
     }
     let oom = if device.ooms.is_empty() { "" } else { " · out of memory" };
-    format!("{} events · peak {}{oom}", Count(device.events.into()), Bytes(device.peak.requested))
+    format!("{} · peak {}{oom}", counted(device.events.into(), "event"), Bytes(device.peak.requested))
 }

@@ -52,7 +52,7 @@ pub fn live_bar(model: &ModelHandle) -> Html {
     parts.push(part("live-held", "live-held", &loaded_exactly(live, &summary), loaded(live, &summary)));
     html! {
         <>
-            <section class="live-bar" aria-label="Session" data-testid="live-bar" data-state={word.to_lowercase()} data-following={live.is_following.to_string()}>
+            <section class="live-bar" aria-label="Job" data-testid="live-bar" data-state={word.to_lowercase()} data-following={live.is_following.to_string()}>
                 <span class={classes!("live-state", class)} data-testid="live-state">
                     { icon(symbol) }
                     // While paused, the sentence beside it begins with the word.
@@ -84,7 +84,7 @@ fn state_of(live: &Live) -> (Symbol, &'static str, &'static str) {
     match (live.status.state, &live.status.connection) {
         (SessionState::Ended, _) => (Symbol::Ended, "Ended", "is-ended"),
         (_, Connection::Retrying { .. } | Connection::Refused { .. }) => (Symbol::Lost, "Disconnected", "is-lost"),
-        (SessionState::Lost, _) => (Symbol::Lost, "Lost", "is-lost"),
+        (SessionState::Lost, _) => (Symbol::Lost, "Disconnected", "is-lost"),
         (SessionState::Live, Connection::Open) if !live.status.is_caught_up && live.status.events > 0 => {
             (Symbol::Live, "Loading", "is-paused")
         }
@@ -114,7 +114,7 @@ fn status_text(live: &Live, summary: &Summary) -> String {
         (_, SessionState::Lost) => format!("No data from the job for {}", span_text(status.quiet_us)),
         (_, SessionState::Live) if live.is_paused => format!("Paused at {}", span_text(longest(summary))),
         (_, SessionState::Live) if live.sees_part() && status.quiet_us > QUIET_US => {
-            format!("Statistics are live; events read {} ago", span_text(status.quiet_us))
+            format!("Statistics are live; events were read {} ago", span_text(status.quiet_us))
         }
         (_, SessionState::Live) if status.quiet_us > QUIET_US => {
             format!("Last event {} ago", span_text(status.quiet_us))
@@ -137,7 +137,7 @@ fn longest(summary: &Summary) -> i64 {
 fn loaded_exactly(live: &Live, summary: &Summary) -> String {
     let status = &live.status;
     format!(
-        "{} over {}, {} of memory. Above {} the page drops the older half; the server keeps them longer.",
+        "{} over {}, {} of memory. Above {}, the page drops the older half; the server keeps it longer.",
         counted(status.held_events, "event"),
         span_text(longest(summary)),
         Bytes(status.held_bytes),
@@ -242,7 +242,7 @@ mod tests {
                 "Connection lost; retrying in 3 s",
             ),
             (status(SessionState::Ended, Connection::Done), "Ended", "Job ended"),
-            (status(SessionState::Lost, Connection::Open), "Lost", "No data from the job for 0.1 s"),
+            (status(SessionState::Lost, Connection::Open), "Disconnected", "No data from the job for 0.1 s"),
         ];
         for (status, word, sentence) in cases {
             let mut live = Live::new("a".repeat(26));

@@ -228,10 +228,10 @@ pub fn trace_path(session: &str) -> String {
 fn state(session: &SessionInfo) -> Html {
     let (symbol, word, class) = match session.state.as_str() {
         "live" => (Symbol::Live, "Live", "is-live"),
-        "lost" => (Symbol::Lost, "Lost", "is-lost"),
+        "lost" => (Symbol::Lost, "Disconnected", "is-lost"),
         _ => (Symbol::Ended, "Ended", "is-ended"),
     };
-    let title = (word == "Lost").then_some("The job disconnected unexpectedly");
+    let title = (word == "Disconnected").then_some("The job disconnected unexpectedly");
     html! { <span class={classes!("live-state", class)} {title}>{ icon(symbol) }{ word }</span> }
 }
 

@@ -6,7 +6,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::{Blob, Headers, RequestInit, Response};
 
 use crate::browser::{document, window};
-use protocol::server::{AWAY, refusal, request};
+use protocol::server::{AWAY, refusal, refusal_of, request};
 
 /// The token's key in session storage, which ends with the tab. The token never stands in a URL.
 const TOKEN_KEY: &str = "vramscope-token";
@@ -41,8 +41,8 @@ impl Failure {
     /// Returns the sentence for the user.
     pub fn sentence(&self) -> String {
         match self {
-            Self::Absent => refusal(404),
-            Self::Token => refusal(401),
+            Self::Absent => refusal(404, "", ""),
+            Self::Token => refusal(401, "", ""),
             Self::Other(sentence) => sentence.clone(),
         }
     }
@@ -126,13 +126,7 @@ async fn failure(response: &Response) -> Failure {
     match response.status() {
         401 => Failure::Token,
         404 => Failure::Absent,
-        status => {
-            let message = match json(response).await {
-                Some(body) => Json(body.get("error")).text("message"),
-                None => String::new(),
-            };
-            Failure::Other(if message.is_empty() { refusal(status) } else { message })
-        }
+        _ => Failure::Other(refusal_of(response).await),
     }
 }
 

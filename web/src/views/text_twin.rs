@@ -122,7 +122,7 @@ fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>
             .unwrap_or_default()
         }
         (Tab::Segments, _, Some(totals)) => format!(
-            "Segment map: {}, {} cached in {}, the largest {}. ",
+            "Segment map: {}, {} cached in {}, largest contiguous block {}. ",
             counted(totals.segments.into(), "segment"),
             Bytes(totals.cached),
             counted(totals.gaps.into(), "gap"),
@@ -143,7 +143,7 @@ fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>
             let count = model.summary().map_or(0, |summary| summary.findings.len());
             format!("{}. ", counted(count as u64, "finding"))
         }
-        _ => String::new(),
+        (Tab::Timeline | Tab::Segments | Tab::Flame | Tab::Events, ..) => String::new(),
     }
 }
 
@@ -152,8 +152,8 @@ fn largest(model: &ModelHandle, timeline: &Timeline) -> Html {
     let peak = model.device().map_or(0, |device| device.peak_position);
     html! {
         <table>
-            <caption>{ format!("Largest classes at the peak, event {}", Count(peak.into())) }</caption>
-            <thead><tr><th>{ "Class" }</th><th>{ "Bytes" }</th></tr></thead>
+            <caption>{ format!("Largest groups at the peak, event {}", Count(peak.into())) }</caption>
+            <thead><tr><th>{ "Group" }</th><th>{ "Bytes" }</th></tr></thead>
             <tbody>
                 { for ranked(&timeline.classes).into_iter().take(ROWS).map(|(i, class)| html! {
                     <tr key={i}>
@@ -187,7 +187,7 @@ fn selection(model: &ModelHandle) -> String {
         Selection::Allocation(id) => format!("Selected: allocation {}.", Count(id.into())),
         Selection::Site(_) => "Selected: call site.".to_owned(),
         Selection::Segment(address) => format!("Selected: segment at {address}."),
-        Selection::Class(_) => "Selected: timeline class.".to_owned(),
+        Selection::Class(_) => "Selected: a group of the timeline.".to_owned(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use shared::format::{BatchEnd, Chunk, ChunkReader, Kind, PRELUDE_BYTES};
 use shared::limits::{ImportLimits, ServerLimits};
+use shared::units::Bytes;
 
 use super::SessionWriter;
 use crate::ingest::IngestError;
@@ -51,7 +52,9 @@ impl SessionWriter {
         }
         if cut > 0 {
             tracing::warn!(session = self.record.id, seq, bytes = cut, "session truncated after its last whole batch");
-            self.record.notes.push(format!("The last {cut} bytes were removed after a crash: an incomplete batch."));
+            self.record
+                .notes
+                .push(format!("An incomplete batch was removed from the end after a crash ({}).", Bytes(cut).exact()));
             self.save(self.record.clone())?;
         }
         Ok(())

@@ -68,7 +68,7 @@ pub(crate) async fn ask(
         return Err(ApiError::malformed(message));
     };
     if session.state(app.limits()) != shared::wire::SessionState::Live {
-        return Err(ApiError::new(StatusCode::CONFLICT, "state", "The session is not live."));
+        return Err(ApiError::new(StatusCode::CONFLICT, "state", "The job has ended or is disconnected."));
     }
     session.ask(question.what.name());
     Ok(StatusCode::ACCEPTED)

@@ -16,7 +16,7 @@ use crate::recorder::Clock;
 pub(in crate::workloads) struct EventLog {
     /// Gives events their times.
     clock: Arc<dyn Clock>,
-    /// Whether the job may go on after the log is full; the log then keeps the first events only.
+    /// Whether the job may continue after the log is full, which then keeps only the first events.
     is_endless: bool,
     events: Events,
     /// Events that were not kept.

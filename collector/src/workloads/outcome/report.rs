@@ -14,7 +14,7 @@ use shared::import::{Encoding, Format, Imported};
 use shared::index::Index;
 use shared::replay::Replay;
 use shared::trace::DeviceTrace;
-use shared::units::Count;
+use shared::units::{Count, counted};
 
 use super::{JobError, Outcome, PartUse};
 use crate::driver::outside::Outside;
@@ -130,10 +130,10 @@ impl Report {
         let kept: u64 = snapshot.devices.iter().map(|trace| trace.events.len() as u64).sum();
         if kept < events {
             notes.push(format!(
-                "The trace has only the first {} of {} events. The likely cause is based on these; the counters cover the \
+                "The trace has only the first {} of {}. The likely cause is based on these; the counters cover the \
                  whole run.",
                 Count(kept),
-                Count(events)
+                counted(events, "event")
             ));
         }
         let empty = DeviceTrace::default();

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use shared::analysis::wording::counted;
-use shared::units::{Bytes, Count, Micros};
+use shared::units::{Bytes, Micros, counted, counted_as};
 
 use super::report::{Level, Report};
 
@@ -11,7 +10,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let choices: String = self.choices.iter().map(|(name, value)| format!(" {name}={value}")).collect();
         writeln!(f, "{}{choices}", self.name)?;
-        write!(f, "  on {} of {}, allocator of torch {}", self.driver, Bytes(self.capacity_bytes), self.torch)?;
+        let device = if self.driver == "sim" { "a simulated device" } else { "a CUDA device" };
+        write!(f, "  on {device} of {}, PyTorch {}'s allocator", Bytes(self.capacity_bytes), self.torch)?;
         if !self.conf.is_empty() {
             write!(f, " with {}", self.conf)?;
         }
@@ -34,18 +34,22 @@ impl fmt::Display for Report {
             let Level { now, peak } = level;
             writeln!(f, "  {name:<15} {:>12} {:>11}", Bytes(now), Bytes(peak))?;
         }
-        let [retries, ooms, taken, given] =
+        let [retries, ooms, allocs, frees] =
             [self.num_alloc_retries, self.num_ooms, self.num_device_alloc, self.num_device_free]
-                .map(|count| Count(count.max(0) as u64));
+                .map(|count| count.max(0) as u64);
         writeln!(
             f,
-            "  {retries} retries, {ooms} out of memory; {taken} calls allocated device memory, {given} freed it"
+            "  {}, {}; {} of device memory, {}",
+            counted_as(retries, "retry", "retries"),
+            counted(ooms, "out-of-memory error"),
+            counted(allocs, "allocation"),
+            counted(frees, "release"),
         )?;
         let torn = self.fragmentation;
         let when = if self.num_ooms > 0 { "when a request failed" } else { "at the end" };
         writeln!(
             f,
-            "  fragmentation {when}: {} cached in {}, largest {} ({:.0} % is in the others)",
+            "  fragmentation {when}: {} cached in {}; largest contiguous block {} ({:.0} % is in other gaps)",
             Bytes(torn.cached_bytes),
             counted(torn.gaps.into(), "gap"),
             Bytes(torn.largest_gap),

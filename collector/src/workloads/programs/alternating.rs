@@ -1,6 +1,6 @@
 //! Every other block is freed, then one large request.
 
-use shared::units::{Bytes, Count};
+use shared::units::{Bytes, counted};
 
 use super::MIB;
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
@@ -41,8 +41,8 @@ pub(in crate::workloads) fn run<D: Device>(
             job.call(at("thin_out", "shuffle.py", 27), |job| job.free_all(every_other));
         });
         notes.push(format!(
-            "{} blocks of {} were allocated; every other one was freed, {} in total.",
-            Count(made as u64),
+            "Allocated {} of {} each, then freed every other one, {} in total.",
+            counted(made as u64, "block"),
             Bytes(block),
             Bytes(freed)
         ));

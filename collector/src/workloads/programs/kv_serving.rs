@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use shared::budget::{Model, Optimizer, Part, Precision};
-use shared::units::{Count, PoolId};
+use shared::units::{Count, PoolId, counted};
 
 use super::gpt;
 use crate::workloads::job::{Device, Job, JobError, Tensor, at};
@@ -59,7 +59,7 @@ pub(in crate::workloads) fn run<D: Device>(
         }
         Ok(())
     });
-    notes.push(format!("{} requests were answered, {} rejected for lack of memory.", Count(served), Count(rejected)));
+    notes.push(format!("Answered {}; rejected {} for lack of memory.", counted(served, "request"), Count(rejected)));
     result
 }
 

@@ -28,7 +28,7 @@ pub fn ClassPane(props: &ClassPaneProps) -> Html {
     }));
     let (Some(Answer::Timeline(timeline)), Some(device)) = (answer.as_deref(), model.device()) else { return html! {} };
     let Some(class) = timeline.classes.get(props.index as usize) else {
-        return html! { <p class="quiet">{ "This class is no longer shown." }</p> };
+        return html! { <p class="quiet">{ "This group is no longer shown." }</p> };
     };
     html! {
         <article class="detail" data-testid="detail-class">
@@ -36,7 +36,7 @@ pub fn ClassPane(props: &ClassPaneProps) -> Html {
             { facts(vec![
                 fact_with("At the peak", bytes_text(class.peak_bytes),
                     format!("{} of the total requested", share(class.peak_bytes, device.peak.requested)).into()),
-                fact("Classes in total", timeline.classes.len().to_string()),
+                fact("Groups in total", timeline.classes.len().to_string()),
             ]) }
         </article>
     }

@@ -35,7 +35,7 @@ pub fn Details() -> Html {
         Selection::Allocation(_) => "Allocation",
         Selection::Site(_) => "Call site",
         Selection::Segment(_) => "Segment",
-        Selection::Class(_) => "Class",
+        Selection::Class(_) => "Group",
     };
     html! {
         <div class="details" data-testid="details" oncopy={copy_exact()}>

@@ -1,7 +1,7 @@
 //! The details of the selected segment at the cursor.
 
 use shared::query::{Answer, Query};
-use shared::units::{Address, Count};
+use shared::units::{Address, Bytes, Count};
 use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
@@ -53,8 +53,7 @@ pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
             { facts(vec![
                 fact_with("Active", bytes(row.active),
                     format!("{} in {}", share(row.active, row.size), counted(segment.blocks.into(), "block")).into()),
-                fact_with("Free gaps", bytes(gaps), counted(segment.gaps.into(), "gap").into()),
-                fact("Largest gap", bytes(segment.largest_gap)),
+                fact_with("Free gaps", bytes(gaps), format!("{}, largest {}", Count(segment.gaps.into()), Bytes(segment.largest_gap)).into()),
                 fact("Since", match segment.since {
                     Some(position) => format!("event {}", Count(position.into())),
                     None => "before the trace".to_owned(),

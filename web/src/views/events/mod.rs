@@ -10,7 +10,7 @@ pub use glyph::glyph;
 pub use lost::sentence as lost_sentence;
 use row::Row;
 use shared::query::{Answer, EventFilter, EventRow, EventRows, ListRow, Query};
-use shared::units::Count;
+use shared::units::{Count, counted};
 use yew::prelude::*;
 
 use crate::hooks::{use_answer, use_ask, use_model};
@@ -149,9 +149,9 @@ pub fn Events() -> Html {
                 <ActionToggles />
                 <span class="bar-note" data-testid="events-count">
                     if is_filtered {
-                        { format!("{} of {} events", Count(rows.into()), Count(events.into())) }
+                        { format!("{} of {}", Count(rows.into()), counted(events.into(), "event")) }
                     } else {
-                        { format!("{} events", Count(events.into())) }
+                        { counted(events.into(), "event") }
                     }
                     if lost > 0 {
                         <b class="bar-lost">{ format!(" · {} lost", Count(lost)) }</b>

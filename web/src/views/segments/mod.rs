@@ -176,7 +176,7 @@ fn note(map: &SegmentsAnswer) -> String {
     let totals = &map.totals;
     // The most important value comes first: a narrow toolbar cuts off the end.
     format!(
-        "largest gap {} · {} cached · {} · {}",
+        "largest contiguous block {} · {} cached · {} · {}",
         Bytes(totals.largest_gap),
         Bytes(totals.cached),
         counted(totals.segments.into(), "segment"),

@@ -1,7 +1,7 @@
 //! The toolbar of the timeline: colouring, x axis, and fit.
 
 use shared::query::{Axis, Detail, Timeline};
-use shared::units::Count;
+use shared::units::counted;
 use yew::prelude::*;
 
 use crate::hooks::use_model;
@@ -60,10 +60,9 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
 
 /// Describes what an answer draws.
 pub fn note(timeline: &Timeline) -> String {
-    let count = Count(u64::from(timeline.allocations)).to_string();
-    let noun = if timeline.allocations == 1 { " allocation in view" } else { " allocations in view" };
+    let allocations = counted(timeline.allocations.into(), "allocation");
     match timeline.detail {
-        Detail::Allocations => format!("{count}{noun}"),
-        Detail::Classes => format!("{count}{noun}, grouped by class; zoom in to see each one"),
+        Detail::Allocations => format!("{allocations} in view"),
+        Detail::Classes => format!("{allocations} in view, grouped; zoom in to see each one"),
     }
 }

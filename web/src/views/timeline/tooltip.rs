@@ -85,7 +85,7 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
 fn own_bytes_name(thing: Thing) -> Option<&'static str> {
     match thing {
         Thing::Allocation(_) => Some("This allocation"),
-        Thing::Class(_) | Thing::Sum(_) => Some("This class"),
+        Thing::Class(_) | Thing::Sum(_) => Some("This group"),
         Thing::Rest | Thing::HeldBack | Thing::Cached => Some("This area"),
         Thing::Free | Thing::Annotation(_) | Thing::Loss(_) => None,
     }
@@ -136,7 +136,7 @@ fn title(thing: Thing, class: Option<&Class>, found: Option<&AllocationDetail>) 
             None => ("Allocation".to_owned(), None),
         },
         Thing::Sum(paint) => {
-            let of = class.map_or_else(|| "Several classes".to_owned(), |class| class.label.clone());
+            let of = class.map_or_else(|| "Several groups".to_owned(), |class| class.label.clone());
             (format!("{of}, too small to draw separately"), Some(paint))
         }
         Thing::Rest => ("Lost to rounding".to_owned(), Some(Paint::ROUNDING)),

@@ -166,7 +166,7 @@ fn name(api: &Api, _gil: &Gil<'_>, stacks: &Stacks, step: &Step) -> Option<Frame
     }
 }
 
-/// Caches a frame's number. If the cache has no reference to the code yet, it takes over the step's.
+/// Caches a frame's number. If the cache has no reference to the code object yet, it keeps the step's.
 fn remember(api: &Api, step: &mut Step, number: FrameId) {
     let full = {
         let mut known = known();
