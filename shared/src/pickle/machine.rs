@@ -1,5 +1,6 @@
 //! The machine that executes the opcodes.
 
+use super::entries::{Entries, MOST_MADE, MOST_MARKS, MOST_OPERANDS, Made, Source};
 use super::memo::Memo;
 use super::opcode as op;
 use super::runs::{Ahead, Runs};
@@ -28,6 +29,7 @@ pub(crate) struct Machine {
     operands: Operands,
     memo: Memo,
     runs: Runs,
+    entries: Entries,
     frame_changes: u32,
     /// The beginning of an incomplete opcode.
     carry: Vec<u8>,
@@ -55,6 +57,7 @@ impl Machine {
             operands: Operands::new(limits.stack_items, limits.depth),
             memo: Memo::default(),
             runs: Runs::new(limits.remembered_bytes),
+            entries: Entries::default(),
             frame_changes: 0,
             carry: Vec::new(),
             byte: 0,
@@ -190,10 +193,13 @@ impl Machine {
                 0 => self.operands.mark()?,
                 length => next += length,
             },
-            op::EMPTY_DICT => {
-                let dict = self.builder.node(Kind::EmptyDict)?;
-                self.operands.push(dict)?;
-            }
+            op::EMPTY_DICT => match self.whole_entries(rest)? {
+                0 => {
+                    let dict = self.builder.node(Kind::EmptyDict)?;
+                    self.operands.push(dict)?;
+                }
+                length => next += length,
+            },
             op::EMPTY_LIST | op::EMPTY_SET => {
                 let list = self.builder.node(Kind::EmptyList)?;
                 self.operands.push(list)?;
@@ -359,6 +365,54 @@ impl Machine {
         Ok(Some(next))
     }
 
+    /// Reads trace entries, one after the other, as long as each can be read in one go. The first one's dict was begun
+    /// right before `ahead`. Returns the length of what was read, or 0.
+    #[inline(never)]
+    fn whole_entries(&mut self, ahead: &[u8]) -> Checked<usize> {
+        let mut length = 0;
+        loop {
+            self.forget_overwritten();
+            let Self { builder, operands, memo, runs, entries, .. } = self;
+            if !builder.has_room(MOST_MADE) || !operands.has_room(MOST_OPERANDS, MOST_MARKS) {
+                return Ok(length);
+            }
+            let rest = match length {
+                0 => Some(ahead),
+                _ => ahead.get(length..).and_then(|rest| rest.strip_prefix(&[op::EMPTY_DICT])),
+            };
+            let Some(rest) = rest else { return Ok(length) };
+            let Some(slot) = memo.next(MOST_MADE, builder.limits.items) else { return Ok(length) };
+            let Some((event, read)) = entries.read(rest, &mut Source { memo, builder, runs, slot }) else {
+                return Ok(length);
+            };
+            builder.events.push(event);
+            for (i, &(made, is_memoized)) in entries.made.as_slice().iter().enumerate() {
+                let value = match made {
+                    Made::Node(kind) => builder.node(kind)?,
+                    Made::Str(id) => Value::Str(id),
+                };
+                if is_memoized {
+                    memo.push(value, builder.limits.items)?;
+                }
+                if i == 0 {
+                    operands.push(value)?;
+                }
+            }
+            length = ahead.len() - rest.len() + read;
+        }
+    }
+
+    /// Forgets what memo reads stand for, if a slot was overwritten or a frame changed.
+    #[inline]
+    fn forget_overwritten(&mut self) {
+        if self.memo.overwritten || self.frame_changes != self.builder.frame_changes {
+            self.memo.overwritten = false;
+            self.frame_changes = self.builder.frame_changes;
+            self.runs.clear();
+            self.entries.clear();
+        }
+    }
+
     /// Reads a list of frames whose bytes were read before, if the bytes after a mark are one. Returns its length, or
     /// 0.
     #[inline]
@@ -370,11 +424,7 @@ impl Machine {
         if self.builder.kind(list) != Kind::EmptyList {
             return Ok(0);
         }
-        if self.memo.overwritten || self.frame_changes != self.builder.frame_changes {
-            self.memo.overwritten = false;
-            self.frame_changes = self.builder.frame_changes;
-            self.runs.clear();
-        }
+        self.forget_overwritten();
         match self.runs.look(ahead) {
             Ahead::Known(length, stack) => {
                 self.builder.set_kind(list, Kind::Stack(stack));

@@ -4,10 +4,12 @@
 //! anything, and never allocates memory for a declared length alone. It reads all opcodes of protocols 0 to 5 that
 //! create data, and refuses by name those that load or call code.
 
+mod entries;
 mod machine;
 mod memo;
 pub(crate) mod opcode;
 mod runs;
+mod template;
 mod text;
 
 pub(crate) use machine::{Machine, Unpickled};
