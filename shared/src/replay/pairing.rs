@@ -9,6 +9,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::address_map::AddressMap;
 use super::allocations::{Allocation, Allocations};
 use super::{Mismatches, Replay};
 use crate::event::Action;
@@ -49,9 +50,9 @@ struct AtStart {
 #[derive(Default)]
 struct Walk {
     /// The number of the active allocation at each address, or [`CLOSED`].
-    open: FxHashMap<u64, u32>,
+    open: AddressMap<u32>,
     /// In a trace with losses: the position at which the last allocation at each address ended.
-    closed: FxHashMap<u64, u32>,
+    closed: AddressMap<u32>,
     at_start: Vec<AtStart>,
     /// Positions of the allocations made in the trace, in order.
     freed: Column<u32>,
@@ -109,16 +110,17 @@ impl Walk {
         let mut losses = trace.losses.iter().map(|loss| loss.position as usize).peekable();
         // The first event behind the last loss.
         let mut behind = 0;
+        let (mut actions, mut addresses) = (events.action.reader(), events.address.reader());
         for i in 0..events.len() {
             while let Some(position) = losses.next_if(|position| *position <= i) {
                 behind = position;
             }
-            let action = events.action.get(i).map_or(Action::Other, Action::from_code);
+            let action = actions.get(i).map_or(Action::Other, Action::from_code);
             let position = i as u32 + 1;
             let mut number = Replay::NONE;
             match action {
                 Action::Alloc => {
-                    let address = events.address.get(i).unwrap_or_default();
+                    let address = addresses.get(i).unwrap_or_default();
                     number = self.freed.len() as u32;
                     self.freed.push(Allocation::NEVER);
                     self.end.push(Allocation::NEVER);
@@ -131,24 +133,36 @@ impl Walk {
                     }
                 }
                 Action::FreeRequested | Action::FreeCompleted => {
-                    let address = events.address.get(i).unwrap_or_default();
+                    let address = addresses.get(i).unwrap_or_default();
                     let is_end = action == Action::FreeCompleted;
-                    let begin = unseen(behind, i);
-                    number = match self.known(address, behind) {
-                        Some(number) => number,
-                        None => self.push_at_start(AtStart {
-                            begin,
-                            address,
-                            requested: events.size.get(i).unwrap_or_default(),
-                            size: 0,
-                            tag: events.tag.get(i).unwrap_or_default(),
-                            stack: events.stack.get(i).unwrap_or_default(),
-                            // First seen when the free completes: the request was before the first event, or is
-                            // missing.
-                            freed: if is_end { begin } else { Allocation::NEVER },
-                            end: Allocation::NEVER,
-                        }),
+                    // What ended before events went missing is not known to be free.
+                    let is_unknown = |closed: &AddressMap<u32>| {
+                        behind > 0 && closed.get(&address).is_some_and(|&end| end as usize <= behind)
                     };
+                    match self.open.get_mut(&address) {
+                        Some(open) if *open != CLOSED || !is_unknown(&self.closed) => {
+                            number = *open;
+                            if is_end {
+                                *open = CLOSED;
+                            }
+                        }
+                        _ => {
+                            let begin = unseen(behind, i);
+                            number = self.push_at_start(AtStart {
+                                begin,
+                                address,
+                                requested: events.size.get(i).unwrap_or_default(),
+                                size: 0,
+                                tag: events.tag.get(i).unwrap_or_default(),
+                                stack: events.stack.get(i).unwrap_or_default(),
+                                // First seen when the free completes: the request was before the first event, or is
+                                // missing.
+                                freed: if is_end { begin } else { Allocation::NEVER },
+                                end: Allocation::NEVER,
+                            });
+                            self.open.insert(address, if is_end { CLOSED } else { number });
+                        }
+                    }
                     if number == CLOSED {
                         self.mismatches.free_without_alloc += 1;
                         number = Replay::NONE;
@@ -156,13 +170,11 @@ impl Walk {
                         self.skips_requests |=
                             number & AT_START == 0 && self.freed.get(number as usize) == Some(Allocation::NEVER);
                         self.set_end(number, position);
-                        self.open.insert(address, CLOSED);
                         if !trace.losses.is_empty() {
                             self.closed.insert(address, position);
                         }
                     } else {
                         self.set_freed(number, position);
-                        self.open.insert(address, number);
                     }
                 }
                 _ => {}
@@ -224,12 +236,14 @@ impl Walk {
             return;
         }
         // Allocations without a block were freed after the last event.
-        let lost: Vec<u32> = self
+        let mut lost: Vec<u32> = self
             .open
             .values()
             .copied()
             .filter(|&n| n != CLOSED && n & AT_START == 0 && !self.written.contains_key(&n))
             .collect();
+        // The order of a hash map differs between platforms.
+        lost.sort_unstable();
         self.mismatches.lost_at_end = lost.len() as u32;
         for number in lost {
             self.set_end(number, end);
@@ -292,8 +306,9 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
 
     let events = &trace.events;
     let mut made = 0_u32;
+    let mut actions = events.action.reader();
     for i in 0..events.len() {
-        if events.action.get(i) != Some(Action::Alloc as u8) {
+        if actions.get(i) != Some(Action::Alloc as u8) {
             continue;
         }
         let Some(event) = events.get(i) else { continue };
