@@ -13,6 +13,7 @@ use super::address_map::AddressMap;
 use super::allocations::{Allocation, Allocations};
 use super::{Mismatches, Replay};
 use crate::event::Action;
+use crate::frames::StackId;
 use crate::order::sort_numbers_by_key;
 use crate::trace::{BlockState, Column, DeviceTrace, TagId};
 use crate::units::Address;
@@ -277,7 +278,7 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
             freed: a.freed,
             end: a.end,
             tag: if a.tag == Replay::NONE { tag_of(a.address) } else { TagId(a.tag) },
-            stack: crate::frames::StackId(a.stack),
+            stack: StackId(a.stack),
             pool: 0,
             flags: if a.size > 0 { Allocation::FLAG_SIZE_WRITTEN } else { 0 },
         });
@@ -307,11 +308,13 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
     let events = &trace.events;
     let mut made = 0_u32;
     let mut actions = events.action.reader();
+    let (mut addresses, mut sizes) = (events.address.reader(), events.size.reader());
+    let (mut tags, mut stacks) = (events.tag.reader(), events.stack.reader());
+    let (mut freed, mut end) = (walk.freed.reader(), walk.end.reader());
     for i in 0..events.len() {
         if actions.get(i) != Some(Action::Alloc as u8) {
             continue;
         }
-        let Some(event) = events.get(i) else { continue };
         // Numbers are in order of `begin`. Allocations of a loss stand before the event behind it.
         while let Some((seen, a)) = of_losses.next_if(|(_, a)| a.begin as usize <= i + 1) {
             made_before.push(made);
@@ -321,14 +324,14 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         }
         let written = walk.written.get(&made).copied();
         allocations.push(Allocation {
-            address: event.address,
-            requested: event.size,
+            address: Address(addresses.get(i).unwrap_or_default()),
+            requested: sizes.get(i).unwrap_or_default(),
             size: written.unwrap_or(0),
             begin: i as u32 + 1,
-            freed: walk.freed.get(made as usize).unwrap_or(Allocation::NEVER),
-            end: walk.end.get(made as usize).unwrap_or(Allocation::NEVER),
-            tag: event.tag,
-            stack: event.stack,
+            freed: freed.get(made as usize).unwrap_or(Allocation::NEVER),
+            end: end.get(made as usize).unwrap_or(Allocation::NEVER),
+            tag: TagId(tags.get(i).unwrap_or_default()),
+            stack: StackId(stacks.get(i).unwrap_or_default()),
             pool: 0,
             flags: if written.is_some() { Allocation::FLAG_SIZE_WRITTEN } else { 0 },
         });
@@ -357,6 +360,10 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         push(late, events.len() as u32, &mut allocations);
     }
     unrecorded.sort_by_key(|&(position, _)| position);
-    let event_allocation = walk.event_allocation.iter().map(renumber).collect();
+    // If events made all allocations, their numbers are final.
+    let event_allocation = match renumbered.is_empty() {
+        true => walk.event_allocation,
+        false => walk.event_allocation.iter().map(renumber).collect(),
+    };
     Pairing { allocations, event_allocation, unrecorded, mismatches: walk.mismatches }
 }

@@ -201,13 +201,13 @@ impl<T: Value> Column<T> {
 
     /// Returns all values in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = T> + '_ {
-        let whole = self.chunks.iter().flat_map(|chunk| (0..CHUNK).filter_map(|i| chunk.get(i)));
-        whole.chain(self.tail.iter().copied())
+        self.range(0..self.len())
     }
 
     /// Returns the values of `range` in order.
-    pub fn range(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = T> + '_ {
-        (range.start..range.end.min(self.len())).filter_map(|i| self.get(i))
+    pub fn range(&self, range: std::ops::Range<usize>) -> impl DoubleEndedIterator<Item = T> + '_ {
+        let mut reader = self.reader();
+        (range.start..range.end.min(self.len())).filter_map(move |i| reader.get(i))
     }
 
     /// Cuts the column at `at`, keeps the values before, and returns those after.
