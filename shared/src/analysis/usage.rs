@@ -96,7 +96,7 @@ impl Usage {
         }
         let (Some(live), Some(site)) = (self.live.get_mut(stack), self.sites.get_mut(stack)) else { return };
         live.bytes = live.bytes.saturating_add(bytes);
-        live.since += u128::from(bytes) * u128::from(position);
+        live.since += area(bytes, position);
         self.live_in_all = self.live_in_all.saturating_add(bytes);
         site.count += 1;
         site.bytes = site.bytes.saturating_add(bytes);
@@ -116,8 +116,8 @@ impl Usage {
         let (Some(live), Some(site)) = (self.live.get_mut(stack), self.sites.get_mut(stack)) else { return };
         let begin = replay.allocations.begin.get(id as usize).unwrap_or(position);
         live.bytes = live.bytes.saturating_sub(bytes);
-        live.since = live.since.saturating_sub(u128::from(bytes) * u128::from(begin));
-        live.done += u128::from(bytes) * u128::from(position.saturating_sub(begin));
+        live.since = live.since.saturating_sub(area(bytes, begin));
+        live.done += area(bytes, position.saturating_sub(begin));
         site.end_bytes = site.end_bytes.saturating_sub(bytes);
         site.end_count = site.end_count.saturating_sub(1);
     }
@@ -130,6 +130,15 @@ impl Usage {
     /// Returns the stacks that have allocations.
     pub fn iter(&self) -> impl Iterator<Item = (StackId, SiteUsage)> + '_ {
         (0..).map(StackId).zip(self.sites.iter().copied()).filter(|(_, site)| site.count > 0)
+    }
+}
+
+/// Returns bytes times positions. The product seldom needs 128 bits, which WebAssembly multiplies slowly.
+#[inline]
+fn area(bytes: u64, positions: u32) -> u128 {
+    match u32::try_from(bytes) {
+        Ok(bytes) => (u64::from(bytes) * u64::from(positions)).into(),
+        Err(_) => u128::from(bytes) * u128::from(positions),
     }
 }
 

@@ -1,8 +1,9 @@
 //! The machine that executes the opcodes.
 
+use super::entries::Entries;
 use super::memo::Memo;
 use super::opcode as op;
-use super::runs::{Ahead, Runs};
+use super::runs::Runs;
 use super::text;
 use crate::error::ImportError;
 use crate::error::{Checked, Fault, damaged, too_much, unsupported};
@@ -24,11 +25,12 @@ const MORE: usize = 16;
 /// Reads one pickle, pushed in pieces.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    builder: SnapshotBuilder,
-    operands: Operands,
-    memo: Memo,
-    runs: Runs,
-    frame_changes: u32,
+    pub(super) builder: SnapshotBuilder,
+    pub(super) operands: Operands,
+    pub(super) memo: Memo,
+    pub(super) runs: Runs,
+    pub(super) entries: Entries,
+    pub(super) frame_changes: u32,
     /// The beginning of an incomplete opcode.
     carry: Vec<u8>,
     /// The offset of the next byte in the pickle.
@@ -55,6 +57,7 @@ impl Machine {
             operands: Operands::new(limits.stack_items, limits.depth),
             memo: Memo::default(),
             runs: Runs::new(limits.remembered_bytes),
+            entries: Entries::default(),
             frame_changes: 0,
             carry: Vec::new(),
             byte: 0,
@@ -190,10 +193,13 @@ impl Machine {
                 0 => self.operands.mark()?,
                 length => next += length,
             },
-            op::EMPTY_DICT => {
-                let dict = self.builder.node(Kind::EmptyDict)?;
-                self.operands.push(dict)?;
-            }
+            op::EMPTY_DICT => match self.whole_entries(rest)? {
+                0 => {
+                    let dict = self.builder.node(Kind::EmptyDict)?;
+                    self.operands.push(dict)?;
+                }
+                length => next += length,
+            },
             op::EMPTY_LIST | op::EMPTY_SET => {
                 let list = self.builder.node(Kind::EmptyList)?;
                 self.operands.push(list)?;
@@ -359,57 +365,6 @@ impl Machine {
         Ok(Some(next))
     }
 
-    /// Reads a list of frames whose bytes were read before, if the bytes after a mark are one. Returns its length, or
-    /// 0.
-    #[inline]
-    fn known_frames(&mut self, ahead: &[u8]) -> Checked<usize> {
-        if !matches!(ahead.first(), Some(&(op::BINGET | op::LONG_BINGET))) {
-            return Ok(0);
-        }
-        let Ok(Value::Node(list)) = self.operands.top() else { return Ok(0) };
-        if self.builder.kind(list) != Kind::EmptyList {
-            return Ok(0);
-        }
-        if self.memo.overwritten || self.frame_changes != self.builder.frame_changes {
-            self.memo.overwritten = false;
-            self.frame_changes = self.builder.frame_changes;
-            self.runs.clear();
-        }
-        match self.runs.look(ahead) {
-            Ahead::Known(length, stack) => {
-                self.builder.set_kind(list, Kind::Stack(stack));
-                Ok(length)
-            }
-            Ahead::New(length) => self.new_frames(list, ahead.get(..length).unwrap_or(&[])),
-            Ahead::Other => Ok(0),
-        }
-    }
-
-    /// Reads a list that consists only of memo reads for the first time, and remembers it if it is a list of frames.
-    fn new_frames(&mut self, list: u32, run: &[u8]) -> Checked<usize> {
-        self.operands.mark()?;
-        let mut rest = run;
-        loop {
-            rest = match *rest {
-                [op::BINGET, slot, ref after @ ..] => {
-                    self.operands.push(self.memo.get(usize::from(slot))?)?;
-                    after
-                }
-                [op::LONG_BINGET, a, b, c, d, ref after @ ..] => {
-                    self.operands.push(self.memo.get(u32::from_le_bytes([a, b, c, d]) as usize)?)?;
-                    after
-                }
-                _ => break,
-            };
-        }
-        let place = self.operands.unmark()?;
-        self.append(place)?;
-        if let Kind::Stack(stack) = self.builder.kind(list) {
-            self.runs.add(run, stack);
-        }
-        Ok(run.len())
-    }
-
     #[inline]
     fn put(&mut self, slot: u64) -> Checked {
         self.memo.put(slot, self.operands.top()?, self.builder.limits.items)
@@ -439,7 +394,7 @@ impl Machine {
     }
 
     #[inline]
-    fn append(&mut self, place: usize) -> Checked {
+    pub(super) fn append(&mut self, place: usize) -> Checked {
         let list = self.operands.below(place)?;
         self.builder.append(list, self.operands.above(place))?;
         self.operands.cut(place);

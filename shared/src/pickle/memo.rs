@@ -87,6 +87,19 @@ impl Memo {
         }
     }
 
+    /// Returns the number of the next slot, if `more` values can be stored in sequence from it on.
+    #[inline]
+    pub(super) fn next(&self, more: usize, limit: usize) -> Option<usize> {
+        let is_sequential = self.count == self.slots.len() && self.sparse.is_empty();
+        (is_sequential && self.count + more <= limit && self.odd.len() + more <= limit).then_some(self.count)
+    }
+
+    /// Returns the value in slot `index`; `None` if it is empty or its number is out of sequence.
+    #[inline]
+    pub(super) fn find_value(&self, index: usize) -> Option<Value> {
+        self.slots.get(index).filter(|&word| word != UNSET).map(|word| self.unpack(word))
+    }
+
     /// Returns the value in slot `index`.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Checked<Value> {

@@ -4,10 +4,13 @@
 //! anything, and never allocates memory for a declared length alone. It reads all opcodes of protocols 0 to 5 that
 //! create data, and refuses by name those that load or call code.
 
+mod ahead;
+mod entries;
 mod machine;
 mod memo;
 pub(crate) mod opcode;
 mod runs;
+mod template;
 mod text;
 
 pub(crate) use machine::{Machine, PICKLE, Unpickled, newer_protocol};

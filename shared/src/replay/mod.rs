@@ -13,6 +13,7 @@
 //! A state consists of ranges and active blocks. All between is free, since the allocator always merges free
 //! neighbours.
 
+mod address_map;
 mod allocations;
 mod checkpoints;
 mod ending;
@@ -37,7 +38,7 @@ pub use state::{AllocatorState, Gap};
 
 use crate::event::Action;
 use crate::totals::Totals;
-use crate::trace::{Column, DeviceTrace, Settings, Tag, Tags};
+use crate::trace::{Column, ColumnReader, DeviceTrace, Settings, Tag, Tags};
 use crate::units::PoolId;
 
 /// Where a trace and its own segments disagree.
@@ -186,7 +187,9 @@ impl Replay {
         let mut segment = self.segments.changes.partition_point(|c| c.position <= from);
         let place_of = |segment: usize| self.segments.changes.get(segment).map_or(u32::MAX, |c| c.position);
         let mut next_segment = place_of(segment);
-        let (begins, freed, ends) = (&self.allocations.begin, &self.allocations.freed, &self.allocations.end);
+        let (mut actions, mut numbers) = (events.action.reader(), self.event_allocation.reader());
+        let Allocations { begin, freed, end, .. } = &self.allocations;
+        let (begins, freed, ends) = (&mut begin.reader(), &mut freed.reader(), &mut end.reader());
         for position in from.saturating_add(1)..=to {
             let i = position as usize - 1;
             // A missing free comes before the `alloc` that shows it.
@@ -201,19 +204,19 @@ impl Replay {
                 self.unrecorded_changes(number, position, &mut |change| visit(position, change));
             }
             // Each kind of change is visited in one place only, as the visitor is inlined there.
-            let number = self.event_allocation.get(i).unwrap_or(Self::NONE);
-            let (is_freed, change) = match events.action.get(i).map_or(Action::Other, Action::from_code) {
+            let number = numbers.get(i).unwrap_or(Self::NONE);
+            let (is_freed, change) = match actions.get(i).map_or(Action::Other, Action::from_code) {
                 _ if number == Self::NONE => (false, None),
                 Action::Alloc => {
-                    (false, (position < last || !is(ends, number, position)).then_some(Change::Begin(number)))
+                    (false, (position < last || !reads(ends, number, position)).then_some(Change::Begin(number)))
                 }
                 // An allocation of a recorded state begins with the event behind it, which may free it.
                 Action::FreeRequested => {
-                    let gone_or_begun = is(ends, number, position) || is(begins, number, position);
-                    (!gone_or_begun && is(freed, number, position), None)
+                    let gone_or_begun = reads(ends, number, position) || reads(begins, number, position);
+                    (!gone_or_begun && reads(freed, number, position), None)
                 }
-                Action::FreeCompleted if is(ends, number, position) && !is(begins, number, position) => {
-                    (is(freed, number, position), Some(Change::End(number)))
+                Action::FreeCompleted if reads(ends, number, position) && !reads(begins, number, position) => {
+                    (reads(freed, number, position), Some(Change::End(number)))
                 }
                 _ => (false, None),
             };
@@ -287,6 +290,12 @@ impl Replay {
 
 /// Returns whether an allocation's value in a column is this position.
 fn is(column: &Column<u32>, number: u32, position: u32) -> bool {
+    column.get(number as usize) == Some(position)
+}
+
+/// Does what [`is`] does, with a reader.
+#[inline]
+fn reads(column: &mut ColumnReader<'_, u32>, number: u32, position: u32) -> bool {
     column.get(number as usize) == Some(position)
 }
 

@@ -9,9 +9,11 @@
 
 use rustc_hash::FxHashMap;
 
+use super::address_map::AddressMap;
 use super::allocations::{Allocation, Allocations};
 use super::{Mismatches, Replay};
 use crate::event::Action;
+use crate::frames::StackId;
 use crate::order::sort_numbers_by_key;
 use crate::trace::{BlockState, Column, DeviceTrace, TagId};
 use crate::units::Address;
@@ -49,9 +51,9 @@ struct AtStart {
 #[derive(Default)]
 struct Walk {
     /// The number of the active allocation at each address, or [`CLOSED`].
-    open: FxHashMap<u64, u32>,
+    open: AddressMap<u32>,
     /// In a trace with losses: the position at which the last allocation at each address ended.
-    closed: FxHashMap<u64, u32>,
+    closed: AddressMap<u32>,
     at_start: Vec<AtStart>,
     /// Positions of the allocations made in the trace, in order.
     freed: Column<u32>,
@@ -109,16 +111,17 @@ impl Walk {
         let mut losses = trace.losses.iter().map(|loss| loss.position as usize).peekable();
         // The first event behind the last loss.
         let mut behind = 0;
+        let (mut actions, mut addresses) = (events.action.reader(), events.address.reader());
         for i in 0..events.len() {
             while let Some(position) = losses.next_if(|position| *position <= i) {
                 behind = position;
             }
-            let action = events.action.get(i).map_or(Action::Other, Action::from_code);
+            let action = actions.get(i).map_or(Action::Other, Action::from_code);
             let position = i as u32 + 1;
             let mut number = Replay::NONE;
             match action {
                 Action::Alloc => {
-                    let address = events.address.get(i).unwrap_or_default();
+                    let address = addresses.get(i).unwrap_or_default();
                     number = self.freed.len() as u32;
                     self.freed.push(Allocation::NEVER);
                     self.end.push(Allocation::NEVER);
@@ -131,24 +134,36 @@ impl Walk {
                     }
                 }
                 Action::FreeRequested | Action::FreeCompleted => {
-                    let address = events.address.get(i).unwrap_or_default();
+                    let address = addresses.get(i).unwrap_or_default();
                     let is_end = action == Action::FreeCompleted;
-                    let begin = unseen(behind, i);
-                    number = match self.known(address, behind) {
-                        Some(number) => number,
-                        None => self.push_at_start(AtStart {
-                            begin,
-                            address,
-                            requested: events.size.get(i).unwrap_or_default(),
-                            size: 0,
-                            tag: events.tag.get(i).unwrap_or_default(),
-                            stack: events.stack.get(i).unwrap_or_default(),
-                            // First seen when the free completes: the request was before the first event, or is
-                            // missing.
-                            freed: if is_end { begin } else { Allocation::NEVER },
-                            end: Allocation::NEVER,
-                        }),
+                    // What ended before events went missing is not known to be free.
+                    let is_unknown = |closed: &AddressMap<u32>| {
+                        behind > 0 && closed.get(&address).is_some_and(|&end| end as usize <= behind)
                     };
+                    match self.open.get_mut(&address) {
+                        Some(open) if *open != CLOSED || !is_unknown(&self.closed) => {
+                            number = *open;
+                            if is_end {
+                                *open = CLOSED;
+                            }
+                        }
+                        _ => {
+                            let begin = unseen(behind, i);
+                            number = self.push_at_start(AtStart {
+                                begin,
+                                address,
+                                requested: events.size.get(i).unwrap_or_default(),
+                                size: 0,
+                                tag: events.tag.get(i).unwrap_or_default(),
+                                stack: events.stack.get(i).unwrap_or_default(),
+                                // First seen when the free completes: the request was before the first event, or is
+                                // missing.
+                                freed: if is_end { begin } else { Allocation::NEVER },
+                                end: Allocation::NEVER,
+                            });
+                            self.open.insert(address, if is_end { CLOSED } else { number });
+                        }
+                    }
                     if number == CLOSED {
                         self.mismatches.free_without_alloc += 1;
                         number = Replay::NONE;
@@ -156,13 +171,11 @@ impl Walk {
                         self.skips_requests |=
                             number & AT_START == 0 && self.freed.get(number as usize) == Some(Allocation::NEVER);
                         self.set_end(number, position);
-                        self.open.insert(address, CLOSED);
                         if !trace.losses.is_empty() {
                             self.closed.insert(address, position);
                         }
                     } else {
                         self.set_freed(number, position);
-                        self.open.insert(address, number);
                     }
                 }
                 _ => {}
@@ -224,12 +237,14 @@ impl Walk {
             return;
         }
         // Allocations without a block were freed after the last event.
-        let lost: Vec<u32> = self
+        let mut lost: Vec<u32> = self
             .open
             .values()
             .copied()
             .filter(|&n| n != CLOSED && n & AT_START == 0 && !self.written.contains_key(&n))
             .collect();
+        // The order of a hash map differs between platforms.
+        lost.sort_unstable();
         self.mismatches.lost_at_end = lost.len() as u32;
         for number in lost {
             self.set_end(number, end);
@@ -263,7 +278,7 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
             freed: a.freed,
             end: a.end,
             tag: if a.tag == Replay::NONE { tag_of(a.address) } else { TagId(a.tag) },
-            stack: crate::frames::StackId(a.stack),
+            stack: StackId(a.stack),
             pool: 0,
             flags: if a.size > 0 { Allocation::FLAG_SIZE_WRITTEN } else { 0 },
         });
@@ -292,11 +307,14 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
 
     let events = &trace.events;
     let mut made = 0_u32;
+    let mut actions = events.action.reader();
+    let (mut addresses, mut sizes) = (events.address.reader(), events.size.reader());
+    let (mut tags, mut stacks) = (events.tag.reader(), events.stack.reader());
+    let (mut freed, mut end) = (walk.freed.reader(), walk.end.reader());
     for i in 0..events.len() {
-        if events.action.get(i) != Some(Action::Alloc as u8) {
+        if actions.get(i) != Some(Action::Alloc as u8) {
             continue;
         }
-        let Some(event) = events.get(i) else { continue };
         // Numbers are in order of `begin`. Allocations of a loss stand before the event behind it.
         while let Some((seen, a)) = of_losses.next_if(|(_, a)| a.begin as usize <= i + 1) {
             made_before.push(made);
@@ -306,14 +324,14 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         }
         let written = walk.written.get(&made).copied();
         allocations.push(Allocation {
-            address: event.address,
-            requested: event.size,
+            address: Address(addresses.get(i).unwrap_or_default()),
+            requested: sizes.get(i).unwrap_or_default(),
             size: written.unwrap_or(0),
             begin: i as u32 + 1,
-            freed: walk.freed.get(made as usize).unwrap_or(Allocation::NEVER),
-            end: walk.end.get(made as usize).unwrap_or(Allocation::NEVER),
-            tag: event.tag,
-            stack: event.stack,
+            freed: freed.get(made as usize).unwrap_or(Allocation::NEVER),
+            end: end.get(made as usize).unwrap_or(Allocation::NEVER),
+            tag: TagId(tags.get(i).unwrap_or_default()),
+            stack: StackId(stacks.get(i).unwrap_or_default()),
             pool: 0,
             flags: if written.is_some() { Allocation::FLAG_SIZE_WRITTEN } else { 0 },
         });
@@ -342,6 +360,10 @@ pub(super) fn pair(trace: &DeviceTrace, mut tag_of: impl FnMut(u64) -> TagId) ->
         push(late, events.len() as u32, &mut allocations);
     }
     unrecorded.sort_by_key(|&(position, _)| position);
-    let event_allocation = walk.event_allocation.iter().map(renumber).collect();
+    // If events made all allocations, their numbers are final.
+    let event_allocation = match renumbered.is_empty() {
+        true => walk.event_allocation,
+        false => walk.event_allocation.iter().map(renumber).collect(),
+    };
     Pairing { allocations, event_allocation, unrecorded, mismatches: walk.mismatches }
 }

@@ -247,21 +247,18 @@ fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
         ranges.add(Range::of(segment));
     }
     let mut changes = Vec::new();
-    let actions = &trace.events.action;
+    let actions = (0..).zip(trace.events.action.iter()).map(|(i, code)| (i, Action::from_code(code)));
+    let of_segments: Vec<(usize, Action)> = actions.filter(|(_, action)| action.is_segment()).collect();
     // If the layout does not say which segments can grow, those that are mapped into can.
-    for (i, code) in actions.iter().enumerate() {
-        if matches!(Action::from_code(code), Action::SegmentMap | Action::SegmentUnmap)
+    for &(i, action) in &of_segments {
+        if matches!(action, Action::SegmentMap | Action::SegmentUnmap)
             && let Some(found) = trace.events.address.get(i).and_then(|address| ranges.find(address))
             && let Some(range) = ranges.ranges.get_mut(found)
         {
             range.is_expandable = true;
         }
     }
-    for i in (0..actions.len()).rev() {
-        let action = actions.get(i).map_or(Action::Other, Action::from_code);
-        if !action.is_segment() {
-            continue;
-        }
+    for &(i, action) in of_segments.iter().rev() {
         let Some(event) = trace.events.get(i) else { continue };
         if event.size == 0 {
             continue;

@@ -22,6 +22,41 @@ pub struct Column<T> {
     packed: usize,
 }
 
+/// Reads values of a column, fastest where each is in the chunk of the one before.
+#[derive(Clone, Debug)]
+pub struct ColumnReader<'a, T> {
+    column: &'a Column<T>,
+    /// The number of the chunk; that of the tail is the number of whole chunks.
+    chunk: usize,
+    /// The values of the chunk, unless they are packed.
+    plain: &'a [T],
+    packed: Option<&'a Packed>,
+}
+
+impl<T: Value> ColumnReader<'_, T> {
+    /// Returns the value at `i`, if there is one.
+    #[inline]
+    pub fn get(&mut self, i: usize) -> Option<T> {
+        if i / CHUNK != self.chunk {
+            self.move_to(i / CHUNK);
+        }
+        match self.plain.get(i % CHUNK) {
+            Some(&value) => Some(value),
+            None => self.packed?.get(i % CHUNK),
+        }
+    }
+
+    #[inline]
+    fn move_to(&mut self, chunk: usize) {
+        self.chunk = chunk;
+        (self.plain, self.packed) = match self.column.chunks.get(chunk) {
+            Some(Chunk { plain, packed }) => (plain.as_slice(), packed.as_ref()),
+            None if chunk == self.column.chunks.len() => (self.column.tail.as_slice(), None),
+            None => (&[][..], None),
+        };
+    }
+}
+
 /// [`CHUNK`] values, either plain or packed.
 #[derive(Clone, Debug)]
 struct Chunk<T> {
@@ -114,6 +149,14 @@ impl<T: Value> Column<T> {
         }
     }
 
+    /// Returns a reader, for loops that read neighbouring values.
+    #[inline]
+    pub fn reader(&self) -> ColumnReader<'_, T> {
+        let mut reader = ColumnReader { column: self, chunk: 0, plain: &[], packed: None };
+        reader.move_to(0);
+        reader
+    }
+
     /// Replaces the value at `i`; does nothing if there is none.
     #[inline]
     pub fn set(&mut self, i: usize, value: T) {
@@ -158,13 +201,13 @@ impl<T: Value> Column<T> {
 
     /// Returns all values in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = T> + '_ {
-        let whole = self.chunks.iter().flat_map(|chunk| (0..CHUNK).filter_map(|i| chunk.get(i)));
-        whole.chain(self.tail.iter().copied())
+        self.range(0..self.len())
     }
 
     /// Returns the values of `range` in order.
-    pub fn range(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = T> + '_ {
-        (range.start..range.end.min(self.len())).filter_map(|i| self.get(i))
+    pub fn range(&self, range: std::ops::Range<usize>) -> impl DoubleEndedIterator<Item = T> + '_ {
+        let mut reader = self.reader();
+        (range.start..range.end.min(self.len())).filter_map(move |i| reader.get(i))
     }
 
     /// Cuts the column at `at`, keeps the values before, and returns those after.
@@ -214,6 +257,9 @@ mod tests {
         assert_eq!((column.len(), column.is_empty()), (n, n == 0));
         assert!(column.iter().eq(want.iter().copied()));
         assert!(column.iter().rev().eq(want.iter().rev().copied()));
+        let mut reader = column.reader();
+        assert!([n, 0, n / 2, n.saturating_sub(1), CHUNK].into_iter().all(|i| reader.get(i) == want.get(i).copied()));
+        assert!((0..n).all(|i| reader.get(i) == want.get(i).copied()));
         assert_eq!(column.get(n), None);
         for cut in [0, 1, n / 2, CHUNK, n] {
             let cut = cut.min(n);

@@ -4,7 +4,7 @@ mod column;
 mod packed;
 mod plain_column;
 
-pub use column::Column;
+pub use column::{Column, ColumnReader};
 pub use packed::Value;
 pub use plain_column::{CHUNK, PlainColumn};
 use rustc_hash::FxHashMap;

@@ -7,50 +7,62 @@ pub const CHUNK: usize = 1 << 16;
 /// An append-only array in chunks of [`CHUNK`] values, each of which can be changed at any time.
 #[derive(Clone, Debug)]
 pub struct PlainColumn<T> {
+    /// The whole chunks.
     chunks: Vec<Vec<T>>,
-    len: usize,
+    /// The values after them. The first chunk grows by doubling, so that a small column stays small.
+    tail: Vec<T>,
 }
 
 impl<T> Default for PlainColumn<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), len: 0 }
+        Self { chunks: Vec::new(), tail: Vec::new() }
     }
 }
 
 impl<T: Copy> PlainColumn<T> {
     /// Returns the number of values.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        self.chunks.len() * CHUNK + self.tail.len()
     }
 
     /// Returns whether the column has no values.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Appends one value.
     #[inline]
     pub fn push(&mut self, value: T) {
-        if self.len.is_multiple_of(CHUNK) {
-            // The first chunk grows by doubling, so that a small column stays small.
-            self.chunks.push(if self.chunks.is_empty() { Vec::new() } else { Vec::with_capacity(CHUNK) });
+        if self.tail.len() == CHUNK {
+            self.next_chunk();
         }
-        if let Some(last) = self.chunks.last_mut() {
-            last.push(value);
-            self.len += 1;
-        }
+        self.tail.push(value);
+    }
+
+    #[cold]
+    fn next_chunk(&mut self) {
+        self.chunks.push(std::mem::replace(&mut self.tail, Vec::with_capacity(CHUNK)));
     }
 
     /// Returns the value at `i`, if there is one.
     #[inline]
     pub fn get(&self, i: usize) -> Option<T> {
-        self.chunks.get(i / CHUNK)?.get(i % CHUNK).copied()
+        match self.chunks.get(i / CHUNK) {
+            Some(chunk) => chunk.get(i % CHUNK).copied(),
+            None => self.tail.get(i - self.chunks.len() * CHUNK).copied(),
+        }
     }
 
     /// Replaces the value at `i`; does nothing if there is none.
     #[inline]
     pub fn set(&mut self, i: usize, value: T) {
-        if let Some(slot) = self.chunks.get_mut(i / CHUNK).and_then(|chunk| chunk.get_mut(i % CHUNK)) {
+        let whole = self.chunks.len() * CHUNK;
+        let slot = match self.chunks.get_mut(i / CHUNK) {
+            Some(chunk) => chunk.get_mut(i % CHUNK),
+            None => self.tail.get_mut(i - whole),
+        };
+        if let Some(slot) = slot {
             *slot = value;
         }
     }

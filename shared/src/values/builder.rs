@@ -80,6 +80,13 @@ impl SnapshotBuilder {
         Ok(Value::Node(id as u32))
     }
 
+    /// Returns whether this many nodes and one more trace entry are within the limits.
+    #[inline]
+    pub(crate) fn has_room(&self, nodes: usize) -> bool {
+        let limit = self.node_limit();
+        self.nodes.len() + nodes <= limit && self.events.len() < limit
+    }
+
     fn node_limit(&self) -> usize {
         self.limits.items.min(Kind::MAX as usize)
     }

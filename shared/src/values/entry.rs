@@ -9,6 +9,50 @@ use crate::frames::{FrameId, StackId, StrId};
 use crate::trace::{Event, Tag, TagId};
 use crate::units::{Address, Count, Stream};
 
+/// What has been read of a trace entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryDraft {
+    event: Event,
+    action: Option<StrId>,
+    pub(crate) tag: Tag,
+    cpp_stack: StackId,
+}
+
+/// What became of a key of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drafted {
+    /// It is set.
+    Done,
+    /// Its value has an unexpected type.
+    Malformed,
+    /// Its value may be kept in the arena.
+    Kept,
+}
+
+impl Default for EntryDraft {
+    fn default() -> Self {
+        let event =
+            Event { action: Action::Other, address: Address(0), size: 0, time_us: 0, tag: TagId(0), stack: StackId(0) };
+        Self { event, action: None, tag: Tag::default(), cpp_stack: StackId(0) }
+    }
+}
+
+impl EntryDraft {
+    /// Returns whether it is an event as it stands, without stacks to be joined.
+    #[inline]
+    pub(crate) fn is_complete(&self) -> bool {
+        self.action.is_some() && self.cpp_stack == StackId(0)
+    }
+}
+
+impl Drafted {
+    /// Returns whether the key is set.
+    #[inline]
+    pub(crate) fn is_done(self) -> bool {
+        self == Self::Done
+    }
+}
+
 impl SnapshotBuilder {
     /// Appends the row that a dict's entries describe. Returns `None` without an action, as such an entry has no
     /// meaning.
@@ -18,69 +62,97 @@ impl SnapshotBuilder {
         if row >= limit {
             return Err(too_much(format!("more than {} trace entries", Count(limit as u64))));
         }
-        let blank =
-            Event { action: Action::Other, address: Address(0), size: 0, time_us: 0, tag: TagId(0), stack: StackId(0) };
-        let Some(event) = self.read_entry(blank, None, Tag::default(), pairs)? else { return Ok(None) };
+        let Some(event) = self.read_entry(EntryDraft::default(), pairs)? else { return Ok(None) };
         self.events.push(event);
         Ok(Some(row as u32))
     }
 
     /// Sets further keys of a row.
     pub(super) fn change_entry(&mut self, row: u32, pairs: &[Value]) -> Checked {
-        let Some(before) = self.events.get(row as usize) else { return Ok(()) };
-        let tag = self.tags.get(before.tag);
-        let name = match before.action {
+        let Some(event) = self.events.get(row as usize) else { return Ok(()) };
+        let tag = self.tags.get(event.tag);
+        let action = match event.action {
             Action::Other => tag.other_action,
             action => self.symbols.intern(action.name().as_bytes()),
         };
-        if let Some(event) = self.read_entry(before, Some(name), tag, pairs)? {
+        let before = EntryDraft { event, action: Some(action), tag, cpp_stack: StackId(0) };
+        if let Some(event) = self.read_entry(before, pairs)? {
             self.events.set(row as usize, event);
         }
         Ok(())
     }
 
-    fn read_entry(
-        &mut self,
-        mut event: Event,
-        mut action: Option<StrId>,
-        mut tag: Tag,
-        pairs: &[Value],
-    ) -> Checked<Option<Event>> {
-        let mut malformed = 0;
-        let mut cpp_stack = StackId(0);
+    fn read_entry(&mut self, mut draft: EntryDraft, pairs: &[Value]) -> Checked<Option<Event>> {
         for (key, value) in entries(pairs) {
-            // Every key is optional, and values of the wrong type are left out.
-            let understood = match key {
-                keywords::ACTION => value.str().map(|name| action = Some(name)),
-                keywords::ADDR | keywords::ADDRESS | keywords::DEVICE_FREE => {
-                    value.address().map(|n| event.address = Address(n))
-                }
-                keywords::SIZE => value.size().map(|n| event.size = n),
-                // Some writers store streams as unsigned numbers.
-                keywords::STREAM => value.address().map(|n| tag.stream = Stream(n as i64)),
-                keywords::TIME_US => value.int().map(|n| event.time_us = n),
-                keywords::COMPILE_CONTEXT => value.str().map(|text| tag.compile_context = text),
-                keywords::USER_METADATA => value.str().map(|text| tag.user_metadata = text),
-                keywords::POOL_ID => self.pool(value).map(|pool| {
-                    tag.pool = Some(pool);
-                    self.drop_kept(value);
-                }),
-                keywords::FRAMES => {
-                    event.stack = self.stack(value)?;
-                    Some(())
-                }
-                keywords::CPP_FRAMES => {
-                    cpp_stack = self.stack(value)?;
-                    Some(())
-                }
-                _ => {
-                    self.drop_kept(value);
-                    Some(())
-                }
-            };
-            malformed += u64::from(understood.is_none() && value != Value::None);
+            match self.draft(&mut draft, key, value) {
+                Drafted::Done => {}
+                Drafted::Malformed => self.malformed += 1,
+                Drafted::Kept => self.draft_kept(&mut draft, key, value)?,
+            }
         }
-        self.malformed += malformed;
+        self.finish_draft(draft)
+    }
+
+    /// Sets a key of an entry, if that needs no change to what is kept. Every key is optional, and values of the wrong
+    /// type are left out.
+    #[inline(always)]
+    pub(crate) fn draft(&self, draft: &mut EntryDraft, key: StrId, value: Value) -> Drafted {
+        let EntryDraft { event, action, tag, cpp_stack } = draft;
+        let understood = match key {
+            keywords::ACTION => value.str().map(|name| *action = Some(name)),
+            keywords::ADDR | keywords::ADDRESS | keywords::DEVICE_FREE => {
+                value.address().map(|n| event.address = Address(n))
+            }
+            keywords::SIZE => value.size().map(|n| event.size = n),
+            // Some writers store streams as unsigned numbers.
+            keywords::STREAM => value.address().map(|n| tag.stream = Stream(n as i64)),
+            keywords::TIME_US => value.int().map(|n| event.time_us = n),
+            keywords::COMPILE_CONTEXT => value.str().map(|text| tag.compile_context = text),
+            keywords::USER_METADATA => value.str().map(|text| tag.user_metadata = text),
+            keywords::POOL_ID if !matches!(value, Value::Node(_)) => self.pool(value).map(|pool| tag.pool = Some(pool)),
+            keywords::FRAMES | keywords::CPP_FRAMES => {
+                let Some(stack) = self.known_stack(value) else { return Drafted::Kept };
+                *(if key == keywords::FRAMES { &mut event.stack } else { cpp_stack }) = stack;
+                Some(())
+            }
+            _ if matches!(value, Value::Node(_)) => return Drafted::Kept,
+            _ => Some(()),
+        };
+        if understood.is_some() || value == Value::None { Drafted::Done } else { Drafted::Malformed }
+    }
+
+    /// Returns the stack that a value stands for, if it is a complete or an empty list.
+    #[inline]
+    pub(crate) fn known_stack(&self, value: Value) -> Option<StackId> {
+        match self.look(value) {
+            Value::Stack(stack) => Some(stack),
+            Value::None => Some(StackId(0)),
+            Value::Node(id) if self.kind(id) == Kind::EmptyList => Some(StackId(0)),
+            _ => None,
+        }
+    }
+
+    /// Sets a key whose value may be kept in the arena, and frees the value.
+    fn draft_kept(&mut self, draft: &mut EntryDraft, key: StrId, value: Value) -> Checked {
+        match key {
+            keywords::POOL_ID => match self.pool(value) {
+                Some(pool) => {
+                    draft.tag.pool = Some(pool);
+                    self.drop_kept(value);
+                }
+                None => self.malformed += 1,
+            },
+            keywords::FRAMES => draft.event.stack = self.stack(value)?,
+            keywords::CPP_FRAMES => draft.cpp_stack = self.stack(value)?,
+            _ => self.drop_kept(value),
+        }
+        Ok(())
+    }
+
+    /// Returns the event of a draft; `None` without an action.
+    #[inline]
+    pub(crate) fn finish_draft(&mut self, draft: EntryDraft) -> Checked<Option<Event>> {
+        let EntryDraft { mut event, action, mut tag, cpp_stack } = draft;
         let Some(action) = action else {
             self.malformed += 1;
             return Ok(None);
@@ -103,7 +175,7 @@ impl SnapshotBuilder {
 
     /// Returns the number of a tag; neighbouring entries mostly share theirs.
     #[inline]
-    fn tag(&mut self, tag: Tag) -> TagId {
+    pub(crate) fn tag(&mut self, tag: Tag) -> TagId {
         if self.last_tag.0 != tag {
             self.last_tag = (tag, self.tags.intern(tag));
         }

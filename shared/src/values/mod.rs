@@ -11,5 +11,6 @@ mod operands;
 mod value;
 
 pub(crate) use builder::{Rows, SnapshotBuilder, entries, has_key};
+pub(crate) use entry::EntryDraft;
 pub(crate) use operands::Operands;
 pub(crate) use value::{Kind, Value};

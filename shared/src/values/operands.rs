@@ -30,6 +30,12 @@ impl Operands {
         Ok(())
     }
 
+    /// Returns whether this many more values and marks can be pushed.
+    #[inline]
+    pub(crate) fn has_room(&self, values: usize, marks: usize) -> bool {
+        self.values.len() + values <= self.value_limit && self.marks.len() + marks <= self.mark_limit
+    }
+
     /// Pops the top value, which must lie above the last mark.
     #[inline]
     pub(crate) fn pop(&mut self) -> Checked<Value> {
