@@ -101,13 +101,14 @@ pub(crate) fn of_losses(device: i64, losses: &[Loss], places: usize, has_ended: 
     Some(Finding::new(FindingCode::EventsLost, message).on_device(device).at(first.position))
 }
 
-/// Returns the findings about the events themselves.
+/// Returns the findings about the events themselves. The recording may be longer if it `is_cut`.
 pub(super) fn of_history(snapshot: &Snapshot, is_cut: bool) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    if !is_cut && snapshot.devices.iter().all(|device| device.events.is_empty()) {
-        findings
-            .push(Finding::new(FindingCode::NoHistory, "No events were recorded; at most the final state is known."));
-    }
-    findings.extend(unknown_actions(snapshot));
-    findings
+    let empty = if is_cut { None } else { empty_history(snapshot) };
+    empty.into_iter().chain(unknown_actions(snapshot)).collect()
+}
+
+/// Returns the finding about a complete recording without events.
+pub(crate) fn empty_history(snapshot: &Snapshot) -> Option<Finding> {
+    let is_empty = snapshot.devices.iter().all(|device| device.events.is_empty());
+    is_empty.then(|| Finding::new(FindingCode::NoHistory, "No events were recorded; at most the final state is known."))
 }

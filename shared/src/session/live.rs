@@ -292,7 +292,11 @@ impl Stream {
     fn summarize(&mut self, chunks: &ChunkReader) {
         let Self { session, live, recording, is_late, .. } = self;
         let has_ended = recording.end.is_some();
-        session.summarize(findings::of_chunks(recording, chunks), false, |index, trace| {
+        let mut found = findings::of_chunks(recording, chunks);
+        if has_ended && !*is_late {
+            found.extend(findings::empty_history(&session.snapshot));
+        }
+        session.summarize(found, false, |index, trace| {
             live.get(index).map(|live| live.notes(trace, *is_late, has_ended)).unwrap_or_default()
         });
         if let Some(header) = &recording.header {

@@ -115,6 +115,15 @@ pub(crate) fn settled(answer: Answer) -> String {
     out + rest
 }
 
+#[test]
+fn a_recording_that_ended_without_events_has_the_finding_of_its_file() {
+    let Recorded { bytes, .. } = record(&[], 1, CONFS[0], 0, true);
+    let (live, _) = push_pieces(&bytes, &[usize::MAX], LiveLimits::default());
+    let built = Session::build(import(&bytes), &mut |_| {});
+    assert_eq!(live.summary().findings, built.summary().findings);
+    assert_eq!(built.summary().findings[0].code, FindingCode::NoHistory);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
