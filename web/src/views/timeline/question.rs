@@ -1,8 +1,8 @@
 //! The timeline's question for what is in view.
 //!
-//! A question covers more than the window, so that a pan shows something at once: a little more at a new scale, since
-//! one turn of the wheel follows another, and half a view more on both sides as soon as the view is panned. Its columns are the device pixels of
-//! the view: at rest every column is exactly one pixel wide, and no peak falls between two. As long as the last
+//! A question covers more than the window, so that a pan shows something at once: a quarter of a view on both sides at a
+//! new scale, since one turn of the wheel follows another, and half a view once it is panned. Its columns are the device
+//! pixels of the view: at rest every column is exactly one pixel wide, and no peak falls between two. As long as the last
 //! question still covers the view, it is asked again unchanged, which costs nothing. Likewise for the height: the answer
 //! to a question shows which height fits, and must not have to be asked for again at that height.
 
@@ -51,7 +51,7 @@ impl Lens {
             return Some(last.clone());
         }
         let unit = self.window.length() / f64::from(self.columns);
-        let most = if last.is_some_and(|last| self.is_scaled_as(last)) { self.columns / 2 } else { self.columns / 7 };
+        let most = if last.is_some_and(|last| self.is_scaled_as(last)) { self.columns / 2 } else { self.columns / 4 };
         let margin = |room: f64| (room / unit).ceil().within(0.0, f64::from(most));
         let left = margin(self.window.start - self.extent.start);
         let right = margin(self.extent.end - self.window.end);
@@ -181,12 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn a_new_scale_covers_little_more_than_the_view_until_it_is_panned() {
+    fn a_new_scale_covers_less_beside_the_view_until_it_is_panned() {
         let first = lens(4000.0, 5000.0).question(None).unwrap();
-        assert_eq!((first.window, first.columns), (Window { start: 3858.0, end: 5142.0 }, 1284));
+        assert_eq!((first.window, first.columns), (Window { start: 3750.0, end: 5250.0 }, 1500));
         assert_eq!(lens(4000.0, 5000.0).question(Some(&first)).unwrap(), first);
-        let second = lens(4050.0, 5050.0).question(Some(&first)).unwrap();
-        assert_eq!((second.window, second.columns), (Window { start: 3550.0, end: 5550.0 }, 2000));
+        assert_eq!(lens(4100.0, 5100.0).question(Some(&first)).unwrap(), first);
+        let second = lens(4150.0, 5150.0).question(Some(&first)).unwrap();
+        assert_eq!((second.window, second.columns), (Window { start: 3650.0, end: 5650.0 }, 2000));
     }
 
     #[test]
