@@ -1,7 +1,7 @@
 //! Rectangles, and a software rasterizer that draws them.
 //!
-//! A crate of its own, since a compiler's settings apply to whole crates: the page is compiled for size, but this loop
-//! over all pixels of a picture is compiled for speed.
+//! This is a crate of its own because optimization levels apply to whole crates: the page is compiled for size, but this
+//! loop over all pixels of a picture for speed.
 
 #![forbid(unsafe_code)]
 

@@ -16,8 +16,8 @@ pub fn use_size(node: &NodeRef) -> (f64, f64) {
         if let Some(element) = node.cast::<Element>() {
             let measured = element.clone();
             let measure = move || set.set((f64::from(measured.client_width()), f64::from(measured.client_height())));
-            // Measured first when everything that is now being put on the page is there: the place of an element among
-            // others that are still missing is of no use, and the observer speaks up only with the next frame.
+            // Measures once all that is being mounted is on the page, since the size is not final before. The observer
+            // reports only with the next frame.
             spawn_local({
                 let measure = measure.clone();
                 async move { measure() }

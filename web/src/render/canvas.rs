@@ -1,5 +1,5 @@
-//! A picture on the page: a canvas for shapes, lines and text, or one for lines and text over it where the painter's can't
-//! have them, and an animation frame whenever something changed.
+//! A picture on the page, and an animation frame whenever something changed. Shapes, lines and text share a canvas; where
+//! the painter's context can't draw lines and text, a second canvas over it has them.
 //!
 //! Pictures are drawn outside of the components' rendering: moving the pointer or dragging redraws at most once per
 //! frame. The newest event that is drawn is published as `data-newest-us` beside the picture, so that its delay can be
@@ -48,7 +48,8 @@ impl Size {
 
 /// Something that can be drawn.
 pub trait Picture: 'static {
-    /// Draws the picture: shapes first, since lines may be drawn on the same canvas. Both are of the given size. Returns false if the painter has failed.
+    /// Draws the picture: shapes first, since lines may be drawn on the same canvas. Both are of the given size. Returns
+    /// false if the painter has failed.
     fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, size: Size) -> bool;
 
     /// Returns the time of the newest event that it shows, in microseconds since the epoch, if that applies.

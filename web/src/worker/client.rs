@@ -49,7 +49,7 @@ struct Spare {
 struct Connection {
     worker: Worker,
     pending: HashMap<u32, Pending>,
-    /// Counts the messages of the worker: what it knows may have changed with each.
+    /// Counts the worker's messages. Its data may have changed with each of them.
     messages: u32,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
     _on_error: Closure<dyn FnMut(ErrorEvent)>,
@@ -145,8 +145,8 @@ impl Workers {
         drop(connection);
     }
 
-    /// Sends a question. `reply` is called once, or never if the file is closed first. Several views may ask the same at
-    /// once: it is sent once.
+    /// Sends a question. `reply` is called once, or never if the file is closed first. A question that several views ask
+    /// at the same time is sent once.
     pub fn ask(&self, key: FileKey, device: u32, query: Query, reply: Callback<Answer>) {
         let mut open = self.0.open.borrow_mut();
         let Some(connection) = open.get_mut(&key) else { return };

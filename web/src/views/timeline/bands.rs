@@ -28,8 +28,8 @@ pub fn shapes(timeline: &Timeline, palette: &Palette) -> Vec<Shape> {
     // During a search only matches have their full colour.
     let dim = if timeline.query.highlight.is_some() { Paint::DIM } else { 0 };
     let held_back = palette.background.blend(palette.fill(Paint::OTHER), HELD_BACK_SHARE);
-    // Reserved memory rarely changes: what lies above the stack is drawn as a few wide rectangles, and the stack covers
-    // their lower parts. A rectangle for each column would take a painter many times as long.
+    // Reserved memory rarely changes, so what lies above the stack is drawn as a few wide rectangles, whose lower parts
+    // the stack covers. A rectangle for each column would take a painter many times as long.
     for equal in runs.chunk_by(|a, b| a.reserved == b.reserved) {
         let (Some(first), Some(last)) = (equal.first(), equal.last()) else { continue };
         // A column has its largest reserved total, which may be of another moment than the stack's.
