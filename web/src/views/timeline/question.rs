@@ -38,8 +38,11 @@ pub struct Lens {
 const PHASE_SLACK: f64 = 0.02;
 /// How many times the visible height a question covers at most.
 const MOST_HEIGHTS: f64 = 4.0;
-/// How coarse and how fine the rows of the last question may be, as a multiple of the rows of the view.
-const ROW_SLACK: (f64, f64) = (0.8, 2.0);
+/// How many rows a question has for each row of the view: the height that fits may become smaller by a fifth before its
+/// rows are too coarse.
+const ROWS_PER_ROW: f64 = 1.25;
+/// The most rows of the last question for each row of the view.
+const MOST_ROWS_PER_ROW: f64 = 2.5;
 
 impl Lens {
     /// Returns the question to ask, given the previous one. `None` while there is nothing to draw on.
@@ -62,7 +65,7 @@ impl Lens {
             window: Window { start: self.window.start - left * unit, end: self.window.end + right * unit },
             columns: self.columns + left as u32 + right as u32,
             bytes: Window { start: self.bytes.start, end: top },
-            rows: (f64::from(self.rows) * heights).round() as u32,
+            rows: (f64::from(self.rows) * heights * ROWS_PER_ROW).ceil() as u32,
             color_by: self.color_by,
             filter: self.filter.clone(),
             highlight: self.highlight.clone(),
@@ -81,7 +84,7 @@ impl Lens {
             return false;
         }
         let rows = self.bytes.length() / f64::from(self.rows) * f64::from(last.rows) / last.bytes.length();
-        if rows < ROW_SLACK.0 || rows > ROW_SLACK.1 {
+        if !(1.0..=MOST_ROWS_PER_ROW).contains(&rows) {
             return false;
         }
         let unit = self.window.length() / f64::from(self.columns);
@@ -218,13 +221,13 @@ mod tests {
     fn a_height_that_fits_the_answer_is_not_asked_for_again() {
         let at = |end, top| Lens { bytes: Window { start: 0.0, end }, top, ..lens(0.0, 10_000.0) };
         let first = at(4000.0, 10_000.0).question(None).unwrap();
-        assert_eq!((first.bytes, first.rows), (Window { start: 0.0, end: 10_000.0 }, 1250));
+        assert_eq!((first.bytes, first.rows), (Window { start: 0.0, end: 10_000.0 }, 1563));
         let again = |end| at(end, 10_000.0).question(Some(&first)).unwrap() == first;
         assert!(again(4000.0) && again(7000.0) && again(3500.0));
         assert!(!again(9000.0), "needlessly fine");
         assert!(!again(2000.0), "too coarse");
         let far = at(1000.0, 1e9).question(None).unwrap();
-        assert_eq!((far.bytes.end, far.rows), (4000.0, 2000));
+        assert_eq!((far.bytes.end, far.rows), (4000.0, 2500));
         assert_ne!(at(5000.0, 1e9).question(Some(&far)).unwrap(), far, "the answer is cut off");
     }
 
