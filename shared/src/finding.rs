@@ -6,7 +6,7 @@ use crate::event::Action;
 use crate::frames::StrId;
 use crate::order;
 use crate::trace::Snapshot;
-use crate::units::{Count, counted_as};
+use crate::units::{Address, Count, counted_as};
 
 /// The number of unknown actions that one message names.
 const NAMES: usize = 5;
@@ -37,6 +37,30 @@ pub enum FindingCode {
     NotShown,
     /// Values could not be read as the expected type; they are left out and counted.
     Malformed,
+    /// A line holds more at every step: a leak.
+    Leak,
+    /// A line holds more and more for a reason that is known, such as a cache.
+    Growth,
+    /// Much of the cached memory is in gaps that the requests of the trace don't fit.
+    Fragmentation,
+    /// Small blocks keep large segments from being released.
+    PinnedSegments,
+    /// Rounding up of sizes wastes memory.
+    Rounding,
+    /// Freed blocks wait for other streams.
+    Waiting,
+    /// Requests were served only after cached memory had been released.
+    Retries,
+    /// The allocator calls the driver again and again after the program has set up.
+    DriverCalls,
+    /// Cached memory belongs to a stream or pool that does not use it, while another takes new memory.
+    StuckCache,
+    /// Memory rises for a moment, such as when a checkpoint is saved.
+    Spike,
+    /// Other processes, or CUDA itself, hold memory of the device.
+    OtherProcess,
+    /// A setting has no effect.
+    IneffectiveSetting,
 }
 
 impl FindingCode {
@@ -53,8 +77,96 @@ impl FindingCode {
             Self::OutOfMemory => "out_of_memory",
             Self::NotShown => "not_shown",
             Self::Malformed => "malformed",
+            Self::Leak => "leak",
+            Self::Growth => "growth",
+            Self::Fragmentation => "fragmentation",
+            Self::PinnedSegments => "pinned_segments",
+            Self::Rounding => "rounding",
+            Self::Waiting => "waiting",
+            Self::Retries => "retries",
+            Self::DriverCalls => "driver_calls",
+            Self::StuckCache => "stuck_cache",
+            Self::Spike => "spike",
+            Self::OtherProcess => "other_process",
+            Self::IneffectiveSetting => "ineffective_setting",
         }
     }
+
+    /// Returns the severity of such a finding, unless the rule that finds it says otherwise.
+    pub const fn severity(self) -> Severity {
+        match self {
+            Self::OutOfMemory | Self::Leak => Severity::Failure,
+            Self::Truncated
+            | Self::EventsLost
+            | Self::RingOverflow
+            | Self::Inconsistent
+            | Self::Malformed
+            | Self::NoHistory
+            | Self::Fragmentation
+            | Self::PinnedSegments
+            | Self::Rounding
+            | Self::Waiting
+            | Self::Retries
+            | Self::DriverCalls
+            | Self::StuckCache
+            | Self::Spike
+            | Self::OtherProcess
+            | Self::IneffectiveSetting => Severity::Warning,
+            Self::StateOnly | Self::UnknownAction | Self::NotShown | Self::Growth => Severity::Note,
+        }
+    }
+}
+
+/// How much a finding matters. It orders findings, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// The run failed, or will.
+    Failure,
+    /// Memory or time is wasted, or data is missing.
+    Warning,
+    /// Worth knowing.
+    Note,
+}
+
+/// What a person can try.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remedy {
+    /// One sentence; a setting to copy stands in it as it is written.
+    pub text: String,
+    /// Whether it was checked on this trace. If not, it is advice.
+    pub checked: bool,
+    /// The part to copy, such as `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`; empty if there is none.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub copy: String,
+}
+
+impl Remedy {
+    /// Creates advice that was not checked on the trace.
+    pub fn advice(text: impl Into<String>) -> Self {
+        Self { text: text.into(), checked: false, copy: String::new() }
+    }
+
+    /// Sets the part to copy.
+    #[must_use]
+    pub fn with_copy(mut self, copy: impl Into<String>) -> Self {
+        self.copy = copy.into();
+        self
+    }
+}
+
+/// Where a finding shows, beside its position: what a click on it opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// A call site, by the number of a stack that its line represents.
+    Site(u32),
+    /// An allocation, by its number.
+    Allocation(u32),
+    /// The segment that holds this address at the finding's position.
+    Segment(Address),
+    /// The positions from the first to the second.
+    Window(u32, u32),
 }
 
 /// One finding: a stable code and a sentence for a person (what, where, what to do next).
@@ -62,6 +174,8 @@ impl FindingCode {
 pub struct Finding {
     /// The kind.
     pub code: FindingCode,
+    /// How much it matters.
+    pub severity: Severity,
     /// One or two sentences, without a line break.
     pub message: String,
     /// The device that it concerns, if any.
@@ -70,12 +184,58 @@ pub struct Finding {
     /// The position in that device's trace where it shows, if any.
     #[serde(default)]
     pub position: Option<u32>,
+    /// The bytes that it is about, if it is about bytes. Among findings of one severity, more bytes come first.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bytes: Option<u64>,
+    /// What a click on it opens beside its position.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evidence: Option<Evidence>,
+    /// What to try, best first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub remedies: Vec<Remedy>,
 }
 
 impl Finding {
     /// Creates a finding about the whole file.
     pub fn new(code: FindingCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), device: None, position: None }
+        Self {
+            code,
+            severity: code.severity(),
+            message: message.into(),
+            device: None,
+            position: None,
+            bytes: None,
+            evidence: None,
+            remedies: Vec::new(),
+        }
+    }
+
+    /// Sets the severity, where it is not that of the code.
+    #[must_use]
+    pub fn with_severity(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
+    }
+
+    /// Sets the bytes that the finding is about.
+    #[must_use]
+    pub fn with_bytes(mut self, bytes: u64) -> Self {
+        self.bytes = Some(bytes);
+        self
+    }
+
+    /// Sets what a click on the finding opens.
+    #[must_use]
+    pub fn with_evidence(mut self, evidence: Evidence) -> Self {
+        self.evidence = Some(evidence);
+        self
+    }
+
+    /// Adds what to try.
+    #[must_use]
+    pub fn with_remedy(mut self, remedy: Remedy) -> Self {
+        self.remedies.push(remedy);
+        self
     }
 
     /// Sets the device that the finding concerns.

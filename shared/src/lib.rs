@@ -29,7 +29,8 @@
 //!   has ended or was lost is its [`wire::SessionState`].
 //! - *index*: what is computed from a trace once, extended by later events ([`index::Index`]), and
 //!   trimmed from the front by a copy ([`index::TrimmedCopy`]).
-//! - *finding*: a problem or notable fact of a file or job ([`finding::Finding`]).
+//! - *finding*: a problem or notable fact of a file or job ([`finding::Finding`]). The *diagnosis* of a device is its
+//!   findings with the *verdict*: why memory ran out ([`diagnosis::Diagnosis`]).
 #![forbid(unsafe_code)]
 
 pub mod allocator;
@@ -37,6 +38,8 @@ pub mod analysis;
 pub mod budget;
 mod checksum;
 pub mod decimal;
+pub mod diagnosis;
+pub mod doctor;
 pub mod error;
 pub mod event;
 pub mod export;

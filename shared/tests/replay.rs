@@ -3,7 +3,7 @@
 mod support;
 
 use proptest::prelude::*;
-use shared::replay::{Allocation, Mismatches, Replay};
+use shared::replay::{Allocation, Change, Gap, Mismatches, Range, Replay, Space, SpaceVisitor};
 use shared::trace::Loss;
 use support::{Op, Piece, Run, ops, run};
 
@@ -58,6 +58,44 @@ fn check(mut run: Run) {
     }
 }
 
+/// The gaps as they follow from the visited changes alone.
+#[derive(Default)]
+struct Visited(Vec<Gap>);
+
+impl SpaceVisitor for Visited {
+    fn gap(&mut self, range: &Range, before: Option<Gap>, after: Option<Gap>) {
+        if let Some(before) = before {
+            let at = self.0.iter().position(|gap| *gap == before).expect("a gap that changes was there");
+            self.0.swap_remove(at);
+        }
+        self.0.extend(after);
+        assert!(before.into_iter().chain(after).all(|gap| gap.size > 0 && range.holds(gap.address.0)));
+    }
+
+    fn change(&mut self, _: u32, _: Change, _: &Space) {}
+}
+
+/// Compares the space that is followed event by event with the state of each position.
+fn check_space(mut run: Run) {
+    let replay = replay(&mut run);
+    let mut space = replay.space_at(0);
+    let mut visited = Visited(space.gaps().collect());
+    for position in 0..=replay.positions() {
+        replay.follow(&run.trace, position.saturating_sub(1), position, &mut space, &mut visited);
+        let state = replay.state_at(position);
+        let ranges: Vec<_> = space.ranges().iter().map(|own| own.range).collect();
+        assert_eq!(ranges, state.ranges, "ranges at {position}");
+        let gaps = |i| state.gaps_in(i, &replay.allocations).collect::<Vec<_>>();
+        let want: Vec<Gap> = (0..ranges.len()).flat_map(gaps).collect();
+        assert_eq!(space.gaps().collect::<Vec<_>>(), want, "gaps at {position}");
+        visited.0.sort_by_key(|gap| gap.address);
+        assert_eq!(visited.0, want, "visited gaps at {position}");
+        assert_eq!((space.cached(), space.gap_count()), (state.totals.cached, state.totals.gaps as usize));
+        let whole = (0..ranges.len()).filter(|&i| state.active_in(i).is_empty()).map(|i| ranges[i].size);
+        assert_eq!(space.cached_whole(), whole.sum::<u64>(), "whole ranges at {position}");
+    }
+}
+
 /// Removes some events of a run, and records their loss. Its moments are valid up to there.
 fn with_gap(mut run: Run, at: usize, missing: usize) -> Run {
     let rest = run.trace.events.split_off(at.min(run.trace.events.len()));
@@ -76,6 +114,11 @@ proptest! {
     #[test]
     fn the_state_is_exact_at_every_position(ops in ops(120), lost in 0_usize..80) {
         check(run(&ops, lost));
+    }
+
+    #[test]
+    fn followed_gaps_are_those_of_each_state(ops in ops(120), lost in 0_usize..80) {
+        check_space(run(&ops, lost));
     }
 
     #[test]
@@ -113,10 +156,10 @@ proptest! {
             replay.changes(&run.trace, position - 1, position, |at, change| {
                 assert_eq!(at, position);
                 match change {
-                    shared::replay::Change::Begin(n) => active.push(n),
-                    shared::replay::Change::End(n) => active.retain(|&m| m != n),
-                    shared::replay::Change::Reserved(bytes) => reserved += bytes,
-                    shared::replay::Change::Freed(_) => {}
+                    Change::Begin(n) => active.push(n),
+                    Change::End(n) => active.retain(|&m| m != n),
+                    Change::Reserved(bytes) => reserved += bytes,
+                    Change::Freed(_) => {}
                 }
             });
             // The order of allocations that begin at one position is not defined.

@@ -24,6 +24,7 @@ mod pairing;
 mod resync;
 mod segments;
 mod sizes;
+mod space;
 mod state;
 
 pub use allocations::{Allocation, Allocations};
@@ -34,6 +35,7 @@ pub(crate) use extend::rewind_state;
 pub use forward::{Forward, Sums};
 pub use segments::Range;
 use segments::SegmentHistory;
+pub use space::{Space, SpaceRange, SpaceVisitor};
 pub use state::{AllocatorState, Gap};
 
 use crate::event::Action;

@@ -30,6 +30,13 @@ pub struct Gap {
     pub size: u64,
 }
 
+impl Gap {
+    /// Returns the first address behind it.
+    pub const fn end(&self) -> u64 {
+        self.address.0.saturating_add(self.size)
+    }
+}
+
 impl AllocatorState {
     pub(super) fn new(position: u32, ranges: Vec<Range>, mut active: Vec<u32>, allocations: &Allocations) -> Self {
         let address = |n: u32| allocations.address.get(n as usize).unwrap_or_default();

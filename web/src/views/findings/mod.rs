@@ -4,7 +4,7 @@ mod facts;
 mod sites;
 
 use facts::{FileFacts, settings_table};
-use shared::finding::{Finding, FindingCode};
+use shared::finding::{Finding, Severity};
 use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
 use sites::PeakSites;
 use yew::prelude::*;
@@ -33,66 +33,25 @@ pub fn peak_classes(
     }
 }
 
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Severity {
-    /// The run failed.
-    Failure,
-    /// Data is missing.
-    Warning,
-    /// Worth knowing.
-    Note,
-}
-
-impl Severity {
-    const fn of(code: FindingCode) -> Self {
-        match code {
-            FindingCode::OutOfMemory => Self::Failure,
-            FindingCode::Truncated
-            | FindingCode::EventsLost
-            | FindingCode::RingOverflow
-            | FindingCode::Inconsistent
-            | FindingCode::Malformed
-            | FindingCode::NoHistory => Self::Warning,
-            FindingCode::StateOnly | FindingCode::UnknownAction | FindingCode::NotShown => Self::Note,
-        }
-    }
-
-    const fn class(self) -> &'static str {
-        match self {
-            Self::Failure => "is-failure",
-            Self::Warning => "is-warning",
-            Self::Note => "is-note",
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Failure => "Failure",
-            Self::Warning => "Warning",
-            Self::Note => "Note",
-        }
-    }
-
-    const fn shape(self) -> &'static str {
-        match self {
-            Self::Failure => "M3 1V15M3 2H13L10.5 5.5 13 9H3",
-            Self::Warning => "M8 2 15 14H1ZM8 6.5V10M8 11.5V12.5",
-            Self::Note => "M8 1.5A6.5 6.5 0 1 1 7.99 1.5ZM8 7V12M8 4.5V5.5",
-        }
+/// Returns the class, the name and the picture of a severity.
+const fn look(severity: Severity) -> (&'static str, &'static str, &'static str) {
+    match severity {
+        Severity::Failure => ("is-failure", "Failure", "M3 1V15M3 2H13L10.5 5.5 13 9H3"),
+        Severity::Warning => ("is-warning", "Warning", "M8 2 15 14H1ZM8 6.5V10M8 11.5V12.5"),
+        Severity::Note => ("is-note", "Note", "M8 1.5A6.5 6.5 0 1 1 7.99 1.5ZM8 7V12M8 4.5V5.5"),
     }
 }
 
 /// Returns the findings by severity, and in the order of the file within each.
 pub fn ordered(findings: &[Finding]) -> Vec<Finding> {
     let mut findings = findings.to_vec();
-    findings.sort_by_key(|finding| Severity::of(finding.code));
+    findings.sort_by_key(|finding| finding.severity);
     findings
 }
 
 /// Renders a finding: severity, message, and a button that shows its position.
 pub fn finding_row(model: &ModelHandle, finding: &Finding) -> Html {
-    let severity = Severity::of(finding.code);
+    let (class, name, shape) = look(finding.severity);
     let device = finding.device.and_then(|number| {
         let summary = model.summary()?;
         let index = summary.devices.iter().position(|device| device.device == number)?;
@@ -108,9 +67,9 @@ pub fn finding_row(model: &ModelHandle, finding: &Finding) -> Html {
         })
     });
     html! {
-        <li class={classes!("finding", severity.class())} data-testid="finding" data-code={finding.code.name()}>
-            <svg class="finding-glyph" viewBox="0 0 16 16" width="16" height="16" role="img" aria-label={severity.name()}>
-                <path d={severity.shape()} />
+        <li class={classes!("finding", class)} data-testid="finding" data-code={finding.code.name()}>
+            <svg class="finding-glyph" viewBox="0 0 16 16" width="16" height="16" role="img" aria-label={name}>
+                <path d={shape} />
             </svg>
             <p>
                 { finding.message.clone() }
@@ -161,6 +120,8 @@ pub fn Findings() -> Html {
 
 #[cfg(test)]
 mod tests {
+    use shared::finding::FindingCode;
+
     use super::*;
 
     #[test]
