@@ -282,7 +282,7 @@ impl Space {
                 self.reserve(Range { since: *position, ..*range }, visit);
             }
             (Change::Reserved(_), Some(SegmentChange { range, .. })) => {
-                self.release(range.address.0, range.size, visit)
+                self.release(range.address.0, range.size, visit);
             }
             (Change::Freed(_) | Change::Reserved(_), _) => {}
         }
