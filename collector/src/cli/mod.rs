@@ -3,6 +3,7 @@
 mod budget;
 mod live;
 mod log;
+mod read;
 mod replay;
 mod report;
 mod run;
