@@ -35,6 +35,7 @@ pub use state::StateAt;
 pub use summary::{DeviceSummary, Origin, Summary};
 pub use timeline::{Class, Detail, LossSpan, Overview, SampleAt, Timeline, TimelineQuery};
 
+use crate::diagnosis::Diagnosis;
 use crate::units::Address;
 
 /// A query about one device of one session.
@@ -118,6 +119,8 @@ pub enum Query {
         /// The coordinate.
         x: f64,
     },
+    /// Why memory ran out, and what else is wrong with the trace.
+    Diagnosis,
 }
 
 /// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
@@ -147,6 +150,8 @@ pub enum Answer {
     Site(Box<SiteDetail>),
     /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
     Segment(Option<Box<SegmentDetail>>),
+    /// Answers [`Query::Diagnosis`].
+    Diagnosis(Box<Diagnosis>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }
