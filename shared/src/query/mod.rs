@@ -8,6 +8,7 @@
 //! ```
 
 mod axis;
+mod curves;
 mod details;
 mod events;
 mod flame;
@@ -22,6 +23,7 @@ pub mod term;
 mod timeline;
 
 pub use axis::{Axis, Window};
+pub use curves::Measure;
 pub use details::{AllocationDetail, FrameText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
