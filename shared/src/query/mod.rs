@@ -12,9 +12,11 @@ mod curves;
 mod details;
 mod events;
 mod flame;
+mod lines;
 mod packed;
 mod paint;
 mod quads;
+mod range;
 mod search;
 mod segments;
 mod state;
@@ -27,9 +29,11 @@ pub use curves::Measure;
 pub use details::{AllocationDetail, FrameText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
+pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
+pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};
 pub use search::{Hit, SearchHelp, SearchResult};
 pub use segments::{Label, SegmentDetail, SegmentLayout, SegmentRow, Segments, SegmentsQuery};
 use serde::{Deserialize, Serialize};
@@ -107,6 +111,14 @@ pub enum Query {
         /// The position at which its active allocations are counted.
         position: u32,
     },
+    /// The active memory by line at a position, or its growth between two.
+    Lines(LinesQuery),
+    /// The details of one line of call sites.
+    Line(LineQuery),
+    /// The classes of a colouring with their memory at a position, or its growth between two.
+    Classes(ClassesQuery),
+    /// The sums over a range of positions, and those of its lines.
+    Range(RangeQuery),
     /// The details of one segment.
     Segment {
         /// An address in it.
@@ -150,6 +162,14 @@ pub enum Answer {
     Allocation(Box<AllocationDetail>),
     /// Answers [`Query::Site`].
     Site(Box<SiteDetail>),
+    /// Answers [`Query::Lines`].
+    Lines(Lines),
+    /// Answers [`Query::Line`].
+    Line(Box<LineDetail>),
+    /// Answers [`Query::Classes`].
+    Classes(Classes),
+    /// Answers [`Query::Range`].
+    Range(Box<RangeSums>),
     /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
     Segment(Option<Box<SegmentDetail>>),
     /// Answers [`Query::Diagnosis`].

@@ -3,6 +3,7 @@
 use super::diagnosis::LastDiagnosis;
 use super::events::EventLists;
 use super::facts::Facts;
+use super::lines::Windows;
 use super::states::States;
 use super::terms::Terms;
 use super::timeline::Drawings;
@@ -36,6 +37,7 @@ pub struct Caches {
     pub(super) lists: EventLists,
     pub(super) drawings: Drawings,
     pub(super) diagnosis: LastDiagnosis,
+    pub(super) windows: Windows,
 }
 
 impl Device {
@@ -75,7 +77,7 @@ impl Index<Replayed<'_>> for Indexes {
 }
 
 impl Caches {
-    /// Returns the approximate memory use in bytes, without the few states.
+    /// Returns the approximate memory use in bytes, without the few states and ranges.
     fn bytes(&self) -> usize {
         self.terms.bytes() + self.lists.bytes() + self.drawings.bytes()
     }
