@@ -11,6 +11,7 @@ mod axis;
 mod details;
 mod events;
 mod flame;
+pub mod heatmap;
 mod packed;
 mod paint;
 mod quads;
@@ -25,6 +26,10 @@ pub use axis::{Axis, Window};
 pub use details::{AllocationDetail, FrameText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
+pub use heatmap::{
+    AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapGroup, HeatmapPart, HeatmapQuery, HeatmapRow,
+    HeatmapRows, HeatmapThing, Pin, SizeCell,
+};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
@@ -118,6 +123,10 @@ pub enum Query {
         /// The coordinate.
         x: f64,
     },
+    /// The fragmentation of memory over time.
+    Heatmap(HeatmapQuery),
+    /// What is in a cell of a heatmap.
+    HeatmapCell(HeatmapCellQuery),
 }
 
 /// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
@@ -147,6 +156,10 @@ pub enum Answer {
     Site(Box<SiteDetail>),
     /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
     Segment(Option<Box<SegmentDetail>>),
+    /// Answers [`Query::Heatmap`].
+    Heatmap(Heatmap),
+    /// Answers [`Query::HeatmapCell`]; `None` outside of the trace.
+    HeatmapCell(Option<HeatmapCell>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

@@ -2,6 +2,7 @@
 
 use super::events::EventLists;
 use super::facts::Facts;
+use super::heatmap::Heatmaps;
 use super::states::States;
 use super::terms::Terms;
 use super::timeline::Drawings;
@@ -34,6 +35,7 @@ pub struct Caches {
     pub states: States,
     pub(super) lists: EventLists,
     pub(super) drawings: Drawings,
+    pub(super) heatmaps: Heatmaps,
 }
 
 impl Device {
@@ -75,6 +77,6 @@ impl Index<Replayed<'_>> for Indexes {
 impl Caches {
     /// Returns the approximate memory use in bytes, without the few states.
     fn bytes(&self) -> usize {
-        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes()
+        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.heatmaps.bytes()
     }
 }

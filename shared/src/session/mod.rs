@@ -11,6 +11,7 @@ mod device;
 mod events;
 mod facts;
 mod flame;
+mod heatmap;
 mod live;
 mod live_device;
 mod search;
@@ -159,6 +160,8 @@ impl Session {
             Query::Timeline(query) => timeline::stacked(context, caches, query),
             Query::Overview { axis, columns } => timeline::whole(context, caches, *axis, *columns),
             Query::PositionAt { axis, x } => timeline::position(context, *axis, *x),
+            Query::Heatmap(query) => heatmap::map(context, caches, query),
+            Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
         }
     }
 }
