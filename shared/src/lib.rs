@@ -46,6 +46,7 @@ pub mod export;
 pub mod finding;
 pub mod format;
 pub mod frames;
+pub mod heatmap;
 pub mod import;
 pub mod index;
 pub mod limits;

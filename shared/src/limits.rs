@@ -337,3 +337,12 @@ impl Default for WireLimits {
         Self { frame_bytes: (16 << 20) + (64 << 10), batch_bytes: 1 << 20 }
     }
 }
+
+/// Columns of a heatmap: more than any screen has. Each takes some kilobytes while it is kept.
+pub const HEATMAP_COLUMNS: u32 = 1 << 14;
+
+/// Rows of a heatmap: as many as a tall screen has pixels.
+pub const HEATMAP_ROWS: u32 = 1 << 12;
+
+/// Cells of a heatmap: 20 MB while they are kept. A view of 2,560 by 1,440 pixels has 1.8 million.
+pub const HEATMAP_CELLS: u32 = 1 << 22;

@@ -13,6 +13,7 @@ mod details;
 mod events;
 mod flame;
 mod lines;
+pub mod heatmap;
 mod packed;
 mod paint;
 mod quads;
@@ -30,6 +31,10 @@ pub use details::{AllocationDetail, FrameText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
 pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
+pub use heatmap::{
+    AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapGroup, HeatmapPart, HeatmapQuery, HeatmapRow,
+    HeatmapRows, HeatmapThing, Pin, SizeCell,
+};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
@@ -135,6 +140,10 @@ pub enum Query {
     },
     /// Why memory ran out, and what else is wrong with the trace.
     Diagnosis,
+    /// The fragmentation of memory over time.
+    Heatmap(HeatmapQuery),
+    /// What is in a cell of a heatmap.
+    HeatmapCell(HeatmapCellQuery),
 }
 
 /// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
@@ -174,6 +183,10 @@ pub enum Answer {
     Segment(Option<Box<SegmentDetail>>),
     /// Answers [`Query::Diagnosis`].
     Diagnosis(Box<Diagnosis>),
+    /// Answers [`Query::Heatmap`].
+    Heatmap(Heatmap),
+    /// Answers [`Query::HeatmapCell`]; `None` outside of the trace.
+    HeatmapCell(Option<HeatmapCell>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

@@ -13,6 +13,7 @@ mod events;
 mod facts;
 mod flame;
 mod lines;
+mod heatmap;
 mod live;
 mod live_device;
 mod search;
@@ -166,6 +167,8 @@ impl Session {
             Query::Overview { axis, columns } => timeline::whole(context, caches, *axis, *columns),
             Query::PositionAt { axis, x } => timeline::position(context, *axis, *x),
             Query::Diagnosis => diagnosis::answer(context, caches),
+            Query::Heatmap(query) => heatmap::map(context, caches, query),
+            Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
         }
     }
 }
