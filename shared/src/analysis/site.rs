@@ -9,7 +9,7 @@ use std::hash::Hasher;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::folding::{BestFrames, short_location, short_name};
+use super::folding::{BestFrames, Overrides, short_location, short_name};
 use super::usage::Usage;
 use crate::frames::{Frame, StackId, Symbols};
 use crate::index::Index;
@@ -94,6 +94,11 @@ impl Index<SiteInput<'_>> for Sites {
 }
 
 impl Sites {
+    /// Creates an index without stacks, whose lines are chosen by these rules.
+    pub fn with(overrides: Overrides) -> Self {
+        Self { best: BestFrames::with(overrides), ..Self::default() }
+    }
+
     /// Names the stacks that have no line yet.
     fn name(&mut self, symbols: &Symbols) {
         let Self { line, lines, best, numbers, .. } = self;
@@ -134,6 +139,11 @@ impl Sites {
     /// Returns the number of a stack's line, which stacks with equal lines share.
     pub fn line(&self, stack: StackId) -> u32 {
         self.line.get(stack.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// Returns which frame represents each stack, and which of its frames fold.
+    pub fn best_frames(&self) -> &BestFrames {
+        &self.best
     }
 
     fn get(&self, stack: StackId) -> Option<&Line> {
