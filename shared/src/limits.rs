@@ -323,6 +323,12 @@ pub const RUN_EVENTS: usize = 50_000_000;
 /// Events that a published run keeps for its report: it may last for days, and the server has its trace.
 pub const LIVE_RUN_EVENTS: usize = 2_000_000;
 
+/// Rules that a person adds to those that fold frames. Each is compared with each distinct frame.
+pub const FOLDING_PARTS: usize = 64;
+
+/// Bytes of a part of a path in such a rule.
+pub const FOLDING_PART_BYTES: usize = 256;
+
 /// Limits of messages.
 #[derive(Clone, Copy, Debug)]
 pub struct WireLimits {
