@@ -19,6 +19,8 @@ pub mod retries;
 pub mod segment_map;
 pub mod segment_quads;
 pub mod site;
+pub mod stack_traits;
+pub mod steps;
 pub mod term_matches;
 pub mod usage;
 pub mod verdict;
