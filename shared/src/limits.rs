@@ -269,6 +269,14 @@ pub struct ServerLimits {
     pub behind_bytes: u64,
     /// Bytes of a session that can be exported as a pickle, which takes roughly 20 times as much memory.
     pub pickle_bytes: u64,
+    /// Devices of live sessions that have gauges of their own, the newest sessions first: some ten lines each, of which
+    /// a Prometheus server keeps the history.
+    pub gauge_devices: usize,
+    /// Characters of each text in a metric's label.
+    pub label_chars: usize,
+    /// Milliseconds between two looks at the gaps of a session's memory for each millisecond that the last one took:
+    /// they use at most 2 % of a core, however often the metrics are read.
+    pub gap_pause: u32,
     /// Seconds between two runs of retention.
     pub janitor_seconds: u64,
 }
@@ -302,6 +310,9 @@ impl Default for ServerLimits {
             history_bytes: 48 << 20,
             behind_bytes: 192 << 20,
             pickle_bytes: 256 << 20,
+            gauge_devices: 512,
+            label_chars: 100,
+            gap_pause: 50,
             janitor_seconds: 30,
         }
     }

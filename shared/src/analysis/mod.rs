@@ -7,6 +7,7 @@ pub mod flame;
 pub mod folding;
 pub mod fragmentation;
 pub mod high_water;
+pub mod host_memory;
 pub mod leak;
 pub mod lines;
 pub mod matches;

@@ -14,6 +14,7 @@ mod events;
 mod flame;
 mod lines;
 pub mod heatmap;
+mod host_memory;
 mod packed;
 mod paint;
 mod quads;
@@ -35,6 +36,7 @@ pub use heatmap::{
     AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapGroup, HeatmapPart, HeatmapQuery, HeatmapRow,
     HeatmapRows, HeatmapThing, Pin, SizeCell,
 };
+pub use host_memory::HostMemory;
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
