@@ -5,6 +5,8 @@
 
 mod rules;
 
+pub use rules::looked_for;
+
 use crate::analysis::folding::BestFrames;
 use crate::analysis::usage::Usage;
 use crate::diagnosis::Diagnosis;

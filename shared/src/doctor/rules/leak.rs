@@ -7,7 +7,7 @@ use crate::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use crate::units::{Bytes, Count, counted};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
-    let leaks: Vec<&LeakCandidate> = ground.rising.iter().filter(|candidate| !candidate.is_cache).collect();
+    let leaks: Vec<&LeakCandidate> = ground.rising.iter().filter(|candidate| candidate.is_leak()).collect();
     let more = leaks.len().saturating_sub(LEAKS);
     let last = leaks.len().min(LEAKS).saturating_sub(1);
     let first = leaks.iter().take(LEAKS).enumerate();
@@ -20,8 +20,8 @@ fn finding(ground: &Ground<'_>, leak: &LeakCandidate, more: usize) -> Finding {
         _ => format!(" {} keep less.", crate::units::counted_as(more as u64, "other line", "other lines")),
     };
     let message = format!(
-        "{} keeps what it allocates: {} of it, {}, were still live after event {}, the first since event {}. Behind the \
-         first quarter of the run that is {} more for every 1,000 events.{others}",
+        "{} keeps what it allocates: {}, {} in all, were still live after event {}, the first since event {}. After the \
+         first quarter of that, it kept {} more every 1,000 events.{others}",
         ground.label(leak.stack),
         counted(leak.count.into(), "allocation"),
         Bytes(leak.last_bytes),

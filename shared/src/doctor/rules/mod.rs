@@ -1,9 +1,16 @@
 //! The rules: each looks for one kind of trouble, in a file of its own.
 
+mod driver_calls;
 mod fragmentation;
+mod growth;
+mod ineffective_setting;
 mod leak;
 mod moment;
+mod other_process;
 mod pinned;
+mod rounding;
+mod spike;
+mod stuck_cache;
 mod survey;
 mod thresholds;
 mod waiting;
@@ -15,8 +22,9 @@ use super::Case;
 use crate::analysis::leak::{LeakCandidate, LeakSource};
 use crate::analysis::oom;
 use crate::analysis::site::label;
+use crate::event::Action;
 use crate::finding::Finding;
-use crate::frames::StackId;
+use crate::frames::{FrameId, StackId};
 
 /// What looks for one kind of trouble.
 struct Rule {
@@ -27,11 +35,18 @@ struct Rule {
 }
 
 /// All rules.
-const RULES: [Rule; 4] = [
+const RULES: [Rule; 11] = [
     Rule { subject: "leaks", check: leak::check },
+    Rule { subject: "growth", check: growth::check },
     Rule { subject: "fragmentation", check: fragmentation::check },
     Rule { subject: "segments pinned by small blocks", check: pinned::check },
+    Rule { subject: "rounding", check: rounding::check },
     Rule { subject: "blocks waiting for streams", check: waiting::check },
+    Rule { subject: "retries and driver calls", check: driver_calls::check },
+    Rule { subject: "cache stuck in a stream or pool", check: stuck_cache::check },
+    Rule { subject: "spikes", check: spike::check },
+    Rule { subject: "memory held by others", check: other_process::check },
+    Rule { subject: "settings without effect", check: ineffective_setting::check },
 ];
 
 /// Returns what the rules find, in the order of the rules.
@@ -71,6 +86,24 @@ impl<'a> Ground<'a> {
     /// Returns the line that represents a stack.
     fn label(&self, stack: StackId) -> String {
         label(self.case.symbols, self.case.best_frames, stack)
+    }
+
+    /// Returns the frame that represents a stack.
+    fn frame(&self, stack: StackId) -> Option<FrameId> {
+        self.case.best_frames.frame(self.case.symbols.stack(stack))
+    }
+
+    /// Returns how many segments there were, ordinary and expandable ones: those at the start, and those taken from the
+    /// driver later (mapped ranges of expandable ones).
+    fn segments(&self) -> (u64, u64) {
+        let start = self.case.replay.state_at(0);
+        let expandable = start.ranges.iter().filter(|range| range.is_expandable).count() as u64;
+        let mut counts = (start.ranges.len() as u64 - expandable, expandable);
+        for action in self.case.trace.events.action.iter() {
+            counts.0 += u64::from(action == Action::SegmentAlloc as u8);
+            counts.1 += u64::from(action == Action::SegmentMap as u8);
+        }
+        counts
     }
 
     fn has_expandable_segments(&self) -> bool {

@@ -47,7 +47,7 @@ impl Pinned {
         found
     }
 
-    /// Returns the lines that made most of the blocks: `keep  train.py:7 (12 blocks)`.
+    /// Returns the lines that made most of the blocks: `keep  train.py:7 (12 blocks) and load  train.py:3 (1 block)`.
     fn lines(&self, ground: &Ground<'_>) -> String {
         let mut counts: FxHashMap<u32, u64> = FxHashMap::default();
         for &block in &self.blocks {
@@ -59,6 +59,9 @@ impl Pinned {
         }
         let mut lines: Vec<(String, u64)> = lines.into_iter().collect();
         lines.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        if let [(line, _)] = lines.as_slice() {
+            return line.clone();
+        }
         let named = lines.iter().take(NAMED_LINES).map(|(line, count)| format!("{line} ({})", counted(*count, "block")));
         let named = named.collect::<Vec<_>>().join(" and ");
         match lines.len().saturating_sub(NAMED_LINES) {
@@ -72,16 +75,18 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let all = ground.moments.iter().map(|moment| (moment, Pinned::at(ground, moment)));
     let Some((moment, pinned)) = all.max_by_key(|(_, pinned)| pinned.free) else { return Vec::new() };
     let Some((_, address)) = pinned.largest else { return Vec::new() };
-    if pinned.free < LEAST_BYTES || !is_share(pinned.free, moment.state.totals.reserved, PINNED_PERCENT) {
+    if pinned.free < LEAST_BYTES || !is_share(pinned.free, ground.survey.reserved, PINNED_PERCENT) {
         return Vec::new();
     }
-    let blocks = counted(pinned.blocks.len() as u64, "block");
+    let count = pinned.blocks.len() as u64;
     let message = format!(
-        "{}, {blocks} of {} in all kept {} of {} from being released. They came from {}.",
+        "{}, {} of {} kept {} of {} from being released. {} from {}.",
         moment.words(),
+        counted(count, "block"),
         Bytes(pinned.block_bytes),
         counted(pinned.segments, "segment"),
         Bytes(pinned.bytes),
+        if count == 1 { "It came" } else { "They came" },
         pinned.lines(ground),
     );
     let finding = Finding::new(FindingCode::PinnedSegments, message)
