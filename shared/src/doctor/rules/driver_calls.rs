@@ -144,3 +144,76 @@ fn in_steady_state(ground: &Ground<'_>, calls: &Calls, (warm, end): (u32, u32)) 
         ))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use super::*;
+
+    /// Rounds that each take a segment, use it and release it, at these call sites.
+    fn rounds(count: u64, taken: &str, released: &str) -> String {
+        let round = format!(
+            "segment_alloc 0x10000000 41943040 {taken}
+             alloc 0x10000000 41943040 {taken}
+             free 0x10000000
+             segment_free 0x10000000 {released}\n"
+        );
+        round.repeat(count as usize)
+    }
+
+    #[test]
+    fn retries_are_counted_with_their_line() {
+        let retries = |count: u64| {
+            let lines = rounds(count + 1, "f@/m/a.py:1", "f@/m/a.py:1");
+            trace(&lines).findings().into_iter().find(|finding| finding.code == FindingCode::Retries)
+        };
+        let one = retries(1).expect("a retry");
+        assert_eq!(
+            (one.message.as_str(), one.severity),
+            (
+                "1 request, of f  m/a.py:1, was served only after cached memory had been released: 40.0 MiB after event 4. \
+                 Such a retry waits for the whole device.",
+                Severity::Note
+            )
+        );
+        let many = retries(7).expect("retries");
+        assert_eq!(
+            (many.message.as_str(), many.severity),
+            (
+                "7 requests were served only after cached memory had been released: 280 MiB in all, first after event 4, \
+                 most often for f  m/a.py:1. Each such retry waits for the whole device.",
+                Severity::Warning
+            )
+        );
+        assert!(retries(0).is_none());
+        // Without stacks nothing tells them from other releases.
+        assert_eq!(trace(&rounds(9, "", "")).messages(FindingCode::Retries), [""; 0]);
+    }
+
+    #[test]
+    fn releases_in_each_step_are_found_with_who_asks_for_them() {
+        let lines = rounds(40, "f@/m/a.py:1", "clear@/m/a.py:9");
+        assert_eq!(
+            trace(&lines).messages(FindingCode::DriverCalls),
+            ["After the first quarter of the events, the allocator called the driver 30 times to release memory and 30 times \
+              to take it again: 400 calls for every 1,000 events. clear  m/a.py:9 asked for a release 30 times (1.17 GiB in \
+              all), as torch.cuda.empty_cache() does."]
+        );
+    }
+
+    #[test]
+    fn calls_while_setting_up_are_not_counted() {
+        let quiet = "alloc 0x50000000 512\nfree 0x50000000\n".repeat(400);
+        let busy = rounds(20, "f@/m/a.py:1", "clear@/m/a.py:9");
+        let cases = [
+            // Many calls, but at the start; and few calls later.
+            format!("{busy}{quiet}"),
+            format!("{quiet}{}", rounds(3, "f@/m/a.py:1", "clear@/m/a.py:9")),
+            // Segments that are taken and stay.
+            (0..200).map(|i| format!("segment_alloc {} 41943040\n", 0x1000_0000 + i * 0x1000_0000_u64)).collect(),
+        ];
+        for lines in cases {
+            assert_eq!(trace(&lines).messages(FindingCode::DriverCalls), [""; 0]);
+        }
+    }
+}

@@ -43,11 +43,16 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
 fn fragmented<'a>(ground: &Ground<'_>, moment: &'a Moment, gaps: SplitGaps) -> Option<(&'a Moment, SplitGaps, Gap)> {
     let largest = gaps.largest?;
     let is_much = match moment.outcome {
-        Outcome::Served => is_share(gaps.bytes, ground.survey.reserved, FRAGMENTED_PERCENT_OF_PEAK),
-        Outcome::Failed | Outcome::Peak => is_share(gaps.bytes, moment.state.totals.reserved, FRAGMENTED_PERCENT),
+        Outcome::Failed => is_share(gaps.bytes, moment.state.totals.reserved, FRAGMENTED_PERCENT),
+        Outcome::Peak => {
+            gaps.bytes >= LEAST_BYTES && is_share(gaps.bytes, moment.state.totals.reserved, FRAGMENTED_PERCENT)
+        }
+        Outcome::Served => {
+            gaps.bytes >= LEAST_BYTES && is_share(gaps.bytes, ground.survey.reserved, FRAGMENTED_PERCENT_OF_PEAK)
+        }
     };
     // A gap that is large enough is not used under `max_split_size_mb`, which is no fragmentation.
-    let is_fragmented = is_much && largest.size < moment.size && gaps.bytes >= moment.size.max(LEAST_BYTES);
+    let is_fragmented = is_much && largest.size < moment.size && gaps.bytes >= moment.size;
     is_fragmented.then_some((moment, gaps, largest))
 }
 
@@ -64,4 +69,93 @@ pub(super) fn remedies(ground: &Ground<'_>) -> Vec<Remedy> {
             .with_copy(expandable),
         Remedy::advice(sizes),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A segment of `count` blocks of `mib` each, of which those are freed that `is_freed` names.
+    fn blocks(count: u64, mib: u64, is_freed: impl Fn(u64) -> bool) -> String {
+        let address = |i: u64| 0x1000_0000 + i * mib * MIB;
+        let mut lines = format!("segment_alloc 0x10000000 {}\n", count * mib * MIB);
+        for i in 0..count {
+            lines += &format!("alloc {} {} fill@/m/a.py:1\n", address(i), mib * MIB);
+        }
+        for i in (0..count).filter(|i| is_freed(*i)) {
+            lines += &format!("free {}\n", address(i));
+        }
+        lines
+    }
+
+    fn found(lines: &str) -> Vec<String> {
+        trace(lines).messages(FindingCode::Fragmentation)
+    }
+
+    /// A request of 20 MiB for which the driver is asked.
+    const REQUEST: &str = "segment_alloc 0x50000000 20971520 cat@/m/a.py:2\nalloc 0x50000000 20971520 cat@/m/a.py:2";
+
+    #[test]
+    fn gaps_that_no_request_fits_are_found_where_the_driver_had_to_serve_one() {
+        let lines = blocks(25, 4, |i| i % 2 == 0) + REQUEST;
+        assert_eq!(
+            found(&lines),
+            ["Before reserved memory rose to its peak (after event 52), 52.0 MiB lay in 13 gaps between blocks in use: 52 % \
+              of the 100 MiB reserved. The largest gap was 4.00 MiB, so 20.0 MiB was taken from the driver for 20.0 MiB of \
+              cat  m/a.py:2."]
+        );
+    }
+
+    #[test]
+    fn gaps_that_make_a_request_fail_are_found_whatever_their_size() {
+        let lines = blocks(6, 2, |i| i % 2 == 0) + "oom 100 4194304 cat@/m/a.py:2";
+        assert_eq!(
+            found(&lines),
+            ["When the request of 4.00 MiB failed (event 14), 6.00 MiB lay in 3 gaps between blocks in use: 50 % of the 12.0 \
+              MiB reserved. The largest gap was 2.00 MiB, too small for cat  m/a.py:2."]
+        );
+    }
+
+    #[test]
+    fn other_free_memory_is_no_fragmentation() {
+        let cases = [
+            // Few of them; or nobody asks for more.
+            blocks(25, 4, |i| i == 3 || i == 9) + REQUEST,
+            blocks(25, 4, |i| i % 2 == 0),
+            // A whole segment, which can be released; or one gap that would have done.
+            blocks(4, 4, |_| true) + REQUEST,
+            blocks(25, 4, |i| i < 13) + REQUEST,
+            // Another stream's; or that of the small pool.
+            blocks(25, 4, |i| i % 2 == 0) + &REQUEST.replace("20971520 cat", "20971520 stream=7 cat"),
+            blocks(25, 4, |i| i % 2 == 0) + "segment_alloc 0x50000000 2097152\nalloc 0x50000000 1000",
+            // All of it together would not have been enough.
+            blocks(6, 2, |i| i % 2 == 0) + "oom 100 8388608 cat@/m/a.py:2",
+        ];
+        for lines in cases {
+            assert_eq!(found(&lines), [""; 0], "{lines}");
+        }
+    }
+
+    #[test]
+    fn the_remedy_keeps_the_settings_of_the_run() {
+        let lines = blocks(25, 4, |i| i % 2 == 0) + REQUEST;
+        let copied = |conf: &str, expandable_segments| {
+            let settings = crate::trace::Settings { conf: conf.to_owned(), expandable_segments, ..Default::default() };
+            let findings = trace(&lines).with_settings(settings).findings();
+            let found = findings.into_iter().find(|finding| finding.code == FindingCode::Fragmentation);
+            found.map(|finding| finding.remedies.into_iter().next().map(|remedy| remedy.copy).unwrap_or_default())
+        };
+        let name = "PYTORCH_CUDA_ALLOC_CONF=";
+        assert_eq!(copied("", false), Some(format!("{name}expandable_segments:True")));
+        assert_eq!(
+            copied("max_split_size_mb:64,expandable_segments:False", false),
+            Some(format!("{name}max_split_size_mb:64,expandable_segments:True"))
+        );
+        let list = "roundup_power2_divisions:[64:8,>:1]";
+        assert_eq!(copied(list, false), Some(format!("{name}{list},expandable_segments:True")));
+        assert_eq!(copied("expandable_segments:True", true), Some(String::new()));
+    }
 }

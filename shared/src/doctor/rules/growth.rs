@@ -3,10 +3,12 @@
 use rustc_hash::FxHashMap;
 
 use super::Ground;
+use super::lines::by_line;
 use super::thresholds::{GROWTH_PERCENT, is_share};
 use crate::analysis::leak::{LeakCandidate, Trend, is_cache};
-use crate::analysis::peak::{Held, held_at};
+use crate::analysis::peak::held_at;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
+use crate::frames::FrameId;
 use crate::units::{Bytes, Count, counted};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
@@ -49,24 +51,20 @@ fn rising(ground: &Ground<'_>, candidate: &LeakCandidate) -> (String, Finding) {
 fn caches(ground: &Ground<'_>) -> impl Iterator<Item = (String, Finding)> {
     let usage = ground.case.usage;
     let position = usage.peak_position;
-    let mut lines: FxHashMap<String, (Held, u64)> = FxHashMap::default();
-    for held in held_at(ground.case.replay, position) {
-        let line = ground.label(held.stack);
-        let made = u64::from(usage.site(held.stack).count);
-        lines
-            .entry(line)
-            .and_modify(|(sum, count)| {
-                *sum = Held { stack: sum.stack, bytes: sum.bytes.saturating_add(held.bytes), count: sum.count + held.count };
-                *count += made;
-            })
-            .or_insert((held, made));
+    let mut lines = by_line(ground, &held_at(ground.case.replay, position));
+    lines.retain(|(_, held)| is_share(held.bytes, usage.peak_bytes, GROWTH_PERCENT) && is_cache(&ground.label(held.stack)));
+    let mut made: FxHashMap<Option<FrameId>, u64> = lines.iter().map(|(frame, _)| (*frame, 0)).collect();
+    if !made.is_empty() {
+        for (stack, site) in usage.iter() {
+            if let Some(made) = made.get_mut(&ground.frame(stack)) {
+                *made += u64::from(site.count);
+            }
+        }
     }
-    let is_much = move |held: &Held| is_share(held.bytes, usage.peak_bytes, GROWTH_PERCENT);
-    let mut found: Vec<(String, (Held, u64))> = (lines.into_iter())
-        .filter(|(line, (held, made))| is_cache(line) && is_much(held) && *made >= u64::from(held.count) * 2)
-        .collect();
-    found.sort_by(|a, b| b.1.0.bytes.cmp(&a.1.0.bytes).then_with(|| a.0.cmp(&b.0)));
-    found.into_iter().map(move |(line, (held, made))| {
+    let found = lines.into_iter().map(move |(frame, held)| (held, made.get(&frame).copied().unwrap_or(0)));
+    let found = found.filter(|(held, made)| *made >= u64::from(held.count) * 2);
+    found.map(move |(held, made)| {
+        let line = ground.label(held.stack);
         let percent = u128::from(held.bytes) * 100 / u128::from(usage.peak_bytes.max(1));
         let message = format!(
             "{line}, a cache by its name, held {} at the peak of requested memory (after event {}): {percent} % of it, in {} of \
@@ -87,4 +85,52 @@ fn caches(ground: &Ground<'_>) -> impl Iterator<Item = (String, Finding)> {
 
 fn bound() -> Remedy {
     Remedy::advice("Bound it: fewer entries or concurrent requests, or pages of one size that are used again.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use super::*;
+
+    /// Steps that each use a layer and put a tensor of 1 MiB into `line`; a tensor leaves after `kept` steps.
+    fn found(line: &str, steps: u64, kept: u64) -> Vec<String> {
+        let mut lines = "segment_alloc 0x10000000 524288000\n".to_owned();
+        for step in 0..steps {
+            for layer in 1..11 {
+                lines += &format!("alloc 0x10000000 4000000 layer@/m/l.py:{}\nfree 0x10000000\n", layer % 2);
+            }
+            let address = 0x1100_0000 + (step % kept) * (1 << 20);
+            if step >= kept {
+                lines += &format!("free {address}\n");
+            }
+            lines += &format!("alloc {address} 1048576 {line}\n");
+        }
+        trace(&lines).messages(FindingCode::Growth)
+    }
+
+    #[test]
+    fn caches_that_grow_are_noted() {
+        assert_eq!(
+            found("update@/m/kv_cache.py:8", 40, 1_000),
+            ["update  m/kv_cache.py:8 fills a cache, by its name: 40 allocations, 40.0 MiB, were still live after event 1,241. \
+              It is not counted as a leak."]
+        );
+        assert_eq!(
+            found("update@/m/cache.py:8", 100, 10),
+            ["update  m/cache.py:8, a cache by its name, held 10.0 MiB at the peak of requested memory (after event 312): 72 \
+              % of it, in 10 of the 100 that it made. It grows and is freed again."]
+        );
+    }
+
+    #[test]
+    fn a_buffer_that_is_full_after_half_of_the_run_is_noted() {
+        let messages = found("remember@/m/a.py:8", 100, 55);
+        let [message] = messages.as_slice() else { panic!("{messages:?}") };
+        assert!(message.starts_with("remember  m/a.py:8 grew up to "), "{message}");
+    }
+
+    #[test]
+    fn a_buffer_that_is_full_at_once_is_not() {
+        assert_eq!(found("remember@/m/a.py:8", 100, 10), [""; 0]);
+    }
 }

@@ -4,7 +4,7 @@ use super::Ground;
 use crate::allocator::rounding::round_size;
 use crate::event::Action;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
-use crate::units::{Bytes, Count, counted_as};
+use crate::units::{Bytes, counted, counted_as};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     if ground.case.trace.events.is_empty() {
@@ -90,7 +90,7 @@ fn expandable_segments(ground: &Ground<'_>) -> Option<Finding> {
         finding(
             format!(
                 "expandable_segments:True does nothing in this trace: {} ordinary.",
-                counted_as(native, "segment is", "segments are all")
+                counted_as(native, "segment is", "segments are")
             ),
             "Set it by PYTORCH_CUDA_ALLOC_CONF before the process starts; PyTorch warns at its start if the platform has no \
              support.",
@@ -110,10 +110,67 @@ fn rounding(ground: &Ground<'_>) -> Option<Finding> {
     (!is_used && !requested.is_empty()).then(|| {
         finding(
             format!(
-                "roundup_power2_divisions does nothing in this trace: it leaves the size of all {} allocations as it is.",
-                Count(requested.len() as u64)
+                "roundup_power2_divisions does nothing in this trace: it leaves the size of its {} as it is.",
+                counted(requested.len() as u64, "allocation")
             ),
             "Leave it out, or name the sizes that the program requests.",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use super::*;
+    use crate::trace::Settings;
+
+    fn found(settings: Settings) -> Vec<String> {
+        let lines = "segment_alloc 0x10000000 104857600\nalloc 0x10000000 34603008 f@/m/a.py:1";
+        trace(lines).with_settings(settings).messages(FindingCode::IneffectiveSetting)
+    }
+
+    fn conf(conf: &str) -> Settings {
+        Settings { conf: conf.to_owned(), ..Settings::default() }
+    }
+
+    #[test]
+    fn settings_without_effect_are_found() {
+        let threshold = Settings { garbage_collection_threshold: 0.8, ..conf("garbage_collection_threshold:0.8") };
+        assert_eq!(
+            found(threshold),
+            ["garbage_collection_threshold:0.8 does nothing unless the process has a memory limit, and the settings name none."]
+        );
+        assert_eq!(
+            found(conf("expandable_segments:True")),
+            ["expandable_segments:True does nothing in this trace: 1 segment is ordinary."]
+        );
+        assert_eq!(
+            found(Settings { max_split_size: Some(200 << 20), ..Settings::default() }),
+            ["max_split_size_mb (200 MiB) does nothing in this trace: no segment is that large."]
+        );
+        // Only requests from 1 GiB on are concerned.
+        let mut large = Settings::default();
+        large.roundup_power2_divisions[10] = 4;
+        assert_eq!(
+            found(large),
+            ["roundup_power2_divisions does nothing in this trace: it leaves the size of its 1 allocation as it is."]
+        );
+        let both = Settings { max_split_size: Some(64 << 20), expandable_segments: true, ..Settings::default() };
+        assert_eq!(found(both).len(), 1);
+    }
+
+    #[test]
+    fn settings_with_an_effect_are_left_alone() {
+        let limited = "garbage_collection_threshold:0.8,per_process_memory_fraction:0.5";
+        let cases = [
+            Settings::default(),
+            Settings { garbage_collection_threshold: 0.8, ..conf(limited) },
+            Settings { max_split_size: Some(64 << 20), ..Settings::default() },
+            Settings { roundup_power2_divisions: [4; 16], ..Settings::default() },
+            conf("expandable_segments:False"),
+        ];
+        for settings in cases {
+            assert_eq!(found(settings.clone()), [""; 0], "{settings:?}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod fragmentation;
 mod growth;
 mod ineffective_setting;
 mod leak;
+mod lines;
 mod moment;
 mod other_process;
 mod pinned;
@@ -66,6 +67,9 @@ struct Ground<'a> {
     survey: Survey,
     /// The requests that cached memory did not serve, as far as they matter most.
     moments: Vec<Moment>,
+    /// The positions right after requests that failed, and that of the failure that matters most.
+    failures: Vec<u32>,
+    failed: Option<u32>,
     /// The lines that keep what they allocate.
     rising: Vec<LeakCandidate>,
 }
@@ -77,10 +81,13 @@ impl<'a> Ground<'a> {
         let peak = survey.peak.and_then(|miss| Moment::of(case, miss, Outcome::Peak));
         let worst = survey.worst.filter(|miss| survey.peak != Some(*miss));
         let worst = worst.and_then(|miss| Moment::of(case, miss, Outcome::Served));
-        let moments = [Moment::failed(case), peak, worst].into_iter().flatten().collect();
-        let end = oom::decisive_position(trace).unwrap_or_else(|| replay.positions());
+        let failures: Vec<u32> = oom::positions_from(trace, 0).map(|(position, _)| position).collect();
+        let failed = if failures.is_empty() { None } else { oom::decisive_position(trace) };
+        let failure = failed.and_then(|position| Moment::failed(case, position));
+        let moments = [failure, peak, worst].into_iter().flatten().collect();
         let source = LeakSource { trace, replay, symbols, best_frames };
-        Self { case, survey, moments, rising: LeakCandidate::all(source, end, usage.peak_bytes) }
+        let end = failed.unwrap_or_else(|| replay.positions());
+        Self { case, survey, moments, failures, failed, rising: LeakCandidate::all(source, end, usage.peak_bytes) }
     }
 
     /// Returns the line that represents a stack.
@@ -121,3 +128,6 @@ impl<'a> Ground<'a> {
         format!("PYTORCH_CUDA_ALLOC_CONF={}", kept.into_iter().chain([setting]).collect::<Vec<_>>().join(","))
     }
 }
+
+#[cfg(test)]
+mod testing;

@@ -2,9 +2,7 @@
 
 use super::survey::Miss;
 use crate::allocator::rounding::SMALL_SIZE;
-use crate::analysis::oom;
 use crate::doctor::Case;
-use crate::event::Action;
 use crate::frames::StackId;
 use crate::replay::{AllocatorState, Allocation, Gap, Range};
 use crate::units::{Bytes, Count, PoolId, Stream};
@@ -44,13 +42,9 @@ pub(super) struct SplitGaps {
 }
 
 impl Moment {
-    /// Returns the failure that matters most, if a request failed.
-    pub(super) fn failed(case: &Case<'_>) -> Option<Self> {
-        let position = oom::decisive_position(case.trace)?;
+    /// Returns the moment of the request that failed right before `position`.
+    pub(super) fn failed(case: &Case<'_>, position: u32) -> Option<Self> {
         let event = case.trace.events.get((position as usize).checked_sub(1)?)?;
-        if event.action != Action::Oom {
-            return None;
-        }
         let tag = case.tags.get(event.tag);
         Some(Self {
             outcome: Outcome::Failed,

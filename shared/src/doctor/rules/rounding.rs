@@ -47,3 +47,36 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
         ));
     vec![finding]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use super::*;
+    use crate::trace::Settings;
+
+    fn found(divisions: u64, request: u64) -> Vec<String> {
+        let lines = format!(
+            "segment_alloc 0x10000000 209715200
+             alloc 0x10000000 {request} pad@/m/a.py:1
+             alloc 0x14000000 {request} pad@/m/a.py:1"
+        );
+        let settings = Settings { roundup_power2_divisions: [divisions; 16], ..Settings::default() };
+        trace(&lines).with_settings(settings).messages(FindingCode::Rounding)
+    }
+
+    #[test]
+    fn what_the_setting_adds_is_counted_against_plain_rounding() {
+        assert_eq!(
+            found(2, 34_603_008),
+            ["roundup_power2_divisions takes 30.0 MiB more than rounding to 512 bytes would at the peak of requested memory \
+              (after event 3): 96.0 MiB instead of 66.0 MiB. One allocation of pad  m/a.py:1 alone takes 15.0 MiB more."]
+        );
+    }
+
+    #[test]
+    fn fine_divisions_cost_little() {
+        assert_eq!(found(32, 34_603_008), [""; 0]);
+        assert_eq!(found(2, 33_554_432), [""; 0]);
+        assert_eq!(found(0, 34_603_008), [""; 0]);
+    }
+}

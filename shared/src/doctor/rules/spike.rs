@@ -5,8 +5,8 @@
 use rustc_hash::FxHashMap;
 
 use super::Ground;
+use super::lines::by_line;
 use super::thresholds::{SPIKE_LENGTH_PERCENT, SPIKE_MEAN_PERCENT, SPIKE_PERCENT, is_share};
-use crate::analysis::oom;
 use crate::analysis::peak::held_at;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::frames::{FrameId, StackId};
@@ -14,7 +14,7 @@ use crate::replay::Change;
 use crate::units::{Bytes, Count};
 
 /// A line that holds much at the peak.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Line {
     bytes: u64,
     stack: StackId,
@@ -39,7 +39,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let (from, until) = without.window;
     let is_short = is_share((end - end.min(until - from.min(until))).into(), end.into(), 100 - SPIKE_LENGTH_PERCENT);
     // What ended in a failure is the subject of the verdict.
-    let has_failed = oom::positions_from(ground.case.trace, from as usize).next().is_some_and(|(oom, _)| oom <= until + 1);
+    let has_failed = ground.failures.iter().any(|failure| (from..=until.saturating_add(1)).contains(failure));
     if !is_share(height, usage.peak_bytes, SPIKE_PERCENT) || until >= end || !is_short || has_failed {
         return Vec::new();
     }
@@ -68,13 +68,13 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
 /// Returns the line that holds most at the peak among those that hold little on average over the run.
 fn momentary(ground: &Ground<'_>) -> Option<(FrameId, Line)> {
     let (usage, positions) = (ground.case.usage, f64::from(ground.case.replay.positions()) + 1.0);
-    let mut lines: FxHashMap<FrameId, Line> = FxHashMap::default();
-    for held in held_at(ground.case.replay, usage.peak_position) {
-        let Some(frame) = ground.frame(held.stack) else { continue };
-        let line = lines.entry(frame).or_insert(Line { stack: held.stack, ..Line::default() });
-        line.bytes = line.bytes.saturating_add(held.bytes);
+    let held = by_line(ground, &held_at(ground.case.replay, usage.peak_position));
+    let much = held.iter().filter(|(_, held)| is_share(held.bytes, usage.peak_bytes, SPIKE_PERCENT));
+    let lines = much.filter_map(|(frame, held)| Some(((*frame)?, Line { bytes: held.bytes, stack: held.stack, area: 0.0 })));
+    let mut lines: FxHashMap<FrameId, Line> = lines.collect();
+    if lines.is_empty() {
+        return None;
     }
-    lines.retain(|_, line| is_share(line.bytes, usage.peak_bytes, SPIKE_PERCENT));
     for (stack, site) in usage.iter() {
         if let Some(line) = ground.frame(stack).and_then(|frame| lines.get_mut(&frame)) {
             line.area += site.area;
@@ -126,4 +126,54 @@ fn without(ground: &Ground<'_>, frame: FrameId, bytes: u64) -> Without {
     start.for_each(|(position, change)| visit(position, change));
     replay.changes(trace, 0, u32::MAX, visit);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use super::*;
+
+    /// Steps of 60 MiB beside weights of 100 MiB. After the middle one, `clone` holds 80 MiB until `freed` more steps
+    /// are over.
+    fn found(freed: usize, end: &str) -> Vec<String> {
+        let mut lines = "segment_alloc 0x10000000 524288000\nalloc 0x10000000 104857600 weights@/m/a.py:1\n".to_owned();
+        for step in 0..100 {
+            lines += "alloc 0x18000000 62914560 step@/m/a.py:2\nfree 0x18000000\n";
+            if step == 50 {
+                lines += "alloc 0x20000000 83886080 clone@/m/a.py:3\n";
+            }
+            if step == 50 + freed {
+                lines += "free 0x20000000\n";
+            }
+        }
+        trace(&(lines + end)).messages(FindingCode::Spike)
+    }
+
+    #[test]
+    fn what_is_there_for_a_moment_only_is_found() {
+        assert_eq!(
+            found(2, ""),
+            ["The peak of 240 MiB lasts a moment: clone  m/a.py:3 holds 80.0 MiB between events 156 and 162, and seldom \
+              otherwise. Without that, the peak would be 160 MiB, 80.0 MiB less."]
+        );
+    }
+
+    #[test]
+    fn what_stays_or_does_not_raise_the_peak_is_no_spike() {
+        // It holds for a third of the run.
+        assert_eq!(found(35, ""), [""; 0]);
+        // It is freed before the next step begins.
+        assert_eq!(found(0, ""), [""; 0]);
+    }
+
+    #[test]
+    fn what_ended_in_a_failure_is_no_spike() {
+        let lines = "segment_alloc 0x10000000 524288000\n".to_owned()
+            + &"alloc 0x10000000 1000 step@/m/a.py:2\nfree 0x10000000\n".repeat(50)
+            + "alloc 0x10000000 83886080 clone@/m/a.py:3\n";
+        let spikes = |end: &str| trace(&format!("{lines}{end}free 0x10000000\n")).messages(FindingCode::Spike).len();
+        assert_eq!(spikes(""), 1);
+        assert_eq!(spikes("oom 100 300000000\n"), 0);
+        assert_eq!(trace(&lines).messages(FindingCode::Spike).len(), 0);
+    }
 }

@@ -49,3 +49,42 @@ fn largest(ground: &Ground<'_>, moment: &Moment) -> Option<(Range, Gap)> {
     let gaps = ranges.flat_map(|(i, range)| state.gaps_in(i, &ground.case.replay.allocations).map(|gap| (*range, gap)));
     gaps.max_by_key(|(_, gap)| gap.size).filter(|(_, gap)| gap.size >= moment.size)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use super::*;
+
+    fn found(cached: u64, place: &str, end: &str) -> Vec<(String, Severity)> {
+        let lines = format!(
+            "segment_alloc 0x10000000 {cached} {place} a@/m/a.py:1
+             alloc 0x10000000 {cached} {place} a@/m/a.py:1
+             free 0x10000000
+             segment_alloc 0x40000000 31457280 b@/m/a.py:2
+             alloc 0x40000000 31457280 b@/m/a.py:2
+             {end}"
+        );
+        let findings = trace(&lines).findings().into_iter().filter(|finding| finding.code == FindingCode::StuckCache);
+        findings.map(|finding| (finding.message, finding.severity)).collect()
+    }
+
+    #[test]
+    fn memory_taken_beside_another_streams_or_pools_cache_is_found() {
+        let message = |place: &str| {
+            format!(
+                "1 request took 30.0 MiB from the driver while large enough gaps lay cached in another stream or pool. After \
+                 event 4, b  m/a.py:2 took 30.0 MiB in the default stream beside a gap of 100 MiB in {place}."
+            )
+        };
+        assert_eq!(found(104_857_600, "stream=7", ""), [(message("stream 7"), Severity::Note)]);
+        let pool = [(message("the default stream of pool (0, 3)"), Severity::Note)];
+        assert_eq!(found(104_857_600, "pool=3", ""), pool);
+        assert_eq!(found(104_857_600, "stream=7", "oom 100 62914560"), [(message("stream 7"), Severity::Warning)]);
+    }
+
+    #[test]
+    fn a_cache_that_is_too_small_for_the_request_is_not_stuck() {
+        assert_eq!(found(20_971_520, "stream=7", ""), []);
+        assert_eq!(found(20_971_520, "", ""), []);
+    }
+}

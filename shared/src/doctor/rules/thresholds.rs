@@ -1,7 +1,7 @@
 //! From where on something is worth a finding. Each threshold has its reason beside it.
 
 /// Bytes below which no finding is made about memory that is wasted: one segment of the large pool. Less than that is
-/// how the allocator works.
+/// how the allocator works. It does not hold for a request that failed.
 pub(super) const LEAST_BYTES: u64 = 20 << 20;
 
 /// Leaks that are reported one by one. What is behind them is most often the same mistake.
