@@ -58,7 +58,7 @@ const LAYERS: [&[&str]; 16] = [
     &["import"],
     &["analysis"],
     &["doctor"],
-    &["lod"],
+    &["lod", "report"],
     &["tracker"],
     &["session"],
 ];

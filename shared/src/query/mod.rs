@@ -121,6 +121,11 @@ pub enum Query {
     },
     /// Why memory ran out, and what else is wrong with the trace.
     Diagnosis,
+    /// Why the request right before a position failed, as of that moment.
+    FailureDiagnosis {
+        /// The position right after the out-of-memory event.
+        position: u32,
+    },
 }
 
 /// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
@@ -150,7 +155,7 @@ pub enum Answer {
     Site(Box<SiteDetail>),
     /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
     Segment(Option<Box<SegmentDetail>>),
-    /// Answers [`Query::Diagnosis`].
+    /// Answers [`Query::Diagnosis`] and [`Query::FailureDiagnosis`].
     Diagnosis(Box<Diagnosis>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
