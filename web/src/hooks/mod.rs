@@ -10,8 +10,10 @@ mod answer;
 mod follow;
 mod handle;
 mod palette;
+mod range;
 
 pub use answer::{ask, use_answer, use_ask};
 pub use follow::use_followers;
 pub use handle::{ModelHandle, Store, use_model};
 pub use palette::{palette, use_palette};
+pub use range::{select_range, use_range};

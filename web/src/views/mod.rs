@@ -8,6 +8,7 @@ pub mod flame;
 pub mod legend;
 mod losses;
 pub mod overview;
+mod range_band;
 pub mod search;
 pub mod segments;
 pub mod status;

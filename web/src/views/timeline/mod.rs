@@ -20,7 +20,9 @@ use yew::prelude::*;
 
 use self::gesture::{Gesture, PlotArea};
 use self::hover::{Hover, Thing};
+pub use self::gesture::DragKind;
 pub use self::legend::PeakLegend;
+pub use self::pointer::drag_kind;
 use self::marked::use_marks;
 use self::picture::{Scene, TimelinePicture};
 use self::pointer::{PointerHandler, use_listeners};
