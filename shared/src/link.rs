@@ -370,9 +370,22 @@ mod tests {
 
     #[test]
     fn drops_what_makes_no_sense_and_keeps_the_rest() {
-        for broken in
-            ["w=20,10", "w=NaN,1", "cur=-1", "sel=x9", "sel=", "sel=é", "f=%zz", "tab=nope", "new=thing", "%", "=", "r=9,3", "r=1", "list=no"]
-        {
+        for broken in [
+            "w=20,10",
+            "w=NaN,1",
+            "cur=-1",
+            "sel=x9",
+            "sel=",
+            "sel=é",
+            "f=%zz",
+            "tab=nope",
+            "new=thing",
+            "%",
+            "=",
+            "r=9,3",
+            "r=1",
+            "list=no",
+        ] {
             let Parsed::Link(link) = Link::parse(&format!("v=1&{broken}&dev=3")) else { panic!("{broken}") };
             assert_eq!(*link, Link { device: 3, ..Link::default() }, "{broken}");
         }

@@ -123,6 +123,11 @@ impl Sites {
         area
     }
 
+    /// Returns which frame represents each stack.
+    pub fn best_frames(&self) -> &BestFrames {
+        &self.best
+    }
+
     /// Returns the line that represents a stack: `forward  models/gpt.py:54`.
     pub fn label(&self, stack: StackId) -> &str {
         self.get(stack).map_or(NO_STACK, |line| &line.label)

@@ -8,6 +8,7 @@
 //! ```
 
 mod axis;
+mod curves;
 mod details;
 mod events;
 mod flame;
@@ -24,6 +25,7 @@ pub mod term;
 mod timeline;
 
 pub use axis::{Axis, Window};
+pub use curves::Measure;
 pub use details::{AllocationDetail, FrameText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
@@ -39,6 +41,7 @@ pub use state::StateAt;
 pub use summary::{DeviceSummary, Origin, Summary};
 pub use timeline::{Class, Detail, LossSpan, Overview, SampleAt, Timeline, TimelineQuery};
 
+use crate::diagnosis::Diagnosis;
 use crate::units::Address;
 
 /// A query about one device of one session.
@@ -130,6 +133,8 @@ pub enum Query {
         /// The coordinate.
         x: f64,
     },
+    /// Why memory ran out, and what else is wrong with the trace.
+    Diagnosis,
 }
 
 /// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
@@ -167,6 +172,8 @@ pub enum Answer {
     Range(Box<RangeSums>),
     /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
     Segment(Option<Box<SegmentDetail>>),
+    /// Answers [`Query::Diagnosis`].
+    Diagnosis(Box<Diagnosis>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

@@ -1,5 +1,6 @@
 //! One device of a session, from a file or a running job: its replay, its indexes, and what was built for questions.
 
+use super::diagnosis::LastDiagnosis;
 use super::events::EventLists;
 use super::facts::Facts;
 use super::lines::Windows;
@@ -35,6 +36,7 @@ pub struct Caches {
     pub states: States,
     pub(super) lists: EventLists,
     pub(super) drawings: Drawings,
+    pub(super) diagnosis: LastDiagnosis,
     pub(super) windows: Windows,
 }
 

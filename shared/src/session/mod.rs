@@ -8,6 +8,7 @@
 mod context;
 mod details;
 mod device;
+mod diagnosis;
 mod events;
 mod facts;
 mod flame;
@@ -164,6 +165,7 @@ impl Session {
             Query::Timeline(query) => timeline::stacked(context, caches, query),
             Query::Overview { axis, columns } => timeline::whole(context, caches, *axis, *columns),
             Query::PositionAt { axis, x } => timeline::position(context, *axis, *x),
+            Query::Diagnosis => diagnosis::answer(context, caches),
         }
     }
 }

@@ -52,3 +52,26 @@ fn select(model: &ModelHandle, from: u32, to: u32) {
     let from = from.min(events.saturating_sub(1));
     model.dispatch(Action::SetRange(Some((from, to.max(from + 1)))));
 }
+
+/// Shows the selected range over the whole width.
+pub fn zoom_to_range(model: &ModelHandle) {
+    let now = model.now();
+    let Some((from, to)) = now.view.extended_range() else { return };
+    if now.view.axis == Axis::Event {
+        // The last position is drawn up to the next one.
+        let window = Window { start: f64::from(from), end: f64::from(to) + 1.0 };
+        return model.dispatch(Action::SetWindow(window));
+    }
+    let handle = model.clone();
+    let on_start = Callback::from(move |answer| {
+        let Answer::State(start) = answer else { return };
+        let model = handle.clone();
+        let on_end = Callback::from(move |answer| {
+            if let Answer::State(end) = answer {
+                model.dispatch(Action::SetWindow(Window { start: start.time_us, end: end.time_us }));
+            }
+        });
+        ask(&handle, Query::State { position: to }, on_end);
+    });
+    ask(model, Query::State { position: from }, on_start);
+}

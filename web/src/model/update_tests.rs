@@ -5,9 +5,9 @@ use shared::query::{Axis, ColorBy, DeviceSummary, Moments, Summary, Window};
 use shared::totals::Totals;
 
 use super::*;
-use crate::model::{Dialog, Listing};
 use crate::model::state::DataState;
 use crate::model::testing::{added, after, device, read, summary};
+use crate::model::{Dialog, Listing};
 
 /// A model with one open file of one second on the time axis, then some actions.
 fn open(actions: impl IntoIterator<Item = Action>) -> Model {
@@ -234,7 +234,11 @@ fn a_range_is_marked_at_the_cursor_and_extended_from_there() {
     for (what, actions, want) in [
         ("a mark", vec![at(300), Action::MarkRange], Some((300, 300))),
         ("from a mark", vec![at(300), Action::MarkRange, at(100), Action::MarkRange], Some((100, 300))),
-        ("the nearer end moves", vec![Action::SetRange(Some((900, 100))), at(200), Action::MarkRange], Some((200, 900))),
+        (
+            "the nearer end moves",
+            vec![Action::SetRange(Some((900, 100))), at(200), Action::MarkRange],
+            Some((200, 900)),
+        ),
         ("or the other", vec![Action::SetRange(Some((100, 900))), at(800), Action::MarkRange], Some((100, 800))),
         ("within the trace", vec![Action::SetRange(Some((5, u32::MAX)))], Some((5, 1000))),
         ("extended", vec![at(300), extend(320), extend(340)], Some((300, 340))),
@@ -282,7 +286,8 @@ fn lists_are_of_the_cursor_unless_something_else_was_chosen() {
 
 #[test]
 fn at_an_out_of_memory_lists_are_of_its_moment() {
-    let summary = Summary { devices: vec![DeviceSummary { ooms: vec![(900, 1)], ..device(1000) }], ..(*summary(&[])).clone() };
+    let summary =
+        Summary { devices: vec![DeviceSummary { ooms: vec![(900, 1)], ..device(1000) }], ..(*summary(&[])).clone() };
     let model = after([added(0, "a"), Action::FileLoaded { key: FileKey(0), summary: Shared::new(summary) }]);
     assert_eq!(model.view.moments(500), Moments { at: 900, since: None });
 }
