@@ -60,6 +60,7 @@ const LAYERS: [&[&str]; 17] = [
     &["doctor"],
     &["lod"],
     &["heatmap"],
+    &["lod", "report"],
     &["tracker"],
     &["session"],
 ];

@@ -121,7 +121,7 @@ fn is_running(model: &ModelHandle) -> bool {
 /// Renders the line that the verdict is about, as a button that selects it.
 fn line(model: &ModelHandle, diagnosis: &Diagnosis) -> Html {
     let Some(line) = &diagnosis.verdict.line else { return Html::default() };
-    let select = diagnosis.verdict.stack.map(|stack| sends(model, Action::Select(Selection::Site(stack))));
+    let select = diagnosis.verdict.stack.map(|stack| sends(model, Action::Select(Selection::Line(stack))));
     html! {
         <p class="verdict-line">
             <span class="dim">{ "Line " }</span>

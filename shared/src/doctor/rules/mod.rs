@@ -23,6 +23,7 @@ use super::Case;
 use crate::analysis::leak::{LeakCandidate, LeakSource};
 use crate::analysis::oom;
 use crate::analysis::site::label;
+use crate::diagnosis::Cause;
 use crate::event::Action;
 use crate::finding::Finding;
 use crate::frames::{FrameId, StackId};
@@ -50,9 +51,9 @@ const RULES: [Rule; 11] = [
     Rule { subject: "settings without effect", check: ineffective_setting::check },
 ];
 
-/// Returns what the rules find, in the order of the rules.
-pub(super) fn check(case: &Case<'_>) -> Vec<Finding> {
-    let ground = Ground::of(case);
+/// Returns what the rules find, in the order of the rules. `cause` is that of the verdict.
+pub(super) fn check(case: &Case<'_>, cause: Cause) -> Vec<Finding> {
+    let ground = Ground::of(case, cause);
     RULES.iter().flat_map(|rule| (rule.check)(&ground)).map(|finding| finding.on_device(case.trace.device)).collect()
 }
 
@@ -67,23 +68,25 @@ struct Ground<'a> {
     survey: Survey,
     /// The requests that cached memory did not serve, as far as they matter most.
     moments: Vec<Moment>,
-    /// The positions right after requests that failed, and that of the failure that matters most.
-    failures: Vec<u32>,
+    /// The requests that failed (see [`oom::positions`]), and the position of the failure that matters most.
+    failures: Vec<(u32, u64)>,
     failed: Option<u32>,
     /// The lines that keep what they allocate.
     rising: Vec<LeakCandidate>,
 }
 
 impl<'a> Ground<'a> {
-    fn of(case: &'a Case<'a>) -> Self {
+    fn of(case: &'a Case<'a>, cause: Cause) -> Self {
         let Case { trace, replay, symbols, best_frames, usage, .. } = *case;
         let survey = Survey::of(case);
         let peak = survey.peak.and_then(|miss| Moment::of(case, miss, Outcome::Peak));
         let worst = survey.worst.filter(|miss| survey.peak != Some(*miss));
         let worst = worst.and_then(|miss| Moment::of(case, miss, Outcome::Served));
-        let failures: Vec<u32> = oom::positions_from(trace, 0).map(|(position, _)| position).collect();
-        let failed = if failures.is_empty() { None } else { oom::decisive_position(trace) };
-        let failure = failed.and_then(|position| Moment::failed(case, position));
+        let failures = oom::positions(trace);
+        let failed = oom::decisive(trace, &failures);
+        // Where something else made a request fail, gaps at that moment are not the trouble.
+        let fragmented = failed.filter(|_| cause == Cause::Fragmented);
+        let failure = fragmented.and_then(|position| Moment::failed(case, position));
         let moments = [failure, peak, worst].into_iter().flatten().collect();
         let source = LeakSource { trace, replay, symbols, best_frames };
         let end = failed.unwrap_or_else(|| replay.positions());

@@ -112,7 +112,9 @@ impl Moment {
         match self.outcome {
             Outcome::Failed => format!("When the request of {size} failed (event {position})"),
             Outcome::Peak => format!("Before reserved memory rose to its peak (after event {position})"),
-            Outcome::Served => format!("When {} was reserved (after event {position})", Bytes(self.state.totals.reserved)),
+            Outcome::Served => {
+                format!("When {} was reserved (after event {position})", Bytes(self.state.totals.reserved))
+            }
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let (from, until) = without.window;
     let is_short = is_share((end - end.min(until - from.min(until))).into(), end.into(), 100 - SPIKE_LENGTH_PERCENT);
     // What ended in a failure is the subject of the verdict.
-    let has_failed = ground.failures.iter().any(|failure| (from..=until.saturating_add(1)).contains(failure));
+    let has_failed = ground.failures.iter().any(|(failure, _)| (from..=until.saturating_add(1)).contains(failure));
     if !is_share(height, usage.peak_bytes, SPIKE_PERCENT) || until >= end || !is_short || has_failed {
         return Vec::new();
     }

@@ -29,7 +29,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
         super::moment::place(range.stream, range.pool),
     );
     // It matters once memory is tight.
-    let is_tight = ground.moments.iter().any(|moment| moment.outcome == Outcome::Failed);
+    let is_tight = ground.failed.is_some();
     let finding = Finding::new(FindingCode::StuckCache, message)
         .with_severity(if is_tight { Severity::Warning } else { Severity::Note })
         .at(moment.state.position)

@@ -5,8 +5,7 @@ mod sites;
 
 use facts::{FileFacts, settings_table};
 use shared::finding::{Evidence, Finding, Severity};
-use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
-use sites::PeakSites;
+use sites::LineList;
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, use_model};
@@ -14,25 +13,6 @@ use crate::model::{Action, Model, Selection};
 use crate::views::controls::use_first_picture;
 use crate::views::verdict::{VerdictSection, remedies};
 use crate::widgets::empty::empty;
-
-/// Returns the query for the classes at a device's peak: one column over the whole trace.
-pub fn peak_classes(
-    device: &DeviceSummary,
-    color_by: ColorBy,
-    filter: Vec<String>,
-    highlight: Option<String>,
-) -> TimelineQuery {
-    TimelineQuery {
-        axis: Axis::Event,
-        window: device.event,
-        columns: 1,
-        bytes: Window { start: 0.0, end: device.peak.requested as f64 },
-        rows: 1,
-        color_by,
-        filter,
-        highlight,
-    }
-}
 
 /// Returns the class, the name and the picture of a severity.
 const fn look(severity: Severity) -> (&'static str, &'static str, &'static str) {
@@ -91,7 +71,7 @@ fn show(model: &ModelHandle, finding: &Finding) -> Callback<MouseEvent> {
             (_, None) => {}
         }
         match evidence {
-            Some(Evidence::Site(stack)) => model.dispatch(Action::Select(Selection::Site(stack))),
+            Some(Evidence::Site(stack)) => model.dispatch(Action::Select(Selection::Line(stack))),
             Some(Evidence::Allocation(id)) => model.dispatch(Action::Select(Selection::Allocation(id))),
             _ => {}
         }
@@ -129,7 +109,7 @@ pub fn Findings() -> Html {
                 { empty("This file contains no device memory, so there is nothing to draw.",
                     "It was written before anything was recorded, or it was cut short. To record a snapshot:", true) }
             }
-            <PeakSites />
+            <LineList />
             <FileFacts />
             { settings_table(&summary.settings, summary.origin.is_some()) }
         </div>
