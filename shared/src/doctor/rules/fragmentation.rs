@@ -43,16 +43,15 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
 fn fragmented<'a>(ground: &Ground<'_>, moment: &'a Moment, gaps: SplitGaps) -> Option<(&'a Moment, SplitGaps, Gap)> {
     let largest = gaps.largest?;
     let is_much = match moment.outcome {
-        Outcome::Failed => is_share(gaps.bytes, moment.state.totals.reserved, FRAGMENTED_PERCENT),
-        Outcome::Peak => {
-            gaps.bytes >= LEAST_BYTES && is_share(gaps.bytes, moment.state.totals.reserved, FRAGMENTED_PERCENT)
-        }
-        Outcome::Served => {
-            gaps.bytes >= LEAST_BYTES && is_share(gaps.bytes, ground.survey.reserved, FRAGMENTED_PERCENT_OF_PEAK)
-        }
+        // The verdict says so.
+        Outcome::Failed => true,
+        Outcome::Peak => is_share(gaps.bytes, moment.state.totals.reserved, FRAGMENTED_PERCENT),
+        Outcome::Served => is_share(gaps.bytes, ground.survey.reserved, FRAGMENTED_PERCENT_OF_PEAK),
     };
     // A gap that is large enough is not used under `max_split_size_mb`, which is no fragmentation.
-    let is_fragmented = is_much && largest.size < moment.size && gaps.bytes >= moment.size;
+    let is_fragmented = is_much && largest.size < moment.size;
+    let is_fragmented = is_fragmented
+        && (moment.outcome == Outcome::Failed || gaps.bytes >= moment.size.max(LEAST_BYTES));
     is_fragmented.then_some((moment, gaps, largest))
 }
 
