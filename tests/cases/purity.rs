@@ -58,9 +58,8 @@ const LAYERS: [&[&str]; 17] = [
     &["import"],
     &["analysis"],
     &["doctor"],
-    &["lod"],
-    &["heatmap"],
     &["lod", "report"],
+    &["heatmap"],
     &["tracker"],
     &["session"],
 ];
