@@ -10,18 +10,21 @@ use std::time::Instant;
 use shared::event::Action;
 use shared::frames::StackId;
 use shared::import::Importer;
+use shared::index::Index;
 use shared::limits::ImportLimits;
+use shared::lod::RunningMeasures;
 use shared::measures::Measuring;
-use shared::replay::{Change, Gap, Range, Replay, Space, SpaceVisitor};
-use shared::trace::{DeviceTrace, Event, Settings, Snapshot, Tag, Tags};
-use shared::units::Address;
+use shared::query::{Axis, CurvesQuery, Measure, Window};
+use shared::replay::{Change, Gap, Range, Replay, Replayed, Space, SpaceVisitor};
+use shared::trace::{Block, BlockState, DeviceTrace, Event, Segment, Settings, Snapshot, Tag, Tags};
+use shared::units::{Address, PoolId, Stream};
 
 /// Events of the made trace.
 const EVENTS: usize = 5_000_000;
 
 fn main() {
     let files: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    println!("{:>10} {:>9} {:>9} {:>9} {:>9} {:>8}  device", "events", "follow", "measures", "", "", "gaps");
+    println!("{:>10} {:>9} {:>9} {:>9} {:>9} {:>8}  device", "events", "follow", "measures", "curves", "MiB", "gaps");
     if files.is_empty() {
         let (trace, mut tags) = made();
         let replay = Replay::build(&trace, &mut tags, &Settings::default());
@@ -68,7 +71,7 @@ fn seconds<T>(run: impl FnOnce() -> T) -> (f64, T) {
     (start.elapsed().as_secs_f64(), result)
 }
 
-fn measure(trace: &DeviceTrace, _: &Tags, replay: &Replay, name: &str) {
+fn measure(trace: &DeviceTrace, tags: &Tags, replay: &Replay, name: &str) {
     let (follow, _) = seconds(|| {
         let mut space = replay.space_at(0);
         replay.follow(trace, 0, u32::MAX, &mut space, &mut Nothing);
@@ -80,7 +83,17 @@ fn measure(trace: &DeviceTrace, _: &Tags, replay: &Replay, name: &str) {
         measuring.advance(trace, replay, u32::MAX, |_, now| most = now.gaps.max(most));
         most
     });
-    println!("{:>10} {follow:>7.3} s {all:>7.3} s {:>9} {:>9} {gaps:>8}  {name}", replay.positions(), "", "");
+    let (built, index) = seconds(|| RunningMeasures::build(Replayed { trace, tags, replay }));
+    let mib = index.bytes() as f64 / f64::from(1 << 20);
+    println!("{:>10} {follow:>7.3} s {all:>7.3} s {built:>7.3} s {mib:>9.1} {gaps:>8}  {name}", replay.positions());
+    for share in [1.0, 0.1, 0.01, 0.001] {
+        let whole = f64::from(replay.positions());
+        let window = Window { start: whole * (1.0 - share) / 2.0, end: whole * (1.0 + share) / 2.0 };
+        let (axis, columns, measures) = (Axis::Event, 1_600, Measure::ALL.to_vec());
+        let query = CurvesQuery { axis, window, columns, measures };
+        let (asked, _) = seconds(|| index.curves(trace, replay, &query));
+        println!("{:>10} {:>6.2} ms for all curves of {share} of it", "", asked * 1e3);
+    }
 }
 
 /// A number from a small generator: the same in each run.
@@ -89,6 +102,20 @@ fn random(state: &mut u64) -> u64 {
     *state ^= *state >> 7;
     *state ^= *state << 17;
     *state
+}
+
+fn free_segment(address: u64, size: u64) -> Segment {
+    let (address, stack) = (Address(address), StackId(0));
+    Segment {
+        address,
+        size,
+        stream: Stream(0),
+        is_small: size == 2 << 20,
+        is_expandable: false,
+        pool: PoolId::default(),
+        stack,
+        blocks: vec![Block { address, size, requested: 0, state: BlockState::Inactive, stack }],
+    }
 }
 
 /// Makes a trace with some ten thousand live blocks of all sizes: small ones in segments of 2 MiB, larger ones in
@@ -114,6 +141,7 @@ fn made() -> (DeviceTrace, Tags) {
                 None => {
                     let segment = if sizes[class] > 1 << 20 { 20 << 20 } else { 2 << 20 };
                     push(&mut trace, Action::SegmentAlloc, next, segment);
+                    trace.segments.push(free_segment(next, segment));
                     free[class].extend((next + sizes[class]..next + segment).step_by(sizes[class] as usize));
                     next += segment;
                     next - segment
@@ -129,7 +157,7 @@ fn made() -> (DeviceTrace, Tags) {
             free[class].insert(address);
         }
     }
-    // What is live at the end is in no segment of a snapshot: free it.
+    // At the end all is free.
     for (address, class) in live {
         push(&mut trace, Action::FreeRequested, address, sizes[class]);
         push(&mut trace, Action::FreeCompleted, address, sizes[class]);

@@ -153,27 +153,11 @@ impl<F: FnMut(u32, &Measures)> SpaceVisitor for Visitor<'_, F> {
     fn change(&mut self, position: u32, change: Change, space: &Space) {
         self.reach(position);
         let Self { replay, now, sizes, .. } = self;
-        let allocations = &replay.allocations;
-        let size = |number: u32| allocations.size.get(number as usize).unwrap_or_default();
-        let requested = |number: u32| allocations.requested.get(number as usize).unwrap_or_default();
-        match change {
-            Change::Begin(number) => {
-                now.requested = now.requested.saturating_add(requested(number));
-                now.allocated = now.allocated.saturating_add(size(number));
-                now.active = now.active.saturating_add(size(number));
-            }
-            Change::Freed(number) => {
-                now.allocated = now.allocated.saturating_sub(size(number));
-                // No gap has changed.
-                return;
-            }
-            Change::End(number) => {
-                now.requested = now.requested.saturating_sub(requested(number));
-                now.active = now.active.saturating_sub(size(number));
-            }
-            Change::Reserved(bytes) => now.reserved = now.reserved.saturating_add_signed(bytes),
+        now.add(replay, change);
+        // A free changes no gap.
+        if !matches!(change, Change::Freed(_)) {
+            settle(now, space, sizes);
         }
-        settle(now, space, sizes);
     }
 }
 

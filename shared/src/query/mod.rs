@@ -23,7 +23,7 @@ pub mod term;
 mod timeline;
 
 pub use axis::{Axis, Window};
-pub use curves::Measure;
+pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, FrameText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
@@ -113,6 +113,8 @@ pub enum Query {
         /// The position.
         position: u32,
     },
+    /// The curves of measures of fragmentation in a window.
+    Curves(CurvesQuery),
     /// The position at a coordinate of an axis.
     PositionAt {
         /// The axis.
@@ -149,6 +151,8 @@ pub enum Answer {
     Site(Box<SiteDetail>),
     /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
     Segment(Option<Box<SegmentDetail>>),
+    /// Answers [`Query::Curves`].
+    Curves(Curves),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

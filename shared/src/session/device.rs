@@ -7,6 +7,7 @@ use super::terms::Terms;
 use super::timeline::Drawings;
 use crate::analysis::usage::Usage;
 use crate::index::{Index, Recorded};
+use crate::lod::RunningMeasures;
 use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Tags};
 
@@ -34,6 +35,7 @@ pub struct Caches {
     pub states: States,
     pub(super) lists: EventLists,
     pub(super) drawings: Drawings,
+    pub(super) measures: RunningMeasures,
 }
 
 impl Device {
@@ -75,6 +77,6 @@ impl Index<Replayed<'_>> for Indexes {
 impl Caches {
     /// Returns the approximate memory use in bytes, without the few states.
     fn bytes(&self) -> usize {
-        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes()
+        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.measures.bytes()
     }
 }
