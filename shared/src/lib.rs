@@ -46,6 +46,7 @@ pub mod export;
 pub mod finding;
 pub mod format;
 pub mod frames;
+pub mod heatmap;
 pub mod import;
 pub mod index;
 pub mod limits;
@@ -59,6 +60,7 @@ mod pickle;
 pub mod query;
 pub mod recording;
 pub mod replay;
+pub mod report;
 pub mod session;
 #[cfg(test)]
 mod testing;

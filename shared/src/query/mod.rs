@@ -12,6 +12,8 @@ mod curves;
 mod details;
 mod events;
 mod flame;
+pub mod heatmap;
+mod host_memory;
 mod lines;
 mod packed;
 mod paint;
@@ -29,6 +31,11 @@ pub use curves::Measure;
 pub use details::{AllocationDetail, FrameText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
+pub use heatmap::{
+    AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapGroup, HeatmapPart, HeatmapQuery, HeatmapRow,
+    HeatmapRows, HeatmapThing, Pin, SizeCell,
+};
+pub use host_memory::HostMemory;
 pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
@@ -135,6 +142,15 @@ pub enum Query {
     },
     /// Why memory ran out, and what else is wrong with the trace.
     Diagnosis,
+    /// The fragmentation of memory over time.
+    Heatmap(HeatmapQuery),
+    /// What is in a cell of a heatmap.
+    HeatmapCell(HeatmapCellQuery),
+    /// Why the request right before a position failed, as of that moment.
+    FailureDiagnosis {
+        /// The position right after the out-of-memory event.
+        position: u32,
+    },
 }
 
 /// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
@@ -172,8 +188,12 @@ pub enum Answer {
     Range(Box<RangeSums>),
     /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
     Segment(Option<Box<SegmentDetail>>),
-    /// Answers [`Query::Diagnosis`].
+    /// Answers [`Query::Diagnosis`] and [`Query::FailureDiagnosis`].
     Diagnosis(Box<Diagnosis>),
+    /// Answers [`Query::Heatmap`].
+    Heatmap(Heatmap),
+    /// Answers [`Query::HeatmapCell`]; `None` outside of the trace.
+    HeatmapCell(Option<HeatmapCell>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

@@ -178,8 +178,8 @@ pub enum Action {
     SetFlameBottomUp(bool),
     /// Sets the boxes that the flame graph is zoomed into, from the root.
     SetFlameZoom(Vec<u32>),
-    /// Sets whether frames of the Python interpreter and the PyTorch dispatcher are hidden.
-    SetHideInternal(bool),
+    /// Sets whether runs of library frames are folded.
+    SetFolds(bool),
     /// Sets the event actions that the event list shows; empty for all.
     SetEventActions(Vec<String>),
 

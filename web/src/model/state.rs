@@ -277,6 +277,12 @@ impl Model {
         failures.binary_search_by_key(&event, |failure| failure.event).ok().and_then(|i| failures.get(i))
     }
 
+    /// Returns the failure that stopped the following of a running job, if its diagnosis is known.
+    pub fn new_failure(&self) -> Option<&FailedRequest> {
+        let oom = self.live()?.oom.as_ref().filter(|oom| oom.device == self.view.device)?;
+        self.diagnosis()?.ooms.iter().find(|failure| failure.event + 1 == oom.position)
+    }
+
     /// Returns the extent of the trace on the current axis; empty without a trace.
     pub fn extent(&self) -> Window {
         self.device().map_or_else(Window::default, |device| view::extent(device, self.view.axis))

@@ -210,8 +210,8 @@ fn update_view(model: &mut Model, action: Action) {
             view.flame_zoom.clear();
         }
         Action::SetFlameZoom(zoom) => view.flame_zoom = zoom,
-        Action::SetHideInternal(hide) => {
-            view.hide_internal = hide;
+        Action::SetFolds(folds) => {
+            view.folds = folds;
             view.flame_zoom.clear();
         }
         Action::SetEventActions(actions) => view.event_actions = actions,

@@ -7,7 +7,7 @@ use yew::prelude::*;
 
 use super::controls::sends;
 use crate::hooks::{ModelHandle, use_model};
-use crate::model::{Action, Selection, Tab};
+use crate::model::{Action, Live, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::copy::CopyButton;
 use crate::widgets::icon::{Symbol, icon};
@@ -34,7 +34,7 @@ const fn cause_name(cause: Cause) -> &'static str {
 #[component]
 pub fn VerdictCard() -> Html {
     let model = use_model();
-    let is_open = model.file().is_some_and(|file| !file.is_verdict_closed);
+    let is_open = model.file().is_some_and(|file| !file.is_verdict_closed) || is_running(&model);
     let Some(diagnosis) = model.diagnosis().filter(|_| is_open).map(|diagnosis| diagnosis.rc()) else {
         return Html::default();
     };
@@ -45,7 +45,9 @@ pub fn VerdictCard() -> Html {
     let (cause, sentence) =
         if is_decisive { (verdict.cause, &verdict.sentence) } else { (failure.cause, &failure.message) };
     let count = diagnosis.ooms.len();
-    let is_live = model.live().is_some();
+    // While a job runs, its failures are news; the card of the next one opens by itself.
+    let is_live = is_running(&model);
+    let close = if is_live { Action::DismissOom } else { Action::SetVerdictOpen(false) };
     html! {
         <section class="verdict" role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={cause.name()}>
             <div class="verdict-text">
@@ -69,7 +71,7 @@ pub fn VerdictCard() -> Html {
                 if model.view.tab != Tab::Findings {
                     <button type="button" class="toolbar-button" onclick={sends(&model, Action::SetTab(Tab::Findings))} data-testid="verdict-findings">{ "Findings" }</button>
                 }
-                <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" onclick={sends(&model, Action::SetVerdictOpen(false))} data-testid="verdict-close">{ icon(Symbol::Cross) }</button>
+                <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" onclick={sends(&model, close)} data-testid="verdict-close">{ icon(Symbol::Cross) }</button>
             </div>
         </section>
     }
@@ -106,11 +108,14 @@ pub fn VerdictSection() -> Html {
 /// Returns the failure that the card is about; of a running job, the one that stopped the following.
 fn shown<'a>(model: &'a ModelHandle, diagnosis: &'a Diagnosis) -> Option<&'a FailedRequest> {
     let at = |position: u32| diagnosis.ooms.iter().find(|failure| failure.event + 1 == position);
-    if model.live().is_some_and(|live| live.is_open()) {
-        let oom = model.live()?.oom.as_ref().filter(|oom| oom.device == model.view.device)?;
-        return at(oom.position);
+    if is_running(model) {
+        return model.new_failure();
     }
     at(model.view.cursor).or_else(|| at(diagnosis.verdict.position?))
+}
+
+fn is_running(model: &ModelHandle) -> bool {
+    model.live().is_some_and(Live::is_open)
 }
 
 /// Renders the line that the verdict is about, as a button that selects it.
