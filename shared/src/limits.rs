@@ -334,3 +334,6 @@ impl Default for WireLimits {
         Self { frame_bytes: (16 << 20) + (64 << 10), batch_bytes: 1 << 20 }
     }
 }
+
+/// Rules of the user's own that tell categories. Their numbers share a byte with those of the built-in rules.
+pub const CATEGORY_RULES: usize = 200;
