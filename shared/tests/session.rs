@@ -17,7 +17,7 @@ use support::{Run, ops, run};
 /// Opens a run as a file of one device.
 fn open(run: Run) -> Session {
     let Run { trace, tags, symbols, settings, .. } = run;
-    let snapshot = Snapshot { devices: vec![trace], symbols, tags, settings };
+    let snapshot = Snapshot { devices: vec![trace], symbols, tags, settings, ..Snapshot::default() };
     Session::new(snapshot, "pickle".to_owned(), Vec::new(), &mut |_| {})
 }
 
@@ -35,7 +35,7 @@ macro_rules! ask {
 }
 
 fn flame(position: u32, bottom_up: bool, width: f32, filter: Vec<String>) -> Query {
-    Query::Flame(FlameQuery { position, bottom_up, hide_internal: false, zoom: vec![], width, filter, highlight: None })
+    Query::Flame(FlameQuery { position, bottom_up, folds: false, zoom: vec![], width, filter, highlight: None })
 }
 
 /// Checks that each box's children are within it, and have at most its bytes.
@@ -303,7 +303,7 @@ proptest! {
             Query::Site { stack: id, position },
             Query::Segment { address: shared::units::Address(start as u64), position },
             Query::Flame(FlameQuery {
-                position, bottom_up: true, hide_internal: true, zoom: vec![id, 0], width, filter: vec![], highlight,
+                position, bottom_up: true, folds: true, zoom: vec![id, 0], width, filter: vec![], highlight,
             }),
         ];
         for query in queries {

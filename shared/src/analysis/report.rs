@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 use super::actions;
 use super::findings::findings;
 use super::folding::BestFrames;
+use super::host_memory::HostReport;
 use super::peak::{Held, held_at};
 use super::site::label;
 use super::usage::Usage;
@@ -34,6 +35,9 @@ pub struct FileReport {
     pub findings: Vec<Finding>,
     /// Its devices, by number.
     pub devices: Vec<DeviceReport>,
+    /// Pinned host memory, if the file tells of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_memory: Option<HostReport>,
 }
 
 /// The report of a device.
@@ -131,6 +135,7 @@ impl FileReport {
         let Imported { format, protocol, mut snapshot, findings: mut found, header: _ } = imported;
         let mut devices = Vec::new();
         let telling = BestFrames::build(&snapshot.symbols);
+        let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &telling);
         let traces = std::mem::take(&mut snapshot.devices);
         for trace in &traces {
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
@@ -153,6 +158,7 @@ impl FileReport {
             protocol,
             findings: found,
             devices,
+            host_memory,
         }
     }
 }
@@ -226,7 +232,7 @@ fn frame_text(symbols: &Symbols, id: FrameId) -> String {
 }
 
 /// Returns the largest call sites, sites of equal size by the text of their stacks. `held` is sorted by size.
-fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
+pub(super) fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
     let least = held.get(LARGEST - 1).map_or(0, |held| held.bytes);
     let mut stacks: Vec<StackReport> = held
         .iter()
@@ -243,7 +249,7 @@ fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
 }
 
 /// Sums up what is held by line, largest first.
-fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineReport> {
+pub(super) fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineReport> {
     let mut lines: FxHashMap<String, (u64, u32)> = FxHashMap::default();
     for Held { stack, bytes, count } in held {
         let line = lines.entry(label(symbols, telling, *stack)).or_default();

@@ -203,7 +203,7 @@ fn a_view_survives_its_link() {
         Action::AddFilter(">1MiB".to_owned()),
         Action::SetHighlight(Some("attn".to_owned())),
         Action::SetColorBy(ColorBy::Stream),
-        Action::SetHideInternal(false),
+        Action::SetFolds(false),
         Action::SetTab(Tab::Flame),
     ]);
     let link = model.view.link("a", model.device());

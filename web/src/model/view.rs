@@ -34,8 +34,8 @@ pub struct View {
     pub segment_zoom: f32,
     /// Whether the flame graph grows from the innermost frame.
     pub flame_bottom_up: bool,
-    /// Whether the flame graph hides frames of the Python interpreter and the PyTorch dispatcher.
-    pub hide_internal: bool,
+    /// Whether runs of library frames are folded in the flame graph and in stacks.
+    pub folds: bool,
     /// The boxes that the flame graph is zoomed into, from the root.
     pub flame_zoom: Vec<u32>,
     /// The event actions that the event list shows; empty for all.
@@ -62,7 +62,7 @@ impl Default for View {
             segment_layout: SegmentLayout::ToScale,
             segment_zoom: 1.0,
             flame_bottom_up: false,
-            hide_internal: true,
+            folds: true,
             flame_zoom: Vec::new(),
             event_actions: Vec::new(),
             wanted_axis: None,
@@ -155,7 +155,7 @@ impl View {
         view.color_by = link.color_by;
         view.segment_layout = link.segment_layout;
         view.flame_bottom_up = link.bottom_up;
-        view.hide_internal = !link.show_internal;
+        view.folds = !link.show_internal;
         view.event_actions.clone_from(&link.actions);
         view
     }
@@ -178,7 +178,7 @@ impl View {
             color_by: self.color_by,
             segment_layout: self.segment_layout,
             bottom_up: self.flame_bottom_up,
-            show_internal: !self.hide_internal,
+            show_internal: !self.folds,
             actions: self.event_actions.clone(),
         }
     }

@@ -89,7 +89,7 @@ fn question(view: &View, axis: Axis, window: Window, position: u32) -> Option<Qu
         Tab::Flame => Some(Query::Flame(FlameQuery {
             position,
             bottom_up: view.flame_bottom_up,
-            hide_internal: view.hide_internal,
+            folds: view.folds,
             zoom: Vec::new(),
             width: 1.0,
             filter,

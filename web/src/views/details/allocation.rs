@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use shared::analysis::folding::{best_frame, short_name};
+use shared::analysis::folding::{best_frame, fold, short_name};
 use shared::query::{AllocationDetail, Answer, Query};
 use shared::units::Count;
 use yew::prelude::*;
@@ -188,7 +188,7 @@ fn as_text(detail: &AllocationDetail, has_times: bool) -> String {
     );
     for (title, frames) in [("allocated by", &detail.alloc_stack), ("freed by", &detail.free_stack)] {
         if !frames.is_empty() {
-            let _ = write!(text, "{title}:\n{}", plain_text(frames));
+            let _ = write!(text, "{title}:\n{}", plain_text(frames, &fold(frames)));
         }
     }
     text
@@ -214,7 +214,7 @@ mod tests {
         let mut d = detail();
         d.requested = 2_097_153;
         d.alloc_stack =
-            vec![FrameText { name: "f".to_owned(), filename: "a.py".to_owned(), line: 2, is_internal: false }];
+            vec![FrameText { name: "f".to_owned(), filename: "a.py".to_owned(), line: 2, ..FrameText::default() }];
         let text = as_text(&d, true);
         assert!(text.starts_with("b7f0_1\nrequested: 2.00 MiB (2,097,153 bytes)\n"), "{text}");
         assert!(text.ends_with("allocated by:\na.py:2:f\n"), "{text}");

@@ -34,7 +34,7 @@ pub fn Flame() -> Html {
     let answer = use_answer(Some(Query::Flame(FlameQuery {
         position: view.cursor,
         bottom_up: view.flame_bottom_up,
-        hide_internal: view.hide_internal,
+        folds: view.folds,
         zoom: view.flame_zoom.clone(),
         width: *width,
         filter: view.filter.clone(),
@@ -112,7 +112,7 @@ pub fn Flame() -> Html {
 /// Returns the boxes of a stack.
 fn along(flame: &FlameAnswer, tree: &Tree, frames: &[FrameText]) -> Vec<usize> {
     let mut shown: Vec<&FrameText> =
-        frames.iter().filter(|frame| !(flame.query.hide_internal && frame.is_internal)).collect();
+        frames.iter().filter(|frame| !flame.query.folds || frame.library.is_empty()).collect();
     if !flame.query.bottom_up {
         shown.reverse();
     }
@@ -179,7 +179,7 @@ struct BarProps {
 #[component]
 fn Bar(props: &BarProps) -> Html {
     let model = use_model();
-    let (bottom_up, hide_internal) = (model.view.flame_bottom_up, model.view.hide_internal);
+    let (bottom_up, folds) = (model.view.flame_bottom_up, model.view.folds);
     let peak = model.device().map(|device| device.peak_position);
     let send = |action: Action| {
         let model = model.clone();
@@ -197,8 +197,8 @@ fn Bar(props: &BarProps) -> Html {
                 { toggle(!props.as_table, &props.on_table.reform(|()| false), "flame-as-graph", None, html! { "Graph" }) }
                 { toggle(props.as_table, &props.on_table.reform(|()| true), "flame-as-table", None, html! { "Table" }) }
             </div>
-            { toggle(hide_internal, &send(Action::SetHideInternal(!hide_internal)), "flame-hide-internal",
-                    Some("Hide frames of the Python interpreter and the PyTorch dispatcher"), html! { "Hide internal frames" }) }
+            { toggle(folds, &send(Action::SetFolds(!folds)), "flame-fold",
+                    Some("Show each run of frames of PyTorch, Python and installed packages as one box"), html! { "Fold library frames" }) }
             if let Some(peak) = peak {
                 { toggle(peak == model.view.cursor, &send(Action::SetCursor(peak)), "flame-peak",
                     Some("Move the cursor to the peak of requested memory"), html! { "At the peak" }) }
