@@ -20,7 +20,7 @@ use shared::replay::{Allocation, Replay, Replayed};
 use shared::trace::DeviceTrace;
 
 /// How far the clock of the job may differ from that of the allocator, in microseconds.
-const SLACK_US: i64 = 200;
+const SLACK_US: i64 = 30;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut paths = std::env::args().skip(1);
@@ -49,14 +49,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (id, a) in live.iter().filter_map(|id| Some((*id, replay.allocations.get(*id)?))) {
             let Some(truth) = &truth else { break };
             let want = truth.role(&trace, &a);
-            if want == told.get(id).code() {
+            if want == told.get(id).code() && want != Category::Unknown.code() {
                 right += a.requested;
                 continue;
             }
             let rule = told.rule(id).map_or("user", |rule| rule.name());
             let frame = snapshot.symbols.stack(a.stack).first().map(|frame| snapshot.symbols.frame(*frame));
             let line = frame.map(|f| format!("{}:{}", snapshot.symbols.text(f.filename), f.line)).unwrap_or_default();
-            let text = format!("{} is {want}, told {} ({rule}) {}-{} {line}", a.requested, told.get(id).code(), a.begin, a.end);
+            let text = format!(
+                "{} is {want}, told {} ({rule}) {}-{} {line}",
+                a.requested,
+                told.get(id).code(),
+                a.begin,
+                a.end
+            );
             wrong.push((a.requested, text));
         }
         wrong.sort_by(|a, b| b.cmp(a));
@@ -92,11 +98,18 @@ impl Truth {
     /// Returns the role of an allocation: the first one that it was seen in, or else that of its phase.
     fn role(&self, trace: &DeviceTrace, a: &Allocation) -> &str {
         let time = |position: u32| trace.events.time_us.get(position as usize - 1).unwrap_or(i64::MAX - SLACK_US);
-        let from = if a.begin == 0 { i64::MIN } else { time(a.begin) };
+        let from = if a.begin == 0 { i64::MIN + SLACK_US } else { time(a.begin) };
         let to = if a.freed == Allocation::NEVER { i64::MAX - SLACK_US } else { time(a.freed) };
         let inside = self.records.iter().filter(|(at, address, _)| {
-            (a.address.0..a.address.0 + a.size).contains(address) && *at >= from.saturating_sub(SLACK_US) && *at <= to + SLACK_US
+            (a.address.0..a.address.0 + a.size).contains(address)
+                && *at >= from.saturating_sub(SLACK_US)
+                && *at <= to + SLACK_US
         });
+        // Of an older allocation, its latest role before the recording counts.
+        if a.begin == 0 {
+            let before = inside.filter(|(at, ..)| *at <= trace.start_us());
+            return before.max_by_key(|(at, ..)| *at).map_or("unknown", |(.., role)| role);
+        }
         // The clocks differ a little: a record well inside is better than one at an edge.
         let distance = |at: i64| from.saturating_sub(at).max(at - to).max(0);
         if let Some((.., role)) = inside.min_by_key(|(at, ..)| distance(*at)) {

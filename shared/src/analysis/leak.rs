@@ -263,9 +263,7 @@ impl Rising {
         let pause = self.longest_pause.max(span.until - self.last_kept);
         let quarters = self.held.iter().step_by(PARTS / 4);
         let rises = |(before, after): (&u64, &u64)| after.saturating_sub(*before) > rise / LEAST_PART_OF_RISE;
-        rise >= least
-            && pause <= span.length() / LONGEST_PAUSE
-            && quarters.clone().zip(quarters.skip(1)).all(rises)
+        rise >= least && pause <= span.length() / LONGEST_PAUSE && quarters.clone().zip(quarters.skip(1)).all(rises)
     }
 
     fn candidate(&self, source: LeakSource<'_>, span: Span, rounds: Rounds) -> Option<LeakCandidate> {
@@ -389,7 +387,8 @@ mod tests {
         let trace = snapshot.devices.remove(0);
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
         let best_frames = BestFrames::build(&snapshot.symbols);
-        let source = LeakSource { trace: &trace, replay: &replay, symbols: &snapshot.symbols, best_frames: &best_frames };
+        let source =
+            LeakSource { trace: &trace, replay: &replay, symbols: &snapshot.symbols, best_frames: &best_frames };
         LeakCandidate::all(source, replay.positions(), 40_000)
     }
 
@@ -457,7 +456,10 @@ mod tests {
         assert_eq!(found("keep@/m/a.py:2"), Some(false));
         assert_eq!(found("update@/m/kv_cache.py:52"), Some(true));
         assert_eq!(found("zeros_like@/x/torch/_refs/__init__.py:5 step@/x/torch/optim/adam.py:9"), None);
-        assert_eq!(found("to@/m/a.py:2 convert@/x/torch/nn/modules/module.py:1 _apply@/x/torch/nn/modules/module.py:2"), None);
+        assert_eq!(
+            found("to@/m/a.py:2 convert@/x/torch/nn/modules/module.py:1 _apply@/x/torch/nn/modules/module.py:2"),
+            None
+        );
     }
 
     #[test]

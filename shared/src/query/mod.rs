@@ -12,9 +12,9 @@ mod curves;
 mod details;
 mod events;
 mod flame;
-mod lines;
 pub mod heatmap;
 mod host_memory;
+mod lines;
 mod packed;
 mod paint;
 mod quads;
@@ -31,12 +31,12 @@ pub use curves::Measure;
 pub use details::{AllocationDetail, FrameText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
-pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
 pub use heatmap::{
     AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapGroup, HeatmapPart, HeatmapQuery, HeatmapRow,
     HeatmapRows, HeatmapThing, Pin, SizeCell,
 };
 pub use host_memory::HostMemory;
+pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;

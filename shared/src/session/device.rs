@@ -3,8 +3,8 @@
 use super::diagnosis::LastDiagnosis;
 use super::events::EventLists;
 use super::facts::Facts;
-use super::lines::Windows;
 use super::heatmap::Heatmaps;
+use super::lines::Windows;
 use super::states::States;
 use super::terms::Terms;
 use super::timeline::Drawings;

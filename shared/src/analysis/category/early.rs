@@ -3,9 +3,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::phase::Phases;
 use super::Rule;
-use crate::replay::{Allocation, Allocations};
+use super::phase::Phases;
+use crate::replay::Allocations;
 
 /// Tells parameters and optimizer state among the allocations before the recording that no rule fits.
 ///
@@ -14,8 +14,9 @@ use crate::replay::{Allocation, Allocations};
 pub(super) fn tell(allocations: &Allocations, rules: &mut [u8], phases: &Phases) {
     let early = allocations.made_by(0);
     let is_early = |id: u32| {
-        rules.get(id as usize) == Some(&(Rule::Unknown as u8))
-            && allocations.get(id).is_some_and(|a| a.freed == Allocation::NEVER && a.end == Allocation::NEVER)
+        let is_unknown = rules.get(id as usize) == Some(&(Rule::Unknown as u8));
+        let gone = allocations.get(id).map_or(0, |a| a.freed.min(a.end));
+        is_unknown && phases.outlives_first_step(gone)
     };
     let unknown: Vec<u32> = (0..early).filter(|id| is_early(*id)).collect();
     if unknown.is_empty() || phases.is_inference {

@@ -20,6 +20,8 @@ pub use user::{UserRule, UserRules};
 
 use phase::{Phase, Phases};
 
+use rustc_hash::FxHashMap;
+
 use super::stack_traits::{StackTraits, Traits};
 use super::steps::Steps;
 use crate::frames::{StackId, Symbols};
@@ -117,7 +119,8 @@ impl Categories {
         let first_user = Rule::ALL.len() as u8;
         let allocations = &input.replay.allocations;
         let lives = allocations.stack.iter().zip(allocations.freed.iter()).zip(allocations.end.iter());
-        let mut rules: Vec<u8> = (0..).zip(lives.zip(allocations.requested.iter()))
+        let mut rules: Vec<u8> = (0..)
+            .zip(lives.zip(allocations.requested.iter()))
             .map(|(id, (((stack, freed), end), bytes))| {
                 if let Some(Some(rule)) = user_of_stack.get(stack as usize) {
                     return first_user.saturating_add(*rule);
@@ -127,6 +130,9 @@ impl Categories {
             })
             .collect();
         early::tell(allocations, &mut rules, &phases);
+        if phases.is_inference {
+            last_pass(input, &mut rules, &phases);
+        }
         Self { rules, user: user.categories() }
     }
 
@@ -172,6 +178,30 @@ impl Categories {
     }
 }
 
+/// Tells what the last pass of inference keeps, whose lifetime the trace does not show: that of the call sites whose
+/// earlier results were mostly kept.
+fn last_pass(input: Replayed<'_>, rules: &mut [u8], phases: &Phases) {
+    let allocations = &input.replay.allocations;
+    // By stack: how many more were kept than not.
+    let mut kept: FxHashMap<u32, i64> = FxHashMap::default();
+    let is_open = |id: u32| phases.get(id).is_some_and(|place| place.until == Allocation::NEVER);
+    for ((rule, stack), id) in rules.iter().zip(allocations.stack.iter()).zip(0..) {
+        let vote = match *rule {
+            rule if rule == Rule::ForwardKept as u8 => 1,
+            rule if rule == Rule::Inferred as u8 && !is_open(id) => -1,
+            _ => continue,
+        };
+        *kept.entry(stack).or_default() += vote;
+    }
+    for ((rule, stack), id) in rules.iter_mut().zip(allocations.stack.iter()).zip(0..) {
+        let is_kept = kept.get(&stack).is_some_and(|votes| *votes > 0);
+        let is_live = allocations.end.get(id as usize) == Some(Allocation::NEVER);
+        if *rule == Rule::Inferred as u8 && is_open(id) && is_live && is_kept {
+            *rule = Rule::ForwardKept as u8;
+        }
+    }
+}
+
 /// What rules look at, of one allocation.
 #[derive(Clone, Copy, Debug)]
 struct Life {
@@ -181,14 +211,14 @@ struct Life {
     gone: u32,
 }
 
-/// The requested bytes of cuBLAS's workspace: 2 × 4 MiB and 8 × 16 KiB (`CUBLAS_WORKSPACE_CONFIG`'s default), and 32 MiB
-/// on Hopper. It is made with a thread's first product and never freed.
-const CUBLAS_WORKSPACES: [u64; 2] = [8_519_680, 33_554_432];
+/// The requested bytes of cuBLAS's workspaces: 2 × 4 MiB and 8 × 16 KiB (`CUBLAS_WORKSPACE_CONFIG`'s default), 32 MiB on
+/// Hopper, and 1 MiB of cuBLASLt. They are made with a thread's first product and never freed.
+const CUBLAS_WORKSPACES: [u64; 3] = [8_519_680, 33_554_432, 1_048_576];
 
 /// Returns the first rule of the table that fits.
 fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
     let Life { traits, bytes, gone } = life;
-    let phase::Place { phase, begin, until, step_end } = place;
+    let phase::Place { phase, begin, until, step_end, is_result } = place;
     // An allocation is gone at the position after the event that frees it.
     let is_kept = gone > until || until == Allocation::NEVER && gone == Allocation::NEVER;
     let is_forever = gone == Allocation::NEVER;
@@ -202,8 +232,8 @@ fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
     if traits.has(Traits::BUCKETS) {
         return Rule::GradientBuckets;
     }
-    let [own_size, round_size] = CUBLAS_WORKSPACES;
-    let is_workspace = bytes == own_size || bytes == round_size && outlives_step;
+    // Tensors have round sizes too.
+    let is_workspace = CUBLAS_WORKSPACES.contains(&bytes) && (outlives_step || !bytes.is_power_of_two());
     if is_forever && is_workspace && !matches!(phase, Phase::Unknown | Phase::Setup | Phase::Optimizer) {
         return Rule::WorkspaceBySize;
     }
@@ -221,13 +251,13 @@ fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
         Phase::Setup if is_kept => Rule::ModuleKept,
         Phase::Setup => Rule::SetupScratch,
         Phase::Loader => Rule::Loaded,
-        Phase::Forward if phases.is_inference && outlives_step => Rule::ForwardKept,
+        Phase::Forward if phases.is_inference && !is_result && (outlives_step || gone > until) => Rule::ForwardKept,
         Phase::Forward if phases.is_inference => Rule::Inferred,
         Phase::Forward if is_kept => Rule::Saved,
         Phase::Forward => Rule::ForwardScratch,
         // Without a model nothing is known about what the program's own code makes.
         Phase::Before if phases.first_step == Allocation::NEVER => Rule::Unknown,
-        Phase::Before if begin <= phases.first_step && outlives_first(gone, phases) => {
+        Phase::Before if begin <= phases.first_step && phases.outlives_first_step(gone) => {
             if phases.is_gradient_size(bytes) { Rule::OwnParameter } else { Rule::OwnInput }
         }
         Phase::Before if is_kept => Rule::Input,
@@ -236,11 +266,6 @@ fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
         Phase::After if is_kept => Rule::Saved,
         Phase::After => Rule::ForwardScratch,
     }
-}
-
-/// Returns whether what is gone at a position outlives the first step.
-fn outlives_first(gone: u32, phases: &Phases) -> bool {
-    gone > phases.first_step_end
 }
 
 #[cfg(test)]

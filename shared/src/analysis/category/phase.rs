@@ -50,6 +50,8 @@ pub(super) struct Place {
     pub until: u32,
     /// The end of the step that it was made in.
     pub step_end: Option<u32>,
+    /// Whether it is the last one of its pass of inference: the model's result, which the program may keep for long.
+    pub is_result: bool,
 }
 
 /// The phases of all allocations.
@@ -58,20 +60,16 @@ pub(super) struct Phases {
     places: Vec<Place>,
     /// Whether the trace has no backward pass and no optimizer.
     pub is_inference: bool,
-    /// Where the first step begins, and where it ends; without steps, where the first pass begins.
+    /// Where the first step begins; without steps, the first forward pass.
     pub first_step: u32,
-    pub first_step_end: u32,
+    /// Where the first step ends; without steps, where the first forward pass begins.
+    first_step_end: u32,
     /// The sizes of gradients, or, before the first backward pass ended, of parameters.
     gradient_sizes: FxHashSet<u64>,
 }
 
 impl Phases {
-    pub(super) fn of(
-        input: Replayed<'_>,
-        symbols: &Symbols,
-        traits: &StackTraits,
-        steps: Option<&Steps>,
-    ) -> Self {
+    pub(super) fn of(input: Replayed<'_>, symbols: &Symbols, traits: &StackTraits, steps: Option<&Steps>) -> Self {
         let allocations = &input.replay.allocations;
         let has_python = allocations.stack.iter().any(|stack| traits.of(StackId(stack)).has(Traits::PYTHON));
         let spans = spans_of_phases(input, symbols);
@@ -81,7 +79,10 @@ impl Phases {
         let mut step = steps.map_or(&[][..], |steps| &steps.steps).iter().peekable();
         // Whether a module's `forward` was seen in this step, since the last backward pass or call of the optimizer.
         let mut is_behind_forward = false;
-        for (stack, begin) in allocations.stack.iter().zip(allocations.begin.iter()) {
+        let lives = allocations.begin.iter().zip(allocations.end.iter());
+        for (stack, (begin, end)) in allocations.stack.iter().zip(lives) {
+            // The stack of what is older than the trace and freed in it is that of the free.
+            let stack = if begin == 0 && end != Allocation::NEVER { 0 } else { stack };
             // A step and a span include the events behind their start.
             while step.next_if(|step| step.to < begin).is_some() {
                 is_behind_forward = false;
@@ -101,7 +102,7 @@ impl Phases {
                 Phase::Backward | Phase::Optimizer => is_behind_forward = false,
                 _ => {}
             }
-            places.push(Place { phase, begin, until: Allocation::NEVER, step_end });
+            places.push(Place { phase, begin, until: Allocation::NEVER, step_end, is_result: false });
         }
         let is_training = |place: &Place| matches!(place.phase, Phase::Backward | Phase::Optimizer);
         let is_inference = !places.iter().any(is_training);
@@ -117,6 +118,11 @@ impl Phases {
 
     pub(super) fn get(&self, id: u32) -> Option<Place> {
         self.places.get(id as usize).copied()
+    }
+
+    /// Returns whether what is gone at a position outlives the first step.
+    pub(super) fn outlives_first_step(&self, gone: u32) -> bool {
+        gone > self.first_step_end
     }
 
     /// Returns whether a gradient has this size; if no backward pass ended, whether a parameter has.
@@ -171,8 +177,8 @@ fn phase_of(own: Traits, marked: Traits, has_python: bool) -> Phase {
 fn set_until(places: &mut [Place], is_inference: bool) {
     // Where the phases begin that come next.
     let (mut next, mut next_pass, mut next_backward) = (None::<(Phase, u32)>, Allocation::NEVER, Allocation::NEVER);
-    // Where the present call of the backward pass or of the optimizer ends.
-    let mut call_end = Allocation::NEVER;
+    // Where the present call of the backward pass or of the optimizer ends, and where the present forward pass begins.
+    let (mut call_end, mut pass_start) = (Allocation::NEVER, Allocation::NEVER);
     for place in places.iter_mut().rev() {
         let Place { phase, begin, .. } = *place;
         if let Some((_, at)) = next.filter(|(after, _)| !phase.continues(*after)) {
@@ -181,12 +187,20 @@ fn set_until(places: &mut [Place], is_inference: bool) {
         place.until = match phase {
             Phase::Backward | Phase::Recompute | Phase::Optimizer => call_end,
             Phase::Forward | Phase::After if !is_inference => next_backward,
-            Phase::Setup | Phase::Before | Phase::Loader => next_pass,
+            // Between two passes, the program's own code chooses a token.
+            Phase::Forward => {
+                if next.is_none_or(|(after, _)| after != Phase::Forward) {
+                    (next_pass, place.is_result) = (pass_start, true);
+                }
+                pass_start = begin;
+                next_pass
+            }
+            Phase::Setup | Phase::Before | Phase::Loader => pass_start,
             _ => Allocation::NEVER,
         };
         match phase {
-            Phase::Forward => next_pass = begin,
-            Phase::Backward => (next_backward, next_pass) = (begin, begin),
+            Phase::Forward => pass_start = begin,
+            Phase::Backward => (next_backward, pass_start) = (begin, begin),
             _ => {}
         }
         // Unknown allocations say nothing about where the program is.

@@ -68,7 +68,7 @@ rules! {
     Inferred, Activations, "inference", "stack",
         "It was made in the forward pass or of its result, in a trace without a backward pass.";
     ForwardKept, KvCache, "inference, kept", "stack, steps, lifetime",
-        "It was made in the forward pass and outlives its step, in a trace without a backward pass.";
+        "It was made in the forward pass and outlives its step or the start of the next pass, in a trace without a backward pass.";
     OwnParameter, Parameters, "own code, kept, size of a gradient", "steps, lifetime, size",
         "The program made it before the first step, it outlives that step, and a gradient has its size.";
     OwnInput, Inputs, "own code, kept", "steps, lifetime, size",
@@ -78,9 +78,9 @@ rules! {
     InputScratch, Temporary, "before forward, freed", "stack, lifetime",
         "The program made it in the step before the forward pass, and freed it before.";
     EarlyParameter, Parameters, "older, size of a gradient", "lifetime, size",
-        "It is older than the recording, is never freed, and a gradient has its size.";
+        "It is older than the recording, outlives its first step, and a gradient has its size.";
     EarlyState, OptimizerState, "older, size of a gradient, again", "lifetime, size",
-        "It is older than the recording, is never freed, and further ones of this size than there are gradients of it.";
+        "It is older than the recording and outlives its first step, and more of this size do than there are gradients of it.";
     Unknown, Unknown, "no rule", "",
         "No stack was recorded, or no rule applies to it.";
 }

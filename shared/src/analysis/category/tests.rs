@@ -98,16 +98,16 @@ fn inference_has_no_gradients() {
     let mut lines = format!("alloc 0x1000000 4096 {MODULE}\n");
     for step in 0..12_u64 {
         let (new, old) = (0x200_0000 + (step % 2) * 0x10_0000, 0x200_0000 + ((step + 1) % 2) * 0x10_0000);
-        lines += &format!("alloc 0x1002000 512 main@t.py:4\nalloc 0x1003000 2048 {FORWARD}\n");
-        lines += &format!("alloc {new} {} cat@m.py:9 {FORWARD}\n", 1_024 * (step + 1));
+        lines += &format!("alloc 0x1002000 512 main@t.py:4\nalloc {new} {} cat@m.py:9 {FORWARD}\n", 1_024 * (step + 1));
         if step > 0 {
             lines += &format!("free {old}\n");
         }
+        lines += &format!("alloc 0x1003000 2048 {FORWARD}\n");
         lines += &format!("alloc 0x1004000 512 sample@t.py:8\nalloc 0x1005000 512 sample@t.py:9\n");
         lines += "free 0x1003000\nfree 0x1002000\nfree 0x1004000\nfree 0x1005000\n";
     }
     let got = rules(&lines, "");
-    let want = ["inputs: before forward, kept", "activations: inference", "kv_cache: inference, kept"];
+    let want = ["inputs: before forward, kept", "kv_cache: inference, kept", "activations: inference"];
     assert_eq!(got[0], "parameters: module, kept");
     assert_eq!(got[6..9], want);
 }

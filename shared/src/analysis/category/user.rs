@@ -31,12 +31,13 @@ impl UserRules {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let (part, name) = line
-                .rsplit_once('=')
-                .ok_or_else(|| format!("Line {number} has no “=”: write a part of a line or path, “=”, and a category."))?;
+            let (part, name) = line.rsplit_once('=').ok_or_else(|| {
+                format!("Line {number} has no “=”: write a part of a line or path, “=”, and a category.")
+            })?;
             let names = || Category::ALL.map(Category::name).join(", ");
-            let category = Category::from_name(name.trim())
-                .ok_or_else(|| format!("Line {number}: “{}” is no category. The categories are {}.", name.trim(), names()))?;
+            let category = Category::from_name(name.trim()).ok_or_else(|| {
+                format!("Line {number}: “{}” is no category. The categories are {}.", name.trim(), names())
+            })?;
             rules.push(UserRule { part: part.trim().to_owned(), category });
         }
         if rules.len() > CATEGORY_RULES {

@@ -76,7 +76,11 @@ pub(in crate::analysis) fn phases(input: Replayed<'_>, symbols: &Symbols) -> Vec
     let of_name = |name: &str| {
         let lower = name.to_ascii_lowercase();
         let words = [("zero_grad", Traits::ZERO_GRAD), ("backward", Traits::BACKWARD), ("forward", Traits::FORWARD)];
-        words.into_iter().chain([("optimizer", Traits::OPTIMIZER)]).find(|(word, _)| lower.contains(word)).map(|(_, traits)| traits)
+        words
+            .into_iter()
+            .chain([("optimizer", Traits::OPTIMIZER)])
+            .find(|(word, _)| lower.contains(word))
+            .map(|(_, traits)| traits)
     };
     let mut known: FxHashMap<StrId, Option<Traits>> = FxHashMap::default();
     let spans = marks(input).into_iter().filter_map(|(name, mark)| {

@@ -1,12 +1,12 @@
 //! The moments at which fragmentation counts: no cached memory served a request.
 
 use super::survey::Miss;
+use crate::allocator::rounding::SMALL_SIZE;
 use crate::analysis::oom;
 use crate::doctor::Case;
 use crate::event::Action;
 use crate::frames::StackId;
-use crate::allocator::rounding::SMALL_SIZE;
-use crate::replay::{AllocatorState, Allocation, Gap, Range};
+use crate::replay::{Allocation, AllocatorState, Gap, Range};
 use crate::units::{Bytes, Count, PoolId, Stream};
 
 /// What led to a moment.
@@ -102,7 +102,9 @@ impl Moment {
         match self.outcome {
             Outcome::Failed => format!("When a request of {size} failed (event {position})"),
             Outcome::Peak => format!("Before reserved memory rose to its peak (after event {position})"),
-            Outcome::Served => format!("When {} was reserved (after event {position})", Bytes(self.state.totals.reserved)),
+            Outcome::Served => {
+                format!("When {} was reserved (after event {position})", Bytes(self.state.totals.reserved))
+            }
         }
     }
 }

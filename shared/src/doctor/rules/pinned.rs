@@ -59,7 +59,8 @@ impl Pinned {
         }
         let mut lines: Vec<(String, u64)> = lines.into_iter().collect();
         lines.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let named = lines.iter().take(NAMED_LINES).map(|(line, count)| format!("{line} ({})", counted(*count, "block")));
+        let named =
+            lines.iter().take(NAMED_LINES).map(|(line, count)| format!("{line} ({})", counted(*count, "block")));
         let named = named.collect::<Vec<_>>().join(" and ");
         match lines.len().saturating_sub(NAMED_LINES) {
             0 => named,

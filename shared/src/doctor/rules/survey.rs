@@ -221,7 +221,8 @@ impl SpaceVisitor for Sweep<'_> {
         self.last = Some((*range, class));
         let changes = [before.map(|gap| (gap, false)), after.map(|gap| (gap, true))];
         for (gap, is_there) in changes.into_iter().flatten() {
-            for gaps in [self.classes.get_mut(class), self.all.get_mut(usize::from(range.is_small))].into_iter().flatten()
+            for gaps in
+                [self.classes.get_mut(class), self.all.get_mut(usize::from(range.is_small))].into_iter().flatten()
             {
                 gaps.change(range, gap, is_there);
             }
