@@ -358,6 +358,8 @@ impl Default for WireLimits {
     }
 }
 
+/// Rules of the user's own that tell categories. Their numbers share a byte with those of the built-in rules.
+pub const CATEGORY_RULES: usize = 200;
 /// Columns of a heatmap: more than any screen has. Each takes some kilobytes while it is kept.
 pub const HEATMAP_COLUMNS: u32 = 1 << 14;
 

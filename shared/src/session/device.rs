@@ -83,7 +83,7 @@ impl Index<Replayed<'_>> for Indexes {
 impl Caches {
     /// Returns the approximate memory use in bytes, without the few states and ranges.
     fn bytes(&self) -> usize {
-        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.heatmaps.bytes()
-        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.measures.bytes()
+        let Self { terms, lists, drawings, heatmaps, measures, .. } = self;
+        terms.bytes() + lists.bytes() + drawings.bytes() + heatmaps.bytes() + measures.bytes()
     }
 }
