@@ -1,6 +1,7 @@
 //! The command line.
 
 mod budget;
+mod doctor;
 mod live;
 mod log;
 mod read;
@@ -32,6 +33,8 @@ enum Command {
     Serve(serve::Serve),
     /// Report on memory snapshots and recordings in the terminal
     Report(report::Report),
+    /// Tell why memory ran out, what else is wrong with a trace, and what to try; exits with 1 if a request failed
+    Doctor(doctor::Doctor),
     /// Estimate the memory of a transformer by formula, and compare it with a simulation
     Budget(budget::Budget),
     /// Run a workload on a simulated device or a GPU, and report on its memory
@@ -46,6 +49,7 @@ pub fn main() -> ExitCode {
     match arguments.command.unwrap_or(Command::Serve(arguments.serve)) {
         Command::Serve(serve) => serve.run(),
         Command::Report(report) => report.run(),
+        Command::Doctor(doctor) => doctor.run(),
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
