@@ -1,6 +1,7 @@
 //! The command line.
 
 mod budget;
+mod curves;
 mod doctor;
 mod live;
 mod log;
@@ -35,6 +36,8 @@ enum Command {
     Report(report::Report),
     /// Tell why memory ran out, what else is wrong with a trace, and what to try; exits with 1 if a request failed
     Doctor(doctor::Doctor),
+    /// Print the measures of fragmentation of a file at every position, as CSV or JSON
+    Curves(curves::Curves),
     /// Estimate the memory of a transformer by formula, and compare it with a simulation
     Budget(budget::Budget),
     /// Run a workload on a simulated device or a GPU, and report on its memory
@@ -50,6 +53,7 @@ pub fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Report(report) => report.run(),
         Command::Doctor(doctor) => doctor.run(),
+        Command::Curves(curves) => curves.run(),
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),

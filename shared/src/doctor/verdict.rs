@@ -3,7 +3,7 @@
 use super::course::{Course, Spike};
 use super::failure::{Failures, asked, lines};
 use super::{Case, cause, remedies};
-use crate::analysis::leak::LeakCandidate;
+use crate::analysis::leak::{LeakCandidate, LeakSource};
 use crate::analysis::retries;
 use crate::analysis::site::label;
 use crate::diagnosis::{Cause, FailedRequest, HeldLine, Verdict};
@@ -19,7 +19,9 @@ pub(super) struct Rise {
 impl Rise {
     /// Returns the line that rises most up to a position, if any does.
     pub(super) fn until(case: &Case<'_>, position: u32) -> Option<Self> {
-        let candidate = LeakCandidate::largest(case.trace, case.replay, position, case.usage.peak_bytes)?;
+        let Case { trace, replay, symbols, best_frames, .. } = *case;
+        let source = LeakSource { trace, replay, symbols, best_frames };
+        let candidate = LeakCandidate::largest(source, position, case.usage.peak_bytes)?;
         Some(Self { line: label(case.symbols, case.best_frames, candidate.stack), candidate })
     }
 

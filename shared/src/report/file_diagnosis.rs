@@ -34,11 +34,11 @@ pub struct FileDiagnosis {
 /// `found`.
 pub(super) fn examine(
     snapshot: &mut Snapshot,
+    best_frames: &BestFrames,
     header: Option<&Header>,
     found: &mut Vec<Finding>,
     visit: &mut impl FnMut(&Snapshot, &Case<'_>, Diagnosis),
 ) {
-    let best_frames = BestFrames::build(&snapshot.symbols);
     let traces = std::mem::take(&mut snapshot.devices);
     for trace in &traces {
         let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
@@ -50,7 +50,7 @@ pub(super) fn examine(
             trace,
             tags: &snapshot.tags,
             symbols: &snapshot.symbols,
-            best_frames: &best_frames,
+            best_frames,
             settings: &snapshot.settings,
             replay: &replay,
             usage: &usage,
@@ -67,7 +67,10 @@ impl FileDiagnosis {
     pub fn new(path: String, imported: Imported) -> Self {
         let Imported { mut snapshot, findings: mut found, header, .. } = imported;
         let mut devices: Vec<DiagnosisReport> = Vec::new();
-        examine(&mut snapshot, header.as_ref(), &mut found, &mut |_, _, diagnosis| devices.push((&diagnosis).into()));
+        let best_frames = BestFrames::build(&snapshot.symbols);
+        examine(&mut snapshot, &best_frames, header.as_ref(), &mut found, &mut |_, _, diagnosis| {
+            devices.push((&diagnosis).into())
+        });
         // What is known of a device's history stands with the device.
         found.retain(|finding| finding.code != FindingCode::OutOfMemory);
         let (of_devices, of_file): (Vec<_>, Vec<_>) = found.into_iter().partition(|finding| finding.device.is_some());

@@ -6,11 +6,13 @@ use serde::{Serialize, Serializer};
 mod diagnosis;
 mod end;
 mod file_diagnosis;
+mod host_memory;
 mod text;
 
 pub use diagnosis::{DiagnosisReport, FindingReport};
 pub use end::{EndReport, PoolReport};
 pub use file_diagnosis::FileDiagnosis;
+pub use host_memory::HostReport;
 
 use crate::analysis::actions;
 use crate::analysis::folding::BestFrames;
@@ -22,6 +24,7 @@ use crate::doctor::Case;
 use crate::finding::Finding;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::import::{Compression, Encoding, Imported};
+use crate::index::Index;
 use crate::trace::{DeviceTrace, Snapshot};
 
 /// Number of call sites that are listed; the rest is summed up.
@@ -42,6 +45,9 @@ pub struct FileReport {
     pub findings: Vec<Finding>,
     /// Its devices, by number.
     pub devices: Vec<DeviceReport>,
+    /// Pinned host memory, if the file tells of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_memory: Option<HostReport>,
 }
 
 /// The report of a device.
@@ -128,9 +134,17 @@ impl FileReport {
     pub fn new(path: String, imported: Imported) -> Self {
         let Imported { format, protocol, mut snapshot, findings: mut found, header } = imported;
         let mut devices = Vec::new();
-        file_diagnosis::examine(&mut snapshot, header.as_ref(), &mut found, &mut |snapshot, case, diagnosis| {
-            devices.push(DeviceReport::new(snapshot, case, diagnosis));
-        });
+        let telling = BestFrames::build(&snapshot.symbols);
+        let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &telling);
+        file_diagnosis::examine(
+            &mut snapshot,
+            &telling,
+            header.as_ref(),
+            &mut found,
+            &mut |snapshot, case, diagnosis| {
+                devices.push(DeviceReport::new(snapshot, case, diagnosis));
+            },
+        );
         Self {
             path,
             format: match format.encoding {
@@ -145,6 +159,7 @@ impl FileReport {
             protocol,
             findings: found,
             devices,
+            host_memory,
         }
     }
 }
@@ -199,7 +214,7 @@ fn frame_text(symbols: &Symbols, id: FrameId) -> String {
 }
 
 /// Returns the largest call sites, sites of equal size by the text of their stacks. `held` is sorted by size.
-fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
+pub(super) fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
     let least = held.get(LARGEST - 1).map_or(0, |held| held.bytes);
     let mut stacks: Vec<StackReport> = held
         .iter()
@@ -216,7 +231,7 @@ fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
 }
 
 /// Sums up what is held by line, largest first.
-fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineReport> {
+pub(super) fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineReport> {
     let mut lines: FxHashMap<String, (u64, u32)> = FxHashMap::default();
     for Held { stack, bytes, count } in held {
         let line = lines.entry(label(symbols, telling, *stack)).or_default();
@@ -283,8 +298,7 @@ mod tests {
             "cached_whole_segments",
             "cached_whole_bytes",
         ];
-        let pairs = names.into_iter().zip(values);
-        pairs.map(|(name, value)| (name.to_owned(), serde_json::Value::from(value))).collect()
+        names.into_iter().zip(values).map(|(name, value)| (name.to_owned(), serde_json::Value::from(value))).collect()
     }
 
     #[test]

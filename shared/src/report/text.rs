@@ -25,7 +25,8 @@ impl fmt::Display for FileReport {
         if self.devices.is_empty() {
             writeln!(f, "  No device: the program had allocated nothing when the snapshot was taken.")?;
         }
-        self.devices.iter().try_for_each(|device| write!(f, "\n{device}"))
+        self.devices.iter().try_for_each(|device| write!(f, "\n{device}"))?;
+        self.host_memory.iter().try_for_each(|host| write!(f, "\n{host}"))
     }
 }
 

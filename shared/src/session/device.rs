@@ -3,6 +3,8 @@
 use super::diagnosis::LastDiagnosis;
 use super::events::EventLists;
 use super::facts::Facts;
+use super::heatmap::Heatmaps;
+use super::lines::Windows;
 use super::states::States;
 use super::terms::Terms;
 use super::timeline::Drawings;
@@ -36,6 +38,8 @@ pub struct Caches {
     pub(super) lists: EventLists,
     pub(super) drawings: Drawings,
     pub(super) diagnosis: LastDiagnosis,
+    pub(super) windows: Windows,
+    pub(super) heatmaps: Heatmaps,
 }
 
 impl Device {
@@ -75,8 +79,8 @@ impl Index<Replayed<'_>> for Indexes {
 }
 
 impl Caches {
-    /// Returns the approximate memory use in bytes, without the few states.
+    /// Returns the approximate memory use in bytes, without the few states and ranges.
     fn bytes(&self) -> usize {
-        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes()
+        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.heatmaps.bytes()
     }
 }

@@ -81,7 +81,7 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
     let flame = FlameQuery {
         position: summary.events,
         bottom_up: false,
-        hide_internal: false,
+        folds: false,
         zoom: vec![],
         width: 900.0,
         filter: vec![],

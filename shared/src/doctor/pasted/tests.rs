@@ -153,7 +153,7 @@ const CASES: &[(&str, TextKind, Cause, &str)] = &[
             "reserved_bytes": {"all": {"current": 2097152, "peak": 2097152}}}"#,
         TextKind::MemoryStats,
         Cause::None,
-        "0.98 KiB",
+        "1.00 KiB was allocated of 2.00 MiB reserved",
     ),
     (
         "|===========================================================================|

@@ -10,6 +10,7 @@ use shared::query::{Answer, Axis, Detail, Timeline, Window};
 
 use super::bands;
 use super::gesture::PlotArea;
+use super::ghost::Ghost;
 use super::hover::{self, Hover, Thing, is_selected, outlines, pieces};
 use super::marks::{self, Marks};
 use crate::render::canvas::{Picture, Size};
@@ -17,7 +18,7 @@ use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::shape::Quad;
 use crate::render::surface::{Area, Surface};
-use crate::views::losses;
+use crate::views::{losses, range_band};
 
 /// What to draw, as set by the component.
 pub struct Scene {
@@ -35,6 +36,8 @@ pub struct Scene {
     pub marks: Marks,
     /// The selection.
     pub selection: Selection,
+    /// The request that failed at the cursor.
+    pub ghost: Option<Ghost>,
 }
 
 /// The picture of the timeline.
@@ -46,6 +49,8 @@ pub struct TimelinePicture {
     pub hover: Option<Thing>,
     /// The rubber band.
     pub band: Option<Area>,
+    /// The range that is being selected.
+    pub preview: Option<Window>,
     shapes: Rc<Vec<Shape>>,
     made_of: Option<(Rc<Answer>, Rc<Palette>)>,
     revision: u64,
@@ -145,6 +150,14 @@ impl Picture for TimelinePicture {
             over.hovered(surface, thing);
         }
         over.selected(surface);
+        if let Some(range) = self.preview.or(scene.marks.range) {
+            let x = scene.plot_area.x();
+            range_band::draw(surface, x, plot, range, &scene.palette);
+            range_band::label(surface, x, plot, scene.axis, range, &scene.palette);
+        }
+        if let Some(ghost) = &scene.ghost {
+            ghost.draw(surface, &scene.plot_area, &scene.palette);
+        }
         marks::above(surface, &scene.plot_area, &scene.marks, &scene.palette);
         if let Some(band) = self.band {
             surface.fill(band, scene.palette.accent.at(0.14));
@@ -246,6 +259,7 @@ mod tests {
             newest: None,
             marks: Marks::default(),
             selection: Selection::None,
+            ghost: None,
         }
     }
 
