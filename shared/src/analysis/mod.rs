@@ -9,6 +9,7 @@ pub mod fragmentation;
 pub mod high_water;
 pub mod leak;
 pub mod matches;
+pub mod missing_stack;
 pub mod oom;
 pub mod paint;
 pub mod peak;

@@ -22,7 +22,7 @@ pub mod term;
 mod timeline;
 
 pub use axis::{Axis, Window};
-pub use details::{AllocationDetail, FrameText, SiteDetail};
+pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
 pub use packed::Packed;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ColorBy, FrameText, Quads, Window};
+use super::{ColorBy, FrameText, MissingText, Quads, Window};
 use crate::totals::Totals;
 use crate::units::{Address, PoolId, Stream};
 
@@ -105,4 +105,6 @@ pub struct SegmentDetail {
     pub since: Option<u32>,
     /// The stack whose request it was reserved for, innermost first.
     pub frames: Vec<FrameText>,
+    /// Why there are none, if so.
+    pub missing: Option<MissingText>,
 }
