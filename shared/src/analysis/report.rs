@@ -5,7 +5,9 @@ use serde::{Serialize, Serializer};
 
 use super::actions;
 use super::findings::findings;
-use super::folding::BestFrames;
+use super::folding::{BestFrames, Overrides};
+use super::host_memory::HostReport;
+use super::missing_stack::StackCoverage;
 use super::peak::{Held, held_at};
 use super::site::label;
 use super::usage::Usage;
@@ -34,6 +36,9 @@ pub struct FileReport {
     pub findings: Vec<Finding>,
     /// Its devices, by number.
     pub devices: Vec<DeviceReport>,
+    /// Pinned host memory, if the file tells of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_memory: Option<HostReport>,
 }
 
 /// The report of a device.
@@ -58,6 +63,8 @@ pub struct DeviceReport {
     pub peak_stacks: Vec<StackReport>,
     /// Bytes of all other call sites at the peak; together with the largest, exactly the peak.
     pub other_bytes: u64,
+    /// Why allocations at the peak have no stack, by bytes; empty if all have one.
+    pub missing_stacks: Vec<MissingReport>,
     /// The lines at the peak, for people: stacks with the same line are merged.
     #[serde(skip)]
     pub peak_lines: Vec<LineReport>,
@@ -114,6 +121,19 @@ pub struct StackReport {
     pub stack: Vec<String>,
 }
 
+/// What was held at the peak without a stack, for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MissingReport {
+    /// Requested bytes.
+    pub bytes: u64,
+    /// Number of allocations.
+    pub count: u32,
+    /// The reason, as sentences.
+    pub reason: &'static str,
+    /// How to get a stack next time, as sentences.
+    pub remedy: &'static str,
+}
+
 /// What one line held at the peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineReport {
@@ -128,9 +148,16 @@ pub struct LineReport {
 impl FileReport {
     /// Reports a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
+        Self::with(path, imported, Overrides::default())
+    }
+
+    /// Reports a file, whose lines are chosen by the user's own rules.
+    pub fn with(path: String, imported: Imported, overrides: Overrides) -> Self {
         let Imported { format, protocol, mut snapshot, findings: mut found, header: _ } = imported;
         let mut devices = Vec::new();
-        let telling = BestFrames::build(&snapshot.symbols);
+        let mut telling = BestFrames::with(overrides);
+        telling.extend(&snapshot.symbols);
+        let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &telling);
         let traces = std::mem::take(&mut snapshot.devices);
         for trace in &traces {
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
@@ -153,6 +180,7 @@ impl FileReport {
             protocol,
             findings: found,
             devices,
+            host_memory,
         }
     }
 }
@@ -191,6 +219,7 @@ impl DeviceReport {
             },
             peak_stacks,
             other_bytes: usage.peak_bytes.saturating_add(unsaid).saturating_sub(reported),
+            missing_stacks: missing_stacks(snapshot, trace, replay, usage.peak_position),
             peak_lines: by_line(&snapshot.symbols, telling, &held),
         }
     }
@@ -226,7 +255,7 @@ fn frame_text(symbols: &Symbols, id: FrameId) -> String {
 }
 
 /// Returns the largest call sites, sites of equal size by the text of their stacks. `held` is sorted by size.
-fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
+pub(super) fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
     let least = held.get(LARGEST - 1).map_or(0, |held| held.bytes);
     let mut stacks: Vec<StackReport> = held
         .iter()
@@ -242,8 +271,16 @@ fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
     stacks
 }
 
+/// Sums up what is active at a position without a stack, by reason.
+fn missing_stacks(snapshot: &Snapshot, trace: &DeviceTrace, replay: &Replay, position: u32) -> Vec<MissingReport> {
+    let mut coverage = StackCoverage::default();
+    coverage.extend(trace, &snapshot.symbols);
+    let sums = coverage.sums(replay, replay.active_at(position).into_iter()).into_iter();
+    sums.map(|(why, bytes, count)| MissingReport { bytes, count, reason: why.reason(), remedy: why.remedy() }).collect()
+}
+
 /// Sums up what is held by line, largest first.
-fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineReport> {
+pub(super) fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineReport> {
     let mut lines: FxHashMap<String, (u64, u32)> = FxHashMap::default();
     for Held { stack, bytes, count } in held {
         let line = lines.entry(label(symbols, telling, *stack)).or_default();
@@ -275,6 +312,7 @@ fn as_map<S: Serializer>(pairs: &[(String, u32)], serializer: S) -> Result<S::Ok
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::missing_stack::MissingStack;
     use crate::import::Format;
 
     fn report(lines: &str) -> FileReport {
@@ -325,6 +363,12 @@ mod tests {
                     {"bytes": 200, "count": 1, "stack": []},
                 ],
                 "other_bytes": 0,
+                "missing_stacks": [{
+                    "bytes": 200,
+                    "count": 1,
+                    "reason": MissingStack::Unknown.reason(),
+                    "remedy": MissingStack::Unknown.remedy(),
+                }],
             }],
         });
         assert_eq!(got, want);
@@ -365,6 +409,9 @@ Device 0: 6 events, 2 distinct stacks
     2.93 KiB  71.4 %         1 ×  g
     0.98 KiB  23.8 %         1 ×  f  me/m.py:7
        200 B   4.8 %         1 ×  no stack recorded
+  200 B without a stack: No stack was recorded, though others have Python and C++ frames. Either the unwinder failed, or \
+the recorder had no time or no room for it. With vramscope.attach, raise stack_share. Otherwise the annotations around it \
+are the best hint.
 ";
         assert_eq!(report(LINES).to_string(), want);
     }

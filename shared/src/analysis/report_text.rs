@@ -24,7 +24,8 @@ impl fmt::Display for FileReport {
         if self.devices.is_empty() {
             writeln!(f, "  No device: the program had allocated nothing when the snapshot was taken.")?;
         }
-        self.devices.iter().try_for_each(|device| write!(f, "\n{device}"))
+        self.devices.iter().try_for_each(|device| write!(f, "\n{device}"))?;
+        self.host_memory.iter().try_for_each(|host| write!(f, "\n{host}"))
     }
 }
 
@@ -84,6 +85,9 @@ impl DeviceReport {
             let count = Count(rest.iter().map(|line| u64::from(line.count)).sum());
             let others = counted(rest.len() as u64, "other line");
             writeln!(f, "  {:>10} {:5.1} % {count:>9} ×  {others}", Bytes(bytes), share(bytes))?;
+        }
+        for missing in &self.missing_stacks {
+            writeln!(f, "  {} without a stack: {} {}", Bytes(missing.bytes), missing.reason, missing.remedy)?;
         }
         Ok(())
     }

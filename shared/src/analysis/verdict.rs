@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::folding::BestFrames;
 use super::high_water::HighWater;
-use super::leak::LeakCandidate;
+use super::leak::{LeakCandidate, LeakSource};
 use super::oom::{self, Cause, OutOfMemory};
 use super::retries;
 use super::site::label;
@@ -98,7 +98,8 @@ impl Verdict {
         let failure = failed.and_then(|position| Failure::at(evidence, position));
         let end = failure.map_or_else(|| replay.positions(), |failure| failure.oom.position);
         let peak = HighWater::of(trace, replay);
-        let leak = LeakCandidate::largest(trace, replay, end, peak.requested)
+        let source = LeakSource { trace, replay, symbols, best_frames: telling };
+        let leak = LeakCandidate::largest(source, end, peak.requested)
             .map(|candidate| Leak { line: label(symbols, telling, candidate.stack), candidate });
         match failure {
             Some(failure) => Self::of_failure(failure, leak),

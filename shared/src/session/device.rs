@@ -1,7 +1,10 @@
 //! One device of a session, from a file or a running job: its replay, its indexes, and what was built for questions.
 
+use super::diagnosis::LastDiagnosis;
 use super::events::EventLists;
 use super::facts::Facts;
+use super::heatmap::Heatmaps;
+use super::lines::Windows;
 use super::states::States;
 use super::terms::Terms;
 use super::timeline::Drawings;
@@ -37,6 +40,9 @@ pub struct Caches {
     pub coverage: StackCoverage,
     pub(super) lists: EventLists,
     pub(super) drawings: Drawings,
+    pub(super) diagnosis: LastDiagnosis,
+    pub(super) windows: Windows,
+    pub(super) heatmaps: Heatmaps,
 }
 
 impl Device {
@@ -76,8 +82,8 @@ impl Index<Replayed<'_>> for Indexes {
 }
 
 impl Caches {
-    /// Returns the approximate memory use in bytes, without the few states.
+    /// Returns the approximate memory use in bytes, without the few states and ranges.
     fn bytes(&self) -> usize {
-        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes()
+        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.heatmaps.bytes()
     }
 }

@@ -8,9 +8,12 @@
 mod context;
 mod details;
 mod device;
+mod diagnosis;
 mod events;
 mod facts;
 mod flame;
+mod heatmap;
+mod lines;
 mod live;
 mod live_device;
 mod search;
@@ -29,6 +32,7 @@ pub use terms::Terms;
 
 use crate::analysis::findings::findings_of;
 use crate::analysis::folding::Overrides;
+use crate::analysis::host_memory;
 use crate::analysis::site::{SiteInput, Sites};
 use crate::analysis::usage::Usage;
 use crate::finding::{Finding, FindingCode};
@@ -87,7 +91,9 @@ impl Session {
         }
         // A start that was derived from a truncated trace is not the start of the recording.
         let is_cut = found.iter().any(|finding| finding.code == FindingCode::Truncated);
-        let summary = Summary { format, findings: Vec::new(), devices: Vec::new(), settings: Vec::new(), origin: None };
+        let host_memory = host_memory::sums(&snapshot.host);
+        let (findings, settings) = (Vec::new(), Vec::new());
+        let summary = Summary { format, findings, devices: Vec::new(), settings, origin: None, host_memory };
         let mut session = Self { snapshot, summary, sites: Sites::default(), devices };
         session.extend_sites();
         session.summarize(found, is_cut, |_, _| Notes { losses: None, has_start: !is_cut });
@@ -136,7 +142,8 @@ impl Session {
         }
         let settings = snapshot.settings.as_written.clone();
         let format = std::mem::take(&mut summary.format);
-        *summary = Summary { format, findings: all, devices: summaries, settings, origin: None };
+        let host_memory = summary.host_memory;
+        *summary = Summary { format, findings: all, devices: summaries, settings, origin: None, host_memory };
     }
 
     /// Returns what the session holds.
@@ -173,10 +180,17 @@ impl Session {
             Query::NextHit { term, from, forward } => search::next(context, caches, term, *from, *forward),
             Query::Allocation { id } => details::allocation(context, caches, *id),
             Query::Site { stack, position } => details::site(context, caches, *stack, *position),
+            Query::Lines(query) => lines::list(context, caches, query),
+            Query::Line(query) => lines::detail(context, caches, query),
+            Query::Range(query) => lines::range(context, caches, *query),
+            Query::Classes(query) => timeline::classes(context, caches, query),
             Query::Segment { address, position } => segments::detail(context, caches, *address, *position),
             Query::Timeline(query) => timeline::stacked(context, caches, query),
             Query::Overview { axis, columns } => timeline::whole(context, caches, *axis, *columns),
             Query::PositionAt { axis, x } => timeline::position(context, *axis, *x),
+            Query::Diagnosis => diagnosis::answer(context, caches),
+            Query::Heatmap(query) => heatmap::map(context, caches, query),
+            Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
         }
     }
 }

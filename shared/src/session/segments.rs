@@ -6,9 +6,12 @@ use super::context::Context;
 use super::device::Caches;
 use crate::analysis::segment_map::SegmentMap;
 use crate::analysis::segment_quads::{draw_outline, draw_segment, segment_row};
-use crate::query::{Answer, ColorBy, Label, Paint, Quads, SegmentDetail, SegmentLayout, Segments, SegmentsQuery};
+use crate::query::{Answer, ColorBy, Label, Paint, Pin, Quads, SegmentDetail, SegmentLayout, Segments, SegmentsQuery};
+use crate::replay::AllocatorState;
 use crate::units::{Address, Bytes};
 
+/// The number of blocks that pin a segment and are listed.
+const PINS: usize = 8;
 /// Pixels right of a label's text.
 const LABEL_MARGIN: f32 = 8.0;
 
@@ -74,6 +77,27 @@ pub(super) fn detail(context: Context<'_>, caches: &mut Caches, address: Address
             since: (range.since > 0).then_some(range.since),
             frames: context.frames(range.stack),
             missing: (range.stack.0 == 0).then(|| context.missing_text(caches.coverage(context).of(range.since, true))),
+            pins: pins(context, &state, i),
         })
     }))
+}
+
+/// Returns the active blocks that pin range `i`: the oldest first, since they are the least likely to go soon, and of
+/// those the smallest, which pin most with least. A range without gaps has none.
+pub(super) fn pins(context: Context<'_>, state: &AllocatorState, i: usize) -> Vec<Pin> {
+    let allocations = &context.replay.allocations;
+    if state.gaps_in(i, allocations).next().is_none() {
+        return Vec::new();
+    }
+    let blocks = state.active_in(i).iter().filter_map(|&id| Some((id, allocations.get(id)?)));
+    let mut blocks: Vec<_> = blocks.map(|(id, block)| (block.begin, block.size, id, block.stack)).collect();
+    blocks.sort_unstable();
+    blocks.truncate(PINS);
+    let pin = |(begin, size, id, stack)| Pin {
+        id,
+        size,
+        since: (begin > 0).then_some(begin),
+        site: context.sites.label(stack).to_owned(),
+    };
+    blocks.into_iter().map(pin).collect()
 }
