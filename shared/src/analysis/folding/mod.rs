@@ -17,7 +17,7 @@ mod rules;
 use std::borrow::Cow;
 
 pub use best_frames::BestFrames;
-pub use overrides::Overrides;
+pub use overrides::{Overrides, part_of};
 pub use parts::{Part, fold, run_text};
 use rules::{Kind, NATIVE, PYTHON, Rule};
 
