@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use shared::analysis::folding::Overrides;
-use shared::analysis::report::FileReport;
+use shared::report::FileReport;
 
 use super::folding::Folding;
 use super::read::read;

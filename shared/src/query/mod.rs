@@ -146,6 +146,11 @@ pub enum Query {
     Heatmap(HeatmapQuery),
     /// What is in a cell of a heatmap.
     HeatmapCell(HeatmapCellQuery),
+    /// Why the request right before a position failed, as of that moment.
+    FailureDiagnosis {
+        /// The position right after the out-of-memory event.
+        position: u32,
+    },
 }
 
 /// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
@@ -183,7 +188,7 @@ pub enum Answer {
     Range(Box<RangeSums>),
     /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
     Segment(Option<Box<SegmentDetail>>),
-    /// Answers [`Query::Diagnosis`].
+    /// Answers [`Query::Diagnosis`] and [`Query::FailureDiagnosis`].
     Diagnosis(Box<Diagnosis>),
     /// Answers [`Query::Heatmap`].
     Heatmap(Heatmap),

@@ -12,6 +12,7 @@ mod follow;
 mod handle;
 mod overrides;
 mod palette;
+mod range;
 
 pub use answer::{ask, use_answer, use_ask};
 pub use diagnosis::use_diagnosis;
@@ -19,3 +20,4 @@ pub use follow::use_followers;
 pub use handle::{ModelHandle, Store, use_model};
 pub use overrides::{remembered_overrides, set_overrides};
 pub use palette::{palette, use_palette};
+pub use range::{select_range, use_range, zoom_to_range};

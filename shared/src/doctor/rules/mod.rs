@@ -63,7 +63,7 @@ impl<'a> Ground<'a> {
         let worst = survey.worst.filter(|miss| survey.peak != Some(*miss));
         let worst = worst.and_then(|miss| Moment::of(case, miss, Outcome::Served));
         let moments = [Moment::failed(case), peak, worst].into_iter().flatten().collect();
-        let end = oom::decisive_position(trace).unwrap_or_else(|| replay.positions());
+        let end = oom::decisive(trace, &oom::positions(trace)).unwrap_or_else(|| replay.positions());
         let source = LeakSource { trace, replay, symbols, best_frames };
         Self { case, survey, moments, rising: LeakCandidate::all(source, end, usage.peak_bytes) }
     }

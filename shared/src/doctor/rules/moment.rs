@@ -44,7 +44,7 @@ pub(super) struct SplitGaps {
 impl Moment {
     /// Returns the failure that matters most, if a request failed.
     pub(super) fn failed(case: &Case<'_>) -> Option<Self> {
-        let position = oom::decisive_position(case.trace)?;
+        let position = oom::decisive(case.trace, &oom::positions(case.trace))?;
         let event = case.trace.events.get((position as usize).checked_sub(1)?)?;
         if event.action != Action::Oom {
             return None;
