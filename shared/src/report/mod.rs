@@ -15,8 +15,9 @@ pub use file_diagnosis::FileDiagnosis;
 pub use host_memory::HostReport;
 
 use crate::analysis::actions;
-use crate::analysis::folding::BestFrames;
+use crate::analysis::folding::{BestFrames, Overrides};
 use crate::analysis::fragmentation::Fragmentation;
+use crate::analysis::missing_stack::StackCoverage;
 use crate::analysis::peak::{Held, held_at};
 use crate::analysis::site::label;
 use crate::diagnosis::{Diagnosis, Verdict};
@@ -72,6 +73,8 @@ pub struct DeviceReport {
     pub peak_stacks: Vec<StackReport>,
     /// Bytes of all other call sites at the peak; together with the largest, exactly the peak.
     pub other_bytes: u64,
+    /// Why allocations at the peak have no stack, by bytes; empty if all have one.
+    pub missing_stacks: Vec<MissingReport>,
     /// The diagnosis.
     pub diagnosis: DiagnosisReport,
     /// The fragmentation when the request failed that the verdict is about, or else at the end.
@@ -118,6 +121,19 @@ pub struct StackReport {
     pub stack: Vec<String>,
 }
 
+/// What was held at the peak without a stack, for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MissingReport {
+    /// Requested bytes.
+    pub bytes: u64,
+    /// Number of allocations.
+    pub count: u32,
+    /// The reason, as sentences.
+    pub reason: &'static str,
+    /// How to get a stack next time, as sentences.
+    pub remedy: &'static str,
+}
+
 /// What one line held at the peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineReport {
@@ -132,9 +148,15 @@ pub struct LineReport {
 impl FileReport {
     /// Reports a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
+        Self::with(path, imported, Overrides::default())
+    }
+
+    /// Reports a file, whose lines are chosen by the user's own rules.
+    pub fn with(path: String, imported: Imported, overrides: Overrides) -> Self {
         let Imported { format, protocol, mut snapshot, findings: mut found, header } = imported;
         let mut devices = Vec::new();
-        let telling = BestFrames::build(&snapshot.symbols);
+        let mut telling = BestFrames::with(overrides);
+        telling.extend(&snapshot.symbols);
         let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &telling);
         file_diagnosis::examine(
             &mut snapshot,
@@ -194,6 +216,7 @@ impl DeviceReport {
             },
             peak_stacks,
             other_bytes: usage.peak_bytes.saturating_add(unsaid).saturating_sub(reported),
+            missing_stacks: missing_stacks(snapshot, trace, replay, usage.peak_position),
             fragmentation: (&replay.space_at(diagnosis.verdict.position.unwrap_or(u32::MAX))).into(),
             diagnosis: (&diagnosis).into(),
             verdict: diagnosis.verdict,
@@ -230,6 +253,14 @@ pub(super) fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
     stacks
 }
 
+/// Sums up what is active at a position without a stack, by reason.
+fn missing_stacks(snapshot: &Snapshot, trace: &DeviceTrace, replay: &Replay, position: u32) -> Vec<MissingReport> {
+    let mut coverage = StackCoverage::default();
+    coverage.extend(trace, &snapshot.symbols);
+    let sums = coverage.sums(replay, replay.active_at(position).into_iter()).into_iter();
+    sums.map(|(why, bytes, count)| MissingReport { bytes, count, reason: why.reason(), remedy: why.remedy() }).collect()
+}
+
 /// Sums up what is held by line, largest first.
 pub(super) fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineReport> {
     let mut lines: FxHashMap<String, (u64, u32)> = FxHashMap::default();
@@ -263,6 +294,7 @@ fn as_map<S: Serializer>(pairs: &[(String, u32)], serializer: S) -> Result<S::Ok
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::missing_stack::MissingStack;
     use crate::import::Format;
 
     fn report(lines: &str) -> FileReport {
@@ -333,6 +365,12 @@ mod tests {
                     {"bytes": 200, "count": 1, "stack": []},
                 ],
                 "other_bytes": 0,
+                "missing_stacks": [{
+                    "bytes": 200,
+                    "count": 1,
+                    "reason": MissingStack::Unknown.reason(),
+                    "remedy": MissingStack::Unknown.remedy(),
+                }],
                 "diagnosis": {
                     "device": 0,
                     "verdict": {
@@ -399,6 +437,9 @@ blocks cached between them
     2.93 KiB  71.4 %         1 ×  g
     0.98 KiB  23.8 %         1 ×  f  me/m.py:7
        200 B   4.8 %         1 ×  no stack recorded
+  200 B without a stack: No stack was recorded, though others have Python and C++ frames. Either the unwinder failed, or \
+the recorder had no time or no room for it. With vramscope.attach, raise stack_share. Otherwise the annotations around it \
+are the best hint.
 ";
         assert_eq!(report(LINES).to_string(), want);
     }

@@ -8,6 +8,7 @@ use super::lines::Windows;
 use super::states::States;
 use super::terms::Terms;
 use super::timeline::Drawings;
+use crate::analysis::missing_stack::StackCoverage;
 use crate::analysis::usage::Usage;
 use crate::index::{Index, Recorded};
 use crate::lod::RunningMeasures;
@@ -36,6 +37,8 @@ pub struct Caches {
     pub terms: Terms,
     /// States at positions.
     pub states: States,
+    /// Where stacks are, for what has none.
+    pub coverage: StackCoverage,
     pub(super) lists: EventLists,
     pub(super) drawings: Drawings,
     pub(super) diagnosis: LastDiagnosis,
