@@ -51,6 +51,7 @@ pub mod index;
 pub mod limits;
 pub mod link;
 pub mod lod;
+pub mod monitor;
 mod msgpack;
 pub mod numbered;
 pub mod order;

@@ -54,7 +54,7 @@ const LAYERS: [&[&str]; 16] = [
     &["allocator", "finding", "format", "totals", "values", "wire"],
     &["diagnosis"],
     &["pickle", "query", "replay"],
-    &["export", "link", "recording"],
+    &["export", "link", "monitor", "recording"],
     &["import"],
     &["analysis"],
     &["doctor"],
