@@ -55,6 +55,7 @@ const LAYERS: [&[&str]; 17] = [
     &["diagnosis"],
     &["pickle", "query", "replay"],
     &["export", "link", "measures", "recording"],
+    &["export", "link", "monitor", "recording"],
     &["import"],
     &["analysis"],
     &["doctor"],
