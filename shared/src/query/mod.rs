@@ -28,8 +28,6 @@ mod timeline;
 
 pub use axis::{Axis, Window};
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
-pub use details::{AllocationDetail, FrameText, SiteDetail};
-pub use curves::Measure;
 pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
