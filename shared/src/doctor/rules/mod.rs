@@ -92,7 +92,15 @@ impl<'a> Ground<'a> {
         let moments = [failure, peak, worst].into_iter().flatten().collect();
         let source = LeakSource { trace, replay, symbols, best_frames };
         let end = failed.unwrap_or_else(|| replay.positions());
-        Self { case, cause, survey, moments, failures, failed, rising: LeakCandidate::all(source, end, usage.peak_bytes) }
+        Self {
+            case,
+            cause,
+            survey,
+            moments,
+            failures,
+            failed,
+            rising: LeakCandidate::all(source, end, usage.peak_bytes),
+        }
     }
 
     /// Returns the line that represents a stack.

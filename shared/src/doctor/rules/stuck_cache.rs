@@ -37,13 +37,18 @@ fn in_all(ground: &Ground<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let moment = stuck.largest.and_then(|miss| Moment::of(ground.case, miss, Outcome::Served));
-    let Some((moment, (range, gap))) = moment.and_then(|moment| largest(ground, &moment).map(|gap| (moment, gap))) else {
+    let Some((moment, (range, gap))) = moment.and_then(|moment| largest(ground, &moment).map(|gap| (moment, gap)))
+    else {
         return Vec::new();
     };
     let message = format!(
         "{} {} from the driver while large enough gaps lay cached in another stream or pool. After event {}, {} took {} in \
          {} beside a gap of {} in {}.",
-        if stuck.count == 1 { "1 request took".to_owned() } else { format!("At least {} requests took", Count(stuck.count.into())) },
+        if stuck.count == 1 {
+            "1 request took".to_owned()
+        } else {
+            format!("At least {} requests took", Count(stuck.count.into()))
+        },
         Bytes(stuck.taken),
         Count(moment.state.position.into()),
         ground.label(moment.stack),
@@ -120,8 +125,10 @@ mod tests {
                      oom 100 62914560 f@/m/a.py:1";
         assert_eq!(
             trace(lines).messages(FindingCode::StuckCache),
-            ["When the request of 60.0 MiB failed (event 3), 140 MiB lay cached in other streams and pools than the default \
-              stream, the largest gap of 100 MiB in the default stream of pool (0, 3)."]
+            [
+                "When the request of 60.0 MiB failed (event 3), 140 MiB lay cached in other streams and pools than the default \
+              stream, the largest gap of 100 MiB in the default stream of pool (0, 3)."
+            ]
         );
     }
 
