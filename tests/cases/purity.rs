@@ -62,25 +62,6 @@ const LAYERS: &[&[&str]] = &[
     &["heatmap"],
     &["tracker"],
     &["session"],
-]; 17] = [
-    &["budget", "checksum", "decimal", "limits", "order"],
-    &["numbered", "units"],
-    &["error", "event"],
-    &["frames", "msgpack"],
-    &["trace"],
-    &["index"],
-    &["allocator", "finding", "format", "totals", "values", "wire"],
-    &["diagnosis"],
-    &["pickle", "query", "replay"],
-    &["export", "link", "measures", "recording"],
-    &["export", "link", "monitor", "recording"],
-    &["import"],
-    &["analysis"],
-    &["doctor"],
-    &["lod", "report"],
-    &["heatmap"],
-    &["tracker"],
-    &["session"],
 ];
 
 #[test]
