@@ -88,9 +88,9 @@ fn retries(ground: &Ground<'_>, calls: &Calls) -> Option<Finding> {
              {position}. Such a retry waits for the whole device."
         ),
         many => format!(
-            "{} requests were served only after cached memory had been released: {released} in all, first after event \
+            "{} were served only after cached memory had been released: {released} in all, first after event \
              {position}, most often for {line}. Each such retry waits for the whole device.",
-            Count(many)
+            counted(many, "request")
         ),
     };
     let is_few = calls.retries < FEW_RETRIES;
@@ -124,10 +124,10 @@ fn in_steady_state(ground: &Ground<'_>, calls: &Calls, (warm, end): (u32, u32)) 
     });
     let message = format!(
         "After the first quarter of the events, the allocator called the driver {} to release memory and {} to take it \
-         again: {} calls for every 1,000 events.{who}",
+         again: {} for every 1,000 events.{who}",
         counted(calls.released, "time"),
         counted(calls.taken_again, "time"),
-        Count(count.saturating_mul(1_000) / events),
+        counted(count.saturating_mul(1_000) / events, "call"),
     );
     let finding = Finding::new(FindingCode::DriverCalls, message)
         .at(calls.asked_first.unwrap_or(warm))

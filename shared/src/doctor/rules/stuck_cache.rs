@@ -6,7 +6,7 @@ use super::thresholds::{LEAST_BYTES, STUCK_PERCENT, is_share};
 use crate::diagnosis::Cause;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use crate::replay::{Gap, Range};
-use crate::units::{Bytes, Count};
+use crate::units::{Bytes, Count, counted};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let failure = ground.failed.filter(|_| ground.cause == Cause::OutOfReach);
@@ -47,7 +47,7 @@ fn in_all(ground: &Ground<'_>) -> Vec<Finding> {
         if stuck.count == 1 {
             "1 request took".to_owned()
         } else {
-            format!("At least {} requests took", Count(stuck.count.into()))
+            format!("At least {} took", counted(stuck.count.into(), "request"))
         },
         Bytes(stuck.taken),
         Count(moment.state.position.into()),
