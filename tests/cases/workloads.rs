@@ -251,6 +251,54 @@ fn a_plan_agrees_with_its_simulation() -> Result<()> {
 }
 
 #[test]
+fn each_story_has_the_findings_that_it_was_written_for() -> Result<()> {
+    let cases: &[(&[&str], &[&str])] = &[
+        // A run in which nothing is wrong has none.
+        (&["transformer"], &[]),
+        (&["variable-length", "lengths=padded", "--steps", "8"], &[]),
+        (&["variable-length", "--conf", "expandable_segments:True"], &[]),
+        (&["checkpoint-save", "copy=tensor"], &[]),
+        // Leaks, large and small.
+        (&["leak"], &["leak", "out_of_memory", "retries"]),
+        (&["leak", "--steps", "60"], &["leak"]),
+        (&["leak", "kept=1", "--steps", "400"], &["leak"]),
+        (&["sample"], &["leak", "out_of_memory", "retries"]),
+        // Fragmentation.
+        (&["alternating"], &["fragmentation", "out_of_memory"]),
+        (&["variable-length"], &["fragmentation", "out_of_memory", "retries"]),
+        // What is full is not fragmented; what is set up does not leak.
+        (&["alternating", "block=1024", "large=1"], &["out_of_memory", "retries"]),
+        (&["recovery"], &["out_of_memory"]),
+        (&["kv-serving", "--steps", "9", "--capacity", "24GiB"], &["out_of_memory"]),
+        (&["transformer", "--capacity", "24GiB"], &["out_of_memory", "retries"]),
+        (&["transformer", "layers=48", "checkpoint=full", "--capacity", "40GiB"], &["out_of_memory"]),
+        (&["leak", "--steps", "2", "--capacity", "1MiB"], &["out_of_memory"]),
+        // The rest, one by one.
+        (&["checkpoint-save"], &["spike"]),
+        (&["resnet-sweep"], &["driver_calls", "out_of_memory", "retries"]),
+        (&["model-switch"], &["retries"]),
+        (&["model-switch", "empty-cache=yes"], &["driver_calls"]),
+        (&["kv-serving", "--steps", "60"], &["driver_calls", "growth", "out_of_memory", "retries"]),
+        (&["kv-serving", "private-pools=yes", "--steps", "30"], &["growth", "growth", "out_of_memory", "stuck_cache"]),
+        (&["transformer", "--conf", "garbage_collection_threshold:0.8"], &["ineffective_setting"]),
+        (&["variable-length", "--conf", "roundup_power2_divisions:2"], &["out_of_memory", "rounding"]),
+        (
+            &["variable-length", "--steps", "9", "--conf", "max_split_size_mb:200,expandable_segments:True"],
+            &["ineffective_setting", "retries"],
+        ),
+    ];
+    for (arguments, want) in cases {
+        let report = run(arguments)?;
+        let findings = report.pointer("/trace/devices/0/diagnosis/findings").and_then(Value::as_array);
+        let findings = findings.with_context(|| format!("{arguments:?}: no findings"))?;
+        let mut codes: Vec<&str> = findings.iter().filter_map(|finding| finding["code"].as_str()).collect();
+        codes.sort_unstable();
+        assert_eq!(codes, *want, "{arguments:?}: {findings:#?}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_run_warns_when_cached_memory_becomes_unusable() -> Result<()> {
     let warnings = |arguments: &[&str]| -> Result<Vec<String>> {
         let output = program::run(&[&["run"], arguments].concat())?;
