@@ -53,6 +53,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                 onclick={sends(&model, Action::FitAll)} data-testid="timeline-fit">
                 { "Whole trace" }
             </button>
+            { choice("curves-toggle", "Curves", "Show curves of fragmentation below the timeline", !model.view.curves.is_empty(), sends(&model, Action::ToggleCurves)) }
             <span class="toolbar-note" data-testid="timeline-note">{ &props.note }</span>
         </div>
     }
