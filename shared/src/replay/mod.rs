@@ -19,6 +19,7 @@ mod checkpoints;
 mod ending;
 mod extend;
 mod forward;
+mod free;
 mod gap_list;
 mod large;
 mod overlaps;
@@ -35,6 +36,7 @@ pub use ending::end;
 use extend::Extender;
 pub(crate) use extend::rewind_state;
 pub use forward::{Forward, Sums};
+pub use free::FreeSums;
 pub use segments::Range;
 use segments::SegmentHistory;
 pub use space::{Space, SpaceRange, SpaceVisitor};
@@ -249,6 +251,20 @@ impl Replay {
         let first = changes.partition_point(|change| change.position <= from);
         let changes = changes.get(first..).unwrap_or(&[]).iter().take_while(move |change| change.position <= to);
         changes.map(|change| (change.position, change.bytes()))
+    }
+
+    /// Returns the number of changes of the reserved ranges.
+    pub fn segment_changes(&self) -> usize {
+        self.segments.changes.len()
+    }
+
+    /// Returns the ranges that were reserved from a change of the reserved ranges on, in order; with `None`, those at
+    /// the start come first. Memory that is reserved twice comes twice.
+    pub fn ranges_reserved_since(&self, change: Option<usize>) -> impl Iterator<Item = Range> + '_ {
+        let at_start = if change.is_none() { self.segments.at(0).as_slice().to_vec() } else { Vec::new() };
+        let changes = self.segments.changes.get(change.unwrap_or(0)..).unwrap_or(&[]);
+        let reserved = changes.iter().filter(|change| change.is_reserved);
+        at_start.into_iter().chain(reserved.map(|change| Range { since: change.position, ..change.range }))
     }
 
     /// Visits the changes of an allocation that no event records. They are rare, so this is not inlined.
