@@ -8,6 +8,7 @@ use yew::prelude::*;
 use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, use_answer, use_model};
 use crate::model::{Listing, Selection, Tab, View};
+use crate::views::findings::ordered;
 use crate::views::legend::{classes_query, ranked};
 use crate::views::moment::{memory_text, moment_text};
 use crate::views::status::range_query;
@@ -147,7 +148,7 @@ fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>
             Count(events.total.into()),
         ),
         (Tab::Findings, ..) => {
-            let count = model.summary().map_or(0, |summary| summary.findings.len());
+            let count = ordered(model).len();
             format!("{}. ", counted(count as u64, "finding"))
         }
         (Tab::Timeline | Tab::Segments | Tab::Flame | Tab::Events, ..) => String::new(),

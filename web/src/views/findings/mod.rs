@@ -4,7 +4,7 @@ mod facts;
 mod sites;
 
 use facts::{FileFacts, settings_table};
-use shared::finding::{Evidence, Finding, Severity};
+use shared::finding::{Evidence, Finding, FindingCode, Severity};
 use sites::LineList;
 use yew::prelude::*;
 
@@ -25,8 +25,14 @@ const fn look(severity: Severity) -> (&'static str, &'static str, &'static str) 
 
 /// Returns the findings of the file and of its devices by severity, in the order in which they were found within each.
 pub fn ordered(model: &Model) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = model.shared_summary().map(|summary| summary.findings.clone()).unwrap_or_default();
     let known = model.file().map_or(&[][..], |file| &file.diagnoses);
+    // The diagnosis of a failure has more than the summary's finding.
+    let is_diagnosed = |finding: &Finding| {
+        finding.code == FindingCode::OutOfMemory
+            && known.iter().flatten().any(|diagnosis| finding.device == Some(diagnosis.device))
+    };
+    let of_file = model.shared_summary().map_or(&[][..], |summary| &summary.findings);
+    let mut findings: Vec<Finding> = of_file.iter().filter(|finding| !is_diagnosed(finding)).cloned().collect();
     findings.extend(known.iter().flatten().flat_map(|diagnosis| diagnosis.findings.iter().cloned()));
     findings.sort_by_key(|finding| finding.severity);
     findings
@@ -119,7 +125,6 @@ pub fn Findings() -> Html {
 #[cfg(test)]
 mod tests {
     use shared::diagnosis::Diagnosis;
-    use shared::finding::FindingCode;
     use shared::query::Summary;
 
     use super::*;
