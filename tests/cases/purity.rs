@@ -44,7 +44,7 @@ const FORBIDDEN: [&str; 9] = [
 
 /// The modules of `shared`, from the bottom up. A module may use those of lower layers only: never its own layer, and
 /// never a higher one. A new module gets the lowest layer above everything it uses.
-const LAYERS: [&[&str]; 17] = [
+const LAYERS: &[&[&str]] = &[
     &["budget", "checksum", "decimal", "limits", "order"],
     &["numbered", "units"],
     &["error", "event"],
@@ -55,7 +55,6 @@ const LAYERS: [&[&str]; 17] = [
     &["diagnosis"],
     &["pickle", "query", "replay"],
     &["export", "link", "measures", "recording"],
-    &["export", "link", "monitor", "recording"],
     &["import"],
     &["analysis"],
     &["doctor"],
