@@ -121,12 +121,13 @@ pub enum Parsed {
 
 const AXES: [(Axis, &str); 2] = [(Axis::Time, "time"), (Axis::Event, "event")];
 const LAYOUTS: [(SegmentLayout, &str); 2] = [(SegmentLayout::ToScale, "scale"), (SegmentLayout::Packed, "packed")];
-const COLORS: [(ColorBy, &str); 5] = [
+const COLORS: [(ColorBy, &str); 6] = [
     (ColorBy::Site, "site"),
     (ColorBy::Size, "size"),
     (ColorBy::Stream, "stream"),
     (ColorBy::Pool, "pool"),
     (ColorBy::Lifetime, "lifetime"),
+    (ColorBy::Category, "category"),
 ];
 
 fn name_of<T: PartialEq>(names: &[(T, &'static str)], value: &T) -> &'static str {

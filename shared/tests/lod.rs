@@ -30,8 +30,9 @@ fn ask(run: &mut Run, query: &TimelineQuery) -> Timeline {
         tags: &run.tags,
         sites: &sites,
         streams: &STREAMS,
+        categories: None,
     };
-    let field = Field { symbols: &run.symbols, tags: &run.tags, replay: &replay };
+    let field = Field { symbols: &run.symbols, tags: &run.tags, replay: &replay, categories: None };
     let matches = |text: &String| TermMatches::build((&Term::parse(text).unwrap(), field)).matches().clone();
     let filter = query.filter.first().map(matches);
     let highlight = query.highlight.as_ref().map(matches);

@@ -7,7 +7,7 @@
 
 mod classes;
 mod coloring;
-mod columns;
+pub(crate) mod columns;
 mod maxima;
 mod pyramid;
 pub mod sampled;

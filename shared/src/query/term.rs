@@ -5,6 +5,7 @@
 
 use regex_lite::{Regex, RegexBuilder};
 
+use super::Category;
 use crate::frames::{Frame, Symbols};
 use crate::units::{PoolId, Stream};
 
@@ -30,6 +31,8 @@ pub enum Term {
     Pool(Pool),
     /// Allocations that are active at one end of the trace.
     Live(End),
+    /// Allocations of a category.
+    Category(Category),
 }
 
 /// A comparison of the requested size with a term's number.
@@ -159,6 +162,11 @@ impl Term {
                 "end" => Ok(Self::Live(End::End)),
                 _ => Err("Write live:start or live:end.".to_owned()),
             };
+        }
+        if let Some(name) = text.strip_prefix("category:") {
+            let names = || Category::ALL.map(Category::code).join(", ");
+            let category = Category::from_name(name.trim());
+            return category.map(Self::Category).ok_or_else(|| format!("Write category: and one of {}.", names()));
         }
         Ok(Self::Frame(Pattern::text(text)))
     }

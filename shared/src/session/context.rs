@@ -1,6 +1,7 @@
 //! The data that answers are made from: one device's trace, indexes and names, borrowed together.
 
 use crate::analysis::actions::written_name;
+use crate::analysis::category::Categories;
 use crate::analysis::paint::Painter;
 use crate::analysis::site::Sites;
 use crate::analysis::term_matches::Field;
@@ -25,6 +26,8 @@ pub struct Context<'a> {
     pub sites: &'a Sites,
     /// Its summary.
     pub summary: &'a DeviceSummary,
+    /// The categories of its allocations; `None` for a question that does not need them.
+    pub categories: Option<&'a Categories>,
 }
 
 impl<'a> Context<'a> {
@@ -40,7 +43,12 @@ impl<'a> Context<'a> {
 
     /// Returns where search terms are searched.
     pub fn field(&self) -> Field<'a> {
-        Field { symbols: &self.snapshot.symbols, tags: &self.snapshot.tags, replay: self.replay }
+        Field {
+            symbols: &self.snapshot.symbols,
+            tags: &self.snapshot.tags,
+            replay: self.replay,
+            categories: self.categories,
+        }
     }
 
     /// Returns the colours of allocations.
@@ -52,6 +60,7 @@ impl<'a> Context<'a> {
             tags: &self.snapshot.tags,
             sites: self.sites,
             streams: &self.summary.streams,
+            categories: self.categories,
         }
     }
 

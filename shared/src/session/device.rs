@@ -1,5 +1,6 @@
 //! One device of a session, from a file or a running job: its replay, its indexes, and what was built for questions.
 
+use super::category::Told;
 use super::diagnosis::LastDiagnosis;
 use super::events::EventLists;
 use super::facts::Facts;
@@ -40,6 +41,7 @@ pub struct Caches {
     pub(super) diagnosis: LastDiagnosis,
     pub(super) windows: Windows,
     pub(super) heatmaps: Heatmaps,
+    pub(super) told: Told,
 }
 
 impl Device {
@@ -81,6 +83,6 @@ impl Index<Replayed<'_>> for Indexes {
 impl Caches {
     /// Returns the approximate memory use in bytes, without the few states and ranges.
     fn bytes(&self) -> usize {
-        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.heatmaps.bytes()
+        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.heatmaps.bytes() + self.told.bytes()
     }
 }

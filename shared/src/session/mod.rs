@@ -5,6 +5,7 @@
 //! device and what earlier questions left in its [`Caches`]. A [`LiveSession`] is a session with a recording that still
 //! grows; devices, indexes, summary and answers are the same.
 
+mod category;
 mod context;
 mod details;
 mod device;
@@ -30,6 +31,7 @@ pub use live::{LiveSession, Trim, Update};
 pub use states::States;
 pub use terms::Terms;
 
+use crate::analysis::category::UserRules;
 use crate::analysis::findings::findings_of;
 use crate::analysis::host_memory;
 use crate::analysis::site::{SiteInput, Sites};
@@ -38,7 +40,7 @@ use crate::finding::{Finding, FindingCode};
 use crate::import::Imported;
 use crate::index::Index;
 use crate::query::{Answer, Query, Summary};
-use crate::replay::Replay;
+use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Snapshot};
 
 /// An open file.
@@ -48,6 +50,8 @@ pub struct Session {
     summary: Summary,
     sites: Sites,
     devices: Vec<Device>,
+    /// The user's own rules of categories.
+    category_rules: UserRules,
 }
 
 /// What a recording says about a device beside its trace.
@@ -93,7 +97,8 @@ impl Session {
         let host_memory = host_memory::sums(&snapshot.host);
         let (findings, settings) = (Vec::new(), Vec::new());
         let summary = Summary { format, findings, devices: Vec::new(), settings, origin: None, host_memory };
-        let mut session = Self { snapshot, summary, sites: Sites::default(), devices };
+        let mut session =
+            Self { snapshot, summary, sites: Sites::default(), devices, category_rules: UserRules::default() };
         session.extend_sites();
         session.summarize(found, is_cut, |_, _| Notes { losses: None, has_start: !is_cut });
         step();
@@ -128,6 +133,12 @@ impl Session {
         *summary = Summary { format, findings: all, devices: summaries, settings, origin: None, host_memory };
     }
 
+    /// Sets the user's own rules of categories, which come before the others.
+    pub fn set_category_rules(&mut self, rules: UserRules) {
+        self.category_rules = rules;
+        self.devices.iter_mut().for_each(|device| device.caches.forget_categories());
+    }
+
     /// Returns what the session holds.
     pub fn summary(&self) -> &Summary {
         &self.summary
@@ -139,6 +150,9 @@ impl Session {
         let (Some(trace), Some(device), Some(summary)) = parts else {
             return Answer::Refused("This file has no such device.".to_owned());
         };
+        let replayed = Replayed { trace, tags: &self.snapshot.tags, replay: &device.replay };
+        let categories = category::are_needed(query)
+            .then(|| device.caches.told.categories(replayed, &self.snapshot.symbols, &self.category_rules));
         let context = Context {
             snapshot: &self.snapshot,
             trace,
@@ -146,6 +160,7 @@ impl Session {
             usage: &device.indexes.usage,
             sites: &self.sites,
             summary,
+            categories: categories.as_deref(),
         };
         let caches = &mut device.caches;
         match query {
@@ -173,6 +188,7 @@ impl Session {
             Query::Diagnosis => diagnosis::answer(context, caches),
             Query::Heatmap(query) => heatmap::map(context, caches, query),
             Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
+            Query::Steps { axis } => category::steps(context, caches, *axis),
         }
     }
 }

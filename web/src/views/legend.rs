@@ -32,6 +32,7 @@ pub fn Legend(props: &LegendProps) -> Html {
         ColorBy::Stream => "Streams",
         ColorBy::Pool => "Pools",
         ColorBy::Lifetime => "Lifetimes",
+        ColorBy::Category => "Categories",
     };
     html! {
         <section class="legend" aria-label={title} data-testid="legend">
