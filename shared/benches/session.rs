@@ -103,6 +103,7 @@ fn measure(imported: Imported) {
             color_by: ColorBy::Site,
             filter: Vec::new(),
             highlight: None,
+            line: None,
         })
     };
     ask("segments to scale", positions.iter().map(|&p| segments(p, SegmentLayout::ToScale)).collect());

@@ -339,6 +339,9 @@ pub const FOLDING_PARTS: usize = 64;
 
 /// Bytes of a part of a path in such a rule.
 pub const FOLDING_PART_BYTES: usize = 256;
+/// Failed requests of a device that are explained one by one: each takes some milliseconds. A program that catches more
+/// of them fails for one reason.
+pub const EXPLAINED_FAILURES: usize = 256;
 
 /// Limits of messages.
 #[derive(Clone, Copy, Debug)]

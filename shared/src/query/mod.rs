@@ -31,6 +31,7 @@ mod timeline;
 pub use axis::{Axis, Window};
 pub use category::Category;
 pub use curves::Measure;
+pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, FrameText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
@@ -137,6 +138,8 @@ pub enum Query {
         /// The position.
         position: u32,
     },
+    /// The curves of measures of fragmentation in a window.
+    Curves(CurvesQuery),
     /// The position at a coordinate of an axis.
     PositionAt {
         /// The axis.
@@ -154,6 +157,10 @@ pub enum Query {
     Steps {
         /// The x axis.
         axis: Axis,
+    /// Why the request right before a position failed, as of that moment.
+    FailureDiagnosis {
+        /// The position right after the out-of-memory event.
+        position: u32,
     },
 }
 
@@ -192,7 +199,7 @@ pub enum Answer {
     Range(Box<RangeSums>),
     /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
     Segment(Option<Box<SegmentDetail>>),
-    /// Answers [`Query::Diagnosis`].
+    /// Answers [`Query::Diagnosis`] and [`Query::FailureDiagnosis`].
     Diagnosis(Box<Diagnosis>),
     /// Answers [`Query::Heatmap`].
     Heatmap(Heatmap),
@@ -200,6 +207,8 @@ pub enum Answer {
     HeatmapCell(Option<HeatmapCell>),
     /// Answers [`Query::Steps`].
     Steps(StepList),
+    /// Answers [`Query::Curves`].
+    Curves(Curves),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

@@ -288,6 +288,7 @@ mod tests {
             Ok(Term::Stream(s)) => format!("stream {}", s.0),
             Ok(Term::Pool(p)) => format!("{p:?}"),
             Ok(Term::Live(e)) => format!("live {e:?}"),
+            Ok(Term::Category(c)) => format!("category {}", c.code()),
             Err(sentence) => format!("error: {sentence}"),
         }
     }

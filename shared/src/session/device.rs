@@ -11,6 +11,7 @@ use super::terms::Terms;
 use super::timeline::Drawings;
 use crate::analysis::usage::Usage;
 use crate::index::{Index, Recorded};
+use crate::lod::RunningMeasures;
 use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Tags};
 
@@ -42,6 +43,7 @@ pub struct Caches {
     pub(super) windows: Windows,
     pub(super) heatmaps: Heatmaps,
     pub(super) told: Told,
+    pub(super) measures: RunningMeasures,
 }
 
 impl Device {
@@ -84,5 +86,7 @@ impl Caches {
     /// Returns the approximate memory use in bytes, without the few states and ranges.
     fn bytes(&self) -> usize {
         self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.heatmaps.bytes() + self.told.bytes()
+        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.heatmaps.bytes()
+        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.measures.bytes()
     }
 }

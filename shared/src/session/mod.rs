@@ -7,6 +7,7 @@
 
 mod category;
 mod context;
+mod curves;
 mod details;
 mod device;
 mod diagnosis;
@@ -36,6 +37,7 @@ use crate::analysis::findings::findings_of;
 use crate::analysis::host_memory;
 use crate::analysis::site::{SiteInput, Sites};
 use crate::analysis::usage::Usage;
+use crate::doctor::Case;
 use crate::finding::{Finding, FindingCode};
 use crate::import::Imported;
 use crate::index::Index;
@@ -115,16 +117,27 @@ impl Session {
     /// Replaces the summary. `found` are the findings that concern no single device; `notes_of` returns those of a
     /// device, by its index.
     fn summarize(&mut self, found: Vec<Finding>, is_cut: bool, notes_of: impl Fn(usize, &DeviceTrace) -> Notes) {
-        let Self { snapshot, summary, devices, .. } = self;
+        let Self { snapshot, summary, devices, sites } = self;
         let mut all = found;
         let mut summaries = Vec::new();
         for (index, (trace, device)) in snapshot.devices.iter().zip(devices).enumerate() {
-            let Device { replay, indexes: Indexes { usage, facts }, .. } = device;
+            let Device { replay, indexes: Indexes { usage, facts }, caches } = device;
             let of_device = facts.summary(snapshot, trace, replay, usage);
             let Notes { losses, has_start } = notes_of(index, trace);
             all.extend(losses);
             let start = has_start.then_some(&of_device.start);
-            all.extend(findings_of(trace, &snapshot.tags, replay, start, &of_device.ooms, is_cut));
+            all.extend(findings_of(trace, replay, start, is_cut));
+            let case = Case {
+                trace,
+                tags: &snapshot.tags,
+                symbols: &snapshot.symbols,
+                best_frames: sites.best_frames(),
+                settings: &snapshot.settings,
+                replay,
+                usage,
+                capacity: None,
+            };
+            all.extend(caches.diagnosis.failure(&case, &of_device.ooms));
             summaries.push(of_device);
         }
         let settings = snapshot.settings.as_written.clone();
@@ -184,11 +197,13 @@ impl Session {
             Query::Segment { address, position } => segments::detail(context, caches, *address, *position),
             Query::Timeline(query) => timeline::stacked(context, caches, query),
             Query::Overview { axis, columns } => timeline::whole(context, caches, *axis, *columns),
+            Query::Curves(query) => curves::answer(context, caches, query),
             Query::PositionAt { axis, x } => timeline::position(context, *axis, *x),
             Query::Diagnosis => diagnosis::answer(context, caches),
             Query::Heatmap(query) => heatmap::map(context, caches, query),
             Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
             Query::Steps { axis } => category::steps(context, caches, *axis),
+            Query::FailureDiagnosis { position } => diagnosis::of_failure(context, *position),
         }
     }
 }

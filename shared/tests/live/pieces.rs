@@ -5,7 +5,8 @@ use shared::finding::FindingCode;
 use shared::import::{Imported, Importer};
 use shared::limits::{ImportLimits, LiveLimits};
 use shared::query::{
-    Answer, Axis, ColorBy, DeviceSummary, EventFilter, FlameQuery, Query, Summary, Timeline, TimelineQuery, Window,
+    Answer, Axis, ColorBy, CurvesQuery, DeviceSummary, EventFilter, FlameQuery, Measure, Query, Summary, Timeline,
+    TimelineQuery, Window,
 };
 use shared::session::{LiveSession, Session, Update};
 use shared::totals::Totals;
@@ -52,6 +53,8 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
         for color_by in
             [ColorBy::Site, ColorBy::Size, ColorBy::Stream, ColorBy::Pool, ColorBy::Lifetime, ColorBy::Category]
         {
+        queries.push(Query::Curves(CurvesQuery { axis, window, columns: 41, measures: Measure::ALL.to_vec() }));
+        for color_by in [ColorBy::Site, ColorBy::Size, ColorBy::Stream, ColorBy::Pool, ColorBy::Lifetime] {
             for (filter, highlight) in [
                 (vec![], None),
                 (vec![">4KiB".to_owned()], Some("layer1".to_owned())),
@@ -311,7 +314,9 @@ fn room_counts_down_and_an_out_of_memory_is_explained() {
     let update = live.refresh().unwrap();
     assert_eq!(live.room() as u64, 1_000 - update.events);
     let (device, position) = update.oom.unwrap();
-    assert!(live.why_out_of_memory(device, position).starts_with("Asked for 3.00 TiB; the driver had "));
+    assert!(
+        live.why_out_of_memory(device, position).starts_with("Full: one request was for 3.00 TiB, and the device has ")
+    );
     assert_eq!(live.why_out_of_memory(device, position + 1), "");
     assert_eq!(live.why_out_of_memory(7, position), "");
 }

@@ -153,8 +153,8 @@ fn actions(model: &ModelHandle, detail: &AllocationDetail) -> Html {
             { act("Fit", "detail-fit", "Show the whole lifetime on the timeline", Some(send(fit))) }
             { act("Search this line", "detail-search", "Highlight all allocations from this line",
                 line.map(|term| send(vec![Action::SetHighlight(Some(term))]))) }
-            { act("Call site", "detail-site", "Select all allocations with this stack",
-                (!detail.alloc_stack.is_empty()).then(|| send(vec![Action::Select(Selection::Site(detail.stack))]))) }
+            { act("Call site", "detail-site", "Select this line with all of its stacks",
+                (!detail.alloc_stack.is_empty()).then(|| send(vec![Action::Select(Selection::Line(detail.stack))]))) }
         </>
     }
 }

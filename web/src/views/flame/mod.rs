@@ -9,7 +9,8 @@ use std::rc::Rc;
 
 use canvas::FlameCanvas;
 use layout::Tree;
-use shared::query::{Answer, Flame as FlameAnswer, FlameQuery, FrameText, Query};
+use shared::analysis::folding::short_name;
+use shared::query::{Answer, Flame as FlameAnswer, FlameBox, FlameQuery, FrameText, LineQuery, Moments, Query};
 use shared::units::{Bytes, Count};
 use table::FlameTable;
 use yew::prelude::*;
@@ -29,10 +30,11 @@ const FIRST_WIDTH: f32 = 1000.0;
 pub fn Flame() -> Html {
     let model = use_model();
     let view = &model.view;
+    let at = model.device().map_or(0, |device| view.moments(device.peak_position).at);
     let width = use_state_eq(|| FIRST_WIDTH);
     let as_table = use_state_eq(|| false);
     let answer = use_answer(Some(Query::Flame(FlameQuery {
-        position: view.cursor,
+        position: at,
         bottom_up: view.flame_bottom_up,
         folds: view.folds,
         zoom: view.flame_zoom.clone(),
@@ -41,7 +43,7 @@ pub fn Flame() -> Html {
         highlight: view.highlight.clone(),
     })));
     use_first_picture(&model, matches!(answer.as_deref(), Some(Answer::Flame(_) | Answer::Refused(_))));
-    let state = use_answer(Some(Query::State { position: view.cursor }));
+    let state = use_answer(Some(Query::State { position: at }));
     let tree = use_memo(answer.clone(), |answer| match answer.as_deref() {
         Some(Answer::Flame(flame)) => Tree::new(&flame.boxes),
         _ => Tree::default(),
@@ -64,12 +66,17 @@ pub fn Flame() -> Html {
         })
     };
     let chosen = use_answer(match view.selection {
-        Selection::Site(stack) => Some(Query::Site { stack, position: view.cursor }),
+        Selection::Site(stack) => Some(Query::Site { stack, position: at }),
+        Selection::Line(stack) => {
+            let moments = Moments { at, since: None };
+            Some(Query::Line(LineQuery { stack, moments, range: None, filter: Vec::new() }))
+        }
         Selection::Allocation(id) => Some(Query::Allocation { id }),
         _ => None,
     });
     let marked = match (answer.as_deref(), chosen.as_deref()) {
         (Some(Answer::Flame(flame)), Some(Answer::Site(site))) => along(flame, &tree, &site.frames),
+        (Some(Answer::Flame(flame)), Some(Answer::Line(line))) => of_line(flame, &line.label),
         (Some(Answer::Flame(flame)), Some(Answer::Allocation(detail))) => along(flame, &tree, &detail.alloc_stack),
         _ => Vec::new(),
     };
@@ -107,6 +114,15 @@ pub fn Flame() -> Html {
             { body }
         </section>
     }
+}
+
+/// Returns the boxes of a line, in all of its stacks.
+fn of_line(flame: &FlameAnswer, line: &str) -> Vec<usize> {
+    let is_line = |b: &FlameBox| {
+        let file = b.location.rsplit_once(':').map_or(b.location.as_str(), |(file, _)| file);
+        line.split_once("  ") == Some((short_name(&b.name, file), b.location.as_str()))
+    };
+    (0..).zip(&flame.boxes).filter(|(_, b)| is_line(b)).map(|(i, _)| i).collect()
 }
 
 /// Returns the boxes of a stack.
