@@ -9,7 +9,6 @@ mod bucket_values;
 mod classes;
 mod coloring;
 pub(crate) mod columns;
-mod columns;
 mod curves;
 mod maxima;
 mod pyramid;

@@ -30,7 +30,6 @@ mod timeline;
 
 pub use axis::{Axis, Window};
 pub use category::Category;
-pub use curves::Measure;
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, FrameText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
@@ -157,6 +156,7 @@ pub enum Query {
     Steps {
         /// The x axis.
         axis: Axis,
+    },
     /// Why the request right before a position failed, as of that moment.
     FailureDiagnosis {
         /// The position right after the out-of-memory event.

@@ -24,6 +24,8 @@ pub struct StepSpan {
 pub struct StepList {
     /// How they were found: "from optimizer.step".
     pub source: String,
+    /// Whether they are annotations of the trace.
+    pub is_annotated: bool,
     /// The steps in order, up to [`STEPS`](crate::limits::STEPS); none if nothing in the trace repeats.
     pub steps: Vec<StepSpan>,
     /// The number of all steps.

@@ -321,6 +321,8 @@ mod tests {
             ("pool:(0, 1)", "Id(PoolId(0, 1))"),
             ("live:end", "live End"),
             ("live:start", "live Start"),
+            ("category:gradients", "category gradients"),
+            ("category: KV cache", "category kv_cache"),
         ];
         for (term, want) in cases {
             assert_eq!(read(term), want, "{term}");

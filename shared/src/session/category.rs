@@ -6,13 +6,17 @@ use super::context::Context;
 use super::device::Caches;
 use crate::analysis::category::{Categories, UserRules};
 use crate::analysis::stack_traits::StackTraits;
-use crate::analysis::steps::Steps;
+use crate::analysis::steps::{StepSource, Steps};
 use crate::frames::Symbols;
 use crate::index::Index;
 use crate::limits::STEPS;
 use crate::lod::columns::coordinate;
 use crate::query::{Answer, Axis, ColorBy, Query, StepList, StepSpan, Window};
 use crate::replay::Replayed;
+
+/// The part by which a trace grows before the list of its steps is made again: at a million events, a refresh that finds
+/// all steps would take a tenth of the worker's time.
+const GROWN: u32 = 64;
 
 /// The steps and categories of one device.
 #[derive(Debug, Default)]
@@ -82,7 +86,13 @@ pub(super) fn are_needed(query: &Query) -> bool {
 
 /// Answers [`Query::Steps`].
 pub(super) fn steps(context: Context<'_>, caches: &mut Caches, axis: Axis) -> Answer {
-    let Some(found) = caches.told.steps(context.replayed(), context.symbols()) else {
+    // While a job runs, its steps are found again when it has grown by a part, not at each refresh.
+    let told = &mut caches.told;
+    let grown = told.steps_of.map_or(u32::MAX, |(before, _)| context.replay.positions().saturating_sub(before));
+    if grown > context.replay.positions() / GROWN || told.steps.is_none() {
+        told.steps(context.replayed(), context.symbols());
+    }
+    let Some(found) = &told.steps else {
         return Answer::Steps(StepList::default());
     };
     let x = |position| coordinate(context.trace, context.replay, axis, position);
@@ -95,6 +105,7 @@ pub(super) fn steps(context: Context<'_>, caches: &mut Caches, axis: Axis) -> An
     });
     Answer::Steps(StepList {
         source: found.source.to_string(),
+        is_annotated: found.source == StepSource::Annotations,
         steps: spans.collect(),
         count: u32::try_from(found.steps.len()).unwrap_or(u32::MAX),
     })

@@ -85,8 +85,7 @@ impl Index<Replayed<'_>> for Indexes {
 impl Caches {
     /// Returns the approximate memory use in bytes, without the few states and ranges.
     fn bytes(&self) -> usize {
-        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.heatmaps.bytes() + self.told.bytes()
-        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.heatmaps.bytes()
-        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.measures.bytes()
+        let drawn = self.drawings.bytes() + self.heatmaps.bytes() + self.measures.bytes();
+        self.terms.bytes() + self.lists.bytes() + drawn + self.told.bytes()
     }
 }

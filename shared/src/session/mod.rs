@@ -117,7 +117,7 @@ impl Session {
     /// Replaces the summary. `found` are the findings that concern no single device; `notes_of` returns those of a
     /// device, by its index.
     fn summarize(&mut self, found: Vec<Finding>, is_cut: bool, notes_of: impl Fn(usize, &DeviceTrace) -> Notes) {
-        let Self { snapshot, summary, devices, sites } = self;
+        let Self { snapshot, summary, devices, sites, .. } = self;
         let mut all = found;
         let mut summaries = Vec::new();
         for (index, (trace, device)) in snapshot.devices.iter().zip(devices).enumerate() {
