@@ -140,7 +140,8 @@ impl LeakCandidate {
         rising.truncate(LINES);
         let rounds = if rising.is_empty() { Vec::new() } else { count_rounds(&mut lines, span, &rising) };
         let is_alone = rising.len() <= PLAIN_LINES;
-        let found = rising.iter().zip(rounds).filter(|(line, rounds)| rounds.is_nested() || is_alone && line.is_plain(rounds));
+        let found =
+            rising.iter().zip(rounds).filter(|(line, rounds)| rounds.is_nested() || is_alone && line.is_plain(rounds));
         found.map(|(line, rounds)| line.candidate(source, span, least, rounds)).collect()
     }
 }

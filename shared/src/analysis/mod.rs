@@ -12,6 +12,7 @@ pub mod host_memory;
 pub mod leak;
 pub mod lines;
 pub mod matches;
+pub mod missing_stack;
 pub mod oom;
 pub mod paint;
 pub mod peak;

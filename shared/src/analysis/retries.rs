@@ -62,8 +62,7 @@ pub fn releases(trace: &DeviceTrace, mut visit: impl FnMut(Release)) {
                     }
                     _ => {}
                 }
-                let next =
-                    Release { position: i, calls: 1, bytes, stack: StackId(stack), reason: Reason::Asked };
+                let next = Release { position: i, calls: 1, bytes, stack: StackId(stack), reason: Reason::Asked };
                 if let Some(before) = open.replace(next) {
                     visit(before);
                 }
@@ -113,7 +112,9 @@ mod tests {
                      segment_free 0x1000000 empty_cache@/m/c.py:1";
         let snapshot = crate::testing::snapshot(lines);
         let mut found = Vec::new();
-        releases(&snapshot.devices[0], |release| found.push((release.position, release.calls, release.bytes, release.reason)));
+        releases(&snapshot.devices[0], |release| {
+            found.push((release.position, release.calls, release.bytes, release.reason))
+        });
         assert_eq!(found, [(2, 2, 41_943_040, Reason::Retry), (8, 1, 30_000_000, Reason::Asked)]);
     }
 

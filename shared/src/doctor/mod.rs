@@ -5,11 +5,12 @@
 
 mod blocking;
 mod cause;
+mod course;
 mod failure;
+pub mod pasted;
 mod remedies;
 mod request;
 mod rules;
-mod spike;
 mod verdict;
 
 use failure::Failures;

@@ -31,7 +31,7 @@ mod timeline;
 pub use axis::{Axis, Window};
 pub use category::Category;
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
-pub use details::{AllocationDetail, FrameText, SiteDetail};
+pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
 pub use heatmap::{

@@ -9,6 +9,7 @@ use super::lines::Windows;
 use super::states::States;
 use super::terms::Terms;
 use super::timeline::Drawings;
+use crate::analysis::missing_stack::StackCoverage;
 use crate::analysis::usage::Usage;
 use crate::index::{Index, Recorded};
 use crate::lod::RunningMeasures;
@@ -37,6 +38,8 @@ pub struct Caches {
     pub terms: Terms,
     /// States at positions.
     pub states: States,
+    /// Where stacks are, for what has none.
+    pub coverage: StackCoverage,
     pub(super) lists: EventLists,
     pub(super) drawings: Drawings,
     pub(super) diagnosis: LastDiagnosis,
@@ -85,7 +88,7 @@ impl Index<Replayed<'_>> for Indexes {
 impl Caches {
     /// Returns the approximate memory use in bytes, without the few states and ranges.
     fn bytes(&self) -> usize {
-        let drawn = self.drawings.bytes() + self.heatmaps.bytes() + self.measures.bytes();
-        self.terms.bytes() + self.lists.bytes() + drawn + self.told.bytes()
+        let Self { terms, lists, drawings, heatmaps, measures, told, .. } = self;
+        terms.bytes() + lists.bytes() + drawings.bytes() + heatmaps.bytes() + measures.bytes() + told.bytes()
     }
 }

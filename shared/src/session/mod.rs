@@ -34,6 +34,7 @@ pub use terms::Terms;
 
 use crate::analysis::category::UserRules;
 use crate::analysis::findings::findings_of;
+use crate::analysis::folding::Overrides;
 use crate::analysis::host_memory;
 use crate::analysis::site::{SiteInput, Sites};
 use crate::analysis::usage::Usage;
@@ -112,6 +113,23 @@ impl Session {
         let Self { snapshot, sites, devices, .. } = self;
         let usages: Vec<&Usage> = devices.iter().map(|device| &device.indexes.usage).collect();
         sites.extend(SiteInput { symbols: &snapshot.symbols, usages: &usages });
+    }
+
+    /// Names and colours all call sites by other rules. What was built for earlier questions is built again.
+    pub fn set_overrides(&mut self, overrides: &Overrides) {
+        if self.sites.best_frames().overrides() == overrides {
+            return;
+        }
+        self.sites = Sites::with(overrides.clone());
+        self.extend_sites();
+        for device in &mut self.devices {
+            device.caches = Caches::default();
+        }
+    }
+
+    /// Returns the user's own rules of whose code a frame is.
+    pub fn overrides(&self) -> &Overrides {
+        self.sites.best_frames().overrides()
     }
 
     /// Replaces the summary. `found` are the findings that concern no single device; `notes_of` returns those of a

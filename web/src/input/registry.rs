@@ -136,6 +136,7 @@ pub static COMMANDS: &[Command] = &[
     command(View, "segment-packed", "Show segments packed", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::Packed, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::Packed))),
     command(View, "flame-direction", "Flip the flame graph", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameBottomUp(!m.now().view.flame_bottom_up))),
     command(View, "fold-frames", "Fold or unfold library frames", &[Chord::code("KeyH")], is_ready, |m, _| m.dispatch(Action::SetFolds(!m.now().view.folds))),
+    command(View, "folding-rules", "Edit folding rules", &[], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Folding))),
     command(View, "select-nothing", "Clear selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),
 
     command(Page, "open", "Open file…", &[], always, |_, _| source::pick()),

@@ -195,9 +195,11 @@ mod tests {
         let lines = rounds(40, "f@/m/a.py:1", "clear@/m/a.py:9");
         assert_eq!(
             trace(&lines).messages(FindingCode::DriverCalls),
-            ["After the first quarter of the events, the allocator called the driver 30 times to release memory and 30 times \
+            [
+                "After the first quarter of the events, the allocator called the driver 30 times to release memory and 30 times \
               to take it again: 400 calls for every 1,000 events. clear  m/a.py:9 asked for a release 30 times (1.17 GiB in \
-              all), as torch.cuda.empty_cache() does."]
+              all), as torch.cuda.empty_cache() does."
+            ]
         );
     }
 

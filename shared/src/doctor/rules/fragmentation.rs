@@ -10,10 +10,12 @@ use crate::units::{Bytes, counted};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let gaps = ground.moments.iter().map(|moment| (moment, moment.split_gaps(ground.case)));
-    let fragmented: Vec<(&Moment, SplitGaps, Gap)> = gaps.filter_map(|(moment, gaps)| fragmented(ground, moment, gaps)).collect();
+    let fragmented: Vec<(&Moment, SplitGaps, Gap)> =
+        gaps.filter_map(|(moment, gaps)| fragmented(ground, moment, gaps)).collect();
     // What made a request fail matters most.
     let failed = fragmented.iter().find(|(moment, ..)| moment.outcome == Outcome::Failed);
-    let Some((moment, gaps, largest)) = failed.or_else(|| fragmented.iter().max_by_key(|(_, gaps, _)| gaps.bytes)) else {
+    let Some((moment, gaps, largest)) = failed.or_else(|| fragmented.iter().max_by_key(|(_, gaps, _)| gaps.bytes))
+    else {
         return Vec::new();
     };
     let reserved = moment.state.totals.reserved;
@@ -103,9 +105,11 @@ mod tests {
         let lines = blocks(25, 4, |i| i % 2 == 0) + REQUEST;
         assert_eq!(
             found(&lines),
-            ["Before reserved memory rose to its peak (after event 52), 52.0 MiB lay in 13 gaps between blocks in use: 52 % \
+            [
+                "Before reserved memory rose to its peak (after event 52), 52.0 MiB lay in 13 gaps between blocks in use: 52 % \
               of the 100 MiB reserved. The largest gap was 4.00 MiB, so 20.0 MiB was taken from the driver for 20.0 MiB of \
-              cat  m/a.py:2."]
+              cat  m/a.py:2."
+            ]
         );
     }
 
@@ -114,8 +118,10 @@ mod tests {
         let lines = blocks(6, 2, |i| i % 2 == 0) + "oom 100 4194304 cat@/m/a.py:2";
         assert_eq!(
             found(&lines),
-            ["When the request of 4.00 MiB failed (event 14), 6.00 MiB lay in 3 gaps between blocks in use: 50 % of the 12.0 \
-              MiB reserved. The largest gap was 2.00 MiB, too small for cat  m/a.py:2."]
+            [
+                "When the request of 4.00 MiB failed (event 14), 6.00 MiB lay in 3 gaps between blocks in use: 50 % of the 12.0 \
+              MiB reserved. The largest gap was 2.00 MiB, too small for cat  m/a.py:2."
+            ]
         );
     }
 

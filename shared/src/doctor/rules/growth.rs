@@ -52,7 +52,9 @@ fn caches(ground: &Ground<'_>) -> impl Iterator<Item = (String, Finding)> {
     let usage = ground.case.usage;
     let position = usage.peak_position;
     let mut lines = by_line(ground, &held_at(ground.case.replay, position));
-    lines.retain(|(_, held)| is_share(held.bytes, usage.peak_bytes, GROWTH_PERCENT) && is_cache(&ground.label(held.stack)));
+    lines.retain(|(_, held)| {
+        is_share(held.bytes, usage.peak_bytes, GROWTH_PERCENT) && is_cache(&ground.label(held.stack))
+    });
     let mut made: FxHashMap<Option<FrameId>, u64> = lines.iter().map(|(frame, _)| (*frame, 0)).collect();
     if !made.is_empty() {
         for (stack, site) in usage.iter() {
@@ -112,13 +114,17 @@ mod tests {
     fn caches_that_grow_are_noted() {
         assert_eq!(
             found("update@/m/kv_cache.py:8", 40, 1_000),
-            ["update  m/kv_cache.py:8 fills a cache, by its name: 40 allocations, 40.0 MiB, were still live after event 1,241. \
-              It is not counted as a leak."]
+            [
+                "update  m/kv_cache.py:8 fills a cache, by its name: 40 allocations, 40.0 MiB, were still live after event 1,241. \
+              It is not counted as a leak."
+            ]
         );
         assert_eq!(
             found("update@/m/cache.py:8", 100, 10),
-            ["update  m/cache.py:8, a cache by its name, held 10.0 MiB at the peak of requested memory (after event 312): 72 \
-              % of it, in 10 of the 100 that it made. It grows and is freed again."]
+            [
+                "update  m/cache.py:8, a cache by its name, held 10.0 MiB at the peak of requested memory (after event 312): 72 \
+              % of it, in 10 of the 100 that it made. It grows and is freed again."
+            ]
         );
     }
 

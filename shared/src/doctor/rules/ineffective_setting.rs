@@ -34,8 +34,10 @@ fn garbage_collection(ground: &Ground<'_>) -> Option<Finding> {
     }
     if ground.has_expandable_segments() && ground.segments().0 == 0 {
         return Some(finding(
-            format!("garbage_collection_threshold:{threshold} does nothing here: it skips expandable segments, and all \
-                     segments are expandable."),
+            format!(
+                "garbage_collection_threshold:{threshold} does nothing here: it skips expandable segments, and all \
+                     segments are expandable."
+            ),
             "Leave one of the two settings out.",
         ));
     }
@@ -138,7 +140,9 @@ mod tests {
         let threshold = Settings { garbage_collection_threshold: 0.8, ..conf("garbage_collection_threshold:0.8") };
         assert_eq!(
             found(threshold),
-            ["garbage_collection_threshold:0.8 does nothing unless the process has a memory limit, and the settings name none."]
+            [
+                "garbage_collection_threshold:0.8 does nothing unless the process has a memory limit, and the settings name none."
+            ]
         );
         assert_eq!(
             found(conf("expandable_segments:True")),

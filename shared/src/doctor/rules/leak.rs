@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn a_small_leak_is_a_warning_and_a_tiny_one_is_none() {
-        let severity = |kept| trace(&lines(kept, &["log@/m/a.py:7"])).findings().first().map(|finding| finding.severity);
+        let severity =
+            |kept| trace(&lines(kept, &["log@/m/a.py:7"])).findings().first().map(|finding| finding.severity);
         assert_eq!(severity(6_000), Some(Severity::Warning));
         assert_eq!(severity(1_000), None);
     }

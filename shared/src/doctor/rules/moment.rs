@@ -4,7 +4,7 @@ use super::survey::Miss;
 use crate::allocator::rounding::SMALL_SIZE;
 use crate::doctor::Case;
 use crate::frames::StackId;
-use crate::replay::{AllocatorState, Allocation, Gap, Range};
+use crate::replay::{Allocation, AllocatorState, Gap, Range};
 use crate::units::{Bytes, Count, PoolId, Stream};
 
 /// What led to a moment.

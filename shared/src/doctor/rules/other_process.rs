@@ -30,7 +30,8 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
         .with_bytes(others)
         .with_evidence(Evidence::Window(position.saturating_sub(1), position))
         .with_remedy(
-            Remedy::advice("Look at what else runs on the device: nvidia-smi lists its processes.").with_copy("nvidia-smi"),
+            Remedy::advice("Look at what else runs on the device: nvidia-smi lists its processes.")
+                .with_copy("nvidia-smi"),
         );
     vec![finding]
 }
@@ -53,8 +54,10 @@ mod tests {
     fn what_is_neither_reserved_nor_free_is_held_by_others() {
         assert_eq!(
             found(1 << 30, Some(24 << 30)),
-            ["When memory ran out (event 2), 13.0 GiB of the device's 24.0 GiB was neither reserved by this process's \
-              allocator (10.0 GiB) nor free (1.00 GiB): other processes hold it, or CUDA and libraries of this one do."]
+            [
+                "When memory ran out (event 2), 13.0 GiB of the device's 24.0 GiB was neither reserved by this process's \
+              allocator (10.0 GiB) nor free (1.00 GiB): other processes hold it, or CUDA and libraries of this one do."
+            ]
         );
     }
 

@@ -101,13 +101,17 @@ mod tests {
     fn segments_that_small_blocks_keep_are_found_with_their_lines() {
         assert_eq!(
             found(1, 1_572_864),
-            ["Before reserved memory rose to its peak (after event 5), 1 block of 1.50 MiB kept 1 segment of 40.0 MiB from \
-              being released. It came from keep  m/a.py:1."]
+            [
+                "Before reserved memory rose to its peak (after event 5), 1 block of 1.50 MiB kept 1 segment of 40.0 MiB from \
+              being released. It came from keep  m/a.py:1."
+            ]
         );
         assert_eq!(
             found(7, 1_572_864),
-            ["Before reserved memory rose to its peak (after event 35), 7 blocks of 10.5 MiB kept 7 segments of 280 MiB from \
-              being released. They came from keep  m/a.py:1 (3 blocks), keep  m/a.py:2 (2 blocks), and 1 other line."]
+            [
+                "Before reserved memory rose to its peak (after event 35), 7 blocks of 10.5 MiB kept 7 segments of 280 MiB from \
+              being released. They came from keep  m/a.py:1 (3 blocks), keep  m/a.py:2 (2 blocks), and 1 other line."
+            ]
         );
     }
 

@@ -68,8 +68,10 @@ mod tests {
     fn what_the_setting_adds_is_counted_against_plain_rounding() {
         assert_eq!(
             found(2, 34_603_008),
-            ["roundup_power2_divisions takes 30.0 MiB more than rounding to 512 bytes would at the peak of requested memory \
-              (after event 3): 96.0 MiB instead of 66.0 MiB. One allocation of pad  m/a.py:1 alone takes 15.0 MiB more."]
+            [
+                "roundup_power2_divisions takes 30.0 MiB more than rounding to 512 bytes would at the peak of requested memory \
+              (after event 3): 96.0 MiB instead of 66.0 MiB. One allocation of pad  m/a.py:1 alone takes 15.0 MiB more."
+            ]
         );
     }
 

@@ -70,7 +70,8 @@ fn momentary(ground: &Ground<'_>) -> Option<(FrameId, Line)> {
     let (usage, positions) = (ground.case.usage, f64::from(ground.case.replay.positions()) + 1.0);
     let held = by_line(ground, &held_at(ground.case.replay, usage.peak_position));
     let much = held.iter().filter(|(_, held)| is_share(held.bytes, usage.peak_bytes, SPIKE_PERCENT));
-    let lines = much.filter_map(|(frame, held)| Some(((*frame)?, Line { bytes: held.bytes, stack: held.stack, area: 0.0 })));
+    let lines =
+        much.filter_map(|(frame, held)| Some(((*frame)?, Line { bytes: held.bytes, stack: held.stack, area: 0.0 })));
     let mut lines: FxHashMap<FrameId, Line> = lines.collect();
     if lines.is_empty() {
         return None;
@@ -153,8 +154,10 @@ mod tests {
     fn what_is_there_for_a_moment_only_is_found() {
         assert_eq!(
             found(2, ""),
-            ["The peak of 240 MiB lasts a moment: clone  m/a.py:3 holds 80.0 MiB between events 156 and 162, and seldom \
-              otherwise. Without that, the peak would be 160 MiB, 80.0 MiB less."]
+            [
+                "The peak of 240 MiB lasts a moment: clone  m/a.py:3 holds 80.0 MiB between events 156 and 162, and seldom \
+              otherwise. Without that, the peak would be 160 MiB, 80.0 MiB less."
+            ]
         );
     }
 

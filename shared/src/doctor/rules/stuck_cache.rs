@@ -13,13 +13,18 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let moment = stuck.largest.and_then(|miss| Moment::of(ground.case, miss, Outcome::Served));
-    let Some((moment, (range, gap))) = moment.and_then(|moment| largest(ground, &moment).map(|gap| (moment, gap))) else {
+    let Some((moment, (range, gap))) = moment.and_then(|moment| largest(ground, &moment).map(|gap| (moment, gap)))
+    else {
         return Vec::new();
     };
     let message = format!(
         "{} {} from the driver while large enough gaps lay cached in another stream or pool. After event {}, {} took {} in \
          {} beside a gap of {} in {}.",
-        if stuck.count == 1 { "1 request took".to_owned() } else { format!("At least {} requests took", Count(stuck.count.into())) },
+        if stuck.count == 1 {
+            "1 request took".to_owned()
+        } else {
+            format!("At least {} requests took", Count(stuck.count.into()))
+        },
         Bytes(stuck.taken),
         Count(moment.state.position.into()),
         ground.label(moment.stack),

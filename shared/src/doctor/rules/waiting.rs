@@ -103,8 +103,10 @@ mod tests {
     fn blocks_that_other_streams_still_use_are_found() {
         assert_eq!(
             found(41_943_040, WAITS),
-            ["Up to 40.0 MiB of freed memory waited for other streams at once (after event 4, last freed: copy  m/a.py:1). 1 \
-              block waited, 30 µs in all."]
+            [
+                "Up to 40.0 MiB of freed memory waited for other streams at once (after event 4, last freed: copy  m/a.py:1). 1 \
+              block waited, 30 µs in all."
+            ]
         );
         // It waits until the end.
         assert_eq!(found(41_943_040, "free_requested 0x10000000\nfree 0x14000000").len(), 1);
