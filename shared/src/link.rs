@@ -144,12 +144,13 @@ const AXES: [(Axis, &str); 2] = [(Axis::Time, "time"), (Axis::Event, "event")];
 const LAYOUTS: [(SegmentLayout, &str); 2] = [(SegmentLayout::ToScale, "scale"), (SegmentLayout::Packed, "packed")];
 const LISTINGS: [(Listing, &str); 3] =
     [(Listing::AtCursor, "cursor"), (Listing::AtPeak, "peak"), (Listing::Growth, "growth")];
-const COLORS: [(ColorBy, &str); 5] = [
+const COLORS: [(ColorBy, &str); 6] = [
     (ColorBy::Site, "site"),
     (ColorBy::Size, "size"),
     (ColorBy::Stream, "stream"),
     (ColorBy::Pool, "pool"),
     (ColorBy::Lifetime, "lifetime"),
+    (ColorBy::Category, "category"),
 ];
 
 const MEASURES: [(Measure, &str); 15] = [

@@ -8,7 +8,7 @@
 mod bucket_values;
 mod classes;
 mod coloring;
-mod columns;
+pub(crate) mod columns;
 mod curves;
 mod maxima;
 mod pyramid;

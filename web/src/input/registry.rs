@@ -132,6 +132,7 @@ pub static COMMANDS: &[Command] = &[
     command(View, "color-stream", "Colour by stream", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Stream))),
     command(View, "color-pool", "Colour by pool", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Pool))),
     command(View, "color-lifetime", "Colour by lifetime", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Lifetime))),
+    command(View, "color-category", "Colour by category", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Category))),
     command(View, "segment-scale", "Show segments to scale", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::ToScale, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::ToScale))),
     command(View, "segment-packed", "Show segments packed", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::Packed, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::Packed))),
     command(View, "flame-direction", "Flip the flame graph", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameBottomUp(!m.now().view.flame_bottom_up))),

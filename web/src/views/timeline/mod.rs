@@ -53,7 +53,8 @@ pub fn Timeline() -> Html {
     let view = &model.view;
     let marks = use_marks(&model);
     let ghost = marks.cursor.zip(model.failure_at_cursor()).map(|(x, failure)| Ghost::new(x, failure));
-    let plot = marks::plot(canvas.size(), model.device().is_some_and(|device| device.annotations > 0));
+    let strips = u32::from(model.device().is_some_and(|device| device.annotations > 0));
+    let plot = marks::plot(canvas.size(), strips + u32::from(marks.steps.strip.is_some()));
     let ratio = canvas.size().ratio;
 
     // The answer of the last render determines the height that fits; its own question was asked for that height.
@@ -140,7 +141,7 @@ pub fn Timeline() -> Html {
     };
     let class = hovered.and_then(|hover| timeline.and_then(|timeline| class_of(timeline, hover.thing)));
     let words = match hovered.map(|hover| hover.thing) {
-        Some(Thing::Annotation(i)) => marks.annotations.get(i as usize).map(|(_, name)| name.clone()),
+        Some(Thing::Annotation(i)) => marks.span(i as usize).map(|(_, name)| name.clone()),
         Some(Thing::Loss(i)) => marks.losses.get(i as usize).map(losses::sentence),
         _ => None,
     };
