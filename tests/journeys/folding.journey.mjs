@@ -104,6 +104,7 @@ test('a package becomes the own code of the person who writes it, also after a r
   await field.fill('mine: site-packages/mylib\ntheirs: gpt');
   await at(page, 'folding-apply').click();
   await until('it says why', () => page.alerts(), (said) => /^Line 2: Begin it with/.test(said));
+  assert.match(await field.inputValue(), /theirs: gpt$/, 'what was typed stays');
   await page.screenshot('folding-rules');
   await field.fill('library: model.py');
   await at(page, 'folding-apply').click();
