@@ -2,6 +2,7 @@
 //! findings.
 
 pub mod actions;
+pub mod category;
 pub mod findings;
 pub mod flame;
 pub mod folding;

@@ -27,7 +27,7 @@ pub mod term;
 mod timeline;
 
 pub use axis::{Axis, Window};
-pub use curves::Measure;
+pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
@@ -133,6 +133,8 @@ pub enum Query {
         /// The position.
         position: u32,
     },
+    /// The curves of measures of fragmentation in a window.
+    Curves(CurvesQuery),
     /// The position at a coordinate of an axis.
     PositionAt {
         /// The axis.
@@ -194,6 +196,8 @@ pub enum Answer {
     Heatmap(Heatmap),
     /// Answers [`Query::HeatmapCell`]; `None` outside of the trace.
     HeatmapCell(Option<HeatmapCell>),
+    /// Answers [`Query::Curves`].
+    Curves(Curves),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

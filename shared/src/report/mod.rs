@@ -5,28 +5,28 @@ use serde::{Serialize, Serializer};
 
 mod diagnosis;
 mod end;
+mod file_diagnosis;
 mod host_memory;
 mod text;
 
-pub use diagnosis::DiagnosisReport;
+pub use diagnosis::{DiagnosisReport, FindingReport};
 pub use end::{EndReport, PoolReport};
+pub use file_diagnosis::FileDiagnosis;
 pub use host_memory::HostReport;
 
 use crate::analysis::actions;
-use crate::analysis::findings::findings;
 use crate::analysis::folding::{BestFrames, Overrides};
 use crate::analysis::fragmentation::Fragmentation;
 use crate::analysis::missing_stack::StackCoverage;
 use crate::analysis::peak::{Held, held_at};
 use crate::analysis::site::label;
-use crate::analysis::usage::Usage;
 use crate::diagnosis::{Diagnosis, Verdict};
-use crate::doctor::{self, Case};
-use crate::finding::{Finding, FindingCode};
+use crate::doctor::Case;
+use crate::finding::Finding;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::import::{Compression, Encoding, Imported};
 use crate::index::Index;
-use crate::replay::{Replay, Replayed};
+use crate::replay::Replay;
 use crate::trace::{DeviceTrace, Snapshot};
 
 /// Number of call sites that are listed; the rest is summed up.
@@ -159,29 +159,15 @@ impl FileReport {
         let mut telling = BestFrames::with(overrides);
         telling.extend(&snapshot.symbols);
         let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &telling);
-        let traces = std::mem::take(&mut snapshot.devices);
-        for trace in &traces {
-            let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
-            let start = replay.state_at(0).totals;
-            found.extend(findings(trace, &replay, &start, &found));
-            let start = StartReport { allocated_bytes: start.allocated, reserved_bytes: start.reserved };
-            let usage = Usage::build(Replayed { trace, tags: &snapshot.tags, replay: &replay });
-            let known = header.iter().flat_map(|header| &header.devices).find(|known| known.number == trace.device);
-            let case = Case {
-                trace,
-                tags: &snapshot.tags,
-                symbols: &snapshot.symbols,
-                best_frames: &telling,
-                settings: &snapshot.settings,
-                replay: &replay,
-                usage: &usage,
-                capacity: known.map(|known| known.capacity).filter(|bytes| *bytes > 0),
-            };
-            let diagnosis = doctor::diagnose(&case);
-            let failures = diagnosis.findings.iter().filter(|finding| finding.code == FindingCode::OutOfMemory);
-            found.extend(failures.cloned());
-            devices.push(DeviceReport::new(&snapshot, &case, diagnosis, start));
-        }
+        file_diagnosis::examine(
+            &mut snapshot,
+            &telling,
+            header.as_ref(),
+            &mut found,
+            &mut |snapshot, case, diagnosis| {
+                devices.push(DeviceReport::new(snapshot, case, diagnosis));
+            },
+        );
         Self {
             path,
             format: match format.encoding {
@@ -202,8 +188,10 @@ impl FileReport {
 }
 
 impl DeviceReport {
-    fn new(snapshot: &Snapshot, case: &Case<'_>, diagnosis: Diagnosis, start: StartReport) -> Self {
+    fn new(snapshot: &Snapshot, case: &Case<'_>, diagnosis: Diagnosis) -> Self {
         let Case { trace, replay, usage, best_frames, .. } = *case;
+        let start = replay.state_at(0).totals;
+        let start = StartReport { allocated_bytes: start.allocated, reserved_bytes: start.reserved };
         let held = held_at(replay, usage.peak_position);
         let peak_stacks = largest(&snapshot.symbols, &held);
         let reported = peak_stacks.iter().fold(0u64, |sum, stack| sum.saturating_add(stack.bytes));

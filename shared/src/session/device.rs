@@ -11,6 +11,7 @@ use super::timeline::Drawings;
 use crate::analysis::missing_stack::StackCoverage;
 use crate::analysis::usage::Usage;
 use crate::index::{Index, Recorded};
+use crate::lod::RunningMeasures;
 use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Tags};
 
@@ -43,6 +44,7 @@ pub struct Caches {
     pub(super) diagnosis: LastDiagnosis,
     pub(super) windows: Windows,
     pub(super) heatmaps: Heatmaps,
+    pub(super) measures: RunningMeasures,
 }
 
 impl Device {
@@ -84,6 +86,7 @@ impl Index<Replayed<'_>> for Indexes {
 impl Caches {
     /// Returns the approximate memory use in bytes, without the few states and ranges.
     fn bytes(&self) -> usize {
-        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.heatmaps.bytes()
+        let Self { terms, lists, drawings, heatmaps, measures, .. } = self;
+        terms.bytes() + lists.bytes() + drawings.bytes() + heatmaps.bytes() + measures.bytes()
     }
 }

@@ -6,6 +6,7 @@
 //! grows; devices, indexes, summary and answers are the same.
 
 mod context;
+mod curves;
 mod details;
 mod device;
 mod diagnosis;
@@ -199,6 +200,7 @@ impl Session {
             Query::Segment { address, position } => segments::detail(context, caches, *address, *position),
             Query::Timeline(query) => timeline::stacked(context, caches, query),
             Query::Overview { axis, columns } => timeline::whole(context, caches, *axis, *columns),
+            Query::Curves(query) => curves::answer(context, caches, query),
             Query::PositionAt { axis, x } => timeline::position(context, *axis, *x),
             Query::Diagnosis => diagnosis::answer(context, caches),
             Query::Heatmap(query) => heatmap::map(context, caches, query),
