@@ -11,6 +11,7 @@ pub mod host_memory;
 pub mod leak;
 pub mod matches;
 pub mod oom;
+pub mod outside;
 pub mod paint;
 pub mod peak;
 pub mod report;

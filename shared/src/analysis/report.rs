@@ -7,6 +7,7 @@ use super::actions;
 use super::findings::findings;
 use super::folding::BestFrames;
 use super::host_memory::HostReport;
+use super::outside::OutsideReport;
 use super::peak::{Held, held_at};
 use super::site::label;
 use super::usage::Usage;
@@ -62,6 +63,9 @@ pub struct DeviceReport {
     pub peak_stacks: Vec<StackReport>,
     /// Bytes of all other call sites at the peak; together with the largest, exactly the peak.
     pub other_bytes: u64,
+    /// The memory beside the allocator, if it was sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside: Option<OutsideReport>,
     /// The lines at the peak, for people: stacks with the same line are merged.
     #[serde(skip)]
     pub peak_lines: Vec<LineReport>,
@@ -197,6 +201,7 @@ impl DeviceReport {
             },
             peak_stacks,
             other_bytes: usage.peak_bytes.saturating_add(unsaid).saturating_sub(reported),
+            outside: OutsideReport::of(trace),
             peak_lines: by_line(&snapshot.symbols, telling, &held),
         }
     }

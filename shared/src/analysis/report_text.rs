@@ -64,7 +64,8 @@ impl fmt::Display for DeviceReport {
             counted(end.segments.into(), "segment"),
             counted(end.blocks.into(), "block")
         )?;
-        self.held_at_the_peak(f)
+        self.held_at_the_peak(f)?;
+        self.outside.iter().try_for_each(|outside| outside.fmt(f))
     }
 }
 

@@ -9,6 +9,7 @@ mod classes;
 mod coloring;
 mod columns;
 mod maxima;
+mod outside;
 mod pyramid;
 pub mod sampled;
 mod series;

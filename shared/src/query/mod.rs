@@ -35,7 +35,7 @@ pub use segments::{Label, SegmentDetail, SegmentLayout, SegmentRow, Segments, Se
 use serde::{Deserialize, Serialize};
 pub use state::StateAt;
 pub use summary::{DeviceSummary, Origin, Summary};
-pub use timeline::{Class, Detail, LossSpan, Overview, SampleAt, Timeline, TimelineQuery};
+pub use timeline::{Class, Detail, LossSpan, OutsideCurve, Overview, SampleAt, Timeline, TimelineQuery};
 
 use crate::units::Address;
 
