@@ -328,6 +328,9 @@ impl Default for ServerLimits {
 /// Bytes of a link's fragment. Browsers and chat programs cut longer addresses.
 pub const LINK_BYTES: usize = 16 << 10;
 
+/// Rows of one list of lines: more than a person reads. The rest is summed.
+pub const LINE_ROWS: usize = 1_000;
+
 /// Terms of one kind in a link: more than a person uses.
 pub const LINK_TERMS: usize = 64;
 
@@ -337,6 +340,18 @@ pub const RUN_EVENTS: usize = 50_000_000;
 
 /// Events that a published run keeps for its report: it may last for days, and the server has its trace.
 pub const LIVE_RUN_EVENTS: usize = 2_000_000;
+
+/// Bytes of a text that is pasted to be explained: a log around an error is less.
+pub const PASTED_BYTES: usize = 1 << 20;
+
+/// Rules that a person adds to those that fold frames. Each is compared with each distinct frame.
+pub const FOLDING_PARTS: usize = 64;
+
+/// Bytes of a part of a path in such a rule.
+pub const FOLDING_PART_BYTES: usize = 256;
+/// Failed requests of a device that are explained one by one: each takes some milliseconds. A program that catches more
+/// of them fails for one reason.
+pub const EXPLAINED_FAILURES: usize = 256;
 
 /// Limits of messages.
 #[derive(Clone, Copy, Debug)]
@@ -352,3 +367,14 @@ impl Default for WireLimits {
         Self { frame_bytes: (16 << 20) + (64 << 10), batch_bytes: 1 << 20 }
     }
 }
+
+/// Rules of the user's own that tell categories. Their numbers share a byte with those of the built-in rules.
+pub const CATEGORY_RULES: usize = 200;
+/// Columns of a heatmap: more than any screen has. Each takes some kilobytes while it is kept.
+pub const HEATMAP_COLUMNS: u32 = 1 << 14;
+
+/// Rows of a heatmap: as many as a tall screen has pixels.
+pub const HEATMAP_ROWS: u32 = 1 << 12;
+
+/// Cells of a heatmap: 20 MB while they are kept. A view of 2,560 by 1,440 pixels has 1.8 million.
+pub const HEATMAP_CELLS: u32 = 1 << 22;

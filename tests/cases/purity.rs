@@ -44,7 +44,7 @@ const FORBIDDEN: [&str; 9] = [
 
 /// The modules of `shared`, from the bottom up. A module may use those of lower layers only: never its own layer, and
 /// never a higher one. A new module gets the lowest layer above everything it uses.
-const LAYERS: [&[&str]; 16] = [
+const LAYERS: &[&[&str]] = &[
     &["budget", "checksum", "decimal", "limits", "order"],
     &["numbered", "units"],
     &["error", "event"],
@@ -54,11 +54,12 @@ const LAYERS: [&[&str]; 16] = [
     &["allocator", "finding", "format", "totals", "values", "wire"],
     &["diagnosis"],
     &["pickle", "query", "replay"],
-    &["export", "link", "monitor", "recording"],
+    &["export", "link", "measures", "recording"],
     &["import"],
     &["analysis"],
     &["doctor"],
-    &["lod"],
+    &["lod", "report"],
+    &["heatmap"],
     &["tracker"],
     &["session"],
 ];

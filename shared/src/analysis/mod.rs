@@ -1,7 +1,8 @@
-//! Analyses of a trace, as pure functions and indexes: memory use by call site, the peak, why a request failed,
+//! Analyses of a trace, as pure functions and indexes: memory use by call site, the peak, where requests failed,
 //! findings.
 
 pub mod actions;
+pub mod category;
 pub mod findings;
 pub mod flame;
 pub mod folding;
@@ -9,17 +10,18 @@ pub mod fragmentation;
 pub mod high_water;
 pub mod host_memory;
 pub mod leak;
+pub mod lines;
 pub mod matches;
+pub mod missing_stack;
 pub mod oom;
-pub mod outside;
 pub mod paint;
 pub mod peak;
-pub mod report;
-mod report_text;
 pub mod retries;
 pub mod segment_map;
 pub mod segment_quads;
 pub mod site;
+pub mod stack_traits;
+pub mod steps;
 pub mod term_matches;
 pub mod usage;
-pub mod verdict;
+pub mod window;

@@ -9,7 +9,7 @@ use std::hash::Hasher;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::folding::{BestFrames, short_location, short_name};
+use super::folding::{BestFrames, Overrides, short_location, short_name};
 use super::usage::Usage;
 use crate::frames::{Frame, StackId, Symbols};
 use crate::index::Index;
@@ -50,6 +50,8 @@ pub struct SiteInput<'a> {
 #[derive(Debug)]
 struct Line {
     label: String,
+    /// The first of its stacks.
+    first: StackId,
     paint: Paint,
     /// Whether its colour was chosen by its size and stays.
     is_settled: bool,
@@ -94,6 +96,11 @@ impl Index<SiteInput<'_>> for Sites {
 }
 
 impl Sites {
+    /// Creates an index without stacks, whose lines are chosen by these rules.
+    pub fn with(overrides: Overrides) -> Self {
+        Self { best: BestFrames::with(overrides), ..Self::default() }
+    }
+
     /// Names the stacks that have no line yet.
     fn name(&mut self, symbols: &Symbols) {
         let Self { line, lines, best, numbers, .. } = self;
@@ -103,7 +110,7 @@ impl Sites {
             let next = lines.len() as u32;
             let number = *numbers.entry(text).or_insert_with_key(|text| {
                 let paint = if stack.0 == 0 { Paint::OTHER } else { Paint::slot(preferred_slot(text)) };
-                lines.push(Line { label: text.clone(), paint, is_settled: false });
+                lines.push(Line { label: text.clone(), first: stack, paint, is_settled: false });
                 next
             });
             line.push(number);
@@ -134,6 +141,16 @@ impl Sites {
     /// Returns the number of a stack's line, which stacks with equal lines share.
     pub fn line(&self, stack: StackId) -> u32 {
         self.line.get(stack.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// Returns the first of the stacks that have a stack's line. It identifies the line.
+    pub fn first(&self, stack: StackId) -> StackId {
+        self.get(stack).map_or(stack, |line| line.first)
+    }
+
+    /// Returns which frame represents each stack, and which of its frames fold.
+    pub fn best_frames(&self) -> &BestFrames {
+        &self.best
     }
 
     fn get(&self, stack: StackId) -> Option<&Line> {
@@ -252,5 +269,6 @@ mod tests {
         assert_eq!(labels[1], labels[2]);
         assert_eq!(sites.paint(StackId(1)), sites.paint(StackId(2)));
         assert_eq!(sites.line(StackId(1)), sites.line(StackId(2)));
+        assert_eq!((sites.first(StackId(2)), sites.first(StackId(9))), (StackId(1), StackId(9)));
     }
 }

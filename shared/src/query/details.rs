@@ -7,7 +7,7 @@ use crate::totals::Totals;
 use crate::units::{Address, PoolId, Stream};
 
 /// One frame of a stack, as text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameText {
     /// The function.
     pub name: String,
@@ -15,8 +15,20 @@ pub struct FrameText {
     pub filename: String,
     /// The line; 0 if it is unknown.
     pub line: u32,
-    /// Whether it belongs to the interpreter or the dispatcher rather than to a program: folded at first.
-    pub is_internal: bool,
+    /// The library that it belongs to, such as `torch`; empty for the user's own code. Frames of libraries are folded
+    /// at first.
+    pub library: String,
+    /// Whether it is the frame that represents its stack.
+    pub is_call_site: bool,
+}
+
+/// Why there is no stack, and how to get one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingText {
+    /// The reason, as sentences.
+    pub reason: String,
+    /// What to do, as sentences.
+    pub remedy: String,
 }
 
 /// The details of one allocation.
@@ -60,6 +72,8 @@ pub struct AllocationDetail {
     pub stack: u32,
     /// The stack that requested it, innermost first.
     pub alloc_stack: Vec<FrameText>,
+    /// Why there is no such stack, if there is none.
+    pub missing: Option<MissingText>,
     /// The stack that freed it, if it was recorded and differs.
     pub free_stack: Vec<FrameText>,
 }
@@ -90,4 +104,6 @@ pub struct SiteDetail {
     pub largest: Vec<(u32, u64)>,
     /// Its frames, innermost first.
     pub frames: Vec<FrameText>,
+    /// Why there are none, if so: the reason that holds for the most bytes at the position.
+    pub missing: Option<MissingText>,
 }

@@ -8,13 +8,17 @@
 //! ```
 
 mod axis;
+mod curves;
 mod details;
 mod events;
 mod flame;
+pub mod heatmap;
 mod host_memory;
+mod lines;
 mod packed;
 mod paint;
 mod quads;
+mod range;
 mod search;
 mod segments;
 mod state;
@@ -23,13 +27,20 @@ pub mod term;
 mod timeline;
 
 pub use axis::{Axis, Window};
-pub use details::{AllocationDetail, FrameText, SiteDetail};
+pub use curves::{Curve, Curves, CurvesQuery, Measure};
+pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
+pub use heatmap::{
+    AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapGroup, HeatmapPart, HeatmapQuery, HeatmapRow,
+    HeatmapRows, HeatmapThing, Pin, SizeCell,
+};
 pub use host_memory::HostMemory;
+pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
+pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};
 pub use search::{Hit, SearchHelp, SearchResult};
 pub use segments::{Label, SegmentDetail, SegmentLayout, SegmentRow, Segments, SegmentsQuery};
 use serde::{Deserialize, Serialize};
@@ -37,6 +48,7 @@ pub use state::StateAt;
 pub use summary::{DeviceSummary, Origin, Summary};
 pub use timeline::{Class, Detail, LossSpan, OutsideCurve, Overview, SampleAt, Timeline, TimelineQuery};
 
+use crate::diagnosis::Diagnosis;
 use crate::units::Address;
 
 /// A query about one device of one session.
@@ -106,6 +118,14 @@ pub enum Query {
         /// The position at which its active allocations are counted.
         position: u32,
     },
+    /// The active memory by line at a position, or its growth between two.
+    Lines(LinesQuery),
+    /// The details of one line of call sites.
+    Line(LineQuery),
+    /// The classes of a colouring with their memory at a position, or its growth between two.
+    Classes(ClassesQuery),
+    /// The sums over a range of positions, and those of its lines.
+    Range(RangeQuery),
     /// The details of one segment.
     Segment {
         /// An address in it.
@@ -113,12 +133,25 @@ pub enum Query {
         /// The position.
         position: u32,
     },
+    /// The curves of measures of fragmentation in a window.
+    Curves(CurvesQuery),
     /// The position at a coordinate of an axis.
     PositionAt {
         /// The axis.
         axis: Axis,
         /// The coordinate.
         x: f64,
+    },
+    /// Why memory ran out, and what else is wrong with the trace.
+    Diagnosis,
+    /// The fragmentation of memory over time.
+    Heatmap(HeatmapQuery),
+    /// What is in a cell of a heatmap.
+    HeatmapCell(HeatmapCellQuery),
+    /// Why the request right before a position failed, as of that moment.
+    FailureDiagnosis {
+        /// The position right after the out-of-memory event.
+        position: u32,
     },
 }
 
@@ -147,8 +180,24 @@ pub enum Answer {
     Allocation(Box<AllocationDetail>),
     /// Answers [`Query::Site`].
     Site(Box<SiteDetail>),
+    /// Answers [`Query::Lines`].
+    Lines(Lines),
+    /// Answers [`Query::Line`].
+    Line(Box<LineDetail>),
+    /// Answers [`Query::Classes`].
+    Classes(Classes),
+    /// Answers [`Query::Range`].
+    Range(Box<RangeSums>),
     /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
     Segment(Option<Box<SegmentDetail>>),
+    /// Answers [`Query::Diagnosis`] and [`Query::FailureDiagnosis`].
+    Diagnosis(Box<Diagnosis>),
+    /// Answers [`Query::Heatmap`].
+    Heatmap(Heatmap),
+    /// Answers [`Query::HeatmapCell`]; `None` outside of the trace.
+    HeatmapCell(Option<HeatmapCell>),
+    /// Answers [`Query::Curves`].
+    Curves(Curves),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

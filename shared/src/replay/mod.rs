@@ -20,7 +20,9 @@ mod ending;
 mod extend;
 mod forward;
 mod free;
+mod gap_list;
 mod large;
+mod overlaps;
 mod pairing;
 mod resync;
 mod segments;
@@ -94,7 +96,7 @@ pub struct Replay {
     pub pools: Vec<PoolId>,
     /// Where trace and segments disagree.
     pub mismatches: Mismatches,
-    /// Begins and ends that no event records: position and allocation, by position.
+    /// Begins, frees and ends that no event records: position and allocation, by position.
     unrecorded: Vec<(u32, u32)>,
     segments: SegmentHistory,
     checkpoints: Checkpoints,
@@ -211,8 +213,10 @@ impl Replay {
             let number = numbers.get(i).unwrap_or(Self::NONE);
             let (is_freed, change) = match actions.get(i).map_or(Action::Other, Action::from_code) {
                 _ if number == Self::NONE => (false, None),
+                // With a free that no event records, it was visited above.
                 Action::Alloc => {
-                    (false, (position < last || !reads(ends, number, position)).then_some(Change::Begin(number)))
+                    let is_active = position < last || !reads(ends, number, position);
+                    (false, (is_active && !reads(freed, number, position)).then_some(Change::Begin(number)))
                 }
                 // An allocation of a recorded state begins with the event behind it, which may free it.
                 Action::FreeRequested => {
@@ -247,6 +251,20 @@ impl Replay {
         let first = changes.partition_point(|change| change.position <= from);
         let changes = changes.get(first..).unwrap_or(&[]).iter().take_while(move |change| change.position <= to);
         changes.map(|change| (change.position, change.bytes()))
+    }
+
+    /// Returns the number of changes of the reserved ranges.
+    pub fn segment_changes(&self) -> usize {
+        self.segments.changes.len()
+    }
+
+    /// Returns the ranges that were reserved from a change of the reserved ranges on, in order; with `None`, those at
+    /// the start come first. Memory that is reserved twice comes twice.
+    pub fn ranges_reserved_since(&self, change: Option<usize>) -> impl Iterator<Item = Range> + '_ {
+        let at_start = if change.is_none() { self.segments.at(0).as_slice().to_vec() } else { Vec::new() };
+        let changes = self.segments.changes.get(change.unwrap_or(0)..).unwrap_or(&[]);
+        let reserved = changes.iter().filter(|change| change.is_reserved);
+        at_start.into_iter().chain(reserved.map(|change| Range { since: change.position, ..change.range }))
     }
 
     /// Visits the changes of an allocation that no event records. They are rare, so this is not inlined.

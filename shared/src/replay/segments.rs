@@ -87,7 +87,7 @@ impl Range {
     }
 
     /// Returns whether two ranges are one: adjacent parts of expandable segments of one pool and stream.
-    pub(super) fn joins(&self, next: &Self) -> bool {
+    pub fn joins(&self, next: &Self) -> bool {
         self.end() == next.address.0
             && self.is_expandable
             && next.is_expandable

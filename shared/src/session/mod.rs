@@ -6,11 +6,15 @@
 //! grows; devices, indexes, summary and answers are the same.
 
 mod context;
+mod curves;
 mod details;
 mod device;
+mod diagnosis;
 mod events;
 mod facts;
 mod flame;
+mod heatmap;
+mod lines;
 mod live;
 mod live_device;
 mod search;
@@ -28,9 +32,11 @@ pub use states::States;
 pub use terms::Terms;
 
 use crate::analysis::findings::findings_of;
+use crate::analysis::folding::Overrides;
 use crate::analysis::host_memory;
 use crate::analysis::site::{SiteInput, Sites};
 use crate::analysis::usage::Usage;
+use crate::doctor::Case;
 use crate::finding::{Finding, FindingCode};
 use crate::import::Imported;
 use crate::index::Index;
@@ -104,19 +110,47 @@ impl Session {
         sites.extend(SiteInput { symbols: &snapshot.symbols, usages: &usages });
     }
 
+    /// Names and colours all call sites by other rules. What was built for earlier questions is built again.
+    pub fn set_overrides(&mut self, overrides: &Overrides) {
+        if self.sites.best_frames().overrides() == overrides {
+            return;
+        }
+        self.sites = Sites::with(overrides.clone());
+        self.extend_sites();
+        for device in &mut self.devices {
+            device.caches = Caches::default();
+        }
+    }
+
+    /// Returns the user's own rules of whose code a frame is.
+    pub fn overrides(&self) -> &Overrides {
+        self.sites.best_frames().overrides()
+    }
+
     /// Replaces the summary. `found` are the findings that concern no single device; `notes_of` returns those of a
     /// device, by its index.
     fn summarize(&mut self, found: Vec<Finding>, is_cut: bool, notes_of: impl Fn(usize, &DeviceTrace) -> Notes) {
-        let Self { snapshot, summary, devices, .. } = self;
+        let Self { snapshot, summary, devices, sites } = self;
         let mut all = found;
         let mut summaries = Vec::new();
         for (index, (trace, device)) in snapshot.devices.iter().zip(devices).enumerate() {
-            let Device { replay, indexes: Indexes { usage, facts }, .. } = device;
+            let Device { replay, indexes: Indexes { usage, facts }, caches } = device;
             let of_device = facts.summary(snapshot, trace, replay, usage);
             let Notes { losses, has_start } = notes_of(index, trace);
             all.extend(losses);
             let start = has_start.then_some(&of_device.start);
-            all.extend(findings_of(trace, &snapshot.tags, replay, start, &of_device.ooms, is_cut));
+            all.extend(findings_of(trace, replay, start, is_cut));
+            let case = Case {
+                trace,
+                tags: &snapshot.tags,
+                symbols: &snapshot.symbols,
+                best_frames: sites.best_frames(),
+                settings: &snapshot.settings,
+                replay,
+                usage,
+                capacity: None,
+            };
+            all.extend(caches.diagnosis.failure(&case, &of_device.ooms));
             summaries.push(of_device);
         }
         let settings = snapshot.settings.as_written.clone();
@@ -159,10 +193,19 @@ impl Session {
             Query::NextHit { term, from, forward } => search::next(context, caches, term, *from, *forward),
             Query::Allocation { id } => details::allocation(context, caches, *id),
             Query::Site { stack, position } => details::site(context, caches, *stack, *position),
+            Query::Lines(query) => lines::list(context, caches, query),
+            Query::Line(query) => lines::detail(context, caches, query),
+            Query::Range(query) => lines::range(context, caches, *query),
+            Query::Classes(query) => timeline::classes(context, caches, query),
             Query::Segment { address, position } => segments::detail(context, caches, *address, *position),
             Query::Timeline(query) => timeline::stacked(context, caches, query),
             Query::Overview { axis, columns } => timeline::whole(context, caches, *axis, *columns),
+            Query::Curves(query) => curves::answer(context, caches, query),
             Query::PositionAt { axis, x } => timeline::position(context, *axis, *x),
+            Query::Diagnosis => diagnosis::answer(context, caches),
+            Query::Heatmap(query) => heatmap::map(context, caches, query),
+            Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
+            Query::FailureDiagnosis { position } => diagnosis::of_failure(context, *position),
         }
     }
 }

@@ -4,13 +4,26 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::device::Caches;
+use crate::analysis::matches::Matches;
 use crate::analysis::segment_map::SegmentMap;
 use crate::analysis::segment_quads::{draw_outline, draw_segment, segment_row};
-use crate::query::{Answer, ColorBy, Label, Paint, Quads, SegmentDetail, SegmentLayout, Segments, SegmentsQuery};
+use crate::frames::StackId;
+use crate::query::{Answer, ColorBy, Label, Paint, Pin, Quads, SegmentDetail, SegmentLayout, Segments, SegmentsQuery};
+use crate::replay::AllocatorState;
 use crate::units::{Address, Bytes};
 
+/// The number of blocks that pin a segment and are listed.
+const PINS: usize = 8;
 /// Pixels right of a label's text.
 const LABEL_MARGIN: f32 = 8.0;
+
+/// Returns the active allocations of a stack's line.
+fn of_line(context: Context<'_>, state: &AllocatorState, stack: StackId) -> Matches {
+    let line = context.sites.line(stack);
+    let stacks = &context.replay.allocations.stack;
+    let is_own = |id: &u32| stacks.get(*id as usize).is_some_and(|of| context.sites.line(StackId(of)) == line);
+    Matches::of(state.active.iter().copied().filter(is_own), context.replay)
+}
 
 /// Answers [`Query::Segments`](crate::query::Query::Segments).
 pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQuery) -> Answer {
@@ -22,6 +35,16 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
         (Err(sentence), _) | (_, Err(sentence)) => return Answer::Refused(sentence),
     };
     let state = caches.states.at(context.replay, query.position);
+    let highlight = match query.line {
+        Some(stack) => {
+            let own = of_line(context, &state, StackId(stack));
+            Some(Arc::new(match highlight {
+                Some(matches) => matches.and(&own, context.replay),
+                None => own,
+            }))
+        }
+        None => highlight,
+    };
     let map = SegmentMap::of(query.layout, &state.ranges, query.width, f64::from(query.height), query.zoom);
     let clip = map.visible(query.visible);
     let painter = context.painter(query.color_by);
@@ -73,6 +96,28 @@ pub(super) fn detail(context: Context<'_>, caches: &mut Caches, address: Address
             largest_gap: gaps.into_iter().max().unwrap_or(0),
             since: (range.since > 0).then_some(range.since),
             frames: context.frames(range.stack),
+            missing: (range.stack.0 == 0).then(|| context.missing_text(caches.coverage(context).of(range.since, true))),
+            pins: pins(context, &state, i),
         })
     }))
+}
+
+/// Returns the active blocks that pin range `i`: the oldest first, since they are the least likely to go soon, and of
+/// those the smallest, which pin most with least. A range without gaps has none.
+pub(super) fn pins(context: Context<'_>, state: &AllocatorState, i: usize) -> Vec<Pin> {
+    let allocations = &context.replay.allocations;
+    if state.gaps_in(i, allocations).next().is_none() {
+        return Vec::new();
+    }
+    let blocks = state.active_in(i).iter().filter_map(|&id| Some((id, allocations.get(id)?)));
+    let mut blocks: Vec<_> = blocks.map(|(id, block)| (block.begin, block.size, id, block.stack)).collect();
+    blocks.sort_unstable();
+    blocks.truncate(PINS);
+    let pin = |(begin, size, id, stack)| Pin {
+        id,
+        size,
+        since: (begin > 0).then_some(begin),
+        site: context.sites.label(stack).to_owned(),
+    };
+    blocks.into_iter().map(pin).collect()
 }

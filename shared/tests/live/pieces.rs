@@ -5,7 +5,8 @@ use shared::finding::FindingCode;
 use shared::import::{Imported, Importer};
 use shared::limits::{ImportLimits, LiveLimits};
 use shared::query::{
-    Answer, Axis, ColorBy, DeviceSummary, EventFilter, FlameQuery, Query, Summary, Timeline, TimelineQuery, Window,
+    Answer, Axis, ColorBy, CurvesQuery, DeviceSummary, EventFilter, FlameQuery, Measure, Query, Summary, Timeline,
+    TimelineQuery, Window,
 };
 use shared::session::{LiveSession, Session, Update};
 use shared::totals::Totals;
@@ -49,6 +50,7 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
     let mut queries = Vec::new();
     for (axis, window) in [(Axis::Time, summary.time), (Axis::Event, summary.event)] {
         queries.push(Query::Overview { axis, columns: 37 });
+        queries.push(Query::Curves(CurvesQuery { axis, window, columns: 41, measures: Measure::ALL.to_vec() }));
         for color_by in [ColorBy::Site, ColorBy::Size, ColorBy::Stream, ColorBy::Pool, ColorBy::Lifetime] {
             for (filter, highlight) in [
                 (vec![], None),
@@ -81,7 +83,7 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
     let flame = FlameQuery {
         position: summary.events,
         bottom_up: false,
-        hide_internal: false,
+        folds: false,
         zoom: vec![],
         width: 900.0,
         filter: vec![],
@@ -309,7 +311,9 @@ fn room_counts_down_and_an_out_of_memory_is_explained() {
     let update = live.refresh().unwrap();
     assert_eq!(live.room() as u64, 1_000 - update.events);
     let (device, position) = update.oom.unwrap();
-    assert!(live.why_out_of_memory(device, position).starts_with("Asked for 3.00 TiB; the driver had "));
+    assert!(
+        live.why_out_of_memory(device, position).starts_with("Full: one request was for 3.00 TiB, and the device has ")
+    );
     assert_eq!(live.why_out_of_memory(device, position + 1), "");
     assert_eq!(live.why_out_of_memory(7, position), "");
 }

@@ -1,10 +1,15 @@
 //! The actions that change the model.
 
+use shared::diagnosis::Diagnosis;
+use std::rc::Rc;
+
+use shared::analysis::folding::Overrides;
 use shared::link::Link;
 use shared::query::{Axis, ColorBy, SegmentLayout, Summary, Window};
+use shared::units::Address;
 
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
-use super::view::{Selection, Tab};
+use super::view::{Listing, Selection, Tab};
 use crate::worker::message::{LiveStatus, Stage, Update};
 
 /// Something that happened, or that a person wants. [`super::update()`] defines what it means.
@@ -82,6 +87,17 @@ pub enum Action {
     JumpToNow,
     /// Dismisses the notice of the out-of-memory event that stopped the following.
     DismissOom,
+    /// A device was diagnosed.
+    Diagnosed {
+        /// Which file.
+        key: FileKey,
+        /// The device: an index into the summary's devices.
+        device: u32,
+        /// The diagnosis.
+        diagnosis: Shared<Diagnosis>,
+    },
+    /// Closes the verdict of the current file, or opens it again.
+    SetVerdictOpen(bool),
     /// Goes back to the start page. Open files and sessions stay open.
     ShowStart,
     /// Closes a file, whose worker has been ended.
@@ -118,6 +134,15 @@ pub enum Action {
     SetCursor(u32),
     /// Shows a position on the timeline, with the events that led to it.
     ShowPosition(u32),
+    /// Shows the positions from the first to the second on the timeline, with some more on either side.
+    ShowPositions(u32, u32),
+    /// Shows the segment that holds an address at a position.
+    ShowSegment {
+        /// The position.
+        position: u32,
+        /// The address.
+        address: Address,
+    },
     /// Moves the cursor by a number of events.
     MoveCursor(i64),
     /// The cursor's coordinate was looked up: the window follows it.
@@ -129,6 +154,15 @@ pub enum Action {
     },
     /// Sets the selection.
     Select(Selection),
+    /// Sets the range; positions in any order. Clears the selection, so that the details describe the range.
+    SetRange(Option<(u32, u32)>),
+    /// Moves the nearer end of the range to the cursor; without a range, marks the cursor as its start.
+    MarkRange,
+    /// Moves the cursor to a position, and the end of the range that is at the cursor with it. Without such an end, a
+    /// new range begins at the cursor.
+    ExtendRange(u32),
+    /// Sets the moment whose memory is listed by line or class.
+    SetListing(Listing),
     /// Sets what colours stand for.
     SetColorBy(ColorBy),
     /// Adds a filter.
@@ -147,13 +181,15 @@ pub enum Action {
     SetFlameBottomUp(bool),
     /// Sets the boxes that the flame graph is zoomed into, from the root.
     SetFlameZoom(Vec<u32>),
-    /// Sets whether frames of the Python interpreter and the PyTorch dispatcher are hidden.
-    SetHideInternal(bool),
+    /// Sets whether runs of library frames are folded.
+    SetFolds(bool),
     /// Sets the event actions that the event list shows; empty for all.
     SetEventActions(Vec<String>),
 
     /// Sets the theme.
     SetTheme(ThemeChoice),
+    /// Sets the user's own rules of whose code a frame is.
+    SetOverrides(Rc<Overrides>),
     /// The system's theme changed.
     SystemTheme {
         /// Whether it is dark.

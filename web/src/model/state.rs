@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
 
+use shared::analysis::folding::Overrides;
+use shared::diagnosis::{Diagnosis, FailedRequest};
 use shared::link::Link;
 use shared::query::{Axis, DeviceSummary, Summary, Window};
 
@@ -99,9 +101,19 @@ pub struct FileEntry {
     pub live: Option<Box<Live>>,
     /// Its view, while another file is shown.
     pub view: View,
+    /// The diagnoses of its devices, by index; those that were not asked for yet are missing.
+    pub diagnoses: Vec<Option<Shared<Diagnosis>>>,
+    /// Whether the verdict was closed.
+    pub is_verdict_closed: bool,
 }
 
 impl FileEntry {
+    /// Creates a file that is being read, or a session that is being opened.
+    pub fn new(key: FileKey, name: String, size: u64, phase: Phase, live: Option<Box<Live>>) -> Self {
+        let (view, diagnoses) = (View::default(), Vec::new());
+        Self { key, name, size, phase, live, view, diagnoses, is_verdict_closed: false }
+    }
+
     /// Returns the summary, once the file has been read.
     pub fn summary(&self) -> Option<&Shared<Summary>> {
         match &self.phase {
@@ -162,6 +174,8 @@ pub enum Dialog {
     Palette,
     /// The server's jobs, to watch another one.
     Jobs,
+    /// The user's own rules of whose code a frame is.
+    Folding,
 }
 
 /// The value of the root element's `data-state`, for scripts that drive the page.
@@ -202,6 +216,10 @@ pub struct Model {
     pub theme: ThemeChoice,
     /// Whether the system is dark.
     pub is_system_dark: bool,
+    /// The user's own rules of whose code a frame is.
+    pub overrides: Rc<Overrides>,
+    /// Counts their changes: what was answered before is out of date.
+    pub rules_revision: u32,
     /// The open dialog.
     pub dialog: Option<Dialog>,
     /// Whether the details pane is shown.
@@ -220,6 +238,8 @@ impl Default for Model {
             view: View::default(),
             theme: ThemeChoice::System,
             is_system_dark: false,
+            overrides: Rc::default(),
+            rules_revision: 0,
             dialog: None,
             is_details_open: true,
             notice: None,
@@ -252,6 +272,36 @@ impl Model {
     /// Returns the current device.
     pub fn device(&self) -> Option<&DeviceSummary> {
         self.shared_summary()?.devices.get(self.view.device as usize)
+    }
+
+    /// Returns the diagnosis of the current device, once it is known.
+    pub fn diagnosis(&self) -> Option<&Shared<Diagnosis>> {
+        self.file()?.diagnoses.get(self.view.device as usize)?.as_ref()
+    }
+
+    /// Returns the request that failed right before the cursor, if one did and the diagnosis is known.
+    pub fn failure_at_cursor(&self) -> Option<&FailedRequest> {
+        let event = self.view.cursor.checked_sub(1)?;
+        let failures = &self.diagnosis()?.ooms;
+        failures.binary_search_by_key(&event, |failure| failure.event).ok().and_then(|i| failures.get(i))
+    }
+
+    /// Returns the failure that stopped the following of a running job, if its diagnosis is known.
+    pub fn new_failure(&self) -> Option<&FailedRequest> {
+        let oom = self.live()?.oom.as_ref().filter(|oom| oom.device == self.view.device)?;
+        self.diagnosis()?.ooms.iter().find(|failure| failure.event + 1 == oom.position)
+    }
+
+    /// Returns the failure that the verdict card is about, if there is a card: the one at the cursor, otherwise the one
+    /// that matters most; of a running job, the one that stopped the following.
+    pub fn failure_on_card(&self) -> Option<&FailedRequest> {
+        let file = self.file()?;
+        if file.live.as_ref().is_some_and(|live| live.is_open()) {
+            return self.new_failure();
+        }
+        let Diagnosis { ooms, verdict, .. } = &**self.diagnosis().filter(|_| !file.is_verdict_closed)?;
+        let decisive = || ooms.iter().find(|failure| Some(failure.event + 1) == verdict.position);
+        self.failure_at_cursor().or_else(decisive)
     }
 
     /// Returns the extent of the trace on the current axis; empty without a trace.

@@ -1,5 +1,9 @@
 //! The one function that changes the model. It is pure, so it is tested without a browser.
 
+use std::rc::Rc;
+
+use shared::analysis::folding::Overrides;
+use shared::diagnosis::Diagnosis;
 use shared::link::Link;
 use shared::order::Within;
 use shared::query::{Axis, Summary, Window};
@@ -55,6 +59,12 @@ pub fn update(model: &Model, action: Action) -> Model {
                 live.oom = None;
             }
         }
+        Action::Diagnosed { key, device, diagnosis } => diagnosed(&mut next, key, device as usize, diagnosis),
+        Action::SetVerdictOpen(is_open) => {
+            if let Some(file) = next.current.and_then(|key| entry(&mut next, key)) {
+                file.is_verdict_closed = !is_open;
+            }
+        }
         Action::ShowStart => leave(&mut next),
         Action::SelectFile(key) => select_file(&mut next, key),
         Action::FirstPicture => {
@@ -65,6 +75,7 @@ pub fn update(model: &Model, action: Action) -> Model {
             }
         }
         Action::SetTheme(theme) => next.theme = theme,
+        Action::SetOverrides(overrides) => set_overrides(&mut next, overrides),
         Action::SystemTheme { is_dark } => next.is_system_dark = is_dark,
         Action::OpenDialog(dialog) => next.dialog = Some(dialog),
         Action::CloseDialog => next.dialog = None,
@@ -150,6 +161,16 @@ fn update_view(model: &mut Model, action: Action) {
         }
         Action::SetCursor(position) => set_cursor(view, position.min(events)),
         Action::ShowPosition(position) => show_position(model, position.min(events)),
+        Action::ShowPositions(first, last) => {
+            let (first, last) = (first.min(events), last.min(events));
+            let spare = f64::from(last.saturating_sub(first)) / 20.0;
+            show_events(model, last, Window { start: f64::from(first) - spare, end: f64::from(last) + spare + 1.0 });
+        }
+        Action::ShowSegment { position, address } => {
+            set_cursor(view, position.min(events));
+            view.selection = Selection::Segment(address);
+            view.tab = Tab::Segments;
+        }
         Action::MoveCursor(by) => {
             let position = i64::from(view.cursor).saturating_add(by).clamp(0, i64::from(events));
             set_cursor(view, u32::try_from(position).unwrap_or(0));
@@ -159,6 +180,15 @@ fn update_view(model: &mut Model, action: Action) {
             view.window = reveal(view.window, x, whole);
         }
         Action::Select(selection) => view.selection = selection,
+        Action::SetRange(range) => {
+            view.range = range.map(|(a, b)| (a.min(b).min(events), a.max(b).min(events)));
+            if range.is_some() {
+                view.selection = Selection::None;
+            }
+        }
+        Action::MarkRange => mark_range(view),
+        Action::ExtendRange(position) => extend_range(view, position.min(events)),
+        Action::SetListing(listing) => view.listing = listing,
         Action::SetColorBy(color_by) => {
             view.color_by = color_by;
             // The index of a class depends on the colouring.
@@ -184,13 +214,27 @@ fn update_view(model: &mut Model, action: Action) {
             view.flame_zoom.clear();
         }
         Action::SetFlameZoom(zoom) => view.flame_zoom = zoom,
-        Action::SetHideInternal(hide) => {
-            view.hide_internal = hide;
+        Action::SetFolds(folds) => {
+            view.folds = folds;
             view.flame_zoom.clear();
         }
         Action::SetEventActions(actions) => view.event_actions = actions,
         // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
+    }
+}
+
+/// Sets the rules of whose code a frame is. Libraries have other numbers then, which zoom paths consist of.
+fn set_overrides(model: &mut Model, overrides: Rc<Overrides>) {
+    if model.overrides != overrides {
+        model.overrides = overrides;
+        model.rules_revision = model.rules_revision.wrapping_add(1);
+        model.view.flame_zoom.clear();
+        for file in &mut model.files {
+            file.view.flame_zoom.clear();
+            // A verdict names a line.
+            file.diagnoses.clear();
+        }
     }
 }
 
@@ -200,7 +244,7 @@ fn entry(model: &mut Model, key: FileKey) -> Option<&mut FileEntry> {
 
 fn add(model: &mut Model, key: FileKey, name: String, size: u64) {
     let phase = Phase::Loading { stage: Stage::Reading, done: 0, total: size, bytes_per_second: 0.0 };
-    model.files.push(FileEntry { key, name, size, phase, live: None, view: View::default() });
+    model.files.push(FileEntry::new(key, name, size, phase, None));
     // Of several files dropped together the first is shown, unless a link waits for a later one.
     let is_idle = model.file().is_none_or(|file| !matches!(file.phase, Phase::Loading { .. }));
     let is_linked = |file: &FileEntry| model.link.as_ref().is_some_and(|link| link.file.as_ref() == Some(&file.name));
@@ -230,6 +274,16 @@ fn loaded(model: &mut Model, key: FileKey, summary: Shared<Summary>) {
     }
     if let Some(file) = entry(model, key) {
         file.phase = Phase::Ready { summary, is_pictured: false };
+    }
+}
+
+/// Keeps a diagnosis.
+fn diagnosed(model: &mut Model, key: FileKey, device: usize, diagnosis: Shared<Diagnosis>) {
+    let Some(file) = entry(model, key) else { return };
+    let Some(devices) = file.summary().map(|summary| summary.devices.len()) else { return };
+    file.diagnoses.resize(devices, None);
+    if let Some(known) = file.diagnoses.get_mut(device) {
+        *known = Some(diagnosis);
     }
 }
 
@@ -289,18 +343,46 @@ fn set_cursor(view: &mut View, position: u32) {
     view.cursor = position;
 }
 
-/// Shows the timeline around a position, with more events before it than after it. The window is one of events; on the
-/// time axis it is mapped as after any change of the axis.
+fn mark_range(view: &mut View) {
+    let at = view.cursor;
+    view.range = Some(match view.range {
+        None => (at, at),
+        Some((from, to)) if at <= from => (at, to),
+        Some((from, to)) if at >= to => (from, at),
+        Some((from, to)) if at - from < to - at => (at, to),
+        Some((from, _)) => (from, at),
+    });
+    view.selection = Selection::None;
+}
+
+fn extend_range(view: &mut View, position: u32) {
+    let fixed = match view.range {
+        Some((from, to)) if view.cursor == to => from,
+        Some((from, to)) if view.cursor == from => to,
+        _ => view.cursor,
+    };
+    view.range = Some((fixed.min(position), fixed.max(position)));
+    view.selection = Selection::None;
+    set_cursor(view, position);
+}
+
+/// Shows the timeline around a position, with more events before it than after it.
 fn show_position(model: &mut Model, position: u32) {
     const BEFORE: f64 = 200.0;
     const AFTER: f64 = 50.0;
+    let at = f64::from(position);
+    show_events(model, position, Window { start: at - BEFORE, end: at + AFTER });
+}
+
+/// Shows a window of events on the timeline, with the cursor at a position. On the time axis the window is mapped as
+/// after any change of the axis.
+fn show_events(model: &mut Model, position: u32, window: Window) {
     let Some(whole) = model.device().map(|device| extent(device, Axis::Event)) else { return };
     let view = &mut model.view;
     view.wanted_axis = Some(view.axis).filter(|axis| *axis == Axis::Time);
     view.axis = Axis::Event;
-    let at = f64::from(position);
     // Shifted into the trace rather than cut off at its ends.
-    view.window = clamp(Window { start: at - BEFORE, end: at + AFTER }, whole);
+    view.window = clamp(window, whole);
     view.bytes = None;
     view.tab = Tab::Timeline;
     view.selection = Selection::None;
@@ -332,7 +414,7 @@ fn reveal(window: Window, x: f64, whole: Window) -> Window {
     clamp(Window { start: window.start + by, end: window.end + by }, whole)
 }
 
-/// Closes or clears the innermost thing: an overlay first, then the search term, the selection, and the zoom.
+/// Closes or clears the innermost thing: an overlay first, then the search term, the selection, the range, and the zoom.
 fn step_out(model: &mut Model) {
     let whole = model.device().map(|device| extent(device, model.view.axis));
     let view = &mut model.view;
@@ -344,6 +426,8 @@ fn step_out(model: &mut Model) {
         view.highlight = None;
     } else if view.selection != Selection::None {
         view.selection = Selection::None;
+    } else if view.range.is_some() {
+        view.range = None;
     } else if view.tab == Tab::Flame && !view.flame_zoom.is_empty() {
         view.flame_zoom.pop();
     } else if view.tab == Tab::Segments && view.segment_zoom > 1.0 {

@@ -5,14 +5,18 @@ pub mod details;
 pub mod events;
 pub mod findings;
 pub mod flame;
+pub mod folding;
 pub mod legend;
 mod losses;
+mod moment;
 pub mod overview;
+mod range_band;
 pub mod search;
 pub mod segments;
 pub mod status;
 pub mod text_twin;
 pub mod timeline;
+pub mod verdict;
 
 use shared::link::Tab;
 use yew::prelude::*;

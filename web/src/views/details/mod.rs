@@ -4,40 +4,50 @@ mod allocation;
 mod class;
 mod facts;
 mod lifetime;
+mod line;
 mod nothing;
+mod range;
 mod segment;
 mod site;
 
 use allocation::AllocationPane;
 use class::ClassPane;
 pub use lifetime::window_of;
+use line::LinePane;
 use nothing::NothingPane;
+use range::RangePane;
 use segment::SegmentPane;
 use site::SitePane;
 use yew::prelude::*;
 
 use crate::hooks::use_model;
 use crate::model::{Action, Selection};
-use crate::views::timeline::PeakLegend;
+use crate::views::folding::stack_settings;
+use crate::views::legend::Legend;
 use crate::widgets::bytes_text::copy_exact;
+use crate::widgets::stack_list::StackSettings;
 
 /// The details pane.
 #[component]
 pub fn Details() -> Html {
     let model = use_model();
     let selection = model.view.selection;
+    let range = model.view.extended_range();
     let clear = {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::Select(Selection::None)))
     };
     let title = match selection {
+        Selection::None if range.is_some() => "Range",
         Selection::None => "Details",
         Selection::Allocation(_) => "Allocation",
-        Selection::Site(_) => "Call site",
+        Selection::Site(_) => "Stack",
+        Selection::Line(_) => "Call site",
         Selection::Segment(_) => "Segment",
         Selection::Class(_) => "Group",
     };
     html! {
+        <ContextProvider<StackSettings> context={stack_settings(&model)}>
         <div class="details" data-testid="details" oncopy={copy_exact()}>
             <header class="details-head">
                 <h2>{ title }</h2>
@@ -48,19 +58,24 @@ pub fn Details() -> Html {
                 }
             </header>
             { match selection {
-                Selection::None => html! { <NothingPane /> },
+                Selection::None => match range {
+                    Some(range) => html! { <RangePane {range} /> },
+                    None => html! { <NothingPane /> },
+                },
                 Selection::Allocation(id) => html! { <AllocationPane {id} /> },
                 Selection::Site(stack) => html! { <SitePane {stack} /> },
+                Selection::Line(stack) => html! { <LinePane {stack} /> },
                 Selection::Segment(address) => html! { <SegmentPane {address} /> },
                 Selection::Class(index) => html! { <ClassPane {index} /> },
             } }
             // The legend helps to pick a class, or the next one.
-            if matches!(selection, Selection::None | Selection::Site(_) | Selection::Class(_)) {
-                <PeakLegend />
+            if matches!(selection, Selection::None | Selection::Site(_) | Selection::Line(_) | Selection::Class(_)) {
+                <div class="peak-legend"><Legend /></div>
             }
-            if selection == Selection::None && model.device().is_some() {
+            if selection == Selection::None && range.is_none() && model.device().is_some() {
                 <p class="hint">{ "Click an allocation, block or row to see its size, lifetime and stack." }</p>
             }
         </div>
+        </ContextProvider<StackSettings>>
     }
 }

@@ -12,7 +12,7 @@ use crate::model::{Action, Selection};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::format::counted;
-use crate::widgets::stack_list::{NO_STACK, stack_list};
+use crate::widgets::stack_list::stack_list;
 
 /// Properties of [`SitePane`].
 #[derive(PartialEq, Properties)]
@@ -48,6 +48,8 @@ pub fn SitePane(props: &SitePaneProps) -> Html {
             <div class="acts">
                 { act("Go to peak", "detail-go-peak", "Move the cursor to where this stack held the most memory",
                     Some(send(Action::SetCursor(peak_position)))) }
+                { act("Whole line", "detail-line", "Select this line with all of its stacks",
+                    Some(send(Action::Select(Selection::Line(site.stack))))) }
                 { act("Search this line", "detail-search", "Highlight all allocations from this line",
                     line.clone().map(|term| send(Action::SetHighlight(Some(term))))) }
                 { act("Filter", "detail-filter", "Show only allocations from this line",
@@ -74,7 +76,7 @@ pub fn SitePane(props: &SitePaneProps) -> Html {
                     }) }
                 </ul>
             }
-            { stack_list("Stack", &site.frames, NO_STACK) }
+            { stack_list("Stack", &site.frames, site.missing.as_ref()) }
         </article>
     }
 }

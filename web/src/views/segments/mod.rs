@@ -1,5 +1,6 @@
 //! The segment map: all segments at the cursor with their blocks, by address, to scale or with one row per segment.
 
+mod ghost;
 mod picture;
 mod tooltip;
 
@@ -12,6 +13,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{Event, HtmlElement, MouseEvent, WheelEvent};
 use yew::prelude::*;
 
+use self::ghost::Ghost;
 use self::picture::{Hover, MARGIN, Scene, SegmentsPicture};
 use self::tooltip::Tooltip;
 use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
@@ -25,6 +27,14 @@ use crate::widgets::style::{pixels, set_style};
 /// Wheel movement in pixels that doubles or halves the magnification.
 const WHEEL_OCTAVE: f64 = 240.0;
 const MOST_ZOOM: f32 = 256.0;
+
+/// Returns the stack of the selected line.
+const fn line_of(selection: Selection) -> Option<u32> {
+    match selection {
+        Selection::Line(stack) => Some(stack),
+        _ => None,
+    }
+}
 
 /// Returns the rows to request when the view begins at `scroll`: those in view, and at least half a view above and
 /// below.
@@ -61,6 +71,7 @@ pub fn Segments() -> Html {
             color_by: model.view.color_by,
             filter: model.view.filter.clone(),
             highlight: model.view.highlight.clone(),
+            line: line_of(model.view.selection),
         })
     });
     let answer = use_answer(question);
@@ -78,6 +89,7 @@ pub fn Segments() -> Html {
             scroll: *scroll,
             by_state: *by_state,
             selection: model.view.selection,
+            ghost: model.failure_at_cursor().and_then(Ghost::new),
         });
     });
     use_first_picture(&model, map.is_some() && canvas.is_shown());

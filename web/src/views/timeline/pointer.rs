@@ -9,12 +9,12 @@ use wasm_bindgen::JsCast;
 use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent};
 use yew::prelude::*;
 
-use super::gesture::{self, Effect, Gesture, PlotArea, Wheel};
+use super::gesture::{self, DragKind, Effect, Gesture, PlotArea, Wheel};
 use super::hover::Hover;
 use super::marks;
 use super::picture::{Scene, TimelinePicture};
 use crate::browser::{Listener, Timeout};
-use crate::hooks::ModelHandle;
+use crate::hooks::{ModelHandle, select_range};
 use crate::model::{Action, Selection};
 use crate::render::canvas::Canvas;
 use crate::views::controls::place_tip;
@@ -75,8 +75,8 @@ pub fn use_listeners(handler: &PointerHandler, plot_area: PlotArea, answer: Opti
     });
 }
 
-const NAMES: [&str; 7] =
-    ["wheel", "pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"];
+const NAMES: [&str; 8] =
+    ["wheel", "mousedown", "pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"];
 
 impl PointerHandler {
     fn handle(&self, name: &str, event: &Event, host: &HtmlElement, plot_area: PlotArea) {
@@ -91,8 +91,10 @@ impl PointerHandler {
                     self.hide_tooltip(at, plot_area);
                 }
             }
-            "pointerdown" if mouse.button() == 0 => {
-                let effect = self.gesture.borrow_mut().down(id, at, mouse.shift_key(), plot_area);
+            // The browser would scroll by the middle button.
+            "mousedown" if mouse.button() == 1 => event.prevent_default(),
+            "pointerdown" if matches!(mouse.button(), 0 | 1) => {
+                let effect = self.gesture.borrow_mut().down(id, at, drag_kind(mouse), plot_area);
                 // Fails if the pointer is already gone: nothing to capture then.
                 let _ = host.set_pointer_capture(id);
                 if let Some(effect) = effect {
@@ -107,7 +109,8 @@ impl PointerHandler {
                 self.is_wheeling.set(false);
                 let is_busy = self.gesture.borrow().is_busy();
                 self.point_at((!is_busy).then_some(at), plot_area);
-                set_style(&self.canvas.host(), "cursor", if is_busy { "grabbing" } else { "" });
+                let is_panning = self.gesture.borrow().is_panning();
+                set_style(&self.canvas.host(), "cursor", if is_panning { "grabbing" } else { "" });
             }
             "pointerup" | "pointercancel" => {
                 let effects = self.gesture.borrow_mut().up(id, name == "pointercancel");
@@ -127,6 +130,13 @@ impl PointerHandler {
             Effect::Window(window) => self.model.dispatch(Action::SetWindow(window)),
             Effect::Bytes(bytes) => self.model.dispatch(Action::SetBytes(bytes)),
             Effect::Band(band) => self.canvas.change(|picture| picture.band = band),
+            Effect::Preview(range) => self.canvas.change(|picture| picture.preview = Some(range)),
+            Effect::Range(range) => {
+                self.canvas.change(|picture| picture.preview = None);
+                if let Some(range) = range {
+                    select_range(&self.model, range);
+                }
+            }
             Effect::Click(at) => self.click(at),
             Effect::Scrub(at) => self.scrub(at, plot_area),
         }
@@ -212,6 +222,19 @@ impl PointerHandler {
             }
             _ => self.model.dispatch(Action::FitAll),
         }
+    }
+}
+
+/// Returns what a drag from a press does: it selects a range, with Shift or the middle button it moves the window, and
+/// with Ctrl (Command) or Alt it zooms. A finger moves the window, since it has neither keys nor a wheel for that.
+pub fn drag_kind(event: &MouseEvent) -> DragKind {
+    let is_touch = event.dyn_ref::<PointerEvent>().is_some_and(|pointer| pointer.pointer_type() == "touch");
+    if is_touch || event.shift_key() || event.button() == 1 {
+        DragKind::Pan
+    } else if event.ctrl_key() || event.meta_key() || event.alt_key() {
+        DragKind::Zoom
+    } else {
+        DragKind::Range
     }
 }
 

@@ -3,20 +3,33 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Serialize, Serializer};
 
-use super::actions;
-use super::findings::findings;
-use super::folding::BestFrames;
-use super::host_memory::HostReport;
-use super::outside::OutsideReport;
-use super::peak::{Held, held_at};
-use super::site::label;
-use super::usage::Usage;
+mod diagnosis;
+mod end;
+mod file_diagnosis;
+mod host_memory;
+mod outside;
+mod text;
+
+pub use diagnosis::{DiagnosisReport, FindingReport};
+pub use end::{EndReport, PoolReport};
+pub use file_diagnosis::FileDiagnosis;
+pub use host_memory::HostReport;
+pub use outside::OutsideReport;
+
+use crate::analysis::actions;
+use crate::analysis::folding::{BestFrames, Overrides};
+use crate::analysis::fragmentation::Fragmentation;
+use crate::analysis::missing_stack::StackCoverage;
+use crate::analysis::peak::{Held, held_at};
+use crate::analysis::site::label;
+use crate::diagnosis::{Diagnosis, Verdict};
+use crate::doctor::Case;
 use crate::finding::Finding;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::import::{Compression, Encoding, Imported};
 use crate::index::Index;
-use crate::replay::{Replay, Replayed};
-use crate::trace::{BlockState, DeviceTrace, Snapshot};
+use crate::replay::Replay;
+use crate::trace::{DeviceTrace, Snapshot};
 
 /// Number of call sites that are listed; the rest is summed up.
 const LARGEST: usize = 20;
@@ -66,26 +79,18 @@ pub struct DeviceReport {
     /// The memory beside the allocator, if it was sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside: Option<OutsideReport>,
+    /// Why allocations at the peak have no stack, by bytes; empty if all have one.
+    pub missing_stacks: Vec<MissingReport>,
+    /// The diagnosis.
+    pub diagnosis: DiagnosisReport,
+    /// The fragmentation when the request failed that the verdict is about, or else at the end.
+    pub fragmentation: Fragmentation,
+    /// The verdict.
+    #[serde(skip)]
+    pub verdict: Verdict,
     /// The lines at the peak, for people: stacks with the same line are merged.
     #[serde(skip)]
     pub peak_lines: Vec<LineReport>,
-}
-
-/// The state at the end according to the segments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct EndReport {
-    /// Bytes in allocated blocks.
-    pub allocated_bytes: u64,
-    /// Bytes in active blocks.
-    pub active_bytes: u64,
-    /// Bytes in segments.
-    pub reserved_bytes: u64,
-    /// Bytes requested by active blocks; a block's size if the layout has no requested sizes.
-    pub requested_bytes: u64,
-    /// Number of segments.
-    pub segments: u32,
-    /// Number of blocks, including inactive ones.
-    pub blocks: u32,
 }
 
 /// The state before a device's first event.
@@ -122,6 +127,19 @@ pub struct StackReport {
     pub stack: Vec<String>,
 }
 
+/// What was held at the peak without a stack, for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MissingReport {
+    /// Requested bytes.
+    pub bytes: u64,
+    /// Number of allocations.
+    pub count: u32,
+    /// The reason, as sentences.
+    pub reason: &'static str,
+    /// How to get a stack next time, as sentences.
+    pub remedy: &'static str,
+}
+
 /// What one line held at the peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineReport {
@@ -136,18 +154,25 @@ pub struct LineReport {
 impl FileReport {
     /// Reports a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
-        let Imported { format, protocol, mut snapshot, findings: mut found, header: _ } = imported;
+        Self::with(path, imported, Overrides::default())
+    }
+
+    /// Reports a file, whose lines are chosen by the user's own rules.
+    pub fn with(path: String, imported: Imported, overrides: Overrides) -> Self {
+        let Imported { format, protocol, mut snapshot, findings: mut found, header } = imported;
         let mut devices = Vec::new();
-        let telling = BestFrames::build(&snapshot.symbols);
+        let mut telling = BestFrames::with(overrides);
+        telling.extend(&snapshot.symbols);
         let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &telling);
-        let traces = std::mem::take(&mut snapshot.devices);
-        for trace in &traces {
-            let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
-            let start = replay.state_at(0).totals;
-            found.extend(findings(trace, &snapshot.tags, &replay, &start, &found));
-            let start = StartReport { allocated_bytes: start.allocated, reserved_bytes: start.reserved };
-            devices.push(DeviceReport::new(&snapshot, &telling, trace, &replay, start));
-        }
+        file_diagnosis::examine(
+            &mut snapshot,
+            &telling,
+            header.as_ref(),
+            &mut found,
+            &mut |snapshot, case, diagnosis| {
+                devices.push(DeviceReport::new(snapshot, case, diagnosis));
+            },
+        );
         Self {
             path,
             format: match format.encoding {
@@ -168,14 +193,10 @@ impl FileReport {
 }
 
 impl DeviceReport {
-    fn new(
-        snapshot: &Snapshot,
-        telling: &BestFrames,
-        trace: &DeviceTrace,
-        replay: &Replay,
-        start: StartReport,
-    ) -> Self {
-        let usage = Usage::build(Replayed { trace, tags: &snapshot.tags, replay });
+    fn new(snapshot: &Snapshot, case: &Case<'_>, diagnosis: Diagnosis) -> Self {
+        let Case { trace, replay, usage, best_frames, .. } = *case;
+        let start = replay.state_at(0).totals;
+        let start = StartReport { allocated_bytes: start.allocated, reserved_bytes: start.reserved };
         let held = held_at(replay, usage.peak_position);
         let peak_stacks = largest(&snapshot.symbols, &held);
         let reported = peak_stacks.iter().fold(0u64, |sum, stack| sum.saturating_add(stack.bytes));
@@ -201,27 +222,13 @@ impl DeviceReport {
             },
             peak_stacks,
             other_bytes: usage.peak_bytes.saturating_add(unsaid).saturating_sub(reported),
+            missing_stacks: missing_stacks(snapshot, trace, replay, usage.peak_position),
+            fragmentation: (&replay.space_at(diagnosis.verdict.position.unwrap_or(u32::MAX))).into(),
+            diagnosis: (&diagnosis).into(),
+            verdict: diagnosis.verdict,
             outside: OutsideReport::of(trace),
-            peak_lines: by_line(&snapshot.symbols, telling, &held),
+            peak_lines: by_line(&snapshot.symbols, best_frames, &held),
         }
-    }
-}
-
-impl EndReport {
-    fn of(trace: &DeviceTrace) -> Self {
-        let mut end = Self { segments: trace.segments.len() as u32, ..Self::default() };
-        for segment in &trace.segments {
-            end.reserved_bytes = end.reserved_bytes.saturating_add(segment.size);
-            end.blocks = end.blocks.saturating_add(segment.blocks.len() as u32);
-            for block in segment.blocks.iter().filter(|block| block.state != BlockState::Inactive) {
-                end.active_bytes = end.active_bytes.saturating_add(block.size);
-                end.requested_bytes = end.requested_bytes.saturating_add(block.requested);
-                if block.state == BlockState::Allocated {
-                    end.allocated_bytes = end.allocated_bytes.saturating_add(block.size);
-                }
-            }
-        }
-        end
     }
 }
 
@@ -251,6 +258,14 @@ pub(super) fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
     stacks.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.stack.cmp(&b.stack)));
     stacks.truncate(LARGEST);
     stacks
+}
+
+/// Sums up what is active at a position without a stack, by reason.
+fn missing_stacks(snapshot: &Snapshot, trace: &DeviceTrace, replay: &Replay, position: u32) -> Vec<MissingReport> {
+    let mut coverage = StackCoverage::default();
+    coverage.extend(trace, &snapshot.symbols);
+    let sums = coverage.sums(replay, replay.active_at(position).into_iter()).into_iter();
+    sums.map(|(why, bytes, count)| MissingReport { bytes, count, reason: why.reason(), remedy: why.remedy() }).collect()
 }
 
 /// Sums up what is held by line, largest first.
@@ -286,6 +301,7 @@ fn as_map<S: Serializer>(pairs: &[(String, u32)], serializer: S) -> Result<S::Ok
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::missing_stack::MissingStack;
     use crate::import::Format;
 
     fn report(lines: &str) -> FileReport {
@@ -305,6 +321,24 @@ mod tests {
                          free_requested 0x1000000
                          alloc 0x1200000 200
                          frobnicate 0x0";
+
+    fn pool(values: [u64; 12]) -> serde_json::Value {
+        let names = [
+            "segments",
+            "expandable_segments",
+            "private_segments",
+            "reserved_bytes",
+            "allocated_blocks",
+            "allocated_bytes",
+            "pending_blocks",
+            "pending_bytes",
+            "cached_split_blocks",
+            "cached_split_bytes",
+            "cached_whole_segments",
+            "cached_whole_bytes",
+        ];
+        names.into_iter().zip(values).map(|(name, value)| (name.to_owned(), serde_json::Value::from(value))).collect()
+    }
 
     #[test]
     fn the_json_has_the_agreed_shape() {
@@ -327,6 +361,8 @@ mod tests {
                     "requested_bytes": 4200,
                     "segments": 1,
                     "blocks": 6,
+                    "small": pool([0; 12]),
+                    "large": pool([1, 0, 0, 20971520, 2, 3584, 1, 1024, 3, 20966912, 0, 0]),
                 },
                 "start": {"allocated_bytes": 0, "reserved_bytes": 0},
                 "peak": {"requested_bytes": 4200, "event": 4, "time_us": crate::testing::START_US + 40},
@@ -336,6 +372,34 @@ mod tests {
                     {"bytes": 200, "count": 1, "stack": []},
                 ],
                 "other_bytes": 0,
+                "missing_stacks": [{
+                    "bytes": 200,
+                    "count": 1,
+                    "reason": MissingStack::Unknown.reason(),
+                    "remedy": MissingStack::Unknown.remedy(),
+                }],
+                "diagnosis": {
+                    "device": 0,
+                    "verdict": {
+                        "cause": "none",
+                        "sentence": "No request failed; at the peak, 3.50 KiB was allocated (2.93 KiB of it by g), 20.0 \
+                                     MiB was reserved, and 20.0 MiB lay in 3 gaps, the largest 18.0 MiB.",
+                        "line": "g",
+                        "event": null,
+                        "remedies": [],
+                    },
+                    "failed": 0,
+                    "ooms": [],
+                    "findings": [],
+                },
+                "fragmentation": {
+                    "cached_bytes": 20966912,
+                    "whole_bytes": 0,
+                    "split_bytes": 20966912,
+                    "gaps": 3,
+                    "largest_gap": 18873856,
+                    "share": 1.0 - 18873856.0 / 20966912.0,
+                },
             }],
         });
         assert_eq!(got, want);
@@ -372,10 +436,17 @@ Device 0: 6 events, 2 distinct stacks
   peak   4.10 KiB requested, after event 5, 40 µs into the trace
   start  0 B allocated of 0 B reserved
   end    3.50 KiB allocated of 20.0 MiB reserved, in 1 segment with 6 blocks
+    large  20.0 MiB in 1 segment; 3.50 KiB in 2 blocks live; 1.00 KiB in 1 block waiting for streams; 20.0 MiB in 3 \
+blocks cached between them
+  verdict  No request failed; at the peak, 3.50 KiB was allocated (2.93 KiB of it by g), 20.0 MiB was reserved, and \
+20.0 MiB lay in 3 gaps, the largest 18.0 MiB.
   live at the peak, by line:
     2.93 KiB  71.4 %         1 ×  g
     0.98 KiB  23.8 %         1 ×  f  me/m.py:7
        200 B   4.8 %         1 ×  no stack recorded
+  200 B without a stack: No stack was recorded, though others have Python and C++ frames. Either the unwinder failed, or \
+the recorder had no time or no room for it. With vramscope.attach, raise stack_share. Otherwise the annotations around it \
+are the best hint.
 ";
         assert_eq!(report(LINES).to_string(), want);
     }

@@ -1,0 +1,91 @@
+//! Measures heatmaps: the first picture of a whole trace, zooming into it, panning, and single cells.
+//!
+//! `cargo bench -p shared --bench heatmap -- FILE...` prints a line for each kind of question: the median and the longest
+//! time.
+
+use std::io::Read;
+use std::time::Instant;
+
+use shared::import::Importer;
+use shared::limits::ImportLimits;
+use shared::query::{
+    Answer, Axis, HeatmapCellQuery, HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, Query, Window,
+};
+use shared::session::Session;
+
+fn main() {
+    for file in std::env::args().skip(1).filter(|argument| argument != "--bench") {
+        println!("{file}");
+        match open(&file) {
+            Ok(session) => measure(session),
+            Err(error) => println!("  {error}"),
+        }
+    }
+}
+
+fn open(path: &str) -> Result<Session, Box<dyn std::error::Error>> {
+    let mut file = std::fs::File::open(path)?;
+    let mut piece = vec![0; 1 << 20];
+    let mut importer = Importer::new(ImportLimits::default());
+    loop {
+        let count = file.read(&mut piece)?;
+        if count == 0 {
+            break;
+        }
+        importer.push(&piece[..count])?;
+    }
+    Ok(Session::build(importer.finish()?, &mut |_| {}))
+}
+
+fn measure(mut session: Session) {
+    let devices = &session.summary().devices;
+    let Some(device) = (0..devices.len()).max_by_key(|&i| devices[i].events) else { return };
+    let (event, time) = (devices[device].event, devices[device].time);
+    let addresses = HeatmapRows::Addresses { rows: 350 };
+    let map =
+        |axis, window, rows| Query::Heatmap(HeatmapQuery { axis, window, columns: 1400, rows, part: HeatmapPart::All });
+    let mut row_bytes = 1;
+    let mut ask = |name: &str, queries: Vec<Query>| {
+        let mut times: Vec<f64> = queries
+            .iter()
+            .map(|query| {
+                let start = Instant::now();
+                let answer = session.answer(device, query);
+                let took = start.elapsed().as_secs_f64() * 1e3;
+                if let Answer::Heatmap(map) = &answer {
+                    row_bytes = map.row_bytes.max(row_bytes);
+                }
+                std::hint::black_box(answer);
+                took
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        let median = times.get(times.len() / 2).copied().unwrap_or_default();
+        let worst = times.last().copied().unwrap_or_default();
+        println!("  {name:<28} {median:>9.2} ms, at worst {worst:>9.2} ms of {}", times.len());
+    };
+    ask("first map of addresses", vec![map(Axis::Event, event, addresses)]);
+    ask("the same again", vec![map(Axis::Event, event, addresses)]);
+    ask("first map by time", vec![map(Axis::Time, time, addresses)]);
+    ask("first map of sizes", vec![map(Axis::Event, event, HeatmapRows::Sizes)]);
+    for share in [0.5, 0.25, 0.1, 0.03, 0.01, 0.001] {
+        let windows = (0..10).map(|i| {
+            let start = event.end * (1.0 - share) * f64::from(i) / 9.0;
+            map(Axis::Event, Window { start, end: start + event.end * share }, addresses)
+        });
+        ask(&format!("addresses, {share} of it"), windows.collect());
+    }
+    let column = (event.end / 1400.0).log2().ceil().exp2();
+    let cells = (0..100_u32).map(|i| {
+        let start = (event.end * f64::from(i) / 100.0 / column).floor() * column;
+        let from = u64::from(i * 37 % 350) * row_bytes;
+        Query::HeatmapCell(HeatmapCellQuery {
+            axis: Axis::Event,
+            window: Window { start, end: start + column },
+            row: HeatmapRow::Addresses { from, to: from + row_bytes },
+            part: HeatmapPart::All,
+        })
+    });
+    let cells = cells.collect();
+    ask("cells", cells);
+}

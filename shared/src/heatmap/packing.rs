@@ -1,0 +1,163 @@
+//! The address space with everything left out that was never reserved.
+
+use crate::query::HeatmapPart;
+use crate::replay::{Range, Replay};
+use crate::units::{PoolId, Stream};
+
+/// A stretch of addresses that was reserved at some time of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The first range that was reserved there, made longer by those that overlap it or join it.
+    pub range: Range,
+    /// Bytes of the extents before it.
+    pub offset: u64,
+}
+
+/// All extents by address, one after the other.
+///
+/// A place in it is an *offset*. As all of the trace counts, and not only a window, an address keeps its offset when the
+/// window moves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Packing {
+    /// The ranges of all extents by address, also of those that are not of the part.
+    ranges: Vec<Range>,
+    extents: Vec<Extent>,
+    total: u64,
+    /// How many changes of the reserved ranges were read; `None` before the ranges at the start were.
+    read: Option<usize>,
+}
+
+impl Packing {
+    /// Adds the ranges that were reserved since the last time and that belong to `part`. Returns whether offsets
+    /// have changed.
+    pub fn extend(&mut self, replay: &Replay, part: HeatmapPart) -> bool {
+        let known = self.ranges.len();
+        let new = replay.ranges_reserved_since(self.read).filter(|range| range.size > 0 && is_of(part, range));
+        self.ranges.extend(new);
+        self.read = Some(replay.segment_changes());
+        if self.ranges.len() == known {
+            return false;
+        }
+        // Stable: of ranges with one address, the earliest names the extent.
+        self.ranges.sort_by_key(|range| range.address);
+        self.ranges.dedup_by(|next, last| {
+            let is_joined = next.address.0 < last.end() || last.joins(next);
+            if is_joined {
+                last.size = last.end().max(next.end()) - last.address.0;
+            }
+            is_joined
+        });
+        let mut total = 0_u64;
+        let extents = self.ranges.iter().filter(|range| match part {
+            HeatmapPart::Segment(address) => range.holds(address.0),
+            _ => true,
+        });
+        let extents: Vec<Extent> = extents
+            .map(|&range| {
+                let offset = total;
+                total = total.saturating_add(range.size);
+                Extent { range, offset }
+            })
+            .collect();
+        self.total = total;
+        let has_moved = extents != self.extents;
+        self.extents = extents;
+        has_moved
+    }
+
+    /// Returns the extents by address.
+    pub fn extents(&self) -> &[Extent] {
+        &self.extents
+    }
+
+    /// Returns the bytes of all extents.
+    pub const fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Returns the offsets of the part of `[address, address + size)` that lies in the extent that holds `address`. A
+    /// block or gap lies in one range, and so in one extent.
+    #[inline]
+    pub fn place(&self, address: u64, size: u64) -> Option<(u64, u64)> {
+        let i = self.extents.partition_point(|extent| extent.range.address.0 <= address).checked_sub(1)?;
+        let extent = self.extents.get(i)?;
+        let from = address - extent.range.address.0;
+        let to = from.saturating_add(size).min(extent.range.size);
+        (from < to).then(|| (extent.offset.saturating_add(from), extent.offset.saturating_add(to)))
+    }
+
+    /// Returns the addresses of the offsets `[from, to)`, extent by extent.
+    pub fn addresses(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let first = self.extents.partition_point(|extent| extent.offset <= from).saturating_sub(1);
+        let extents = self.extents.get(first..).unwrap_or(&[]).iter().take_while(move |extent| extent.offset < to);
+        extents.filter_map(move |extent| {
+            let (skipped, length) = (from.saturating_sub(extent.offset), (to - extent.offset).min(extent.range.size));
+            let base = extent.range.address.0;
+            (skipped < length).then(|| (base.saturating_add(skipped), base.saturating_add(length)))
+        })
+    }
+}
+
+/// Returns whether a range belongs to a part of the memory.
+pub fn is_of(part: HeatmapPart, range: &Range) -> bool {
+    is_of_pool(part, range.pool, range.stream)
+}
+
+/// Returns whether memory of a pool and stream belongs to a part of the memory. For a segment, addresses decide.
+pub(super) fn is_of_pool(part: HeatmapPart, pool: PoolId, stream: Stream) -> bool {
+    match part {
+        HeatmapPart::All | HeatmapPart::Segment(_) => true,
+        HeatmapPart::Pool(own) => own == pool,
+        HeatmapPart::Stream(own) => own == stream,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::snapshot;
+    use crate::units::Address;
+
+    fn packed(lines: &str, part: HeatmapPart) -> Packing {
+        let mut snapshot = snapshot(lines);
+        let trace = snapshot.devices.remove(0);
+        let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
+        let mut packing = Packing::default();
+        assert!(packing.extend(&replay, part));
+        assert!(!packing.extend(&replay, part), "nothing was reserved since");
+        packing
+    }
+
+    const LINES: &str = "segment_alloc 0x9000000 20971520
+         segment_alloc 0x1000000 2097152 stream=7
+         segment_free 0x1000000 2097152 stream=7
+         segment_alloc 0x1000000 4194304
+         segment_alloc 0x1400000 2097152";
+
+    #[test]
+    fn what_was_never_reserved_takes_no_room() {
+        let packing = packed(LINES, HeatmapPart::All);
+        let places: Vec<_> = packing.extents().iter().map(|e| (e.range.address.0, e.range.size, e.offset)).collect();
+        let mib = 1 << 20;
+        assert_eq!(
+            places,
+            [(0x100_0000, 4 * mib, 0), (0x140_0000, 2 * mib, 4 * mib), (0x900_0000, 20 * mib, 6 * mib)],
+            "memory that was reserved twice is one extent, neighbours are two"
+        );
+        assert_eq!(packing.total(), 26 * mib);
+        assert_eq!(packing.place(0x900_0000 + 5, 100), Some((6 * mib + 5, 6 * mib + 105)));
+        assert_eq!(packing.place(0x900_0000 + 20 * mib - 1, 100), Some((26 * mib - 1, 26 * mib)));
+        assert_eq!((packing.place(0x800_0000, 1), packing.place(0x10, 1)), (None, None));
+        let pieces: Vec<_> = packing.addresses(4 * mib - 1, 6 * mib + 1).collect();
+        assert_eq!(pieces, [(0x140_0000 - 1, 0x140_0000), (0x140_0000, 0x160_0000), (0x900_0000, 0x900_0001)]);
+    }
+
+    #[test]
+    fn a_part_has_its_own_extents() {
+        let sizes = |part| packed(LINES, part).extents().iter().map(|e| e.range.size >> 20).collect::<Vec<_>>();
+        assert_eq!(sizes(HeatmapPart::Stream(Stream(7))), [2]);
+        assert_eq!(sizes(HeatmapPart::Stream(Stream(0))), [4, 2, 20]);
+        assert_eq!(sizes(HeatmapPart::Segment(Address(0x140_0000))), [2]);
+        assert_eq!(sizes(HeatmapPart::Pool(PoolId::default())), [4, 2, 20]);
+    }
+}

@@ -1,0 +1,296 @@
+//! The heatmaps, and what is in their cells. Columns are kept for the next question.
+
+use super::context::Context;
+use super::device::Caches;
+use super::segments::pins;
+use crate::analysis::segment_quads::segment_row;
+use crate::heatmap::{
+    AddressMap, Columns, Division, Extremes, Kind, Packing, Requests, Scene, Shares, SizeMap, Timed, Tone, Use,
+    extremes, is_of, peaks, size_of_class,
+};
+use crate::index::Kept;
+use crate::limits::{HEATMAP_CELLS, HEATMAP_COLUMNS, HEATMAP_ROWS};
+use crate::lod::{Span, extent};
+use crate::query::{
+    AddressCell, Answer, Axis, ColorBy, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapGroup, HeatmapPart,
+    HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing, Packed, SizeCell,
+};
+use crate::replay::{Allocation, AllocatorState, Gap};
+
+/// Maps kept for one device: one is on the screen, one is that which the user switches back to.
+const KEPT: usize = 2;
+/// The least rows of a group of segments that has room for a label.
+const LABEL_ROWS: u64 = 4;
+
+/// What is kept for the heatmaps of one device.
+#[derive(Debug, Default)]
+pub(super) struct Heatmaps {
+    requests: Requests,
+    /// Counts how often a threshold has changed: columns that were made before are outdated.
+    version: u32,
+    packings: Kept<HeatmapPart, Packing, KEPT>,
+    maps: Kept<Key, Map, KEPT>,
+}
+
+/// What the columns of a map depend on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Key {
+    axis: Axis,
+    rows: HeatmapRows,
+    part: HeatmapPart,
+}
+
+#[derive(Debug)]
+enum Map {
+    Addresses(AddressMap, u32),
+    Sizes(SizeMap),
+}
+
+impl Heatmaps {
+    /// Returns the approximate memory use in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let of = |map: &Map| match map {
+            Map::Addresses(map, _) => map.bytes(),
+            Map::Sizes(map) => map.bytes(),
+        };
+        self.requests.bytes() + self.maps.values().map(of).sum::<usize>()
+    }
+
+    /// Brings requests and addresses up to date. Returns the addresses, which the caller puts back.
+    fn prepare(&mut self, context: Context<'_>, part: HeatmapPart) -> Packing {
+        let snapshot = context.snapshot;
+        if self.requests.extend(context.replay, &snapshot.tags, &snapshot.settings) {
+            self.version = self.version.wrapping_add(1);
+        }
+        let mut packing = self.packings.remove(&part).unwrap_or_default();
+        packing.extend(context.replay, part);
+        packing
+    }
+}
+
+/// Returns the addresses of a part that is a single segment.
+fn only(part: HeatmapPart, packing: &Packing) -> Option<(u64, u64)> {
+    let HeatmapPart::Segment(address) = part else { return None };
+    let range = packing.extents().first().map(|extent| extent.range);
+    Some(range.map_or((address.0, address.0), |range| (range.address.0, range.end())))
+}
+
+/// Answers [`Query::Heatmap`](crate::query::Query::Heatmap).
+pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &HeatmapQuery) -> Answer {
+    let HeatmapQuery { axis, window, rows, part, .. } = *query;
+    if !(window.length().is_finite() && window.length() > 0.0) {
+        return Answer::Refused("A heatmap needs a part of the axis to show.".to_owned());
+    }
+    let most_columns = query.columns.clamp(1, HEATMAP_COLUMNS);
+    let most_rows = match rows {
+        HeatmapRows::Addresses { rows } => rows.clamp(1, HEATMAP_ROWS.min(HEATMAP_CELLS / most_columns)),
+        HeatmapRows::Sizes => 1,
+    };
+    let Heatmaps { requests, version, packings, maps } = {
+        let packing = caches.heatmaps.prepare(context, part);
+        caches.heatmaps.packings.insert(part, packing);
+        &mut caches.heatmaps
+    };
+    let Some((_, packing)) = packings.last() else {
+        return Answer::Refused("This trace has no heatmap.".to_owned());
+    };
+    let of = Timed { trace: context.trace, replay: context.replay, axis };
+    let columns = Columns::of(window, extent(context.trace, context.replay, axis), most_columns);
+    let key = Key { axis, rows, part };
+    let kept = maps.remove(&key);
+    let (map, row_count, cells) = match rows {
+        HeatmapRows::Addresses { .. } => {
+            let division = Division::new(0, packing.total(), most_rows);
+            let mut map = match kept {
+                Some(Map::Addresses(map, made)) if made == *version && map.division() == division => map,
+                _ => AddressMap::new(division),
+            };
+            let scene = Scene { packing, requests, part, tags: &context.snapshot.tags };
+            let mut last = (Shares::default(), Tone::default());
+            let tone = |shares: &Shares| {
+                if last.0 != *shares {
+                    last = (*shares, Tone::of(*shares));
+                }
+                last.1.0
+            };
+            let cells = by_row(map.cells(of, scene, columns), division.rows(), tone);
+            (Map::Addresses(map, *version), division.rows(), cells)
+        }
+        HeatmapRows::Sizes => {
+            let fresh = SizeMap::new(requests.largest());
+            let mut map = match kept {
+                Some(Map::Sizes(map)) if map.rows() == fresh.rows() => map,
+                _ => fresh,
+            };
+            let only = only(part, packing);
+            let rows = map.rows();
+            let cells = by_row(map.cells(of, part, only, columns), rows, Extremes::code);
+            (Map::Sizes(map), rows, cells)
+        }
+    };
+    let row_bytes = match &map {
+        Map::Addresses(map, _) => map.division().row_bytes,
+        Map::Sizes(_) => 0,
+    };
+    maps.insert(key, map);
+    Answer::Heatmap(Heatmap {
+        query: *query,
+        window: columns.window(),
+        columns: columns.count() as u32,
+        rows: row_count as u32,
+        cells,
+        row_bytes,
+        total: if row_bytes > 0 { packing.total() } else { 0 },
+        groups: if row_bytes > 0 { groups(packing, row_bytes.saturating_mul(LABEL_ROWS)) } else { Vec::new() },
+    })
+}
+
+/// Returns the codes of cells row by row, from cells that are column by column.
+fn by_row<C>(cells: &[C], rows: usize, mut code: impl FnMut(&C) -> u16) -> Packed<u16> {
+    let columns = cells.len().checked_div(rows).unwrap_or(0);
+    let mut codes = vec![0; rows * columns];
+    for (column, cells) in cells.chunks_exact(rows.max(1)).enumerate() {
+        let places = codes.get_mut(column..).unwrap_or(&mut []).iter_mut().step_by(columns.max(1));
+        for (place, cell) in places.zip(cells) {
+            *place = code(cell);
+        }
+    }
+    Packed(codes)
+}
+
+/// Returns the groups of neighbouring segments of one kind that have at least `least` bytes.
+fn groups(packing: &Packing, least: u64) -> Vec<HeatmapGroup> {
+    let mut groups: Vec<HeatmapGroup> = Vec::new();
+    for extent in packing.extents() {
+        let range = &extent.range;
+        let same = groups
+            .last_mut()
+            .filter(|last| (last.stream, last.pool, last.is_small) == (range.stream, range.pool, range.is_small));
+        match same {
+            Some(last) => {
+                last.size = last.size.saturating_add(range.size);
+                last.segments += 1;
+            }
+            None => groups.push(HeatmapGroup {
+                offset: extent.offset,
+                size: range.size,
+                segments: 1,
+                address: range.address,
+                stream: range.stream,
+                pool: range.pool,
+                is_small: range.is_small,
+            }),
+        }
+    }
+    groups.retain(|group| group.size >= least);
+    groups
+}
+
+/// Answers [`Query::HeatmapCell`](crate::query::Query::HeatmapCell).
+pub(super) fn cell(context: Context<'_>, caches: &mut Caches, query: &HeatmapCellQuery) -> Answer {
+    let HeatmapCellQuery { axis, window, row, part } = *query;
+    let of = Timed { trace: context.trace, replay: context.replay, axis };
+    let Some(span) = of.spans_of(window, 1).next().flatten() else {
+        return Answer::HeatmapCell(None);
+    };
+    let packing = caches.heatmaps.prepare(context, part);
+    let found = match row {
+        HeatmapRow::Addresses { from, to } => {
+            let (from, to) = (from.min(packing.total()), to.min(packing.total()));
+            (from < to).then(|| address_cell(context, caches, query, (&packing, from, to), (of, span)))
+        }
+        HeatmapRow::Size(class) => {
+            let requests = &caches.heatmaps.requests;
+            let found = extremes(of, part, (requests.largest(), only(part, &packing)), span);
+            found.get(class as usize).map(|Extremes { most, least }| {
+                HeatmapCell::Size(SizeCell {
+                    query: *query,
+                    positions: (span.first, span.last),
+                    size: size_of_class(class as usize),
+                    most: (most.bytes, most.gaps, most.position),
+                    least: (least.bytes, least.gaps, least.position),
+                })
+            })
+        }
+    };
+    caches.heatmaps.packings.insert(part, packing);
+    Answer::HeatmapCell(found)
+}
+
+fn address_cell(
+    context: Context<'_>,
+    caches: &mut Caches,
+    query: &HeatmapCellQuery,
+    (packing, from, to): (&Packing, u64, u64),
+    (of, span): (Timed<'_>, Span),
+) -> HeatmapCell {
+    let requests = &caches.heatmaps.requests;
+    let scene = Scene { packing, requests, part: query.part, tags: &context.snapshot.tags };
+    let peaks = peaks(of, scene, (from, to), span).0;
+    let most = peaks.map(|(bytes, _)| bytes);
+    let of_use = |of: Use| peaks.get(of as usize).copied().filter(|(bytes, _)| *bytes > 0);
+    let (shown, position) = Use::PRECEDENCE
+        .into_iter()
+        .find_map(|of| of_use(of).map(|(_, position)| (of, position)))
+        .unwrap_or((Use::Unmapped, span.first));
+    let state = caches.states.at(context.replay, position);
+    let place = packing
+        .addresses(from, to)
+        .filter_map(|addresses| largest(context, &state, scene, addresses, shown))
+        .max_by_key(|(bytes, ..)| *bytes);
+    let painter = context.painter(ColorBy::Site);
+    let range = place.and_then(|(_, i, _)| Some((i, state.ranges.get(i)?)));
+    HeatmapCell::Address(Box::new(AddressCell {
+        query: *query,
+        positions: (span.first, span.last),
+        most,
+        position,
+        time_us: context.time_us(position),
+        thing: place.map_or(HeatmapThing::Unmapped, |(.., thing)| thing),
+        segment: range.map(|(i, range)| segment_row(&state, i, range, &painter)),
+        blocks: range.map_or(0, |(i, _)| state.active_in(i).len() as u32),
+        pins: range.map_or_else(Vec::new, |(i, _)| pins(context, &state, i)),
+    }))
+}
+
+/// Returns what has most bytes of a use within addresses: the bytes, the index of its range, and what it is.
+fn largest(
+    context: Context<'_>,
+    state: &AllocatorState,
+    scene: Scene<'_>,
+    (from, to): (u64, u64),
+    shown: Use,
+) -> Option<(u64, usize, HeatmapThing)> {
+    let overlap = |address: u64, end: u64| end.min(to).saturating_sub(address.max(from));
+    let first = state.ranges.partition_point(|range| range.end() <= from);
+    let ranges = state.ranges.iter().enumerate().skip(first).take_while(|(_, range)| range.address.0 < to);
+    let mut best: Option<(u64, usize, HeatmapThing)> = None;
+    let mut offer = |bytes: u64, i: usize, thing: HeatmapThing| {
+        if bytes > 0 && best.is_none_or(|best| bytes > best.0) {
+            best = Some((bytes, i, thing));
+        }
+    };
+    for (i, range) in ranges.filter(|(_, range)| is_of(scene.part, range)) {
+        let threshold = scene.requests.threshold(Kind::of(range));
+        match shown {
+            Use::Unmapped => {}
+            Use::Usable | Use::Unusable => {
+                let is_shown = |gap: &Gap| (gap.size >= threshold) == (shown == Use::Usable);
+                for gap in state.gaps_in(i, &context.replay.allocations).filter(is_shown) {
+                    let thing = HeatmapThing::Gap { address: gap.address, size: gap.size, threshold };
+                    offer(overlap(gap.address.0, gap.end()), i, thing);
+                }
+            }
+            Use::Allocated | Use::Waiting => {
+                let blocks =
+                    state.active_in(i).iter().filter_map(|&id| Some((id, context.replay.allocations.get(id)?)));
+                let is_shown = |block: &Allocation| block.is_allocated_at(state.position) == (shown == Use::Allocated);
+                for (id, block) in blocks.filter(|(_, block)| is_shown(block)) {
+                    let thing = HeatmapThing::Block { id, size: block.size, is_waiting: shown == Use::Waiting };
+                    offer(overlap(block.address.0, block.address.0.saturating_add(block.size)), i, thing);
+                }
+            }
+        }
+    }
+    best
+}

@@ -1,0 +1,150 @@
+//! The verdict card: why memory ran out, the line, the numbers, and what to try.
+
+use shared::diagnosis::{Diagnosis, FailedRequest};
+use shared::finding::Remedy;
+use shared::units::Count;
+use yew::prelude::*;
+
+use super::controls::sends;
+use crate::hooks::{ModelHandle, use_model};
+use crate::model::{Action, Live, Selection, Tab};
+use crate::widgets::bytes_text::bytes_text;
+use crate::widgets::copy::CopyButton;
+use crate::widgets::format::counted;
+use crate::widgets::icon::{Symbol, icon};
+
+/// A longer start of a sentence is no cause.
+const LONGEST_CAUSE: usize = 20;
+/// Maximum number of remedies on the card; the findings tab has all of them.
+const REMEDIES: usize = 3;
+
+/// The card over the view of a trace in which a request failed.
+#[component]
+pub fn VerdictCard() -> Html {
+    let model = use_model();
+    let (Some(diagnosis), Some(failure)) = (model.diagnosis(), model.failure_on_card()) else {
+        return Html::default();
+    };
+    let position = failure.event + 1;
+    let is_decisive = diagnosis.verdict.position == Some(position);
+    let verdict = &diagnosis.verdict;
+    let (cause, sentence) =
+        if is_decisive { (verdict.cause, &verdict.sentence) } else { (failure.cause, &failure.message) };
+    let failed = diagnosis.failed;
+    // While a job runs, its failures are news; the card of the next one opens by itself.
+    let is_live = model.live().is_some_and(Live::is_open);
+    let close = if is_live { Action::DismissOom } else { Action::SetVerdictOpen(false) };
+    html! {
+        <section class="verdict" role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={cause.name()}>
+            <header class="verdict-head">
+                { icon(Symbol::Flag) }
+                <h2>{ format!("Out of memory at event {}", Count(position.into())) }</h2>
+                if failed > 1 { <span class="dim">{ format!("one of {}", counted(failed.into(), "failure")) }</span> }
+                <span class="verdict-acts">
+                    <button type="button" class="toolbar-button is-primary" title="Show the window before the failure, with the request that failed" onclick={sends(&model, Action::ShowPosition(position))} data-testid="verdict-show">{ "Show" }</button>
+                    if model.view.tab != Tab::Findings {
+                        <button type="button" class="toolbar-button" onclick={sends(&model, Action::SetTab(Tab::Findings))} data-testid="verdict-findings">{ "Findings" }</button>
+                    }
+                    <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" onclick={sends(&model, close)} data-testid="verdict-close">{ icon(Symbol::Cross) }</button>
+                </span>
+            </header>
+            <div class="verdict-text">
+                { words(sentence) }
+                if is_decisive { { line(&model, diagnosis) } }
+            </div>
+            if is_decisive { { remedies(&verdict.remedies) } }
+            { numbers(failure) }
+        </section>
+    }
+}
+
+/// The verdict on the current device, for the findings tab: also where nothing failed.
+#[component]
+pub fn VerdictSection() -> Html {
+    let model = use_model();
+    let Some(diagnosis) = model.diagnosis() else { return Html::default() };
+    let verdict = &diagnosis.verdict;
+    if verdict.sentence.is_empty() {
+        return Html::default();
+    }
+    let failure = verdict.position.and_then(|at| diagnosis.ooms.iter().find(|failure| failure.event + 1 == at));
+    let several = model.shared_summary().is_some_and(|summary| summary.devices.len() > 1);
+    html! {
+        <section class="verdict-section" aria-label="Verdict" data-testid="verdict-section" data-cause={verdict.cause.name()}>
+            <h2>
+                { "Verdict" }
+                if several { <span class="remark">{ format!(" device {}", diagnosis.device) }</span> }
+            </h2>
+            { words(&verdict.sentence) }
+            { line(&model, diagnosis) }
+            { remedies(&verdict.remedies) }
+            { failure.map(numbers).unwrap_or_default() }
+        </section>
+    }
+}
+
+/// Renders a sentence with its cause, which ends with a colon, in bold.
+fn words(sentence: &str) -> Html {
+    let (cause, rest) = match sentence.split_once(": ") {
+        Some((cause, rest)) if cause.len() <= LONGEST_CAUSE => (cause, rest),
+        _ => ("", sentence),
+    };
+    html! {
+        <p data-testid="verdict-sentence">
+            if !cause.is_empty() { <b class="verdict-cause">{ cause.to_owned() }{ ": " }</b> }
+            { rest.to_owned() }
+        </p>
+    }
+}
+
+/// Renders the line that the verdict is about, as a button that selects it.
+fn line(model: &ModelHandle, diagnosis: &Diagnosis) -> Html {
+    let Some(line) = &diagnosis.verdict.line else { return Html::default() };
+    let select = diagnosis.verdict.stack.map(|stack| sends(model, Action::Select(Selection::Line(stack))));
+    html! {
+        <p class="verdict-line">
+            <span class="dim">{ "Line " }</span>
+            <button type="button" class="link mono" onclick={select} title="Select this line" data-testid="verdict-line">{ line.clone() }</button>
+        </p>
+    }
+}
+
+/// Renders what to try.
+pub fn remedies(remedies: &[Remedy]) -> Html {
+    if remedies.is_empty() {
+        return Html::default();
+    }
+    html! {
+        <ul class="remedies" aria-label="What to try">
+            { for remedies.iter().take(REMEDIES).enumerate().map(|(i, remedy)| html! {
+                <li key={i}>
+                    <span>{ remedy.text.clone() }</span>
+                    if !remedy.copy.is_empty() { <CopyButton text={remedy.copy.clone()} label="Copy" /> }
+                    <span class="remark">{ if remedy.checked { "checked on this trace" } else { "advice" } }</span>
+                </li>
+            }) }
+        </ul>
+    }
+}
+
+/// Renders the numbers of a failure.
+fn numbers(failure: &FailedRequest) -> Html {
+    let segment = Some(failure.asked_of_driver).filter(|asked| *asked != failure.requested);
+    let rows = [
+        ("Requested", Some(failure.requested)),
+        ("Asked of the driver", segment),
+        ("Driver free", Some(failure.driver_free)),
+        ("Cached", Some(failure.cached)),
+        ("Largest it could use", Some(failure.largest_servable)),
+        ("Allocated", Some(failure.allocated)),
+        ("Held by others", failure.held_by_others),
+        ("Missing", Some(failure.missing).filter(|missing| *missing > 0)),
+    ];
+    html! {
+        <dl class="verdict-numbers">
+            { for rows.into_iter().filter_map(|(name, bytes)| Some((name, bytes?))).map(|(name, bytes)| html! {
+                <div key={name}><dt>{ name }</dt><dd>{ bytes_text(bytes) }</dd></div>
+            }) }
+        </dl>
+    }
+}
