@@ -162,11 +162,14 @@ test('beside an out-of-memory stand the call sites of its moment', async (t) => 
   const listed = async () => sum((await list.locator('tbody tr td:first-child .bytes').evaluateAll((all) => all.map((one) => Number(one.dataset.bytes)))));
   await until('so does the list', listed, (bytes) => bytes === failed.requested);
   const largest = await at(page, 'line').first().innerText();
+  const row = async (i) => (await list.locator('tbody tr').nth(i).innerText()).replace(/\s+/g, ' ');
+  assert.match(await row(0), /^3\.84 GiB .*append gpt\/evaluate\.py:33$/, 'the line that leaks is the first');
 
   // At the peak it is another list, and says so.
   await list.getByTestId('list-peak').click();
   assert.match(await says(page, 'lines-go', /at the peak/), /event [\d,]+/);
   const peak = await until('the list of the peak', listed, (bytes) => bytes !== failed.requested);
+  assert.match(await row(2), /^2\.40 GiB .*append gpt\/evaluate\.py:33$/, 'it was the third at the peak');
   assert.equal((await status(page)).position, oom, 'the cursor stays');
   await at(page, 'lines-go').click();
   assert.equal((await movesFrom(page, oom)).requested, peak);

@@ -178,7 +178,7 @@ fn waiting(model: &ModelHandle, sums: &RangeSums) -> Html {
         <>
             { bytes_text(average) }{ " on average" }
             <div class="dim">
-                { counted(waits.blocks.into(), "block") }{ format!(", {} in all, ", micros(sums.amounts.waited_us)) }
+                { counted(waits.blocks.into(), "block") }{ format!(", {} in total, ", micros(sums.amounts.waited_us)) }
                 <button type="button" class="link" onclick={longest} title="Select this allocation" data-testid="range-longest">
                     { format!("longest {}", micros(waits.longest_us)) }
                 </button>
