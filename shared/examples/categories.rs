@@ -45,10 +45,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             .map(|(category, bytes)| json!({ "category": category.code(), "bytes": bytes }))
             .collect();
         let mut right = 0;
-        let mut wrong: Vec<(u64, String)> = Vec::new();
+        let (mut wrong, mut roles): (Vec<(u64, String)>, Vec<Value>) = (Vec::new(), Vec::new());
         for (id, a) in live.iter().filter_map(|id| Some((*id, replay.allocations.get(*id)?))) {
             let Some(truth) = &truth else { break };
             let want = truth.role(&trace, &a);
+            roles.push(json!([a.address.0, want]));
             if want == told.get(id).code() && want != Category::Unknown.code() {
                 right += a.requested;
                 continue;
@@ -73,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "{}",
             json!({
                 "device": trace.device, "peak": usage.peak_bytes, "position": usage.peak_position, "right": share(right),
-                "unknown": share(unknown), "steps": steps, "categories": by_category, "wrong": wrong,
+                "unknown": share(unknown), "steps": steps, "categories": by_category, "wrong": wrong, "roles": roles,
             })
         );
     }
