@@ -11,6 +11,7 @@ mod coloring;
 pub(crate) mod columns;
 mod curves;
 mod maxima;
+mod outside;
 mod pyramid;
 pub mod sampled;
 mod series;

@@ -50,7 +50,7 @@ use serde::{Deserialize, Serialize};
 pub use state::StateAt;
 pub use steps::{StepList, StepSpan};
 pub use summary::{DeviceSummary, Origin, Summary};
-pub use timeline::{Class, Detail, LossSpan, Overview, SampleAt, Timeline, TimelineQuery};
+pub use timeline::{Class, Detail, LossSpan, OutsideCurve, Overview, SampleAt, Timeline, TimelineQuery};
 
 use crate::diagnosis::Diagnosis;
 use crate::units::Address;

@@ -84,6 +84,7 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
     }
     let flame = FlameQuery {
         position: summary.events,
+        since: None,
         bottom_up: false,
         folds: false,
         zoom: vec![],

@@ -124,6 +124,7 @@ pub static COMMANDS: &[Command] = &[
     command(View, "tab-events", "Show the events", &[Chord::code("Digit4")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Events))),
     command(View, "tab-findings", "Show the findings", &[Chord::code("Digit5")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Findings))),
     command(View, "axis", "Switch the x axis: time or events", &[Chord::code("KeyX")], |m| m.device().is_some_and(|d| d.events > 0 && d.has_times), |m, _| toggle_axis(m)),
+    command(View, "curves", "Show or hide the curves of fragmentation", &[], |m| in_tab(m, Tab::Timeline), |m, _| m.dispatch(Action::ToggleCurves)),
     command(View, "listing", "Switch lists: at the cursor, at the peak, growth", &[Chord::code("KeyG")], has_events, |m, _| go::next_listing(m)),
     command(View, "details", "Show or hide the details", &[Chord::code("KeyI")], is_ready, |m, _| m.dispatch(Action::SetDetailsOpen(!m.now().is_details_open))),
     command(View, "color-site", "Colour by call site", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Site))),

@@ -1,6 +1,7 @@
 //! The timeline: stacked allocations over time. A file opens with it.
 
 mod bands;
+mod curves;
 mod gesture;
 mod ghost;
 mod hover;
@@ -18,6 +19,7 @@ use std::rc::Rc;
 use shared::query::{Answer, Query, TimelineQuery, Window};
 use yew::prelude::*;
 
+use self::curves::CurvePanel;
 pub use self::gesture::DragKind;
 use self::gesture::{Gesture, PlotArea};
 use self::ghost::Ghost;
@@ -85,6 +87,7 @@ pub fn Timeline() -> Html {
     };
     let question = lens.question(last_question.borrow().as_ref());
     last_question.borrow_mut().clone_from(&question);
+    let asked = (!view.curves.is_empty()).then(|| question.clone()).flatten();
     let answer = use_answer(question.map(Query::Timeline));
     let again = use_force_update();
     if answer.as_ref().map(Rc::as_ptr) != seen.borrow().as_ref().map(Rc::as_ptr) {
@@ -169,6 +172,9 @@ pub fn Timeline() -> Html {
                     <Tooltip hover={*hovered} {class} {words} />
                 </div>
             </div>
+            if !view.curves.is_empty() {
+                <CurvePanel question={asked} {window} cursor={marks.cursor} />
+            }
         </section>
     }
 }
