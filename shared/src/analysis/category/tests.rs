@@ -103,7 +103,7 @@ fn inference_has_no_gradients() {
             lines += &format!("free {old}\n");
         }
         lines += &format!("alloc 0x1003000 2048 {FORWARD}\n");
-        lines += &format!("alloc 0x1004000 512 sample@t.py:8\nalloc 0x1005000 512 sample@t.py:9\n");
+        lines += "alloc 0x1004000 512 sample@t.py:8\nalloc 0x1005000 512 sample@t.py:9\n";
         lines += "free 0x1003000\nfree 0x1002000\nfree 0x1004000\nfree 0x1005000\n";
     }
     let got = rules(&lines, "");
