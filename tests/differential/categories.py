@@ -1,24 +1,31 @@
 #!/usr/bin/env python3
 """Compares the categories that Vramscope tells with those of jobs in which the role of every tensor is known.
 
-    categories.py [--release 2.11] [--keep] [JOB...]
+    categories.py [--release 2.11] [--keep] [--fixtures] [JOB...]
 
 Each job trains (or serves) a small model with an official PyTorch release without a GPU (see `environment.py`), and
 writes a snapshot and the truth: by hooks and `data_ptr`, the role of each tensor and when it had it. The program
 `shared/examples/categories.rs` tells the categories of the snapshot alone, and compares them at the peak, byte by byte.
-The files are in `target/differential/categories`. The table is that of `shared/src/analysis/category/CATEGORIES.md`.
+The files are in `target/differential/categories`; with `--keep`, those of an earlier run are used. With `--fixtures`,
+the smaller snapshots and the roles at their peaks become the fixtures of `shared/tests/categories.rs`. The table is that
+of `shared/src/analysis/category/CATEGORIES.md`. DETAIL=1 lists what is wrong.
 """
 
 import contextlib
+import gzip
 import json
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUT = ROOT / "target/differential/categories"
+FIXTURES = ROOT / "shared/tests/fixtures/categories"
+# Jobs whose snapshots are small enough to keep.
+SMALL = ("mlp", "cnn", "gan", "gpt_late")
 
 # Job: what the table says about it.
 JOBS = {
@@ -330,6 +337,24 @@ def job(name, folder):
     pathlib.Path(folder, name + ".json").write_text(json.dumps(found))
 
 
+def write_fixture(name, roles):
+    """Writes a job's snapshot, without the machine's paths, and the roles at its peak."""
+
+    def shorten(value):
+        if isinstance(value, dict):
+            return {key: shorten(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [shorten(item) for item in value]
+        if isinstance(value, str) and "site-packages/" in value:
+            return "/venv/lib/python3/site-packages/" + value.rsplit("site-packages/", 1)[1]
+        return "/job/train.py" if isinstance(value, str) and value.endswith("differential/categories.py") else value
+
+    FIXTURES.mkdir(parents=True, exist_ok=True)
+    snapshot = shorten(pickle.loads((OUT / f"{name}.pickle").read_bytes()))
+    (FIXTURES / f"{name}.pickle.gz").write_bytes(gzip.compress(pickle.dumps(snapshot, 4), 9, mtime=0))
+    (FIXTURES / f"{name}.json").write_text(json.dumps(roles, separators=(",", ":")) + "\n")
+
+
 def main():
     arguments = sys.argv[1:]
     if arguments[:1] == ["--job"]:
@@ -342,16 +367,19 @@ def main():
     keep = "--keep" in arguments
     names = [a for a in arguments if not a.startswith("-")] or list(JOBS)
     OUT.mkdir(parents=True, exist_ok=True)
-    made = environment.Environment(release).make()
-    compare = ["cargo", "run", "--quiet", "--release", "--package", "shared", "--example", "categories", "--"]
+    environment = environment.Environment(release)
+    subprocess.run(["cargo", "build", "--quiet", "--package", "shared", "--example", "categories"], cwd=ROOT, check=True)
     print("| job | settings | bytes at the peak | right | unknown |\n|---|---|---:|---:|---:|")
     for name in names:
         if not keep or not (OUT / f"{name}.pickle").exists():
+            made = environment.make()
             subprocess.run(made.command(__file__, "--job", name, OUT), env={**made.variables(), "FAKECUDA_CAPACITY": str(80 << 30), "PYTHONWARNINGS": "ignore"}, check=True, stderr=None if os.environ.get("DETAIL") else subprocess.DEVNULL)
         files = [OUT / f"{name}.pickle", OUT / f"{name}.json"]
-        told = subprocess.run([*compare, *map(str, files)], cwd=ROOT, check=True, capture_output=True, text=True)
+        told = subprocess.run([ROOT / "target/debug/examples/categories", *files], cwd=ROOT, check=True, capture_output=True, text=True)
         result = json.loads(told.stdout)
         print(f"| {name} | {JOBS[name]} | {result['peak']:,} | {result['right']:.1%} | {result['unknown']:.1%} |", flush=True)
+        if "--fixtures" in arguments and name in SMALL:
+            write_fixture(name, result["roles"])
         if os.environ.get("DETAIL"):
             for row in result["wrong"]:
                 print("   ", row)

@@ -103,7 +103,7 @@ fn inference_has_no_gradients() {
             lines += &format!("free {old}\n");
         }
         lines += &format!("alloc 0x1003000 2048 {FORWARD}\n");
-        lines += &format!("alloc 0x1004000 512 sample@t.py:8\nalloc 0x1005000 512 sample@t.py:9\n");
+        lines += "alloc 0x1004000 512 sample@t.py:8\nalloc 0x1005000 512 sample@t.py:9\n";
         lines += "free 0x1003000\nfree 0x1002000\nfree 0x1004000\nfree 0x1005000\n";
     }
     let got = rules(&lines, "");
@@ -143,6 +143,10 @@ fn every_rule_has_its_words() {
     for (number, rule) in Rule::ALL.into_iter().enumerate() {
         assert_eq!(rule as usize, number);
         assert!(rule.reason().ends_with('.'), "{}", rule.name());
+        let row = format!("| {} | ", rule.name());
+        let line = include_str!("CATEGORIES.md").lines().find(|line| line.starts_with(&row));
+        let tells = format!(" | {} | {} |", rule.category().name(), rule.reason());
+        assert!(line.is_some_and(|line| line.ends_with(&tells)), "the documentation has no row {row}…{tells}");
         assert_eq!(Rule::ALL.iter().filter(|other| other.name() == rule.name()).count(), 1, "{}", rule.name());
     }
     assert!(Rule::ALL.len() + crate::limits::CATEGORY_RULES < usize::from(u8::MAX));
