@@ -43,8 +43,6 @@ use crate::finding::{Finding, FindingCode};
 use crate::import::Imported;
 use crate::index::Index;
 use crate::query::{Answer, DeviceSummary, Query, Summary};
-use crate::replay::Replay;
-use crate::query::{Answer, Query, Summary};
 use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Snapshot};
 
@@ -124,7 +122,7 @@ impl Session {
         }
         self.sites = Sites::with(overrides.clone());
         self.extend_sites();
-        let Self { snapshot, summary, sites, devices } = self;
+        let Self { snapshot, summary, sites, devices, .. } = self;
         let of_devices = snapshot.devices.iter().zip(devices).zip(&summary.devices);
         for ((trace, device), DeviceSummary { ooms, .. }) in of_devices {
             device.caches = Caches::default();

@@ -169,13 +169,7 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, palette: 
 }
 
 /// Draws named spans in a strip above the shapes. Strip 0 is the lowest.
-fn strip(
-    surface: &mut dyn Surface,
-    plot_area: &PlotArea,
-    spans: &[(Window, String)],
-    number: u32,
-    palette: &Palette,
-) {
+fn strip(surface: &mut dyn Surface, plot_area: &PlotArea, spans: &[(Window, String)], number: u32, palette: &Palette) {
     let (x, plot) = (plot_area.x(), plot_area.plot);
     let top = plot.y - STRIP * f64::from(number + 1);
     // The end of the last drawn span: one span per pixel is enough.
@@ -302,13 +296,7 @@ pub fn flag_at(ooms: &[Oom], x: Scale, plot: Area, point: (f64, f64)) -> Option<
 }
 
 /// Returns the index of the span at a point of their strip.
-pub fn span_at(
-    spans: &[(Window, String)],
-    number: u32,
-    x: Scale,
-    plot: Area,
-    point: (f64, f64),
-) -> Option<usize> {
+pub fn span_at(spans: &[(Window, String)], number: u32, x: Scale, plot: Area, point: (f64, f64)) -> Option<usize> {
     let bottom = plot.y - STRIP * f64::from(number);
     if point.1 < bottom - STRIP || point.1 >= bottom || point.0 < plot.x || point.0 > plot.right() {
         return None;
