@@ -7,11 +7,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
+use shared::analysis::folding::Overrides;
 use shared::doctor::pasted::{self, Explanation};
 use shared::import::{ImportError, Imported, Importer};
 use shared::limits::{ImportLimits, PASTED_BYTES};
 use shared::report::{DiagnosisReport, FileDiagnosis, FindingReport};
 
+use super::folding::Folding;
 use super::read::read;
 use super::{UNUSABLE, one_line, print};
 
@@ -28,6 +30,8 @@ pub(super) struct Doctor {
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    folding: Folding,
 }
 
 /// What `--json` prints.
@@ -63,10 +67,17 @@ enum Contents {
 impl Doctor {
     /// Examines every file. The exit code is 1 if memory ran out in one of them, and 2 if one is unreadable.
     pub(super) fn run(self) -> ExitCode {
+        let overrides = match self.folding.overrides() {
+            Ok(overrides) => overrides,
+            Err(sentence) => {
+                eprintln!("{}", one_line(&sentence));
+                return ExitCode::from(UNUSABLE);
+            }
+        };
         let (mut has_failed, mut is_unreadable) = (false, false);
         let mut files = Vec::new();
         for path in &self.files {
-            let examined = Examined::of(path);
+            let examined = Examined::of(path, &overrides);
             has_failed |= examined.has_failed();
             if let Some(error) = &examined.error {
                 is_unreadable = true;
@@ -96,11 +107,11 @@ impl Doctor {
 }
 
 impl Examined {
-    fn of(path: &Path) -> Self {
+    fn of(path: &Path, overrides: &Overrides) -> Self {
         let name = path.display().to_string();
         match contents(path) {
             Ok(Contents::Trace(imported)) => {
-                let found = FileDiagnosis::new(name, *imported);
+                let found = FileDiagnosis::with(name, *imported, overrides.clone());
                 let text = found.to_string();
                 Self { path: found.path, devices: found.devices, findings: found.findings, text, ..Self::default() }
             }

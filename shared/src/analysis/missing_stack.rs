@@ -227,11 +227,11 @@ mod tests {
 
     #[test]
     fn stacks_of_blocks_only_are_those_of_the_context_state() {
-        let lines = format!("segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000\nalloc 0x1100000 1000");
+        let lines = "segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000\nalloc 0x1100000 1000";
         let edit = |trace: &mut DeviceTrace| {
             trace.segments[0].blocks[2].stack = StackId(1);
         };
-        check(&lines, edit, 0, MissingStack::StateOnly);
+        check(lines, edit, 0, MissingStack::StateOnly);
     }
 
     #[test]

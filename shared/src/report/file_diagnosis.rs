@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::diagnosis::{DiagnosisReport, FindingReport};
 use crate::analysis::findings::findings;
-use crate::analysis::folding::BestFrames;
+use crate::analysis::folding::{BestFrames, Overrides};
 use crate::analysis::usage::Usage;
 use crate::diagnosis::Diagnosis;
 use crate::doctor::{self, Case};
@@ -65,9 +65,15 @@ pub(super) fn examine(
 impl FileDiagnosis {
     /// Diagnoses a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
+        Self::with(path, imported, Overrides::default())
+    }
+
+    /// Diagnoses a file, whose lines are chosen by the user's own rules.
+    pub fn with(path: String, imported: Imported, overrides: Overrides) -> Self {
         let Imported { mut snapshot, findings: mut found, header, .. } = imported;
         let mut devices: Vec<DiagnosisReport> = Vec::new();
-        let best_frames = BestFrames::build(&snapshot.symbols);
+        let mut best_frames = BestFrames::with(overrides);
+        best_frames.extend(&snapshot.symbols);
         examine(&mut snapshot, &best_frames, header.as_ref(), &mut found, &mut |_, _, diagnosis| {
             devices.push((&diagnosis).into())
         });

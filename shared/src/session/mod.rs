@@ -42,7 +42,7 @@ use crate::doctor::Case;
 use crate::finding::{Finding, FindingCode};
 use crate::import::Imported;
 use crate::index::Index;
-use crate::query::{Answer, Query, Summary};
+use crate::query::{Answer, DeviceSummary, Query, Summary};
 use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Snapshot};
 
@@ -122,8 +122,27 @@ impl Session {
         }
         self.sites = Sites::with(overrides.clone());
         self.extend_sites();
-        for device in &mut self.devices {
+        let Self { snapshot, summary, sites, devices, .. } = self;
+        let of_devices = snapshot.devices.iter().zip(devices).zip(&summary.devices);
+        for ((trace, device), DeviceSummary { ooms, .. }) in of_devices {
             device.caches = Caches::default();
+            let Device { replay, indexes: Indexes { usage, .. }, caches } = device;
+            let case = Case {
+                trace,
+                tags: &snapshot.tags,
+                symbols: &snapshot.symbols,
+                best_frames: sites.best_frames(),
+                settings: &snapshot.settings,
+                replay,
+                usage,
+                capacity: None,
+            };
+            // Its sentence may name a line.
+            let Some(failure) = caches.diagnosis.failure(&case, ooms) else { continue };
+            let is_it = |known: &&mut Finding| (known.code, known.device) == (failure.code, failure.device);
+            if let Some(known) = summary.findings.iter_mut().find(is_it) {
+                *known = failure;
+            }
         }
     }
 

@@ -97,6 +97,7 @@ fn receive(bytes: &[u8]) {
             SESSION.with_borrow_mut(|session| {
                 if let Some(session) = session {
                     session.set_overrides(&overrides);
+                    post(&FromWorker::Refolded(Box::new(session.summary().clone())));
                 }
             });
             live::fold(&overrides);

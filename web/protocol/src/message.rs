@@ -182,6 +182,8 @@ pub enum FromWorker {
     },
     /// The file has been read; the worker answers questions from now on.
     Loaded(Box<Summary>),
+    /// The summary of a file after [`ToWorker::Fold`]: its findings may name other lines.
+    Refolded(Box<Summary>),
     /// New events of a watched session; the worker answers questions from the first of these messages on, and sends the
     /// next one only after [`ToWorker::Drawn`].
     Update(Box<Update>),

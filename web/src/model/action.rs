@@ -44,6 +44,13 @@ pub enum Action {
         /// Its summary.
         summary: Shared<Summary>,
     },
+    /// A file's summary was made again, by other rules of whose code a frame is.
+    FileRefolded {
+        /// Which file.
+        key: FileKey,
+        /// Its summary.
+        summary: Shared<Summary>,
+    },
     /// A file can't be read.
     FileFailed {
         /// Which file.

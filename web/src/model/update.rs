@@ -32,6 +32,11 @@ pub fn update(model: &Model, action: Action) -> Model {
                 file.phase = Phase::Loading { stage, done, total, bytes_per_second };
             }
         }
+        Action::FileRefolded { key, summary } => {
+            if let Some(FileEntry { phase: Phase::Ready { summary: known, .. }, .. }) = entry(&mut next, key) {
+                *known = summary;
+            }
+        }
         Action::FileLoaded { key, summary } => loaded(&mut next, key, summary),
         Action::FileFailed { key, message } => {
             if let Some(file) = entry(&mut next, key) {

@@ -47,6 +47,7 @@ fn receive(model: &ModelHandle, key: FileKey, message: FromWorker) {
             model.dispatch(Action::FileProgress { key, stage, done, total, bytes_per_second });
         }
         FromWorker::Loaded(summary) => model.dispatch(Action::FileLoaded { key, summary: Shared::new(*summary) }),
+        FromWorker::Refolded(summary) => model.dispatch(Action::FileRefolded { key, summary: Shared::new(*summary) }),
         FromWorker::Update(grown) => {
             let began = clock_ms();
             model.dispatch(Action::SessionUpdated { key, grown });
