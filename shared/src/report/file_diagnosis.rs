@@ -57,7 +57,9 @@ pub(super) fn examine(
             capacity: known.map(|known| known.capacity).filter(|bytes| *bytes > 0),
         };
         let diagnosis = doctor::diagnose(&case);
-        found.extend(diagnosis.findings.iter().filter(|finding| finding.code == FindingCode::OutOfMemory).cloned());
+        // The evidence is for the page: stacks and allocations have other numbers in another file of the same run.
+        let failures = diagnosis.findings.iter().filter(|finding| finding.code == FindingCode::OutOfMemory);
+        found.extend(failures.map(|finding| Finding { evidence: None, ..finding.clone() }));
         visit(snapshot, &case, diagnosis);
     }
 }
