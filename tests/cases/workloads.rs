@@ -308,3 +308,80 @@ fn a_plan_agrees_with_its_simulation() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn each_story_has_the_findings_that_it_was_written_for() -> Result<()> {
+    let cases: &[(&[&str], &[&str])] = &[
+        // A run in which nothing is wrong has none.
+        (&["transformer"], &[]),
+        (&["variable-length", "lengths=padded", "--steps", "8"], &[]),
+        (&["variable-length", "--conf", "expandable_segments:True"], &[]),
+        (&["checkpoint-save", "copy=tensor"], &[]),
+        // Leaks, large and small.
+        (&["leak"], &["leak", "out_of_memory", "retries"]),
+        (&["leak", "--steps", "60"], &["leak"]),
+        (&["leak", "kept=1", "--steps", "400"], &["leak"]),
+        (&["sample"], &["leak", "out_of_memory", "retries"]),
+        // Fragmentation.
+        (&["alternating"], &["fragmentation", "out_of_memory"]),
+        (&["variable-length"], &["fragmentation", "out_of_memory", "retries"]),
+        // What is full is not fragmented; what is set up does not leak.
+        (&["alternating", "block=1024", "large=1"], &["out_of_memory", "retries"]),
+        (&["recovery"], &["out_of_memory"]),
+        (&["kv-serving", "--steps", "9", "--capacity", "24GiB"], &["out_of_memory"]),
+        (&["transformer", "--capacity", "24GiB"], &["out_of_memory", "retries"]),
+        (&["transformer", "layers=48", "checkpoint=full", "--capacity", "40GiB"], &["out_of_memory"]),
+        (&["leak", "--steps", "2", "--capacity", "1MiB"], &["out_of_memory"]),
+        // The rest, one by one.
+        (&["checkpoint-save"], &["spike"]),
+        (&["resnet-sweep"], &["driver_calls", "out_of_memory", "retries"]),
+        (&["model-switch"], &["retries"]),
+        (&["model-switch", "empty-cache=yes"], &["driver_calls"]),
+        (&["kv-serving", "--steps", "60"], &["driver_calls", "growth", "out_of_memory", "retries"]),
+        (&["kv-serving", "private-pools=yes", "--steps", "30"], &["growth", "growth", "out_of_memory", "stuck_cache"]),
+        (&["transformer", "--conf", "garbage_collection_threshold:0.8"], &["ineffective_setting"]),
+        (&["variable-length", "--conf", "roundup_power2_divisions:2"], &["out_of_memory", "rounding"]),
+        (
+            &["variable-length", "--steps", "9", "--conf", "max_split_size_mb:200,expandable_segments:True"],
+            &["ineffective_setting", "retries"],
+        ),
+    ];
+    for (arguments, want) in cases {
+        let report = run(arguments)?;
+        let findings = report.pointer("/trace/devices/0/diagnosis/findings").and_then(Value::as_array);
+        let findings = findings.with_context(|| format!("{arguments:?}: no findings"))?;
+        let mut codes: Vec<&str> = findings.iter().filter_map(|finding| finding["code"].as_str()).collect();
+        codes.sort_unstable();
+        assert_eq!(codes, *want, "{arguments:?}: {findings:#?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_run_warns_when_cached_memory_becomes_unusable() -> Result<()> {
+    let warnings = |arguments: &[&str]| -> Result<Vec<String>> {
+        let output = program::run(&[&["run"], arguments].concat())?;
+        let errors = String::from_utf8(output.stderr)?;
+        Ok(errors.lines().filter(|line| line.starts_with("Warning: ")).map(str::to_owned).collect())
+    };
+    // Every other of its blocks is freed, and expandable segments don't help.
+    let found = warnings(&["alternating", "--warn-at", "0.3"])?;
+    let want = "Warning: 99 % of the cached memory is unusable: of 4.00 GiB cached (7.99 GiB reserved), the largest request \
+                that fits has 4.00 MiB. 4.00 GiB are gaps in segments that are in use, 0 B are whole segments. Try \
+                PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.";
+    assert_eq!(found, [want]);
+    let found = warnings(&["alternating", "--warn-at", "0.3", "--conf", "expandable_segments:True"])?;
+    ensure!(matches!(&found[..], [line] if line.ends_with("what lives long before what lives short.")), "{found:?}");
+    // It frees all of a model before the next one: whole segments.
+    let found = warnings(&["model-switch", "--warn-at", "0.9"])?;
+    ensure!(found.first().is_some_and(|line| line.contains("Try torch.cuda.empty_cache()")), "{found:?}");
+    // Nothing is said without the option, or below the threshold.
+    assert_eq!(warnings(&["alternating"])?, Vec::<String>::new());
+    assert_eq!(warnings(&["leak", "--warn-at", "0.9"])?, Vec::<String>::new());
+    for share in ["0", "1", "30%"] {
+        let output = program::run(&["run", "alternating", "--warn-at", share])?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.code() == Some(2) && errors.contains("such as 0.3"), "{share}: {errors}");
+    }
+    Ok(())
+}

@@ -3,6 +3,7 @@
 mod budget;
 mod curves;
 mod doctor;
+mod folding;
 mod live;
 mod log;
 mod read;

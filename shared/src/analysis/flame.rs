@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use super::folding::short_location;
+use super::folding::{names_text, short_location};
 use super::site::{NO_STACK, Sites};
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::query::{FlameBox, Paint, Quads};
@@ -38,6 +38,8 @@ pub struct Shape<'a> {
     pub zoom: &'a [u32],
     /// Width of the view in pixels.
     pub width: f32,
+    /// Why there are allocations without a stack, in a few words.
+    pub no_stack: &'a str,
 }
 
 /// Returns the boxes of a flame graph: root first, by depth and then from left to right. Children are never wider than
@@ -245,8 +247,11 @@ impl Layout<'_> {
                 let frame = self.symbols.frame(id);
                 (self.symbols.text(frame.name).into_owned(), short_location(self.symbols, frame), id.0)
             }
-            Key::Folded(library) => (self.folded_name(library, sum), String::new(), FlameBox::FOLDED + library),
-            Key::NoStack => return self.plain_box(NO_STACK.to_owned(), depth, x, sum),
+            Key::Folded(library) => (self.folded_name(sum), String::new(), FlameBox::FOLDED + library),
+            Key::NoStack => {
+                let location = self.shape.no_stack.to_owned();
+                return FlameBox { location, ..self.plain_box(NO_STACK.to_owned(), depth, x, sum) };
+            }
         };
         let stacks = || sum.leaves.iter().filter_map(|below| self.leaves.get(below.leaf)).map(|leaf| leaf.stack);
         // A box of one call site has that site's colour; a box that several share has its own.
@@ -267,13 +272,25 @@ impl Layout<'_> {
         }
     }
 
-    /// Names a box of folded runs: `3 frames of torch`, or `3 to 5 frames of torch` if they differ.
-    fn folded_name(&self, library: u32, sum: &Sum) -> String {
-        let lengths = || sum.leaves.iter().map(|below| below.at.max(below.open_until).saturating_sub(below.from));
+    /// Names a box of folded runs: `3 frames of torch`, or `3 to 5 frames of torch and einops` if they differ.
+    fn folded_name(&self, sum: &Sum) -> String {
+        let best = self.sites.best_frames();
+        let runs = || sum.leaves.iter().map(|below| (below.leaf, below.from, below.at.max(below.open_until)));
+        let lengths = || runs().map(|(_, from, to)| to.saturating_sub(from));
         let (least, most) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
-        let library = self.sites.best_frames().library_name(library);
         let frames = counted(most as u64, "frame");
-        if least == most { format!("{frames} of {library}") } else { format!("{least} to {frames} of {library}") }
+        let frames = if least == most { frames } else { format!("{least} to {frames}") };
+        let libraries = runs().flat_map(|(leaf, from, to)| {
+            let stack = self.leaves.get(leaf).map_or(&[][..], |leaf| self.symbols.stack(leaf.stack));
+            let range = if self.shape.bottom_up {
+                from..to
+            } else {
+                stack.len().saturating_sub(to)..stack.len().saturating_sub(from)
+            };
+            // The outermost frame names the library that was called.
+            stack.get(range).unwrap_or_default().iter().rev().map(|id| best.library_name(best.library(*id)))
+        });
+        names_text(&frames, libraries)
     }
 
     /// Returns a box that represents no frame.
@@ -304,7 +321,7 @@ mod tests {
     use crate::index::Index;
     use crate::testing::stack;
 
-    const WIDE: Shape<'_> = Shape { bottom_up: false, folds: false, zoom: &[], width: 1_000.0 };
+    const WIDE: Shape<'_> = Shape { bottom_up: false, folds: false, zoom: &[], width: 1_000.0, no_stack: "" };
 
     /// Lays out `(frames, bytes)`, and formats each box as a line: depth, name, bytes, from and to in pixels.
     fn check(leaves: &[(&[&str], u64)], shape: Shape<'_>, want: &[&str]) {

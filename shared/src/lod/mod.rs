@@ -5,10 +5,13 @@
 //! level, the two at its ends event by event), and then the composition at that position (from the bucket's start, at
 //! most a bucket of events). The cost of a column is bounded whatever the trace's length.
 
+mod bucket_values;
 mod classes;
 mod coloring;
-mod columns;
+pub(crate) mod columns;
+mod curves;
 mod maxima;
+mod outside;
 mod pyramid;
 pub mod sampled;
 mod series;
@@ -20,6 +23,7 @@ mod totals;
 pub use classes::{Classes, EXCLUDED};
 pub use coloring::{Coloring, ColoringInput};
 pub use columns::{Span, coordinate, extent, spans};
+pub use curves::RunningMeasures;
 pub use pyramid::Pyramid;
 pub use series::Series;
 pub use timeline::{Scene, timeline};

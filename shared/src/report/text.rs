@@ -79,7 +79,8 @@ impl fmt::Display for DeviceReport {
                 writeln!(f, "  ! {}", finding.message)?;
             }
         }
-        self.held_at_the_peak(f)
+        self.held_at_the_peak(f)?;
+        self.outside.iter().try_for_each(|outside| outside.fmt(f))
     }
 }
 
@@ -129,6 +130,9 @@ impl DeviceReport {
             let count = Count(rest.iter().map(|line| u64::from(line.count)).sum());
             let others = counted(rest.len() as u64, "other line");
             writeln!(f, "  {:>10} {:5.1} % {count:>9} ×  {others}", Bytes(bytes), share(bytes))?;
+        }
+        for missing in &self.missing_stacks {
+            writeln!(f, "  {} without a stack: {} {}", Bytes(missing.bytes), missing.reason, missing.remedy)?;
         }
         Ok(())
     }

@@ -1,12 +1,15 @@
 //! The data that answers are made from: one device's trace, indexes and names, borrowed together.
 
+use super::device::Caches;
 use crate::analysis::actions::written_name;
+use crate::analysis::category::Categories;
+use crate::analysis::missing_stack::{MissingStack, StackCoverage};
 use crate::analysis::paint::Painter;
 use crate::analysis::site::Sites;
 use crate::analysis::term_matches::Field;
 use crate::analysis::usage::Usage;
 use crate::frames::{FrameId, StackId, Symbols};
-use crate::query::{ColorBy, DeviceSummary, EventRow, FrameText};
+use crate::query::{ColorBy, DeviceSummary, EventRow, FrameText, MissingText};
 use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Snapshot};
 
@@ -25,6 +28,16 @@ pub struct Context<'a> {
     pub sites: &'a Sites,
     /// Its summary.
     pub summary: &'a DeviceSummary,
+    /// The categories of its allocations; `None` for a question that does not need them.
+    pub categories: Option<&'a Categories>,
+}
+
+impl Caches {
+    /// Returns where the stacks of a device are.
+    pub(super) fn coverage(&mut self, context: Context<'_>) -> StackCoverage {
+        self.coverage.extend(context.trace, context.symbols());
+        self.coverage
+    }
 }
 
 impl<'a> Context<'a> {
@@ -40,7 +53,12 @@ impl<'a> Context<'a> {
 
     /// Returns where search terms are searched.
     pub fn field(&self) -> Field<'a> {
-        Field { symbols: &self.snapshot.symbols, tags: &self.snapshot.tags, replay: self.replay }
+        Field {
+            symbols: &self.snapshot.symbols,
+            tags: &self.snapshot.tags,
+            replay: self.replay,
+            categories: self.categories,
+        }
     }
 
     /// Returns the colours of allocations.
@@ -52,6 +70,7 @@ impl<'a> Context<'a> {
             tags: &self.snapshot.tags,
             sites: self.sites,
             streams: &self.summary.streams,
+            categories: self.categories,
         }
     }
 
@@ -76,6 +95,11 @@ impl<'a> Context<'a> {
             }
         };
         ids.iter().enumerate().map(text).collect()
+    }
+
+    /// Returns the texts of why there is no stack.
+    pub fn missing_text(&self, why: MissingStack) -> MissingText {
+        MissingText { reason: why.reason().to_owned(), remedy: why.remedy().to_owned() }
     }
 
     /// Returns the row of an event in the event list, if there is such an event.

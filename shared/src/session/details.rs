@@ -25,7 +25,15 @@ pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> 
         (!text.is_empty() && text != "N/A").then(|| (name.to_owned(), text.into_owned()))
     };
     let contexts = [said("compile context", tag.compile_context), said("user metadata", tag.user_metadata)];
+    let category = context.categories.map(|told| {
+        let reason = match told.rule(id) {
+            Ok(rule) => format!("{} ({})", rule.name(), rule.reason()),
+            Err(user) => format!("rule {} of yours", user + 1),
+        };
+        ("category".to_owned(), format!("{}: {reason}", told.get(id).name()))
+    });
     let free_stack = freed.or(end).map_or(StackId(0), |position| stack_of_event(context, position));
+    let missing = (a.stack.0 == 0).then(|| context.missing_text(caches.coverage(context).of_allocation(&a)));
     let frames = |stack: StackId| if stack == a.stack { Vec::new() } else { context.frames(stack) };
     Answer::Allocation(Box::new(AllocationDetail {
         id,
@@ -37,7 +45,7 @@ pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> 
         stream: tag.stream,
         pool: context.replay.pool(&a),
         is_small: a.flags & Allocation::FLAG_SMALL != 0,
-        contexts: contexts.into_iter().flatten().collect(),
+        contexts: category.into_iter().chain(contexts.into_iter().flatten()).collect(),
         allocated_at: begin,
         free_requested_at: freed,
         free_completed_at: end,
@@ -47,6 +55,7 @@ pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> 
         paint: context.sites.paint(a.stack),
         stack: a.stack.0,
         alloc_stack: context.frames(a.stack),
+        missing,
         free_stack: frames(free_stack),
     }))
 }
@@ -86,6 +95,10 @@ pub(super) fn site(context: Context<'_>, caches: &mut Caches, stack: u32, positi
     }
     let bytes = live.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
     let count = live.len() as u32;
+    let missing = (stack == 0).then(|| {
+        let sums = caches.coverage(context).sums(context.replay, live.iter().map(|(number, _)| *number));
+        sums.first().map(|(why, ..)| context.missing_text(*why))
+    });
     live.sort_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
     live.truncate(LARGEST);
     Answer::Site(Box::new(SiteDetail {
@@ -100,5 +113,6 @@ pub(super) fn site(context: Context<'_>, caches: &mut Caches, stack: u32, positi
         live_at_end: (usage.end_bytes, usage.end_count),
         largest: live,
         frames: context.frames(id),
+        missing: missing.flatten(),
     }))
 }

@@ -5,7 +5,9 @@
 //! device and what earlier questions left in its [`Caches`]. A [`LiveSession`] is a session with a recording that still
 //! grows; devices, indexes, summary and answers are the same.
 
+mod category;
 mod context;
+mod curves;
 mod details;
 mod device;
 mod diagnosis;
@@ -30,7 +32,9 @@ pub use live::{LiveSession, Trim, Update};
 pub use states::States;
 pub use terms::Terms;
 
+use crate::analysis::category::UserRules;
 use crate::analysis::findings::findings_of;
+use crate::analysis::folding::Overrides;
 use crate::analysis::host_memory;
 use crate::analysis::site::{SiteInput, Sites};
 use crate::analysis::usage::Usage;
@@ -39,7 +43,7 @@ use crate::finding::{Finding, FindingCode};
 use crate::import::Imported;
 use crate::index::Index;
 use crate::query::{Answer, Query, Summary};
-use crate::replay::Replay;
+use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Snapshot};
 
 /// An open file.
@@ -49,6 +53,8 @@ pub struct Session {
     summary: Summary,
     sites: Sites,
     devices: Vec<Device>,
+    /// The user's own rules of categories.
+    category_rules: UserRules,
 }
 
 /// What a recording says about a device beside its trace.
@@ -94,7 +100,8 @@ impl Session {
         let host_memory = host_memory::sums(&snapshot.host);
         let (findings, settings) = (Vec::new(), Vec::new());
         let summary = Summary { format, findings, devices: Vec::new(), settings, origin: None, host_memory };
-        let mut session = Self { snapshot, summary, sites: Sites::default(), devices };
+        let mut session =
+            Self { snapshot, summary, sites: Sites::default(), devices, category_rules: UserRules::default() };
         session.extend_sites();
         session.summarize(found, is_cut, |_, _| Notes { losses: None, has_start: !is_cut });
         step();
@@ -108,10 +115,27 @@ impl Session {
         sites.extend(SiteInput { symbols: &snapshot.symbols, usages: &usages });
     }
 
+    /// Names and colours all call sites by other rules. What was built for earlier questions is built again.
+    pub fn set_overrides(&mut self, overrides: &Overrides) {
+        if self.sites.best_frames().overrides() == overrides {
+            return;
+        }
+        self.sites = Sites::with(overrides.clone());
+        self.extend_sites();
+        for device in &mut self.devices {
+            device.caches = Caches::default();
+        }
+    }
+
+    /// Returns the user's own rules of whose code a frame is.
+    pub fn overrides(&self) -> &Overrides {
+        self.sites.best_frames().overrides()
+    }
+
     /// Replaces the summary. `found` are the findings that concern no single device; `notes_of` returns those of a
     /// device, by its index.
     fn summarize(&mut self, found: Vec<Finding>, is_cut: bool, notes_of: impl Fn(usize, &DeviceTrace) -> Notes) {
-        let Self { snapshot, summary, devices, sites } = self;
+        let Self { snapshot, summary, devices, sites, .. } = self;
         let mut all = found;
         let mut summaries = Vec::new();
         for (index, (trace, device)) in snapshot.devices.iter().zip(devices).enumerate() {
@@ -140,6 +164,12 @@ impl Session {
         *summary = Summary { format, findings: all, devices: summaries, settings, origin: None, host_memory };
     }
 
+    /// Sets the user's own rules of categories, which come before the others.
+    pub fn set_category_rules(&mut self, rules: UserRules) {
+        self.category_rules = rules;
+        self.devices.iter_mut().for_each(|device| device.caches.forget_categories());
+    }
+
     /// Returns what the session holds.
     pub fn summary(&self) -> &Summary {
         &self.summary
@@ -151,6 +181,9 @@ impl Session {
         let (Some(trace), Some(device), Some(summary)) = parts else {
             return Answer::Refused("This file has no such device.".to_owned());
         };
+        let replayed = Replayed { trace, tags: &self.snapshot.tags, replay: &device.replay };
+        let categories = category::are_needed(query)
+            .then(|| device.caches.told.categories(replayed, &self.snapshot.symbols, &self.category_rules));
         let context = Context {
             snapshot: &self.snapshot,
             trace,
@@ -158,6 +191,7 @@ impl Session {
             usage: &device.indexes.usage,
             sites: &self.sites,
             summary,
+            categories: categories.as_deref(),
         };
         let caches = &mut device.caches;
         match query {
@@ -181,10 +215,12 @@ impl Session {
             Query::Segment { address, position } => segments::detail(context, caches, *address, *position),
             Query::Timeline(query) => timeline::stacked(context, caches, query),
             Query::Overview { axis, columns } => timeline::whole(context, caches, *axis, *columns),
+            Query::Curves(query) => curves::answer(context, caches, query),
             Query::PositionAt { axis, x } => timeline::position(context, *axis, *x),
             Query::Diagnosis => diagnosis::answer(context, caches),
             Query::Heatmap(query) => heatmap::map(context, caches, query),
             Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
+            Query::Steps { axis } => category::steps(context, caches, *axis),
             Query::FailureDiagnosis { position } => diagnosis::of_failure(context, *position),
         }
     }

@@ -1,8 +1,11 @@
 //! The actions that change the model.
 
 use shared::diagnosis::Diagnosis;
+use std::rc::Rc;
+
+use shared::analysis::folding::Overrides;
 use shared::link::Link;
-use shared::query::{Axis, ColorBy, SegmentLayout, Summary, Window};
+use shared::query::{Axis, ColorBy, Measure, SegmentLayout, Summary, Window};
 use shared::units::Address;
 
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
@@ -170,6 +173,10 @@ pub enum Action {
     ClearFilters,
     /// Sets the search term that is highlighted; `None` or empty for none.
     SetHighlight(Option<String>),
+    /// Shows a curve below the timeline, or hides it.
+    ToggleCurve(Measure),
+    /// Shows the first curves below the timeline, or hides all.
+    ToggleCurves,
     /// Sets the layout of the segment map.
     SetSegmentLayout(SegmentLayout),
     /// Sets the magnification of the segment map; 1 fits the view.
@@ -185,6 +192,8 @@ pub enum Action {
 
     /// Sets the theme.
     SetTheme(ThemeChoice),
+    /// Sets the user's own rules of whose code a frame is.
+    SetOverrides(Rc<Overrides>),
     /// The system's theme changed.
     SystemTheme {
         /// Whether it is dark.

@@ -1,5 +1,8 @@
 //! The one function that changes the model. It is pure, so it is tested without a browser.
 
+use std::rc::Rc;
+
+use shared::analysis::folding::Overrides;
 use shared::diagnosis::Diagnosis;
 use shared::link::Link;
 use shared::order::Within;
@@ -11,7 +14,7 @@ mod sessions;
 use super::action::Action;
 use super::live::Span;
 use super::state::{FileEntry, FileKey, Model, Phase, Shared};
-use super::view::{Selection, Tab, View, clamp, extent};
+use super::view::{FIRST_CURVES, Selection, Tab, View, clamp, extent};
 use crate::worker::message::Stage;
 
 /// Maximum number of filters.
@@ -72,6 +75,7 @@ pub fn update(model: &Model, action: Action) -> Model {
             }
         }
         Action::SetTheme(theme) => next.theme = theme,
+        Action::SetOverrides(overrides) => set_overrides(&mut next, overrides),
         Action::SystemTheme { is_dark } => next.is_system_dark = is_dark,
         Action::OpenDialog(dialog) => next.dialog = Some(dialog),
         Action::CloseDialog => next.dialog = None,
@@ -203,6 +207,12 @@ fn update_view(model: &mut Model, action: Action) {
         }
         Action::ClearFilters => view.filter.clear(),
         Action::SetHighlight(term) => view.highlight = term.filter(|term| !term.trim().is_empty()),
+        Action::ToggleCurve(measure) => match view.curves.iter().position(|shown| *shown == measure) {
+            Some(i) => drop(view.curves.remove(i)),
+            None => view.curves.push(measure),
+        },
+        Action::ToggleCurves if view.curves.is_empty() => view.curves.extend(FIRST_CURVES),
+        Action::ToggleCurves => view.curves.clear(),
         Action::SetSegmentLayout(layout) => view.segment_layout = layout,
         Action::SetSegmentZoom(zoom) if zoom.is_finite() => view.segment_zoom = zoom.within(1.0, 4096.0),
         Action::SetFlameBottomUp(bottom_up) => {
@@ -217,6 +227,20 @@ fn update_view(model: &mut Model, action: Action) {
         Action::SetEventActions(actions) => view.event_actions = actions,
         // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
+    }
+}
+
+/// Sets the rules of whose code a frame is. Libraries have other numbers then, which zoom paths consist of.
+fn set_overrides(model: &mut Model, overrides: Rc<Overrides>) {
+    if model.overrides != overrides {
+        model.overrides = overrides;
+        model.rules_revision = model.rules_revision.wrapping_add(1);
+        model.view.flame_zoom.clear();
+        for file in &mut model.files {
+            file.view.flame_zoom.clear();
+            // A verdict names a line.
+            file.diagnoses.clear();
+        }
     }
 }
 

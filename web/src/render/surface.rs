@@ -89,8 +89,6 @@ pub trait Surface {
     fn polygon(&mut self, points: &[(f64, f64)], ink: Ink);
     /// Draws the outline of a polygon.
     fn contour(&mut self, points: &[(f64, f64)], width: f64, ink: Ink);
-    /// Fills an area except for some polygons.
-    fn veil(&mut self, area: Area, holes: &[Vec<(f64, f64)>], ink: Ink);
     /// Draws a line of text, vertically centred on `y`.
     fn text(&mut self, text: &str, at: (f64, f64), align: Align, font: Font, ink: Ink);
     /// Returns the width of a text.
@@ -170,9 +168,6 @@ pub(crate) mod log {
         }
         fn contour(&mut self, points: &[(f64, f64)], width: f64, ink: Ink) {
             self.0.push(format!("contour of {} by {width} {}", points.len(), ink.color.css()));
-        }
-        fn veil(&mut self, a: Area, holes: &[Vec<(f64, f64)>], ink: Ink) {
-            self.0.push(format!("veil {} with {} holes {}", area(a), holes.len(), ink.color.css()));
         }
         fn text(&mut self, text: &str, at: (f64, f64), align: Align, _: Font, _: Ink) {
             self.0.push(format!("text {text:?} at {},{} {align:?}", at.0.round(), at.1.round()));

@@ -9,7 +9,7 @@ use crate::hooks::{use_answer, use_model};
 use crate::model::Action;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, share};
-use crate::widgets::stack_list::{NO_STACK, stack_list};
+use crate::widgets::stack_list::stack_list;
 
 /// Properties of [`SegmentPane`].
 #[derive(PartialEq, Properties)]
@@ -61,8 +61,7 @@ pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
                 fact("Stream", stream_text(row.stream)),
                 fact("Pool", pool_text(row.pool, row.is_small)),
             ]) }
-            { stack_list("Reserved by", &segment.frames,
-                if segment.since.is_none() { "Reserved before the trace began, so no stack was recorded." } else { NO_STACK }) }
+            { stack_list("Reserved by", &segment.frames, segment.missing.as_ref()) }
         </article>
     }
 }
