@@ -71,7 +71,7 @@ impl FileDiagnosis {
         let mut devices: Vec<DiagnosisReport> = Vec::new();
         let best_frames = BestFrames::build(&snapshot.symbols);
         examine(&mut snapshot, &best_frames, header.as_ref(), &mut found, &mut |_, _, diagnosis| {
-            devices.push((&diagnosis).into())
+            devices.push((&diagnosis).into());
         });
         // What is known of a device's history stands with the device.
         found.retain(|finding| finding.code != FindingCode::OutOfMemory);
