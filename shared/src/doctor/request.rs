@@ -247,8 +247,11 @@ mod tests {
         Rules::of(&Settings { conf: conf.to_owned(), expandable_segments, ..Settings::default() })
     }
 
+    /// A range with its gaps, from the first number to the second.
+    type Mapped<'a> = ((u64, u64), &'a [(u64, u64)]);
+
     /// What is asked for a request in MiB, given ranges and gaps as `(start, end)` in MiB, and what was ever mapped.
-    fn asked(requested: u64, ranges: &[((u64, u64), &[(u64, u64)])], reach: &[(u64, u64)]) -> u64 {
+    fn asked(requested: u64, ranges: &[Mapped<'_>], reach: &[(u64, u64)]) -> u64 {
         let gap = |&(start, end): &(u64, u64)| Gap { address: Address(start * MIB), size: (end - start) * MIB };
         let ranges: Vec<_> = ranges
             .iter()
@@ -260,21 +263,21 @@ mod tests {
 
     #[test]
     fn an_expandable_segment_needs_only_the_rest_in_whole_pages() {
-        let full: &[((u64, u64), &[(u64, u64)])] = &[((1_000, 1_100), &[])];
+        let full: &[Mapped<'_>] = &[((1_000, 1_100), &[])];
         assert_eq!(asked(4, &[], &[]), 20, "a new segment");
         assert_eq!(asked(4, full, &[]), 20);
         assert_eq!(asked(41, full, &[]), 60);
         // The last 15 MiB are free: one page is enough up to 35 MiB.
-        let tail: &[((u64, u64), &[(u64, u64)])] = &[((1_000, 1_100), &[(1_085, 1_100)])];
+        let tail: &[Mapped<'_>] = &[((1_000, 1_100), &[(1_085, 1_100)])];
         assert_eq!([asked(16, tail, &[]), asked(35, tail, &[]), asked(36, tail, &[])], [20, 20, 40]);
         // A gap that does not touch the end is of no use.
         assert_eq!(asked(35, &[((1_000, 1_100), &[(1_020, 1_050)])], &[]), 40);
         // The addresses before it were mapped once: 40 MiB of them, with 10 MiB free behind.
-        let head: &[((u64, u64), &[(u64, u64)])] = &[((1_040, 1_100), &[(1_040, 1_050)])];
+        let head: &[Mapped<'_>] = &[((1_040, 1_100), &[(1_040, 1_050)])];
         assert_eq!(asked(50, head, &[(1_000, 1_100)]), 40);
         assert_eq!(asked(51, head, &[(1_000, 1_100)]), 60, "too long for the head");
         // A hole between two ranges.
-        let two: &[((u64, u64), &[(u64, u64)])] = &[((1_000, 1_020), &[(1_015, 1_020)]), ((1_060, 1_080), &[])];
+        let two: &[Mapped<'_>] = &[((1_000, 1_020), &[(1_015, 1_020)]), ((1_060, 1_080), &[])];
         assert_eq!(asked(45, two, &[(1_000, 1_080)]), 40);
         assert_eq!(asked(46, two, &[(1_000, 1_080)]), 60);
     }

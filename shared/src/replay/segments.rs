@@ -136,11 +136,11 @@ impl Ranges {
         }
         if i + 1 < self.ranges.len() && self.ranges[i].joins(&self.ranges[i + 1]) {
             let next = self.ranges.remove(i + 1);
-            self.ranges[i].size += next.size;
+            self.ranges[i].size = self.ranges[i].size.saturating_add(next.size);
         }
         if i > 0 && self.ranges[i - 1].joins(&self.ranges[i]) {
             let next = self.ranges.remove(i);
-            self.ranges[i - 1].size += next.size;
+            self.ranges[i - 1].size = self.ranges[i - 1].size.saturating_add(next.size);
             self.ranges[i - 1].since = next.since;
         }
     }

@@ -57,7 +57,9 @@ pub(super) fn examine(
             capacity: known.map(|known| known.capacity).filter(|bytes| *bytes > 0),
         };
         let diagnosis = doctor::diagnose(&case);
-        found.extend(diagnosis.findings.iter().filter(|finding| finding.code == FindingCode::OutOfMemory).cloned());
+        // The evidence is for the page: stacks and allocations have other numbers in another file of the same run.
+        let failures = diagnosis.findings.iter().filter(|finding| finding.code == FindingCode::OutOfMemory);
+        found.extend(failures.map(|finding| Finding { evidence: None, ..finding.clone() }));
         visit(snapshot, &case, diagnosis);
     }
 }
@@ -75,7 +77,7 @@ impl FileDiagnosis {
         let mut best_frames = BestFrames::with(overrides);
         best_frames.extend(&snapshot.symbols);
         examine(&mut snapshot, &best_frames, header.as_ref(), &mut found, &mut |_, _, diagnosis| {
-            devices.push((&diagnosis).into())
+            devices.push((&diagnosis).into());
         });
         // What is known of a device's history stands with the device.
         found.retain(|finding| finding.code != FindingCode::OutOfMemory);

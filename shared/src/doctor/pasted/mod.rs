@@ -20,7 +20,7 @@ pub fn explain(text: &str) -> Option<Explanation> {
         return None;
     }
     message::read(text)
-        .map(|message| message.explain())
+        .map(message::Message::explain)
         .or_else(|| summary::read(text).map(|sums| sums.explain(TextKind::MemorySummary)))
         .or_else(|| stats::read(text).map(|sums| sums.explain(TextKind::MemoryStats)))
 }

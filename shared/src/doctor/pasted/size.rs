@@ -40,7 +40,7 @@ pub(super) fn after(text: &str, marker: &str) -> Option<u64> {
 /// Reads the size that stands right before a marker.
 pub(super) fn before(text: &str, marker: &str) -> Option<u64> {
     let (head, _) = text.split_once(marker)?;
-    let (head, unit) = split_end(head.trim_end(), |byte| byte.is_ascii_alphabetic())?;
+    let (head, unit) = split_end(head.trim_end(), u8::is_ascii_alphabetic)?;
     let (_, number) = split_end(head.trim_end(), |byte| byte.is_ascii_digit() || *byte == b'.')?;
     at_start(&[number, unit].join(" "))
 }
