@@ -137,7 +137,7 @@ pub struct Remedy {
     /// Whether it was checked on this trace. If not, it is advice.
     pub checked: bool,
     /// The part to copy, such as `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`; empty if there is none.
-    #[serde(skip_serializing_if = "String::is_empty", default)]
+    #[serde(default)]
     pub copy: String,
 }
 
@@ -169,7 +169,8 @@ pub enum Evidence {
     Window(u32, u32),
 }
 
-/// One finding: a stable code and a sentence for a person (what, where, what to do next).
+/// One finding: a stable code and a sentence for a person (what, where, what to do next). All fields are always
+/// written: the page's worker sends them without names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The kind.
@@ -185,13 +186,13 @@ pub struct Finding {
     #[serde(default)]
     pub position: Option<u32>,
     /// The bytes that it is about, if it is about bytes. Among findings of one severity, more bytes come first.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(default)]
     pub bytes: Option<u64>,
     /// What a click on it opens beside its position.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(default)]
     pub evidence: Option<Evidence>,
     /// What to try, best first.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(default)]
     pub remedies: Vec<Remedy>,
 }
 

@@ -52,6 +52,7 @@ pub mod index;
 pub mod limits;
 pub mod link;
 pub mod lod;
+pub mod measures;
 mod msgpack;
 pub mod numbered;
 pub mod order;

@@ -310,6 +310,9 @@ impl Default for ServerLimits {
 /// Bytes of a link's fragment. Browsers and chat programs cut longer addresses.
 pub const LINK_BYTES: usize = 16 << 10;
 
+/// Rows of one list of lines: more than a person reads. The rest is summed.
+pub const LINE_ROWS: usize = 1_000;
+
 /// Terms of one kind in a link: more than a person uses.
 pub const LINK_TERMS: usize = 64;
 

@@ -32,3 +32,38 @@ impl Totals {
         self.active.saturating_sub(self.requested)
     }
 }
+
+/// The requested bytes and the number of some allocations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    /// Requested bytes.
+    pub bytes: u64,
+    /// The number of allocations.
+    pub count: u32,
+}
+
+impl Amount {
+    /// Adds one allocation.
+    pub const fn add(&mut self, bytes: u64) {
+        self.plus(Self { bytes, count: 1 });
+    }
+
+    /// Adds other allocations.
+    pub const fn plus(&mut self, other: Self) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.count = self.count.saturating_add(other.count);
+    }
+
+    /// Returns what is left without other allocations, which are among these.
+    #[must_use]
+    pub const fn less(self, other: Self) -> Self {
+        Self { bytes: self.bytes.saturating_sub(other.bytes), count: self.count.saturating_sub(other.count) }
+    }
+}
+
+/// Returns the difference of two sums of bytes.
+pub const fn difference(after: u64, before: u64) -> i64 {
+    let apart = after.abs_diff(before);
+    let apart = if apart > i64::MAX as u64 { i64::MAX } else { apart as i64 };
+    if after < before { -apart } else { apart }
+}

@@ -54,7 +54,7 @@ const LAYERS: [&[&str]; 17] = [
     &["allocator", "finding", "format", "totals", "values", "wire"],
     &["diagnosis"],
     &["pickle", "query", "replay"],
-    &["export", "link", "recording"],
+    &["export", "link", "measures", "recording"],
     &["import"],
     &["analysis"],
     &["doctor"],

@@ -4,7 +4,7 @@ use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
 use crate::browser::{document, root};
-use crate::hooks::{ModelHandle, Store, use_followers};
+use crate::hooks::{ModelHandle, Store, use_diagnosis, use_followers};
 use crate::input::{CommandPalette, HelpDialog, use_keys};
 use crate::model::{Action, Dialog, Model, Phase};
 use crate::shell::{Notice, Workbench, failed, header, job_dialog, loading, start_page};
@@ -96,6 +96,7 @@ fn Background() -> Html {
     use_keys();
     use_address_bar();
     use_followers();
+    use_diagnosis();
     Html::default()
 }
 

@@ -1,8 +1,10 @@
 //! The command line.
 
 mod budget;
+mod curves;
 mod live;
 mod log;
+mod read;
 mod replay;
 mod report;
 mod run;
@@ -31,6 +33,8 @@ enum Command {
     Serve(serve::Serve),
     /// Report on memory snapshots and recordings in the terminal
     Report(report::Report),
+    /// Print the measures of fragmentation of a file at every position, as CSV or JSON
+    Curves(curves::Curves),
     /// Estimate the memory of a transformer by formula, and compare it with a simulation
     Budget(budget::Budget),
     /// Run a workload on a simulated device or a GPU, and report on its memory
@@ -45,6 +49,7 @@ pub fn main() -> ExitCode {
     match arguments.command.unwrap_or(Command::Serve(arguments.serve)) {
         Command::Serve(serve) => serve.run(),
         Command::Report(report) => report.run(),
+        Command::Curves(curves) => curves.run(),
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),

@@ -50,6 +50,8 @@ pub struct SiteInput<'a> {
 #[derive(Debug)]
 struct Line {
     label: String,
+    /// The first of its stacks.
+    first: StackId,
     paint: Paint,
     /// Whether its colour was chosen by its size and stays.
     is_settled: bool,
@@ -103,7 +105,7 @@ impl Sites {
             let next = lines.len() as u32;
             let number = *numbers.entry(text).or_insert_with_key(|text| {
                 let paint = if stack.0 == 0 { Paint::OTHER } else { Paint::slot(preferred_slot(text)) };
-                lines.push(Line { label: text.clone(), paint, is_settled: false });
+                lines.push(Line { label: text.clone(), first: stack, paint, is_settled: false });
                 next
             });
             line.push(number);
@@ -121,6 +123,11 @@ impl Sites {
         area
     }
 
+    /// Returns which frame represents each stack.
+    pub fn best_frames(&self) -> &BestFrames {
+        &self.best
+    }
+
     /// Returns the line that represents a stack: `forward  models/gpt.py:54`.
     pub fn label(&self, stack: StackId) -> &str {
         self.get(stack).map_or(NO_STACK, |line| &line.label)
@@ -134,6 +141,11 @@ impl Sites {
     /// Returns the number of a stack's line, which stacks with equal lines share.
     pub fn line(&self, stack: StackId) -> u32 {
         self.line.get(stack.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// Returns the first of the stacks that have a stack's line. It identifies the line.
+    pub fn first(&self, stack: StackId) -> StackId {
+        self.get(stack).map_or(stack, |line| line.first)
     }
 
     fn get(&self, stack: StackId) -> Option<&Line> {
@@ -252,5 +264,6 @@ mod tests {
         assert_eq!(labels[1], labels[2]);
         assert_eq!(sites.paint(StackId(1)), sites.paint(StackId(2)));
         assert_eq!(sites.line(StackId(1)), sites.line(StackId(2)));
+        assert_eq!((sites.first(StackId(2)), sites.first(StackId(9))), (StackId(1), StackId(9)));
     }
 }

@@ -159,7 +159,7 @@ fn faint(class: &Class) -> Class {
 
 fn site_class(painter: &Painter<'_>, stack: StackId) -> Class {
     let (label, paint) = (painter.sites.label(stack).to_owned(), painter.sites.paint(stack));
-    Class { label, paint, stack: Some(stack.0), peak_bytes: 0 }
+    Class { label, paint, stack: Some(painter.sites.first(stack).0), peak_bytes: 0 }
 }
 
 fn rest_class() -> Class {

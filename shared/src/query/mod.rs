@@ -8,13 +8,16 @@
 //! ```
 
 mod axis;
+mod curves;
 mod details;
 mod events;
 mod flame;
 pub mod heatmap;
+mod lines;
 mod packed;
 mod paint;
 mod quads;
+mod range;
 mod search;
 mod segments;
 mod state;
@@ -23,6 +26,7 @@ pub mod term;
 mod timeline;
 
 pub use axis::{Axis, Window};
+pub use curves::Measure;
 pub use details::{AllocationDetail, FrameText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
@@ -30,9 +34,11 @@ pub use heatmap::{
     AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapGroup, HeatmapPart, HeatmapQuery, HeatmapRow,
     HeatmapRows, HeatmapThing, Pin, SizeCell,
 };
+pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
 pub use quads::Quads;
+pub use range::{RangeAmounts, RangeLine, RangeOrder, RangeQuery, RangeSums, Waits};
 pub use search::{Hit, SearchHelp, SearchResult};
 pub use segments::{Label, SegmentDetail, SegmentLayout, SegmentRow, Segments, SegmentsQuery};
 use serde::{Deserialize, Serialize};
@@ -40,6 +46,7 @@ pub use state::StateAt;
 pub use summary::{DeviceSummary, Origin, Summary};
 pub use timeline::{Class, Detail, LossSpan, Overview, SampleAt, Timeline, TimelineQuery};
 
+use crate::diagnosis::Diagnosis;
 use crate::units::Address;
 
 /// A query about one device of one session.
@@ -109,6 +116,14 @@ pub enum Query {
         /// The position at which its active allocations are counted.
         position: u32,
     },
+    /// The active memory by line at a position, or its growth between two.
+    Lines(LinesQuery),
+    /// The details of one line of call sites.
+    Line(LineQuery),
+    /// The classes of a colouring with their memory at a position, or its growth between two.
+    Classes(ClassesQuery),
+    /// The sums over a range of positions, and those of its lines.
+    Range(RangeQuery),
     /// The details of one segment.
     Segment {
         /// An address in it.
@@ -127,6 +142,8 @@ pub enum Query {
     Heatmap(HeatmapQuery),
     /// What is in a cell of a heatmap.
     HeatmapCell(HeatmapCellQuery),
+    /// Why memory ran out, and what else is wrong with the trace.
+    Diagnosis,
 }
 
 /// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
@@ -154,12 +171,22 @@ pub enum Answer {
     Allocation(Box<AllocationDetail>),
     /// Answers [`Query::Site`].
     Site(Box<SiteDetail>),
+    /// Answers [`Query::Lines`].
+    Lines(Lines),
+    /// Answers [`Query::Line`].
+    Line(Box<LineDetail>),
+    /// Answers [`Query::Classes`].
+    Classes(Classes),
+    /// Answers [`Query::Range`].
+    Range(Box<RangeSums>),
     /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
     Segment(Option<Box<SegmentDetail>>),
     /// Answers [`Query::Heatmap`].
     Heatmap(Heatmap),
     /// Answers [`Query::HeatmapCell`]; `None` outside of the trace.
     HeatmapCell(Option<HeatmapCell>),
+    /// Answers [`Query::Diagnosis`].
+    Diagnosis(Box<Diagnosis>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

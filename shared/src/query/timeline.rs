@@ -88,7 +88,7 @@ pub struct Class {
     pub label: String,
     /// Its colour.
     pub paint: Paint,
-    /// The call site's stack, if the class is a call site.
+    /// The first stack of its line, if the class is a line of call sites.
     pub stack: Option<u32>,
     /// Its bytes at the trace's peak.
     pub peak_bytes: u64,

@@ -1,8 +1,10 @@
 //! One device of a session, from a file or a running job: its replay, its indexes, and what was built for questions.
 
+use super::diagnosis::LastDiagnosis;
 use super::events::EventLists;
 use super::facts::Facts;
 use super::heatmap::Heatmaps;
+use super::lines::Windows;
 use super::states::States;
 use super::terms::Terms;
 use super::timeline::Drawings;
@@ -36,6 +38,8 @@ pub struct Caches {
     pub(super) lists: EventLists,
     pub(super) drawings: Drawings,
     pub(super) heatmaps: Heatmaps,
+    pub(super) diagnosis: LastDiagnosis,
+    pub(super) windows: Windows,
 }
 
 impl Device {
@@ -75,7 +79,7 @@ impl Index<Replayed<'_>> for Indexes {
 }
 
 impl Caches {
-    /// Returns the approximate memory use in bytes, without the few states.
+    /// Returns the approximate memory use in bytes, without the few states and ranges.
     fn bytes(&self) -> usize {
         self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.heatmaps.bytes()
     }

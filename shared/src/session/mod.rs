@@ -8,10 +8,12 @@
 mod context;
 mod details;
 mod device;
+mod diagnosis;
 mod events;
 mod facts;
 mod flame;
 mod heatmap;
+mod lines;
 mod live;
 mod live_device;
 mod search;
@@ -156,12 +158,17 @@ impl Session {
             Query::NextHit { term, from, forward } => search::next(context, caches, term, *from, *forward),
             Query::Allocation { id } => details::allocation(context, caches, *id),
             Query::Site { stack, position } => details::site(context, caches, *stack, *position),
+            Query::Lines(query) => lines::list(context, caches, query),
+            Query::Line(query) => lines::detail(context, caches, query),
+            Query::Range(query) => lines::range(context, caches, *query),
+            Query::Classes(query) => timeline::classes(context, caches, query),
             Query::Segment { address, position } => segments::detail(context, caches, *address, *position),
             Query::Timeline(query) => timeline::stacked(context, caches, query),
             Query::Overview { axis, columns } => timeline::whole(context, caches, *axis, *columns),
             Query::PositionAt { axis, x } => timeline::position(context, *axis, *x),
             Query::Heatmap(query) => heatmap::map(context, caches, query),
             Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
+            Query::Diagnosis => diagnosis::answer(context, caches),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::index::Kept;
 use crate::replay::{AllocatorState, Replay};
 
-/// States kept for one device: the cursor's, the peak's, and where a selection begins.
-const KEPT: usize = 4;
+/// States kept for one device: the cursor's, the peak's, where a selection begins, and those at the ends of a range.
+const KEPT: usize = 6;
 
 /// The states of one device by position.
 #[derive(Debug, Default)]

@@ -4,8 +4,10 @@ use super::context::Context;
 use super::device::Caches;
 use super::terms::is_permanent_text;
 use crate::index::{Index, Kept};
-use crate::lod::{Coloring, ColoringInput, RunningTotals, Scene, overview, timeline};
-use crate::query::{Answer, Axis, ColorBy, TimelineQuery};
+use crate::lod::{Classes, Coloring, ColoringInput, RunningTotals, Scene, overview, timeline};
+use crate::query::{self, Answer, Axis, ClassesQuery, ColorBy, Memory, Moments, TimelineQuery};
+use crate::replay::AllocatorState;
+use crate::totals::Amount;
 
 /// Colourings kept for one device: some 10 MB each for five million events. One is on the screen, one is compared with
 /// a search, one is the one that the user switches back to.
@@ -40,12 +42,15 @@ impl Caches {
     }
 
     /// Builds or extends the colouring that a question needs, which becomes the last of those kept.
-    fn prepare(&mut self, context: Context<'_>, query: &TimelineQuery) -> Result<(), String> {
-        let key = Key {
-            color_by: query.color_by,
-            filter: query.filter.clone(),
-            highlight: query.highlight.clone().filter(|term| !term.trim().is_empty()),
-        };
+    fn prepare(
+        &mut self,
+        context: Context<'_>,
+        color_by: ColorBy,
+        filter: &[String],
+        highlight: Option<&String>,
+    ) -> Result<(), String> {
+        let highlight = highlight.filter(|term| !term.trim().is_empty()).cloned();
+        let key = Key { color_by, filter: filter.to_vec(), highlight };
         let mut coloring = self.drawings.kept.remove(&key).unwrap_or_default();
         if !coloring.is_current(context.replay.positions()) {
             let filter = self.terms.all(context, &key.filter)?;
@@ -65,7 +70,7 @@ impl Caches {
 
 /// Answers [`Query::Timeline`](crate::query::Query::Timeline).
 pub(super) fn stacked(context: Context<'_>, caches: &mut Caches, query: &TimelineQuery) -> Answer {
-    if let Err(sentence) = caches.prepare(context, query) {
+    if let Err(sentence) = caches.prepare(context, query.color_by, &query.filter, query.highlight.as_ref()) {
         return Answer::Refused(sentence);
     }
     caches.totals(context);
@@ -83,6 +88,35 @@ pub(super) fn stacked(context: Context<'_>, caches: &mut Caches, query: &Timelin
         is_highlighted: key.highlight.is_some(),
     };
     Answer::Timeline(timeline(scene, query))
+}
+
+/// Answers [`Query::Classes`](crate::query::Query::Classes).
+pub(super) fn classes(context: Context<'_>, caches: &mut Caches, query: &ClassesQuery) -> Answer {
+    if let Err(sentence) = caches.prepare(context, query.color_by, &query.filter, query.highlight.as_ref()) {
+        return Answer::Refused(sentence);
+    }
+    let Moments { at, since } = query.moments;
+    let now = caches.states.at(context.replay, at);
+    let before = since.map(|since| caches.states.at(context.replay, since));
+    let Some((_, coloring)) = caches.drawings.kept.last() else {
+        return Answer::Refused("This trace has no timeline.".to_owned());
+    };
+    let Classes { of, classes, .. } = &coloring.classes;
+    let mut memory = vec![Memory::default(); classes.len()];
+    let mut each = |state: &AllocatorState, of_moment: fn(&mut Memory) -> &mut Amount| {
+        for &id in &state.active {
+            // What the filter excludes has no class.
+            let class = of.get(id as usize).and_then(|class| memory.get_mut(usize::from(*class)));
+            if let Some(class) = class {
+                of_moment(class).add(context.replay.allocations.requested.get(id as usize).unwrap_or(0));
+            }
+        }
+    };
+    each(&now, |memory| &mut memory.now);
+    if let Some(before) = before {
+        each(&before, |memory| &mut memory.before);
+    }
+    Answer::Classes(query::Classes { query: query.clone(), classes: classes.clone(), memory })
 }
 
 /// Answers [`Query::Overview`](crate::query::Query::Overview).

@@ -1,7 +1,9 @@
 //! The actions that change the model.
 
+use shared::diagnosis::Diagnosis;
 use shared::link::Link;
 use shared::query::{Axis, ColorBy, SegmentLayout, Summary, Window};
+use shared::units::Address;
 
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
 use super::view::{Selection, Tab};
@@ -82,6 +84,17 @@ pub enum Action {
     JumpToNow,
     /// Dismisses the notice of the out-of-memory event that stopped the following.
     DismissOom,
+    /// A device was diagnosed.
+    Diagnosed {
+        /// Which file.
+        key: FileKey,
+        /// The device: an index into the summary's devices.
+        device: u32,
+        /// The diagnosis.
+        diagnosis: Shared<Diagnosis>,
+    },
+    /// Closes the verdict of the current file, or opens it again.
+    SetVerdictOpen(bool),
     /// Goes back to the start page. Open files and sessions stay open.
     ShowStart,
     /// Closes a file, whose worker has been ended.
@@ -118,6 +131,15 @@ pub enum Action {
     SetCursor(u32),
     /// Shows a position on the timeline, with the events that led to it.
     ShowPosition(u32),
+    /// Shows the positions from the first to the second on the timeline, with some more on either side.
+    ShowPositions(u32, u32),
+    /// Shows the segment that holds an address at a position.
+    ShowSegment {
+        /// The position.
+        position: u32,
+        /// The address.
+        address: Address,
+    },
     /// Moves the cursor by a number of events.
     MoveCursor(i64),
     /// The cursor's coordinate was looked up: the window follows it.

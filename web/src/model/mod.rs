@@ -15,6 +15,6 @@ mod view;
 pub use action::Action;
 pub use live::{Live, count};
 pub use rebase::rebased;
-pub use state::{Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
+pub use state::{DataState, Dialog, FileEntry, FileKey, Model, Phase, Shared, ThemeChoice};
 pub use update::update;
 pub use view::{Selection, Tab, View};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
 
+use shared::diagnosis::{Diagnosis, FailedRequest};
 use shared::link::Link;
 use shared::query::{Axis, DeviceSummary, Summary, Window};
 
@@ -99,9 +100,19 @@ pub struct FileEntry {
     pub live: Option<Box<Live>>,
     /// Its view, while another file is shown.
     pub view: View,
+    /// The diagnoses of its devices, by index; those that were not asked for yet are missing.
+    pub diagnoses: Vec<Option<Shared<Diagnosis>>>,
+    /// Whether the verdict was closed.
+    pub is_verdict_closed: bool,
 }
 
 impl FileEntry {
+    /// Creates a file that is being read, or a session that is being opened.
+    pub fn new(key: FileKey, name: String, size: u64, phase: Phase, live: Option<Box<Live>>) -> Self {
+        let (view, diagnoses) = (View::default(), Vec::new());
+        Self { key, name, size, phase, live, view, diagnoses, is_verdict_closed: false }
+    }
+
     /// Returns the summary, once the file has been read.
     pub fn summary(&self) -> Option<&Shared<Summary>> {
         match &self.phase {
@@ -252,6 +263,18 @@ impl Model {
     /// Returns the current device.
     pub fn device(&self) -> Option<&DeviceSummary> {
         self.shared_summary()?.devices.get(self.view.device as usize)
+    }
+
+    /// Returns the diagnosis of the current device, once it is known.
+    pub fn diagnosis(&self) -> Option<&Shared<Diagnosis>> {
+        self.file()?.diagnoses.get(self.view.device as usize)?.as_ref()
+    }
+
+    /// Returns the request that failed right before the cursor, if one did and the diagnosis is known.
+    pub fn failure_at_cursor(&self) -> Option<&FailedRequest> {
+        let event = self.view.cursor.checked_sub(1)?;
+        let failures = &self.diagnosis()?.ooms;
+        failures.binary_search_by_key(&event, |failure| failure.event).ok().and_then(|i| failures.get(i))
     }
 
     /// Returns the extent of the trace on the current axis; empty without a trace.

@@ -1,5 +1,6 @@
 //! The one function that changes the model. It is pure, so it is tested without a browser.
 
+use shared::diagnosis::Diagnosis;
 use shared::link::Link;
 use shared::order::Within;
 use shared::query::{Axis, Summary, Window};
@@ -53,6 +54,12 @@ pub fn update(model: &Model, action: Action) -> Model {
         Action::DismissOom => {
             if let Some(live) = sessions::live(&mut next) {
                 live.oom = None;
+            }
+        }
+        Action::Diagnosed { key, device, diagnosis } => diagnosed(&mut next, key, device as usize, diagnosis),
+        Action::SetVerdictOpen(is_open) => {
+            if let Some(file) = next.current.and_then(|key| entry(&mut next, key)) {
+                file.is_verdict_closed = !is_open;
             }
         }
         Action::ShowStart => leave(&mut next),
@@ -150,6 +157,16 @@ fn update_view(model: &mut Model, action: Action) {
         }
         Action::SetCursor(position) => set_cursor(view, position.min(events)),
         Action::ShowPosition(position) => show_position(model, position.min(events)),
+        Action::ShowPositions(first, last) => {
+            let (first, last) = (first.min(events), last.min(events));
+            let spare = f64::from(last.saturating_sub(first)) / 20.0;
+            show_events(model, last, Window { start: f64::from(first) - spare, end: f64::from(last) + spare + 1.0 });
+        }
+        Action::ShowSegment { position, address } => {
+            set_cursor(view, position.min(events));
+            view.selection = Selection::Segment(address);
+            view.tab = Tab::Segments;
+        }
         Action::MoveCursor(by) => {
             let position = i64::from(view.cursor).saturating_add(by).clamp(0, i64::from(events));
             set_cursor(view, u32::try_from(position).unwrap_or(0));
@@ -200,7 +217,7 @@ fn entry(model: &mut Model, key: FileKey) -> Option<&mut FileEntry> {
 
 fn add(model: &mut Model, key: FileKey, name: String, size: u64) {
     let phase = Phase::Loading { stage: Stage::Reading, done: 0, total: size, bytes_per_second: 0.0 };
-    model.files.push(FileEntry { key, name, size, phase, live: None, view: View::default() });
+    model.files.push(FileEntry::new(key, name, size, phase, None));
     // Of several files dropped together the first is shown, unless a link waits for a later one.
     let is_idle = model.file().is_none_or(|file| !matches!(file.phase, Phase::Loading { .. }));
     let is_linked = |file: &FileEntry| model.link.as_ref().is_some_and(|link| link.file.as_ref() == Some(&file.name));
@@ -230,6 +247,16 @@ fn loaded(model: &mut Model, key: FileKey, summary: Shared<Summary>) {
     }
     if let Some(file) = entry(model, key) {
         file.phase = Phase::Ready { summary, is_pictured: false };
+    }
+}
+
+/// Keeps a diagnosis.
+fn diagnosed(model: &mut Model, key: FileKey, device: usize, diagnosis: Shared<Diagnosis>) {
+    let Some(file) = entry(model, key) else { return };
+    let Some(devices) = file.summary().map(|summary| summary.devices.len()) else { return };
+    file.diagnoses.resize(devices, None);
+    if let Some(known) = file.diagnoses.get_mut(device) {
+        *known = Some(diagnosis);
     }
 }
 
@@ -289,18 +316,23 @@ fn set_cursor(view: &mut View, position: u32) {
     view.cursor = position;
 }
 
-/// Shows the timeline around a position, with more events before it than after it. The window is one of events; on the
-/// time axis it is mapped as after any change of the axis.
+/// Shows the timeline around a position, with more events before it than after it.
 fn show_position(model: &mut Model, position: u32) {
     const BEFORE: f64 = 200.0;
     const AFTER: f64 = 50.0;
+    let at = f64::from(position);
+    show_events(model, position, Window { start: at - BEFORE, end: at + AFTER });
+}
+
+/// Shows a window of events on the timeline, with the cursor at a position. On the time axis the window is mapped as
+/// after any change of the axis.
+fn show_events(model: &mut Model, position: u32, window: Window) {
     let Some(whole) = model.device().map(|device| extent(device, Axis::Event)) else { return };
     let view = &mut model.view;
     view.wanted_axis = Some(view.axis).filter(|axis| *axis == Axis::Time);
     view.axis = Axis::Event;
-    let at = f64::from(position);
     // Shifted into the trace rather than cut off at its ends.
-    view.window = clamp(Window { start: at - BEFORE, end: at + AFTER }, whole);
+    view.window = clamp(window, whole);
     view.bytes = None;
     view.tab = Tab::Timeline;
     view.selection = Selection::None;

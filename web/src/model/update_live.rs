@@ -20,7 +20,7 @@ pub(super) fn add(model: &mut Model, key: FileKey, session: String) {
     let phase = Phase::Loading { stage: Stage::Waiting, done: 0, total: 0, bytes_per_second: 0.0 };
     let name = format!("session {}", session.get(..8).unwrap_or_default());
     let live = Some(Box::new(Live::new(session)));
-    model.files.push(FileEntry { key, name, size: 0, phase, live, view: View::default() });
+    model.files.push(FileEntry::new(key, name, 0, phase, live));
     select_file(model, key);
 }
 
@@ -136,7 +136,7 @@ pub(super) fn grown(model: &mut Model, key: FileKey, grown: Update) {
 
 /// Applies an update of a session. Returns true if its view has just been set up from everything that existed.
 fn apply(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Link>) -> bool {
-    let FileEntry { phase, live: Some(live), name, .. } = file else { return false };
+    let FileEntry { phase, live: Some(live), name, diagnoses, .. } = file else { return false };
     if let Some(origin) = &grown.summary.origin
         && name.starts_with("session ")
         && !origin.name.is_empty()
@@ -163,6 +163,8 @@ fn apply(file: &mut FileEntry, view: &mut View, grown: Update, link: Option<&Lin
     live.revision = live.revision.wrapping_add(1);
     if is_trimmed {
         live.epoch = live.epoch.wrapping_add(1);
+        // Their positions are those of before.
+        diagnoses.clear();
         drop_oldest(live, view, &trims, kept);
         live.trims = trims;
     }

@@ -12,6 +12,7 @@ use crate::views::overview::Overview;
 use crate::views::search::FilterChips;
 use crate::views::status::Status;
 use crate::views::text_twin::TextTwin;
+use crate::views::verdict::VerdictCard;
 
 /// The page of a file that has been read.
 #[component]
@@ -42,6 +43,7 @@ pub fn Workbench() -> Html {
             }
             { tabs(&model) }
             <FilterChips />
+            <VerdictCard />
             <div class="panes">
                 <div id={PANEL_ID} class="view-pane" role="tabpanel" aria-labelledby={format!("tab-{}", tab.name())}>
                     { view }

@@ -13,6 +13,7 @@ pub mod segments;
 pub mod status;
 pub mod text_twin;
 pub mod timeline;
+pub mod verdict;
 
 use shared::link::Tab;
 use yew::prelude::*;

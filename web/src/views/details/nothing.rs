@@ -40,8 +40,7 @@ pub fn NothingPane() -> Html {
         _ => None,
     };
     // The findings tab already lists them.
-    let summary = model.summary().filter(|_| model.view.tab != Tab::Findings);
-    let findings = summary.map(|summary| ordered(&summary.findings)).unwrap_or_default();
+    let findings = if model.view.tab == Tab::Findings { Vec::new() } else { ordered(&model) };
     let more = findings.len().saturating_sub(TOP_FINDINGS);
     let show_all = {
         let model = model.clone();

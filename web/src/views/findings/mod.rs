@@ -4,14 +4,15 @@ mod facts;
 mod sites;
 
 use facts::{FileFacts, settings_table};
-use shared::finding::{Finding, Severity};
+use shared::finding::{Evidence, Finding, Severity};
 use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
 use sites::PeakSites;
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, use_model};
-use crate::model::Action;
+use crate::model::{Action, Model, Selection};
 use crate::views::controls::use_first_picture;
+use crate::views::verdict::{VerdictSection, remedies};
 use crate::widgets::empty::empty;
 
 /// Returns the query for the classes at a device's peak: one column over the whole trace.
@@ -42,43 +43,59 @@ const fn look(severity: Severity) -> (&'static str, &'static str, &'static str) 
     }
 }
 
-/// Returns the findings by severity, and in the order of the file within each.
-pub fn ordered(findings: &[Finding]) -> Vec<Finding> {
-    let mut findings = findings.to_vec();
+/// Returns the findings of the file and of its devices by severity, in the order in which they were found within each.
+pub fn ordered(model: &Model) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = model.shared_summary().map(|summary| summary.findings.clone()).unwrap_or_default();
+    let known = model.file().map_or(&[][..], |file| &file.diagnoses);
+    findings.extend(known.iter().flatten().flat_map(|diagnosis| diagnosis.findings.iter().cloned()));
     findings.sort_by_key(|finding| finding.severity);
     findings
 }
 
-/// Renders a finding: severity, message, and a button that shows its position.
+/// Renders a finding: severity, message, what to try, and a button that shows the evidence.
 pub fn finding_row(model: &ModelHandle, finding: &Finding) -> Html {
     let (class, name, shape) = look(finding.severity);
-    let device = finding.device.and_then(|number| {
-        let summary = model.summary()?;
-        let index = summary.devices.iter().position(|device| device.device == number)?;
-        u32::try_from(index).ok()
-    });
-    let show = finding.position.map(|position| {
-        let model = model.clone();
-        Callback::from(move |_: MouseEvent| {
-            if let Some(device) = device.filter(|device| *device != model.view.device) {
-                model.dispatch(Action::SetDevice(device));
-            }
-            model.dispatch(Action::ShowPosition(position));
-        })
-    });
     html! {
         <li class={classes!("finding", class)} data-testid="finding" data-code={finding.code.name()}>
             <svg class="finding-glyph" viewBox="0 0 16 16" width="16" height="16" role="img" aria-label={name}>
                 <path d={shape} />
             </svg>
-            <p>
-                { finding.message.clone() }
-            </p>
-            if show.is_some() {
-                <button type="button" class="act" onclick={show} title="Show this on the timeline" data-testid="finding-show">{ "Show" }</button>
+            <div class="finding-text">
+                <p>{ finding.message.clone() }</p>
+                { remedies(&finding.remedies) }
+            </div>
+            if finding.position.is_some() || finding.evidence.is_some() {
+                <button type="button" class="act" onclick={show(model, finding)} title="Show the evidence" data-testid="finding-show">{ "Show" }</button>
             }
         </li>
     }
+}
+
+/// Returns what shows the evidence of a finding.
+fn show(model: &ModelHandle, finding: &Finding) -> Callback<MouseEvent> {
+    let device = finding.device.and_then(|number| {
+        let index = model.shared_summary()?.devices.iter().position(|device| device.device == number)?;
+        u32::try_from(index).ok()
+    });
+    let (model, position, evidence) = (model.clone(), finding.position, finding.evidence);
+    Callback::from(move |_: MouseEvent| {
+        if let Some(device) = device.filter(|device| *device != model.now().view.device) {
+            model.dispatch(Action::SetDevice(device));
+        }
+        match (evidence, position) {
+            (Some(Evidence::Window(first, last)), _) => model.dispatch(Action::ShowPositions(first, last)),
+            (Some(Evidence::Segment(address)), Some(position)) => {
+                model.dispatch(Action::ShowSegment { position, address });
+            }
+            (_, Some(position)) => model.dispatch(Action::ShowPosition(position)),
+            (_, None) => {}
+        }
+        match evidence {
+            Some(Evidence::Site(stack)) => model.dispatch(Action::Select(Selection::Site(stack))),
+            Some(Evidence::Allocation(id)) => model.dispatch(Action::Select(Selection::Allocation(id))),
+            _ => {}
+        }
+    })
 }
 
 const FILE_QUIET: &str = "No problems found: history is complete and consistent.";
@@ -91,9 +108,10 @@ pub fn Findings() -> Html {
     // The summary has everything: nothing to wait for.
     use_first_picture(&model, true);
     let Some(summary) = model.summary() else { return html! {} };
-    let findings = ordered(&summary.findings);
+    let findings = ordered(&model);
     html! {
         <div class="findings-page" data-testid="findings">
+            <VerdictSection />
             <section aria-label="Findings">
                 <h2>{ "Findings" }</h2>
                 if let Some(part) = model.live().and_then(|live| live.latest(&summary)) {
@@ -120,19 +138,28 @@ pub fn Findings() -> Html {
 
 #[cfg(test)]
 mod tests {
+    use shared::diagnosis::Diagnosis;
     use shared::finding::FindingCode;
+    use shared::query::Summary;
 
     use super::*;
+    use crate::model::{FileKey, Shared, update};
 
     #[test]
-    fn running_out_of_memory_comes_first() {
-        let findings = [
-            Finding::new(FindingCode::NotShown, "a"),
-            Finding::new(FindingCode::RingOverflow, "b"),
-            Finding::new(FindingCode::OutOfMemory, "c"),
-            Finding::new(FindingCode::Truncated, "d"),
-        ];
-        let order: Vec<String> = ordered(&findings).into_iter().map(|finding| finding.message).collect();
+    fn the_worst_findings_of_file_and_devices_come_first() {
+        let mut summary: Summary = (*crate::model::testing::summary(&[5])).clone();
+        summary.findings = vec![Finding::new(FindingCode::NotShown, "a"), Finding::new(FindingCode::RingOverflow, "b")];
+        let key = FileKey(1);
+        let found = vec![Finding::new(FindingCode::OutOfMemory, "c"), Finding::new(FindingCode::Rounding, "d")];
+        let diagnosis = Shared::new(Diagnosis { findings: found, ..Diagnosis::default() });
+        let model = [
+            Action::FileAdded { key, name: "a.pickle".to_owned(), size: 1 },
+            Action::FileLoaded { key, summary: Shared::new(summary) },
+            Action::Diagnosed { key, device: 0, diagnosis },
+        ]
+        .into_iter()
+        .fold(Model::default(), |model, action| update(&model, action));
+        let order: Vec<String> = ordered(&model).into_iter().map(|finding| finding.message).collect();
         assert_eq!(order, ["c", "b", "d", "a"]);
     }
 }

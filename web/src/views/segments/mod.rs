@@ -1,5 +1,6 @@
 //! The segment map: all segments at the cursor with their blocks, by address, to scale or with one row per segment.
 
+mod ghost;
 mod picture;
 mod tooltip;
 
@@ -12,6 +13,7 @@ use wasm_bindgen::JsCast;
 use web_sys::{Event, HtmlElement, MouseEvent, WheelEvent};
 use yew::prelude::*;
 
+use self::ghost::Ghost;
 use self::picture::{Hover, MARGIN, Scene, SegmentsPicture};
 use self::tooltip::Tooltip;
 use super::controls::{ColorMenu, choice, place_tip, sends, use_first_picture};
@@ -78,6 +80,7 @@ pub fn Segments() -> Html {
             scroll: *scroll,
             by_state: *by_state,
             selection: model.view.selection,
+            ghost: model.failure_at_cursor().and_then(Ghost::new),
         });
     });
     use_first_picture(&model, map.is_some() && canvas.is_shown());

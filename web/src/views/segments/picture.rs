@@ -6,6 +6,7 @@ use raster::{Pixels, Shape, Style, Transform};
 use shared::link::Selection;
 use shared::query::{Answer, Paint, Quads, SegmentRow, Segments, Window};
 
+use super::ghost::Ghost;
 use crate::render::canvas::{Picture, Size};
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
@@ -50,6 +51,8 @@ pub struct Scene {
     pub by_state: bool,
     /// The selection.
     pub selection: Selection,
+    /// The request that failed at the cursor.
+    pub ghost: Option<Ghost>,
 }
 
 /// The picture of the segment map.
@@ -238,6 +241,9 @@ fn over(surface: &mut dyn Surface, scene: &Scene, map: &Segments, hover: Option<
             surface.outline(area(quad.x, quad.y), 1.0, palette.text.at(0.7));
         }
     }
+    if let Some(ghost) = scene.ghost {
+        ghost.draw(surface, map, (top, size.width - 2.0 * MARGIN), palette);
+    }
     let mut frame = |area: Area| {
         let wide = Area { x: area.x - 2.0, y: area.y - 2.0, width: area.width + 4.0, height: area.height + 4.0 };
         surface.outline(wide, 2.0, palette.text.into());
@@ -261,6 +267,7 @@ fn over(surface: &mut dyn Surface, scene: &Scene, map: &Segments, hover: Option<
 
 #[cfg(test)]
 mod tests {
+    use shared::diagnosis::FailedRequest;
     use shared::query::{ColorBy, Label, SegmentLayout, SegmentsQuery};
     use shared::totals::Totals;
     use shared::units::{Address, PoolId, Stream};
@@ -308,6 +315,7 @@ mod tests {
             scroll: 0.0,
             by_state: true,
             selection,
+            ghost: None,
         }
     }
 
@@ -350,6 +358,22 @@ mod tests {
         for paint in [Paint::PENDING, Paint::CACHED, Paint::ROUNDING, Paint::UNMAPPED] {
             assert_eq!(state_of(paint), paint);
         }
+    }
+
+    #[test]
+    fn a_failed_request_is_outlined_over_the_nearest_gap() {
+        let failure = FailedRequest {
+            requested: 1024,
+            nearest_gap: Some((Address(4096 + 1024 + 512), 512)),
+            ..FailedRequest::default()
+        };
+        let scene = Scene { ghost: Ghost::new(&failure), ..scene(Selection::None) };
+        let mut log = SurfaceLog::default();
+        let size = Size { width: 124.0 + 2.0 * MARGIN, height: 100.0, ratio: 1.0 };
+        over(&mut log, &scene, scene.map().unwrap(), None, size);
+        let red = Palette::light().oom.css();
+        assert!(log.0.contains(&format!("outline 87,10 49x24 by 2 {red}")), "{:#?}", log.0);
+        assert!(log.0.iter().any(|line| line.contains("1.00 KiB failed; this gap has 512 B")));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod bands;
 mod gesture;
+mod ghost;
 mod hover;
 mod legend;
 mod marked;
@@ -19,6 +20,7 @@ use shared::query::{Answer, Query, TimelineQuery, Window};
 use yew::prelude::*;
 
 use self::gesture::{Gesture, PlotArea};
+use self::ghost::Ghost;
 use self::hover::{Hover, Thing};
 pub use self::legend::PeakLegend;
 use self::marked::use_marks;
@@ -48,6 +50,7 @@ pub fn Timeline() -> Html {
 
     let view = &model.view;
     let marks = use_marks(&model);
+    let ghost = marks.cursor.zip(model.failure_at_cursor()).map(|(x, failure)| Ghost::new(x, failure));
     let plot = marks::plot(canvas.size(), model.device().is_some_and(|device| device.annotations > 0));
     let ratio = canvas.size().ratio;
 
@@ -57,7 +60,7 @@ pub fn Timeline() -> Html {
         model.device().map_or(0, |device| if *fits_requested { device.peak.active } else { device.peak_reserved });
     let fit = {
         let seen = seen.borrow();
-        let found = seen.as_ref().and_then(|answer| fitted(answer, &model, *fits_requested));
+        let found = seen.as_ref().and_then(|answer| fitted(answer, &model, *fits_requested, ghost.as_ref()));
         let fit = found.or(*last_fit.borrow()).unwrap_or_else(|| fitting_height(whole_height));
         *last_fit.borrow_mut() = Some(fit);
         fit
@@ -89,7 +92,7 @@ pub fn Timeline() -> Html {
             *last_fit.borrow_mut() = None;
         }
         // Another height may fit the new answer.
-        let found = answer.as_ref().and_then(|answer| fitted(answer, &model, *fits_requested));
+        let found = answer.as_ref().and_then(|answer| fitted(answer, &model, *fits_requested, ghost.as_ref()));
         if answer.is_none() || found.is_some_and(|found| found != fit) {
             again.force_update();
         }
@@ -105,6 +108,7 @@ pub fn Timeline() -> Html {
         newest: model.newest(),
         marks: marks.clone(),
         selection: view.selection,
+        ghost,
     });
     canvas.change(|picture| picture.scene = scene);
     use_first_picture(
@@ -169,12 +173,13 @@ pub fn Timeline() -> Html {
 }
 
 /// Returns the height that fits the visible part of the last answer; `None` if the answer doesn't cover it all.
-fn fitted(answer: &Answer, model: &ModelHandle, fits_requested: bool) -> Option<Window> {
+fn fitted(answer: &Answer, model: &ModelHandle, fits_requested: bool, ghost: Option<&Ghost>) -> Option<Window> {
     let Answer::Timeline(timeline) = answer else { return None };
     if timeline.query.axis != model.view.axis {
         return None;
     }
     let values = if fits_requested { &timeline.top } else { &timeline.reserved };
     let largest = largest_in_view(values, &timeline.query, model.view.window, model.extent())?;
-    Some(fitting_height(largest))
+    let ghost = ghost.and_then(|ghost| ghost.top_in(model.view.window));
+    Some(fitting_height(largest.max(ghost.unwrap_or(0))))
 }

@@ -10,6 +10,7 @@ use shared::query::{Answer, Axis, Detail, Timeline, Window};
 
 use super::bands;
 use super::gesture::PlotArea;
+use super::ghost::Ghost;
 use super::hover::{self, Hover, Thing, is_selected, outlines, pieces};
 use super::marks::{self, Marks};
 use crate::render::canvas::{Picture, Size};
@@ -35,6 +36,8 @@ pub struct Scene {
     pub marks: Marks,
     /// The selection.
     pub selection: Selection,
+    /// The request that failed at the cursor.
+    pub ghost: Option<Ghost>,
 }
 
 /// The picture of the timeline.
@@ -145,6 +148,9 @@ impl Picture for TimelinePicture {
             over.hovered(surface, thing);
         }
         over.selected(surface);
+        if let Some(ghost) = &scene.ghost {
+            ghost.draw(surface, &scene.plot_area, &scene.palette);
+        }
         marks::above(surface, &scene.plot_area, &scene.marks, &scene.palette);
         if let Some(band) = self.band {
             surface.fill(band, scene.palette.accent.at(0.14));
@@ -246,6 +252,7 @@ mod tests {
             newest: None,
             marks: Marks::default(),
             selection: Selection::None,
+            ghost: None,
         }
     }
 
