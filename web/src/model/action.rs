@@ -2,7 +2,7 @@
 
 use shared::diagnosis::Diagnosis;
 use shared::link::Link;
-use shared::query::{Axis, ColorBy, SegmentLayout, Summary, Window};
+use shared::query::{Axis, ColorBy, HeatmapPart, SegmentLayout, Summary, Window};
 use shared::units::Address;
 
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
@@ -173,6 +173,10 @@ pub enum Action {
     SetHideInternal(bool),
     /// Sets the event actions that the event list shows; empty for all.
     SetEventActions(Vec<String>),
+    /// Sets whether the heatmap shows request sizes, not addresses.
+    SetHeatmapSizes(bool),
+    /// Sets the part of the memory that the heatmap shows.
+    SetHeatmapPart(HeatmapPart),
 
     /// Sets the theme.
     SetTheme(ThemeChoice),
