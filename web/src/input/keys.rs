@@ -50,7 +50,7 @@ pub fn use_keys() {
             }
             // The browser presses the focused button itself.
             is_pointed.set(is_pointed.get() && !MOVES_FOCUS.contains(&press.code.as_str()));
-            if press.code == "Space" && has_button(is_pointed.get()) {
+            if matches!(press.code.as_str(), "Space" | "Enter") && has_button(is_pointed.get()) {
                 return;
             }
             let found = live_commands(&now)

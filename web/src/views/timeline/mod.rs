@@ -1,15 +1,15 @@
 //! The timeline: stacked allocations over time. A file opens with it.
 
 mod bands;
-mod gesture;
+pub(super) mod gesture;
 mod ghost;
 mod hover;
 mod legend;
-mod marked;
-mod marks;
+pub(super) mod marked;
+pub(super) mod marks;
 mod picture;
-mod pointer;
-mod question;
+pub(super) mod pointer;
+pub(super) mod question;
 mod toolbar;
 mod tooltip;
 

@@ -42,7 +42,7 @@ pub struct PointerHandler {
 }
 
 /// Milliseconds without a turn of the wheel before the tooltip is shown again.
-const REST_MS: i32 = 120;
+pub const REST_MS: i32 = 120;
 
 /// Listens to pointer and wheel events. The listeners are attached directly, since a wheel event must not scroll the
 /// page.
@@ -75,7 +75,8 @@ pub fn use_listeners(handler: &PointerHandler, plot_area: PlotArea, answer: Opti
     });
 }
 
-const NAMES: [&str; 7] =
+/// The events of a picture that is panned, zoomed and clicked.
+pub const NAMES: [&str; 7] =
     ["wheel", "pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"];
 
 impl PointerHandler {
@@ -215,7 +216,8 @@ impl PointerHandler {
     }
 }
 
-fn wheel_of(event: &WheelEvent, at: (f64, f64)) -> Wheel {
+/// Returns a wheel event as a movement in pixels.
+pub fn wheel_of(event: &WheelEvent, at: (f64, f64)) -> Wheel {
     // Firefox reports lines for a mouse wheel.
     let unit = if event.delta_mode() == WheelEvent::DOM_DELTA_LINE { 16.0 } else { 1.0 };
     Wheel {
