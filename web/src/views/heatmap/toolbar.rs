@@ -128,7 +128,7 @@ fn key_of_sizes(palette: &Palette) -> Html {
 pub fn note(map: &Heatmap) -> String {
     match map.query.rows {
         HeatmapRows::Addresses { .. } => {
-            format!("{} reserved at some time, {} a row", Bytes(map.total), Bytes(map.row_bytes))
+            format!("{} a row", Bytes(map.row_bytes))
         }
         HeatmapRows::Sizes => String::new(),
     }
