@@ -103,6 +103,7 @@ fn measure(imported: Imported) {
             color_by: ColorBy::Site,
             filter: Vec::new(),
             highlight: None,
+            line: None,
         })
     };
     ask("segments to scale", positions.iter().map(|&p| segments(p, SegmentLayout::ToScale)).collect());
@@ -111,15 +112,8 @@ fn measure(imported: Imported) {
     ask("event rows", positions.iter().map(|&p| rows(p)).collect());
     let flame = |position| {
         let (zoom, filter) = (Vec::new(), Vec::new());
-        let query = FlameQuery {
-            position,
-            bottom_up: false,
-            hide_internal: true,
-            zoom,
-            width: 1100.0,
-            filter,
-            highlight: None,
-        };
+        let query =
+            FlameQuery { position, bottom_up: false, folds: true, zoom, width: 1100.0, filter, highlight: None };
         Query::Flame(query)
     };
     ask("flame", positions.iter().map(|&p| flame(p)).collect());

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, Remedy};
-use crate::units::Address;
+use crate::units::{Address, PoolId, Stream};
 
 /// Why memory ran out. The names are stable: scripts match on them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -15,7 +15,8 @@ pub enum Cause {
     None,
     /// A line held more at every step. Without that, the request would have fitted.
     Leak,
-    /// Live tensors left too little, even if all free memory had been in one piece.
+    /// Live tensors left too little: all free memory in one piece would not have been enough, or next to nothing was
+    /// free.
     Full,
     /// Enough memory was free for the request, but in pieces too small for it.
     Fragmented,
@@ -58,6 +59,8 @@ pub struct Verdict {
     pub stack: Option<u32>,
     /// The position right after the failed request; `None` if none failed.
     pub position: Option<u32>,
+    /// Whether a line holds more at every step, though no request has failed.
+    pub is_growing: bool,
     /// What to try, best first: at most three.
     pub remedies: Vec<Remedy>,
 }
@@ -100,8 +103,89 @@ pub struct FailedRequest {
     pub message: String,
     /// The number of the stack that made the request; 0 if none was recorded.
     pub stack: u32,
+    /// The stream that the request was for.
+    pub stream: Stream,
+    /// The pool that the request was for; the default pool if it was not recorded (before torch 2.12).
+    pub pool: PoolId,
+    /// Whether small segments serve such a request.
+    pub is_small: bool,
+    /// Whether new memory for it would have come from an expandable segment.
+    pub is_expandable: bool,
+    /// The part of `cached` in segments of the request's pool and stream.
+    pub cached_in_reach: u64,
     /// The gap that came closest to the request: its address and size.
     pub nearest_gap: Option<(Address, u64)>,
+    /// The block before that gap, and the one behind it, in its segment.
+    pub beside_gap: [Option<HeldBlock>; 2],
+    /// The place that came closest to room for the request, and what stood in the way there.
+    pub obstacle: Option<Obstacle>,
+    /// The lines that held most, the largest first.
+    pub lines: Vec<HeldLine>,
+}
+
+impl FailedRequest {
+    /// Returns the position right after the event.
+    pub const fn position(&self) -> u32 {
+        self.event.saturating_add(1)
+    }
+
+    /// Returns whether the request would have fitted if all free memory had been in one piece.
+    pub const fn fits_if_packed(&self) -> bool {
+        self.missing == 0
+    }
+
+    /// Returns the bytes that live tensors, cached memory and the driver's free memory make up together.
+    pub const fn reachable(&self) -> u64 {
+        self.active.saturating_add(self.cached).saturating_add(self.driver_free)
+    }
+
+    /// Returns the bytes that the process could use: the capacity, or what it reached if that is not known.
+    pub fn whole(&self) -> u64 {
+        self.capacity.unwrap_or_else(|| self.reachable())
+    }
+}
+
+/// A block in use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldBlock {
+    /// The number of its allocation.
+    pub allocation: u32,
+    /// Its first address.
+    pub address: Address,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The number of the stack that requested it.
+    pub stack: u32,
+    /// The line of that stack.
+    pub line: String,
+    /// The position right after it was allocated; 0 if that was before the trace.
+    pub since: u32,
+}
+
+/// A place in a segment that would hold the request, if it were not for a few blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Obstacle {
+    /// The first address of the place. It is as long as the request.
+    pub address: Address,
+    /// The number of blocks in it.
+    pub blocks: u32,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The largest of them, the largest first.
+    pub largest: Vec<HeldBlock>,
+}
+
+/// What one line held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldLine {
+    /// The line, as call sites are written.
+    pub line: String,
+    /// The number of a stack whose line that is: of those, the one that held most.
+    pub stack: u32,
+    /// Requested bytes.
+    pub bytes: u64,
+    /// The number of allocations.
+    pub count: u32,
 }
 
 /// The diagnosis of one device's trace.
@@ -111,7 +195,9 @@ pub struct Diagnosis {
     pub device: i64,
     /// The verdict.
     pub verdict: Verdict,
-    /// Every request that failed, in order.
+    /// The number of requests that failed.
+    pub failed: u32,
+    /// Those requests, in order: at most [`EXPLAINED_FAILURES`](crate::limits::EXPLAINED_FAILURES).
     pub ooms: Vec<FailedRequest>,
     /// What was found, worst first.
     pub findings: Vec<Finding>,

@@ -60,6 +60,7 @@ mod pickle;
 pub mod query;
 pub mod recording;
 pub mod replay;
+pub mod report;
 pub mod session;
 #[cfg(test)]
 mod testing;

@@ -269,6 +269,14 @@ pub struct ServerLimits {
     pub behind_bytes: u64,
     /// Bytes of a session that can be exported as a pickle, which takes roughly 20 times as much memory.
     pub pickle_bytes: u64,
+    /// Devices of live sessions that have gauges of their own, the newest sessions first: some ten lines each, of which
+    /// a Prometheus server keeps the history.
+    pub gauge_devices: usize,
+    /// Characters of each text in a metric's label.
+    pub label_chars: usize,
+    /// Milliseconds between two looks at the gaps of a session's memory for each millisecond that the last one took:
+    /// they use at most 2 % of a core, however often the metrics are read.
+    pub gap_pause: u32,
     /// Seconds between two runs of retention.
     pub janitor_seconds: u64,
 }
@@ -302,6 +310,9 @@ impl Default for ServerLimits {
             history_bytes: 48 << 20,
             behind_bytes: 192 << 20,
             pickle_bytes: 256 << 20,
+            gauge_devices: 512,
+            label_chars: 100,
+            gap_pause: 50,
             janitor_seconds: 30,
         }
     }
@@ -322,6 +333,15 @@ pub const RUN_EVENTS: usize = 50_000_000;
 
 /// Events that a published run keeps for its report: it may last for days, and the server has its trace.
 pub const LIVE_RUN_EVENTS: usize = 2_000_000;
+
+/// Rules that a person adds to those that fold frames. Each is compared with each distinct frame.
+pub const FOLDING_PARTS: usize = 64;
+
+/// Bytes of a part of a path in such a rule.
+pub const FOLDING_PART_BYTES: usize = 256;
+/// Failed requests of a device that are explained one by one: each takes some milliseconds. A program that catches more
+/// of them fails for one reason.
+pub const EXPLAINED_FAILURES: usize = 256;
 
 /// Limits of messages.
 #[derive(Clone, Copy, Debug)]

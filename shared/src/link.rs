@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! #v=1&file=job.pickle&dev=0&tab=timeline&x=time&w=0,1500.5&cur=48113&sel=a123&f=%3E100MiB&q=attention&color=site
+//! #v=1&file=job.pickle&cur=48113&r=20000,48113&list=growth&sel=l7
 //! #session=abcdefghijklmnopqrstuvwxyz
 //! ```
 //! A link has the name of a file, not the file itself: the recipient needs the same file. Parsing is lenient, since a
@@ -66,10 +67,24 @@ pub enum Selection {
     Allocation(u32),
     /// A call site, by its stack's number.
     Site(u32),
+    /// A line of call sites with all of its stacks, by the number of the first one.
+    Line(u32),
     /// The segment that holds an address, at the cursor.
     Segment(Address),
     /// A class of the timeline, by its index in stacking order.
     Class(u32),
+}
+
+/// The moment whose memory is listed by line or class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Listing {
+    /// The cursor.
+    #[default]
+    AtCursor,
+    /// The peak of the trace.
+    AtPeak,
+    /// The growth over the selected range; without one, from the start to the cursor.
+    Growth,
 }
 
 /// The state of the view.
@@ -93,6 +108,10 @@ pub struct Link {
     pub cursor: Option<u32>,
     /// The selection.
     pub selection: Selection,
+    /// The selected range of positions.
+    pub range: Option<(u32, u32)>,
+    /// The moment whose memory is listed.
+    pub listing: Listing,
     /// The terms of the filter.
     pub filter: Vec<String>,
     /// The highlighted term.
@@ -129,6 +148,8 @@ pub enum Parsed {
 
 const AXES: [(Axis, &str); 2] = [(Axis::Time, "time"), (Axis::Event, "event")];
 const LAYOUTS: [(SegmentLayout, &str); 2] = [(SegmentLayout::ToScale, "scale"), (SegmentLayout::Packed, "packed")];
+const LISTINGS: [(Listing, &str); 3] =
+    [(Listing::AtCursor, "cursor"), (Listing::AtPeak, "peak"), (Listing::Growth, "growth")];
 const COLORS: [(ColorBy, &str); 5] = [
     (ColorBy::Site, "site"),
     (ColorBy::Size, "size"),
@@ -170,8 +191,15 @@ impl fmt::Display for Link {
             Selection::None => {}
             Selection::Allocation(id) => write!(f, "&sel=a{id}")?,
             Selection::Site(stack) => write!(f, "&sel=s{stack}")?,
+            Selection::Line(stack) => write!(f, "&sel=l{stack}")?,
             Selection::Segment(address) => write!(f, "&sel=g{address}")?,
             Selection::Class(index) => write!(f, "&sel=c{index}")?,
+        }
+        if let Some((from, to)) = self.range {
+            write!(f, "&r={from},{to}")?;
+        }
+        if self.listing != start.listing {
+            write!(f, "&list={}", name_of(&LISTINGS, &self.listing))?;
         }
         for term in &self.filter {
             write!(f, "&f={}", Encoded(term))?;
@@ -243,6 +271,8 @@ impl Link {
             "y" => self.bytes = window(&value),
             "cur" => self.cursor = value.parse().ok(),
             "sel" => set(&mut self.selection, selection(&value)),
+            "r" => self.range = range(&value),
+            "list" => set(&mut self.listing, by_name(&LISTINGS, &value)),
             "f" => push(&mut self.filter, value),
             "q" => self.highlight = Some(value).filter(|term| !term.is_empty()),
             "color" => set(&mut self.color_by, by_name(&COLORS, &value)),
@@ -280,12 +310,19 @@ fn window(text: &str) -> Option<Window> {
     (start.is_finite() && end.is_finite() && start < end).then_some(Window { start, end })
 }
 
+fn range(text: &str) -> Option<(u32, u32)> {
+    let (from, to) = text.split_once(',')?;
+    let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+    (from <= to).then_some((from, to))
+}
+
 fn selection(text: &str) -> Option<Selection> {
     let kind = text.chars().next()?;
     let rest = text.get(kind.len_utf8()..)?;
     match kind {
         'a' => rest.parse().ok().map(Selection::Allocation),
         's' => rest.parse().ok().map(Selection::Site),
+        'l' => rest.parse().ok().map(Selection::Line),
         'c' => rest.parse().ok().map(Selection::Class),
         'g' => u64::from_str_radix(rest.strip_prefix("0x")?, 16).ok().map(|a| Selection::Segment(Address(a))),
         _ => None,
@@ -350,9 +387,22 @@ mod tests {
 
     #[test]
     fn drops_what_makes_no_sense_and_keeps_the_rest() {
-        for broken in
-            ["w=20,10", "w=NaN,1", "cur=-1", "sel=x9", "sel=", "sel=é", "f=%zz", "tab=nope", "new=thing", "%", "="]
-        {
+        for broken in [
+            "w=20,10",
+            "w=NaN,1",
+            "cur=-1",
+            "sel=x9",
+            "sel=",
+            "sel=é",
+            "f=%zz",
+            "tab=nope",
+            "new=thing",
+            "%",
+            "=",
+            "r=9,3",
+            "r=1",
+            "list=no",
+        ] {
             let Parsed::Link(link) = Link::parse(&format!("v=1&{broken}&dev=3")) else { panic!("{broken}") };
             assert_eq!(*link, Link { device: 3, ..Link::default() }, "{broken}");
         }
@@ -388,10 +438,13 @@ mod tests {
             Just(Selection::None),
             any::<u32>().prop_map(Selection::Allocation),
             any::<u32>().prop_map(Selection::Site),
+            any::<u32>().prop_map(Selection::Line),
             any::<u32>().prop_map(Selection::Class),
             any::<u64>().prop_map(|a| Selection::Segment(Address(a))),
         ];
         let terms = || prop::collection::hash_set("\\PC{1,12}", 0..4).prop_map(|set| set.into_iter().collect());
+        let range = any::<(u32, u32)>().prop_map(|(a, b)| (a.min(b), a.max(b)));
+        let listed = (prop::option::of(range), prop::sample::select(&LISTINGS));
         let what = (prop::option::of(".{0,20}"), any::<u32>(), prop::sample::select(&Tab::ALL), windows(), windows());
         let how = (prop::sample::select(&AXES), prop::sample::select(&COLORS), prop::sample::select(&LAYOUTS));
         let rest = (prop::option::of(any::<u32>()), selection, terms(), prop::option::of("\\PC{1,12}"), terms());
@@ -402,11 +455,12 @@ mod tests {
             any::<u64>().prop_map(|at| HeatmapPart::Segment(Address(at))),
         ];
         let flags = any::<(bool, bool, bool)>();
-        (what, how, rest, (flags, part), prop::option::of("[a-z2-7]{26}")).prop_map(
+        (what, how, rest, listed, (flags, part), prop::option::of("[a-z2-7]{26}")).prop_map(
             |(
                 (file, device, tab, window, bytes),
                 how,
                 (cursor, selection, filter, highlight, actions),
+                (range, (listing, _)),
                 (flags, heatmap_part),
                 session,
             )| Link {
@@ -419,6 +473,8 @@ mod tests {
                 bytes,
                 cursor,
                 selection,
+                range,
+                listing,
                 filter,
                 highlight,
                 color_by: how.1.0,

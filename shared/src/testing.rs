@@ -10,8 +10,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::analysis::folding::BestFrames;
+use crate::analysis::usage::Usage;
+use crate::doctor::Case;
 use crate::event::Action;
 use crate::frames::{Frame, FrameId, StackId, Symbols};
+use crate::index::Index;
+use crate::replay::{Replay, Replayed};
 use crate::trace::{Block, BlockState, DeviceTrace, Event, Segment, Snapshot, Tag};
 use crate::units::{Address, PoolId, Stream};
 
@@ -151,5 +156,39 @@ impl Builder {
         }
         self.snapshot.devices.push(self.trace);
         self.snapshot
+    }
+}
+
+/// A trace with everything that the doctor looks at.
+pub(crate) struct Patient {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) trace: DeviceTrace,
+    pub(crate) capacity: Option<u64>,
+    best_frames: BestFrames,
+    replay: Replay,
+    usage: Usage,
+}
+
+impl Patient {
+    pub(crate) fn new(lines: &str) -> Self {
+        let mut snapshot = snapshot(lines);
+        let trace = snapshot.devices.remove(0);
+        let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
+        let usage = Usage::build(Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay });
+        let best_frames = BestFrames::build(&snapshot.symbols);
+        Self { snapshot, trace, capacity: None, best_frames, replay, usage }
+    }
+
+    pub(crate) fn case(&self) -> Case<'_> {
+        Case {
+            trace: &self.trace,
+            tags: &self.snapshot.tags,
+            symbols: &self.snapshot.symbols,
+            best_frames: &self.best_frames,
+            settings: &self.snapshot.settings,
+            replay: &self.replay,
+            usage: &self.usage,
+            capacity: self.capacity,
+        }
     }
 }

@@ -326,7 +326,7 @@ proptest! {
 
 fn open(run: Run) -> Session {
     let Run { trace, tags, symbols, settings, .. } = run;
-    let snapshot = Snapshot { devices: vec![trace], symbols, tags, settings };
+    let snapshot = Snapshot { devices: vec![trace], symbols, tags, settings, ..Snapshot::default() };
     Session::new(snapshot, "pickle".to_owned(), Vec::new(), &mut |_| {})
 }
 

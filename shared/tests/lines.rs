@@ -68,7 +68,7 @@ impl Story {
             .collect();
         let allocations = replay.allocations.iter().collect();
         let requested = moments.iter().map(support::Moment::requested).collect();
-        let snapshot = Snapshot { devices: vec![trace], symbols, tags, settings };
+        let snapshot = Snapshot { devices: vec![trace], symbols, tags, settings, ..Snapshot::default() };
         let session = Session::new(snapshot, "pickle".to_owned(), Vec::new(), &mut |_| {});
         Self { allocations, times, events, labels, requested, session }
     }

@@ -17,7 +17,7 @@ use support::{Run, ops, run};
 /// Opens a run as a file of one device.
 fn open(run: Run) -> Session {
     let Run { trace, tags, symbols, settings, .. } = run;
-    let snapshot = Snapshot { devices: vec![trace], symbols, tags, settings };
+    let snapshot = Snapshot { devices: vec![trace], symbols, tags, settings, ..Snapshot::default() };
     Session::new(snapshot, "pickle".to_owned(), Vec::new(), &mut |_| {})
 }
 
@@ -35,7 +35,7 @@ macro_rules! ask {
 }
 
 fn flame(position: u32, bottom_up: bool, width: f32, filter: Vec<String>) -> Query {
-    Query::Flame(FlameQuery { position, bottom_up, hide_internal: false, zoom: vec![], width, filter, highlight: None })
+    Query::Flame(FlameQuery { position, bottom_up, folds: false, zoom: vec![], width, filter, highlight: None })
 }
 
 /// Checks that each box's children are within it, and have at most its bytes.
@@ -176,6 +176,7 @@ proptest! {
                 color_by: ColorBy::Site,
                 filter: Vec::new(),
                 highlight: None,
+                line: None,
             });
             let map = ask!(session, query => Segments);
             let left = if layout == SegmentLayout::Packed { 148.0 } else { 0.0 };
@@ -288,6 +289,7 @@ proptest! {
             position, layout, width, height: (end - start) as f32, visible: Window { start, end }, zoom, color_by: ColorBy::Lifetime,
             filter: Vec::new(),
             highlight: highlight.clone(),
+            line: None,
         };
         let queries = [
             Query::State { position },
@@ -303,7 +305,7 @@ proptest! {
             Query::Site { stack: id, position },
             Query::Segment { address: shared::units::Address(start as u64), position },
             Query::Flame(FlameQuery {
-                position, bottom_up: true, hide_internal: true, zoom: vec![id, 0], width, filter: vec![], highlight,
+                position, bottom_up: true, folds: true, zoom: vec![id, 0], width, filter: vec![], highlight,
             }),
         ];
         for query in queries {
@@ -327,6 +329,7 @@ fn blocks_that_a_search_does_not_match_are_painted_faint() {
         color_by: ColorBy::Size,
         filter: Vec::new(),
         highlight: Some(">2.5MiB".to_owned()),
+        line: None,
     });
     let map = ask!(session, query => Segments);
     let faint: Vec<(u32, bool)> = (0..map.blocks.len())

@@ -58,7 +58,7 @@ const LAYERS: [&[&str]; 17] = [
     &["import"],
     &["analysis"],
     &["doctor"],
-    &["lod"],
+    &["lod", "report"],
     &["heatmap"],
     &["tracker"],
     &["session"],

@@ -14,7 +14,7 @@ const maker = fileURLToPath(new URL('../measure/make_snapshot.py', import.meta.u
 
 /** The findings of each file in the order of the page, the most important first. */
 const CURRENT = ['out_of_memory', 'ring_overflow'];
-const LATEST = [...CURRENT, 'unknown_action', 'not_shown'];
+const LATEST = [...CURRENT, 'unknown_action'];
 const TWO_DEVICES = ['out_of_memory', 'ring_overflow', 'inconsistent', 'ring_overflow', 'not_shown'];
 const FINDINGS = {
   ...Object.fromEntries([0, 1, 2, 3, 4, 5].map((protocol) => [`protocol${protocol}.pickle`, CURRENT])),

@@ -41,7 +41,7 @@ pub fn snapshot(states: Vec<DeviceState>, mut symbols: Symbols, settings: Settin
         trace
     });
     let devices = devices.collect();
-    Snapshot { devices, symbols, tags, settings }
+    Snapshot { devices, symbols, tags, settings, ..Snapshot::default() }
 }
 
 #[cfg(test)]

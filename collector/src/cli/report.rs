@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use shared::analysis::report::FileReport;
+use shared::report::FileReport;
 
 use super::read::read;
 use super::{print, refuse};

@@ -12,6 +12,7 @@ mod clock;
 mod conversation;
 mod counters;
 mod error;
+mod gaps;
 mod key;
 #[cfg(test)]
 mod log_tests;
@@ -26,6 +27,7 @@ pub use clock::now_us;
 pub use conversation::{Conversation, Outgoing};
 pub use counters::Counters;
 pub use error::{IngestError, word};
+pub use gaps::DeviceGaps;
 pub use key::Secret;
 pub use pipe::Reply;
 pub use retention::Retention;

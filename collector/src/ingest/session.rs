@@ -9,6 +9,7 @@ use shared::wire::{Batch, Message, SessionState};
 use tokio::sync::{Notify, watch};
 
 use super::counters::Counters;
+use super::gaps::{DeviceGaps, Gaps};
 use super::view::View;
 use super::writer::{Appended, SessionWriter};
 use super::{IngestError, Secret};
@@ -24,6 +25,7 @@ pub struct Session {
     id: String,
     writer: Mutex<Option<SessionWriter>>,
     view: Mutex<View>,
+    gaps: Mutex<Gaps>,
     /// The number of the connection that may append; each new one gets the next.
     holder: watch::Sender<u64>,
     presence: Mutex<Presence>,
@@ -52,6 +54,7 @@ impl Session {
             id: view.record.id.clone(),
             writer: Mutex::new(None),
             view: Mutex::new(view),
+            gaps: Mutex::default(),
             holder: watch::Sender::new(0),
             presence: Mutex::default(),
             asks: Mutex::default(),
@@ -73,6 +76,18 @@ impl Session {
     /// Reads from what is shown of it, without copying everything.
     pub fn look<T>(&self, look: impl FnOnce(&View) -> T) -> T {
         look(&lock(&self.view))
+    }
+
+    /// Returns the gaps of its devices' memory as of its newest batch, or of one shortly before: see
+    /// [`ServerLimits::gap_pause`]. Waits for the disk.
+    pub fn gaps(&self, limits: &ServerLimits) -> Vec<DeviceGaps> {
+        let mut gaps = lock(&self.gaps);
+        if gaps.is_due(self.look(|view| view.last))
+            && let Some(writer) = lock(&self.writer).as_ref()
+        {
+            gaps.take(writer, limits.gap_pause);
+        }
+        gaps.devices()
     }
 
     /// Returns whether it is live, ended or lost.

@@ -1,32 +1,25 @@
-//! The first findings about a device: lost history, events that contradict each other, requests that failed.
+//! The first findings about a device: lost history, and events that contradict each other. What else is wrong with it is
+//! up to [`crate::doctor`].
 
-use super::oom::{self, OutOfMemory};
 use crate::finding::{Finding, FindingCode};
 use crate::replay::{Mismatches, Replay};
 use crate::totals::Totals;
-use crate::trace::{DeviceTrace, Tags};
+use crate::trace::DeviceTrace;
 use crate::units::{Bytes, Count};
 
 /// Returns the findings about one device. `start` is what the allocator held before the first event; `known` are the
 /// findings of the import.
-pub fn findings(trace: &DeviceTrace, tags: &Tags, replay: &Replay, start: &Totals, known: &[Finding]) -> Vec<Finding> {
+pub fn findings(trace: &DeviceTrace, replay: &Replay, start: &Totals, known: &[Finding]) -> Vec<Finding> {
     // The start is rebuilt from the end, so that of a trace that is cut off is wrong.
     let is_cut = known.iter().any(|finding| finding.code == FindingCode::Truncated);
-    findings_of(trace, tags, replay, (!is_cut).then_some(start), &oom::positions(trace), is_cut)
+    findings_of(trace, replay, (!is_cut).then_some(start), is_cut)
 }
 
-/// Returns the findings about one device, given the requests that failed (see [`oom::positions`]) and whether the trace
-/// is cut off. Without a `start`, lost history is not reported.
-pub fn findings_of(
-    trace: &DeviceTrace,
-    tags: &Tags,
-    replay: &Replay,
-    start: Option<&Totals>,
-    ooms: &[(u32, u64)],
-    is_cut: bool,
-) -> Vec<Finding> {
+/// Returns the findings about one device, given whether the trace is cut off. Without a `start`, lost history is not
+/// reported.
+pub fn findings_of(trace: &DeviceTrace, replay: &Replay, start: Option<&Totals>, is_cut: bool) -> Vec<Finding> {
     let lost = start.and_then(|start| lost_history(trace, start));
-    let found = [lost, inconsistent(trace, &replay.mismatches, is_cut), out_of_memory(trace, tags, replay, ooms)];
+    let found = [lost, inconsistent(trace, &replay.mismatches, is_cut)];
     found.into_iter().flatten().map(|finding| finding.on_device(trace.device)).collect()
 }
 
@@ -100,19 +93,6 @@ fn inconsistent(trace: &DeviceTrace, mismatches: &Mismatches, is_cut: bool) -> O
     Some(Finding::new(FindingCode::Inconsistent, message))
 }
 
-/// Returns a finding about the first request that failed, with its cause and the number of failures.
-fn out_of_memory(trace: &DeviceTrace, tags: &Tags, replay: &Replay, ooms: &[(u32, u64)]) -> Option<Finding> {
-    let (first, _) = *ooms.first()?;
-    let cause = OutOfMemory::at(trace, tags, replay, first)?;
-    let more = match ooms.len() - 1 {
-        0 => String::new(),
-        1 => " One more request failed later.".to_owned(),
-        n => format!(" {} more requests failed later.", Count(n as u64)),
-    };
-    let message = format!("Device {}: out of memory at event {}. {cause}{more}", trace.device, Count(first.into()));
-    Some(Finding::new(FindingCode::OutOfMemory, message).at(first))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,14 +109,14 @@ mod tests {
         let mut trace = snapshot.devices.remove(0);
         trace.events = trace.events.split_off(lost);
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
-        findings(&trace, &snapshot.tags, &replay, &replay.state_at(0).totals, known)
+        findings(&trace, &replay, &replay.state_at(0).totals, known)
     }
 
     #[test]
     fn a_late_start_is_reported_unless_the_file_is_cut() {
         let codes = |known: &[Finding]| check(2, known).iter().map(|f| f.code).collect::<Vec<_>>();
-        assert_eq!(codes(&[]), [FindingCode::RingOverflow, FindingCode::OutOfMemory]);
-        assert_eq!(codes(&[Finding::new(FindingCode::Truncated, "")]), [FindingCode::OutOfMemory]);
+        assert_eq!(codes(&[]), [FindingCode::RingOverflow]);
+        assert_eq!(codes(&[Finding::new(FindingCode::Truncated, "")]), []);
     }
 
     #[test]
@@ -147,16 +127,5 @@ mod tests {
         for n in [0, 1, 2, 10, 64, 150, 1_100, 6_641, 101_350] {
             assert!(!looks_like_a_limit(n), "{n}");
         }
-    }
-
-    #[test]
-    fn the_first_failed_request_is_explained() {
-        let [found] = &check(0, &[])[..] else { panic!("one finding") };
-        assert_eq!((found.code, found.device, found.position), (FindingCode::OutOfMemory, Some(0), Some(4)));
-        assert_eq!(
-            found.message,
-            "Device 0: out of memory at event 4. Asked for 38.1 MiB; the driver had 100 B free. Only 17.1 MiB of \
-             reserved memory was free and 2.86 MiB was in use: the device was full. One more request failed later."
-        );
     }
 }

@@ -8,10 +8,11 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use super::folding::{is_internal, short_location};
+use super::folding::short_location;
 use super::site::{NO_STACK, Sites};
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::query::{FlameBox, Paint, Quads};
+use crate::units::counted;
 
 /// The active memory of one stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +32,8 @@ pub struct Leaf {
 pub struct Shape<'a> {
     /// Whether the innermost frame comes first, rather than the outermost.
     pub bottom_up: bool,
-    /// Whether frames of the interpreter and the dispatcher are omitted.
-    pub hide_internal: bool,
+    /// Whether runs of library frames are one box each.
+    pub folds: bool,
     /// Frame numbers of the boxes that were zoomed into, from the root on.
     pub zoom: &'a [u32],
     /// Width of the view in pixels.
@@ -42,18 +43,42 @@ pub struct Shape<'a> {
 /// Returns the boxes of a flame graph: root first, by depth and then from left to right. Children are never wider than
 /// their parent together; those that are too narrow are summed into one box beside their siblings.
 pub fn boxes(symbols: &Symbols, sites: &Sites, leaves: &[Leaf], shape: Shape<'_>) -> Vec<FlameBox> {
-    let layout = Layout { symbols, sites, leaves, shape, internal: vec![None; symbols.frame_count()] };
-    layout.boxes()
+    let shown = |leaf: &Leaf| sites.best_frames().index(symbols.stack(leaf.stack)).unwrap_or(0);
+    let shown = leaves.iter().map(shown).collect();
+    Layout { symbols, sites, leaves, shape, shown }.boxes()
 }
 
 /// What a box represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Frame(FrameId),
+    /// A run of library frames, by the number of the library that the frame above it called.
+    Folded(u32),
     /// Allocations without a stack.
     NoStack,
-    /// Stacks whose frames are all omitted.
-    AllHidden,
+}
+
+impl Key {
+    /// Returns what a number of a zoom path represents.
+    fn of(number: u32) -> Self {
+        match number.checked_sub(FlameBox::FOLDED) {
+            Some(library) => Self::Folded(library),
+            None => Self::Frame(FrameId(number)),
+        }
+    }
+}
+
+/// A leaf below a box.
+#[derive(Clone, Copy, Debug)]
+struct Below {
+    /// Its index.
+    leaf: usize,
+    /// The number of its frames above the box.
+    from: usize,
+    /// The number of its frames above the boxes below the box.
+    at: usize,
+    /// The end of the run of library frames that is open, by the number of frames above it.
+    open_until: usize,
 }
 
 /// A box whose children are not laid out yet.
@@ -61,8 +86,8 @@ struct Open {
     depth: u32,
     /// Bytes to the left of it.
     left: u64,
-    /// The leaves below it, each with the number of its frames above.
-    leaves: Vec<(usize, usize)>,
+    /// The leaves below it.
+    leaves: Vec<Below>,
 }
 
 /// The sums of a child.
@@ -71,7 +96,7 @@ struct Sum {
     bytes: u64,
     count: u32,
     is_lit: bool,
-    leaves: Vec<(usize, usize)>,
+    leaves: Vec<Below>,
 }
 
 impl Sum {
@@ -87,23 +112,32 @@ struct Layout<'a> {
     sites: &'a Sites,
     leaves: &'a [Leaf],
     shape: Shape<'a>,
-    /// Whether each frame is omitted; `None` until it is needed.
-    internal: Vec<Option<bool>>,
+    /// By leaf: the index of the frame that represents its stack, and is never folded.
+    shown: Vec<usize>,
 }
 
 impl Layout<'_> {
-    fn boxes(mut self) -> Vec<FlameBox> {
+    fn boxes(self) -> Vec<FlameBox> {
         let mut root = Sum::default();
         for leaf in self.leaves {
             root.add(leaf);
         }
-        root.leaves = (0..self.leaves.len()).map(|i| (i, 0)).collect();
+        root.leaves = (0..self.leaves.len()).map(|leaf| Below { leaf, from: 0, at: 0, open_until: 0 }).collect();
         let mut boxes = vec![self.plain_box("all live memory".to_owned(), 0, (0.0, 1.0), &root)];
         let mut depth = 0;
-        for &frame in self.shape.zoom {
+        for (i, &number) in self.shape.zoom.iter().enumerate() {
             depth += 1;
-            root = self.children(root.leaves).remove(&Key::Frame(FrameId(frame))).unwrap_or_default();
-            boxes.push(self.key_box(Key::Frame(FrameId(frame)), depth, (0.0, 1.0), &root));
+            let key = Key::of(number);
+            root = self.children(&root.leaves).remove(&key).unwrap_or_default();
+            boxes.push(self.key_box(key, depth, (0.0, 1.0), &root));
+            // A folded run that was zoomed into is open, unless the path goes on behind it.
+            let next = self.shape.zoom.get(i + 1).map(|&number| Key::of(number));
+            let is_passed = next.is_some_and(|next| self.children(&root.leaves).contains_key(&next));
+            if matches!(key, Key::Folded(_)) && !is_passed {
+                for below in &mut root.leaves {
+                    (below.open_until, below.at) = (below.at, below.from);
+                }
+            }
         }
         let total = root.bytes;
         if total == 0 {
@@ -118,7 +152,7 @@ impl Layout<'_> {
             let mut left = parent.left;
             let mut small = Sum::default();
             let mut smaller = 0;
-            for (key, sum) in self.sorted_children(parent.leaves) {
+            for (key, sum) in self.sorted_children(&parent.leaves) {
                 if (sum.bytes as f64) < pixel {
                     smaller += 1;
                     small.bytes = small.bytes.saturating_add(sum.bytes);
@@ -128,7 +162,7 @@ impl Layout<'_> {
                 }
                 let right = left.saturating_add(sum.bytes);
                 boxes.push(self.key_box(key, depth, (share(left), share(right)), &sum));
-                if matches!(key, Key::Frame(_)) {
+                if key != Key::NoStack {
                     open.push_back(Open { depth, left, leaves: sum.leaves });
                 }
                 left = right;
@@ -142,73 +176,79 @@ impl Layout<'_> {
     }
 
     /// Returns the children of a box with these leaves. A leaf that ends at the box is in none.
-    fn children(&mut self, leaves: Vec<(usize, usize)>) -> FxHashMap<Key, Sum> {
+    fn children(&self, leaves: &[Below]) -> FxHashMap<Key, Sum> {
         let mut children: FxHashMap<Key, Sum> = FxHashMap::default();
-        for (i, above) in leaves {
-            let Some(leaf) = self.leaves.get(i) else { continue };
-            let (key, next) = match self.next_frame(leaf.stack, above) {
-                Some((frame, next)) => (Key::Frame(frame), next),
-                None if above > 0 => continue,
-                None if leaf.stack.0 == 0 => (Key::NoStack, 0),
-                None => (Key::AllHidden, 0),
+        for &below in leaves {
+            let Some(leaf) = self.leaves.get(below.leaf) else { continue };
+            let (key, next) = match self.next(leaf.stack, below) {
+                Some(next) => next,
+                None if leaf.stack.0 == 0 && below.at == 0 => (Key::NoStack, below),
+                None => continue,
             };
             let child = children.entry(key).or_default();
             child.add(leaf);
-            child.leaves.push((i, next));
+            child.leaves.push(next);
         }
         children
     }
 
     /// Returns the children, the largest first; equal ones by name, so that a picture does not depend on the file's
     /// order.
-    fn sorted_children(&mut self, leaves: Vec<(usize, usize)>) -> Vec<(Key, Sum)> {
+    fn sorted_children(&self, leaves: &[Below]) -> Vec<(Key, Sum)> {
         let mut children: Vec<(Key, Sum)> = self.children(leaves).into_iter().collect();
         let name = |key: &Key| match key {
             Key::Frame(id) => {
                 let frame = self.symbols.frame(*id);
                 (self.symbols.bytes(frame.name), self.symbols.bytes(frame.filename), frame.line, id.0)
             }
+            Key::Folded(library) => (self.sites.best_frames().library_name(*library).as_bytes(), &[][..], 0, *library),
             Key::NoStack => (&[][..], &[][..], 0, 0),
-            Key::AllHidden => (&[][..], &[][..], 0, 1),
         };
         children.sort_by(|(a, x), (b, y)| y.bytes.cmp(&x.bytes).then_with(|| name(a).cmp(&name(b))));
         children
     }
 
-    /// Returns the next visible frame of a stack behind its first `above` frames, and the number of frames up to and
-    /// including it.
-    fn next_frame(&mut self, stack: StackId, above: usize) -> Option<(FrameId, usize)> {
+    /// Returns what is below a box in one of its leaves: the next frame, or a folded run. Runs in which a program
+    /// starts are omitted, and so are those at the inner end if the call site comes first.
+    fn next(&self, stack: StackId, below: Below) -> Option<(Key, Below)> {
         let frames = self.symbols.stack(stack);
-        for at in above..frames.len() {
-            let i = if self.shape.bottom_up { at } else { frames.len() - 1 - at };
-            let frame = *frames.get(i)?;
-            if !self.is_hidden(frame) {
-                return Some((frame, at + 1));
-            }
+        let best = self.sites.best_frames();
+        let index = |at: usize| if self.shape.bottom_up { Some(at) } else { frames.len().checked_sub(at + 1) };
+        let frame = |at: usize| index(at).and_then(|i| frames.get(i).map(|id| (i, *id)));
+        let is_shown = |at: usize| {
+            let is_own = |(i, id)| best.is_own(id) || self.shown.get(below.leaf) == Some(&i);
+            frame(at).is_none_or(is_own)
+        };
+        let from = below.at;
+        let (_, first) = frame(from)?;
+        if !self.shape.folds || from < below.open_until || is_shown(from) {
+            return Some((Key::Frame(first), Below { from, at: from + 1, ..below }));
         }
-        None
-    }
-
-    fn is_hidden(&mut self, id: FrameId) -> bool {
-        if !self.shape.hide_internal {
-            return false;
+        let mut end = from;
+        while !is_shown(end) {
+            end += 1;
         }
-        let symbols = self.symbols;
-        let Some(known) = self.internal.get_mut(id.0 as usize) else { return false };
-        *known.get_or_insert_with(|| {
-            let frame = symbols.frame(id);
-            is_internal(&symbols.text(frame.name), &symbols.text(frame.filename))
-        })
+        if from == 0 {
+            return self.next(stack, Below { at: end, ..below });
+        }
+        if self.shape.bottom_up && end >= frames.len() {
+            return None;
+        }
+        // The frame next to the outer end was called by the frames around the run.
+        let (_, outermost) = if self.shape.bottom_up { frame(end - 1)? } else { (from, first) };
+        Some((Key::Folded(best.library(outermost)), Below { from, at: end, ..below }))
     }
 
     fn key_box(&self, key: Key, depth: u32, x: (f32, f32), sum: &Sum) -> FlameBox {
-        let id = match key {
-            Key::Frame(id) => id,
+        let (name, location, number) = match key {
+            Key::Frame(id) => {
+                let frame = self.symbols.frame(id);
+                (self.symbols.text(frame.name).into_owned(), short_location(self.symbols, frame), id.0)
+            }
+            Key::Folded(library) => (self.folded_name(library, sum), String::new(), FlameBox::FOLDED + library),
             Key::NoStack => return self.plain_box(NO_STACK.to_owned(), depth, x, sum),
-            Key::AllHidden => return self.plain_box("interpreter and dispatcher only".to_owned(), depth, x, sum),
         };
-        let frame = self.symbols.frame(id);
-        let stacks = || sum.leaves.iter().filter_map(|(i, _)| self.leaves.get(*i)).map(|leaf| leaf.stack);
+        let stacks = || sum.leaves.iter().filter_map(|below| self.leaves.get(below.leaf)).map(|leaf| leaf.stack);
         // A box of one call site has that site's colour; a box that several share has its own.
         let mut lines = stacks().map(|stack| self.sites.line(stack));
         let first = lines.next();
@@ -218,13 +258,22 @@ impl Layout<'_> {
             _ => Paint::OTHER,
         };
         FlameBox {
-            name: self.symbols.text(frame.name).into_owned(),
-            location: short_location(self.symbols, frame),
-            frame: id.0,
+            name,
+            location,
+            frame: number,
             stack: if sum.leaves.len() == 1 { stacks().next().map(|stack| stack.0) } else { None },
             paint: dimmed(paint, sum),
             ..self.plain_box(String::new(), depth, x, sum)
         }
+    }
+
+    /// Names a box of folded runs: `3 frames of torch`, or `3 to 5 frames of torch` if they differ.
+    fn folded_name(&self, library: u32, sum: &Sum) -> String {
+        let lengths = || sum.leaves.iter().map(|below| below.at.max(below.open_until).saturating_sub(below.from));
+        let (least, most) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
+        let library = self.sites.best_frames().library_name(library);
+        let frames = counted(most as u64, "frame");
+        if least == most { format!("{frames} of {library}") } else { format!("{least} to {frames} of {library}") }
     }
 
     /// Returns a box that represents no frame.
@@ -251,9 +300,11 @@ fn dimmed(paint: Paint, sum: &Sum) -> Paint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::site::SiteInput;
+    use crate::index::Index;
     use crate::testing::stack;
 
-    const WIDE: Shape<'_> = Shape { bottom_up: false, hide_internal: false, zoom: &[], width: 1_000.0 };
+    const WIDE: Shape<'_> = Shape { bottom_up: false, folds: false, zoom: &[], width: 1_000.0 };
 
     /// Lays out `(frames, bytes)`, and formats each box as a line: depth, name, bytes, from and to in pixels.
     fn check(leaves: &[(&[&str], u64)], shape: Shape<'_>, want: &[&str]) {
@@ -262,7 +313,8 @@ mod tests {
             .iter()
             .map(|(frames, bytes)| Leaf { stack: stack(&mut symbols, frames), bytes: *bytes, count: 1, is_lit: true })
             .collect();
-        let got: Vec<String> = boxes(&symbols, &Sites::default(), &leaves, shape)
+        let sites = Sites::build(SiteInput { symbols: &symbols, usages: &[] });
+        let got: Vec<String> = boxes(&symbols, &sites, &leaves, shape)
             .iter()
             .map(|b| {
                 let pixel = |x: f32| (x * shape.width).round();
@@ -339,22 +391,87 @@ mod tests {
         check(&TREE, Shape { zoom: &[4], ..WIDE }, &gone);
     }
 
+    const FOLDED: Shape<'_> = Shape { folds: true, ..WIDE };
+    const LIBRARIES: [(&[&str], u64); 3] = [
+        (
+            &[
+                "torch::unwind::unwind()@??",
+                "relu@/x/site-packages/torch/nn/functional.py:9",
+                "forward@m.py:1",
+                "_call_impl@/x/site-packages/torch/nn/modules/module.py:1",
+                "main@t.py:1",
+                "_start@??",
+            ],
+            70,
+        ),
+        (
+            &[
+                "gelu@/x/site-packages/torch/nn/functional.py:7",
+                "forward@m.py:1",
+                "_call_impl@/x/site-packages/torch/nn/modules/module.py:1",
+                "_wrapped_call_impl@/x/site-packages/torch/nn/modules/module.py:2",
+                "main@t.py:1",
+            ],
+            20,
+        ),
+        (&["torch::unwind::unwind()@??", "torch::autograd::generated::AddBackward0::apply()@??", "_start@??"], 10),
+    ];
+
     #[test]
-    fn internal_frames_can_be_hidden() {
-        let leaves: [(&[&str], u64); 2] = [
-            (
-                &["torch::unwind::unwind()@??", "f@m.py:1", "_PyEval_EvalFrameDefault@??", "main@t.py:1", "_start@??"],
-                70,
-            ),
-            (&["torch::unwind::unwind()@??", "_start@??"], 30),
-        ];
+    fn a_run_of_library_frames_is_one_box() {
         let want = [
             "0 all live memory 100 0-1000",
-            "1 main 70 0-700",
-            "1 interpreter and dispatcher only 30 700-1000",
-            "2 f 70 0-700",
+            "1 main 90 0-900",
+            "1 torch::autograd::generated::AddBackward0::apply() 10 900-1000",
+            "2 1 to 2 frames of torch 90 0-900",
+            "2 1 frame of torch 10 900-1000",
+            "3 forward 90 0-900",
+            "4 1 to 2 frames of torch 90 0-900",
         ];
-        check(&leaves, Shape { hide_internal: true, ..WIDE }, &want);
+        check(&LIBRARIES, FOLDED, &want);
+        // The call site comes first.
+        let want = [
+            "0 all live memory 100 0-1000",
+            "1 forward 90 0-900",
+            "1 torch::autograd::generated::AddBackward0::apply() 10 900-1000",
+            "2 1 to 2 frames of torch 90 0-900",
+            "3 main 90 0-900",
+        ];
+        check(&LIBRARIES, Shape { bottom_up: true, ..FOLDED }, &want);
+    }
+
+    #[test]
+    fn a_folded_run_opens_when_it_is_zoomed_into() {
+        let mut symbols = Symbols::default();
+        LIBRARIES.iter().for_each(|(frames, _)| {
+            stack(&mut symbols, frames);
+        });
+        let sites = Sites::build(SiteInput { symbols: &symbols, usages: &[] });
+        let frame = |index: usize| symbols.stack(StackId(1)).get(index).expect("a frame").0;
+        let torch = FlameBox::FOLDED + sites.best_frames().library(FrameId(frame(3)));
+        let (main, forward) = (frame(4), frame(2));
+        let open = [
+            "0 all live memory 100 0-1000",
+            "1 main 90 0-1000",
+            "2 1 to 2 frames of torch 90 0-1000",
+            "3 _call_impl 70 0-778",
+            "3 _wrapped_call_impl 20 778-1000",
+            "4 forward 70 0-778",
+            "4 _call_impl 20 778-1000",
+            "5 2 frames of torch 70 0-778",
+            "5 forward 20 778-1000",
+            "6 1 frame of torch 20 778-1000",
+        ];
+        check(&LIBRARIES, Shape { zoom: &[main, torch], ..FOLDED }, &open);
+        // The run stays folded if a box behind it was zoomed into.
+        let passed = [
+            "0 all live memory 100 0-1000",
+            "1 main 90 0-1000",
+            "2 1 to 2 frames of torch 90 0-1000",
+            "3 forward 90 0-1000",
+            "4 1 to 2 frames of torch 90 0-1000",
+        ];
+        check(&LIBRARIES, Shape { zoom: &[main, torch, forward], ..FOLDED }, &passed);
     }
 
     #[test]

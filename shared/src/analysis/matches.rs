@@ -27,6 +27,16 @@ impl Matches {
         }
     }
 
+    /// Returns a set of some allocations.
+    pub fn of(ids: impl Iterator<Item = u32>, replay: &Replay) -> Self {
+        let requested = &replay.allocations.requested;
+        let mut matches = Self { bits: vec![0; requested.len().div_ceil(64)], ..Self::default() };
+        for id in ids.map(|id| id as usize) {
+            matches.insert(id, requested.get(id).unwrap_or(0));
+        }
+        matches
+    }
+
     fn insert(&mut self, i: usize, bytes: u64) {
         if let Some(word) = self.bits.get_mut(i / 64) {
             *word |= 1 << (i % 64);

@@ -1,4 +1,4 @@
-//! Analyses of a trace, as pure functions and indexes: memory use by call site, the peak, why a request failed,
+//! Analyses of a trace, as pure functions and indexes: memory use by call site, the peak, where requests failed,
 //! findings.
 
 pub mod actions;
@@ -7,19 +7,19 @@ pub mod flame;
 pub mod folding;
 pub mod fragmentation;
 pub mod high_water;
+pub mod host_memory;
 pub mod leak;
 pub mod lines;
 pub mod matches;
 pub mod oom;
 pub mod paint;
 pub mod peak;
-pub mod report;
-mod report_text;
 pub mod retries;
 pub mod segment_map;
 pub mod segment_quads;
 pub mod site;
+pub mod stack_traits;
+pub mod steps;
 pub mod term_matches;
 pub mod usage;
-pub mod verdict;
 pub mod window;

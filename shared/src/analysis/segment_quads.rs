@@ -227,6 +227,7 @@ mod tests {
             color_by: ColorBy::Size,
             filter: Vec::new(),
             highlight: None,
+            line: None,
         };
         let Answer::Segments(map) = session.answer(0, &Query::Segments(query)) else { panic!("a segment map") };
         let blocks = map.blocks;

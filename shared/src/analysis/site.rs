@@ -9,7 +9,7 @@ use std::hash::Hasher;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::folding::{BestFrames, short_location, short_name};
+use super::folding::{BestFrames, Overrides, short_location, short_name};
 use super::usage::Usage;
 use crate::frames::{Frame, StackId, Symbols};
 use crate::index::Index;
@@ -96,6 +96,11 @@ impl Index<SiteInput<'_>> for Sites {
 }
 
 impl Sites {
+    /// Creates an index without stacks, whose lines are chosen by these rules.
+    pub fn with(overrides: Overrides) -> Self {
+        Self { best: BestFrames::with(overrides), ..Self::default() }
+    }
+
     /// Names the stacks that have no line yet.
     fn name(&mut self, symbols: &Symbols) {
         let Self { line, lines, best, numbers, .. } = self;
@@ -123,11 +128,6 @@ impl Sites {
         area
     }
 
-    /// Returns which frame represents each stack.
-    pub fn best_frames(&self) -> &BestFrames {
-        &self.best
-    }
-
     /// Returns the line that represents a stack: `forward  models/gpt.py:54`.
     pub fn label(&self, stack: StackId) -> &str {
         self.get(stack).map_or(NO_STACK, |line| &line.label)
@@ -146,6 +146,11 @@ impl Sites {
     /// Returns the first of the stacks that have a stack's line. It identifies the line.
     pub fn first(&self, stack: StackId) -> StackId {
         self.get(stack).map_or(stack, |line| line.first)
+    }
+
+    /// Returns which frame represents each stack, and which of its frames fold.
+    pub fn best_frames(&self) -> &BestFrames {
+        &self.best
     }
 
     fn get(&self, stack: StackId) -> Option<&Line> {

@@ -3,15 +3,26 @@
 //! There is one pipeline for the page, `report`, `doctor`, `run`, live sessions and tests: a [`Case`] goes in, and a
 //! [`Diagnosis`] comes out.
 
+mod blocking;
+mod cause;
+mod failure;
+mod remedies;
+mod request;
 mod rules;
+mod spike;
+mod verdict;
+
+use failure::Failures;
 
 use crate::analysis::folding::BestFrames;
+use crate::analysis::oom;
 use crate::analysis::usage::Usage;
-use crate::diagnosis::Diagnosis;
-use crate::finding::Finding;
+use crate::diagnosis::{Diagnosis, Verdict};
+use crate::finding::{Evidence, Finding, FindingCode};
 use crate::frames::Symbols;
 use crate::replay::Replay;
 use crate::trace::{DeviceTrace, Settings, Tags};
+use crate::units::Count;
 
 /// A device's trace, and everything else that its diagnosis follows from.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +47,57 @@ pub struct Case<'a> {
 
 /// Returns the diagnosis of a case.
 pub fn diagnose(case: &Case<'_>) -> Diagnosis {
+    let failures = Failures::of(case);
+    let positions = oom::positions(case.trace);
+    let decisive = oom::decisive(case.trace, &positions);
+    let mut ooms = failures.all(&positions, decisive);
+    let verdict = match ooms.iter_mut().find(|failed| Some(failed.position()) == decisive) {
+        Some(failed) => verdict::of_failure(case, &failures, failed),
+        None => verdict::without_failure(case),
+    };
+    let failed = positions.len() as u32;
     let mut findings: Vec<Finding> = rules::check(case);
+    findings.extend(out_of_memory(case.trace, &verdict, failed));
     findings.sort_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
-    Diagnosis { device: case.trace.device, findings, ..Diagnosis::default() }
+    Diagnosis { device: case.trace.device, verdict, failed, ooms, findings }
+}
+
+/// Returns the diagnosis of one failure: the verdict is about the request right before `position`, and no other failure
+/// is listed. `None` if none failed there.
+pub fn diagnose_failure(case: &Case<'_>, position: u32) -> Option<Diagnosis> {
+    let failures = Failures::of(case);
+    let mut failed = failures.at(position)?;
+    let verdict = verdict::of_failure(case, &failures, &mut failed);
+    let findings = out_of_memory(case.trace, &verdict, 1).into_iter().collect();
+    Some(Diagnosis { device: case.trace.device, verdict, failed: 1, ooms: vec![failed], findings })
+}
+
+/// Returns the finding about the decisive one of some failures (see [`oom::positions`]), with its facts alone: the cause
+/// takes longer to find. `None` if no request failed.
+pub fn failure_finding(case: &Case<'_>, failures: &[(u32, u64)]) -> Option<Finding> {
+    let decisive = oom::decisive(case.trace, failures)?;
+    let failed = Failures::of(case).at(decisive)?;
+    Some(finding_at(case.trace, decisive, &failed.message, failures.len() as u32))
+}
+
+/// Returns the finding about the failure of a verdict, if that is about one.
+fn out_of_memory(trace: &DeviceTrace, verdict: &Verdict, failed: u32) -> Option<Finding> {
+    let mut finding = finding_at(trace, verdict.position?, &verdict.sentence, failed);
+    finding.evidence = verdict.stack.map(Evidence::Site);
+    finding.remedies.clone_from(&verdict.remedies);
+    Some(finding)
+}
+
+/// Returns the finding that one of `failed` requests failed right before a position.
+fn finding_at(trace: &DeviceTrace, position: u32, why: &str, failed: u32) -> Finding {
+    let others = match failed.saturating_sub(1) {
+        0 => String::new(),
+        1 => " One more request failed.".to_owned(),
+        n => format!(" {} more requests failed.", Count(n.into())),
+    };
+    let (device, event) = (trace.device, Count(position.into()));
+    let message = format!("Device {device}: out of memory at event {event}. {why}{others}");
+    let mut finding = Finding::new(FindingCode::OutOfMemory, message).on_device(device).at(position);
+    finding.bytes = trace.events.size.get(position.saturating_sub(1) as usize);
+    finding
 }

@@ -16,8 +16,6 @@ pub(super) struct Notes {
     /// The last top-level key.
     pub(super) last_key: Option<StrId>,
     pub(super) malformed: u64,
-    pub(super) host_segments: u64,
-    pub(super) host_entries: u64,
     /// The number of annotations of devices that have neither segments nor entries.
     pub(super) homeless_annotations: u64,
 }
@@ -83,18 +81,8 @@ fn history(snapshot: &Snapshot) -> Option<Finding> {
 }
 
 fn not_shown(notes: &Notes) -> Option<Finding> {
-    let mut parts = Vec::new();
-    let mut part = |count: u64, what: &str| {
-        if count > 0 {
-            let s = if count == 1 { "" } else { "s" };
-            parts.push(format!("{} {}", Count(count), what.replace("(s)", s)));
-        }
-    };
-    part(notes.host_segments, "segment(s) of pinned host memory");
-    part(notes.host_entries, "event(s) of pinned host memory");
-    part(notes.homeless_annotations, "annotation(s) of devices without memory");
-    if parts.is_empty() {
-        return None;
-    }
-    Some(Finding::new(FindingCode::NotShown, format!("The file also holds {}; they are not shown.", parts.join(", "))))
+    let homeless = Some(notes.homeless_annotations).filter(|count| *count > 0)?;
+    let parts = counted(homeless, "annotation");
+    let text = format!("The file also holds {parts} of devices without memory; they are not shown.");
+    Some(Finding::new(FindingCode::NotShown, text))
 }

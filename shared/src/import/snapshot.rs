@@ -9,7 +9,7 @@ use crate::error::{Checked, ImportError};
 use crate::finding::Finding;
 use crate::frames::{StackId, StrId};
 use crate::numbered::Numbered;
-use crate::trace::{Annotation, DeviceTrace, Events, Snapshot, Stage};
+use crate::trace::{Annotation, DeviceTrace, Events, Segment, Snapshot, Stage};
 use crate::units::{Count, counted_as};
 use crate::values::keywords;
 use crate::values::{Kind, Value};
@@ -62,24 +62,33 @@ fn top(builder: &mut SnapshotBuilder, root: Option<Value>, is_cut: bool) -> Resu
 
 fn read_top(mut builder: SnapshotBuilder, pairs: &[Value], notes: &mut Notes) -> Checked<Snapshot> {
     let mut devices: Numbered<DeviceTrace> = Numbered::default();
-    let mut rows: Vec<(i64, Rows)> = Vec::new();
+    let mut lists: Vec<(Option<i64>, Rows)> = Vec::new();
     let mut annotations = Vec::new();
     let mut snapshot = Snapshot::default();
     for (key, value) in entries(pairs) {
         match key {
-            keywords::SEGMENTS => read_segments(&mut builder, value, &mut devices)?,
-            keywords::DEVICE_TRACES => rows = traces(&mut builder, value),
+            keywords::SEGMENTS => read_segments(&mut builder, value, &mut |device, segment| {
+                devices.entry(device).segments.push(segment);
+            })?,
+            keywords::DEVICE_TRACES => lists.extend(traces(&mut builder, value)),
             keywords::ALLOCATOR_SETTINGS => snapshot.settings = settings::settings(&mut builder, value),
             keywords::EXTERNAL_ANNOTATIONS => annotations = read_annotations(&mut builder, value),
-            keywords::HOST_SEGMENTS => notes.host_segments += count(&builder, value),
-            keywords::HOST_TRACES => notes.host_entries += count(&builder, value),
+            keywords::HOST_SEGMENTS => {
+                read_segments(&mut builder, value, &mut |_, segment| snapshot.host.segments.push(segment))?;
+            }
+            keywords::HOST_TRACES => lists.push((None, rows(&mut builder, value))),
             _ => {}
         }
         notes.last_key = Some(key);
     }
-    for (device, events) in by_device(&mut builder, rows)? {
-        devices.entry(device).events = events;
+    lists.retain(|(_, rows)| !rows.is_empty());
+    for (device, events) in distributed(&mut builder, lists)? {
+        match device {
+            Some(device) => devices.entry(device).events = events,
+            None => snapshot.host.events = events,
+        }
     }
+    snapshot.host.segments.sort_by_key(|segment| segment.address);
     for (device, annotation) in annotations {
         match devices.get_mut(device) {
             Some(trace) => trace.annotations.push(annotation),
@@ -101,25 +110,24 @@ fn read_top(mut builder: SnapshotBuilder, pairs: &[Value], notes: &mut Notes) ->
     Ok(snapshot)
 }
 
-fn read_segments(builder: &mut SnapshotBuilder, value: Value, devices: &mut Numbered<DeviceTrace>) -> Checked {
+fn read_segments(builder: &mut SnapshotBuilder, value: Value, add: &mut dyn FnMut(i64, Segment)) -> Checked {
     for value in builder.items(value) {
         match super::segments::segment(builder, value)? {
-            Some((device, segment)) => devices.entry(device).segments.push(segment),
+            Some((device, segment)) => add(device, segment),
             None => builder.malformed += 1,
         }
     }
     Ok(())
 }
 
-/// Returns the rows of each device that has any, by the device's place in the list.
-fn traces(builder: &mut SnapshotBuilder, value: Value) -> Vec<(i64, Rows)> {
+/// Returns the rows of each device, by its place in the list.
+fn traces(builder: &mut SnapshotBuilder, value: Value) -> Vec<(Option<i64>, Rows)> {
     let lists = match value {
         // A list of entries in place of a list of such lists: one device.
         Value::Node(id) if matches!(builder.kind(id), Kind::Events(_)) => vec![value],
         _ => builder.items(value),
     };
-    let rows = lists.into_iter().zip(0..).map(|(list, device)| (device, rows(builder, list)));
-    rows.collect::<Vec<_>>().into_iter().filter(|(_, rows)| !rows.is_empty()).collect()
+    lists.into_iter().zip(0..).map(|(list, device)| (Some(device), rows(builder, list))).collect()
 }
 
 /// Returns the rows of one list of entries.
@@ -139,9 +147,9 @@ fn rows(builder: &mut SnapshotBuilder, list: Value) -> Rows {
     rows
 }
 
-/// Distributes the rows to the devices. All were read into one set of columns, where those of a device are mostly
-/// contiguous: then they are split off from the end, so that at most one device's rows are ever copied.
-fn by_device(builder: &mut SnapshotBuilder, lists: Vec<(i64, Rows)>) -> Checked<Vec<(i64, Events)>> {
+/// Distributes the rows to the devices, and to the host (`None`). All were read into one set of columns, where those of
+/// one list are mostly contiguous: then they are split off from the end, so that at most one list's rows are ever copied.
+fn distributed(builder: &mut SnapshotBuilder, lists: Vec<(Option<i64>, Rows)>) -> Checked<Vec<(Option<i64>, Events)>> {
     let mut all = std::mem::take(&mut builder.events);
     let is_in_order = lists.iter().all(|(_, rows)| rows.len() == 1)
         && lists.windows(2).all(|pair| match pair {
@@ -205,17 +213,4 @@ fn read_annotations(builder: &mut SnapshotBuilder, value: Value) -> Vec<(i64, An
         annotations.push((device, annotation));
     }
     annotations
-}
-
-/// Returns the number of items of a list.
-fn count(builder: &SnapshotBuilder, value: Value) -> u64 {
-    let Value::Node(id) = value else { return 0 };
-    match builder.kind(id) {
-        Kind::List(place) => builder.kept.get(place).len() as u64,
-        Kind::Events(number) => {
-            let rows = builder.lists.get(number as usize).map_or(&[][..], Vec::as_slice);
-            rows.iter().map(|&(start, end)| u64::from(end - start)).sum()
-        }
-        _ => 0,
-    }
 }

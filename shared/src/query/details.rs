@@ -7,7 +7,7 @@ use crate::totals::Totals;
 use crate::units::{Address, PoolId, Stream};
 
 /// One frame of a stack, as text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameText {
     /// The function.
     pub name: String,
@@ -15,8 +15,11 @@ pub struct FrameText {
     pub filename: String,
     /// The line; 0 if it is unknown.
     pub line: u32,
-    /// Whether it belongs to the interpreter or the dispatcher rather than to a program: folded at first.
-    pub is_internal: bool,
+    /// The library that it belongs to, such as `torch`; empty for the user's own code. Frames of libraries are folded
+    /// at first.
+    pub library: String,
+    /// Whether it is the frame that represents its stack.
+    pub is_call_site: bool,
 }
 
 /// The details of one allocation.

@@ -11,8 +11,8 @@ pub struct FlameQuery {
     pub position: u32,
     /// Whether the innermost frame (the call site) comes first, rather than the outermost (the program's entry).
     pub bottom_up: bool,
-    /// Whether frames of the interpreter and the dispatcher are omitted.
-    pub hide_internal: bool,
+    /// Whether runs of library frames are one box each.
+    pub folds: bool,
     /// The frame numbers of the boxes that were zoomed into, from the root on.
     pub zoom: Vec<u32>,
     /// Width of the view in pixels. Boxes narrower than one are summed.
@@ -36,7 +36,8 @@ pub struct FlameBox {
     pub name: String,
     /// File and line.
     pub location: String,
-    /// The frame's number, for zooming; [`Quads::NONE`](super::Quads::NONE) if it represents no frame.
+    /// The number of its frame, or of a folded run from [`FlameBox::FOLDED`] on, for zooming;
+    /// [`Quads::NONE`](super::Quads::NONE) if it represents neither.
     pub frame: u32,
     /// Requested bytes below it.
     pub bytes: u64,
@@ -46,6 +47,16 @@ pub struct FlameBox {
     pub stack: Option<u32>,
     /// Its colour.
     pub paint: Paint,
+}
+
+impl FlameBox {
+    /// The first number of a folded run of library frames.
+    pub const FOLDED: u32 = 1 << 31;
+
+    /// Returns whether it represents a folded run of library frames.
+    pub fn is_folded(&self) -> bool {
+        self.frame >= Self::FOLDED && self.frame != super::Quads::NONE
+    }
 }
 
 /// The active allocations at a position, by stack.

@@ -13,6 +13,7 @@ mod details;
 mod events;
 mod flame;
 pub mod heatmap;
+mod host_memory;
 mod lines;
 mod packed;
 mod paint;
@@ -34,6 +35,7 @@ pub use heatmap::{
     AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapGroup, HeatmapPart, HeatmapQuery, HeatmapRow,
     HeatmapRows, HeatmapThing, Pin, SizeCell,
 };
+pub use host_memory::HostMemory;
 pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
 pub use packed::Packed;
 pub use paint::{ColorBy, Paint};
@@ -144,6 +146,11 @@ pub enum Query {
     HeatmapCell(HeatmapCellQuery),
     /// Why memory ran out, and what else is wrong with the trace.
     Diagnosis,
+    /// Why the request right before a position failed, as of that moment.
+    FailureDiagnosis {
+        /// The position right after the out-of-memory event.
+        position: u32,
+    },
 }
 
 /// The answer to a [`Query`]: the variant with its name, unless stated otherwise.
@@ -181,12 +188,12 @@ pub enum Answer {
     Range(Box<RangeSums>),
     /// Answers [`Query::Segment`]; `None` if nothing is reserved there.
     Segment(Option<Box<SegmentDetail>>),
+    /// Answers [`Query::Diagnosis`] and [`Query::FailureDiagnosis`].
+    Diagnosis(Box<Diagnosis>),
     /// Answers [`Query::Heatmap`].
     Heatmap(Heatmap),
     /// Answers [`Query::HeatmapCell`]; `None` outside of the trace.
     HeatmapCell(Option<HeatmapCell>),
-    /// Answers [`Query::Diagnosis`].
-    Diagnosis(Box<Diagnosis>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

@@ -27,6 +27,8 @@ pub struct SegmentsQuery {
     pub filter: Vec<String>,
     /// A search term. What it does not match is painted faint.
     pub highlight: Option<String>,
+    /// The number of a stack. The blocks of other lines are painted faint.
+    pub line: Option<u32>,
 }
 
 /// A layout of the segment map.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Window;
+use super::{HostMemory, Window};
 use crate::finding::Finding;
 use crate::format::Header;
 use crate::totals::Totals;
@@ -21,6 +21,8 @@ pub struct Summary {
     pub settings: Vec<(String, String)>,
     /// The origin of a recording.
     pub origin: Option<Origin>,
+    /// Pinned host memory, if the file tells of it.
+    pub host_memory: Option<HostMemory>,
 }
 
 /// The origin of a recording. Texts that it does not have are empty.

@@ -86,7 +86,7 @@ impl Decoder {
             settings: header.as_ref().map(|header| header.settings.clone()).unwrap_or_default(),
             symbols: std::mem::take(&mut recording.symbols),
             tags: std::mem::take(&mut recording.tags),
-            devices: Vec::new(),
+            ..Snapshot::default()
         };
         let mut found = findings::of_file(&recording, &chunks, cut_at, packed);
         for (_, track) in &mut devices {

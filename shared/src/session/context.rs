@@ -1,12 +1,11 @@
 //! The data that answers are made from: one device's trace, indexes and names, borrowed together.
 
 use crate::analysis::actions::written_name;
-use crate::analysis::folding::is_internal;
 use crate::analysis::paint::Painter;
 use crate::analysis::site::Sites;
 use crate::analysis::term_matches::Field;
 use crate::analysis::usage::Usage;
-use crate::frames::{StackId, Symbols};
+use crate::frames::{FrameId, StackId, Symbols};
 use crate::query::{ColorBy, DeviceSummary, EventRow, FrameText};
 use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Snapshot};
@@ -63,14 +62,20 @@ impl<'a> Context<'a> {
 
     /// Returns the frames of a stack as text, innermost first.
     pub fn frames(&self, stack: StackId) -> Vec<FrameText> {
-        let symbols = self.symbols();
-        let text = |id: &_| {
+        let (symbols, best) = (self.symbols(), self.sites.best_frames());
+        let ids = symbols.stack(stack);
+        let call_site = best.index(ids);
+        let text = |(index, id): (usize, &FrameId)| {
             let frame = symbols.frame(*id);
-            let (name, filename) = (symbols.text(frame.name), symbols.text(frame.filename));
-            let is_internal = is_internal(&name, &filename);
-            FrameText { name: name.into_owned(), filename: filename.into_owned(), line: frame.line, is_internal }
+            FrameText {
+                name: symbols.text(frame.name).into_owned(),
+                filename: symbols.text(frame.filename).into_owned(),
+                line: frame.line,
+                library: best.library_name(best.library(*id)).to_owned(),
+                is_call_site: Some(index) == call_site,
+            }
         };
-        symbols.stack(stack).iter().map(text).collect()
+        ids.iter().enumerate().map(text).collect()
     }
 
     /// Returns the row of an event in the event list, if there is such an event.

@@ -4,23 +4,51 @@ use super::context::Context;
 use super::device::Caches;
 use crate::diagnosis::Diagnosis;
 use crate::doctor::{self, Case};
+use crate::finding::Finding;
 use crate::query::Answer;
 
-/// The diagnosis that was made last, with the number of events that it covers.
+/// What was found last.
 #[derive(Debug, Default)]
-pub(super) struct LastDiagnosis(Option<(u32, Box<Diagnosis>)>);
+pub(super) struct LastDiagnosis {
+    /// The diagnosis, with the number of events that it covers.
+    whole: Option<(u32, Box<Diagnosis>)>,
+    /// The finding about the failed requests, with their number and the position that it is about.
+    failure: Option<(usize, Finding)>,
+}
+
+impl LastDiagnosis {
+    /// Returns the finding about a device's failed requests, if there are any. A running job's is asked for often.
+    pub(super) fn failure(&mut self, case: &Case<'_>, failures: &[(u32, u64)]) -> Option<Finding> {
+        let decisive = crate::analysis::oom::decisive(case.trace, failures)?;
+        let known = self.failure.take();
+        let known = known.filter(|(count, known)| *count == failures.len() && known.position == Some(decisive));
+        let (_, finding) = self.failure.insert(match known {
+            Some(known) => known,
+            None => (failures.len(), doctor::failure_finding(case, failures)?),
+        });
+        Some(finding.clone())
+    }
+}
 
 /// Answers [`Query::Diagnosis`](crate::query::Query::Diagnosis).
 pub(super) fn answer(context: Context<'_>, caches: &mut Caches) -> Answer {
     let positions = context.replay.positions();
-    let known = caches.diagnosis.0.take().filter(|(covered, _)| *covered == positions);
+    let known = caches.diagnosis.whole.take().filter(|(covered, _)| *covered == positions);
     let (_, diagnosis) = known.unwrap_or_else(|| (positions, Box::new(doctor::diagnose(&case(context)))));
-    caches.diagnosis.0 = Some((positions, diagnosis.clone()));
+    caches.diagnosis.whole = Some((positions, diagnosis.clone()));
     Answer::Diagnosis(diagnosis)
 }
 
+/// Answers [`Query::FailureDiagnosis`](crate::query::Query::FailureDiagnosis).
+pub(super) fn of_failure(context: Context<'_>, position: u32) -> Answer {
+    match doctor::diagnose_failure(&case(context), position) {
+        Some(diagnosis) => Answer::Diagnosis(Box::new(diagnosis)),
+        None => Answer::Refused("No request failed there.".to_owned()),
+    }
+}
+
 /// Returns what the doctor looks at.
-pub(super) fn case(context: Context<'_>) -> Case<'_> {
+fn case(context: Context<'_>) -> Case<'_> {
     Case {
         trace: context.trace,
         tags: &context.snapshot.tags,

@@ -31,8 +31,7 @@ pub(super) fn answer(context: Context<'_>, caches: &mut Caches, query: &FlameQue
             is_lit: lit.as_ref().is_none_or(|lit| lit.contains(&held.stack.0)),
         })
         .collect();
-    let shape =
-        Shape { bottom_up: query.bottom_up, hide_internal: query.hide_internal, zoom: &query.zoom, width: query.width };
+    let shape = Shape { bottom_up: query.bottom_up, folds: query.folds, zoom: &query.zoom, width: query.width };
     Answer::Flame(Flame {
         query: query.clone(),
         boxes: boxes(context.symbols(), context.sites, &leaves, shape),

@@ -11,7 +11,6 @@
 use super::Session;
 use super::device::Device;
 use super::live_device::{Capacity, LiveDevice};
-use crate::analysis::oom::OutOfMemory;
 use crate::format::{ChunkReader, Header, MAGIC, PRELUDE_BYTES};
 use crate::import::{Encoding, Format, ImportError};
 use crate::index::Index;
@@ -172,14 +171,12 @@ impl LiveSession {
         limits.events.saturating_sub(held).saturating_sub(recording.events)
     }
 
-    /// Explains why the request right before a position failed; empty if none failed there.
-    pub fn why_out_of_memory(&self, device: usize, position: u32) -> String {
-        let session = &self.stream.session;
-        let Some((trace, known)) = session.snapshot.devices.get(device).zip(session.devices.get(device)) else {
-            return String::new();
-        };
-        let oom = OutOfMemory::at(trace, &session.snapshot.tags, &known.replay, position);
-        oom.map(|oom| oom.to_string()).unwrap_or_default()
+    /// Returns the verdict on the request right before a position, as of that moment; empty if none failed there.
+    pub fn why_out_of_memory(&mut self, device: usize, position: u32) -> String {
+        match self.answer(device, &Query::FailureDiagnosis { position }) {
+            Answer::Diagnosis(diagnosis) => diagnosis.verdict.sentence,
+            _ => String::new(),
+        }
     }
 
     /// Returns the approximate memory use in bytes.

@@ -31,8 +31,10 @@ pub use states::States;
 pub use terms::Terms;
 
 use crate::analysis::findings::findings_of;
+use crate::analysis::host_memory;
 use crate::analysis::site::{SiteInput, Sites};
 use crate::analysis::usage::Usage;
+use crate::doctor::Case;
 use crate::finding::{Finding, FindingCode};
 use crate::import::Imported;
 use crate::index::Index;
@@ -89,7 +91,9 @@ impl Session {
         }
         // A start that was derived from a truncated trace is not the start of the recording.
         let is_cut = found.iter().any(|finding| finding.code == FindingCode::Truncated);
-        let summary = Summary { format, findings: Vec::new(), devices: Vec::new(), settings: Vec::new(), origin: None };
+        let host_memory = host_memory::sums(&snapshot.host);
+        let (findings, settings) = (Vec::new(), Vec::new());
+        let summary = Summary { format, findings, devices: Vec::new(), settings, origin: None, host_memory };
         let mut session = Self { snapshot, summary, sites: Sites::default(), devices };
         session.extend_sites();
         session.summarize(found, is_cut, |_, _| Notes { losses: None, has_start: !is_cut });
@@ -107,21 +111,33 @@ impl Session {
     /// Replaces the summary. `found` are the findings that concern no single device; `notes_of` returns those of a
     /// device, by its index.
     fn summarize(&mut self, found: Vec<Finding>, is_cut: bool, notes_of: impl Fn(usize, &DeviceTrace) -> Notes) {
-        let Self { snapshot, summary, devices, .. } = self;
+        let Self { snapshot, summary, devices, sites } = self;
         let mut all = found;
         let mut summaries = Vec::new();
         for (index, (trace, device)) in snapshot.devices.iter().zip(devices).enumerate() {
-            let Device { replay, indexes: Indexes { usage, facts }, .. } = device;
+            let Device { replay, indexes: Indexes { usage, facts }, caches } = device;
             let of_device = facts.summary(snapshot, trace, replay, usage);
             let Notes { losses, has_start } = notes_of(index, trace);
             all.extend(losses);
             let start = has_start.then_some(&of_device.start);
-            all.extend(findings_of(trace, &snapshot.tags, replay, start, &of_device.ooms, is_cut));
+            all.extend(findings_of(trace, replay, start, is_cut));
+            let case = Case {
+                trace,
+                tags: &snapshot.tags,
+                symbols: &snapshot.symbols,
+                best_frames: sites.best_frames(),
+                settings: &snapshot.settings,
+                replay,
+                usage,
+                capacity: None,
+            };
+            all.extend(caches.diagnosis.failure(&case, &of_device.ooms));
             summaries.push(of_device);
         }
         let settings = snapshot.settings.as_written.clone();
         let format = std::mem::take(&mut summary.format);
-        *summary = Summary { format, findings: all, devices: summaries, settings, origin: None };
+        let host_memory = summary.host_memory;
+        *summary = Summary { format, findings: all, devices: summaries, settings, origin: None, host_memory };
     }
 
     /// Returns what the session holds.
@@ -169,6 +185,7 @@ impl Session {
             Query::Heatmap(query) => heatmap::map(context, caches, query),
             Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
             Query::Diagnosis => diagnosis::answer(context, caches),
+            Query::FailureDiagnosis { position } => diagnosis::of_failure(context, *position),
         }
     }
 }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::device::Caches;
+use crate::analysis::matches::Matches;
 use crate::analysis::segment_map::SegmentMap;
 use crate::analysis::segment_quads::{draw_outline, draw_segment, segment_row};
+use crate::frames::StackId;
 use crate::query::{Answer, ColorBy, Label, Paint, Pin, Quads, SegmentDetail, SegmentLayout, Segments, SegmentsQuery};
 use crate::replay::AllocatorState;
 use crate::units::{Address, Bytes};
@@ -14,6 +16,14 @@ use crate::units::{Address, Bytes};
 const PINS: usize = 8;
 /// Pixels right of a label's text.
 const LABEL_MARGIN: f32 = 8.0;
+
+/// Returns the active allocations of a stack's line.
+fn of_line(context: Context<'_>, state: &AllocatorState, stack: StackId) -> Matches {
+    let line = context.sites.line(stack);
+    let stacks = &context.replay.allocations.stack;
+    let is_own = |id: &u32| stacks.get(*id as usize).is_some_and(|of| context.sites.line(StackId(of)) == line);
+    Matches::of(state.active.iter().copied().filter(is_own), context.replay)
+}
 
 /// Answers [`Query::Segments`](crate::query::Query::Segments).
 pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQuery) -> Answer {
@@ -25,6 +35,16 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &SegmentsQue
         (Err(sentence), _) | (_, Err(sentence)) => return Answer::Refused(sentence),
     };
     let state = caches.states.at(context.replay, query.position);
+    let highlight = match query.line {
+        Some(stack) => {
+            let own = of_line(context, &state, StackId(stack));
+            Some(Arc::new(match highlight {
+                Some(matches) => matches.and(&own, context.replay),
+                None => own,
+            }))
+        }
+        None => highlight,
+    };
     let map = SegmentMap::of(query.layout, &state.ranges, query.width, f64::from(query.height), query.zoom);
     let clip = map.visible(query.visible);
     let painter = context.painter(query.color_by);

@@ -1,10 +1,12 @@
 //! A device's events as columns, and its segments: the data that all analyses read.
 
 mod column;
+mod host;
 mod packed;
 mod plain_column;
 
 pub use column::{Column, ColumnReader};
+pub use host::HostMemory;
 pub use packed::Value;
 pub use plain_column::{CHUNK, PlainColumn};
 use rustc_hash::FxHashMap;
@@ -367,4 +369,6 @@ pub struct Snapshot {
     pub tags: Tags,
     /// The allocator's settings.
     pub settings: Settings,
+    /// Pinned host memory, which belongs to no device.
+    pub host: HostMemory,
 }

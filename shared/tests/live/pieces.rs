@@ -81,7 +81,7 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
     let flame = FlameQuery {
         position: summary.events,
         bottom_up: false,
-        hide_internal: false,
+        folds: false,
         zoom: vec![],
         width: 900.0,
         filter: vec![],
@@ -309,7 +309,9 @@ fn room_counts_down_and_an_out_of_memory_is_explained() {
     let update = live.refresh().unwrap();
     assert_eq!(live.room() as u64, 1_000 - update.events);
     let (device, position) = update.oom.unwrap();
-    assert!(live.why_out_of_memory(device, position).starts_with("Asked for 3.00 TiB; the driver had "));
+    assert!(
+        live.why_out_of_memory(device, position).starts_with("Full: one request was for 3.00 TiB, and the device has ")
+    );
     assert_eq!(live.why_out_of_memory(device, position + 1), "");
     assert_eq!(live.why_out_of_memory(7, position), "");
 }

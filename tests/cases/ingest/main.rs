@@ -4,6 +4,7 @@ mod basics;
 mod bounds;
 mod durable;
 mod faults;
+mod gauges;
 mod hostile;
 mod inside;
 mod keeping;

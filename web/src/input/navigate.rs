@@ -1,11 +1,11 @@
 //! Commands that need more than one action.
 
-use shared::query::{Answer, EventFilter, Query};
+use shared::query::{Answer, Axis, EventFilter, Query};
 use yew::Callback;
 
 use crate::browser;
 use crate::hooks::{ModelHandle, ask};
-use crate::model::{Action, Selection};
+use crate::model::{Action, Listing, Selection};
 use crate::views::details::window_of;
 use crate::views::heatmap::{at_cursor, open_cell};
 
@@ -52,6 +52,66 @@ pub fn step(model: &ModelHandle, forward: bool) {
             }
         }),
     );
+}
+
+/// The share of the window by which a key extends the range.
+const EXTEND: f64 = 0.02;
+
+/// Selects the lifetime of the selected allocation as the range; without one, marks the range at the cursor.
+pub fn mark_range(model: &ModelHandle) {
+    let Selection::Allocation(id) = model.now().view.selection else {
+        return model.dispatch(Action::MarkRange);
+    };
+    let handle = model.clone();
+    ask(
+        model,
+        Query::Allocation { id },
+        Callback::from(move |answer| {
+            if let Answer::Allocation(detail) = answer {
+                let (from, to) = (detail.allocated_at.unwrap_or(0), detail.free_completed_at.unwrap_or(u32::MAX));
+                handle.dispatch(Action::SetRange(Some((from, to))));
+            }
+        }),
+    );
+}
+
+/// Extends the range, and moves the cursor, by a number of events.
+pub fn extend_by(model: &ModelHandle, events: i64) {
+    let position = i64::from(model.now().view.cursor).saturating_add(events).max(0);
+    model.dispatch(Action::ExtendRange(u32::try_from(position).unwrap_or(u32::MAX)));
+}
+
+/// Extends the range, and moves the cursor, by a share of the window, and at least by one event.
+pub fn extend_range(model: &ModelHandle, forward: bool) {
+    let now = model.now();
+    let by = now.view.window.length() * if forward { EXTEND } else { -EXTEND };
+    if now.view.axis == Axis::Event {
+        let events = by.round() as i64;
+        return extend_by(model, if events == 0 { if forward { 1 } else { -1 } } else { events });
+    }
+    let handle = model.clone();
+    let cursor = now.view.cursor;
+    let on_state = Callback::from(move |answer| {
+        let Answer::State(state) = answer else { return };
+        let model = handle.clone();
+        let on_position = Callback::from(move |answer| match answer {
+            Answer::Position(Some(position)) if (position > cursor) == forward && position != cursor => {
+                model.dispatch(Action::ExtendRange(position));
+            }
+            _ => extend_by(&model, if forward { 1 } else { -1 }),
+        });
+        ask(&handle, Query::PositionAt { axis: Axis::Time, x: (state.time_us + by).max(0.0) }, on_position);
+    });
+    ask(model, Query::State { position: cursor }, on_state);
+}
+
+/// Lists the memory of the next moment: the cursor's, the peak's, growth.
+pub fn next_listing(model: &ModelHandle) {
+    model.dispatch(Action::SetListing(match model.now().view.listing {
+        Listing::AtCursor => Listing::AtPeak,
+        Listing::AtPeak => Listing::Growth,
+        Listing::Growth => Listing::AtCursor,
+    }));
 }
 
 /// Moves the cursor to the peak of requested bytes.

@@ -6,7 +6,7 @@ use shared::query::{Axis, ColorBy, SegmentLayout};
 use super::command::{Chord, Command, Group};
 use super::navigate as go;
 use crate::browser;
-use crate::hooks::ModelHandle;
+use crate::hooks::{ModelHandle, zoom_to_range};
 use crate::model::{Action, Dialog, Live, Model, Selection};
 use crate::views::search::SEARCH_INPUT_ID;
 use crate::{source, theme};
@@ -26,6 +26,10 @@ fn is_ready(model: &Model) -> bool {
 
 fn has_events(model: &Model) -> bool {
     model.device().is_some_and(|device| device.events > 0)
+}
+
+fn has_range(model: &Model) -> bool {
+    is_ready(model) && model.view.extended_range().is_some()
 }
 
 /// Arrows and letters move the window only where no list uses them.
@@ -85,8 +89,8 @@ use Group::{Cursor, Page, Search, View, Window};
 /// All commands. No two that can be available together share a key; a test checks it.
 #[rustfmt::skip]
 pub static COMMANDS: &[Command] = &[
-    command(Window, "pan-left", "Move left", &[Chord::faster("KeyA"), Chord::faster("ArrowLeft")], can_move, |m, fast| pan(m, -1.0, fast)),
-    command(Window, "pan-right", "Move right", &[Chord::faster("KeyD"), Chord::faster("ArrowRight")], can_move, |m, fast| pan(m, 1.0, fast)),
+    command(Window, "pan-left", "Move left", &[Chord::faster("KeyA"), Chord::code("ArrowLeft")], can_move, |m, fast| pan(m, -1.0, fast)),
+    command(Window, "pan-right", "Move right", &[Chord::faster("KeyD"), Chord::code("ArrowRight")], can_move, |m, fast| pan(m, 1.0, fast)),
     command(Window, "zoom-in", "Zoom in", &[Chord::faster("KeyW"), Chord::faster("ArrowUp")], can_move, |m, fast| zoom(m, true, fast)),
     command(Window, "zoom-out", "Zoom out", &[Chord::faster("KeyS"), Chord::faster("ArrowDown")], can_move, |m, fast| zoom(m, false, fast)),
     command(Window, "fit-selection", "Fit the selection or the whole trace", &[Chord::code("KeyF")], has_events, |m, _| go::fit(m)),
@@ -94,6 +98,13 @@ pub static COMMANDS: &[Command] = &[
 
     command(Cursor, "next-event", "Next event", &[Chord::char(".")], has_events, |m, _| go::step(m, true)),
     command(Cursor, "previous-event", "Previous event", &[Chord::char(",")], has_events, |m, _| go::step(m, false)),
+    command(Cursor, "mark-range", "Mark a range: the selection, or to the cursor", &[Chord::code("KeyM")], has_events, |m, _| go::mark_range(m)),
+    command(Cursor, "extend-left", "Extend the range to the left", &[Chord::shift("ArrowLeft")], can_move, |m, _| go::extend_range(m, false)),
+    command(Cursor, "extend-right", "Extend the range to the right", &[Chord::shift("ArrowRight")], can_move, |m, _| go::extend_range(m, true)),
+    command(Cursor, "extend-back", "Extend the range by one event back", &[Chord::char("<")], has_events, |m, _| go::extend_by(m, -1)),
+    command(Cursor, "extend-on", "Extend the range by one event", &[Chord::char(">")], has_events, |m, _| go::extend_by(m, 1)),
+    command(Cursor, "zoom-range", "Zoom to the range", &[Chord::code("Enter")], has_range, |m, _| zoom_to_range(m)),
+    command(Cursor, "clear-range", "Clear the range", &[], |m| is_ready(m) && m.view.range.is_some(), |m, _| m.dispatch(Action::SetRange(None))),
     command(Cursor, "peak", "Go to the peak", &[Chord::code("KeyP")], has_events, |m, _| go::to_peak(m)),
     command(Cursor, "next-oom", "Go to the next out-of-memory event", &[Chord::code("KeyO")], |m| m.device().is_some_and(|d| !d.ooms.is_empty()), |m, _| go::to_next_oom(m)),
     command(Cursor, "start", "Go to the start", &[Chord::code("Home")], has_events, |m, _| m.dispatch(Action::SetCursor(0))),
@@ -114,6 +125,7 @@ pub static COMMANDS: &[Command] = &[
     command(View, "tab-findings", "Show the findings", &[Chord::code("Digit5")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Findings))),
     command(View, "tab-heatmap", "Show the heatmap", &[Chord::code("Digit6")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Heatmap))),
     command(View, "axis", "Switch the x axis: time or events", &[Chord::code("KeyX")], |m| m.device().is_some_and(|d| d.events > 0 && d.has_times), |m, _| toggle_axis(m)),
+    command(View, "listing", "Switch lists: at the cursor, at the peak, growth", &[Chord::code("KeyG")], has_events, |m, _| go::next_listing(m)),
     command(View, "details", "Show or hide the details", &[Chord::code("KeyI")], is_ready, |m, _| m.dispatch(Action::SetDetailsOpen(!m.now().is_details_open))),
     command(View, "color-site", "Colour by call site", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Site))),
     command(View, "color-size", "Colour by size", &[], is_ready, |m, _| m.dispatch(Action::SetColorBy(ColorBy::Size))),
@@ -126,6 +138,7 @@ pub static COMMANDS: &[Command] = &[
     command(View, "flame-internal", "Show or hide internal frames", &[Chord::code("KeyH")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetHideInternal(!m.now().view.hide_internal))),
     command(View, "heatmap-rows", "Switch the heatmap: addresses or request sizes", &[Chord::code("KeyM")], |m| in_tab(m, Tab::Heatmap), |m, _| m.dispatch(Action::SetHeatmapSizes(!m.now().view.heatmap_sizes))),
     command(View, "heatmap-segment", "Show the segment with the largest gap of no use at the cursor", &[Chord::code("Enter")], |m| has_events(m) && in_tab(m, Tab::Heatmap), |m, _| go::to_worst_gap(m)),
+    command(View, "fold-frames", "Fold or unfold library frames", &[Chord::code("KeyH")], is_ready, |m, _| m.dispatch(Action::SetFolds(!m.now().view.folds))),
     command(View, "select-nothing", "Clear selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),
 
     command(Page, "open", "Open file…", &[], always, |_, _| source::pick()),
@@ -174,6 +187,7 @@ mod tests {
                     Action::SetSegmentLayout(layout),
                     Action::SetHighlight(Some("x".to_owned())),
                     Action::AddFilter("y".to_owned()),
+                    Action::SetRange(Some((3, 9))),
                     Action::Select(Selection::Site(1)),
                 ]);
                 models.push(model.clone());

@@ -6,7 +6,7 @@ use shared::query::{Axis, ColorBy, HeatmapPart, SegmentLayout, Summary, Window};
 use shared::units::Address;
 
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
-use super::view::{Selection, Tab};
+use super::view::{Listing, Selection, Tab};
 use crate::worker::message::{LiveStatus, Stage, Update};
 
 /// Something that happened, or that a person wants. [`super::update()`] defines what it means.
@@ -151,6 +151,15 @@ pub enum Action {
     },
     /// Sets the selection.
     Select(Selection),
+    /// Sets the range; positions in any order. Clears the selection, so that the details describe the range.
+    SetRange(Option<(u32, u32)>),
+    /// Moves the nearer end of the range to the cursor; without a range, marks the cursor as its start.
+    MarkRange,
+    /// Moves the cursor to a position, and the end of the range that is at the cursor with it. Without such an end, a
+    /// new range begins at the cursor.
+    ExtendRange(u32),
+    /// Sets the moment whose memory is listed by line or class.
+    SetListing(Listing),
     /// Sets what colours stand for.
     SetColorBy(ColorBy),
     /// Adds a filter.
@@ -169,8 +178,8 @@ pub enum Action {
     SetFlameBottomUp(bool),
     /// Sets the boxes that the flame graph is zoomed into, from the root.
     SetFlameZoom(Vec<u32>),
-    /// Sets whether frames of the Python interpreter and the PyTorch dispatcher are hidden.
-    SetHideInternal(bool),
+    /// Sets whether runs of library frames are folded.
+    SetFolds(bool),
     /// Sets the event actions that the event list shows; empty for all.
     SetEventActions(Vec<String>),
     /// Sets whether the heatmap shows request sizes, not addresses.

@@ -192,6 +192,9 @@ pub fn shift(view: &mut View, trim: &Trim) {
     };
     view.window = moved(view.window, -by);
     view.cursor = view.cursor.saturating_sub(trim.events);
+    // A range of which nothing is left is gone.
+    view.range = view.range.filter(|(_, to)| *to >= trim.events);
+    view.range = view.range.map(|(from, to)| (from.saturating_sub(trim.events), to - trim.events));
     // A pending change of the axis is obsolete.
     view.wanted_axis = None;
 }

@@ -277,6 +277,24 @@ impl Model {
         failures.binary_search_by_key(&event, |failure| failure.event).ok().and_then(|i| failures.get(i))
     }
 
+    /// Returns the failure that stopped the following of a running job, if its diagnosis is known.
+    pub fn new_failure(&self) -> Option<&FailedRequest> {
+        let oom = self.live()?.oom.as_ref().filter(|oom| oom.device == self.view.device)?;
+        self.diagnosis()?.ooms.iter().find(|failure| failure.event + 1 == oom.position)
+    }
+
+    /// Returns the failure that the verdict card is about, if there is a card: the one at the cursor, otherwise the one
+    /// that matters most; of a running job, the one that stopped the following.
+    pub fn failure_on_card(&self) -> Option<&FailedRequest> {
+        let file = self.file()?;
+        if file.live.as_ref().is_some_and(|live| live.is_open()) {
+            return self.new_failure();
+        }
+        let Diagnosis { ooms, verdict, .. } = &**self.diagnosis().filter(|_| !file.is_verdict_closed)?;
+        let decisive = || ooms.iter().find(|failure| Some(failure.event + 1) == verdict.position);
+        self.failure_at_cursor().or_else(decisive)
+    }
+
     /// Returns the extent of the trace on the current axis; empty without a trace.
     pub fn extent(&self) -> Window {
         self.device().map_or_else(Window::default, |device| view::extent(device, self.view.axis))

@@ -28,6 +28,7 @@ pub(crate) fn summary(events: &[u32]) -> Shared<Summary> {
         devices: events.iter().map(|events| device(*events)).collect(),
         settings: Vec::new(),
         origin: None,
+        host_memory: None,
     })
 }
 

@@ -176,6 +176,15 @@ fn update_view(model: &mut Model, action: Action) {
             view.window = reveal(view.window, x, whole);
         }
         Action::Select(selection) => view.selection = selection,
+        Action::SetRange(range) => {
+            view.range = range.map(|(a, b)| (a.min(b).min(events), a.max(b).min(events)));
+            if range.is_some() {
+                view.selection = Selection::None;
+            }
+        }
+        Action::MarkRange => mark_range(view),
+        Action::ExtendRange(position) => extend_range(view, position.min(events)),
+        Action::SetListing(listing) => view.listing = listing,
         Action::SetColorBy(color_by) => {
             view.color_by = color_by;
             // The index of a class depends on the colouring.
@@ -201,8 +210,8 @@ fn update_view(model: &mut Model, action: Action) {
             view.flame_zoom.clear();
         }
         Action::SetFlameZoom(zoom) => view.flame_zoom = zoom,
-        Action::SetHideInternal(hide) => {
-            view.hide_internal = hide;
+        Action::SetFolds(folds) => {
+            view.folds = folds;
             view.flame_zoom.clear();
         }
         Action::SetEventActions(actions) => view.event_actions = actions,
@@ -318,6 +327,29 @@ fn set_cursor(view: &mut View, position: u32) {
     view.cursor = position;
 }
 
+fn mark_range(view: &mut View) {
+    let at = view.cursor;
+    view.range = Some(match view.range {
+        None => (at, at),
+        Some((from, to)) if at <= from => (at, to),
+        Some((from, to)) if at >= to => (from, at),
+        Some((from, to)) if at - from < to - at => (at, to),
+        Some((from, _)) => (from, at),
+    });
+    view.selection = Selection::None;
+}
+
+fn extend_range(view: &mut View, position: u32) {
+    let fixed = match view.range {
+        Some((from, to)) if view.cursor == to => from,
+        Some((from, to)) if view.cursor == from => to,
+        _ => view.cursor,
+    };
+    view.range = Some((fixed.min(position), fixed.max(position)));
+    view.selection = Selection::None;
+    set_cursor(view, position);
+}
+
 /// Shows the timeline around a position, with more events before it than after it.
 fn show_position(model: &mut Model, position: u32) {
     const BEFORE: f64 = 200.0;
@@ -366,7 +398,7 @@ fn reveal(window: Window, x: f64, whole: Window) -> Window {
     clamp(Window { start: window.start + by, end: window.end + by }, whole)
 }
 
-/// Closes or clears the innermost thing: an overlay first, then the search term, the selection, and the zoom.
+/// Closes or clears the innermost thing: an overlay first, then the search term, the selection, the range, and the zoom.
 fn step_out(model: &mut Model) {
     let whole = model.device().map(|device| extent(device, model.view.axis));
     let view = &mut model.view;
@@ -378,6 +410,8 @@ fn step_out(model: &mut Model) {
         view.highlight = None;
     } else if view.selection != Selection::None {
         view.selection = Selection::None;
+    } else if view.range.is_some() {
+        view.range = None;
     } else if view.tab == Tab::Flame && !view.flame_zoom.is_empty() {
         view.flame_zoom.pop();
     } else if view.tab == Tab::Segments && view.segment_zoom > 1.0 {

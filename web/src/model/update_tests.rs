@@ -1,13 +1,13 @@
 //! Tests of `update`.
 
 use shared::link::Link;
-use shared::query::{Axis, ColorBy, DeviceSummary, Summary, Window};
+use shared::query::{Axis, ColorBy, DeviceSummary, Moments, Summary, Window};
 use shared::totals::Totals;
 
 use super::*;
-use crate::model::Dialog;
 use crate::model::state::DataState;
 use crate::model::testing::{added, after, device, read, summary};
+use crate::model::{Dialog, Listing};
 
 /// A model with one open file of one second on the time axis, then some actions.
 fn open(actions: impl IntoIterator<Item = Action>) -> Model {
@@ -199,11 +199,13 @@ fn a_view_survives_its_link() {
     let model = open([
         Action::SetWindow(window(10.0, 90.5)),
         Action::SetCursor(48),
+        Action::SetRange(Some((7, 900))),
+        Action::SetListing(Listing::Growth),
         Action::Select(Selection::Allocation(12)),
         Action::AddFilter(">1MiB".to_owned()),
         Action::SetHighlight(Some("attn".to_owned())),
         Action::SetColorBy(ColorBy::Stream),
-        Action::SetHideInternal(false),
+        Action::SetFolds(false),
         Action::SetTab(Tab::Flame),
     ]);
     let link = model.view.link("a", model.device());
@@ -223,4 +225,69 @@ fn a_link_to_missing_things_is_clamped() {
     let view = View::restore(&link, &summary(&[1000]));
     assert_eq!((view.device, view.cursor, view.selection), (0, 1000, Selection::None));
     assert_eq!(view.window, window(0.0, 1001.0));
+}
+
+#[test]
+fn a_range_is_marked_at_the_cursor_and_extended_from_there() {
+    let at = |cursor| Action::SetCursor(cursor);
+    let extend = Action::ExtendRange;
+    for (what, actions, want) in [
+        ("a mark", vec![at(300), Action::MarkRange], Some((300, 300))),
+        ("from a mark", vec![at(300), Action::MarkRange, at(100), Action::MarkRange], Some((100, 300))),
+        (
+            "the nearer end moves",
+            vec![Action::SetRange(Some((900, 100))), at(200), Action::MarkRange],
+            Some((200, 900)),
+        ),
+        ("or the other", vec![Action::SetRange(Some((100, 900))), at(800), Action::MarkRange], Some((100, 800))),
+        ("within the trace", vec![Action::SetRange(Some((5, u32::MAX)))], Some((5, 1000))),
+        ("extended", vec![at(300), extend(320), extend(340)], Some((300, 340))),
+        ("and back over its start", vec![at(300), extend(320), extend(280)], Some((280, 300))),
+        ("a new one elsewhere", vec![Action::SetRange(Some((1, 2))), at(300), extend(310)], Some((300, 310))),
+        ("cleared", vec![Action::SetRange(Some((1, 2))), Action::SetRange(None)], None),
+        ("of another device", vec![Action::SetRange(Some((1, 2))), Action::SetDevice(0)], None),
+    ] {
+        assert_eq!(open(actions).view.range, want, "{what}");
+    }
+    let extended = open([at(300), extend(320)]).view;
+    assert_eq!((extended.cursor, extended.selection), (320, Selection::None));
+}
+
+#[test]
+fn esc_clears_the_selection_before_the_range_and_the_range_before_the_zoom() {
+    let zoomed = window(0.0, 100.0);
+    let mut model = open([
+        Action::SetWindow(zoomed),
+        Action::SetRange(Some((5, 9))),
+        Action::Select(Selection::Line(1)),
+        Action::StepOut,
+    ]);
+    assert_eq!((model.view.selection, model.view.range), (Selection::None, Some((5, 9))));
+    model = update(&model, Action::StepOut);
+    assert_eq!((model.view.range, model.view.window), (None, zoomed));
+    model = update(&model, Action::StepOut);
+    assert_eq!(model.view.window, window(0.0, 1e6));
+}
+
+#[test]
+fn lists_are_of_the_cursor_unless_something_else_was_chosen() {
+    let moments = |actions: Vec<Action>| {
+        let Moments { at, since } = open(actions).view.moments(500);
+        (since, at)
+    };
+    let growth = || Action::SetListing(Listing::Growth);
+    assert_eq!(moments(vec![]), (None, 500), "a file opens at its peak");
+    assert_eq!(moments(vec![Action::SetCursor(7)]), (None, 7));
+    assert_eq!(moments(vec![Action::SetCursor(7), Action::SetListing(Listing::AtPeak)]), (None, 500));
+    assert_eq!(moments(vec![Action::SetCursor(7), growth()]), (Some(0), 7));
+    assert_eq!(moments(vec![Action::SetRange(Some((20, 30))), growth()]), (Some(20), 30));
+    assert_eq!(moments(vec![Action::SetCursor(7), Action::MarkRange, growth()]), (Some(0), 7), "a mark is no range");
+}
+
+#[test]
+fn at_an_out_of_memory_lists_are_of_its_moment() {
+    let summary =
+        Summary { devices: vec![DeviceSummary { ooms: vec![(900, 1)], ..device(1000) }], ..(*summary(&[])).clone() };
+    let model = after([added(0, "a"), Action::FileLoaded { key: FileKey(0), summary: Shared::new(summary) }]);
+    assert_eq!(model.view.moments(500), Moments { at: 900, since: None });
 }

@@ -1,9 +1,9 @@
 //! The view of a file: what is shown and how. A link carries all of it.
 
 use shared::link::Link;
-pub use shared::link::{Selection, Tab};
+pub use shared::link::{Listing, Selection, Tab};
 use shared::order::Within;
-use shared::query::{Axis, ColorBy, DeviceSummary, HeatmapPart, SegmentLayout, Summary, Window};
+use shared::query::{Axis, ColorBy, DeviceSummary, HeatmapPart, Moments, SegmentLayout, Summary, Window};
 
 /// The view of one file.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,10 @@ pub struct View {
     pub cursor: u32,
     /// The selection.
     pub selection: Selection,
+    /// The selected range of positions. A range without an extent is a mark from which it can be extended.
+    pub range: Option<(u32, u32)>,
+    /// The moment whose memory is listed by line or class.
+    pub listing: Listing,
     /// What colours stand for.
     pub color_by: ColorBy,
     /// The filters: search terms.
@@ -34,8 +38,8 @@ pub struct View {
     pub segment_zoom: f32,
     /// Whether the flame graph grows from the innermost frame.
     pub flame_bottom_up: bool,
-    /// Whether the flame graph hides frames of the Python interpreter and the PyTorch dispatcher.
-    pub hide_internal: bool,
+    /// Whether runs of library frames are folded in the flame graph and in stacks.
+    pub folds: bool,
     /// The boxes that the flame graph is zoomed into, from the root.
     pub flame_zoom: Vec<u32>,
     /// The event actions that the event list shows; empty for all.
@@ -60,13 +64,15 @@ impl Default for View {
             bytes: None,
             cursor: 0,
             selection: Selection::None,
+            range: None,
+            listing: Listing::AtCursor,
             color_by: ColorBy::Site,
             filter: Vec::new(),
             highlight: None,
             segment_layout: SegmentLayout::ToScale,
             segment_zoom: 1.0,
             flame_bottom_up: false,
-            hide_internal: true,
+            folds: true,
             flame_zoom: Vec::new(),
             event_actions: Vec::new(),
             heatmap_sizes: false,
@@ -101,6 +107,25 @@ pub fn clamp(wanted: Window, extent: Window) -> Window {
 }
 
 impl View {
+    /// Returns the selected range, unless it is a mark without an extent.
+    pub fn extended_range(&self) -> Option<(u32, u32)> {
+        self.range.filter(|(from, to)| from < to)
+    }
+
+    /// Returns the moment that lists are of, or the two moments between which they show the growth. `peak` is the
+    /// position of the peak.
+    pub fn moments(&self, peak: u32) -> Moments {
+        let (since, at) = match self.listing {
+            Listing::AtCursor => (None, self.cursor),
+            Listing::AtPeak => (None, peak),
+            Listing::Growth => {
+                let (from, to) = self.extended_range().unwrap_or((0, self.cursor));
+                (Some(from), to)
+            }
+        };
+        Moments { at, since }
+    }
+
     /// Returns the view that a file opens with: the device that ran out of memory, otherwise the one that requested
     /// most; the whole trace; the cursor at the last out-of-memory event, otherwise at the peak.
     pub fn first(summary: &Summary) -> Self {
@@ -121,6 +146,7 @@ impl View {
     pub fn reset_to_device(&mut self, summary: &Summary) {
         self.bytes = None;
         self.selection = Selection::None;
+        self.range = None;
         self.flame_zoom.clear();
         self.heatmap_part = HeatmapPart::All;
         self.wanted_axis = None;
@@ -154,15 +180,17 @@ impl View {
         view.cursor = link.cursor.map_or(view.cursor, |cursor| cursor.min(device.events));
         view.selection = match link.selection {
             Selection::Allocation(id) if id >= device.allocations => Selection::None,
-            Selection::Site(stack) if stack >= device.stacks => Selection::None,
+            Selection::Site(stack) | Selection::Line(stack) if stack >= device.stacks => Selection::None,
             other => other,
         };
+        view.range = link.range.map(|(from, to)| (from.min(device.events), to.min(device.events)));
+        view.listing = link.listing;
         view.filter.clone_from(&link.filter);
         view.highlight.clone_from(&link.highlight);
         view.color_by = link.color_by;
         view.segment_layout = link.segment_layout;
         view.flame_bottom_up = link.bottom_up;
-        view.hide_internal = !link.show_internal;
+        view.folds = !link.show_internal;
         view.event_actions.clone_from(&link.actions);
         (view.heatmap_sizes, view.heatmap_part) = (link.heatmap_sizes, link.heatmap_part);
         view
@@ -181,12 +209,14 @@ impl View {
             bytes: self.bytes,
             cursor: Some(self.cursor),
             selection: self.selection,
+            range: self.range,
+            listing: self.listing,
             filter: self.filter.clone(),
             highlight: self.highlight.clone(),
             color_by: self.color_by,
             segment_layout: self.segment_layout,
             bottom_up: self.flame_bottom_up,
-            show_internal: !self.hide_internal,
+            show_internal: !self.folds,
             actions: self.event_actions.clone(),
             heatmap_sizes: self.heatmap_sizes,
             heatmap_part: self.heatmap_part,

@@ -63,7 +63,8 @@ pub fn live_bar(model: &ModelHandle) -> Html {
                 { older_menu(model) }
                 { buttons(model, live) }
             </section>
-            if let Some(oom) = &live.oom {
+            // Until the failure is diagnosed: then the verdict card has more.
+            if let Some(oom) = live.oom.as_ref().filter(|_| model.new_failure().is_none()) {
                 { oom_bar(model, oom) }
             }
         </>

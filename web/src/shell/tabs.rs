@@ -5,6 +5,7 @@ use yew::prelude::*;
 
 use crate::hooks::ModelHandle;
 use crate::model::{Action, Tab};
+use crate::views::findings::ordered;
 use crate::views::{TABS, TabView};
 use crate::widgets::icon::{Symbol, icon};
 
@@ -58,7 +59,7 @@ fn button(model: &ModelHandle, view: &TabView) -> Html {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::SetTab(tab)))
     };
-    let findings = model.shared_summary().map_or(0, |summary| summary.findings.len());
+    let findings = ordered(model).len();
     html! {
         <button type="button" key={tab.name()} id={id(tab)} class="tab" role="tab" aria-selected={is_selected.to_string()}
             aria-controls={PANEL_ID} tabindex={if is_selected { "0" } else { "-1" }} {onclick} data-testid={id(tab)}>

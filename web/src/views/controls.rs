@@ -117,16 +117,17 @@ mod tests {
 
     #[test]
     fn a_stack_is_labelled_with_its_program_line() {
-        let frame = |name: &str, filename: &str, line, is_internal| FrameText {
+        let frame = |name: &str, filename: &str, line, is_call_site| FrameText {
             name: name.to_owned(),
             filename: filename.to_owned(),
             line,
-            is_internal,
+            library: String::new(),
+            is_call_site,
         };
         assert_eq!(site_line(&[]), "no stack recorded");
         let stack = [
-            frame("at::detail::empty_generic(c10::ArrayRef<long>)", "??", 0, true),
-            frame("forward", "/home/me/models/gpt.py", 24, false),
+            frame("at::detail::empty_generic(c10::ArrayRef<long>)", "??", 0, false),
+            frame("forward", "/home/me/models/gpt.py", 24, true),
         ];
         assert_eq!(site_line(&stack), "forward models/gpt.py:24");
         assert_eq!(site_line(&stack[..1]), "at::detail::empty_generic");

@@ -1,26 +1,31 @@
-//! The legend: what the colours of the timeline stand for.
+//! The legend: what the colours of the timeline stand for, and how much memory each has.
 
-use shared::query::{Class, ColorBy};
-use shared::units::Count;
+use shared::query::{Answer, Classes, ClassesQuery, ColorBy, Query};
 use yew::prelude::*;
 
-use crate::hooks::{use_model, use_palette};
-use crate::model::{Action, Selection};
-use crate::widgets::bytes_text::bytes_text;
+use super::moment::{listing_control, memory_text, moment_text};
+use crate::hooks::{use_answer, use_model, use_palette};
+use crate::model::{Action, Model, Selection};
 use crate::widgets::chips::paint_chip;
 
-/// Properties of [`Legend`].
-#[derive(PartialEq, Properties)]
-pub struct LegendProps {
-    /// The classes of the picture, in stacking order from the bottom.
-    pub classes: Vec<Class>,
+/// Returns the question for the classes at the moment that lists are of.
+pub fn classes_query(model: &Model) -> Option<Query> {
+    let view = &model.view;
+    let device = model.device().filter(|device| device.events > 0)?;
+    Some(Query::Classes(ClassesQuery {
+        moments: view.moments(device.peak_position),
+        color_by: view.color_by,
+        filter: view.filter.clone(),
+        highlight: view.highlight.clone(),
+    }))
 }
 
-/// The classes, the largest at the peak first. A click selects one, a second click clears the selection.
+/// The classes, the largest first. A click selects one, a second click clears the selection.
 #[component]
-pub fn Legend(props: &LegendProps) -> Html {
+pub fn Legend() -> Html {
     let model = use_model();
     let palette = use_palette();
+    let answer = use_answer(classes_query(&model));
     let is_open = use_state_eq(|| true);
     let toggle = {
         let is_open = is_open.clone();
@@ -33,35 +38,37 @@ pub fn Legend(props: &LegendProps) -> Html {
         ColorBy::Pool => "Pools",
         ColorBy::Lifetime => "Lifetimes",
     };
+    let (Some(Answer::Classes(classes)), Some(device)) = (answer.as_deref(), model.device()) else {
+        return Html::default();
+    };
     html! {
         <section class="legend" aria-label={title} data-testid="legend">
             <button type="button" class="legend-head" aria-expanded={is_open.to_string()} onclick={toggle} data-testid="legend-toggle">
                 <span class="fold-mark" aria-hidden="true">{ if *is_open { "▾" } else { "▸" } }</span>
                 <b>{ title }</b>
-                if let Some(device) = model.device() {
-                    <span class="legend-unit">
-                        { format!("at the peak, event {}", Count(device.peak_position.into())) }
-                    </span>
-                }
+                <span class="legend-unit" data-testid="legend-moment">{ moment_text(&model.view, device) }</span>
             </button>
             if *is_open {
+                { listing_control(&model) }
                 <ul class="legend-list">
-                    { for ranked(&props.classes).into_iter().map(|(i, class)| {
-                        let own = class.stack.map_or(Selection::Class(i), Selection::Site);
+                    { for ranked(classes).into_iter().filter_map(|i| {
+                        let (class, memory) = classes.classes.get(i as usize).zip(classes.memory.get(i as usize))?;
+                        let own = class.stack.map_or(Selection::Class(i), Selection::Line);
                         let is_selected = model.view.selection == own;
                         let model = model.clone();
+                        let listing = model.view.listing;
                         let onclick = Callback::from(move |_| {
                             model.dispatch(Action::Select(if is_selected { Selection::None } else { own }));
                         });
-                        html! {
+                        Some(html! {
                             <li key={i}>
                                 <button type="button" class="legend-row" aria-pressed={is_selected.to_string()} title={class.label.clone()} {onclick} data-testid="legend-row">
                                     { paint_chip(&palette, class.paint) }
                                     <span class="legend-label">{ class.label.clone() }</span>
-                                    { bytes_text(class.peak_bytes) }
+                                    { memory_text(listing, memory) }
                                 </button>
                             </li>
-                        }
+                        })
                     }) }
                 </ul>
             }
@@ -69,25 +76,28 @@ pub fn Legend(props: &LegendProps) -> Html {
     }
 }
 
-/// Returns the classes with their place in the stack, the largest at the peak first.
-pub fn ranked(classes: &[Class]) -> Vec<(u32, &Class)> {
-    let mut ranked: Vec<(u32, &Class)> = (0..).zip(classes).collect();
-    ranked.sort_by_key(|(_, class)| std::cmp::Reverse(class.peak_bytes));
+/// Returns the places of the classes in the stack, the one with the most memory, or the largest growth, first.
+pub fn ranked(classes: &Classes) -> Vec<u32> {
+    let growth = |i: &u32| classes.memory.get(*i as usize).map(shared::query::Memory::growth);
+    let mut ranked: Vec<u32> = (0..classes.classes.len() as u32).collect();
+    ranked.sort_by_key(|i| std::cmp::Reverse(growth(i)));
     ranked
 }
 
 #[cfg(test)]
 mod tests {
-    use shared::query::Paint;
+    use shared::query::{Class, Memory, Moments, Paint};
+    use shared::totals::Amount;
 
     use super::*;
 
     #[test]
     fn the_largest_class_leads_and_keeps_its_number() {
-        let class =
-            |label: &str, peak_bytes| Class { label: label.to_owned(), paint: Paint::OTHER, stack: None, peak_bytes };
-        let classes = [class("a", 1), class("b", 5), class("c", 5), class("d", 2)];
-        let order: Vec<u32> = ranked(&classes).into_iter().map(|(i, _)| i).collect();
-        assert_eq!(order, [1, 2, 3, 0]);
+        let class = Class { label: String::new(), paint: Paint::OTHER, stack: None, peak_bytes: 0 };
+        let memory = |bytes| Memory { now: Amount { bytes, count: 1 }, before: Amount::default() };
+        let moments = Moments { at: 0, since: None };
+        let query = ClassesQuery { moments, color_by: ColorBy::Site, filter: Vec::new(), highlight: None };
+        let classes = Classes { query, classes: vec![class; 4], memory: [1, 5, 5, 2].map(memory).to_vec() };
+        assert_eq!(ranked(&classes), [1, 2, 3, 0]);
     }
 }

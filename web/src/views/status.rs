@@ -1,23 +1,28 @@
 //! The status line: the cursor's position and the totals there.
 
-use shared::query::{Answer, DeviceSummary, Query, StateAt};
-use shared::units::{Bytes, Count};
+use shared::query::{Answer, DeviceSummary, Query, RangeOrder, RangeQuery, StateAt};
+use shared::totals::difference;
+use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
 
-use crate::hooks::{use_answer, use_model};
-use crate::widgets::bytes_text::bytes_text;
-use crate::widgets::format::{seconds, wall_clock};
+use super::controls::sends;
+use crate::hooks::{ModelHandle, use_answer, use_model, zoom_to_range};
+use crate::model::Action;
+use crate::widgets::bytes_text::{bytes_text, change_text};
+use crate::widgets::format::{counted, seconds, wall_clock};
 
 /// The status line.
 #[component]
 pub fn Status() -> Html {
     let model = use_model();
     let answer = use_answer(Some(Query::State { position: model.view.cursor }));
+    let sums = use_answer(model.view.extended_range().map(range_query));
     let Some(device) = model.device() else { return html! {} };
     // The line keeps its place so that nothing above it is laid out twice.
     let Some(Answer::State(state)) = answer.as_deref() else { return html! { <div class="status" /> } };
     html! {
         <div class="status" data-testid="status" data-position={state.position.to_string()}>
+            { model.view.range.map(|range| range_line(&model, range, sums.as_deref(), device.has_times)).unwrap_or_default() }
             if device.has_times {
                 <span class="status-time" title={clock(state)} data-testid="status-time">
                     { seconds(state.time_us) }{ " s" }
@@ -38,6 +43,42 @@ pub fn Status() -> Html {
                 </span>
             }) }
         </div>
+    }
+}
+
+/// Returns the question for the sums of a range.
+pub fn range_query((from, to): (u32, u32)) -> Query {
+    Query::Range(RangeQuery { from, to, order: RangeOrder::Kept, rows: 0 })
+}
+
+/// Renders the sums of the selected range, with buttons that zoom to it and clear it.
+fn range_line(model: &ModelHandle, range: (u32, u32), sums: Option<&Answer>, has_times: bool) -> Html {
+    let zoom = {
+        let model = model.clone();
+        Callback::from(move |_: MouseEvent| zoom_to_range(&model))
+    };
+    let sums = match sums {
+        Some(Answer::Range(sums)) if (sums.query.from, sums.query.to) == range => Some(sums),
+        _ => None,
+    };
+    let length = match sums {
+        Some(sums) if has_times => Micros(sums.to_us.saturating_sub(sums.from_us)).to_string(),
+        _ if range.0 == range.1 => format!("from event {}: press M elsewhere to extend it", Count(range.0.into())),
+        _ => counted(u64::from(range.1 - range.0), "event"),
+    };
+    html! {
+        <span class="status-range" data-testid="range-sums">
+            { "range " }<b>{ length }</b>
+            if let Some(sums) = sums {
+                <span title={format!("Change of requested memory, from event {} to {}", Count(range.0.into()), Count(range.1.into()))}>
+                    { " · requested " }<b data-testid="range-change">{ change_text(difference(sums.after.requested, sums.before.requested)) }</b>
+                </span>
+                <span title="The largest requested total in the range">{ " · peak " }<b data-testid="range-peak">{ bytes_text(sums.peak.0) }</b></span>
+                <span title="Allocated in the range and still live at its end">{ " · still live " }<b data-testid="range-live">{ bytes_text(sums.amounts.kept.bytes) }</b></span>
+                <button type="button" class="link" onclick={zoom} title="Show the range over the whole width (Enter)" data-testid="status-range-zoom">{ "Zoom" }</button>
+            }
+            <button type="button" class="link" onclick={sends(model, Action::SetRange(None))} title="Clear the range (Esc)" data-testid="status-range-clear">{ "Clear" }</button>
+        </span>
     }
 }
 

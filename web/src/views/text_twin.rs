@@ -1,5 +1,6 @@
 //! A text version of the canvases for screen readers. It is updated when the view has come to rest.
 
+use shared::query::{Answer, Axis, Classes, EventFilter, FlameQuery, Query, TimelineQuery, Window};
 use shared::query::{
     Answer, Axis, EventFilter, FlameQuery, HeatmapCell, HeatmapCellQuery, Query, Timeline, TimelineQuery, Window,
 };
@@ -9,9 +10,14 @@ use yew::prelude::*;
 
 use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, use_answer, use_model};
+use crate::model::{Listing, Selection, Tab, View};
 use crate::model::{Selection, Tab, View};
+use crate::views::findings::ordered;
 use crate::views::heatmap::at_cursor;
 use crate::views::legend::ranked;
+use crate::views::legend::{classes_query, ranked};
+use crate::views::moment::{memory_text, moment_text};
+use crate::views::status::range_query;
 use crate::widgets::format::counted;
 
 /// Milliseconds without a change before the text is updated.
@@ -49,6 +55,9 @@ pub fn TextTwin() -> Html {
     let has_rested = window.length() > 0.0;
     let answer = use_answer(question(&model.view, axis, window, cursor).filter(|_| has_rested));
     let state = use_answer(has_rested.then_some(Query::State { position: cursor }));
+    let classes = use_answer(classes_query(&model).filter(|_| has_rested && model.view.tab == Tab::Timeline));
+    let range = model.view.range;
+    let sums = use_answer(model.view.extended_range().filter(|_| has_rested).map(range_query));
     let totals = match state.as_deref() {
         Some(Answer::State(state)) => Some(state.totals),
         _ => None,
@@ -64,10 +73,11 @@ pub fn TextTwin() -> Html {
                 if let Some(device) = model.device().filter(|device| device.lost > 0) {
                     { format!("{} lost while recording, in {}. ", counted(device.lost, "event"), counted(device.losses.into(), "place")) }
                 }
+                { range.map(|range| range_text(range, sums.as_deref())).unwrap_or_default() }
                 { selection(&model) }
             </p>
-            if let (Tab::Timeline, Some(Answer::Timeline(timeline))) = (model.view.tab, answer.as_deref()) {
-                { largest(&model, timeline) }
+            if let (Tab::Timeline, Some(Answer::Classes(classes))) = (model.view.tab, classes.as_deref()) {
+                { largest(&model, classes) }
             }
         </div>
     }
@@ -92,7 +102,7 @@ fn question(view: &View, axis: Axis, window: Window, position: u32) -> Option<Qu
         Tab::Flame => Some(Query::Flame(FlameQuery {
             position,
             bottom_up: view.flame_bottom_up,
-            hide_internal: view.hide_internal,
+            folds: view.folds,
             zoom: Vec::new(),
             width: 1.0,
             filter,
@@ -154,29 +164,52 @@ fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>
             )
         }
         (Tab::Findings, ..) => {
-            let count = model.summary().map_or(0, |summary| summary.findings.len());
+            let count = ordered(model).len();
             format!("{}. ", counted(count as u64, "finding"))
         }
         (Tab::Timeline | Tab::Segments | Tab::Flame | Tab::Events | Tab::Heatmap, ..) => String::new(),
     }
 }
 
-/// Renders the timeline's largest classes as a table.
-fn largest(model: &ModelHandle, timeline: &Timeline) -> Html {
-    let peak = model.device().map_or(0, |device| device.peak_position);
+/// Renders the largest classes as a table.
+fn largest(model: &ModelHandle, classes: &Classes) -> Html {
+    let Some(device) = model.device() else { return html! {} };
+    let listing = model.view.listing;
     html! {
         <table>
-            <caption>{ format!("Largest groups at the peak, event {}", Count(peak.into())) }</caption>
-            <thead><tr><th>{ "Group" }</th><th>{ "Bytes" }</th></tr></thead>
+            <caption>{ format!("Largest groups {}", moment_text(&model.view, device)) }</caption>
+            <thead><tr><th>{ "Group" }</th><th>{ if listing == Listing::Growth { "Growth" } else { "Bytes" } }</th></tr></thead>
             <tbody>
-                { for ranked(&timeline.classes).into_iter().take(ROWS).map(|(i, class)| html! {
-                    <tr key={i}>
-                        <th scope="row">{ class.label.clone() }</th>
-                        <td>{ Bytes(class.peak_bytes).to_string() }</td>
-                    </tr>
+                { for ranked(classes).into_iter().take(ROWS).filter_map(|i| {
+                    let (class, memory) = classes.classes.get(i as usize).zip(classes.memory.get(i as usize))?;
+                    Some(html! {
+                        <tr key={i}>
+                            <th scope="row">{ class.label.clone() }</th>
+                            <td>{ memory_text(listing, memory) }</td>
+                        </tr>
+                    })
                 }) }
             </tbody>
         </table>
+    }
+}
+
+/// Describes the selected range.
+fn range_text(range: (u32, u32), answer: Option<&Answer>) -> String {
+    match answer {
+        Some(Answer::Range(sums)) if (sums.query.from, sums.query.to) == range => format!(
+            "Range from event {} to {}: requested {} to {}, peak {}, {} allocated, {} freed, {} still live at its end. ",
+            Count(range.0.into()),
+            Count(range.1.into()),
+            Bytes(sums.before.requested),
+            Bytes(sums.after.requested),
+            Bytes(sums.peak.0),
+            Bytes(sums.amounts.allocated.bytes),
+            Bytes(sums.amounts.freed.bytes),
+            Bytes(sums.amounts.kept.bytes),
+        ),
+        _ if range.0 == range.1 => format!("Range begins at event {}. ", Count(range.0.into())),
+        _ => String::new(),
     }
 }
 
@@ -199,7 +232,8 @@ fn selection(model: &ModelHandle) -> String {
     match model.view.selection {
         Selection::None => String::new(),
         Selection::Allocation(id) => format!("Selected: allocation {}.", Count(id.into())),
-        Selection::Site(_) => "Selected: call site.".to_owned(),
+        Selection::Site(_) => "Selected: stack.".to_owned(),
+        Selection::Line(_) => "Selected: call site.".to_owned(),
         Selection::Segment(address) => format!("Selected: segment at {address}."),
         Selection::Class(_) => "Selected: a group of the timeline.".to_owned(),
     }

@@ -1,76 +1,59 @@
 //! The verdict card: why memory ran out, the line, the numbers, and what to try.
 
-use shared::diagnosis::{Cause, Diagnosis, FailedRequest};
+use shared::diagnosis::{Diagnosis, FailedRequest};
 use shared::finding::Remedy;
 use shared::units::Count;
 use yew::prelude::*;
 
 use super::controls::sends;
 use crate::hooks::{ModelHandle, use_model};
-use crate::model::{Action, Selection, Tab};
+use crate::model::{Action, Live, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::copy::CopyButton;
+use crate::widgets::format::counted;
 use crate::widgets::icon::{Symbol, icon};
 
+/// A longer start of a sentence is no cause.
+const LONGEST_CAUSE: usize = 20;
 /// Maximum number of remedies on the card; the findings tab has all of them.
 const REMEDIES: usize = 3;
 
-/// Returns what a cause is called on the page.
-const fn cause_name(cause: Cause) -> &'static str {
-    match cause {
-        Cause::None => "No failure",
-        Cause::Leak => "Leak",
-        Cause::Full => "Full",
-        Cause::Fragmented => "Fragmented",
-        Cause::OutOfReach => "Out of reach",
-        Cause::Limit => "Limit",
-        Cause::OtherProcess => "Other process",
-        Cause::Spike => "Spike",
-    }
-}
-
-/// The card over the view of a trace in which a request failed. It is about the failure at the cursor, otherwise about
-/// the one that matters most.
+/// The card over the view of a trace in which a request failed.
 #[component]
 pub fn VerdictCard() -> Html {
     let model = use_model();
-    let is_open = model.file().is_some_and(|file| !file.is_verdict_closed);
-    let Some(diagnosis) = model.diagnosis().filter(|_| is_open).map(|diagnosis| diagnosis.rc()) else {
+    let (Some(diagnosis), Some(failure)) = (model.diagnosis(), model.failure_on_card()) else {
         return Html::default();
     };
-    let Some(failure) = shown(&model, &diagnosis) else { return Html::default() };
     let position = failure.event + 1;
     let is_decisive = diagnosis.verdict.position == Some(position);
     let verdict = &diagnosis.verdict;
     let (cause, sentence) =
         if is_decisive { (verdict.cause, &verdict.sentence) } else { (failure.cause, &failure.message) };
-    let count = diagnosis.ooms.len();
-    let is_live = model.live().is_some();
+    let failed = diagnosis.failed;
+    // While a job runs, its failures are news; the card of the next one opens by itself.
+    let is_live = model.live().is_some_and(Live::is_open);
+    let close = if is_live { Action::DismissOom } else { Action::SetVerdictOpen(false) };
     html! {
         <section class="verdict" role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={cause.name()}>
+            <header class="verdict-head">
+                { icon(Symbol::Flag) }
+                <h2>{ format!("Out of memory at event {}", Count(position.into())) }</h2>
+                if failed > 1 { <span class="dim">{ format!("one of {}", counted(failed.into(), "failure")) }</span> }
+                <span class="verdict-acts">
+                    <button type="button" class="toolbar-button is-primary" title="Show the window before the failure, with the request that failed" onclick={sends(&model, Action::ShowPosition(position))} data-testid="verdict-show">{ "Show" }</button>
+                    if model.view.tab != Tab::Findings {
+                        <button type="button" class="toolbar-button" onclick={sends(&model, Action::SetTab(Tab::Findings))} data-testid="verdict-findings">{ "Findings" }</button>
+                    }
+                    <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" onclick={sends(&model, close)} data-testid="verdict-close">{ icon(Symbol::Cross) }</button>
+                </span>
+            </header>
             <div class="verdict-text">
-                <h2>
-                    { icon(Symbol::Flag) }
-                    <span class="verdict-cause">{ cause_name(cause) }</span>
-                    <span class="verdict-place">
-                        { format!("Out of memory at event {}", Count(position.into())) }
-                        if count > 1 { { format!(", {} failures in all", Count(count as u64)) } }
-                    </span>
-                </h2>
-                <p data-testid="verdict-sentence">{ sentence.clone() }</p>
-                if is_decisive {
-                    { line(&model, &diagnosis) }
-                    { remedies(&verdict.remedies) }
-                }
+                { words(sentence) }
+                if is_decisive { { line(&model, diagnosis) } }
             </div>
+            if is_decisive { { remedies(&verdict.remedies) } }
             { numbers(failure) }
-            <div class="verdict-acts">
-                <button type="button" class="toolbar-button is-primary" title="Show the window before the failure, with the request that failed" onclick={sends(&model, Action::ShowPosition(position))} data-testid="verdict-show">{ "Show" }</button>
-                if model.view.tab != Tab::Findings {
-                    <button type="button" class="toolbar-button" onclick={sends(&model, Action::SetTab(Tab::Findings))} data-testid="verdict-findings">{ "Findings" }</button>
-                }
-                <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" onclick={sends(&model, Action::SetVerdictOpen(false))} data-testid="verdict-close">{ icon(Symbol::Cross) }</button>
-            </div>
         </section>
     }
 }
@@ -79,7 +62,7 @@ pub fn VerdictCard() -> Html {
 #[component]
 pub fn VerdictSection() -> Html {
     let model = use_model();
-    let Some(diagnosis) = model.diagnosis().map(|diagnosis| diagnosis.rc()) else { return Html::default() };
+    let Some(diagnosis) = model.diagnosis() else { return Html::default() };
     let verdict = &diagnosis.verdict;
     if verdict.sentence.is_empty() {
         return Html::default();
@@ -92,31 +75,32 @@ pub fn VerdictSection() -> Html {
                 { "Verdict" }
                 if several { <span class="remark">{ format!(" device {}", diagnosis.device) }</span> }
             </h2>
-            <p>
-                if failure.is_some() { <b class="verdict-cause">{ cause_name(verdict.cause) }{ ". " }</b> }
-                { verdict.sentence.clone() }
-            </p>
-            { line(&model, &diagnosis) }
+            { words(&verdict.sentence) }
+            { line(&model, diagnosis) }
             { remedies(&verdict.remedies) }
             { failure.map(numbers).unwrap_or_default() }
         </section>
     }
 }
 
-/// Returns the failure that the card is about; of a running job, the one that stopped the following.
-fn shown<'a>(model: &'a ModelHandle, diagnosis: &'a Diagnosis) -> Option<&'a FailedRequest> {
-    let at = |position: u32| diagnosis.ooms.iter().find(|failure| failure.event + 1 == position);
-    if model.live().is_some_and(|live| live.is_open()) {
-        let oom = model.live()?.oom.as_ref().filter(|oom| oom.device == model.view.device)?;
-        return at(oom.position);
+/// Renders a sentence with its cause, which ends with a colon, in bold.
+fn words(sentence: &str) -> Html {
+    let (cause, rest) = match sentence.split_once(": ") {
+        Some((cause, rest)) if cause.len() <= LONGEST_CAUSE => (cause, rest),
+        _ => ("", sentence),
+    };
+    html! {
+        <p data-testid="verdict-sentence">
+            if !cause.is_empty() { <b class="verdict-cause">{ cause.to_owned() }{ ": " }</b> }
+            { rest.to_owned() }
+        </p>
     }
-    at(model.view.cursor).or_else(|| at(diagnosis.verdict.position?))
 }
 
 /// Renders the line that the verdict is about, as a button that selects it.
 fn line(model: &ModelHandle, diagnosis: &Diagnosis) -> Html {
     let Some(line) = &diagnosis.verdict.line else { return Html::default() };
-    let select = diagnosis.verdict.stack.map(|stack| sends(model, Action::Select(Selection::Site(stack))));
+    let select = diagnosis.verdict.stack.map(|stack| sends(model, Action::Select(Selection::Line(stack))));
     html! {
         <p class="verdict-line">
             <span class="dim">{ "Line " }</span>

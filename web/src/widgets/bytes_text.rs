@@ -14,6 +14,17 @@ pub fn bytes_text(bytes: u64) -> Html {
     html! { <span class="bytes" title={bytes.exact()} data-bytes={exact}>{ bytes.to_string() }</span> }
 }
 
+/// Renders a change: `+61.2 GiB`, `−340 MiB`, with the exact count on hover.
+pub fn change_text(bytes: i64) -> Html {
+    let size = Bytes(bytes.unsigned_abs());
+    let sign = match bytes {
+        0 => "",
+        1.. => "+",
+        _ => "−",
+    };
+    html! { <span class="bytes" title={format!("{sign}{}", size.exact())} data-bytes={bytes.to_string()}>{ sign }{ size.to_string() }</span> }
+}
+
 /// Returns a copy handler for a region with [`bytes_text`]: if exactly one number is selected, its exact count is
 /// copied.
 pub fn copy_exact() -> Callback<Event> {

@@ -16,6 +16,7 @@ use shared::limits::{ImportLimits, ServerLimits};
 use shared::tracker::Tracker;
 
 use super::IngestError;
+use super::gaps::DeviceGaps;
 use crate::ingest::now_us;
 use crate::store::{Record, SegmentInfo, SegmentWriter, SessionTotals, TraceStore};
 
@@ -209,6 +210,18 @@ impl SessionWriter {
     /// Returns the current totals.
     pub(in crate::ingest) fn totals(&self) -> &SessionTotals {
         &self.totals
+    }
+
+    /// Returns the gaps of each device whose state is known from its events. A device that is known from statistics alone
+    /// has none.
+    pub(in crate::ingest) fn gaps(&self) -> Vec<DeviceGaps> {
+        let known = self.totals.devices.iter().filter_map(|totals| {
+            let now = &self.tracker.devices.get(totals.number)?.now;
+            let sums = now.sums();
+            let is_known = [sums.allocated, sums.active, sums.reserved] == totals.now;
+            is_known.then(|| DeviceGaps { device: totals.number, sums: now.free_sums() })
+        });
+        known.collect()
     }
 
     /// Returns the log segments, with the current length of the last one.

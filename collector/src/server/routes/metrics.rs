@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -16,6 +16,8 @@ use prometheus_client::registry::Registry;
 use shared::event::Action;
 use shared::wire::SessionState;
 
+use super::blocking;
+use super::session_gauges::SessionGauges;
 use crate::ingest::{Sessions, now_us, word};
 use crate::server::App;
 use crate::server::error::{ApiError, ErrorJson};
@@ -37,7 +39,8 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
     )
 )]
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
-    let text = text(&app.sessions).map_err(ApiError::internal)?;
+    // It waits for writers of sessions, which wait for the disk.
+    let text = blocking(move || text(&app.sessions)).await?.map_err(ApiError::internal)?;
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
 }
 
@@ -74,14 +77,14 @@ impl Collector for SessionMetrics {
         let seconds = counters.sync_micros.get() as f64 / 1e6;
         metrics.one("fsync_seconds", "Seconds spent syncing batches to disk.", &ConstCounter::new(seconds))?;
         let refused =
-            counters.refused().into_iter().map(|(code, count)| (("code", word(code)), ConstCounter::new(count)));
+            counters.refused().into_iter().map(|(code, count)| ([("code", word(code))], ConstCounter::new(count)));
         metrics.family("refused", "Collectors and viewers refused, by code.", refused)?;
 
         let full = u64::from(self.0.is_full());
         metrics.one("store_bytes", "Bytes of all log segments.", &ConstGauge::new(self.0.store().usage()))?;
         metrics.one("store_full", "Whether the store refused the last write.", &ConstGauge::new(full))?;
         let states = [SessionState::Live, SessionState::Ended, SessionState::Lost];
-        let by_state = states.map(|state| (("state", state.name()), ConstGauge::new(sums.states[state as usize])));
+        let by_state = states.map(|state| ([("state", state.name())], ConstGauge::new(sums.states[state as usize])));
         metrics.family("sessions", "Sessions kept, by state.", by_state)?;
         metrics.one("viewers", "Viewers connected.", &ConstGauge::new(sums.viewers as u64))?;
         let lag = sums.behind_us as f64 / 1e6;
@@ -91,28 +94,29 @@ impl Collector for SessionMetrics {
         let known: u64 = sums.lost_by_action.iter().sum();
         let by_action = Action::ALL.iter().map(|action| action.name()).zip(sums.lost_by_action);
         let by_action = by_action.chain([("unknown", sums.lost.saturating_sub(known))]);
-        let by_action = by_action.map(|(action, count)| (("action", action), ConstGauge::new(count)));
-        metrics.family("events_lost", "Events lost by collectors, of the sessions kept, by action.", by_action)
+        let by_action = by_action.map(|(action, count)| ([("action", action)], ConstGauge::new(count)));
+        metrics.family("events_lost", "Events lost by collectors, of the sessions kept, by action.", by_action)?;
+        SessionGauges::of(&self.0).encode(&mut metrics)
     }
 }
 
 /// Writes metrics.
-struct Metrics<'a>(DescriptorEncoder<'a>);
+pub(super) struct Metrics<'a>(DescriptorEncoder<'a>);
 
 impl Metrics<'_> {
-    fn one(&mut self, name: &str, help: &str, metric: &impl EncodeMetric) -> fmt::Result {
+    pub(super) fn one(&mut self, name: &str, help: &str, metric: &impl EncodeMetric) -> fmt::Result {
         metric.encode(self.0.encode_descriptor(name, help, None, metric.metric_type())?)
     }
 
-    fn family<M: EncodeMetric + TypedMetric>(
+    pub(super) fn family<M: EncodeMetric + TypedMetric, L: EncodeLabelSet>(
         &mut self,
         name: &str,
         help: &str,
-        metrics: impl IntoIterator<Item = ((&'static str, &'static str), M)>,
+        metrics: impl IntoIterator<Item = (L, M)>,
     ) -> fmt::Result {
         let mut encoder = self.0.encode_descriptor(name, help, None, M::TYPE)?;
-        for (label, metric) in metrics {
-            metric.encode(encoder.encode_family(&[label])?)?;
+        for (labels, metric) in metrics {
+            metric.encode(encoder.encode_family(&labels)?)?;
         }
         Ok(())
     }
@@ -231,6 +235,29 @@ mod tests {
         vramscope_events_lost{action="annotate"} 0
         vramscope_events_lost{action="other"} 0
         vramscope_events_lost{action="unknown"} 0
+        # HELP vramscope_session_info What is known of a live session; always 1.
+        # TYPE vramscope_session_info gauge
+        # HELP vramscope_session_allocated_bytes Bytes in live tensors of a live session.
+        # TYPE vramscope_session_allocated_bytes gauge
+        # HELP vramscope_session_active_bytes Bytes in live tensors, and in blocks that wait for a stream.
+        # TYPE vramscope_session_active_bytes gauge
+        # HELP vramscope_session_reserved_bytes Bytes that the allocator took from the driver.
+        # TYPE vramscope_session_reserved_bytes gauge
+        # HELP vramscope_session_inactive_split_bytes Cached bytes in segments that are partly in use.
+        # TYPE vramscope_session_inactive_split_bytes gauge
+        # HELP vramscope_session_cached_whole_bytes Cached bytes in segments that are not in use.
+        # TYPE vramscope_session_cached_whole_bytes gauge
+        # HELP vramscope_session_capacity_bytes The device's total memory in bytes.
+        # TYPE vramscope_session_capacity_bytes gauge
+        # HELP vramscope_session_ooms Requests that failed because memory ran out.
+        # TYPE vramscope_session_ooms gauge
+        # HELP vramscope_session_events_lost Events that the session's collector lost.
+        # TYPE vramscope_session_events_lost gauge
+        # HELP vramscope_session_largest_servable_bytes The largest request that a pool can serve without a driver call.
+        # TYPE vramscope_session_largest_servable_bytes gauge
+        # HELP vramscope_session_gauges_left_out Devices of live sessions that have no gauges, because there are too many.
+        # TYPE vramscope_session_gauges_left_out gauge
+        vramscope_session_gauges_left_out 0
         # EOF
         "#);
     }

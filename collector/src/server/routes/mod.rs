@@ -10,6 +10,7 @@ pub(super) mod live;
 pub(super) mod metrics;
 mod page;
 mod sample;
+mod session_gauges;
 pub(super) mod sessions;
 pub(super) mod stats;
 pub(super) mod trace;

@@ -367,7 +367,8 @@ impl<D: Device> Job<D> {
             // The segments at the end of the run are not those at the end of the kept events.
             replay::end(&mut trace, &mut tags, &settings, &[], 0);
         }
-        let snapshot = Snapshot { devices: vec![trace], symbols: self.calls.symbols, tags, settings };
+        let snapshot =
+            Snapshot { devices: vec![trace], symbols: self.calls.symbols, tags, settings, ..Snapshot::default() };
         Ended {
             allocator: self.allocator,
             snapshot,

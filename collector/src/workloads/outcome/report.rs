@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use shared::allocator::Stat;
-use shared::analysis::folding::BestFrames;
 use shared::analysis::fragmentation::Fragmentation;
-use shared::analysis::oom;
-use shared::analysis::report::FileReport;
-use shared::analysis::verdict::{Evidence, Verdict, VerdictKind};
-use shared::finding::Finding;
+use shared::diagnosis::{Cause, Verdict};
+use shared::finding::{Finding, FindingCode};
+use shared::format::{self, Header};
 use shared::import::{Encoding, Format, Imported};
-use shared::index::Index;
-use shared::replay::Replay;
+use shared::report::FileReport;
 use shared::trace::DeviceTrace;
 use shared::units::{Count, counted};
 
@@ -31,6 +28,33 @@ pub struct Level {
 impl From<Stat> for Level {
     fn from(stat: Stat) -> Self {
         Self { now: stat.current.max(0) as u64, peak: stat.peak.max(0) as u64 }
+    }
+}
+
+/// Why a run ended as it did, in brief.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// The name of the verdict's cause. Without a failure `growth` or `retries` if that was found, `none` otherwise;
+    /// `driver` if the device itself failed, and `limited` for a limit. Scripts may match on it.
+    pub kind: &'static str,
+    /// The verdict's sentence.
+    pub message: String,
+}
+
+impl Reason {
+    fn of(verdict: &Verdict, error: Option<&JobError>, retries: i64) -> Self {
+        let kind = match (error, verdict.cause) {
+            (Some(JobError::Driver(_) | JobError::Misuse(_)), _) => "driver",
+            (_, Cause::None) if verdict.is_growing => "growth",
+            (_, Cause::None) if retries > 0 => "retries",
+            (_, Cause::Limit) => "limited",
+            (_, cause) => cause.name(),
+        };
+        let message = match error {
+            Some(error) if kind == "driver" => format!("{error}."),
+            _ => verdict.sentence.clone(),
+        };
+        Self { kind, message }
     }
 }
 
@@ -84,7 +108,9 @@ pub struct Report {
     /// What was used of a real device apart from the allocator's memory, at the end.
     pub outside: Option<Outside>,
     /// The verdict on the trace.
-    pub cause: Verdict,
+    pub verdict: Verdict,
+    /// The verdict in brief, or that the device itself failed.
+    pub cause: Reason,
     /// What each part of the program held, in requested bytes.
     pub parts: Vec<PartUse>,
     /// The report of the trace, as for a file.
@@ -116,7 +142,7 @@ impl Report {
     /// Creates the report of a run. This consumes its trace, so write that before.
     pub fn new(heading: Heading, outcome: Outcome) -> Self {
         let Outcome {
-            mut snapshot,
+            snapshot,
             events,
             stats,
             memory_stats,
@@ -136,34 +162,24 @@ impl Report {
                 counted(events, "event")
             ));
         }
-        let empty = DeviceTrace::default();
-        let (totals, cause) = {
-            let traces = std::mem::take(&mut snapshot.devices);
-            let trace = traces.first().unwrap_or(&empty);
-            let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
-            let position = oom::decisive_position(trace);
-            let totals = replay.state_at(position.unwrap_or_else(|| replay.positions())).totals;
-            let verdict = match &error {
-                Some(JobError::OutOfMemory(_) | JobError::Interrupted) | None => {
-                    let evidence = Evidence {
-                        trace,
-                        tags: &snapshot.tags,
-                        symbols: &snapshot.symbols,
-                        telling: &BestFrames::build(&snapshot.symbols),
-                        replay: &replay,
-                        capacity: Some(heading.capacity),
-                    };
-                    Verdict::of(evidence)
-                }
-                Some(other) => Verdict { kind: VerdictKind::Driver, message: format!("{other}.") },
-            };
-            snapshot.devices = traces;
-            (totals, verdict)
+        let encoding = Format { encoding: Encoding::Pickle, compression: None };
+        let known = |trace: &DeviceTrace| format::Device {
+            number: trace.device,
+            name: String::new(),
+            capacity: heading.capacity,
         };
-        let format = Format { encoding: Encoding::Pickle, compression: None };
-        let imported = Imported { format, protocol: None, snapshot, findings: Vec::new(), header: None };
+        let header = Header { devices: snapshot.devices.iter().map(known).collect(), ..Header::default() };
+        let imported =
+            Imported { format: encoding, protocol: None, snapshot, findings: Vec::new(), header: Some(header) };
+        let trace = FileReport::new(heading.name.clone(), imported);
+        let (verdict, fragmentation) = trace
+            .devices
+            .first()
+            .map_or_else(Default::default, |device| (device.verdict.clone(), device.fragmentation));
         Self {
-            trace: FileReport::new(heading.name.clone(), imported),
+            trace,
+            cause: Reason::of(&verdict, error.as_ref(), stats.num_alloc_retries),
+            verdict,
             name: heading.name,
             choices: heading.choices.into_iter().collect(),
             driver: heading.driver,
@@ -181,20 +197,19 @@ impl Report {
             reserved: stats.reserved_bytes.all.into(),
             inactive_split: stats.inactive_split_bytes.all.into(),
             inactive_splits: stats.inactive_split.all.into(),
-            fragmentation: totals.into(),
+            fragmentation,
             num_alloc_retries: stats.num_alloc_retries,
             num_ooms: stats.num_ooms,
             num_device_alloc: stats.num_device_alloc,
             num_device_free: stats.num_device_free,
             outside,
-            cause,
             parts,
             memory_stats: memory_stats.into_iter().collect(),
         }
     }
 
-    /// Returns the findings about the trace.
+    /// Returns the findings about the trace, without that about the failure that the verdict is about.
     pub(super) fn findings(&self) -> impl Iterator<Item = &Finding> {
-        self.trace.findings.iter()
+        self.trace.findings.iter().filter(|finding| finding.code != FindingCode::OutOfMemory)
     }
 }

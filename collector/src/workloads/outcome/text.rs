@@ -49,16 +49,19 @@ impl fmt::Display for Report {
         let when = if self.num_ooms > 0 { "when a request failed" } else { "at the end" };
         writeln!(
             f,
-            "  fragmentation {when}: {} cached in {}; largest contiguous block {} ({:.0} % is in other gaps)",
-            Bytes(torn.cached_bytes),
+            "  fragmentation {when}: {} cached in {} of segments in use, the largest {}; {} cached in whole segments",
+            Bytes(torn.split_bytes),
             counted(torn.gaps.into(), "gap"),
             Bytes(torn.largest_gap),
-            torn.share * 100.0
+            Bytes(torn.whole_bytes)
         )?;
         if let Some(outside) = &self.outside {
             writeln!(f, "  {outside}")?;
         }
         writeln!(f, "\n  Likely cause: {}", self.cause.message)?;
+        for remedy in &self.verdict.remedies {
+            writeln!(f, "    try: {}", remedy.text)?;
+        }
         for finding in self.findings() {
             writeln!(f, "  ! {}", finding.message)?;
         }

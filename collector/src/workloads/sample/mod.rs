@@ -37,21 +37,23 @@ fn trace() -> Snapshot {
 
 #[cfg(test)]
 mod tests {
-    use shared::analysis::oom::{self, Cause, OutOfMemory};
-    use shared::replay::Replay;
+    use shared::diagnosis::Cause;
+    use shared::import::{Encoding, Format, Imported};
+    use shared::query::{Answer, Query};
+    use shared::session::Session;
 
     use super::*;
 
     #[test]
-    fn it_ends_by_fragmentation() {
-        let mut snapshot = trace();
-        let trace = snapshot.devices.remove(0);
-        let [(position, _)] = oom::positions(&trace)[..] else { panic!("one request fails") };
-        let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
-        let failed = OutOfMemory::at(&trace, &snapshot.tags, &replay, position).unwrap();
-        assert_eq!(failed.cause(), Cause::Fragmented, "{failed}");
-        assert!(failed.requested < failed.cached, "{failed}");
-        assert_eq!(replay.mismatches.total(), 0);
+    fn its_leak_ends_it_in_pieces_too_small() {
+        let format = Format { encoding: Encoding::Pickle, compression: None };
+        let imported = Imported { format, protocol: Some(4), snapshot: trace(), findings: Vec::new(), header: None };
+        let mut session = Session::build(imported, &mut |_| {});
+        let Answer::Diagnosis(found) = session.answer(0, &Query::Diagnosis) else { panic!("no diagnosis") };
+        let [failed] = &found.ooms[..] else { panic!("one request fails") };
+        assert_eq!(found.verdict.cause, Cause::Leak, "{}", found.verdict.sentence);
+        assert!(failed.requested < failed.cached && failed.fits_if_packed(), "{failed:?}");
+        assert!(session.summary().findings.iter().all(|finding| finding.position == found.verdict.position));
     }
 
     #[test]

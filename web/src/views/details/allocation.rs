@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use shared::analysis::folding::{best_frame, short_name};
+use shared::analysis::folding::{best_frame, fold, short_name};
 use shared::query::{AllocationDetail, Answer, Query};
 use shared::units::Count;
 use yew::prelude::*;
@@ -153,8 +153,8 @@ fn actions(model: &ModelHandle, detail: &AllocationDetail) -> Html {
             { act("Fit", "detail-fit", "Show the whole lifetime on the timeline", Some(send(fit))) }
             { act("Search this line", "detail-search", "Highlight all allocations from this line",
                 line.map(|term| send(vec![Action::SetHighlight(Some(term))]))) }
-            { act("Call site", "detail-site", "Select all allocations with this stack",
-                (!detail.alloc_stack.is_empty()).then(|| send(vec![Action::Select(Selection::Site(detail.stack))]))) }
+            { act("Call site", "detail-site", "Select this line with all of its stacks",
+                (!detail.alloc_stack.is_empty()).then(|| send(vec![Action::Select(Selection::Line(detail.stack))]))) }
         </>
     }
 }
@@ -188,7 +188,7 @@ fn as_text(detail: &AllocationDetail, has_times: bool) -> String {
     );
     for (title, frames) in [("allocated by", &detail.alloc_stack), ("freed by", &detail.free_stack)] {
         if !frames.is_empty() {
-            let _ = write!(text, "{title}:\n{}", plain_text(frames));
+            let _ = write!(text, "{title}:\n{}", plain_text(frames, &fold(frames)));
         }
     }
     text
@@ -214,7 +214,7 @@ mod tests {
         let mut d = detail();
         d.requested = 2_097_153;
         d.alloc_stack =
-            vec![FrameText { name: "f".to_owned(), filename: "a.py".to_owned(), line: 2, is_internal: false }];
+            vec![FrameText { name: "f".to_owned(), filename: "a.py".to_owned(), line: 2, ..FrameText::default() }];
         let text = as_text(&d, true);
         assert!(text.starts_with("b7f0_1\nrequested: 2.00 MiB (2,097,153 bytes)\n"), "{text}");
         assert!(text.ends_with("allocated by:\na.py:2:f\n"), "{text}");

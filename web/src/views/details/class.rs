@@ -1,14 +1,15 @@
 //! The details of the selected class of the timeline: a stream, a pool, a range of sizes, or the remaining call sites.
 
-use shared::query::{Answer, Query};
+use shared::query::Answer;
 use yew::prelude::*;
 
 use super::facts::{fact, fact_with, facts};
 use crate::hooks::{use_answer, use_model, use_palette};
-use crate::views::findings::peak_classes;
-use crate::widgets::bytes_text::bytes_text;
+use crate::model::Listing;
+use crate::views::legend::classes_query;
+use crate::views::moment::{memory_text, moment_text};
 use crate::widgets::chips::paint_chip;
-use crate::widgets::format::share;
+use crate::widgets::format::{counted, share};
 
 /// Properties of [`ClassPane`].
 #[derive(PartialEq, Properties)]
@@ -22,21 +23,23 @@ pub struct ClassPaneProps {
 pub fn ClassPane(props: &ClassPaneProps) -> Html {
     let model = use_model();
     let palette = use_palette();
-    let answer = use_answer(model.device().map(|device| {
-        let view = &model.view;
-        Query::Timeline(peak_classes(device, view.color_by, view.filter.clone(), view.highlight.clone()))
-    }));
-    let (Some(Answer::Timeline(timeline)), Some(device)) = (answer.as_deref(), model.device()) else { return html! {} };
-    let Some(class) = timeline.classes.get(props.index as usize) else {
+    let answer = use_answer(classes_query(&model));
+    let (Some(Answer::Classes(classes)), Some(device)) = (answer.as_deref(), model.device()) else { return html! {} };
+    let place = props.index as usize;
+    let Some((class, memory)) = classes.classes.get(place).zip(classes.memory.get(place)) else {
         return html! { <p class="quiet">{ "This group is no longer shown." }</p> };
     };
+    let listing = model.view.listing;
+    let name = if listing == Listing::Growth { "Growth" } else { "Requested" };
+    let all: u64 = classes.memory.iter().fold(0, |sum, memory| sum.saturating_add(memory.now.bytes));
     html! {
         <article class="detail" data-testid="detail-class">
             <header class="detail-head">{ paint_chip(&palette, class.paint) }<h2>{ class.label.clone() }</h2></header>
             { facts(vec![
-                fact_with("At the peak", bytes_text(class.peak_bytes),
-                    format!("{} of the total requested", share(class.peak_bytes, device.peak.requested)).into()),
-                fact("Groups in total", timeline.classes.len().to_string()),
+                fact_with(name, memory_text(listing, memory), moment_text(&model.view, device).into()),
+                fact("Share", format!("{} of what is shown", share(memory.now.bytes, all))),
+                fact("Allocations", counted(memory.now.count.into(), "allocation")),
+                fact("Groups in total", classes.classes.len().to_string()),
             ]) }
         </article>
     }

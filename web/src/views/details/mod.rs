@@ -4,21 +4,25 @@ mod allocation;
 mod class;
 mod facts;
 mod lifetime;
+mod line;
 mod nothing;
+mod range;
 mod segment;
 mod site;
 
 use allocation::AllocationPane;
 use class::ClassPane;
 pub use lifetime::window_of;
+use line::LinePane;
 use nothing::NothingPane;
+use range::RangePane;
 use segment::SegmentPane;
 use site::SitePane;
 use yew::prelude::*;
 
 use crate::hooks::use_model;
 use crate::model::{Action, Selection};
-use crate::views::timeline::PeakLegend;
+use crate::views::legend::Legend;
 use crate::widgets::bytes_text::copy_exact;
 
 /// The details pane.
@@ -26,14 +30,17 @@ use crate::widgets::bytes_text::copy_exact;
 pub fn Details() -> Html {
     let model = use_model();
     let selection = model.view.selection;
+    let range = model.view.extended_range();
     let clear = {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::Select(Selection::None)))
     };
     let title = match selection {
+        Selection::None if range.is_some() => "Range",
         Selection::None => "Details",
         Selection::Allocation(_) => "Allocation",
-        Selection::Site(_) => "Call site",
+        Selection::Site(_) => "Stack",
+        Selection::Line(_) => "Call site",
         Selection::Segment(_) => "Segment",
         Selection::Class(_) => "Group",
     };
@@ -48,17 +55,21 @@ pub fn Details() -> Html {
                 }
             </header>
             { match selection {
-                Selection::None => html! { <NothingPane /> },
+                Selection::None => match range {
+                    Some(range) => html! { <RangePane {range} /> },
+                    None => html! { <NothingPane /> },
+                },
                 Selection::Allocation(id) => html! { <AllocationPane {id} /> },
                 Selection::Site(stack) => html! { <SitePane {stack} /> },
+                Selection::Line(stack) => html! { <LinePane {stack} /> },
                 Selection::Segment(address) => html! { <SegmentPane {address} /> },
                 Selection::Class(index) => html! { <ClassPane {index} /> },
             } }
             // The legend helps to pick a class, or the next one.
-            if matches!(selection, Selection::None | Selection::Site(_) | Selection::Class(_)) {
-                <PeakLegend />
+            if matches!(selection, Selection::None | Selection::Site(_) | Selection::Line(_) | Selection::Class(_)) {
+                <div class="peak-legend"><Legend /></div>
             }
-            if selection == Selection::None && model.device().is_some() {
+            if selection == Selection::None && range.is_none() && model.device().is_some() {
                 <p class="hint">{ "Click an allocation, block or row to see its size, lifetime and stack." }</p>
             }
         </div>

@@ -1,6 +1,7 @@
 //! The details pane without a selection: the most important findings and the event at the cursor.
 
 use shared::event::Action as EventAction;
+use shared::finding::FindingCode;
 use shared::query::{Answer, EventRow, Query, StateAt};
 use shared::totals::Totals;
 use shared::units::{Bytes, Count};
@@ -40,7 +41,10 @@ pub fn NothingPane() -> Html {
         _ => None,
     };
     // The findings tab already lists them.
-    let findings = if model.view.tab == Tab::Findings { Vec::new() } else { ordered(&model) };
+    let mut findings = if model.view.tab == Tab::Findings { Vec::new() } else { ordered(&model) };
+    if model.failure_on_card().is_some() {
+        findings.retain(|finding| finding.code != FindingCode::OutOfMemory);
+    }
     let more = findings.len().saturating_sub(TOP_FINDINGS);
     let show_all = {
         let model = model.clone();

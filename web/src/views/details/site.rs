@@ -48,6 +48,8 @@ pub fn SitePane(props: &SitePaneProps) -> Html {
             <div class="acts">
                 { act("Go to peak", "detail-go-peak", "Move the cursor to where this stack held the most memory",
                     Some(send(Action::SetCursor(peak_position)))) }
+                { act("Whole line", "detail-line", "Select this line with all of its stacks",
+                    Some(send(Action::Select(Selection::Line(site.stack))))) }
                 { act("Search this line", "detail-search", "Highlight all allocations from this line",
                     line.clone().map(|term| send(Action::SetHighlight(Some(term))))) }
                 { act("Filter", "detail-filter", "Show only allocations from this line",

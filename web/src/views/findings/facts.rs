@@ -24,6 +24,10 @@ pub fn FileFacts() -> Html {
                 <div class="fact"><dt>{ size }</dt><dd>{ bytes_text(file.size) }</dd></div>
                 <div class="fact"><dt>{ "Format" }</dt><dd>{ summary.format.clone() }</dd></div>
                 { summary.origin.as_ref().map(origin).unwrap_or_default() }
+                if let Some(host) = &summary.host_memory {
+                    <div class="fact" data-testid="fact-host"><dt>{ "Pinned host memory" }</dt><dd>{ bytes_text(host.allocated_bytes) }<span class="remark">{ "allocated" }</span>
+                        <span class="remark">{ format!("{} reserved in {}", Bytes(host.reserved_bytes), counted(host.segments.into(), "segment")) }</span></dd></div>
+                }
             </dl>
             { for summary.devices.iter().enumerate().map(|(i, device)| {
                 let span = Micros(device.span_us).to_string();

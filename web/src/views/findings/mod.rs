@@ -4,9 +4,8 @@ mod facts;
 mod sites;
 
 use facts::{FileFacts, settings_table};
-use shared::finding::{Evidence, Finding, Severity};
-use shared::query::{Axis, ColorBy, DeviceSummary, TimelineQuery, Window};
-use sites::PeakSites;
+use shared::finding::{Evidence, Finding, FindingCode, Severity};
+use sites::LineList;
 use yew::prelude::*;
 
 use crate::hooks::{ModelHandle, use_model};
@@ -14,25 +13,6 @@ use crate::model::{Action, Model, Selection};
 use crate::views::controls::use_first_picture;
 use crate::views::verdict::{VerdictSection, remedies};
 use crate::widgets::empty::empty;
-
-/// Returns the query for the classes at a device's peak: one column over the whole trace.
-pub fn peak_classes(
-    device: &DeviceSummary,
-    color_by: ColorBy,
-    filter: Vec<String>,
-    highlight: Option<String>,
-) -> TimelineQuery {
-    TimelineQuery {
-        axis: Axis::Event,
-        window: device.event,
-        columns: 1,
-        bytes: Window { start: 0.0, end: device.peak.requested as f64 },
-        rows: 1,
-        color_by,
-        filter,
-        highlight,
-    }
-}
 
 /// Returns the class, the name and the picture of a severity.
 const fn look(severity: Severity) -> (&'static str, &'static str, &'static str) {
@@ -45,8 +25,14 @@ const fn look(severity: Severity) -> (&'static str, &'static str, &'static str) 
 
 /// Returns the findings of the file and of its devices by severity, in the order in which they were found within each.
 pub fn ordered(model: &Model) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = model.shared_summary().map(|summary| summary.findings.clone()).unwrap_or_default();
     let known = model.file().map_or(&[][..], |file| &file.diagnoses);
+    // The diagnosis of a failure has more than the summary's finding.
+    let is_diagnosed = |finding: &Finding| {
+        finding.code == FindingCode::OutOfMemory
+            && known.iter().flatten().any(|diagnosis| finding.device == Some(diagnosis.device))
+    };
+    let of_file = model.shared_summary().map_or(&[][..], |summary| &summary.findings);
+    let mut findings: Vec<Finding> = of_file.iter().filter(|finding| !is_diagnosed(finding)).cloned().collect();
     findings.extend(known.iter().flatten().flat_map(|diagnosis| diagnosis.findings.iter().cloned()));
     findings.sort_by_key(|finding| finding.severity);
     findings
@@ -91,7 +77,7 @@ fn show(model: &ModelHandle, finding: &Finding) -> Callback<MouseEvent> {
             (_, None) => {}
         }
         match evidence {
-            Some(Evidence::Site(stack)) => model.dispatch(Action::Select(Selection::Site(stack))),
+            Some(Evidence::Site(stack)) => model.dispatch(Action::Select(Selection::Line(stack))),
             Some(Evidence::Allocation(id)) => model.dispatch(Action::Select(Selection::Allocation(id))),
             _ => {}
         }
@@ -129,7 +115,7 @@ pub fn Findings() -> Html {
                 { empty("This file contains no device memory, so there is nothing to draw.",
                     "It was written before anything was recorded, or it was cut short. To record a snapshot:", true) }
             }
-            <PeakSites />
+            <LineList />
             <FileFacts />
             { settings_table(&summary.settings, summary.origin.is_some()) }
         </div>
@@ -139,7 +125,6 @@ pub fn Findings() -> Html {
 #[cfg(test)]
 mod tests {
     use shared::diagnosis::Diagnosis;
-    use shared::finding::FindingCode;
     use shared::query::Summary;
 
     use super::*;

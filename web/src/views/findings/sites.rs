@@ -1,82 +1,88 @@
-//! The call sites that held the most memory at the peak.
+//! The lines of the program that hold the most memory at the cursor, at the peak, or that grew the most.
 
-use shared::query::{Answer, ColorBy, Query};
+use shared::query::{Answer, LinesQuery, Memory, Query};
 use shared::units::Count;
 use yew::prelude::*;
 
-use super::peak_classes;
 use crate::hooks::{use_answer, use_model, use_palette};
-use crate::model::{Action, Selection};
-use crate::views::legend::ranked;
+use crate::model::{Action, Listing, Selection};
+use crate::views::controls::sends;
+use crate::views::moment::{listing_control, memory_text, moment_text};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
+use crate::widgets::format::counted;
 use crate::widgets::share_bar::share_bar;
 
 /// Maximum number of rows.
-const TOP: usize = 20;
+const TOP: u32 = 20;
 
 /// The list of the largest call sites.
 #[component]
-pub fn PeakSites() -> Html {
+pub fn LineList() -> Html {
     let model = use_model();
     let palette = use_palette();
-    let query = model.device().map(|device| Query::Timeline(peak_classes(device, ColorBy::Site, Vec::new(), None)));
+    let view = &model.view;
+    let query = model.device().map(|device| {
+        let moments = view.moments(device.peak_position);
+        Query::Lines(LinesQuery { moments, rows: TOP, filter: view.filter.clone() })
+    });
     let answer = use_answer(query);
-    let (Some(Answer::Timeline(timeline)), Some(device)) = (answer.as_deref(), model.device()) else {
+    let (Some(Answer::Lines(lines)), Some(device)) = (answer.as_deref(), model.device()) else {
         return html! {};
     };
-    let total = device.peak.requested;
-    let classes = ranked(&timeline.classes);
-    let listed: u64 = classes.iter().take(TOP).map(|(_, class)| class.peak_bytes).sum();
-    let go = {
-        let (model, position) = (model.clone(), device.peak_position);
-        Callback::from(move |_| model.dispatch(Action::SetCursor(position)))
+    let listing = view.listing;
+    let is_growth = listing == Listing::Growth;
+    // The moment of the answer, which is that of the view but for the time until the next one arrives.
+    let at = lines.query.moments.at;
+    let row = |key: String, memory: &Memory, site: Html| {
+        html! {
+            <tr {key}>
+                <td class="cell-number">{ memory_text(listing, memory) }</td>
+                <td class="cell-number tree-share">
+                    if is_growth {
+                        { bytes_text(memory.now.bytes) }
+                    } else {
+                        { share_bar(memory.now.bytes, lines.total.now.bytes) }
+                    }
+                </td>
+                <td class="cell-number">{ Count(memory.now.count.into()).to_string() }</td>
+                <td class="site-cell"><div>{ site }</div></td>
+            </tr>
+        }
     };
     html! {
-        <section aria-label="Largest call sites at the peak" data-testid="peak-sites">
+        <section aria-label="Call sites" data-testid="lines">
             <header class="section-head">
-                <h2>{ "Largest call sites at the peak" }</h2>
-                <button type="button" class="link" onclick={go} data-testid="findings-go-peak">
-                    { format!("event {}", Count(device.peak_position.into())) }
+                <h2>{ "Call sites" }</h2>
+                { listing_control(&model) }
+                <button type="button" class="link" onclick={sends(&model, Action::SetCursor(at))} title="Move the cursor there" data-testid="lines-go">
+                    { moment_text(view, device) }
                 </button>
-                <span class="dim">{ bytes_text(total) }{ " requested" }</span>
+                <span class="dim" data-testid="lines-total">{ memory_text(listing, &lines.total) }{ " requested" }</span>
             </header>
-            <table class="rows">
-                <thead><tr><th class="cell-number">{ "Bytes" }</th><th class="cell-number">{ "Share" }</th><th>{ "Call site" }</th></tr></thead>
+            <table class="rows lines">
+                <thead>
+                    <tr>
+                        <th class="cell-number">{ if is_growth { "Growth" } else { "Bytes" } }</th>
+                        <th class="cell-number">{ if is_growth { "At its end" } else { "Share" } }</th>
+                        <th class="cell-number">{ "Count" }</th>
+                        <th>{ "Call site" }</th>
+                    </tr>
+                </thead>
                 <tbody>
-                    { for classes.iter().take(TOP).filter(|(_, class)| class.peak_bytes > 0).map(|(i, class)| {
-                        let model = model.clone();
-                        let pick = class.stack.map(|stack| {
-                            Callback::from(move |_: MouseEvent| model.dispatch(Action::Select(Selection::Site(stack))))
-                        });
-                        row(*i, class.peak_bytes, total, html! {
-                            <>
-                                { paint_chip(&palette, class.paint) }
-                                if pick.is_some() {
-                                    <button type="button" class="link" onclick={pick} title={class.label.clone()} data-testid="peak-site">{ class.label.clone() }</button>
-                                } else {
-                                    <span>{ class.label.clone() }</span>
-                                }
-                            </>
-                        })
-                    }) }
-                    if listed < total {
-                        { row(u32::MAX, total - listed, total, html! { <span class="dim">{ "all others" }</span> }) }
+                    { for lines.rows.iter().map(|line| row(line.stack.to_string(), &line.memory, html! {
+                        <>
+                            { paint_chip(&palette, line.paint) }
+                            <button type="button" class="link" onclick={sends(&model, Action::Select(Selection::Line(line.stack)))}
+                                aria-pressed={(view.selection == Selection::Line(line.stack)).to_string()}
+                                title={line.label.clone()} data-testid="line">{ line.label.clone() }</button>
+                        </>
+                    })) }
+                    if lines.others > 0 {
+                        { row("others".to_owned(), &lines.rest, html! { <span class="dim">{ counted(lines.others.into(), "other call site") }</span> }) }
                     }
                 </tbody>
             </table>
         </section>
-    }
-}
-
-fn row(key: u32, bytes: u64, total: u64, site: Html) -> Html {
-    html! {
-        <tr {key}>
-            <td class="cell-number">{ bytes_text(bytes) }</td>
-            <td class="cell-number tree-share">
-                { share_bar(bytes, total) }
-            </td>
-            <td class="site-cell"><div>{ site }</div></td>
-        </tr>
     }
 }

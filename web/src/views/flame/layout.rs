@@ -164,7 +164,7 @@ pub(super) mod tests {
             name: name.to_owned(),
             filename: filename.to_owned(),
             line: 7,
-            is_internal: false,
+            ..FrameText::default()
         };
         let along = |names: [&str; 3], file| {
             let frames = names.map(|name| frame(name, file));

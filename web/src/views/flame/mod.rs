@@ -9,7 +9,8 @@ use std::rc::Rc;
 
 use canvas::FlameCanvas;
 use layout::Tree;
-use shared::query::{Answer, Flame as FlameAnswer, FlameQuery, FrameText, Query};
+use shared::analysis::folding::short_name;
+use shared::query::{Answer, Flame as FlameAnswer, FlameBox, FlameQuery, FrameText, LineQuery, Moments, Query};
 use shared::units::{Bytes, Count};
 use table::FlameTable;
 use yew::prelude::*;
@@ -29,19 +30,20 @@ const FIRST_WIDTH: f32 = 1000.0;
 pub fn Flame() -> Html {
     let model = use_model();
     let view = &model.view;
+    let at = model.device().map_or(0, |device| view.moments(device.peak_position).at);
     let width = use_state_eq(|| FIRST_WIDTH);
     let as_table = use_state_eq(|| false);
     let answer = use_answer(Some(Query::Flame(FlameQuery {
-        position: view.cursor,
+        position: at,
         bottom_up: view.flame_bottom_up,
-        hide_internal: view.hide_internal,
+        folds: view.folds,
         zoom: view.flame_zoom.clone(),
         width: *width,
         filter: view.filter.clone(),
         highlight: view.highlight.clone(),
     })));
     use_first_picture(&model, matches!(answer.as_deref(), Some(Answer::Flame(_) | Answer::Refused(_))));
-    let state = use_answer(Some(Query::State { position: view.cursor }));
+    let state = use_answer(Some(Query::State { position: at }));
     let tree = use_memo(answer.clone(), |answer| match answer.as_deref() {
         Some(Answer::Flame(flame)) => Tree::new(&flame.boxes),
         _ => Tree::default(),
@@ -64,12 +66,17 @@ pub fn Flame() -> Html {
         })
     };
     let chosen = use_answer(match view.selection {
-        Selection::Site(stack) => Some(Query::Site { stack, position: view.cursor }),
+        Selection::Site(stack) => Some(Query::Site { stack, position: at }),
+        Selection::Line(stack) => {
+            let moments = Moments { at, since: None };
+            Some(Query::Line(LineQuery { stack, moments, range: None, filter: Vec::new() }))
+        }
         Selection::Allocation(id) => Some(Query::Allocation { id }),
         _ => None,
     });
     let marked = match (answer.as_deref(), chosen.as_deref()) {
         (Some(Answer::Flame(flame)), Some(Answer::Site(site))) => along(flame, &tree, &site.frames),
+        (Some(Answer::Flame(flame)), Some(Answer::Line(line))) => of_line(flame, &line.label),
         (Some(Answer::Flame(flame)), Some(Answer::Allocation(detail))) => along(flame, &tree, &detail.alloc_stack),
         _ => Vec::new(),
     };
@@ -109,10 +116,19 @@ pub fn Flame() -> Html {
     }
 }
 
+/// Returns the boxes of a line, in all of its stacks.
+fn of_line(flame: &FlameAnswer, line: &str) -> Vec<usize> {
+    let is_line = |b: &FlameBox| {
+        let file = b.location.rsplit_once(':').map_or(b.location.as_str(), |(file, _)| file);
+        line.split_once("  ") == Some((short_name(&b.name, file), b.location.as_str()))
+    };
+    (0..).zip(&flame.boxes).filter(|(_, b)| is_line(b)).map(|(i, _)| i).collect()
+}
+
 /// Returns the boxes of a stack.
 fn along(flame: &FlameAnswer, tree: &Tree, frames: &[FrameText]) -> Vec<usize> {
     let mut shown: Vec<&FrameText> =
-        frames.iter().filter(|frame| !(flame.query.hide_internal && frame.is_internal)).collect();
+        frames.iter().filter(|frame| !flame.query.folds || frame.library.is_empty()).collect();
     if !flame.query.bottom_up {
         shown.reverse();
     }
@@ -179,7 +195,7 @@ struct BarProps {
 #[component]
 fn Bar(props: &BarProps) -> Html {
     let model = use_model();
-    let (bottom_up, hide_internal) = (model.view.flame_bottom_up, model.view.hide_internal);
+    let (bottom_up, folds) = (model.view.flame_bottom_up, model.view.folds);
     let peak = model.device().map(|device| device.peak_position);
     let send = |action: Action| {
         let model = model.clone();
@@ -197,8 +213,8 @@ fn Bar(props: &BarProps) -> Html {
                 { toggle(!props.as_table, &props.on_table.reform(|()| false), "flame-as-graph", None, html! { "Graph" }) }
                 { toggle(props.as_table, &props.on_table.reform(|()| true), "flame-as-table", None, html! { "Table" }) }
             </div>
-            { toggle(hide_internal, &send(Action::SetHideInternal(!hide_internal)), "flame-hide-internal",
-                    Some("Hide frames of the Python interpreter and the PyTorch dispatcher"), html! { "Hide internal frames" }) }
+            { toggle(folds, &send(Action::SetFolds(!folds)), "flame-fold",
+                    Some("Show each run of frames of PyTorch, Python and installed packages as one box"), html! { "Fold library frames" }) }
             if let Some(peak) = peak {
                 { toggle(peak == model.view.cursor, &send(Action::SetCursor(peak)), "flame-peak",
                     Some("Move the cursor to the peak of requested memory"), html! { "At the peak" }) }

@@ -8,19 +8,21 @@ mod toolbar;
 mod tooltip;
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use shared::query::{Answer, HeatmapQuery, HeatmapRows, Query, Window};
 use yew::prelude::*;
 
 use self::lens::Lens;
 use self::picture::{HeatmapPicture, Scene};
-use self::pointer::{PointerHandler, use_listeners};
+use self::pointer::PointerHandler;
 pub use self::pointer::{at_cursor, open_cell};
 use self::toolbar::{Toolbar, note};
 use self::tooltip::Tooltip;
 pub use self::tooltip::pinned;
 use super::controls::use_first_picture;
 use super::timeline::gesture::{Gesture, PlotArea};
+use super::timeline::listen::use_gestures;
 use super::timeline::marked::use_marks;
 use super::timeline::marks;
 use crate::browser::Timeout;
@@ -74,13 +76,8 @@ pub fn HeatmapView() -> Html {
         is_height_free: false,
         is_following,
     };
-    let scene = answer.clone().map(|answer| Scene {
-        answer,
-        palette: std::rc::Rc::clone(&palette),
-        plot_area,
-        axis: view.axis,
-        marks,
-    });
+    let scene =
+        answer.clone().map(|answer| Scene { answer, palette: Rc::clone(&palette), plot_area, axis: view.axis, marks });
     canvas.change(|picture| picture.scene = scene);
     let map = match answer.as_deref() {
         Some(Answer::Heatmap(map)) => Some(map),
@@ -96,7 +93,7 @@ pub fn HeatmapView() -> Html {
         rest,
         pointer,
     };
-    use_listeners(&handler, plot_area);
+    use_gestures(Rc::new(handler), plot_area);
 
     let empty = match answer.as_deref() {
         _ if !has_events => Some("No history was recorded for this device, so there is nothing to show over time. The Segments tab shows its final state.".to_owned()),

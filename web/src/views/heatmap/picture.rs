@@ -17,6 +17,7 @@ use crate::render::canvas::{Picture, Size};
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::surface::{Align, Area, Font, Surface, fit};
+use crate::views::range_band;
 use crate::views::timeline::gesture::PlotArea;
 use crate::views::timeline::marks::{self, Marks};
 
@@ -46,6 +47,8 @@ pub struct HeatmapPicture {
     pub hover: Option<HeatmapCellQuery>,
     /// The band that a drag has drawn.
     pub band: Option<Area>,
+    /// The range that is being selected.
+    pub preview: Option<Window>,
     image: Option<Image>,
 }
 
@@ -229,6 +232,11 @@ impl Picture for HeatmapPicture {
                 surface.outline(around, 2.0, palette.background.into());
                 surface.outline(around, 1.0, palette.text.into());
             }
+        }
+        let x = scene.plot_area.x();
+        if let Some(range) = self.preview.or(marks.range) {
+            range_band::draw(surface, x, plot, range, palette);
+            range_band::label(surface, x, plot, scene.axis, range, palette);
         }
         marks::along(surface, &scene.plot_area, scene.axis, marks, palette);
         marks::above(surface, &scene.plot_area, marks, palette);

@@ -5,19 +5,16 @@ use std::rc::Rc;
 
 use shared::order::Within;
 use shared::query::{Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapRow, Query, Window};
-use wasm_bindgen::JsCast;
-use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent};
 use yew::prelude::*;
 
 use super::picture::HeatmapPicture;
-use crate::browser::{Listener, Timeout};
-use crate::hooks::{ModelHandle, ask};
+use crate::browser::Timeout;
+use crate::hooks::{ModelHandle, ask, select_range};
 use crate::model::{Action, View};
 use crate::render::canvas::Canvas;
 use crate::views::controls::place_tip;
-use crate::views::timeline::gesture::{self, Effect, Gesture, PlotArea};
-use crate::views::timeline::pointer::{NAMES, REST_MS, wheel_of};
-use crate::widgets::style::set_style;
+use crate::views::timeline::gesture::{Effect, Gesture, PlotArea};
+use crate::views::timeline::listen::{Gestures, REST_MS};
 
 /// Handles pointer and wheel events.
 #[derive(Clone)]
@@ -38,78 +35,70 @@ pub struct PointerHandler {
     pub pointer: Rc<Cell<Option<(f64, f64)>>>,
 }
 
-/// Listens to pointer and wheel events.
-#[hook]
-pub fn use_listeners(handler: &PointerHandler, plot_area: PlotArea) {
-    // Listeners live as long as the component; they read the plot area of the last render here.
-    let now = use_mut_ref(|| plot_area);
-    *now.borrow_mut() = plot_area;
-    let handler = handler.clone();
-    use_effect_with((), move |()| {
-        let mut held = Vec::new();
-        if let Some(host) = handler.canvas.host().cast::<HtmlElement>() {
-            for name in NAMES {
-                let (handler, now, element) = (handler.clone(), Rc::clone(&now), host.clone());
-                held.push(Listener::new(&host, name, move |event| {
-                    let plot_area = *now.borrow();
-                    handler.handle(name, &event, &element, plot_area);
-                }));
-            }
-        }
-        move || drop(held)
-    });
-}
+impl Gestures for PointerHandler {
+    fn gesture(&self) -> &RefCell<Gesture> {
+        &self.gesture
+    }
 
-impl PointerHandler {
-    fn handle(&self, name: &str, event: &Event, host: &HtmlElement, plot_area: PlotArea) {
-        let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
-        let at = self.canvas.point((mouse.client_x(), mouse.client_y()));
-        let id = event.dyn_ref::<PointerEvent>().map_or(0, PointerEvent::pointer_id);
-        match name {
-            "wheel" => {
-                if let Some(wheel) = event.dyn_ref::<WheelEvent>() {
-                    event.prevent_default();
-                    self.apply(&gesture::wheel(&plot_area, wheel_of(wheel, at)), plot_area);
-                    self.hide_tooltip(at);
-                }
-            }
-            "pointerdown" if mouse.button() == 0 => {
-                let effect = self.gesture.borrow_mut().down(id, at, mouse.shift_key(), plot_area);
-                // Fails if the pointer is already gone: nothing to capture then.
-                let _ = host.set_pointer_capture(id);
-                if let Some(effect) = effect {
-                    self.apply(&effect, plot_area);
-                }
-            }
-            "pointermove" => {
-                let effects = self.gesture.borrow_mut().moved(id, at);
-                effects.iter().for_each(|effect| self.apply(effect, plot_area));
-                let is_busy = self.gesture.borrow().is_busy();
-                self.point_at((!is_busy).then_some(at), plot_area);
-                set_style(&self.canvas.host(), "cursor", if is_busy { "grabbing" } else { "" });
-            }
-            "pointerup" | "pointercancel" => {
-                let effects = self.gesture.borrow_mut().up(id, name == "pointercancel");
-                effects.iter().for_each(|effect| self.apply(effect, plot_area));
-                set_style(&self.canvas.host(), "cursor", "");
-            }
-            "pointerleave" => self.point_at(None, plot_area),
-            "dblclick" => self.model.dispatch(Action::FitAll),
-            _ => {}
-        }
+    fn host(&self) -> NodeRef {
+        self.canvas.host()
+    }
+
+    fn point(&self, client: (i32, i32)) -> (f64, f64) {
+        self.canvas.point(client)
     }
 
     fn apply(&self, effect: &Effect, plot_area: PlotArea) {
         match *effect {
             Effect::Window(window) => self.model.dispatch(Action::SetWindow(window)),
+            // All rows are always shown: a part of the memory is chosen in the toolbar.
+            Effect::Bytes(_) => {}
             Effect::Band(band) => self.canvas.change(|picture| picture.band = band),
+            Effect::Preview(range) => self.canvas.change(|picture| picture.preview = Some(range)),
+            Effect::Range(range) => {
+                self.canvas.change(|picture| picture.preview = None);
+                if let Some(range) = range {
+                    select_range(&self.model, range);
+                }
+            }
             Effect::Click(at) => self.click(at),
             Effect::Scrub(at) => self.scrub(at, plot_area),
-            // All rows are always shown: a part of the memory is chosen in the toolbar.
-            _ => {}
         }
     }
 
+    fn point_at(&self, at: Option<(f64, f64)>, plot_area: PlotArea) {
+        self.pointer.set(at);
+        let inside = at.filter(|at| plot_area.plot.contains(*at));
+        self.model.set_pointer(inside.map(|at| plot_area.x().value(at.0)));
+        let cell = inside.and_then(|at| self.under(at));
+        if self.canvas.read(|picture| picture.hover) != cell {
+            self.canvas.change(|picture| picture.hover = cell);
+        }
+        if let (Some(at), true) = (at, cell.is_some()) {
+            place_tip(&self.tooltip, at, self.canvas.size());
+        }
+        self.hovered.set(cell);
+    }
+
+    fn hide_tooltip(&self, at: (f64, f64), plot_area: PlotArea) {
+        self.point_at(None, plot_area);
+        self.pointer.set(Some(at));
+        self.model.set_pointer(plot_area.plot.contains(at).then(|| plot_area.x().value(at.0)));
+        let handler = self.clone();
+        *self.rest.borrow_mut() = Some(Timeout::new(REST_MS, move || {
+            let now = handler.canvas.read(|picture| picture.scene.as_ref().map(|scene| scene.plot_area));
+            if let Some(plot_area) = now {
+                handler.point_at(handler.pointer.get(), plot_area);
+            }
+        }));
+    }
+
+    fn fit(&self) {
+        self.model.dispatch(Action::FitAll);
+    }
+}
+
+impl PointerHandler {
     fn under(&self, at: (f64, f64)) -> Option<HeatmapCellQuery> {
         self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.cell(at)))
     }
@@ -130,36 +119,6 @@ impl PointerHandler {
             }
         });
         ask(&self.model, Query::PositionAt { axis: self.model.now().view.axis, x }, reply);
-    }
-
-    /// Hides the tooltip while the wheel moves the picture.
-    fn hide_tooltip(&self, at: (f64, f64)) {
-        let now = self.canvas.read(|picture| picture.scene.as_ref().map(|scene| scene.plot_area));
-        let Some(plot_area) = now else { return };
-        self.point_at(None, plot_area);
-        self.pointer.set(Some(at));
-        self.model.set_pointer(plot_area.plot.contains(at).then(|| plot_area.x().value(at.0)));
-        let handler = self.clone();
-        *self.rest.borrow_mut() = Some(Timeout::new(REST_MS, move || {
-            let now = handler.canvas.read(|picture| picture.scene.as_ref().map(|scene| scene.plot_area));
-            if let Some(plot_area) = now {
-                handler.point_at(handler.pointer.get(), plot_area);
-            }
-        }));
-    }
-
-    fn point_at(&self, at: Option<(f64, f64)>, plot_area: PlotArea) {
-        self.pointer.set(at);
-        let inside = at.filter(|at| plot_area.plot.contains(*at));
-        self.model.set_pointer(inside.map(|at| plot_area.x().value(at.0)));
-        let cell = inside.and_then(|at| self.under(at));
-        if self.canvas.read(|picture| picture.hover) != cell {
-            self.canvas.change(|picture| picture.hover = cell);
-        }
-        if let (Some(at), true) = (at, cell.is_some()) {
-            place_tip(&self.tooltip, at, self.canvas.size());
-        }
-        self.hovered.set(cell);
     }
 }
 

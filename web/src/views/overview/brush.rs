@@ -1,9 +1,10 @@
-//! The brush over the overview: maps drags to windows.
+//! The brush over the overview: maps drags to windows and ranges.
 
 use shared::order::Within;
 use shared::query::Window;
 
 use crate::render::scale::{Scale, pan};
+use crate::views::timeline::DragKind;
 
 /// Distance in pixels within which a press grabs an edge.
 const GRIP_PIXELS: f64 = 6.0;
@@ -19,14 +20,24 @@ pub enum Grip {
     End,
     /// The window itself.
     Body,
-    /// Nothing: a drag draws a new window, a click moves the window here.
+    /// Nothing: a click moves the window here.
     Outside,
+}
+
+/// Where a drag has got to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Dragged {
+    /// The window.
+    Window(Window),
+    /// The range that is being selected.
+    Range(Window),
 }
 
 /// A drag in progress.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drag {
     grip: Grip,
+    kind: DragKind,
     from: f64,
     window: Window,
     has_moved: bool,
@@ -47,9 +58,9 @@ pub fn grip(x: Scale, window: Window, pixel: f64) -> Grip {
 }
 
 impl Drag {
-    /// Starts a drag with a press.
-    pub fn new(x: Scale, window: Window, pixel: f64) -> Self {
-        Self { grip: grip(x, window, pixel), from: pixel, window, has_moved: false }
+    /// Starts a drag of a kind with a press. Edges of the window move, whatever the kind.
+    pub fn new(x: Scale, window: Window, pixel: f64, kind: DragKind) -> Self {
+        Self { grip: grip(x, window, pixel), kind, from: pixel, window, has_moved: false }
     }
 
     /// Returns what the press grabbed.
@@ -57,9 +68,14 @@ impl Drag {
         self.grip
     }
 
-    /// Returns the window while the pointer is at a pixel; `None` until the pointer has moved far enough to count as a
-    /// drag.
-    pub fn to(&mut self, x: Scale, pixel: f64) -> Option<Window> {
+    /// Returns whether it moves the window as a whole.
+    pub fn is_panning(&self) -> bool {
+        self.kind == DragKind::Pan && matches!(self.grip, Grip::Body | Grip::Outside)
+    }
+
+    /// Returns the window or the range while the pointer is at a pixel; `None` until the pointer has moved far enough to
+    /// count as a drag.
+    pub fn to(&mut self, x: Scale, pixel: f64) -> Option<Dragged> {
         self.has_moved |= (pixel - self.from).abs() >= CLICK_PIXELS;
         if !self.has_moved {
             return None;
@@ -67,11 +83,13 @@ impl Drag {
         let extent = x.window;
         let at = x.value(pixel).within(extent.start, extent.end);
         let between = |a: f64, b: f64| Window { start: a.min(b), end: a.max(b) };
-        Some(match self.grip {
-            Grip::Start => between(at, self.window.end),
-            Grip::End => between(self.window.start, at),
-            Grip::Body => pan(self.window, at - x.value(self.from), extent),
-            Grip::Outside => between(x.value(self.from).within(extent.start, extent.end), at),
+        let from = x.value(self.from).within(extent.start, extent.end);
+        Some(match (self.grip, self.kind) {
+            (Grip::Start, _) => Dragged::Window(between(at, self.window.end)),
+            (Grip::End, _) => Dragged::Window(between(self.window.start, at)),
+            (_, DragKind::Range) => Dragged::Range(between(from, at)),
+            (_, DragKind::Pan) => Dragged::Window(pan(self.window, at - x.value(self.from), extent)),
+            (_, DragKind::Zoom) => Dragged::Window(between(from, at)),
         })
     }
 
@@ -117,26 +135,33 @@ mod tests {
 
     #[test]
     fn drags() {
-        let drag = |from: f64, to: f64| Drag::new(x(), w(200.0, 400.0), from).to(x(), to);
-        assert_eq!(drag(210.0, 110.0), Some(w(100.0, 400.0)));
-        assert_eq!(drag(210.0, 510.0), Some(w(400.0, 500.0)), "past the other edge");
-        assert_eq!(drag(410.0, 2000.0), Some(w(200.0, 1000.0)));
-        assert_eq!(drag(300.0, 350.0), Some(w(250.0, 450.0)));
-        assert_eq!(drag(600.0, 660.0), Some(w(590.0, 650.0)));
-        assert_eq!(drag(600.0, 602.0), None);
+        let drag = |kind, from: f64, to: f64| Drag::new(x(), w(200.0, 400.0), from, kind).to(x(), to);
+        let window = |start, end| Some(Dragged::Window(w(start, end)));
+        for kind in [DragKind::Range, DragKind::Pan, DragKind::Zoom] {
+            assert_eq!(drag(kind, 210.0, 110.0), window(100.0, 400.0));
+            assert_eq!(drag(kind, 210.0, 510.0), window(400.0, 500.0), "past the other edge");
+            assert_eq!(drag(kind, 410.0, 2000.0), window(200.0, 1000.0));
+            assert_eq!(drag(kind, 600.0, 602.0), None);
+        }
+        assert_eq!(drag(DragKind::Range, 300.0, 350.0), Some(Dragged::Range(w(290.0, 340.0))));
+        assert_eq!(drag(DragKind::Range, 650.0, 600.0), Some(Dragged::Range(w(590.0, 640.0))));
+        assert_eq!(drag(DragKind::Pan, 300.0, 350.0), window(250.0, 450.0));
+        assert_eq!(drag(DragKind::Pan, 700.0, 650.0), window(150.0, 350.0));
+        assert_eq!(drag(DragKind::Zoom, 600.0, 660.0), window(590.0, 650.0));
     }
 
     #[test]
     fn a_click_elsewhere_brings_the_window_along() {
-        let click = |window, at| Drag::new(x(), window, at).click(x());
+        let press = |window, at| Drag::new(x(), window, at, DragKind::Range);
+        let click = |window, at| press(window, at).click(x());
         assert_eq!(click(w(200.0, 400.0), 610.0), Some(w(500.0, 700.0)));
         assert_eq!(click(w(200.0, 400.0), 1000.0), Some(w(800.0, 1000.0)));
         assert_eq!(click(w(200.0, 400.0), 300.0), None);
         assert_eq!(click(w(0.0, 1000.0), 300.0), None);
-        let mut drag = Drag::new(x(), w(200.0, 400.0), 310.0);
+        let mut drag = press(w(200.0, 400.0), 310.0);
         assert_eq!(drag.clicked(x()), Some(300.0));
         drag.to(x(), 350.0);
         assert_eq!(drag.clicked(x()), None);
-        assert_eq!(Drag::new(x(), w(0.0, 1000.0), 0.0).clicked(x()), Some(0.0));
+        assert_eq!(press(w(0.0, 1000.0), 0.0).clicked(x()), Some(0.0));
     }
 }

@@ -12,14 +12,15 @@ use wasm_bindgen::JsCast;
 use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent};
 use yew::prelude::*;
 
-use self::brush::{Drag, Grip, grip};
+use self::brush::{Drag, Dragged, Grip, grip};
 use self::picture::{OverviewPicture, Scene, plot};
 use crate::browser::Listener;
-use crate::hooks::{ModelHandle, use_answer, use_ask, use_model, use_palette};
+use crate::hooks::{ModelHandle, select_range, use_answer, use_ask, use_model, use_palette, use_range};
 use crate::model::Action;
 use crate::render::canvas::{Canvas, use_canvas};
 use crate::render::scale::Scale;
 use crate::views::losses;
+use crate::views::timeline::{DragKind, drag_kind};
 use crate::widgets::style::set_style;
 
 /// Reserved, active and allocated bytes over the whole run.
@@ -38,10 +39,11 @@ pub fn Overview() -> Html {
         (Some(Answer::State(state)), Axis::Event) => Some(f64::from(state.position)),
         _ => None,
     };
+    let range = use_range(&model);
     canvas.change(|picture| {
         picture.scene = answer.map(|answer| {
             let (extent, newest, window) = (model.extent(), model.newest(), model.view.window);
-            Scene { answer, palette, extent, newest, window, cursor }
+            Scene { answer, palette, extent, newest, window, cursor, range }
         });
     });
     use_brush(&model, &canvas);
@@ -64,7 +66,7 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
         let shown: Rc<Cell<&'static str>> = Rc::new(Cell::new(""));
         let mut held = Vec::new();
         if let Some(host) = canvas.host().cast::<HtmlElement>() {
-            for name in ["pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"] {
+            for name in NAMES {
                 let handler = PointerHandler {
                     model: model.clone(),
                     ask: Rc::clone(&ask),
@@ -79,6 +81,9 @@ fn use_brush(model: &ModelHandle, canvas: &Canvas<OverviewPicture>) {
         move || drop(held)
     });
 }
+
+const NAMES: [&str; 7] =
+    ["mousedown", "pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"];
 
 /// The function returned by [`use_ask`].
 type Ask = Rc<dyn Fn(Query, Callback<Answer>)>;
@@ -102,25 +107,37 @@ impl PointerHandler {
         let now = self.model.now();
         let x = Scale::new(now.extent(), plot.x, plot.right());
         match name {
-            "pointerdown" if mouse.button() == 0 => {
-                *self.drag.borrow_mut() = Some(Drag::new(x, now.view.window, at));
+            // The browser would scroll by the middle button.
+            "mousedown" if mouse.button() == 1 => event.prevent_default(),
+            "pointerdown" if matches!(mouse.button(), 0 | 1) => {
+                // A finger selects a range here, and moves the window on the timeline.
+                let is_touch = event.dyn_ref::<PointerEvent>().is_some_and(|pointer| pointer.pointer_type() == "touch");
+                let kind = if is_touch { DragKind::Range } else { drag_kind(mouse) };
+                *self.drag.borrow_mut() = Some(Drag::new(x, now.view.window, at, kind));
                 if let Some(pointer) = pointer {
                     // Fails if the pointer is already gone: nothing to capture then.
                     let _ = host.set_pointer_capture(pointer);
                 }
             }
             "pointermove" => {
-                let window = self.drag.borrow_mut().as_mut().and_then(|drag| drag.to(x, at));
-                let held = self.drag.borrow().as_ref().map(Drag::grip);
-                self.look(held, held.unwrap_or_else(|| grip(x, now.view.window, at)));
+                let dragged = self.drag.borrow_mut().as_mut().and_then(|drag| drag.to(x, at));
+                let held = *self.drag.borrow();
+                let over = held.map_or_else(|| grip(x, now.view.window, at), |drag| drag.grip());
+                self.look(held.is_some_and(|drag| drag.is_panning()), over);
                 self.name_gap(x, at);
                 self.model.set_pointer((held.is_none() && plot.x <= at && at <= plot.right()).then(|| x.value(at)));
-                if let Some(window) = window {
-                    self.model.dispatch(Action::SetWindow(window));
+                match dragged {
+                    Some(Dragged::Window(window)) => self.model.dispatch(Action::SetWindow(window)),
+                    Some(Dragged::Range(range)) => self.canvas.change(|picture| picture.preview = Some(range)),
+                    None => {}
                 }
             }
             "pointerup" => {
-                let Some(drag) = self.drag.borrow_mut().take() else { return };
+                let Some(mut drag) = self.drag.borrow_mut().take() else { return };
+                if let Some(Dragged::Range(range)) = drag.to(x, at) {
+                    self.canvas.change(|picture| picture.preview = None);
+                    select_range(&self.model, range);
+                }
                 if let Some(window) = drag.click(x) {
                     self.model.dispatch(Action::SetWindow(window));
                 }
@@ -128,7 +145,10 @@ impl PointerHandler {
                     self.bring_cursor(now.view.axis, x);
                 }
             }
-            "pointercancel" => *self.drag.borrow_mut() = None,
+            "pointercancel" => {
+                *self.drag.borrow_mut() = None;
+                self.canvas.change(|picture| picture.preview = None);
+            }
             "pointerleave" => self.model.set_pointer(None),
             "dblclick" => self.model.dispatch(Action::FitAll),
             _ => {}
@@ -158,12 +178,11 @@ impl PointerHandler {
         }
     }
 
-    fn look(&self, held: Option<Grip>, over: Grip) {
-        let look = match (over, held) {
-            (Grip::Start | Grip::End, _) => "ew-resize",
-            (Grip::Body, None) => "grab",
-            (Grip::Body, Some(_)) => "grabbing",
-            (Grip::Outside, _) => "crosshair",
+    fn look(&self, is_panning: bool, over: Grip) {
+        let look = match over {
+            Grip::Start | Grip::End => "ew-resize",
+            Grip::Body | Grip::Outside if is_panning => "grabbing",
+            Grip::Body | Grip::Outside => "crosshair",
         };
         if self.shown.replace(look) != look {
             set_style(&self.canvas.host(), "cursor", look);

@@ -13,7 +13,7 @@ use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::scale::Scale;
 use crate::render::surface::{Align, Area, Font, Surface};
-use crate::views::losses;
+use crate::views::{losses, range_band};
 
 /// Room for the label of the height, equal to the timeline's.
 const GUTTER: f64 = 68.0;
@@ -35,6 +35,8 @@ pub struct Scene {
     pub window: Window,
     /// The cursor's coordinate.
     pub cursor: Option<f64>,
+    /// The selected range.
+    pub range: Option<Window>,
 }
 
 /// The picture of the overview.
@@ -42,6 +44,8 @@ pub struct Scene {
 pub struct OverviewPicture {
     /// What to draw; `None` until the first answer.
     pub scene: Option<Scene>,
+    /// The range that is being selected.
+    pub preview: Option<Window>,
     shapes: Rc<Vec<Shape>>,
     made_of: Option<(Rc<Answer>, Rc<Palette>)>,
     revision: u64,
@@ -137,13 +141,20 @@ impl Picture for OverviewPicture {
         if !painter.paint(scene.palette.background, transform, clip) {
             return false;
         }
-        over(surface, scene, overview, plot, largest);
+        over(surface, scene, overview, plot, largest, self.preview);
         true
     }
 }
 
-/// Draws everything over the totals.
-fn over(surface: &mut dyn Surface, scene: &Scene, overview: &Overview, plot: Area, largest: u64) {
+/// Draws everything over the totals. `preview` replaces the selected range.
+fn over(
+    surface: &mut dyn Surface,
+    scene: &Scene,
+    overview: &Overview,
+    plot: Area,
+    largest: u64,
+    preview: Option<Window>,
+) {
     let palette = &scene.palette;
     let x = Scale::new(scene.extent, plot.x, plot.right());
     surface.text(
@@ -159,6 +170,9 @@ fn over(surface: &mut dyn Surface, scene: &Scene, overview: &Overview, plot: Are
     let y = Scale::new(Window { start: 0.0, end: largest.max(1) as f64 }, plot.bottom(), plot.y);
     losses::draw(surface, &overview.losses, (x, y), plot, palette);
     brush(surface, scene, x, plot);
+    if let Some(range) = preview.or(scene.range) {
+        range_band::draw(surface, x, plot, range, palette);
+    }
     for (at, _) in &overview.ooms {
         let at = x.pixel(*at);
         surface.vertical(at, 1.0, plot.bottom(), palette.oom.into());
@@ -247,9 +261,10 @@ mod tests {
             newest: None,
             window: Window { start: 10.0, end: 15.0 },
             cursor: Some(12.0),
+            range: None,
         };
         let mut log = SurfaceLog::default();
-        over(&mut log, &scene, &overview(), plot, 10);
+        over(&mut log, &scene, &overview(), plot, 10, None);
         let palette = Palette::light();
         let order: Vec<Option<usize>> = [
             "text \"10 B\"",

@@ -28,6 +28,14 @@ use crate::widgets::style::{pixels, set_style};
 const WHEEL_OCTAVE: f64 = 240.0;
 const MOST_ZOOM: f32 = 256.0;
 
+/// Returns the stack of the selected line.
+const fn line_of(selection: Selection) -> Option<u32> {
+    match selection {
+        Selection::Line(stack) => Some(stack),
+        _ => None,
+    }
+}
+
 /// Returns the rows to request when the view begins at `scroll`: those in view, and at least half a view above and
 /// below.
 fn around(scroll: f64, height: f64) -> Window {
@@ -63,6 +71,7 @@ pub fn Segments() -> Html {
             color_by: model.view.color_by,
             filter: model.view.filter.clone(),
             highlight: model.view.highlight.clone(),
+            line: line_of(model.view.selection),
         })
     });
     let answer = use_answer(question);

@@ -142,8 +142,8 @@ fn segment_of(map: &Segments, block: usize) -> Option<u32> {
 /// Returns the shapes of an answer in CSS pixels of the whole map: blocks and gaps, then the outlines of segments.
 fn shapes(map: &Segments, palette: &Palette, by_state: bool) -> Vec<Shape> {
     let mut shapes = Vec::with_capacity(map.blocks.len() + map.outlines.len());
-    // During a search only matches have their full colour.
-    let is_search = map.query.highlight.is_some();
+    // During a search, and while a line is selected, only matches have their full colour.
+    let is_search = map.query.highlight.is_some() || map.query.line.is_some();
     // A block that continues in the next row has no edge at the end of its row.
     let goes_on = |quads: &Quads, i: usize, quad: &Quad| {
         quads.id.get(i + 1) == Some(&quad.id)
@@ -301,6 +301,7 @@ mod tests {
                 color_by: ColorBy::Site,
                 filter: Vec::new(),
                 highlight: None,
+                line: None,
             },
             height: 20.0,
             blocks,

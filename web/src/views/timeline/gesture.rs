@@ -40,6 +40,18 @@ impl PlotArea {
     }
 }
 
+/// What a drag does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DragKind {
+    /// Selects a range.
+    #[default]
+    Range,
+    /// Moves the window.
+    Pan,
+    /// Draws a rubber band, and zooms into it.
+    Zoom,
+}
+
 /// The effect of a gesture.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -53,6 +65,10 @@ pub enum Effect {
     Scrub((f64, f64)),
     /// Draws or removes the rubber band.
     Band(Option<Area>),
+    /// Draws the range that is being selected.
+    Preview(Window),
+    /// Selects a range; `None` if its drag was cancelled.
+    Range(Option<Window>),
 }
 
 /// A wheel movement with its modifier keys.
@@ -95,6 +111,7 @@ enum Mode {
     Nothing,
     /// Pressed, and not moved yet.
     Press,
+    Range,
     Pan,
     Band,
     Scrub,
@@ -110,31 +127,37 @@ pub struct Gesture {
     origin: Option<((f64, f64), PlotArea)>,
     /// For two pointers: the axis coordinates under them, which stay under them.
     held: (f64, f64),
-    is_shift: bool,
+    kind: DragKind,
 }
 
 impl Default for Gesture {
     fn default() -> Self {
-        Self { mode: Mode::Nothing, pointers: Vec::new(), origin: None, held: (0.0, 0.0), is_shift: false }
+        Self { mode: Mode::Nothing, pointers: Vec::new(), origin: None, held: (0.0, 0.0), kind: DragKind::Range }
     }
 }
 
 impl Gesture {
+    /// Returns whether the window is being moved.
+    pub fn is_panning(&self) -> bool {
+        matches!(self.mode, Mode::Pan)
+    }
+
     /// Returns whether something is being dragged.
     pub fn is_busy(&self) -> bool {
         !matches!(self.mode, Mode::Nothing | Mode::Press)
     }
 
-    /// Handles a pressed pointer.
-    pub fn down(&mut self, id: i32, at: (f64, f64), is_shift: bool, plot_area: PlotArea) -> Option<Effect> {
+    /// Handles a pressed pointer. A drag of one pointer will be of this kind; two pointers pinch.
+    pub fn down(&mut self, id: i32, at: (f64, f64), kind: DragKind, plot_area: PlotArea) -> Option<Effect> {
         self.pointers.retain(|pointer| pointer.0 != id);
         self.pointers.push((id, at));
-        self.is_shift = is_shift;
+        self.kind = kind;
         if let [a, b] = self.points()[..] {
+            let was_range = matches!(self.mode, Mode::Range);
             self.mode = Mode::Pinch;
             self.held = (plot_area.x().value(a.0), plot_area.x().value(b.0));
             self.origin = Some((at, plot_area));
-            return Some(Effect::Band(None));
+            return Some(if was_range { Effect::Range(None) } else { Effect::Band(None) });
         }
         self.origin = Some((at, plot_area));
         // Above and below the shapes a drag moves the cursor.
@@ -150,7 +173,11 @@ impl Gesture {
         let Some((from, plot_area)) = self.origin else { return Vec::new() };
         let (dx, dy) = (at.0 - from.0, at.1 - from.1);
         if matches!(self.mode, Mode::Press) && dx * dx + dy * dy >= CLICK_PIXELS * CLICK_PIXELS {
-            self.mode = if self.is_shift { Mode::Band } else { Mode::Pan };
+            self.mode = match self.kind {
+                DragKind::Range => Mode::Range,
+                DragKind::Pan => Mode::Pan,
+                DragKind::Zoom => Mode::Band,
+            };
         }
         match self.mode {
             Mode::Pan => {
@@ -161,6 +188,7 @@ impl Gesture {
                 }
                 effects
             }
+            Mode::Range => vec![Effect::Preview(range(from, at, &plot_area))],
             Mode::Band => vec![Effect::Band(Some(band(from, at, plot_area.plot)))],
             Mode::Scrub => vec![Effect::Scrub(at)],
             Mode::Pinch => self.pinch(plot_area),
@@ -182,6 +210,7 @@ impl Gesture {
         let (Some(at), Some((from, plot_area))) = (at, self.origin.take()) else { return Vec::new() };
         match mode {
             Mode::Press if !is_cancelled => vec![Effect::Click(at)],
+            Mode::Range => vec![Effect::Range((!is_cancelled).then(|| range(from, at, &plot_area)))],
             Mode::Band if is_cancelled => vec![Effect::Band(None)],
             Mode::Band => {
                 let area = band(from, at, plot_area.plot);
@@ -216,6 +245,13 @@ impl Gesture {
         let start = self.held.0 - (a.0 - plot_area.plot.x) * unit;
         vec![Effect::Window(Window { start, end: start + plot_area.plot.width * unit })]
     }
+}
+
+/// Returns the part of the axis between two points, clipped to the plot.
+fn range(a: (f64, f64), b: (f64, f64), plot_area: &PlotArea) -> Window {
+    let (area, x) = (band(a, b, plot_area.plot), plot_area.x());
+    let within = |at: f64| at.within(plot_area.extent.start, plot_area.extent.end);
+    Window { start: within(x.value(area.x)), end: within(x.value(area.right())) }
 }
 
 /// Returns the rectangle between two points, clipped to the plot.
@@ -262,30 +298,48 @@ mod tests {
     }
 
     #[test]
-    fn a_drag_pans_and_a_press_clicks() {
+    fn a_drag_selects_a_range() {
         let mut gesture = Gesture::default();
-        assert_eq!(gesture.down(1, (300.0, 200.0), false, plot_area()), None);
+        assert_eq!(gesture.down(1, (300.0, 200.0), DragKind::Range, plot_area()), None);
+        assert_eq!(gesture.moved(1, (302.0, 200.0)), []);
+        assert_eq!(gesture.moved(1, (200.0, 250.0)), [Effect::Preview(w(2100.0, 2200.0))]);
+        assert!(gesture.is_busy() && !gesture.is_panning());
+        assert_eq!(gesture.moved(1, (50.0, 250.0)), [Effect::Preview(w(2000.0, 2200.0))], "clipped to the plot");
+        assert_eq!(gesture.up(1, false), [Effect::Range(Some(w(2000.0, 2200.0)))]);
+        gesture.down(1, (300.0, 200.0), DragKind::Range, plot_area());
+        gesture.moved(1, (400.0, 200.0));
+        assert_eq!(gesture.up(1, true), [Effect::Range(None)]);
+        gesture.down(1, (300.0, 200.0), DragKind::Range, plot_area());
+        gesture.moved(1, (400.0, 200.0));
+        let pinched = gesture.down(2, (500.0, 200.0), DragKind::Range, plot_area());
+        assert_eq!(pinched, Some(Effect::Range(None)), "a second finger ends the range");
+    }
+
+    #[test]
+    fn a_pan_moves_the_window_and_a_press_clicks() {
+        let mut gesture = Gesture::default();
+        assert_eq!(gesture.down(1, (300.0, 200.0), DragKind::Pan, plot_area()), None);
         assert_eq!(gesture.moved(1, (302.0, 200.0)), []);
         assert_eq!(gesture.up(1, false), [Effect::Click((302.0, 200.0))]);
 
-        gesture.down(1, (300.0, 200.0), false, plot_area());
+        gesture.down(1, (300.0, 200.0), DragKind::Pan, plot_area());
         assert_eq!(gesture.moved(1, (400.0, 250.0)), [Effect::Window(w(1900.0, 2900.0))]);
-        assert!(gesture.is_busy());
+        assert!(gesture.is_busy() && gesture.is_panning());
         assert_eq!(gesture.up(1, false), []);
 
         let mut free = plot_area();
         free.is_height_free = true;
         free.bytes = w(1000.0, 2000.0);
-        gesture.down(1, (300.0, 200.0), false, free);
+        gesture.down(1, (300.0, 200.0), DragKind::Pan, free);
         let effects = gesture.moved(1, (300.0, 240.0));
         assert_eq!(effects, [Effect::Window(w(2000.0, 3000.0)), Effect::Bytes(Some(w(1100.0, 2100.0)))]);
         assert_eq!(gesture.up(1, true), []);
     }
 
     #[test]
-    fn shift_draws_a_band_that_is_zoomed_into() {
+    fn control_draws_a_band_that_is_zoomed_into() {
         let mut gesture = Gesture::default();
-        gesture.down(1, (300.0, 120.0), true, plot_area());
+        gesture.down(1, (300.0, 120.0), DragKind::Zoom, plot_area());
         let area = Area { x: 200.0, y: 120.0, width: 100.0, height: 100.0 };
         assert_eq!(gesture.moved(1, (200.0, 220.0)), [Effect::Band(Some(area))]);
         assert_eq!(
@@ -297,8 +351,8 @@ mod tests {
     #[test]
     fn two_fingers_keep_what_is_under_them() {
         let mut gesture = Gesture::default();
-        gesture.down(1, (300.0, 200.0), false, plot_area());
-        gesture.down(2, (500.0, 200.0), false, plot_area());
+        gesture.down(1, (300.0, 200.0), DragKind::Pan, plot_area());
+        gesture.down(2, (500.0, 200.0), DragKind::Pan, plot_area());
         // Twice as far apart: half as long, and 2200 stays under the first finger.
         assert_eq!(gesture.moved(2, (700.0, 200.0)), [Effect::Window(w(2100.0, 2600.0))]);
         assert_eq!(gesture.up(1, false), []);
@@ -309,7 +363,7 @@ mod tests {
     #[test]
     fn the_lanes_above_and_below_move_the_cursor() {
         let mut gesture = Gesture::default();
-        assert_eq!(gesture.down(1, (300.0, 5.0), false, plot_area()), Some(Effect::Scrub((300.0, 5.0))));
+        assert_eq!(gesture.down(1, (300.0, 5.0), DragKind::Range, plot_area()), Some(Effect::Scrub((300.0, 5.0))));
         assert_eq!(gesture.moved(1, (350.0, 90.0)), [Effect::Scrub((350.0, 90.0))]);
         assert_eq!(gesture.up(1, false), []);
         assert_eq!(gesture.moved(1, (1.0, 1.0)), []);

@@ -8,8 +8,10 @@ use super::gesture::PlotArea;
 use crate::render::palette::Palette;
 use crate::render::surface::{Align, Area, Font, Surface};
 
-/// Width of the block in pixels.
+/// Least width of the block in pixels.
 const WIDTH: f64 = 132.0;
+/// Room on either side of its label in pixels.
+const SPACE: f64 = 6.0;
 /// Least height of the block in pixels.
 const LEAST: f64 = 3.0;
 /// Height of a line of text.
@@ -51,7 +53,9 @@ impl Ghost {
         if x < plot.x - 0.5 || x > plot.right() + 0.5 {
             return;
         }
-        let width = WIDTH.min(plot.width);
+        let texts = [format!("Request: {}", Bytes(self.requested)), self.reason.clone()];
+        let widest = texts.iter().map(|text| surface.text_width(text, Font::Strong)).fold(0.0, f64::max);
+        let width = WIDTH.max(widest + 2.0 * SPACE).min(plot.width);
         // After the failure where there is room, otherwise before it.
         let left = if x + width <= plot.right() { x } else { (x - width).max(plot.x) };
         let bottom = y.pixel(self.active as f64);
@@ -60,10 +64,9 @@ impl Ghost {
             return;
         }
         let block = Area { x: left, y: top, width, height: (bottom - top).max(LEAST) };
-        surface.fill(block, palette.background.at(0.55));
+        surface.fill(block, palette.background.at(0.9));
         surface.fill(block, palette.oom.at(0.14));
         surface.outline(block, 1.5, palette.oom.into());
-        let texts = [format!("Request: {}", Bytes(self.requested)), self.reason.clone()];
         let fits_inside = block.height >= 2.0 * LINE + 6.0;
         let first = match fits_inside {
             true => top + block.height / 2.0 - LINE / 2.0,
@@ -71,11 +74,9 @@ impl Ghost {
             false if top - 2.0 * LINE - 4.0 > plot.y => top - 2.0 * LINE + 3.0,
             false => bottom + LINE / 2.0 + 4.0,
         };
-        let widest = texts.iter().map(|text| surface.text_width(text, Font::Label)).fold(0.0, f64::max);
-        let at = (left + 6.0).min(plot.right() - widest - 6.0);
+        let at = left + SPACE;
         if !fits_inside {
-            let under =
-                Area { x: at - 4.0, y: first - LINE / 2.0 - 1.0, width: widest + 8.0, height: 2.0 * LINE + 2.0 };
+            let under = Area { x: left, y: first - LINE / 2.0 - 1.0, width, height: 2.0 * LINE + 2.0 };
             surface.fill(under, palette.background.at(0.85));
         }
         let mut line = first;

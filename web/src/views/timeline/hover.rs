@@ -106,12 +106,12 @@ impl Thing {
     pub fn selection(self, timeline: &Timeline) -> Selection {
         match self {
             Self::Class(i) => match timeline.classes.get(i as usize).and_then(|class| class.stack) {
-                Some(stack) => Selection::Site(stack),
+                Some(stack) => Selection::Line(stack),
                 None => Selection::Class(i),
             },
             Self::Allocation(id) => Selection::Allocation(id),
             Self::Sum(paint) => {
-                class_of(timeline, paint).and_then(|class| class.stack).map_or(Selection::None, Selection::Site)
+                class_of(timeline, paint).and_then(|class| class.stack).map_or(Selection::None, Selection::Line)
             }
             Self::Rest | Self::HeldBack | Self::Cached | Self::Free | Self::Annotation(_) | Self::Loss(_) => {
                 Selection::None
@@ -138,10 +138,10 @@ pub fn is_selected(timeline: &Timeline, selection: Selection, quad: &Quad) -> bo
     match (selection, timeline.detail) {
         (Selection::Allocation(id), Detail::Allocations) => quad.id == id,
         (Selection::Class(class), Detail::Classes) => quad.id == class,
-        (Selection::Site(stack), Detail::Classes) => {
+        (Selection::Site(stack) | Selection::Line(stack), Detail::Classes) => {
             timeline.classes.get(quad.id as usize).is_some_and(|class| class.stack == Some(stack))
         }
-        (Selection::Site(stack), Detail::Allocations) => {
+        (Selection::Site(stack) | Selection::Line(stack), Detail::Allocations) => {
             // The colour of an allocation identifies its call site, if the site has a colour of its own.
             let own = timeline.classes.iter().find(|class| class.stack == Some(stack)).map(|class| class.paint.base());
             own.is_some_and(|paint| paint != Paint::OTHER && quad.paint.base() == paint)
@@ -207,12 +207,12 @@ mod tests {
     #[test]
     fn clicks_select_call_sites_and_allocations() {
         let timeline = answer();
-        assert_eq!(Thing::Class(1).selection(&timeline), Selection::Site(9));
+        assert_eq!(Thing::Class(1).selection(&timeline), Selection::Line(9));
         assert_eq!(Thing::Allocation(5).selection(&timeline), Selection::Allocation(5));
-        assert_eq!(Thing::Sum(Paint::slot(1)).selection(&timeline), Selection::Site(9));
+        assert_eq!(Thing::Sum(Paint::slot(1)).selection(&timeline), Selection::Line(9));
         assert_eq!(Thing::Sum(Paint::OTHER).selection(&timeline), Selection::None);
         assert_eq!(Thing::Cached.selection(&timeline), Selection::None);
-        let chosen = pieces(&timeline, |quad| is_selected(&timeline, Selection::Site(9), quad));
+        let chosen = pieces(&timeline, |quad| is_selected(&timeline, Selection::Line(9), quad));
         assert_eq!(chosen.len(), 1);
         assert_eq!(chosen[0].x, (1.0, 3.0));
     }

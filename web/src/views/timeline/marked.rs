@@ -6,7 +6,7 @@ use shared::query::{Answer, Axis, DeviceSummary, Query, StateAt, Window};
 use yew::prelude::*;
 
 use super::marks::{Marks, Oom};
-use crate::hooks::{ModelHandle, use_answer};
+use crate::hooks::{ModelHandle, use_answer, use_range};
 use crate::model::Selection;
 
 /// Columns of the overview that flags and annotations are read from; its totals are not used here.
@@ -59,6 +59,7 @@ pub fn use_marks(model: &ModelHandle) -> Marks {
         losses,
         peak: coordinate(peak).zip(device.map(|device| device.peak.requested)).filter(|(_, bytes)| *bytes > 0),
         lifetime,
+        range: use_range(model),
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Marks {
     pub peak: Option<(f64, u64)>,
     /// The lifetime of the selected allocation.
     pub lifetime: Option<Window>,
+    /// The selected range.
+    pub range: Option<Window>,
 }
 
 /// Returns the area of the shapes, on whole device pixels.

@@ -4,12 +4,12 @@ mod bands;
 pub(super) mod gesture;
 mod ghost;
 mod hover;
-mod legend;
+pub(super) mod listen;
 pub(super) mod marked;
 pub(super) mod marks;
 mod picture;
-pub(super) mod pointer;
-pub(super) mod question;
+mod pointer;
+mod question;
 mod toolbar;
 mod tooltip;
 
@@ -19,10 +19,11 @@ use std::rc::Rc;
 use shared::query::{Answer, Query, TimelineQuery, Window};
 use yew::prelude::*;
 
+pub use self::gesture::DragKind;
 use self::gesture::{Gesture, PlotArea};
 use self::ghost::Ghost;
 use self::hover::{Hover, Thing};
-pub use self::legend::PeakLegend;
+pub use self::listen::drag_kind;
 use self::marked::use_marks;
 use self::picture::{Scene, TimelinePicture};
 use self::pointer::{PointerHandler, use_listeners};

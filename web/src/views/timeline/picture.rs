@@ -18,7 +18,7 @@ use crate::render::painter::Painter;
 use crate::render::palette::Palette;
 use crate::render::shape::Quad;
 use crate::render::surface::{Area, Surface};
-use crate::views::losses;
+use crate::views::{losses, range_band};
 
 /// What to draw, as set by the component.
 pub struct Scene {
@@ -49,6 +49,8 @@ pub struct TimelinePicture {
     pub hover: Option<Thing>,
     /// The rubber band.
     pub band: Option<Area>,
+    /// The range that is being selected.
+    pub preview: Option<Window>,
     shapes: Rc<Vec<Shape>>,
     made_of: Option<(Rc<Answer>, Rc<Palette>)>,
     revision: u64,
@@ -148,6 +150,11 @@ impl Picture for TimelinePicture {
             over.hovered(surface, thing);
         }
         over.selected(surface);
+        if let Some(range) = self.preview.or(scene.marks.range) {
+            let x = scene.plot_area.x();
+            range_band::draw(surface, x, plot, range, &scene.palette);
+            range_band::label(surface, x, plot, scene.axis, range, &scene.palette);
+        }
         if let Some(ghost) = &scene.ghost {
             ghost.draw(surface, &scene.plot_area, &scene.palette);
         }

@@ -4,7 +4,7 @@ use shared::query::{Axis, Detail, Timeline};
 use shared::units::counted;
 use yew::prelude::*;
 
-use crate::hooks::use_model;
+use crate::hooks::{use_model, zoom_to_range};
 use crate::model::Action;
 use crate::views::controls::{ColorMenu, choice, sends};
 
@@ -32,6 +32,10 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
             model.dispatch(Action::SetBytes(None));
         })
     };
+    let zoom = {
+        let model = model.clone();
+        Callback::from(move |_: MouseEvent| zoom_to_range(&model))
+    };
     let (reserved, requested) = (!props.fits_requested, props.fits_requested);
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Timeline">
@@ -53,6 +57,11 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                 onclick={sends(&model, Action::FitAll)} data-testid="timeline-fit">
                 { "Whole trace" }
             </button>
+            if model.view.extended_range().is_some() {
+                <button type="button" class="toolbar-button" title="Show the range over the whole width (Enter)" onclick={zoom} data-testid="timeline-zoom-range">
+                    { "Zoom to range" }
+                </button>
+            }
             <span class="toolbar-note" data-testid="timeline-note">{ &props.note }</span>
         </div>
     }

@@ -1,14 +1,13 @@
-//! A readable stack: the program's frames in bold, internal frames folded, and a button that copies it.
+//! A readable stack: the program's frames in bold, runs of library frames folded, and a button that copies it.
 
-mod fold;
+mod text;
 
-pub use fold::{Part, fold, last_part, place, plain_text, split_path};
-use shared::analysis::folding::{best_frame, short_name};
+use shared::analysis::folding::{Part, fold, run_text, short_name};
 use shared::query::FrameText;
+pub use text::{all, last_part, place, plain_text, split_path};
 use yew::prelude::*;
 
 use super::copy::CopyButton;
-use super::format::counted;
 
 /// Shown for a stack that was not recorded.
 pub const NO_STACK: &str = "No stack was recorded. The thread may have run no Python code, as in the backward pass (record \
@@ -35,11 +34,18 @@ fn StackList(props: &StackListProps) -> Html {
         let unfolded = unfolded.setter();
         use_effect_with(props.frames.clone(), move |_| unfolded.set(Vec::new()));
     }
-    // The frame that names the call site elsewhere.
-    let telling = best_frame(&props.frames);
-    let frame_row = |i: usize, frame: &FrameText| row(i, frame, telling.is_some_and(|it| std::ptr::eq(it, frame)));
-    let rows = fold(&props.frames).into_iter().map(|part| match part {
-        Part::Frame(i) => props.frames.get(i).map(|frame| frame_row(i, frame)).unwrap_or_default(),
+    let parts = fold(&props.frames);
+    // What is copied is what is shown.
+    let shown: Vec<Part> = parts
+        .iter()
+        .flat_map(|part| match part {
+            Part::Folded(run) if unfolded.contains(&run.start) => run.clone().map(Part::Frame).collect(),
+            part => vec![part.clone()],
+        })
+        .collect();
+    let is_folded = shown.iter().any(|part| matches!(part, Part::Folded(_)));
+    let rows = parts.into_iter().map(|part| match part {
+        Part::Frame(i) => props.frames.get(i).map(|frame| row(i, frame)).unwrap_or_default(),
         Part::Folded(run) => {
             let first = run.start;
             let is_open = unfolded.contains(&first);
@@ -51,16 +57,18 @@ fn StackList(props: &StackListProps) -> Html {
                     unfolded.set(runs);
                 })
             };
-            let inner = is_open.then(|| props.frames.get(run.clone())).flatten().unwrap_or_default();
+            let inner = props.frames.get(run.clone()).unwrap_or_default();
             html! {
                 <>
                     <li class="frame-fold" key={format!("fold{first}")}>
                         <button type="button" class="fold-toggle" aria-expanded={is_open.to_string()} onclick={toggle} data-testid="stack-fold">
                             <span class="fold-mark" aria-hidden="true">{ if is_open { "▾" } else { "▸" } }</span>
-                            { counted(run.len() as u64, "internal frame") }
+                            { run_text(inner) }
                         </button>
                     </li>
-                    { for inner.iter().enumerate().map(|(i, frame)| frame_row(first + i, frame)) }
+                    if is_open {
+                        { for inner.iter().enumerate().map(|(i, frame)| row(first + i, frame)) }
+                    }
                 </>
             }
         }
@@ -70,7 +78,10 @@ fn StackList(props: &StackListProps) -> Html {
             <header class="section-head">
                 <h3>{ props.title }</h3>
                 if !props.frames.is_empty() {
-                    <CopyButton text={plain_text(&props.frames)} label="Copy stack" />
+                    <CopyButton text={plain_text(&props.frames, &shown)} label="Copy stack" />
+                    if is_folded {
+                        <CopyButton text={plain_text(&props.frames, &all(&props.frames))} label="Copy all frames" />
+                    }
                 }
             </header>
             if props.frames.is_empty() {
@@ -82,10 +93,12 @@ fn StackList(props: &StackListProps) -> Html {
     }
 }
 
-fn row(i: usize, frame: &FrameText, is_telling: bool) -> Html {
+fn row(i: usize, frame: &FrameText) -> Html {
     let (file, folder) = split_path(&frame.filename);
     let title = format!("{}\n{}", frame.name, place(&frame.filename, frame.line));
-    let class = classes!("frame", frame.is_internal.then_some("frame-internal"), is_telling.then_some("frame-telling"));
+    let is_library = !frame.library.is_empty();
+    let class =
+        classes!("frame", is_library.then_some("frame-internal"), frame.is_call_site.then_some("frame-telling"));
     html! {
         <li key={i} {class} {title}>
             <span class="frame-name">{ if frame.name.is_empty() { "(no name)" } else { short_name(&frame.name, &frame.filename) } }</span>

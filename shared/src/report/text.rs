@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::report::{DeviceReport, FileReport};
+use super::{DeviceReport, FileReport, PoolReport};
+use crate::finding::FindingCode;
 use crate::units::{Bytes, Count, Micros, counted};
 
 /// Number of lines shown for the peak. The JSON has more.
@@ -18,13 +19,14 @@ impl fmt::Display for FileReport {
             write!(f, ", {compression}")?;
         }
         writeln!(f)?;
-        for finding in &self.findings {
+        for finding in self.findings.iter().filter(|finding| finding.code != FindingCode::OutOfMemory) {
             writeln!(f, "  ! {}", finding.message)?;
         }
         if self.devices.is_empty() {
             writeln!(f, "  No device: the program had allocated nothing when the snapshot was taken.")?;
         }
-        self.devices.iter().try_for_each(|device| write!(f, "\n{device}"))
+        self.devices.iter().try_for_each(|device| write!(f, "\n{device}"))?;
+        self.host_memory.iter().try_for_each(|host| write!(f, "\n{host}"))
     }
 }
 
@@ -63,7 +65,50 @@ impl fmt::Display for DeviceReport {
             counted(end.segments.into(), "segment"),
             counted(end.blocks.into(), "block")
         )?;
+        for (name, pool) in [("small", &end.small), ("large", &end.large)] {
+            if pool.segments > 0 {
+                writeln!(f, "    {name}  {pool}")?;
+            }
+        }
+        writeln!(f, "  verdict  {}", self.verdict.sentence)?;
+        for remedy in &self.verdict.remedies {
+            writeln!(f, "    try: {}", remedy.text)?;
+        }
+        for finding in &self.diagnosis.findings {
+            if finding.code != FindingCode::OutOfMemory.name() {
+                writeln!(f, "  ! {}", finding.message)?;
+            }
+        }
         self.held_at_the_peak(f)
+    }
+}
+
+impl fmt::Display for PoolReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in {}", Bytes(self.reserved_bytes), counted(self.segments.into(), "segment"))?;
+        let kinds: Vec<String> =
+            [(self.expandable_segments, "expandable"), (self.private_segments, "in private pools")]
+                .into_iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, kind)| format!("{} {kind}", Count(count.into())))
+                .collect();
+        if !kinds.is_empty() {
+            write!(f, " ({})", kinds.join(", "))?;
+        }
+        for (count, bytes, what) in [
+            (self.allocated_blocks, self.allocated_bytes, "live"),
+            (self.pending_blocks, self.pending_bytes, "waiting for streams"),
+            (self.cached_split_blocks, self.cached_split_bytes, "cached between them"),
+        ] {
+            if count > 0 {
+                write!(f, "; {} in {} {what}", Bytes(bytes), counted(count.into(), "block"))?;
+            }
+        }
+        if self.cached_whole_segments > 0 {
+            let segments = counted(self.cached_whole_segments.into(), "whole segment");
+            write!(f, "; {} cached in {segments}", Bytes(self.cached_whole_bytes))?;
+        }
+        Ok(())
     }
 }
 

@@ -3,18 +3,30 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Serialize, Serializer};
 
-use super::actions;
-use super::findings::findings;
-use super::folding::BestFrames;
-use super::peak::{Held, held_at};
-use super::site::label;
-use super::usage::Usage;
-use crate::finding::Finding;
+mod diagnosis;
+mod end;
+mod host_memory;
+mod text;
+
+pub use diagnosis::DiagnosisReport;
+pub use end::{EndReport, PoolReport};
+pub use host_memory::HostReport;
+
+use crate::analysis::actions;
+use crate::analysis::findings::findings;
+use crate::analysis::folding::BestFrames;
+use crate::analysis::fragmentation::Fragmentation;
+use crate::analysis::peak::{Held, held_at};
+use crate::analysis::site::label;
+use crate::analysis::usage::Usage;
+use crate::diagnosis::{Diagnosis, Verdict};
+use crate::doctor::{self, Case};
+use crate::finding::{Finding, FindingCode};
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::import::{Compression, Encoding, Imported};
 use crate::index::Index;
 use crate::replay::{Replay, Replayed};
-use crate::trace::{BlockState, DeviceTrace, Snapshot};
+use crate::trace::{DeviceTrace, Snapshot};
 
 /// Number of call sites that are listed; the rest is summed up.
 const LARGEST: usize = 20;
@@ -34,6 +46,9 @@ pub struct FileReport {
     pub findings: Vec<Finding>,
     /// Its devices, by number.
     pub devices: Vec<DeviceReport>,
+    /// Pinned host memory, if the file tells of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_memory: Option<HostReport>,
 }
 
 /// The report of a device.
@@ -58,26 +73,16 @@ pub struct DeviceReport {
     pub peak_stacks: Vec<StackReport>,
     /// Bytes of all other call sites at the peak; together with the largest, exactly the peak.
     pub other_bytes: u64,
+    /// The diagnosis.
+    pub diagnosis: DiagnosisReport,
+    /// The fragmentation when the request failed that the verdict is about, or else at the end.
+    pub fragmentation: Fragmentation,
+    /// The verdict.
+    #[serde(skip)]
+    pub verdict: Verdict,
     /// The lines at the peak, for people: stacks with the same line are merged.
     #[serde(skip)]
     pub peak_lines: Vec<LineReport>,
-}
-
-/// The state at the end according to the segments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct EndReport {
-    /// Bytes in allocated blocks.
-    pub allocated_bytes: u64,
-    /// Bytes in active blocks.
-    pub active_bytes: u64,
-    /// Bytes in segments.
-    pub reserved_bytes: u64,
-    /// Bytes requested by active blocks; a block's size if the layout has no requested sizes.
-    pub requested_bytes: u64,
-    /// Number of segments.
-    pub segments: u32,
-    /// Number of blocks, including inactive ones.
-    pub blocks: u32,
 }
 
 /// The state before a device's first event.
@@ -128,16 +133,32 @@ pub struct LineReport {
 impl FileReport {
     /// Reports a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
-        let Imported { format, protocol, mut snapshot, findings: mut found, header: _ } = imported;
+        let Imported { format, protocol, mut snapshot, findings: mut found, header } = imported;
         let mut devices = Vec::new();
         let telling = BestFrames::build(&snapshot.symbols);
+        let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &telling);
         let traces = std::mem::take(&mut snapshot.devices);
         for trace in &traces {
             let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
             let start = replay.state_at(0).totals;
-            found.extend(findings(trace, &snapshot.tags, &replay, &start, &found));
+            found.extend(findings(trace, &replay, &start, &found));
             let start = StartReport { allocated_bytes: start.allocated, reserved_bytes: start.reserved };
-            devices.push(DeviceReport::new(&snapshot, &telling, trace, &replay, start));
+            let usage = Usage::build(Replayed { trace, tags: &snapshot.tags, replay: &replay });
+            let known = header.iter().flat_map(|header| &header.devices).find(|known| known.number == trace.device);
+            let case = Case {
+                trace,
+                tags: &snapshot.tags,
+                symbols: &snapshot.symbols,
+                best_frames: &telling,
+                settings: &snapshot.settings,
+                replay: &replay,
+                usage: &usage,
+                capacity: known.map(|known| known.capacity).filter(|bytes| *bytes > 0),
+            };
+            let diagnosis = doctor::diagnose(&case);
+            let failures = diagnosis.findings.iter().filter(|finding| finding.code == FindingCode::OutOfMemory);
+            found.extend(failures.cloned());
+            devices.push(DeviceReport::new(&snapshot, &case, diagnosis, start));
         }
         Self {
             path,
@@ -153,19 +174,14 @@ impl FileReport {
             protocol,
             findings: found,
             devices,
+            host_memory,
         }
     }
 }
 
 impl DeviceReport {
-    fn new(
-        snapshot: &Snapshot,
-        telling: &BestFrames,
-        trace: &DeviceTrace,
-        replay: &Replay,
-        start: StartReport,
-    ) -> Self {
-        let usage = Usage::build(Replayed { trace, tags: &snapshot.tags, replay });
+    fn new(snapshot: &Snapshot, case: &Case<'_>, diagnosis: Diagnosis, start: StartReport) -> Self {
+        let Case { trace, replay, usage, best_frames, .. } = *case;
         let held = held_at(replay, usage.peak_position);
         let peak_stacks = largest(&snapshot.symbols, &held);
         let reported = peak_stacks.iter().fold(0u64, |sum, stack| sum.saturating_add(stack.bytes));
@@ -191,26 +207,11 @@ impl DeviceReport {
             },
             peak_stacks,
             other_bytes: usage.peak_bytes.saturating_add(unsaid).saturating_sub(reported),
-            peak_lines: by_line(&snapshot.symbols, telling, &held),
+            fragmentation: (&replay.space_at(diagnosis.verdict.position.unwrap_or(u32::MAX))).into(),
+            diagnosis: (&diagnosis).into(),
+            verdict: diagnosis.verdict,
+            peak_lines: by_line(&snapshot.symbols, best_frames, &held),
         }
-    }
-}
-
-impl EndReport {
-    fn of(trace: &DeviceTrace) -> Self {
-        let mut end = Self { segments: trace.segments.len() as u32, ..Self::default() };
-        for segment in &trace.segments {
-            end.reserved_bytes = end.reserved_bytes.saturating_add(segment.size);
-            end.blocks = end.blocks.saturating_add(segment.blocks.len() as u32);
-            for block in segment.blocks.iter().filter(|block| block.state != BlockState::Inactive) {
-                end.active_bytes = end.active_bytes.saturating_add(block.size);
-                end.requested_bytes = end.requested_bytes.saturating_add(block.requested);
-                if block.state == BlockState::Allocated {
-                    end.allocated_bytes = end.allocated_bytes.saturating_add(block.size);
-                }
-            }
-        }
-        end
     }
 }
 
@@ -226,7 +227,7 @@ fn frame_text(symbols: &Symbols, id: FrameId) -> String {
 }
 
 /// Returns the largest call sites, sites of equal size by the text of their stacks. `held` is sorted by size.
-fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
+pub(super) fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
     let least = held.get(LARGEST - 1).map_or(0, |held| held.bytes);
     let mut stacks: Vec<StackReport> = held
         .iter()
@@ -243,7 +244,7 @@ fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
 }
 
 /// Sums up what is held by line, largest first.
-fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineReport> {
+pub(super) fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineReport> {
     let mut lines: FxHashMap<String, (u64, u32)> = FxHashMap::default();
     for Held { stack, bytes, count } in held {
         let line = lines.entry(label(symbols, telling, *stack)).or_default();
@@ -295,6 +296,24 @@ mod tests {
                          alloc 0x1200000 200
                          frobnicate 0x0";
 
+    fn pool(values: [u64; 12]) -> serde_json::Value {
+        let names = [
+            "segments",
+            "expandable_segments",
+            "private_segments",
+            "reserved_bytes",
+            "allocated_blocks",
+            "allocated_bytes",
+            "pending_blocks",
+            "pending_bytes",
+            "cached_split_blocks",
+            "cached_split_bytes",
+            "cached_whole_segments",
+            "cached_whole_bytes",
+        ];
+        names.into_iter().zip(values).map(|(name, value)| (name.to_owned(), serde_json::Value::from(value))).collect()
+    }
+
     #[test]
     fn the_json_has_the_agreed_shape() {
         let got = serde_json::to_value(report(LINES)).expect("a report is JSON");
@@ -316,6 +335,8 @@ mod tests {
                     "requested_bytes": 4200,
                     "segments": 1,
                     "blocks": 6,
+                    "small": pool([0; 12]),
+                    "large": pool([1, 0, 0, 20971520, 2, 3584, 1, 1024, 3, 20966912, 0, 0]),
                 },
                 "start": {"allocated_bytes": 0, "reserved_bytes": 0},
                 "peak": {"requested_bytes": 4200, "event": 4, "time_us": crate::testing::START_US + 40},
@@ -325,6 +346,28 @@ mod tests {
                     {"bytes": 200, "count": 1, "stack": []},
                 ],
                 "other_bytes": 0,
+                "diagnosis": {
+                    "device": 0,
+                    "verdict": {
+                        "cause": "none",
+                        "sentence": "No request failed; at the peak, 3.50 KiB was allocated (2.93 KiB of it by g), 20.0 \
+                                     MiB was reserved, and 20.0 MiB lay in 3 gaps, the largest 18.0 MiB.",
+                        "line": "g",
+                        "event": null,
+                        "remedies": [],
+                    },
+                    "failed": 0,
+                    "ooms": [],
+                    "findings": [],
+                },
+                "fragmentation": {
+                    "cached_bytes": 20966912,
+                    "whole_bytes": 0,
+                    "split_bytes": 20966912,
+                    "gaps": 3,
+                    "largest_gap": 18873856,
+                    "share": 1.0 - 18873856.0 / 20966912.0,
+                },
             }],
         });
         assert_eq!(got, want);
@@ -361,6 +404,10 @@ Device 0: 6 events, 2 distinct stacks
   peak   4.10 KiB requested, after event 5, 40 µs into the trace
   start  0 B allocated of 0 B reserved
   end    3.50 KiB allocated of 20.0 MiB reserved, in 1 segment with 6 blocks
+    large  20.0 MiB in 1 segment; 3.50 KiB in 2 blocks live; 1.00 KiB in 1 block waiting for streams; 20.0 MiB in 3 \
+blocks cached between them
+  verdict  No request failed; at the peak, 3.50 KiB was allocated (2.93 KiB of it by g), 20.0 MiB was reserved, and \
+20.0 MiB lay in 3 gaps, the largest 18.0 MiB.
   live at the peak, by line:
     2.93 KiB  71.4 %         1 ×  g
     0.98 KiB  23.8 %         1 ×  f  me/m.py:7

@@ -1,0 +1,107 @@
+//! Which frame represents each stack, and which of its frames fold.
+
+use rustc_hash::FxHashMap;
+
+use super::parts::{Part, fold_where, names_text};
+use super::{Overrides, Owner, Rank};
+use crate::frames::{FrameId, Symbols};
+use crate::index::Index;
+
+/// Finds the frame that describes a stack best, and the runs of library frames around it. Each distinct frame is
+/// classified once.
+#[derive(Debug)]
+pub struct BestFrames {
+    overrides: Overrides,
+    ranks: Vec<Rank>,
+    /// By frame: the number of its library.
+    library: Vec<u32>,
+    /// The names of libraries. The first is empty: the user's own code.
+    names: Vec<String>,
+    numbers: FxHashMap<String, u32>,
+}
+
+impl Default for BestFrames {
+    fn default() -> Self {
+        Self::with(Overrides::default())
+    }
+}
+
+impl Index<&Symbols> for BestFrames {
+    fn extend(&mut self, symbols: &Symbols) {
+        for id in self.ranks.len() as u32..symbols.frame_count() as u32 {
+            let frame = symbols.frame(FrameId(id));
+            let (name, filename) = (symbols.text(frame.name), symbols.text(frame.filename));
+            let Owner { rank, library } = Owner::of(&name, &filename, &self.overrides);
+            let number = match self.numbers.get(&*library) {
+                Some(&number) => number,
+                None => {
+                    let next = self.names.len() as u32;
+                    self.names.push(library.clone().into_owned());
+                    self.numbers.insert(library.into_owned(), next);
+                    next
+                }
+            };
+            self.ranks.push(rank);
+            self.library.push(number);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let names: usize = self.names.iter().map(|name| 2 * name.len()).sum();
+        self.ranks.capacity() * size_of::<Rank>() + self.library.capacity() * size_of::<u32>() + names
+    }
+}
+
+impl BestFrames {
+    /// Creates an index without frames, by the table of rules and what a person wants otherwise.
+    pub fn with(overrides: Overrides) -> Self {
+        let numbers = FxHashMap::from_iter([(String::new(), 0)]);
+        Self { overrides, ranks: Vec::new(), library: Vec::new(), names: vec![String::new()], numbers }
+    }
+
+    /// Returns what a person wants otherwise than the table of rules.
+    pub fn overrides(&self) -> &Overrides {
+        &self.overrides
+    }
+
+    /// Returns the innermost of the best frames of a stack: a line of the user's own code, if there is one. `None` for
+    /// the empty stack.
+    pub fn frame(&self, stack: &[FrameId]) -> Option<FrameId> {
+        self.index(stack).and_then(|index| stack.get(index).copied())
+    }
+
+    /// Returns the index in a stack of [`Self::frame`].
+    pub fn index(&self, stack: &[FrameId]) -> Option<usize> {
+        stack.iter().enumerate().min_by_key(|(_, id)| self.rank(**id)).map(|(index, _)| index)
+    }
+
+    /// Returns whether a frame is the user's own code.
+    pub fn is_own(&self, frame: FrameId) -> bool {
+        self.rank(frame) == Rank::Own
+    }
+
+    /// Returns the number of a frame's library, which [`Self::library_name`] names; 0 for the user's own code.
+    pub fn library(&self, frame: FrameId) -> u32 {
+        self.library.get(frame.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// Returns the name of a library: `torch`, `einops`, `Python`. Empty for the user's own code.
+    pub fn library_name(&self, number: u32) -> &str {
+        self.names.get(number as usize).map_or("", String::as_str)
+    }
+
+    /// Folds the runs of library frames of a stack. The frame that represents it is never folded.
+    pub fn fold(&self, stack: &[FrameId]) -> Vec<Part> {
+        let best = self.index(stack);
+        fold_where(stack.len(), |i| Some(i) != best && stack.get(i).is_some_and(|id| !self.is_own(*id)))
+    }
+
+    /// Describes a run of library frames, which is innermost first: `12 frames of torch`.
+    pub fn run_text(&self, run: &[FrameId]) -> String {
+        names_text(run.len(), run.iter().rev().map(|id| self.library_name(self.library(*id))))
+    }
+
+    fn rank(&self, frame: FrameId) -> Rank {
+        self.ranks.get(frame.0 as usize).copied().unwrap_or(Rank::Machinery)
+    }
+}

@@ -1,0 +1,159 @@
+//! Steps of traces that are written as text.
+
+use super::*;
+use crate::index::Index;
+use crate::replay::Replay;
+use crate::trace::{Annotation, Snapshot, Stage};
+
+const OPTIMIZER: &str = "step@/v/site-packages/torch/optim/adam.py:9";
+const ZERO: &str = "zero_grad@/v/site-packages/torch/optim/optimizer.py:9";
+
+/// Returns the steps of a snapshot: how they were found, and number, start and end of each, with `?` if it is not
+/// whole.
+fn found(mut snapshot: Snapshot) -> Option<(StepSource, Vec<String>)> {
+    let trace = snapshot.devices.remove(0);
+    let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
+    let input = Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay };
+    let steps = Steps::of(input, &snapshot.symbols, &StackTraits::build(&snapshot.symbols))?;
+    for pair in steps.steps.windows(2) {
+        assert!(pair[0].to <= pair[1].from, "{pair:?} overlap");
+    }
+    for step in &steps.steps {
+        assert_eq!(steps.at(step.from), Some(step));
+        assert_eq!(steps.numbered(step.number), Some(step));
+    }
+    let text =
+        |step: &Step| format!("{}:{}-{}{}", step.number, step.from, step.to, if step.is_whole { "" } else { "?" });
+    Some((steps.source, steps.steps.iter().map(text).collect()))
+}
+
+/// A job of `steps` steps. Each has an input, an activation in each of three equal layers, and the lines of `rest` at
+/// its end. The set-up has two allocations after the segment.
+fn job(steps: u64, size: impl Fn(u64) -> u64, rest: &str) -> Snapshot {
+    let mut lines = vec![
+        "segment_alloc 0x1000000 209715200".to_owned(),
+        "alloc 0x8000000 4096 convert@/v/site-packages/torch/nn/modules/module.py:1 main@t.py:1".to_owned(),
+        "alloc 0x8001000 4096 convert@/v/site-packages/torch/nn/modules/module.py:1 main@t.py:1".to_owned(),
+    ];
+    for step in 0..steps {
+        let size = size(step);
+        lines.push(format!("alloc 0x1000000 {size} main@t.py:4"));
+        for layer in 1..=3 {
+            lines.push(format!("alloc {} {size} forward@m.py:7 main@t.py:5", 0x100_0000 + layer * 0x10_0000));
+        }
+        lines.push("alloc 0x2000000 2048".to_owned());
+        for layer in 0..=3 {
+            lines.push(format!("free {}", 0x100_0000 + layer * 0x10_0000));
+        }
+        lines.push("free 0x2000000".to_owned());
+        lines.extend(rest.lines().map(str::to_owned));
+    }
+    crate::testing::snapshot(&lines.join("\n"))
+}
+
+#[test]
+fn each_call_of_the_optimizer_ends_a_step() {
+    let rest = format!("alloc 0x3000000 512 {OPTIMIZER} main@t.py:8\nfree 0x3000000");
+    let (source, steps) = found(job(3, |_| 1_000, &rest)).unwrap();
+    // The optimizer's allocation is the last event of a step; its two frees belong to the next one. Behind the last
+    // call nothing is allocated, so there is no fourth step.
+    assert_eq!((source, steps), (StepSource::Optimizer, ["1:3-19", "2:19-37", "3:37-55"].map(str::to_owned).to_vec()));
+}
+
+#[test]
+fn the_busier_of_two_optimizers_counts_and_of_equal_ones_the_last() {
+    let call = |line: u32| format!("alloc 0x3000000 512 {OPTIMIZER} main@t.py:{line}\nfree 0x3000000");
+    let between = "alloc 0x4000000 700 main@t.py:8\nfree 0x4000000";
+    let rest = format!("{}\n{between}\n{}", call(8), call(9));
+    let (source, steps) = found(job(4, |_| 1_000, &rest)).unwrap();
+    assert_eq!(source, StepSource::Optimizer);
+    // Four steps of 15 + 9 events, and the first begins behind the set-up.
+    assert_eq!(steps, ["1:3-25", "2:25-49", "3:49-73", "4:73-97"]);
+}
+
+#[test]
+fn zero_grad_ends_a_step_where_the_optimizer_allocates_nothing() {
+    let rest = format!("alloc 0x3000000 512 {ZERO} main@t.py:8\nfree 0x3000000");
+    assert_eq!(found(job(3, |_| 1_000, &rest)).unwrap().0, StepSource::ZeroGrad);
+}
+
+#[test]
+fn a_pattern_that_repeats_has_steps() {
+    // Without an optimizer, equal sizes at equal call sites repeat. A step begins with its input.
+    let (source, steps) = found(job(6, |_| 1_000, "")).unwrap();
+    assert_eq!(source, StepSource::Pattern);
+    assert_eq!(steps, ["1:3-18", "2:18-33", "3:33-48", "4:48-63", "5:63-78", "6:78-93"]);
+}
+
+#[test]
+fn call_sites_repeat_even_if_sizes_do_not() {
+    let (source, steps) = found(job(12, |step| 1_000 + 512 * step, "")).unwrap();
+    assert_eq!((source, steps.len()), (StepSource::Pattern, 12));
+}
+
+#[test]
+fn what_does_not_repeat_has_no_steps() {
+    let cases = [
+        String::new(),
+        "segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000 f@m.py:1\nfree 0x1000000".to_owned(),
+        // A model that is loaded: one call site, one size, and nothing between.
+        (0..100).map(|i| format!("alloc {} 4096 convert@m.py:1\n", 0x100_0000 + i * 4_096)).collect(),
+        // Call sites that come once.
+        (0..100).map(|i| format!("alloc {} {} f@m.py:{i}\n", 0x100_0000 + i * 4_096, 100 + i)).collect(),
+        // One kind, further apart each time.
+        (0..60)
+            .map(|i| {
+                let line = if [0, 1, 3, 7, 15, 31].contains(&i) { 1_000 } else { i };
+                format!("alloc {} 512 f@m.py:{line}\n", 0x100_0000 + i * 4_096)
+            })
+            .collect(),
+    ];
+    for lines in cases {
+        let lines = format!("segment_alloc 0x9000000 2097152\n{lines}");
+        assert_eq!(found(crate::testing::snapshot(&lines)), None, "{lines}");
+    }
+}
+
+/// The job with spans from event to event, in the order given.
+fn annotated(names: &[(&str, u32, u32)]) -> Snapshot {
+    let mut snapshot = job(6, |_| 1_000, "");
+    let mut annotations = Vec::new();
+    for &(name, from, to) in names {
+        let name = snapshot.symbols.intern(name.as_bytes());
+        for (stage, at) in [(Stage::Start, from), (Stage::End, to)] {
+            // An event comes 10 µs after the one before.
+            let time_us = crate::testing::START_US + 10 * i64::from(at) - 5;
+            annotations.push(Annotation { name, stage, time_us });
+        }
+    }
+    snapshot.devices[0].annotations = annotations;
+    snapshot
+}
+
+#[test]
+fn numbered_annotations_are_steps() {
+    let of = |names: &[(&str, u32, u32)]| found(annotated(names)).unwrap();
+    let (source, steps) = of(&[
+        ("step 7", 3, 18),
+        ("forward", 4, 10),
+        ("step 8", 20, 30),
+        ("forward", 21, 25),
+        ("step 9", 33, 48),
+        // Nothing was recorded in this one.
+        ("step 10", 900, 910),
+    ]);
+    assert_eq!(source, StepSource::Annotations);
+    assert_eq!(steps, ["7:3-18", "8:20-30", "9:33-48"]);
+    // The profiler's own come first.
+    let profiler = [("step 1", 3, 18), ("step 2", 18, 33), ("ProfilerStep#1", 3, 33), ("ProfilerStep#2", 33, 63)];
+    assert_eq!(of(&profiler).1, ["1:3-33", "2:33-63"]);
+    // The optimizer's spans end the steps.
+    let (source, steps) = of(&[("Optimizer.step#SGD.step", 16, 18), ("Optimizer.step#SGD.step", 31, 33)]);
+    assert_eq!((source, steps), (StepSource::Optimizer, ["1:3-18", "2:18-33", "3:33-93?"].map(str::to_owned).to_vec()));
+}
+
+#[test]
+fn the_numbers_of_layers_are_no_steps() {
+    let layers = [("layer 0", 3, 5), ("layer 1", 5, 8), ("layer 0", 18, 20), ("layer 1", 20, 24)];
+    assert_eq!(found(annotated(&layers)).unwrap().0, StepSource::Pattern);
+}

@@ -1,0 +1,97 @@
+//! What stood in the way of a request, from the memory at that moment alone. What led there (a leak, a spike) is up to
+//! the verdict.
+
+use crate::diagnosis::{Cause, FailedRequest};
+
+/// From this percentage on, live tensors make a device full: what a perfect allocator could still hand out is next to
+/// nothing.
+const FULL_PERCENT: u64 = 95;
+/// Other processes count from this percentage of the device on. Every process's own CUDA context takes some.
+const OTHERS_PERCENT: u64 = 10;
+
+/// Returns whether `part` is at least so many percent of `whole`.
+fn is_share(part: u64, whole: u64, percent: u64) -> bool {
+    u128::from(part) * 100 >= u128::from(whole) * u128::from(percent) && part > 0
+}
+
+/// Returns the cause of a failure whose sizes are known.
+pub(super) fn of(failed: &FailedRequest) -> Cause {
+    let FailedRequest { requested, asked_of_driver, driver_free, largest_servable, largest_gap, .. } = *failed;
+    if driver_free >= asked_of_driver {
+        return Cause::Limit;
+    }
+    if !failed.fits_if_packed() {
+        return if is_of_others(failed) { Cause::OtherProcess } else { Cause::Full };
+    }
+    if is_share(failed.active, failed.reachable(), FULL_PERCENT) {
+        return Cause::Full;
+    }
+    // With a gap that would do in its own pool, the request was for another pool than the trace says.
+    if largest_gap >= requested || largest_servable >= requested { Cause::OutOfReach } else { Cause::Fragmented }
+}
+
+/// Returns whether what others held of the device is what the request lacked.
+fn is_of_others(failed: &FailedRequest) -> bool {
+    failed
+        .held_by_others
+        .zip(failed.capacity)
+        .is_some_and(|(others, capacity)| others >= failed.missing && is_share(others, capacity, OTHERS_PERCENT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_follows_from_what_was_free_where() {
+        // Requested, asked of the driver, driver free, active, cached, the largest gaps in reach and in all, missing.
+        type Sizes = (u64, u64, u64, u64, u64, u64, u64, u64);
+        let cases: [(Sizes, Cause); 9] = [
+            ((10, 10, 2, 100, 3, 3, 3, 5), Cause::Full),
+            ((10, 10, 2, 100, 8, 7, 7, 0), Cause::Fragmented),
+            ((10, 10, 2, 900, 8, 7, 7, 0), Cause::Full),
+            ((10, 10, 2, 100, 30, 7, 12, 0), Cause::OutOfReach),
+            ((10, 10, 2, 100, 30, 12, 12, 0), Cause::OutOfReach),
+            ((10, 10, 12, 100, 0, 0, 0, 0), Cause::Limit),
+            // Enough for the request, but not for the segment or the page that it needs.
+            ((4, 20, 12, 100, 0, 0, 0, 4), Cause::Full),
+            ((4, 20, 12, 100, 8, 2, 2, 0), Cause::Fragmented),
+            ((4, 20, 20, 100, 0, 0, 0, 0), Cause::Limit),
+        ];
+        for (sizes, want) in cases {
+            let (requested, asked_of_driver, driver_free, active, cached, largest_servable, largest_gap, missing) =
+                sizes;
+            let failed = FailedRequest {
+                requested,
+                asked_of_driver,
+                driver_free,
+                active,
+                cached,
+                largest_servable,
+                largest_gap,
+                missing,
+                ..FailedRequest::default()
+            };
+            assert_eq!(of(&failed), want, "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn other_processes_count_if_they_held_what_was_missing() {
+        let cause = |others, missing| {
+            of(&FailedRequest {
+                requested: 10,
+                asked_of_driver: 10,
+                capacity: Some(100),
+                held_by_others: others,
+                missing,
+                active: 50,
+                ..FailedRequest::default()
+            })
+        };
+        assert_eq!(cause(Some(40), 10), Cause::OtherProcess);
+        assert_eq!(cause(Some(9), 5), Cause::Full, "a context");
+        assert_eq!(cause(Some(40), 50), Cause::Full);
+        assert_eq!(cause(None, 10), Cause::Full);
+    }
+}

@@ -1,0 +1,150 @@
+//! What to try, by cause. All of it is advice: nothing here was checked on the trace.
+
+use super::Case;
+use super::verdict::Rise;
+use crate::diagnosis::{Cause, FailedRequest};
+use crate::finding::Remedy;
+use crate::units::Bytes;
+
+/// The number of remedies of a verdict.
+const MOST: usize = 3;
+/// The setting that keeps memory in segments that can grow.
+const EXPANDABLE: &str = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+/// From one part in this many of the memory in use on, freed blocks that wait for streams matter.
+const WAITING_PART: u64 = 10;
+
+/// Returns what to try after a failure, the most promising first.
+pub(super) fn of(case: &Case<'_>, cause: Cause, failed: &FailedRequest, line: Option<&str>) -> Vec<Remedy> {
+    let line = line.unwrap_or("the line that holds most");
+    let mut remedies = match cause {
+        Cause::None => Vec::new(),
+        Cause::Leak => leak(line),
+        Cause::Full => full(failed),
+        Cause::Fragmented => fragmented(case, failed, line),
+        Cause::OutOfReach => out_of_reach(),
+        Cause::Limit => limit(failed),
+        Cause::OtherProcess => other_process(),
+        Cause::Spike => spike(line),
+    };
+    let waiting = failed.active.saturating_sub(failed.allocated);
+    if waiting > 0 && waiting >= failed.active / WAITING_PART {
+        remedies.insert(
+            0,
+            Remedy::advice(format!(
+                "{} of freed blocks waited for other streams: synchronize those streams earlier, or call record_stream on \
+                 fewer tensors.",
+                Bytes(waiting)
+            )),
+        );
+    }
+    remedies.truncate(MOST);
+    remedies
+}
+
+/// Returns what to try before anything has failed.
+pub(super) fn before_failure(case: &Case<'_>, rise: Option<&Rise>, retries: u32) -> Vec<Remedy> {
+    let mut remedies = rise.map(|rise| leak(&rise.line)).unwrap_or_default();
+    if retries > 0 {
+        remedies.extend(expandable(case));
+    }
+    remedies.truncate(MOST);
+    remedies
+}
+
+/// Returns the advice to use expandable segments, unless the trace has them.
+fn expandable(case: &Case<'_>) -> Option<Remedy> {
+    let text = "Let segments grow, so that free memory stays in one piece: set expandable_segments:True.";
+    (!case.settings.expandable_segments).then(|| Remedy::advice(text).with_copy(EXPANDABLE))
+}
+
+fn leak(line: &str) -> Vec<Remedy> {
+    vec![
+        Remedy::advice(format!(
+            "Keep no tensors of the device from {line}: store loss.item(), or tensor.detach().cpu() for whole tensors."
+        ))
+        .with_copy(".detach().cpu()"),
+        Remedy::advice(
+            "Look for a list, dictionary or closure that keeps them from step to step, and clear it; a tensor that requires \
+             gradients keeps its whole graph.",
+        ),
+    ]
+}
+
+fn full(failed: &FailedRequest) -> Vec<Remedy> {
+    if failed.asked_of_driver > failed.requested && failed.asked_of_driver > failed.capacity.unwrap_or(u64::MAX) {
+        return vec![
+            Remedy::advice("Take smaller segments: a request between 1 and 10 MiB takes one of large_segment_size_mb.")
+                .with_copy("PYTORCH_CUDA_ALLOC_CONF=large_segment_size_mb:11"),
+            Remedy::advice("Use a device with more memory."),
+        ];
+    }
+    vec![
+        Remedy::advice("Use a smaller batch or shorter sequences, and accumulate gradients over several of them."),
+        Remedy::advice("Recompute activations in the backward pass instead of keeping them.")
+            .with_copy("torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False)"),
+        Remedy::advice(
+            "Hold less beside activations: bf16 instead of fp32, an 8-bit optimizer, or weights and optimizer state \
+             divided over several devices (FSDP).",
+        ),
+    ]
+}
+
+fn fragmented(case: &Case<'_>, failed: &FailedRequest, line: &str) -> Vec<Remedy> {
+    let mut remedies: Vec<Remedy> = expandable(case).into_iter().collect();
+    if failed.obstacle.as_ref().is_some_and(|obstacle| obstacle.blocks > 0) {
+        remedies.push(Remedy::advice(format!(
+            "Allocate what lives long, such as the blocks of {line}, before what comes and goes, or free them before the \
+             large request."
+        )));
+    }
+    remedies.push(
+        Remedy::advice(
+            "Make sizes repeat: pad sequences to a few lengths, or let the allocator round sizes up to steps.",
+        )
+        .with_copy("PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:8"),
+    );
+    remedies
+}
+
+fn out_of_reach() -> Vec<Remedy> {
+    vec![
+        Remedy::advice(
+            "Give cached memory back before the request: segments without a live block return to the driver.",
+        )
+        .with_copy("torch.cuda.empty_cache()"),
+        Remedy::advice(
+            "Allocate on one stream, and let CUDA graphs share a pool: what is cached for one serves no other.",
+        )
+        .with_copy("torch.cuda.graph(g, pool=shared_pool)"),
+    ]
+}
+
+fn limit(failed: &FailedRequest) -> Vec<Remedy> {
+    let need = failed.reserved.saturating_add(failed.asked_of_driver);
+    vec![
+        Remedy::advice(format!(
+            "Raise the limit to at least {}: look for set_per_process_memory_fraction in the program and \
+             per_process_memory_fraction in its settings.",
+            Bytes(need)
+        ))
+        .with_copy("torch.cuda.set_per_process_memory_fraction(1.0)"),
+    ]
+}
+
+fn other_process() -> Vec<Remedy> {
+    vec![
+        Remedy::advice("See who holds the device's memory, and end what is not needed.").with_copy("nvidia-smi"),
+        Remedy::advice("Use another device, or fewer processes on this one."),
+    ]
+}
+
+fn spike(line: &str) -> Vec<Remedy> {
+    vec![
+        Remedy::advice(format!(
+            "Do what {line} does in parts: copy one tensor at a time to the host and free it before the next."
+        ))
+        .with_copy("{name: tensor.cpu() for name, tensor in model.state_dict().items()}"),
+        Remedy::advice("Free gradients and cached memory first.")
+            .with_copy("optimizer.zero_grad(set_to_none=True); torch.cuda.empty_cache()"),
+    ]
+}

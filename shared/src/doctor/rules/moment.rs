@@ -1,0 +1,110 @@
+//! The moments at which fragmentation counts: no cached memory served a request.
+
+use super::survey::Miss;
+use crate::allocator::rounding::SMALL_SIZE;
+use crate::analysis::oom;
+use crate::doctor::Case;
+use crate::event::Action;
+use crate::frames::StackId;
+use crate::replay::{Allocation, AllocatorState, Gap, Range};
+use crate::units::{Bytes, Count, PoolId, Stream};
+
+/// What led to a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The request failed.
+    Failed,
+    /// The driver served it, which made reserved memory as large as it ever was.
+    Peak,
+    /// The driver served it.
+    Served,
+}
+
+/// A request that no cached memory served, with the state before the driver was asked.
+pub(super) struct Moment {
+    pub(super) outcome: Outcome,
+    pub(super) state: AllocatorState,
+    /// The size of its block.
+    pub(super) size: u64,
+    /// Its call site.
+    pub(super) stack: StackId,
+    pool: PoolId,
+    stream: Stream,
+    is_small: bool,
+}
+
+/// Gaps in segments that are partly in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SplitGaps {
+    pub(super) bytes: u64,
+    pub(super) count: u64,
+    pub(super) largest: Option<Gap>,
+}
+
+impl Moment {
+    /// Returns the failure that matters most, if a request failed.
+    pub(super) fn failed(case: &Case<'_>) -> Option<Self> {
+        let position = oom::decisive(case.trace, &oom::positions(case.trace))?;
+        let event = case.trace.events.get((position as usize).checked_sub(1)?)?;
+        if event.action != Action::Oom {
+            return None;
+        }
+        let tag = case.tags.get(event.tag);
+        Some(Self {
+            outcome: Outcome::Failed,
+            state: case.replay.state_at(position),
+            size: event.size,
+            stack: event.stack,
+            pool: tag.pool.unwrap_or_default(),
+            stream: tag.stream,
+            is_small: event.size <= SMALL_SIZE,
+        })
+    }
+
+    /// Returns the moment of a request that the driver served.
+    pub(super) fn of(case: &Case<'_>, miss: Miss, outcome: Outcome) -> Option<Self> {
+        let allocation = case.replay.allocations.get(miss.allocation)?;
+        Some(Self {
+            outcome,
+            state: case.replay.state_at(miss.position),
+            size: allocation.size,
+            stack: allocation.stack,
+            pool: case.replay.pool(&allocation),
+            stream: case.tags.get(allocation.tag).stream,
+            is_small: allocation.flags & Allocation::FLAG_SMALL != 0,
+        })
+    }
+
+    /// Returns whether the request could use a range's memory.
+    pub(super) fn can_use(&self, range: &Range) -> bool {
+        (range.pool, range.stream, range.is_small) == (self.pool, self.stream, self.is_small)
+    }
+
+    /// Returns the gaps that the request could have used if they had been larger.
+    pub(super) fn split_gaps(&self, case: &Case<'_>) -> SplitGaps {
+        let mut found = SplitGaps::default();
+        let ranges = self.state.ranges.iter().enumerate();
+        for (i, _) in ranges.filter(|(i, range)| self.can_use(range) && !self.state.active_in(*i).is_empty()) {
+            for gap in self.state.gaps_in(i, &case.replay.allocations) {
+                found.bytes = found.bytes.saturating_add(gap.size);
+                found.count += 1;
+                if found.largest.is_none_or(|largest| largest.size < gap.size) {
+                    found.largest = Some(gap);
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns the moment in words: `When reserved memory rose to its peak (after event 7)`.
+    pub(super) fn words(&self) -> String {
+        let (position, size) = (Count(self.state.position.into()), Bytes(self.size));
+        match self.outcome {
+            Outcome::Failed => format!("When a request of {size} failed (event {position})"),
+            Outcome::Peak => format!("Before reserved memory rose to its peak (after event {position})"),
+            Outcome::Served => {
+                format!("When {} was reserved (after event {position})", Bytes(self.state.totals.reserved))
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The verdict: one cause and one sentence for a trace.
+
+use super::failure::{Failures, asked, lines};
+use super::spike::{self, Spike};
+use super::{Case, remedies};
+use crate::analysis::leak::{LeakCandidate, LeakSource};
+use crate::analysis::retries;
+use crate::analysis::site::label;
+use crate::diagnosis::{Cause, FailedRequest, HeldLine, Verdict};
+use crate::units::{Bytes, counted};
+
+/// A line whose use rose step by step.
+#[derive(Clone, Debug)]
+pub(super) struct Rise {
+    pub(super) line: String,
+    pub(super) candidate: LeakCandidate,
+}
+
+impl Rise {
+    /// Returns the line that rises most up to a position, if any does.
+    pub(super) fn until(case: &Case<'_>, position: u32) -> Option<Self> {
+        let Case { trace, replay, symbols, best_frames, .. } = *case;
+        let source = LeakSource { trace, replay, symbols, best_frames };
+        let candidate = LeakCandidate::largest(source, position, case.usage.peak_bytes)?;
+        Some(Self { line: label(case.symbols, case.best_frames, candidate.stack), candidate })
+    }
+
+    fn text(&self) -> String {
+        let (first, last) = (Bytes(self.candidate.first_bytes), Bytes(self.candidate.last_bytes));
+        let when = "a quarter of the way through";
+        format!("{} held {first} {when} and {last} at the end, more at every step", self.line)
+    }
+}
+
+/// Returns the verdict on a request that failed. It may set the failure's cause: a leak or a spike takes precedence over
+/// what the memory at that moment shows.
+pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut FailedRequest) -> Verdict {
+    let position = failed.position();
+    let rise = Rise::until(case, position).filter(|rise| rise.candidate.rise() >= would_do(failed));
+    let spike = if rise.is_none() && may_be_spike(failed) {
+        spike::at(case, position, failed.requested).filter(|spike| spike.bytes >= would_do(failed))
+    } else {
+        None
+    };
+    let obstacle = failed.obstacle.as_ref().and_then(|obstacle| obstacle.largest.first());
+    let (cause, sentence, about) = if let Some(rise) = &rise {
+        (Cause::Leak, leak(failed, rise), Some((rise.line.clone(), rise.candidate.stack.0)))
+    } else if let Some(spike) = &spike {
+        (Cause::Spike, of_spike(failed, spike), Some((spike.line.clone(), spike.stack.0)))
+    } else {
+        let about = match failed.cause {
+            Cause::Fragmented => obstacle.map(|block| (block.line.clone(), block.stack)),
+            Cause::Full => failed.lines.first().map(|held| (held.line.clone(), held.stack)),
+            _ => None,
+        };
+        (failed.cause, physical(failed, failures), about)
+    };
+    failed.cause = cause;
+    let (line, stack) = about.unzip();
+    let remedies = remedies::of(case, cause, failed, line.as_deref());
+    Verdict { cause, sentence, line, stack, position: Some(position), is_growing: false, remedies }
+}
+
+/// Returns the bytes that had to be free beside what was, so that the request fits. In pieces, it takes as much as the
+/// request.
+fn would_do(failed: &FailedRequest) -> u64 {
+    if failed.fits_if_packed() { failed.requested } else { failed.missing }
+}
+
+fn may_be_spike(failed: &FailedRequest) -> bool {
+    matches!(failed.cause, Cause::Full | Cause::Fragmented | Cause::OtherProcess)
+}
+
+fn leak(failed: &FailedRequest, rise: &Rise) -> String {
+    format!("A leak: {}, and then a request of {} no longer fitted.", rise.text(), Bytes(failed.requested))
+}
+
+fn of_spike(failed: &FailedRequest, spike: &Spike) -> String {
+    format!(
+        "A spike: {} held {} for the moment in which a request of {} failed; the program had never needed more than {} \
+         before.",
+        spike.line,
+        Bytes(spike.bytes),
+        Bytes(failed.requested),
+        Bytes(spike.otherwise)
+    )
+}
+
+/// Returns the sentence about what stood in the way at that moment.
+fn physical(failed: &FailedRequest, failures: &Failures<'_>) -> String {
+    let request = Bytes(failed.requested);
+    let free = Bytes(failed.driver_free);
+    let whole = Bytes(failed.whole());
+    match failed.cause {
+        Cause::Limit => {
+            let limit = failures.fraction().map_or_else(
+                || "a limit of this process, such as set_per_process_memory_fraction,".to_owned(),
+                |share| format!("per_process_memory_fraction:{share}"),
+            );
+            format!(
+                "A limit: the driver had {free} free and was asked for {}, so {limit} stood in the way, or memory was \
+                 freed in the meantime.",
+                Bytes(failed.asked_of_driver)
+            )
+        }
+        Cause::OtherProcess => format!(
+            "Another process: {} of {whole} was held outside of this program's allocator, and a request of {request} \
+             lacked {}.",
+            Bytes(failed.held_by_others.unwrap_or_default()),
+            Bytes(failed.missing)
+        ),
+        Cause::OutOfReach => out_of_reach(failed),
+        Cause::Fragmented => format!(
+            "Fragmented: {} was cached in {} and the driver had {free} free, but the largest piece that a request of \
+             {request} could use was {}{}.",
+            Bytes(failed.cached),
+            counted(failed.gaps.into(), "gap"),
+            Bytes(failed.largest_servable),
+            obstacle(failed)
+        ),
+        _ => full(failed),
+    }
+}
+
+fn obstacle(failed: &FailedRequest) -> String {
+    let Some(obstacle) = failed.obstacle.as_ref().filter(|obstacle| obstacle.blocks > 0) else {
+        return String::new();
+    };
+    let line = obstacle.largest.first().map_or("", |block| block.line.as_str());
+    let whose = match obstacle.blocks {
+        1 => format!("one block of {} ({line})", Bytes(obstacle.bytes)),
+        count => {
+            format!("{} of {} in all (the largest: {line})", counted(count.into(), "block"), Bytes(obstacle.bytes))
+        }
+    };
+    format!("; {whose} stood in the way where it was closest to fitting")
+}
+
+fn out_of_reach(failed: &FailedRequest) -> String {
+    let request = Bytes(failed.requested);
+    if failed.largest_servable >= failed.requested {
+        return format!(
+            "Out of reach: a piece of {} was cached, but a request of {request} could not use it: it was for a private \
+             pool, or max_split_size_mb keeps large blocks whole.",
+            Bytes(failed.largest_servable)
+        );
+    }
+    let can = match failed.largest_servable {
+        0 => "had nothing cached that it could use".to_owned(),
+        bytes => format!("could use {} at most", Bytes(bytes)),
+    };
+    format!(
+        "Out of reach: a piece of {} was cached in another pool or for another stream, but a request of {request} {can}.",
+        Bytes(failed.largest_gap)
+    )
+}
+
+fn full(failed: &FailedRequest) -> String {
+    let FailedRequest { requested, asked_of_driver, driver_free, cached, allocated, .. } = *failed;
+    let whole = failed.whole();
+    let request = Bytes(requested);
+    let need = if requested == asked_of_driver {
+        String::new()
+    } else {
+        format!(", for which the driver was asked for {},", asked(failed))
+    };
+    if requested > whole {
+        return format!("Full: one request was for {request}, and the device has {} in all.", Bytes(whole));
+    }
+    if asked_of_driver > whole {
+        return format!(
+            "Full: a request of {request} takes {}, and the device has {} in all.",
+            asked(failed),
+            Bytes(whole)
+        );
+    }
+    let held = format!("Full: live tensors held {} of {}", Bytes(allocated), Bytes(whole));
+    let left = cached.saturating_add(driver_free);
+    if failed.fits_if_packed() {
+        return format!(
+            "{held}; what was left, {}, had no piece large enough for a request of {request}.",
+            Bytes(left)
+        );
+    }
+    let missing = Bytes(failed.missing);
+    if left == 0 {
+        return format!("{held}, nothing was left, and a request of {request}{need} failed.");
+    }
+    format!(
+        "{held}, and a request of {request}{need} lacked {missing} even if the {} that were left had been in one piece.",
+        Bytes(left)
+    )
+}
+
+/// Returns the verdict on a trace in which no request failed: what it used at its peak, and what will fail if it goes on.
+pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
+    let peak = case.usage.peak_position;
+    let totals = case.replay.state_at(peak).totals;
+    let held = lines(case, case.replay, peak).into_iter().next();
+    let rise = Rise::until(case, case.replay.positions());
+    let retries = retries::count(case.trace);
+    let start = if let Some(rise) = &rise {
+        format!("Growing, but nothing failed yet: {}", rise.text())
+    } else if retries > 0 {
+        let requests = counted(retries.into(), "request");
+        format!("Tight, but nothing failed: {requests} had to wait until cached memory was released")
+    } else if case.usage.peak_bytes == 0 && totals.reserved == 0 {
+        let sentence = "No request failed, and the trace holds no memory.".to_owned();
+        return Verdict { sentence, ..Verdict::default() };
+    } else {
+        "No request failed".to_owned()
+    };
+    let most = held
+        .as_ref()
+        .map_or_else(String::new, |HeldLine { line, bytes, .. }| format!(" ({} of it by {line})", Bytes(*bytes)));
+    let gaps = match totals.cached {
+        0 => "and nothing was cached".to_owned(),
+        cached => format!(
+            "and {} lay in {}, the largest {}",
+            Bytes(cached),
+            counted(totals.gaps.into(), "gap"),
+            Bytes(totals.largest_gap)
+        ),
+    };
+    let sentence = format!(
+        "{start}; at the peak, {} was allocated{most}, {} was reserved, {gaps}.",
+        Bytes(totals.allocated),
+        Bytes(totals.reserved)
+    );
+    let about = rise
+        .as_ref()
+        .map(|rise| (rise.line.clone(), rise.candidate.stack.0))
+        .or_else(|| held.map(|held| (held.line, held.stack)));
+    let remedies = remedies::before_failure(case, rise.as_ref(), retries);
+    let (line, stack) = about.unzip();
+    Verdict { cause: Cause::None, sentence, line, stack, position: None, is_growing: rise.is_some(), remedies }
+}

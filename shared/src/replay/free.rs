@@ -1,0 +1,121 @@
+//! The free memory of a running job, summed up: what a server and a monitor tell of it from time to time.
+//!
+//! [`super::Space`] follows every gap of a trace. A server follows many jobs and is asked every few seconds, so
+//! [`Forward::free_sums`] looks at all blocks when it is asked and costs nothing before: a millisecond for ten thousand
+//! blocks.
+
+use super::Forward;
+
+/// Sums over the gaps of a state, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreeSums {
+    /// Bytes of all gaps: reserved, and in no active block.
+    pub cached: u64,
+    /// Bytes of gaps in segments that hold no active block.
+    pub cached_whole: u64,
+    /// Bytes of gaps in segments that hold an active block (`inactive_split_bytes`).
+    pub inactive_split: u64,
+    /// The largest gap of the small pools: the largest request up to 1 MiB that needs no driver call.
+    pub largest_small: u64,
+    /// The largest gap of the large pools: the largest request above 1 MiB that needs no driver call.
+    pub largest_large: u64,
+}
+
+impl FreeSums {
+    /// Returns the largest request that can be served without a driver call.
+    pub fn largest(&self) -> u64 {
+        self.largest_small.max(self.largest_large)
+    }
+
+    /// Returns the share of the cached bytes that the largest request which can be served leaves over: 1 − largest ÷
+    /// cached. It is 0 without cached bytes, and near 1 when all gaps are small.
+    pub fn unusable(&self) -> f64 {
+        if self.cached == 0 { 0.0 } else { 1.0 - self.largest() as f64 / self.cached as f64 }
+    }
+}
+
+impl Forward {
+    /// Returns the sums over the gaps of the current state.
+    pub fn free_sums(&self) -> FreeSums {
+        let mut blocks: Vec<(u64, u64)> =
+            self.live.iter().map(|(&address, block)| (address, address.saturating_add(block.size))).collect();
+        blocks.sort_unstable();
+        let (mut sums, mut rest) = (FreeSums::default(), &blocks[..]);
+        for range in self.ranges() {
+            let (start, end) = (range.address.0, range.end());
+            let (_, from) = rest.split_at(rest.partition_point(|block| block.0 < start));
+            let (inside, behind) = from.split_at(from.partition_point(|block| block.0 < end));
+            rest = behind;
+            let (mut at, mut free, mut largest) = (start, 0_u64, 0_u64);
+            for (address, block_end) in inside.iter().copied().chain([(end, end)]) {
+                let gap = address.saturating_sub(at);
+                (free, largest) = (free.saturating_add(gap), largest.max(gap));
+                at = at.max(block_end);
+            }
+            sums.cached = sums.cached.saturating_add(free);
+            let sum = if inside.is_empty() { &mut sums.cached_whole } else { &mut sums.inactive_split };
+            *sum = sum.saturating_add(free);
+            let most = if range.is_small { &mut sums.largest_small } else { &mut sums.largest_large };
+            *most = largest.max(*most);
+        }
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::Replay;
+    use crate::trace::Settings;
+
+    fn forward(lines: &str) -> (Forward, FreeSums) {
+        let mut snapshot = crate::testing::snapshot(lines);
+        let (mut forward, device) = (Forward::new(&Settings::default()), snapshot.devices.remove(0));
+        for event in device.events.iter() {
+            let tag = snapshot.tags.get(event.tag);
+            forward.apply(&event, tag.stream, tag.pool);
+        }
+        // The space of the same trace, gap by gap.
+        let replay = Replay::build(&device, &mut snapshot.tags, &snapshot.settings);
+        let space = replay.space_at(device.events.len() as u32);
+        let largest = |is_small| {
+            let ranges = space.ranges().iter().filter(|own| own.range.is_small == is_small);
+            ranges.flat_map(|own| space.gaps_of(&own.range)).map(|gap| gap.size).max().unwrap_or(0)
+        };
+        let want = FreeSums {
+            cached: space.cached(),
+            cached_whole: space.cached_whole(),
+            inactive_split: space.cached() - space.cached_whole(),
+            largest_small: largest(true),
+            largest_large: largest(false),
+        };
+        (forward, want)
+    }
+
+    #[test]
+    fn the_sums_are_those_of_every_gap() {
+        let cases = [
+            // Every other of six blocks is free, and a small segment is cached whole.
+            "segment_alloc 0x1000000 12582912
+             alloc 0x1000000 2097152\nalloc 0x1200000 2097152\nalloc 0x1400000 2097152
+             alloc 0x1600000 2097152\nalloc 0x1800000 2097152\nalloc 0x1a00000 2097152
+             free 0x1000000\nfree 0x1400000\nfree 0x1800000
+             segment_alloc 0x4000000 2097152",
+            "segment_alloc 0x4000000 2097152\nalloc 0x4000000 512\nalloc 0x4000400 512",
+            "segment_alloc 0x1000000 20971520\nalloc 0x1000000 20971520",
+            "alloc 0x1000000 512",
+        ];
+        for lines in cases {
+            let (forward, want) = forward(lines);
+            assert_eq!(forward.free_sums(), want, "{lines}");
+        }
+    }
+
+    #[test]
+    fn the_unusable_share_is_what_the_largest_gap_leaves_over() {
+        let sums = |cached, largest_small, largest_large| {
+            FreeSums { cached, largest_small, largest_large, ..FreeSums::default() }.unusable()
+        };
+        assert_eq!([sums(0, 0, 0), sums(8, 0, 8), sums(8, 2, 1), sums(8, 0, 0)], [0.0, 0.0, 0.75, 1.0]);
+    }
+}

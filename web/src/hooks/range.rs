@@ -1,0 +1,77 @@
+//! The selected range on the x axis: where it is, and how a part of the axis becomes a range of positions.
+
+use shared::query::{Answer, Axis, Query, Window};
+use yew::prelude::*;
+
+use super::{ModelHandle, ask, use_answer};
+use crate::model::Action;
+
+/// Returns the coordinates of the selected range; `None` without one, and until they are known.
+#[hook]
+pub fn use_range(model: &ModelHandle) -> Option<Window> {
+    let (axis, range) = (model.view.axis, model.view.range);
+    let on_time = |position| (axis == Axis::Time).then_some(Query::State { position });
+    let from = use_answer(range.and_then(|(from, _)| on_time(from)));
+    let to = use_answer(range.and_then(|(_, to)| on_time(to)));
+    let (start, end) = range?;
+    if axis == Axis::Event {
+        return Some(Window { start: f64::from(start), end: f64::from(end) });
+    }
+    match (from.as_deref(), to.as_deref()) {
+        (Some(Answer::State(from)), Some(Answer::State(to))) if (from.position, to.position) == (start, end) => {
+            Some(Window { start: from.time_us, end: to.time_us })
+        }
+        _ => None,
+    }
+}
+
+/// Selects the range of positions of a part of the x axis. On the time axis they are looked up.
+pub fn select_range(model: &ModelHandle, part: Window) {
+    match model.now().view.axis {
+        Axis::Event => select(model, part.start.max(0.0) as u32, part.end.max(0.0) as u32),
+        axis @ Axis::Time => {
+            let handle = model.clone();
+            let on_start = Callback::from(move |answer| {
+                let Answer::Position(Some(from)) = answer else { return };
+                let model = handle.clone();
+                let on_end = Callback::from(move |answer| {
+                    if let Answer::Position(Some(to)) = answer {
+                        select(&model, from, to);
+                    }
+                });
+                ask(&handle, Query::PositionAt { axis, x: part.end }, on_end);
+            });
+            ask(model, Query::PositionAt { axis, x: part.start }, on_start);
+        }
+    }
+}
+
+/// Selects a range. One within a single event is extended to the next one.
+fn select(model: &ModelHandle, from: u32, to: u32) {
+    let events = model.now().device().map_or(0, |device| device.events);
+    let from = from.min(events.saturating_sub(1));
+    model.dispatch(Action::SetRange(Some((from, to.max(from + 1)))));
+}
+
+/// Shows the selected range over the whole width.
+pub fn zoom_to_range(model: &ModelHandle) {
+    let now = model.now();
+    let Some((from, to)) = now.view.extended_range() else { return };
+    if now.view.axis == Axis::Event {
+        // The last position is drawn up to the next one.
+        let window = Window { start: f64::from(from), end: f64::from(to) + 1.0 };
+        return model.dispatch(Action::SetWindow(window));
+    }
+    let handle = model.clone();
+    let on_start = Callback::from(move |answer| {
+        let Answer::State(start) = answer else { return };
+        let model = handle.clone();
+        let on_end = Callback::from(move |answer| {
+            if let Answer::State(end) = answer {
+                model.dispatch(Action::SetWindow(Window { start: start.time_us, end: end.time_us }));
+            }
+        });
+        ask(&handle, Query::State { position: to }, on_end);
+    });
+    ask(model, Query::State { position: from }, on_start);
+}
