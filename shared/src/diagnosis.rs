@@ -16,7 +16,7 @@ pub enum Cause {
     /// A line held more at every step. Without that, the request would have fitted.
     Leak,
     /// Live tensors left too little: all free memory in one piece would not have been enough, or next to nothing was
-    /// free.
+    /// free (5 %; 10 % if memory was still rising to a new high).
     Full,
     /// Enough memory was free for the request, but in pieces too small for it.
     Fragmented,

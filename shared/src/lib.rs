@@ -53,6 +53,7 @@ pub mod limits;
 pub mod link;
 pub mod lod;
 pub mod measures;
+pub mod monitor;
 mod msgpack;
 pub mod numbered;
 pub mod order;

@@ -334,6 +334,9 @@ pub const RUN_EVENTS: usize = 50_000_000;
 /// Events that a published run keeps for its report: it may last for days, and the server has its trace.
 pub const LIVE_RUN_EVENTS: usize = 2_000_000;
 
+/// Bytes of a text that is pasted to be explained: a log around an error is less.
+pub const PASTED_BYTES: usize = 1 << 20;
+
 /// Rules that a person adds to those that fold frames. Each is compared with each distinct frame.
 pub const FOLDING_PARTS: usize = 64;
 
@@ -358,6 +361,8 @@ impl Default for WireLimits {
     }
 }
 
+/// Rules of the user's own that tell categories. Their numbers share a byte with those of the built-in rules.
+pub const CATEGORY_RULES: usize = 200;
 /// Columns of a heatmap: more than any screen has. Each takes some kilobytes while it is kept.
 pub const HEATMAP_COLUMNS: u32 = 1 << 14;
 

@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use shared::replay::{Allocation, Change, Gap, Mismatches, Range, Replay, Space, SpaceVisitor};
-use shared::trace::Loss;
+use shared::trace::{BlockState, Loss};
 use support::{Op, Piece, Run, ops, run};
 
 fn replay(run: &mut Run) -> Replay {
@@ -108,6 +108,27 @@ fn with_gap(mut run: Run, at: usize, missing: usize) -> Run {
     run
 }
 
+/// Makes every block of the snapshot wait for a stream, which no event records.
+fn make_pending(run: &mut Run) {
+    for block in run.trace.segments.iter_mut().flat_map(|segment| &mut segment.blocks) {
+        if block.state == BlockState::Allocated {
+            block.state = BlockState::Pending;
+        }
+    }
+}
+
+/// Removes the events that `drop` names in turn, without recording a loss.
+fn without_some(mut run: Run, drop: &[bool]) -> Run {
+    let mut kept = shared::trace::Events::default();
+    for (event, drop) in run.trace.events.iter().zip(drop.iter().cycle()) {
+        if !drop {
+            kept.push(event);
+        }
+    }
+    run.trace.events = kept;
+    run
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -119,6 +140,24 @@ proptest! {
     #[test]
     fn followed_gaps_are_those_of_each_state(ops in ops(120), lost in 0_usize..80) {
         check_space(run(&ops, lost));
+    }
+
+    #[test]
+    fn followed_gaps_are_those_of_each_state_behind_a_loss(
+        ops in ops(120), lost in 0_usize..40, at in 0_usize..90, missing in 1_usize..40,
+    ) {
+        check_space(with_gap(run(&ops, lost), at, missing));
+    }
+
+    #[test]
+    fn followed_gaps_are_those_of_each_state_in_a_damaged_trace(
+        ops in ops(120), drop in proptest::collection::vec(any::<bool>(), 60), pending in any::<bool>(),
+    ) {
+        let mut run = without_some(run(&ops, 0), &drop);
+        if pending {
+            make_pending(&mut run);
+        }
+        check_space(run);
     }
 
     #[test]
@@ -146,22 +185,31 @@ proptest! {
 
     #[test]
     fn changes_lead_from_each_state_to_the_next(
-        ops in ops(120), lost in 0_usize..40, at in 0_usize..90, missing in 0_usize..40,
+        ops in ops(120), lost in 0_usize..40, at in 0_usize..90, missing in 0_usize..40, pending in any::<bool>(),
     ) {
         let mut run = with_gap(run(&ops, lost), at, missing);
+        if pending {
+            make_pending(&mut run);
+        }
         let replay = replay(&mut run);
         let mut active = replay.active_at(0);
         let mut reserved = replay.totals_at_start().reserved as i64;
+        let mut allocated = replay.totals_at_start().allocated as i64;
+        let size = |n: u32| replay.allocations.size.get(n as usize).unwrap_or_default() as i64;
         for position in 1..=replay.positions() {
             replay.changes(&run.trace, position - 1, position, |at, change| {
                 assert_eq!(at, position);
                 match change {
-                    Change::Begin(n) => active.push(n),
+                    Change::Begin(n) => {
+                        active.push(n);
+                        allocated += size(n);
+                    }
                     Change::End(n) => active.retain(|&m| m != n),
                     Change::Reserved(bytes) => reserved += bytes,
-                    Change::Freed(_) => {}
+                    Change::Freed(n) => allocated -= size(n),
                 }
             });
+            prop_assert_eq!(allocated as u64, replay.state_at(position).totals.allocated);
             // The order of allocations that begin at one position is not defined.
             active.sort_unstable();
             prop_assert_eq!(&active, &replay.active_at(position));
@@ -172,14 +220,7 @@ proptest! {
     #[test]
     fn no_trace_makes_replay_panic(ops in ops(60), lost in 0_usize..40, drop in proptest::collection::vec(any::<bool>(), 60)) {
         // Events are missing at random, as with `skip_actions` or a damaged file.
-        let mut run = run(&ops, lost);
-        let mut kept = shared::trace::Events::default();
-        for (event, drop) in run.trace.events.iter().zip(drop.iter().cycle()) {
-            if !drop {
-                kept.push(event);
-            }
-        }
-        run.trace.events = kept;
+        let mut run = without_some(run(&ops, lost), &drop);
         let replay = replay(&mut run);
         let end: u64 = run.trace.segments.iter().map(|s| s.size).sum();
         prop_assert_eq!(replay.state_at(u32::MAX).totals.reserved, end);

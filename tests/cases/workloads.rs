@@ -249,3 +249,32 @@ fn a_plan_agrees_with_its_simulation() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_run_warns_when_cached_memory_becomes_unusable() -> Result<()> {
+    let warnings = |arguments: &[&str]| -> Result<Vec<String>> {
+        let output = program::run(&[&["run"], arguments].concat())?;
+        let errors = String::from_utf8(output.stderr)?;
+        Ok(errors.lines().filter(|line| line.starts_with("Warning: ")).map(str::to_owned).collect())
+    };
+    // Every other of its blocks is freed, and expandable segments don't help.
+    let found = warnings(&["alternating", "--warn-at", "0.3"])?;
+    let want = "Warning: 99 % of the cached memory is unusable: of 4.00 GiB cached (7.99 GiB reserved), the largest request \
+                that fits has 4.00 MiB. 4.00 GiB are gaps in segments that are in use, 0 B are whole segments. Try \
+                PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.";
+    assert_eq!(found, [want]);
+    let found = warnings(&["alternating", "--warn-at", "0.3", "--conf", "expandable_segments:True"])?;
+    ensure!(matches!(&found[..], [line] if line.ends_with("what lives long before what lives short.")), "{found:?}");
+    // It frees all of a model before the next one: whole segments.
+    let found = warnings(&["model-switch", "--warn-at", "0.9"])?;
+    ensure!(found.first().is_some_and(|line| line.contains("Try torch.cuda.empty_cache()")), "{found:?}");
+    // Nothing is said without the option, or below the threshold.
+    assert_eq!(warnings(&["alternating"])?, Vec::<String>::new());
+    assert_eq!(warnings(&["leak", "--warn-at", "0.9"])?, Vec::<String>::new());
+    for share in ["0", "1", "30%"] {
+        let output = program::run(&["run", "alternating", "--warn-at", share])?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.code() == Some(2) && errors.contains("such as 0.3"), "{share}: {errors}");
+    }
+    Ok(())
+}

@@ -56,23 +56,30 @@ test('the wheel zooms where it points, keys zoom and move', async (t) => {
   await until('all allocations in view', inView, (count) => count === all);
 });
 
-test('a drag moves the window, and with Shift it zooms into a stretch', async (t) => {
+test('a drag with Ctrl zooms into a stretch, and with Shift it moves the window', async (t) => {
   const page = await openPage(t);
   const { events } = await openSample(page);
   await point(page, 0.25);
-  await page.tab.keyboard.down('Shift');
+  await page.tab.keyboard.down('Control');
   await page.tab.mouse.down();
   await point(page, 0.5);
   await page.tab.mouse.up();
-  await page.tab.keyboard.up('Shift');
+  await page.tab.keyboard.up('Control');
   const stretch = await shownAfter(page, null);
   assert.ok(length(stretch) > 0.2 * events && length(stretch) < 0.3 * events, `a quarter of ${events}: ${stretch}`);
 
+  await page.tab.keyboard.down('Shift');
   await page.tab.mouse.down();
   await point(page, 0.4);
   await page.tab.mouse.up();
+  await page.tab.keyboard.up('Shift');
   const dragged = await shownAfter(page, stretch);
   assert.ok(dragged[0] > stretch[0] && Math.abs(length(dragged) - length(stretch)) < 1, `${stretch} to ${dragged}`);
+  await page.tab.mouse.down({ button: 'middle' });
+  await point(page, 0.5);
+  await page.tab.mouse.up({ button: 'middle' });
+  const back = await shownAfter(page, dragged);
+  assert.ok(back[0] < dragged[0] && Math.abs(length(back) - length(stretch)) < 1, `${dragged} to ${back}`);
 });
 
 test('a click on an allocation shows its name, its size and its stack', async (t) => {

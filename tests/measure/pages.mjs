@@ -78,10 +78,13 @@ async function measure(served, file) {
       const zoomed = await patiently(workOfSteps(browser, tab, (i) => tab.mouse.wheel(0, i < 15 ? -120 : 120)));
       result.zoom = zoomed && percentile95(zoomed);
       await tab.mouse.wheel(0, -600);
+      // Shift moves the window; without it, a drag selects a range.
+      await tab.keyboard.down('Shift');
       await tab.mouse.down();
       const panned = await patiently(workOfSteps(browser, tab, (i) => tab.mouse.move(x + 8 * (i % 15), y)));
       result.pan = panned && percentile95(panned);
       await tab.mouse.up();
+      await tab.keyboard.up('Shift');
     }
     result.events = await patiently(served.page.events(tab));
     result.segments = await patiently(served.page.state(tab));

@@ -1,23 +1,33 @@
 //! The page: it holds the model and lays out the components that read it.
 
+use std::rc::Rc;
+
 use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
 use crate::browser::{document, root};
-use crate::hooks::{ModelHandle, Store, use_diagnosis, use_followers};
+use crate::hooks::{ModelHandle, Store, remembered_overrides, use_diagnosis, use_followers};
 use crate::input::{CommandPalette, HelpDialog, use_keys};
 use crate::model::{Action, Dialog, Model, Phase};
 use crate::shell::{Notice, Workbench, failed, header, job_dialog, loading, start_page};
 use crate::source::{DropZone, FilePicker};
 use crate::theme;
+use crate::views::folding::FoldingDialog;
 
 /// Renders the page into its element.
 pub fn start() {
-    let mut model = Model { theme: theme::remembered(), is_system_dark: theme::is_system_dark(), ..Model::default() };
+    let overrides = remembered_overrides();
+    let mut model = Model {
+        overrides: Rc::new(overrides.clone()),
+        theme: theme::remembered(),
+        is_system_dark: theme::is_system_dark(),
+        ..Model::default()
+    };
     if let Some(action) = address::read() {
         model = crate::model::update(&model, action);
     }
     let store = Store::new(model);
+    store.handle().workers().fold(&overrides);
     if let Some(element) = document().get_element_by_id("app") {
         yew::Renderer::<App>::with_root_and_props(element, AppProps { store }).render();
     }
@@ -76,6 +86,7 @@ fn App(props: &AppProps) -> Html {
         Some(Dialog::Help) => html! { <HelpDialog /> },
         Some(Dialog::Palette) => html! { <CommandPalette /> },
         Some(Dialog::Jobs) => job_dialog(&model),
+        Some(Dialog::Folding) => html! { <FoldingDialog /> },
     };
     html! {
         <ContextProvider<ModelHandle> context={model}>

@@ -13,7 +13,7 @@ import contextlib
 import itertools
 
 __version__ = "0.1.0"
-__all__ = ["attach", "detach", "mark", "span", "step", "use_allocator"]
+__all__ = ["Monitor", "attach", "detach", "mark", "span", "step", "use_allocator"]
 
 _steps = itertools.count()
 
@@ -31,6 +31,7 @@ def attach(to=None, out=None, **options):
     - `stack_share`: the share of one thread's time for looking up stacks (0.05).
     - `history`: how many entries PyTorch keeps in the mode *budget* (10,000).
     - `name`, `job`: the names of the recording and of its job.
+    - `warn_at`: prints a line when this share of the cached memory becomes unusable, for example 0.3 (see `Monitor`).
     - `token`: the server's access token. `library`: the native library's path.
 
     If CUDA is not initialised yet, recording starts when it is. Raises an error if an argument is invalid, the library is
@@ -52,6 +53,15 @@ def use_allocator(to=None, out=None, **options):
     from . import _allocator
 
     return _allocator.use_allocator(to, out, **options)
+
+
+def __getattr__(name):
+    # Imported when it is used, so that the package stays small where a variable loads it.
+    if name == "Monitor":
+        from ._monitor import Monitor
+
+        return Monitor
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def detach():

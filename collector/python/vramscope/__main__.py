@@ -26,6 +26,7 @@ def _parser():
     run.add_argument("--stacks", choices=("python", "all", "none"), default=None, help="which frames stacks have (default: python)")
     run.add_argument("--context", choices=_config.CONTEXTS, default=None, help="which events have their own stack (default: alloc)")
     run.add_argument("--budget", default=None, help="the share of the time that mode budget may take (default: 0.01)")
+    run.add_argument("--warn-at", default=None, metavar="SHARE", help="say when this share of the cached memory becomes unusable, such as 0.3")
     run.add_argument("--name", help="the recording's name")
     run.add_argument("--job", help="the name of the job that the process belongs to")
     run.add_argument("-m", dest="module", action="store_true", help="run a module, as with python -m")

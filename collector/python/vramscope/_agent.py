@@ -52,6 +52,7 @@ class Agent:
         self._mode = None
         self._thread = None
         self._claim = None
+        self._monitor = None
         self._is_opening = False
         self.is_inherited = False
         self._stop = threading.Event()
@@ -114,6 +115,10 @@ class Agent:
         self._thread.start()
         self._delivery = _delivery.Delivery(self._library, config.to, settings.get("out"), log, self._refused)
         self._delivery.start(self.mode, self.reason)
+        if config.warn_at is not None:
+            from . import _monitor
+
+            self._monitor = _monitor.Monitor(config.warn_at, "warn")
 
     def _choose(self, torch, settings):
         from . import _build, _polling, _tracker
@@ -208,6 +213,8 @@ class Agent:
         if was != "running":
             return
         self._stop.set()
+        if self._monitor is not None:
+            self._monitor.stop()
         try:
             if self._thread is not threading.current_thread():
                 self._thread.join(OOM_SECONDS)

@@ -9,7 +9,7 @@ DEFAULT_TO = "http://127.0.0.1:7070"
 MODES = ("auto", "events", "budget")
 STACKS = (None, "python", "all")
 CONTEXTS = ("state", "alloc", "all")
-VARIABLES = ("to", "out", "mode", "stacks", "context", "budget", "name", "job", "token")
+VARIABLES = ("to", "out", "mode", "stacks", "context", "budget", "name", "job", "token", "warn_at")
 
 
 class ConfigError(ValueError):
@@ -34,6 +34,7 @@ class Config:
         stack_share=0.05,
         history=10_000,
         end_seconds=10.0,
+        warn_at=None,
     ):
         if to is None and out is None:
             to = DEFAULT_TO
@@ -51,6 +52,7 @@ class Config:
         self.name, self.job, self.library = name, job, library
         # Read here for every way to start, so that the secret need not be in the program.
         self.token = token if token is not None else os.environ.get("VRAMSCOPE_TOKEN")
+        self.warn_at = None if warn_at is None else threshold("warn_at", warn_at)
         self.history, self.end_seconds = int(history), float(end_seconds)
         if self.history < 100:
             raise ConfigError(f"history must be at least 100 entries, not {history}")
@@ -58,6 +60,16 @@ class Config:
     def place(self):
         """Returns where the recording goes, to show to people."""
         return " and ".join(str(place) for place in (self.to, self.out) if place is not None)
+
+
+def threshold(name, value):
+    try:
+        value = float(value)
+    except (TypeError, ValueError):
+        value = 0.0
+    if not 0.0 < value < 1.0:
+        raise ConfigError(f"{name} must be a share of the cached memory: more than 0, less than 1, such as 0.3")
+    return value
 
 
 def _share(name, value):

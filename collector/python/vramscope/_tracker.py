@@ -42,6 +42,7 @@ class _Functions:
             (without, "skip", None, []),
             (without, "backlog", i64, []),
             (without, "stacks_dropped", ctypes.c_uint64, []),
+            (without, "largest", i64, [i64]),
             (held, "forget", i64, []),
         ):
             function = getattr(of, "vs_" + name)

@@ -2,6 +2,8 @@
 
 mod budget;
 mod curves;
+mod doctor;
+mod folding;
 mod live;
 mod log;
 mod read;
@@ -33,6 +35,8 @@ enum Command {
     Serve(serve::Serve),
     /// Report on memory snapshots and recordings in the terminal
     Report(report::Report),
+    /// Tell why memory ran out, what else is wrong with a trace, and what to try; exits with 1 if a request failed
+    Doctor(doctor::Doctor),
     /// Print the measures of fragmentation of a file at every position, as CSV or JSON
     Curves(curves::Curves),
     /// Estimate the memory of a transformer by formula, and compare it with a simulation
@@ -49,6 +53,7 @@ pub fn main() -> ExitCode {
     match arguments.command.unwrap_or(Command::Serve(arguments.serve)) {
         Command::Serve(serve) => serve.run(),
         Command::Report(report) => report.run(),
+        Command::Doctor(doctor) => doctor.run(),
         Command::Curves(curves) => curves.run(),
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use shared::analysis::folding::Overrides;
 use shared::report::FileReport;
 
+use super::folding::Folding;
 use super::read::read;
 use super::{print, refuse};
 
@@ -18,6 +20,8 @@ pub(super) struct Report {
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    folding: Folding,
 }
 
 /// What `--json` prints.
@@ -30,10 +34,14 @@ struct Files {
 impl Report {
     /// Reports on every readable file, and prints why the others are not readable.
     pub(super) fn run(self) -> ExitCode {
+        let overrides = match self.folding.overrides() {
+            Ok(overrides) => overrides,
+            Err(sentence) => return refuse(&sentence),
+        };
         let mut code = ExitCode::SUCCESS;
         let mut files = Vec::new();
         for path in &self.files {
-            match report(path) {
+            match report(path, &overrides) {
                 Ok(file) if self.json => files.push(file),
                 // Printed at once: the next file may take long.
                 Ok(file) => {
@@ -58,6 +66,6 @@ impl Report {
 }
 
 /// Reads one file and reports on it.
-fn report(path: &Path) -> Result<FileReport, String> {
-    Ok(FileReport::new(path.display().to_string(), read(path)?))
+fn report(path: &Path, overrides: &Overrides) -> Result<FileReport, String> {
+    Ok(FileReport::with(path.display().to_string(), read(path)?, overrides.clone()))
 }

@@ -20,7 +20,7 @@ use crate::driver::cuda::CudaDriver;
 use crate::publish::PublisherHandle;
 use crate::recorder::{DualOutput, FileOutput, Output, RecorderStats};
 use crate::workloads::{Choices, ClockedSim, Device, Heading, JobClock, JobError, Outcome, RecordingHeading};
-use crate::workloads::{RecordingOutput, Report, RunControl, Setup, Watch, Workload};
+use crate::workloads::{MemoryWatch, RecordingOutput, Report, RunControl, Setup, Watch, Workload};
 
 /// The time between two updates of the progress line.
 const LOOK: Duration = Duration::from_millis(100);
@@ -66,6 +66,9 @@ pub(super) struct Run {
     title: Option<String>,
     #[command(flatten)]
     to: To,
+    /// Say on standard error when this share of the cached memory becomes unusable, such as 0.3
+    #[arg(long, value_name = "SHARE", value_parser = setting::share)]
+    warn_at: Option<f64>,
     /// Print JSON for programs; with --to, followed by a line {"session", "events_sent", "events_lost"}
     #[arg(long)]
     json: bool,
@@ -192,7 +195,14 @@ impl Run {
         }));
         let pacer = live.as_ref().map(Live::pacer);
         let stop = live.as_ref().map(Live::stop_signal).unwrap_or_default();
-        let control = RunControl { watch, pacer, stop, clock, recording };
+        let memory_watch = self.warn_at.map(|share| {
+            let warn = |warning| {
+                clear_progress();
+                eprintln!("Warning: {warning}");
+            };
+            MemoryWatch::new(share, device.total_memory(), Box::new(warn))
+        });
+        let control = RunControl { watch, memory_watch, pacer, stop, clock, recording };
         let outcome = crate::workloads::run(workload, choices, steps, setup, device, control);
         clear_progress();
         let delivery = live.map(|live| live.finish(outcome.recorded.as_ref()));

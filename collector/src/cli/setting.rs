@@ -56,6 +56,12 @@ pub(super) fn capacity(text: &str) -> Result<u64, String> {
     if (1..=MOST_CAPACITY).contains(&bytes) { Ok(bytes) } else { Err(wrong()) }
 }
 
+/// Reads a share, such as `0.3`.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let share = text.trim().parse().ok().filter(|share| (f64::MIN_POSITIVE..1.0).contains(share));
+    share.ok_or_else(|| "a share is more than 0 and less than 1, such as 0.3".to_owned())
+}
+
 /// Returns the profile of a release. If that is an older one than was named, prints a warning to standard error.
 pub(super) fn profile(torch: &str) -> Result<&'static Profile, String> {
     let Release { profile, is_exact } = Release::of(torch).map_err(|error| format!("--torch: {error}"))?;
@@ -83,6 +89,14 @@ pub(super) fn allocator(torch: &str, conf: &str) -> Result<(&'static Profile, Al
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares() {
+        let cases = [("0.3", Some(0.3)), (" 0.5 ", Some(0.5)), ("0", None), ("1", None), ("-1", None), ("NaN", None)];
+        for (text, want) in cases {
+            assert_eq!(share(text).ok(), want, "{text}");
+        }
+    }
 
     #[test]
     fn amounts_of_memory() {

@@ -113,6 +113,7 @@ fn begin(
             });
             let control = RunControl {
                 watch: Some(watch),
+                memory_watch: None,
                 pacer: Some(Pacer::new(RATE)),
                 stop: job_stop,
                 clock,

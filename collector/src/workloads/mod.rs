@@ -17,7 +17,7 @@ mod transformer;
 mod workload;
 
 pub use job::{ClockedSim, Device, JobClock, JobError, Pacer, PartUse, StopSignal, Watch};
-pub use job::{RecordingHeading, RecordingOutput, RunControl};
+pub use job::{MemoryWatch, RecordingHeading, RecordingOutput, RunControl};
 pub use outcome::{Heading, Level, Outcome, Report, run, run_model};
 pub use params::{ChoiceError, Choices, Param, Values};
 pub use setup::Setup;

@@ -15,6 +15,7 @@ mod error;
 mod events;
 mod expandable;
 mod free;
+mod free_memory;
 mod free_set;
 mod malloc;
 mod parse;

@@ -112,6 +112,10 @@ impl CounterArray {
         self.large_pool.reset_accumulated();
     }
 
+    fn current(&self) -> i64 {
+        self.small_pool.current + self.large_pool.current
+    }
+
     pub(super) fn stats(&self) -> StatArray {
         let (small_pool, large_pool) = (self.small_pool.stat(), self.large_pool.stat());
         let all = Stat {
@@ -121,6 +125,13 @@ impl CounterArray {
             freed: small_pool.freed + large_pool.freed,
         };
         StatArray { all, small_pool, large_pool }
+    }
+}
+
+impl Counters {
+    /// Returns the bytes of active blocks.
+    pub(super) fn active_bytes(&self) -> i64 {
+        self.active_bytes.current()
     }
 }
 

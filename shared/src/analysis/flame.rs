@@ -38,6 +38,8 @@ pub struct Shape<'a> {
     pub zoom: &'a [u32],
     /// Width of the view in pixels.
     pub width: f32,
+    /// Why there are allocations without a stack, in a few words.
+    pub no_stack: &'a str,
 }
 
 /// Returns the boxes of a flame graph: root first, by depth and then from left to right. Children are never wider than
@@ -246,7 +248,10 @@ impl Layout<'_> {
                 (self.symbols.text(frame.name).into_owned(), short_location(self.symbols, frame), id.0)
             }
             Key::Folded(library) => (self.folded_name(library, sum), String::new(), FlameBox::FOLDED + library),
-            Key::NoStack => return self.plain_box(NO_STACK.to_owned(), depth, x, sum),
+            Key::NoStack => {
+                let location = self.shape.no_stack.to_owned();
+                return FlameBox { location, ..self.plain_box(NO_STACK.to_owned(), depth, x, sum) };
+            }
         };
         let stacks = || sum.leaves.iter().filter_map(|below| self.leaves.get(below.leaf)).map(|leaf| leaf.stack);
         // A box of one call site has that site's colour; a box that several share has its own.
@@ -304,7 +309,7 @@ mod tests {
     use crate::index::Index;
     use crate::testing::stack;
 
-    const WIDE: Shape<'_> = Shape { bottom_up: false, folds: false, zoom: &[], width: 1_000.0 };
+    const WIDE: Shape<'_> = Shape { bottom_up: false, folds: false, zoom: &[], width: 1_000.0, no_stack: "" };
 
     /// Lays out `(frames, bytes)`, and formats each box as a line: depth, name, bytes, from and to in pixels.
     fn check(leaves: &[(&[&str], u64)], shape: Shape<'_>, want: &[&str]) {

@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::folding::BestFrames;
+use super::folding::{BestFrames, is_python};
 use super::site::frame_label;
 use crate::event::Action;
 use crate::frames::{FrameId, StackId, Symbols};
@@ -26,11 +26,19 @@ const PARTS: usize = 16;
 const LONGEST_PAUSE: u32 = 3;
 /// Each quarter of the run has to add at least one part in this many of the rise.
 const LEAST_PART_OF_RISE: u64 = 16;
-/// The rounds that are enough where each round repeats other work several times, as a step repeats its layers.
+/// What has risen and is level then counts from this many times the least rise on.
+const LEVEL_TIMES: u64 = 5;
+/// The parts over which it has to rise, and over which it has to be level.
+const LEVEL_PARTS: usize = 4;
+/// The rounds that are enough where each round comes back to the same code several times, as a step does to its layers.
 const NESTED_ROUNDS: u32 = 4;
+/// How often a round has to come back to one stack. Within a layer, few lines run that often.
+const NESTED_VISITS: u32 = 4;
 /// The rounds that are enough otherwise. One forward pass that keeps something of each layer looks the same, and few
 /// models have more layers.
 const PLAIN_ROUNDS: u32 = 24;
+/// The most lines that may rise together then: a forward pass keeps the results of many lines.
+const PLAIN_LINES: usize = 2;
 /// The most lines whose rounds are counted, and the most that are returned.
 const LINES: usize = 8;
 
@@ -55,6 +63,15 @@ pub struct LeakSource<'a> {
     pub best_frames: &'a BestFrames,
 }
 
+/// How what a line keeps goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trend {
+    /// It rises all along the run.
+    Rising,
+    /// It rose over a part of the run, and then no more.
+    Level,
+}
+
 /// A line that keeps what it allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeakCandidate {
@@ -76,6 +93,10 @@ pub struct LeakCandidate {
     pub rounds: u32,
     /// Whether the line's name says that it fills a cache.
     pub is_cache: bool,
+    /// How it goes on. A leak rises.
+    pub trend: Trend,
+    /// The largest sum of requested bytes that had been live for a while, and the position at which that was seen.
+    pub most_held: (u64, u32),
 }
 
 impl LeakCandidate {
@@ -93,7 +114,12 @@ impl LeakCandidate {
     /// Returns the line that leaks most in the first `end` positions, if any does. `peak_bytes` is the largest sum of
     /// requested bytes, which the rise has to be significant against.
     pub fn largest(source: LeakSource<'_>, end: u32, peak_bytes: u64) -> Option<Self> {
-        Self::all(source, end, peak_bytes).into_iter().find(|candidate| !candidate.is_cache)
+        Self::all(source, end, peak_bytes).into_iter().find(Self::is_leak)
+    }
+
+    /// Returns whether it is a leak: it rises, and not because it fills a cache.
+    pub fn is_leak(&self) -> bool {
+        !self.is_cache && self.trend == Trend::Rising
     }
 
     /// Returns the lines that keep what they allocate in the first `end` positions, those that rise most first.
@@ -107,12 +133,16 @@ impl LeakCandidate {
         let mut lines = Lines { source, of_stack: Vec::new() };
         let least = (peak_bytes / LEAST_PART_OF_PEAK).max(1);
         let mut rising: Vec<Rising> = (rising(&mut lines, span, least).into_values())
-            .filter(|line| line.is_steady(span, least) && !keeps_on_purpose(source.symbols, line.newest))
+            .filter(|line| line.is_steady(span, least) || line.is_level(least.saturating_mul(LEVEL_TIMES)))
+            .filter(|line| !keeps_on_purpose(source.symbols, line.newest))
             .collect();
         rising.sort_by(|a, b| b.rise().cmp(&a.rise()).then(a.newest.cmp(&b.newest)));
         rising.truncate(LINES);
         let rounds = if rising.is_empty() { Vec::new() } else { count_rounds(&mut lines, span, &rising) };
-        rising.iter().zip(rounds).filter_map(|(line, rounds)| line.candidate(source, span, rounds)).collect()
+        let is_alone = rising.len() <= PLAIN_LINES;
+        let found =
+            rising.iter().zip(rounds).filter(|(line, rounds)| rounds.is_nested() || is_alone && line.is_plain(rounds));
+        found.map(|(line, rounds)| line.candidate(source, span, least, rounds)).collect()
     }
 }
 
@@ -139,7 +169,8 @@ impl Span {
     }
 }
 
-/// The line that represents each stack, found when it is first asked for.
+/// The line of Python that represents each stack, found when it is first asked for. Functions of C++ stand for
+/// many lines of a program.
 struct Lines<'a> {
     source: LeakSource<'a>,
     of_stack: Vec<Option<Option<FrameId>>>,
@@ -153,7 +184,10 @@ impl Lines<'_> {
             self.of_stack.resize(i + 1, None);
         }
         let known = self.of_stack.get_mut(i)?;
-        *known.get_or_insert_with(|| best_frames.frame(symbols.stack(stack)))
+        *known.get_or_insert_with(|| {
+            let frame = best_frames.frame(symbols.stack(stack))?;
+            is_python(&symbols.text(symbols.frame(frame).filename)).then_some(frame)
+        })
     }
 }
 
@@ -266,12 +300,31 @@ impl Rising {
         rise >= least && pause <= span.length() / LONGEST_PAUSE && quarters.clone().zip(quarters.skip(1)).all(rises)
     }
 
-    fn candidate(&self, source: LeakSource<'_>, span: Span, rounds: Rounds) -> Option<LeakCandidate> {
-        let is_equal = self.sizes.0 == self.sizes.1;
-        let is_nested = rounds.count >= NESTED_ROUNDS && rounds.nested >= rounds.count / 2;
-        let is_plain = rounds.count >= PLAIN_ROUNDS && is_equal;
-        let label = frame_label(source.symbols, source.symbols.frame(self.line)).to_lowercase();
-        (is_nested || is_plain).then_some(LeakCandidate {
+    /// Returns whether what is held rose over several parts of the span and is level, or less, from then on.
+    fn is_level(&self, least: u64) -> bool {
+        let (most, at) = self.most();
+        let rising = self.held.iter().zip(self.held.iter().skip(1)).filter(|(before, after)| after > before).count();
+        let end = self.held.last().copied().unwrap_or(0);
+        most.saturating_sub(self.held.first().copied().unwrap_or(0)) >= least
+            && rising >= LEVEL_PARTS
+            && at <= PARTS - LEVEL_PARTS
+            && end <= most
+    }
+
+    /// Returns the most that is held, and in which part that is reached.
+    fn most(&self) -> (u64, usize) {
+        let most = self.held.iter().copied().max().unwrap_or(0);
+        (most, self.held.iter().position(|held| *held == most).unwrap_or(0))
+    }
+
+    /// Returns whether it keeps one tensor of one size in each of many rounds.
+    const fn is_plain(&self, rounds: &Rounds) -> bool {
+        rounds.count >= PLAIN_ROUNDS && self.sizes.0 == self.sizes.1
+    }
+
+    fn candidate(&self, source: LeakSource<'_>, span: Span, least: u64, rounds: Rounds) -> LeakCandidate {
+        let label = frame_label(source.symbols, source.symbols.frame(self.line));
+        LeakCandidate {
             stack: self.newest,
             first_bytes: self.first_bytes,
             last_bytes: self.last_bytes,
@@ -280,9 +333,17 @@ impl Rising {
             from: span.from,
             until: span.until,
             rounds: rounds.count,
-            is_cache: CACHE_WORDS.iter().any(|word| label.contains(word)),
-        })
+            is_cache: is_cache(&label),
+            trend: if self.is_steady(span, least) { Trend::Rising } else { Trend::Level },
+            most_held: (self.most().0, span.at(self.most().1)),
+        }
     }
+}
+
+/// Returns whether the text of a line says that it fills a cache.
+pub fn is_cache(label: &str) -> bool {
+    let label = label.to_lowercase();
+    CACHE_WORDS.iter().any(|word| label.contains(word))
 }
 
 /// Returns whether a stack belongs to what stays on purpose: weights, optimizer state, inputs of checkpointed segments.
@@ -299,8 +360,14 @@ fn keeps_on_purpose(symbols: &Symbols, stack: StackId) -> bool {
 struct Rounds {
     /// How often the line kept something after other memory had been freed.
     count: u32,
-    /// In how many of them another call site allocated more than once.
+    /// In how many of them the program came back to another stack several times.
     nested: u32,
+}
+
+impl Rounds {
+    const fn is_nested(&self) -> bool {
+        self.count >= NESTED_ROUNDS && self.nested >= self.count / 2
+    }
 }
 
 /// A line while its rounds are counted.
@@ -309,8 +376,10 @@ struct Counting {
     rounds: Rounds,
     has_freed: bool,
     is_nested: bool,
-    /// The round in which each stack allocated last.
-    seen: Vec<u32>,
+    /// By stack: the round in which it allocated last, and how often the program has come to it in that round.
+    seen: Vec<(u32, u32)>,
+    /// The stack that allocated last.
+    last: StackId,
 }
 
 /// Counts the rounds of each line. Without rounds there is no leak: while a program sets up, everything stays. If less
@@ -325,6 +394,7 @@ fn count_rounds(lines: &mut Lines<'_>, span: Span, rising: &[Rising]) -> Vec<Rou
             has_freed: false,
             is_nested: false,
             seen: Vec::new(),
+            last: StackId(0),
         })
         .collect();
     let allocations = &replay.allocations;
@@ -364,16 +434,18 @@ impl Counting {
                 self.rounds.nested += u32::from(self.is_nested);
                 (self.has_freed, self.is_nested) = (false, false);
             }
-        } else if !self.is_nested && stack.0 != 0 {
+        } else if !self.is_nested && line.is_some() && stack != self.last {
             let i = stack.0 as usize;
             if self.seen.len() <= i {
-                self.seen.resize(i + 1, u32::MAX);
+                self.seen.resize(i + 1, (0, 0));
             }
-            if let Some(seen) = self.seen.get_mut(i) {
-                self.is_nested = *seen == self.rounds.count;
-                *seen = self.rounds.count;
+            if let Some((round, visits)) = self.seen.get_mut(i) {
+                *visits = if *round == self.rounds.count { *visits + 1 } else { 1 };
+                *round = self.rounds.count;
+                self.is_nested = *visits >= NESTED_VISITS;
             }
         }
+        self.last = stack;
     }
 }
 
@@ -423,13 +495,14 @@ mod tests {
         assert_eq!(largest(|step| Some(1_000 + 500 * (step % 4))), None);
     }
 
-    /// Steps of several layers each, which keep `kept(step)` at the line `line`, a multi-step stack of its own in each.
-    fn steps(count: u64, line: &str, kept: impl Fn(u64) -> u64) -> Vec<String> {
+    /// Steps of some layers of two operators each. Each step keeps `kept(step)` bytes at `line`.
+    fn steps(count: u64, layers: u64, line: &str, kept: impl Fn(u64) -> u64) -> Vec<String> {
         let mut lines = vec![SEGMENT.to_owned()];
         for step in 0..count {
-            for _ in 0..3 {
-                lines.push("alloc 0x1000000 4000 layer@/m/a.py:1".to_owned());
-                lines.push("free 0x1000000".to_owned());
+            for _ in 0..layers {
+                for line in 1..3 {
+                    lines.extend([format!("alloc 0x1000000 4000 layer@/m/l.py:{line}"), "free 0x1000000".to_owned()]);
+                }
             }
             // Each step has a stack of its own: only the line is the same.
             lines.push(format!("alloc {} {} {line} step{step}@/m/t.py:9", 0x110_0000 + 8_192 * step, kept(step)));
@@ -440,19 +513,30 @@ mod tests {
     #[test]
     fn a_line_leaks_whatever_its_stacks_and_sizes() {
         for (count, rounds) in [(7, 6), (300, 225)] {
-            let found = all(&steps(count, "keep@/m/a.py:2", |step| 1_000 + step % 7));
+            let found = all(&steps(count, 4, "keep@/m/a.py:2", |step| 1_000 + step % 7));
             let [leak] = found.as_slice() else { panic!("{count} steps: {found:?}") };
             assert_eq!((leak.count, leak.rounds), (count as u32, rounds));
             assert_eq!(leak.last_bytes, (0..count).map(|step| 1_000 + step % 7).sum::<u64>());
             // A segment, and the first step's layers.
-            assert_eq!(leak.first_seen, 1 + 9 + 1);
+            assert_eq!(leak.first_seen, 1 + 4 * 2 * 3 + 1);
             assert!(!leak.is_cache);
         }
     }
 
     #[test]
+    fn one_pass_that_keeps_something_of_each_layer_is_no_leak() {
+        // Each layer runs each of its lines once or twice, whatever it keeps.
+        assert_eq!(all(&steps(22, 1, "keep@/m/a.py:2", |_| 1_000)), []);
+        assert_eq!(all(&steps(60, 2, "keep@/m/a.py:2", |layer| 1_000 + layer % 3)), []);
+        // The inputs of checkpointed segments.
+        assert_eq!(all(&steps(60, 4, "keep@/m/a.py:2 forward@/x/torch/utils/checkpoint.py:9", |_| 1_000)), []);
+        // Gradients, which are kept by functions of C++.
+        assert_eq!(all(&steps(60, 4, "MmBackward0::apply@Functions.cpp:2", |_| 1_000)), []);
+    }
+
+    #[test]
     fn what_stays_on_purpose_is_no_leak() {
-        let found = |line: &str| all(&steps(100, line, |_| 1_000)).first().map(|candidate| candidate.is_cache);
+        let found = |line: &str| all(&steps(100, 4, line, |_| 1_000)).first().map(|candidate| candidate.is_cache);
         assert_eq!(found("keep@/m/a.py:2"), Some(false));
         assert_eq!(found("update@/m/kv_cache.py:52"), Some(true));
         assert_eq!(found("zeros_like@/x/torch/_refs/__init__.py:5 step@/x/torch/optim/adam.py:9"), None);

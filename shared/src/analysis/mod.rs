@@ -2,6 +2,7 @@
 //! findings.
 
 pub mod actions;
+pub mod category;
 pub mod findings;
 pub mod flame;
 pub mod folding;
@@ -11,6 +12,7 @@ pub mod host_memory;
 pub mod leak;
 pub mod lines;
 pub mod matches;
+pub mod missing_stack;
 pub mod oom;
 pub mod paint;
 pub mod peak;

@@ -5,7 +5,34 @@
 //! from the driver for the same call site. After `torch.cuda.empty_cache()` the call sites differ.
 
 use crate::event::Action;
+use crate::frames::StackId;
 use crate::trace::DeviceTrace;
+
+/// Why cached memory was released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// For a request that was served then.
+    Retry,
+    /// For a request that failed then.
+    Failed,
+    /// The program asked for it, with `torch.cuda.empty_cache()` most often.
+    Asked,
+}
+
+/// Cached memory that was released at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// The position before it.
+    pub position: u32,
+    /// The number of calls of the driver.
+    pub calls: u32,
+    /// The bytes that were released.
+    pub bytes: u64,
+    /// The call site.
+    pub stack: StackId,
+    /// Why.
+    pub reason: Reason,
+}
 
 /// Returns the number of requests that were served only after cached memory had been released.
 ///
@@ -13,22 +40,46 @@ use crate::trace::DeviceTrace;
 /// without a stack never count, since nothing tells them from `empty_cache()`.
 pub fn count(trace: &DeviceTrace) -> u32 {
     let mut count = 0;
-    let mut released_for = None;
+    releases(trace, |release| count += u32::from(release.reason == Reason::Retry));
+    count
+}
+
+/// Visits every release of cached memory, in order.
+pub fn releases(trace: &DeviceTrace, mut visit: impl FnMut(Release)) {
+    let mut open: Option<Release> = None;
     let length = trace.events.len();
     let actions = trace.events.action.range(0..length);
-    for (code, stack) in actions.zip(trace.events.stack.iter()) {
-        match Action::from_code(code) {
-            Action::SegmentFree | Action::SegmentUnmap if stack != 0 => released_for = Some(stack),
-            Action::SegmentAlloc | Action::SegmentMap => {
-                count += u32::from(released_for == Some(stack));
-                released_for = None;
+    for ((i, code), stack) in (0_u32..).zip(actions).zip(trace.events.stack.iter()) {
+        let action = Action::from_code(code);
+        let reason = match action {
+            Action::SegmentFree | Action::SegmentUnmap => {
+                let bytes = trace.events.size.get(i as usize).unwrap_or(0);
+                match &mut open {
+                    Some(open) if open.stack.0 == stack => {
+                        open.calls += 1;
+                        open.bytes = open.bytes.saturating_add(bytes);
+                        continue;
+                    }
+                    _ => {}
+                }
+                let next = Release { position: i, calls: 1, bytes, stack: StackId(stack), reason: Reason::Asked };
+                if let Some(before) = open.replace(next) {
+                    visit(before);
+                }
+                continue;
             }
             // The wait for the streams completes frees between the releases.
-            Action::FreeCompleted => {}
-            _ => released_for = None,
+            Action::FreeCompleted => continue,
+            Action::SegmentAlloc | Action::SegmentMap => Reason::Retry,
+            Action::Oom => Reason::Failed,
+            _ => Reason::Asked,
+        };
+        if let Some(release) = open.take() {
+            let is_own = stack != 0 && release.stack.0 == stack;
+            visit(Release { reason: if is_own { reason } else { Reason::Asked }, ..release });
         }
     }
-    count
+    open.into_iter().for_each(visit);
 }
 
 #[cfg(test)]
@@ -47,6 +98,24 @@ mod tests {
                      alloc 0x1000000 30000000 b@/m/b.py:1";
         assert_eq!(check(retry), 1);
         assert_eq!(check(""), 0);
+    }
+
+    #[test]
+    fn each_release_has_its_reason() {
+        let lines = "segment_alloc 0x1000000 20971520 a@/m/a.py:1
+                     segment_alloc 0x4000000 20971520 a@/m/a.py:1
+                     segment_free 0x1000000 b@/m/b.py:1
+                     segment_free 0x4000000 b@/m/b.py:1
+                     segment_alloc 0x1000000 30000000 b@/m/b.py:1
+                     alloc 0x1000000 30000000 b@/m/b.py:1
+                     free 0x1000000
+                     segment_free 0x1000000 empty_cache@/m/c.py:1";
+        let snapshot = crate::testing::snapshot(lines);
+        let mut found = Vec::new();
+        releases(&snapshot.devices[0], |release| {
+            found.push((release.position, release.calls, release.bytes, release.reason))
+        });
+        assert_eq!(found, [(2, 2, 41_943_040, Reason::Retry), (8, 1, 30_000_000, Reason::Asked)]);
     }
 
     #[test]

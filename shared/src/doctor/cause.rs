@@ -6,6 +6,8 @@ use crate::diagnosis::{Cause, FailedRequest};
 /// From this percentage on, live tensors make a device full: what a perfect allocator could still hand out is next to
 /// nothing.
 const FULL_PERCENT: u64 = 95;
+/// From this percentage on, a device is full if memory was still rising to a new high.
+const NEARLY_FULL_PERCENT: u64 = 90;
 /// Other processes count from this percentage of the device on. Every process's own CUDA context takes some.
 const OTHERS_PERCENT: u64 = 10;
 
@@ -28,6 +30,11 @@ pub(super) fn of(failed: &FailedRequest) -> Cause {
     }
     // With a gap that would do in its own pool, the request was for another pool than the trace says.
     if largest_gap >= requested || largest_servable >= requested { Cause::OutOfReach } else { Cause::Fragmented }
+}
+
+/// Returns whether live tensors left so little that a program whose memory still rises has no use for it.
+pub(super) fn is_nearly_full(failed: &FailedRequest) -> bool {
+    is_share(failed.active, failed.reachable(), NEARLY_FULL_PERCENT)
 }
 
 /// Returns whether what others held of the device is what the request lacked.

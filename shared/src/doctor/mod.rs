@@ -5,14 +5,17 @@
 
 mod blocking;
 mod cause;
+mod course;
 mod failure;
+pub mod pasted;
 mod remedies;
 mod request;
 mod rules;
-mod spike;
 mod verdict;
 
 use failure::Failures;
+
+pub use rules::looked_for;
 
 use crate::analysis::folding::BestFrames;
 use crate::analysis::oom;
@@ -56,7 +59,7 @@ pub fn diagnose(case: &Case<'_>) -> Diagnosis {
         None => verdict::without_failure(case),
     };
     let failed = positions.len() as u32;
-    let mut findings: Vec<Finding> = rules::check(case);
+    let mut findings: Vec<Finding> = rules::check(case, verdict.cause);
     findings.extend(out_of_memory(case.trace, &verdict, failed));
     findings.sort_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
     Diagnosis { device: case.trace.device, verdict, failed, ooms, findings }

@@ -10,6 +10,8 @@ use crate::units::Bytes;
 const MOST: usize = 3;
 /// The setting that keeps memory in segments that can grow.
 const EXPANDABLE: &str = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+/// The call that lifts the limit.
+const NO_LIMIT: &str = "torch.cuda.set_per_process_memory_fraction(1.0)";
 /// From one part in this many of the memory in use on, freed blocks that wait for streams matter.
 const WAITING_PART: u64 = 10;
 
@@ -41,6 +43,20 @@ pub(super) fn of(case: &Case<'_>, cause: Cause, failed: &FailedRequest, line: Op
     remedies
 }
 
+/// Returns what to try for a cause of which nothing but the name is known.
+pub(super) fn by_cause(cause: Cause, is_expandable: bool) -> Vec<Remedy> {
+    let mut remedies = match cause {
+        Cause::None => Vec::new(),
+        Cause::Leak | Cause::Full | Cause::Spike => full(&FailedRequest::default()),
+        Cause::Fragmented => (!is_expandable).then(grow).into_iter().chain([repeat()]).collect(),
+        Cause::OutOfReach => out_of_reach(),
+        Cause::Limit => vec![Remedy::advice("Raise the limit.").with_copy(NO_LIMIT)],
+        Cause::OtherProcess => other_process(),
+    };
+    remedies.truncate(MOST);
+    remedies
+}
+
 /// Returns what to try before anything has failed.
 pub(super) fn before_failure(case: &Case<'_>, rise: Option<&Rise>, retries: u32) -> Vec<Remedy> {
     let mut remedies = rise.map(|rise| leak(&rise.line)).unwrap_or_default();
@@ -53,8 +69,17 @@ pub(super) fn before_failure(case: &Case<'_>, rise: Option<&Rise>, retries: u32)
 
 /// Returns the advice to use expandable segments, unless the trace has them.
 fn expandable(case: &Case<'_>) -> Option<Remedy> {
-    let text = "Let segments grow, so that free memory stays in one piece: set expandable_segments:True.";
-    (!case.settings.expandable_segments).then(|| Remedy::advice(text).with_copy(EXPANDABLE))
+    (!case.settings.expandable_segments).then(grow)
+}
+
+fn grow() -> Remedy {
+    Remedy::advice("Let segments grow, so that free memory stays in one piece: set expandable_segments:True.")
+        .with_copy(EXPANDABLE)
+}
+
+fn repeat() -> Remedy {
+    Remedy::advice("Make sizes repeat: pad sequences to a few lengths, or let the allocator round sizes up to steps.")
+        .with_copy("PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:8")
 }
 
 fn leak(line: &str) -> Vec<Remedy> {
@@ -97,12 +122,7 @@ fn fragmented(case: &Case<'_>, failed: &FailedRequest, line: &str) -> Vec<Remedy
              large request."
         )));
     }
-    remedies.push(
-        Remedy::advice(
-            "Make sizes repeat: pad sequences to a few lengths, or let the allocator round sizes up to steps.",
-        )
-        .with_copy("PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:8"),
-    );
+    remedies.push(repeat());
     remedies
 }
 
@@ -127,7 +147,7 @@ fn limit(failed: &FailedRequest) -> Vec<Remedy> {
              per_process_memory_fraction in its settings.",
             Bytes(need)
         ))
-        .with_copy("torch.cuda.set_per_process_memory_fraction(1.0)"),
+        .with_copy(NO_LIMIT),
     ]
 }
 

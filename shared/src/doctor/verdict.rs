@@ -1,8 +1,8 @@
 //! The verdict: one cause and one sentence for a trace.
 
+use super::course::{Course, Spike};
 use super::failure::{Failures, asked, lines};
-use super::spike::{self, Spike};
-use super::{Case, remedies};
+use super::{Case, cause, remedies};
 use crate::analysis::leak::{LeakCandidate, LeakSource};
 use crate::analysis::retries;
 use crate::analysis::site::label;
@@ -37,11 +37,13 @@ impl Rise {
 pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut FailedRequest) -> Verdict {
     let position = failed.position();
     let rise = Rise::until(case, position).filter(|rise| rise.candidate.rise() >= would_do(failed));
-    let spike = if rise.is_none() && may_be_spike(failed) {
-        spike::at(case, position, failed.requested).filter(|spike| spike.bytes >= would_do(failed))
-    } else {
-        None
-    };
+    let course = (rise.is_none() && has_course(failed)).then(|| Course::until(case, position));
+    let spike = course.as_ref().and_then(|course| course.spike(case, failed.requested));
+    let spike = spike.filter(|spike| spike.bytes >= would_do(failed));
+    let is_rising = course.is_some_and(|course| course.is_new_high(failed.requested));
+    if failed.cause == Cause::Fragmented && is_rising && cause::is_nearly_full(failed) {
+        failed.cause = Cause::Full;
+    }
     let obstacle = failed.obstacle.as_ref().and_then(|obstacle| obstacle.largest.first());
     let (cause, sentence, about) = if let Some(rise) = &rise {
         (Cause::Leak, leak(failed, rise), Some((rise.line.clone(), rise.candidate.stack.0)))
@@ -53,7 +55,7 @@ pub(super) fn of_failure(case: &Case<'_>, failures: &Failures<'_>, failed: &mut 
             Cause::Full => failed.lines.first().map(|held| (held.line.clone(), held.stack)),
             _ => None,
         };
-        (failed.cause, physical(failed, failures), about)
+        (failed.cause, physical(failed, failures, is_rising), about)
     };
     failed.cause = cause;
     let (line, stack) = about.unzip();
@@ -67,7 +69,8 @@ fn would_do(failed: &FailedRequest) -> u64 {
     if failed.fits_if_packed() { failed.requested } else { failed.missing }
 }
 
-fn may_be_spike(failed: &FailedRequest) -> bool {
+/// Returns whether it matters how memory came to be what it was.
+fn has_course(failed: &FailedRequest) -> bool {
     matches!(failed.cause, Cause::Full | Cause::Fragmented | Cause::OtherProcess)
 }
 
@@ -87,7 +90,7 @@ fn of_spike(failed: &FailedRequest, spike: &Spike) -> String {
 }
 
 /// Returns the sentence about what stood in the way at that moment.
-fn physical(failed: &FailedRequest, failures: &Failures<'_>) -> String {
+fn physical(failed: &FailedRequest, failures: &Failures<'_>, is_rising: bool) -> String {
     let request = Bytes(failed.requested);
     let free = Bytes(failed.driver_free);
     let whole = Bytes(failed.whole());
@@ -118,7 +121,7 @@ fn physical(failed: &FailedRequest, failures: &Failures<'_>) -> String {
             Bytes(failed.largest_servable),
             obstacle(failed)
         ),
-        _ => full(failed),
+        _ => full(failed, is_rising),
     }
 }
 
@@ -155,7 +158,7 @@ fn out_of_reach(failed: &FailedRequest) -> String {
     )
 }
 
-fn full(failed: &FailedRequest) -> String {
+fn full(failed: &FailedRequest, is_rising: bool) -> String {
     let FailedRequest { requested, asked_of_driver, driver_free, cached, allocated, .. } = *failed;
     let whole = failed.whole();
     let request = Bytes(requested);
@@ -177,6 +180,7 @@ fn full(failed: &FailedRequest) -> String {
     let held = format!("Full: live tensors held {} of {}", Bytes(allocated), Bytes(whole));
     let left = cached.saturating_add(driver_free);
     if failed.fits_if_packed() {
+        let held = if is_rising { format!("{held}, more than ever before") } else { held };
         return format!(
             "{held}; what was left, {}, had no piece large enough for a request of {request}.",
             Bytes(left)

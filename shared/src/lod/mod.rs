@@ -5,9 +5,11 @@
 //! level, the two at its ends event by event), and then the composition at that position (from the bucket's start, at
 //! most a bucket of events). The cost of a column is bounded whatever the trace's length.
 
+mod bucket_values;
 mod classes;
 mod coloring;
 mod columns;
+mod curves;
 mod maxima;
 mod pyramid;
 pub mod sampled;
@@ -20,6 +22,7 @@ mod totals;
 pub use classes::{Classes, EXCLUDED};
 pub use coloring::{Coloring, ColoringInput};
 pub use columns::{Span, coordinate, extent, spans};
+pub use curves::RunningMeasures;
 pub use pyramid::Pyramid;
 pub use series::Series;
 pub use timeline::{Scene, timeline};

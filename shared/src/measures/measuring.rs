@@ -13,6 +13,9 @@ pub struct Measuring {
     now: Measures,
 }
 
+/// Removed sizes that are always kept: few enough for the processor's cache.
+const LEAST_REMOVED: usize = 256;
+
 /// The sizes of all gaps.
 #[derive(Clone, Debug, Default)]
 struct Sizes {
@@ -34,6 +37,24 @@ impl Sizes {
     fn remove(&mut self, range: &Range, size: u64) {
         self.square_sum = self.square_sum.wrapping_sub(square(size));
         self.of(range).remove(size);
+    }
+
+    /// Drops what was removed, once it is more than what is there.
+    #[inline]
+    fn tidy(&mut self, space: &Space) {
+        if self.small.removed() + self.large.removed() > 2 * space.gap_count() + LEAST_REMOVED {
+            self.rebuild(space);
+        }
+    }
+
+    #[cold]
+    fn rebuild(&mut self, space: &Space) {
+        self.small.clear();
+        self.large.clear();
+        for own in space.ranges() {
+            let sizes = self.of(&own.range);
+            space.gaps_of(&own.range).for_each(|gap| sizes.add(gap.size));
+        }
     }
 }
 
@@ -59,7 +80,7 @@ impl Measuring {
             reserved: totals.reserved,
             ..Measures::default()
         };
-        settle(&mut now, &space, &sizes);
+        settle(&mut now, &space, &mut sizes);
         Self { position, space, sizes, now }
     }
 
@@ -89,7 +110,8 @@ impl Measuring {
 }
 
 /// Takes over what follows from the gaps.
-fn settle(now: &mut Measures, space: &Space, sizes: &Sizes) {
+fn settle(now: &mut Measures, space: &Space, sizes: &mut Sizes) {
+    sizes.tidy(space);
     now.cached_whole = space.cached_whole();
     now.inactive_split = space.cached().saturating_sub(space.cached_whole());
     now.largest_small_gap = sizes.small.largest();
@@ -130,24 +152,12 @@ impl<F: FnMut(u32, &Measures)> SpaceVisitor for Visitor<'_, F> {
 
     fn change(&mut self, position: u32, change: Change, space: &Space) {
         self.reach(position);
-        let Self { replay, now, .. } = self;
-        let allocations = &replay.allocations;
-        let size = |number: u32| allocations.size.get(number as usize).unwrap_or_default();
-        let requested = |number: u32| allocations.requested.get(number as usize).unwrap_or_default();
-        match change {
-            Change::Begin(number) => {
-                now.requested = now.requested.saturating_add(requested(number));
-                now.allocated = now.allocated.saturating_add(size(number));
-                now.active = now.active.saturating_add(size(number));
-            }
-            Change::Freed(number) => now.allocated = now.allocated.saturating_sub(size(number)),
-            Change::End(number) => {
-                now.requested = now.requested.saturating_sub(requested(number));
-                now.active = now.active.saturating_sub(size(number));
-            }
-            Change::Reserved(bytes) => now.reserved = now.reserved.saturating_add_signed(bytes),
+        let Self { replay, now, sizes, .. } = self;
+        now.add(replay, change);
+        // A free changes no gap.
+        if !matches!(change, Change::Freed(_)) {
+            settle(now, space, sizes);
         }
-        settle(now, space, self.sizes);
     }
 }
 

@@ -20,6 +20,7 @@ pub use servable::{Servable, servable};
 
 use crate::allocator::rounding::SMALL_SIZE;
 use crate::query::Measure;
+use crate::replay::{Change, Replay};
 
 /// The measures at one position. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,28 @@ pub struct Measures {
 }
 
 impl Measures {
+    /// Adds a change to the sums that do not follow from the gaps: requested, allocated, active and reserved bytes.
+    #[inline]
+    pub fn add(&mut self, replay: &Replay, change: Change) {
+        let allocations = &replay.allocations;
+        let size = |number: u32| allocations.size.get(number as usize).unwrap_or_default();
+        let requested = |number: u32| allocations.requested.get(number as usize).unwrap_or_default();
+        match change {
+            Change::Begin(number) => {
+                let size = size(number);
+                self.requested = self.requested.saturating_add(requested(number));
+                self.allocated = self.allocated.saturating_add(size);
+                self.active = self.active.saturating_add(size);
+            }
+            Change::Freed(number) => self.allocated = self.allocated.saturating_sub(size(number)),
+            Change::End(number) => {
+                self.requested = self.requested.saturating_sub(requested(number));
+                self.active = self.active.saturating_sub(size(number));
+            }
+            Change::Reserved(bytes) => self.reserved = self.reserved.saturating_add_signed(bytes),
+        }
+    }
+
     /// Returns the free memory of all ranges: Σ gap = `inactive_split + cached_whole`. In a trace without
     /// contradictions, this is `reserved - active`.
     pub const fn cached(&self) -> u64 {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Axis, Packed, Window};
+
 /// A measure of fragmentation. [`crate::query`] only names them; `measures::Measures` has their definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Measure {
@@ -56,4 +58,38 @@ impl Measure {
         Self::UnusableShare,
         Self::FragmentationIndex,
     ];
+}
+
+/// The parameters of [`Query::Curves`](super::Query::Curves).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurvesQuery {
+    /// The x axis.
+    pub axis: Axis,
+    /// The visible part of the axis.
+    pub window: Window,
+    /// The number of pixel columns.
+    pub columns: u32,
+    /// The measures to draw.
+    pub measures: Vec<Measure>,
+}
+
+/// The curves of some measures in a window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curves {
+    /// The query, so that a late answer is drawn in the right place.
+    pub query: CurvesQuery,
+    /// A curve for each of its measures, in their order.
+    pub curves: Vec<Curve>,
+}
+
+/// The extremes of a measure in each pixel column, over all positions whose states are current somewhere in it. Both are
+/// exact; they are not numbers outside the trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// The measure.
+    pub measure: Measure,
+    /// The smallest values.
+    pub least: Packed<f64>,
+    /// The largest values.
+    pub most: Packed<f64>,
 }

@@ -22,6 +22,15 @@ pub struct FrameText {
     pub is_call_site: bool,
 }
 
+/// Why there is no stack, and how to get one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingText {
+    /// The reason, as sentences.
+    pub reason: String,
+    /// What to do, as sentences.
+    pub remedy: String,
+}
+
 /// The details of one allocation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AllocationDetail {
@@ -63,6 +72,8 @@ pub struct AllocationDetail {
     pub stack: u32,
     /// The stack that requested it, innermost first.
     pub alloc_stack: Vec<FrameText>,
+    /// Why there is no such stack, if there is none.
+    pub missing: Option<MissingText>,
     /// The stack that freed it, if it was recorded and differs.
     pub free_stack: Vec<FrameText>,
 }
@@ -93,4 +104,6 @@ pub struct SiteDetail {
     pub largest: Vec<(u32, u64)>,
     /// Its frames, innermost first.
     pub frames: Vec<FrameText>,
+    /// Why there are none, if so: the reason that holds for the most bytes at the position.
+    pub missing: Option<MissingText>,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Class, ColorBy, FrameText, Paint, RangeAmounts};
+use super::{Class, ColorBy, FrameText, MissingText, Paint, RangeAmounts};
 use crate::totals::{Amount, difference};
 
 /// The moment that memory is listed for, or the two moments between which its growth is.
@@ -142,6 +142,8 @@ pub struct LineDetail {
     pub range: Option<RangeAmounts>,
     /// The frames of its largest stack, innermost first.
     pub frames: Vec<FrameText>,
+    /// Why there are none, if so: the reason that holds for the most bytes at the position.
+    pub missing: Option<MissingText>,
 }
 
 /// The parameters of [`Query::Classes`](super::Query::Classes).

@@ -27,8 +27,8 @@ pub mod term;
 mod timeline;
 
 pub use axis::{Axis, Window};
-pub use curves::Measure;
-pub use details::{AllocationDetail, FrameText, SiteDetail};
+pub use curves::{Curve, Curves, CurvesQuery, Measure};
+pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
 pub use heatmap::{
@@ -133,6 +133,8 @@ pub enum Query {
         /// The position.
         position: u32,
     },
+    /// The curves of measures of fragmentation in a window.
+    Curves(CurvesQuery),
     /// The position at a coordinate of an axis.
     PositionAt {
         /// The axis.
@@ -140,12 +142,12 @@ pub enum Query {
         /// The coordinate.
         x: f64,
     },
+    /// Why memory ran out, and what else is wrong with the trace.
+    Diagnosis,
     /// The fragmentation of memory over time.
     Heatmap(HeatmapQuery),
     /// What is in a cell of a heatmap.
     HeatmapCell(HeatmapCellQuery),
-    /// Why memory ran out, and what else is wrong with the trace.
-    Diagnosis,
     /// Why the request right before a position failed, as of that moment.
     FailureDiagnosis {
         /// The position right after the out-of-memory event.
@@ -194,6 +196,8 @@ pub enum Answer {
     Heatmap(Heatmap),
     /// Answers [`Query::HeatmapCell`]; `None` outside of the trace.
     HeatmapCell(Option<HeatmapCell>),
+    /// Answers [`Query::Curves`].
+    Curves(Curves),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

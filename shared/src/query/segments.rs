@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ColorBy, FrameText, Pin, Quads, Window};
+use super::{ColorBy, FrameText, MissingText, Pin, Quads, Window};
 use crate::totals::Totals;
 use crate::units::{Address, PoolId, Stream};
 
@@ -107,6 +107,8 @@ pub struct SegmentDetail {
     pub since: Option<u32>,
     /// The stack whose request it was reserved for, innermost first.
     pub frames: Vec<FrameText>,
+    /// Why there are none, if so.
+    pub missing: Option<MissingText>,
     /// The active blocks that pin it, worst first; without gaps, nothing is pinned.
     pub pins: Vec<Pin>,
 }

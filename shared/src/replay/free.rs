@@ -5,6 +5,7 @@
 //! blocks.
 
 use super::Forward;
+use crate::trace::{BlockState, Segment};
 
 /// Sums over the gaps of a state, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,29 @@ pub struct FreeSums {
 }
 
 impl FreeSums {
+    /// Returns the sums over the inactive blocks of segments.
+    pub fn of(segments: &[Segment]) -> Self {
+        let mut sums = Self::default();
+        for segment in segments {
+            let is_free = |state| state == BlockState::Inactive;
+            let gaps = segment.blocks.iter().filter(|block| is_free(block.state)).map(|block| block.size);
+            let is_whole = segment.blocks.iter().all(|block| is_free(block.state));
+            sums.add(segment.is_small, is_whole, gaps);
+        }
+        sums
+    }
+
+    /// Adds the gaps of a range.
+    fn add(&mut self, is_small: bool, is_whole: bool, gaps: impl Iterator<Item = u64>) {
+        let (free, largest) =
+            gaps.fold((0_u64, 0_u64), |(free, largest), gap| (free.saturating_add(gap), largest.max(gap)));
+        self.cached = self.cached.saturating_add(free);
+        let sum = if is_whole { &mut self.cached_whole } else { &mut self.inactive_split };
+        *sum = sum.saturating_add(free);
+        let most = if is_small { &mut self.largest_small } else { &mut self.largest_large };
+        *most = largest.max(*most);
+    }
+
     /// Returns the largest request that can be served without a driver call.
     pub fn largest(&self) -> u64 {
         self.largest_small.max(self.largest_large)
@@ -46,17 +70,13 @@ impl Forward {
             let (_, from) = rest.split_at(rest.partition_point(|block| block.0 < start));
             let (inside, behind) = from.split_at(from.partition_point(|block| block.0 < end));
             rest = behind;
-            let (mut at, mut free, mut largest) = (start, 0_u64, 0_u64);
-            for (address, block_end) in inside.iter().copied().chain([(end, end)]) {
+            let mut at = start;
+            let gaps = inside.iter().copied().chain([(end, end)]).map(|(address, block_end)| {
                 let gap = address.saturating_sub(at);
-                (free, largest) = (free.saturating_add(gap), largest.max(gap));
                 at = at.max(block_end);
-            }
-            sums.cached = sums.cached.saturating_add(free);
-            let sum = if inside.is_empty() { &mut sums.cached_whole } else { &mut sums.inactive_split };
-            *sum = sum.saturating_add(free);
-            let most = if range.is_small { &mut sums.largest_small } else { &mut sums.largest_large };
-            *most = largest.max(*most);
+                gap
+            });
+            sums.add(range.is_small, inside.is_empty(), gaps);
         }
         sums
     }
@@ -108,6 +128,7 @@ mod tests {
         for lines in cases {
             let (forward, want) = forward(lines);
             assert_eq!(forward.free_sums(), want, "{lines}");
+            assert_eq!(FreeSums::of(&forward.segments()), want, "{lines}");
         }
     }
 

@@ -20,7 +20,9 @@ mod ending;
 mod extend;
 mod forward;
 mod free;
+mod gap_list;
 mod large;
+mod overlaps;
 mod pairing;
 mod resync;
 mod segments;
@@ -94,7 +96,7 @@ pub struct Replay {
     pub pools: Vec<PoolId>,
     /// Where trace and segments disagree.
     pub mismatches: Mismatches,
-    /// Begins and ends that no event records: position and allocation, by position.
+    /// Begins, frees and ends that no event records: position and allocation, by position.
     unrecorded: Vec<(u32, u32)>,
     segments: SegmentHistory,
     checkpoints: Checkpoints,
@@ -211,8 +213,10 @@ impl Replay {
             let number = numbers.get(i).unwrap_or(Self::NONE);
             let (is_freed, change) = match actions.get(i).map_or(Action::Other, Action::from_code) {
                 _ if number == Self::NONE => (false, None),
+                // With a free that no event records, it was visited above.
                 Action::Alloc => {
-                    (false, (position < last || !reads(ends, number, position)).then_some(Change::Begin(number)))
+                    let is_active = position < last || !reads(ends, number, position);
+                    (false, (is_active && !reads(freed, number, position)).then_some(Change::Begin(number)))
                 }
                 // An allocation of a recorded state begins with the event behind it, which may free it.
                 Action::FreeRequested => {

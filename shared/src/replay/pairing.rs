@@ -70,16 +70,25 @@ struct Walk {
 }
 
 impl Walk {
-    fn set_freed(&mut self, number: u32, position: u32) {
+    /// Sets when `free` was called, if that is not known yet. Returns whether it was not.
+    fn set_freed(&mut self, number: u32, position: u32) -> bool {
         if number & AT_START != 0 {
             if let Some(a) = self.at_start.get_mut((number & !AT_START) as usize)
                 && a.freed == Allocation::NEVER
             {
                 a.freed = position;
+                return true;
             }
         } else if self.freed.get(number as usize) == Some(Allocation::NEVER) {
             self.freed.set(number as usize, position);
+            return true;
         }
+        false
+    }
+
+    /// Returns whether an allocation that no event made begins at a position.
+    fn begins_at(&self, number: u32, position: u32) -> bool {
+        number & AT_START != 0 && self.at_start.get((number & !AT_START) as usize).is_some_and(|a| a.begin == position)
     }
 
     fn set_end(&mut self, number: u32, position: u32) {
@@ -216,8 +225,9 @@ impl Walk {
                     self.mismatches.made_after_end += 1;
                 }
                 Some(number) => {
-                    if is_pending {
-                        self.set_freed(number, end);
+                    // No event records this free, unless it is part of an unrecorded begin.
+                    if is_pending && self.set_freed(number, end) && !self.begins_at(number, end) {
+                        self.unrecorded.push((end, number));
                     }
                     if number & AT_START != 0 {
                         if let Some(a) = self.at_start.get_mut((number & !AT_START) as usize) {

@@ -5,27 +5,28 @@ use serde::{Serialize, Serializer};
 
 mod diagnosis;
 mod end;
+mod file_diagnosis;
 mod host_memory;
 mod text;
 
-pub use diagnosis::DiagnosisReport;
+pub use diagnosis::{DiagnosisReport, FindingReport};
 pub use end::{EndReport, PoolReport};
+pub use file_diagnosis::FileDiagnosis;
 pub use host_memory::HostReport;
 
 use crate::analysis::actions;
-use crate::analysis::findings::findings;
-use crate::analysis::folding::BestFrames;
+use crate::analysis::folding::{BestFrames, Overrides};
 use crate::analysis::fragmentation::Fragmentation;
+use crate::analysis::missing_stack::StackCoverage;
 use crate::analysis::peak::{Held, held_at};
 use crate::analysis::site::label;
-use crate::analysis::usage::Usage;
 use crate::diagnosis::{Diagnosis, Verdict};
-use crate::doctor::{self, Case};
-use crate::finding::{Finding, FindingCode};
+use crate::doctor::Case;
+use crate::finding::Finding;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::import::{Compression, Encoding, Imported};
 use crate::index::Index;
-use crate::replay::{Replay, Replayed};
+use crate::replay::Replay;
 use crate::trace::{DeviceTrace, Snapshot};
 
 /// Number of call sites that are listed; the rest is summed up.
@@ -73,6 +74,8 @@ pub struct DeviceReport {
     pub peak_stacks: Vec<StackReport>,
     /// Bytes of all other call sites at the peak; together with the largest, exactly the peak.
     pub other_bytes: u64,
+    /// Why allocations at the peak have no stack, by bytes; empty if all have one.
+    pub missing_stacks: Vec<MissingReport>,
     /// The diagnosis.
     pub diagnosis: DiagnosisReport,
     /// The fragmentation when the request failed that the verdict is about, or else at the end.
@@ -119,6 +122,19 @@ pub struct StackReport {
     pub stack: Vec<String>,
 }
 
+/// What was held at the peak without a stack, for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MissingReport {
+    /// Requested bytes.
+    pub bytes: u64,
+    /// Number of allocations.
+    pub count: u32,
+    /// The reason, as sentences.
+    pub reason: &'static str,
+    /// How to get a stack next time, as sentences.
+    pub remedy: &'static str,
+}
+
 /// What one line held at the peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineReport {
@@ -133,33 +149,25 @@ pub struct LineReport {
 impl FileReport {
     /// Reports a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
+        Self::with(path, imported, Overrides::default())
+    }
+
+    /// Reports a file, whose lines are chosen by the user's own rules.
+    pub fn with(path: String, imported: Imported, overrides: Overrides) -> Self {
         let Imported { format, protocol, mut snapshot, findings: mut found, header } = imported;
         let mut devices = Vec::new();
-        let telling = BestFrames::build(&snapshot.symbols);
+        let mut telling = BestFrames::with(overrides);
+        telling.extend(&snapshot.symbols);
         let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &telling);
-        let traces = std::mem::take(&mut snapshot.devices);
-        for trace in &traces {
-            let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
-            let start = replay.state_at(0).totals;
-            found.extend(findings(trace, &replay, &start, &found));
-            let start = StartReport { allocated_bytes: start.allocated, reserved_bytes: start.reserved };
-            let usage = Usage::build(Replayed { trace, tags: &snapshot.tags, replay: &replay });
-            let known = header.iter().flat_map(|header| &header.devices).find(|known| known.number == trace.device);
-            let case = Case {
-                trace,
-                tags: &snapshot.tags,
-                symbols: &snapshot.symbols,
-                best_frames: &telling,
-                settings: &snapshot.settings,
-                replay: &replay,
-                usage: &usage,
-                capacity: known.map(|known| known.capacity).filter(|bytes| *bytes > 0),
-            };
-            let diagnosis = doctor::diagnose(&case);
-            let failures = diagnosis.findings.iter().filter(|finding| finding.code == FindingCode::OutOfMemory);
-            found.extend(failures.cloned());
-            devices.push(DeviceReport::new(&snapshot, &case, diagnosis, start));
-        }
+        file_diagnosis::examine(
+            &mut snapshot,
+            &telling,
+            header.as_ref(),
+            &mut found,
+            &mut |snapshot, case, diagnosis| {
+                devices.push(DeviceReport::new(snapshot, case, diagnosis));
+            },
+        );
         Self {
             path,
             format: match format.encoding {
@@ -180,8 +188,10 @@ impl FileReport {
 }
 
 impl DeviceReport {
-    fn new(snapshot: &Snapshot, case: &Case<'_>, diagnosis: Diagnosis, start: StartReport) -> Self {
+    fn new(snapshot: &Snapshot, case: &Case<'_>, diagnosis: Diagnosis) -> Self {
         let Case { trace, replay, usage, best_frames, .. } = *case;
+        let start = replay.state_at(0).totals;
+        let start = StartReport { allocated_bytes: start.allocated, reserved_bytes: start.reserved };
         let held = held_at(replay, usage.peak_position);
         let peak_stacks = largest(&snapshot.symbols, &held);
         let reported = peak_stacks.iter().fold(0u64, |sum, stack| sum.saturating_add(stack.bytes));
@@ -207,6 +217,7 @@ impl DeviceReport {
             },
             peak_stacks,
             other_bytes: usage.peak_bytes.saturating_add(unsaid).saturating_sub(reported),
+            missing_stacks: missing_stacks(snapshot, trace, replay, usage.peak_position),
             fragmentation: (&replay.space_at(diagnosis.verdict.position.unwrap_or(u32::MAX))).into(),
             diagnosis: (&diagnosis).into(),
             verdict: diagnosis.verdict,
@@ -243,6 +254,14 @@ pub(super) fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
     stacks
 }
 
+/// Sums up what is active at a position without a stack, by reason.
+fn missing_stacks(snapshot: &Snapshot, trace: &DeviceTrace, replay: &Replay, position: u32) -> Vec<MissingReport> {
+    let mut coverage = StackCoverage::default();
+    coverage.extend(trace, &snapshot.symbols);
+    let sums = coverage.sums(replay, replay.active_at(position).into_iter()).into_iter();
+    sums.map(|(why, bytes, count)| MissingReport { bytes, count, reason: why.reason(), remedy: why.remedy() }).collect()
+}
+
 /// Sums up what is held by line, largest first.
 pub(super) fn by_line(symbols: &Symbols, telling: &BestFrames, held: &[Held]) -> Vec<LineReport> {
     let mut lines: FxHashMap<String, (u64, u32)> = FxHashMap::default();
@@ -276,6 +295,7 @@ fn as_map<S: Serializer>(pairs: &[(String, u32)], serializer: S) -> Result<S::Ok
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::missing_stack::MissingStack;
     use crate::import::Format;
 
     fn report(lines: &str) -> FileReport {
@@ -346,6 +366,12 @@ mod tests {
                     {"bytes": 200, "count": 1, "stack": []},
                 ],
                 "other_bytes": 0,
+                "missing_stacks": [{
+                    "bytes": 200,
+                    "count": 1,
+                    "reason": MissingStack::Unknown.reason(),
+                    "remedy": MissingStack::Unknown.remedy(),
+                }],
                 "diagnosis": {
                     "device": 0,
                     "verdict": {
@@ -412,6 +438,9 @@ blocks cached between them
     2.93 KiB  71.4 %         1 ×  g
     0.98 KiB  23.8 %         1 ×  f  me/m.py:7
        200 B   4.8 %         1 ×  no stack recorded
+  200 B without a stack: No stack was recorded, though others have Python and C++ frames. Either the unwinder failed, or \
+the recorder had no time or no room for it. With vramscope.attach, raise stack_share. Otherwise the annotations around it \
+are the best hint.
 ";
         assert_eq!(report(LINES).to_string(), want);
     }

@@ -130,6 +130,9 @@ impl DeviceReport {
             let others = counted(rest.len() as u64, "other line");
             writeln!(f, "  {:>10} {:5.1} % {count:>9} ×  {others}", Bytes(bytes), share(bytes))?;
         }
+        for missing in &self.missing_stacks {
+            writeln!(f, "  {} without a stack: {} {}", Bytes(missing.bytes), missing.reason, missing.remedy)?;
+        }
         Ok(())
     }
 }

@@ -1,12 +1,14 @@
 //! The data that answers are made from: one device's trace, indexes and names, borrowed together.
 
+use super::device::Caches;
 use crate::analysis::actions::written_name;
+use crate::analysis::missing_stack::{MissingStack, StackCoverage};
 use crate::analysis::paint::Painter;
 use crate::analysis::site::Sites;
 use crate::analysis::term_matches::Field;
 use crate::analysis::usage::Usage;
 use crate::frames::{FrameId, StackId, Symbols};
-use crate::query::{ColorBy, DeviceSummary, EventRow, FrameText};
+use crate::query::{ColorBy, DeviceSummary, EventRow, FrameText, MissingText};
 use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Snapshot};
 
@@ -25,6 +27,14 @@ pub struct Context<'a> {
     pub sites: &'a Sites,
     /// Its summary.
     pub summary: &'a DeviceSummary,
+}
+
+impl Caches {
+    /// Returns where the stacks of a device are.
+    pub(super) fn coverage(&mut self, context: Context<'_>) -> StackCoverage {
+        self.coverage.extend(context.trace, context.symbols());
+        self.coverage
+    }
 }
 
 impl<'a> Context<'a> {
@@ -76,6 +86,11 @@ impl<'a> Context<'a> {
             }
         };
         ids.iter().enumerate().map(text).collect()
+    }
+
+    /// Returns the texts of why there is no stack.
+    pub fn missing_text(&self, why: MissingStack) -> MissingText {
+        MissingText { reason: why.reason().to_owned(), remedy: why.remedy().to_owned() }
     }
 
     /// Returns the row of an event in the event list, if there is such an event.

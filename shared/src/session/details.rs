@@ -26,6 +26,7 @@ pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> 
     };
     let contexts = [said("compile context", tag.compile_context), said("user metadata", tag.user_metadata)];
     let free_stack = freed.or(end).map_or(StackId(0), |position| stack_of_event(context, position));
+    let missing = (a.stack.0 == 0).then(|| context.missing_text(caches.coverage(context).of_allocation(&a)));
     let frames = |stack: StackId| if stack == a.stack { Vec::new() } else { context.frames(stack) };
     Answer::Allocation(Box::new(AllocationDetail {
         id,
@@ -47,6 +48,7 @@ pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> 
         paint: context.sites.paint(a.stack),
         stack: a.stack.0,
         alloc_stack: context.frames(a.stack),
+        missing,
         free_stack: frames(free_stack),
     }))
 }
@@ -86,6 +88,10 @@ pub(super) fn site(context: Context<'_>, caches: &mut Caches, stack: u32, positi
     }
     let bytes = live.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
     let count = live.len() as u32;
+    let missing = (stack == 0).then(|| {
+        let sums = caches.coverage(context).sums(context.replay, live.iter().map(|(number, _)| *number));
+        sums.first().map(|(why, ..)| context.missing_text(*why))
+    });
     live.sort_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
     live.truncate(LARGEST);
     Answer::Site(Box::new(SiteDetail {
@@ -100,5 +106,6 @@ pub(super) fn site(context: Context<'_>, caches: &mut Caches, stack: u32, positi
         live_at_end: (usage.end_bytes, usage.end_count),
         largest: live,
         frames: context.frames(id),
+        missing: missing.flatten(),
     }))
 }

@@ -8,8 +8,10 @@ use super::lines::Windows;
 use super::states::States;
 use super::terms::Terms;
 use super::timeline::Drawings;
+use crate::analysis::missing_stack::StackCoverage;
 use crate::analysis::usage::Usage;
 use crate::index::{Index, Recorded};
+use crate::lod::RunningMeasures;
 use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Tags};
 
@@ -35,11 +37,14 @@ pub struct Caches {
     pub terms: Terms,
     /// States at positions.
     pub states: States,
+    /// Where stacks are, for what has none.
+    pub coverage: StackCoverage,
     pub(super) lists: EventLists,
     pub(super) drawings: Drawings,
-    pub(super) heatmaps: Heatmaps,
     pub(super) diagnosis: LastDiagnosis,
     pub(super) windows: Windows,
+    pub(super) heatmaps: Heatmaps,
+    pub(super) measures: RunningMeasures,
 }
 
 impl Device {
@@ -81,6 +86,7 @@ impl Index<Replayed<'_>> for Indexes {
 impl Caches {
     /// Returns the approximate memory use in bytes, without the few states and ranges.
     fn bytes(&self) -> usize {
-        self.terms.bytes() + self.lists.bytes() + self.drawings.bytes() + self.heatmaps.bytes()
+        let Self { terms, lists, drawings, heatmaps, measures, .. } = self;
+        terms.bytes() + lists.bytes() + drawings.bytes() + heatmaps.bytes() + measures.bytes()
     }
 }

@@ -31,7 +31,15 @@ pub(super) fn answer(context: Context<'_>, caches: &mut Caches, query: &FlameQue
             is_lit: lit.as_ref().is_none_or(|lit| lit.contains(&held.stack.0)),
         })
         .collect();
-    let shape = Shape { bottom_up: query.bottom_up, folds: query.folds, zoom: &query.zoom, width: query.width };
+    let sums = caches.coverage(context).sums(context.replay, live());
+    let reasons: Vec<&str> = sums.iter().map(|(why, ..)| why.short()).collect();
+    let shape = Shape {
+        bottom_up: query.bottom_up,
+        folds: query.folds,
+        zoom: &query.zoom,
+        width: query.width,
+        no_stack: &reasons.join("; "),
+    };
     Answer::Flame(Flame {
         query: query.clone(),
         boxes: boxes(context.symbols(), context.sites, &leaves, shape),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::device::Caches;
-use crate::analysis::folding::best_frame;
 use crate::analysis::lines::{LineMemory, by_line, by_stack, line_peak, sum};
 use crate::analysis::matches::Matches;
 use crate::analysis::site::frame_label;
@@ -114,6 +113,10 @@ pub(super) fn detail(context: Context<'_>, caches: &mut Caches, query: &LineQuer
         all.plus(Amount { bytes: usage.bytes, count: usage.count });
         live_at_end.plus(Amount { bytes: usage.end_bytes, count: usage.end_count });
     }
+    let missing = (largest_stack.0 == 0).then(|| {
+        let sums = caches.coverage(context).sums(replay, state.active.iter().copied());
+        sums.first().map(|(why, ..)| context.missing_text(*why))
+    });
     let range = query.range.map(|(from, to)| caches.window(context, from, to).line(sites, line));
     let row = |of: &LineMemory| StackRow { stack: of.stack.0, memory: of.memory, caller: caller(context, of.stack) };
     Answer::Line(Box::new(LineDetail {
@@ -130,6 +133,7 @@ pub(super) fn detail(context: Context<'_>, caches: &mut Caches, query: &LineQuer
         live_at_end,
         range,
         frames: context.frames(largest_stack),
+        missing: missing.flatten(),
     }))
 }
 
@@ -140,10 +144,8 @@ fn caller(context: Context<'_>, stack: StackId) -> String {
     let label = |id: &FrameId| frame_label(symbols, symbols.frame(*id));
     let own = context.sites.label(stack);
     let Some(at) = ids.iter().position(|id| label(id) == own) else { return String::new() };
-    let frames = context.frames(stack);
-    let above = frames.get(at + 1..).unwrap_or_default();
-    let best = best_frame(above).and_then(|best| above.iter().position(|frame| std::ptr::eq(frame, best)));
-    best.and_then(|i| ids.get(at + 1 + i)).map(label).unwrap_or_default()
+    let above = ids.get(at + 1..).unwrap_or_default();
+    context.sites.best_frames().frame(above).map(|id| label(&id)).unwrap_or_default()
 }
 
 /// Answers [`Query::Range`](crate::query::Query::Range).

@@ -6,6 +6,7 @@
 //! grows; devices, indexes, summary and answers are the same.
 
 mod context;
+mod curves;
 mod details;
 mod device;
 mod diagnosis;
@@ -31,6 +32,7 @@ pub use states::States;
 pub use terms::Terms;
 
 use crate::analysis::findings::findings_of;
+use crate::analysis::folding::Overrides;
 use crate::analysis::host_memory;
 use crate::analysis::site::{SiteInput, Sites};
 use crate::analysis::usage::Usage;
@@ -108,6 +110,23 @@ impl Session {
         sites.extend(SiteInput { symbols: &snapshot.symbols, usages: &usages });
     }
 
+    /// Names and colours all call sites by other rules. What was built for earlier questions is built again.
+    pub fn set_overrides(&mut self, overrides: &Overrides) {
+        if self.sites.best_frames().overrides() == overrides {
+            return;
+        }
+        self.sites = Sites::with(overrides.clone());
+        self.extend_sites();
+        for device in &mut self.devices {
+            device.caches = Caches::default();
+        }
+    }
+
+    /// Returns the user's own rules of whose code a frame is.
+    pub fn overrides(&self) -> &Overrides {
+        self.sites.best_frames().overrides()
+    }
+
     /// Replaces the summary. `found` are the findings that concern no single device; `notes_of` returns those of a
     /// device, by its index.
     fn summarize(&mut self, found: Vec<Finding>, is_cut: bool, notes_of: impl Fn(usize, &DeviceTrace) -> Notes) {
@@ -181,10 +200,11 @@ impl Session {
             Query::Segment { address, position } => segments::detail(context, caches, *address, *position),
             Query::Timeline(query) => timeline::stacked(context, caches, query),
             Query::Overview { axis, columns } => timeline::whole(context, caches, *axis, *columns),
+            Query::Curves(query) => curves::answer(context, caches, query),
             Query::PositionAt { axis, x } => timeline::position(context, *axis, *x),
+            Query::Diagnosis => diagnosis::answer(context, caches),
             Query::Heatmap(query) => heatmap::map(context, caches, query),
             Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
-            Query::Diagnosis => diagnosis::answer(context, caches),
             Query::FailureDiagnosis { position } => diagnosis::of_failure(context, *position),
         }
     }

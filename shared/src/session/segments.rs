@@ -96,6 +96,7 @@ pub(super) fn detail(context: Context<'_>, caches: &mut Caches, address: Address
             largest_gap: gaps.into_iter().max().unwrap_or(0),
             since: (range.since > 0).then_some(range.since),
             frames: context.frames(range.stack),
+            missing: (range.stack.0 == 0).then(|| context.missing_text(caches.coverage(context).of(range.since, true))),
             pins: pins(context, &state, i),
         })
     }))

@@ -1,5 +1,6 @@
 //! The measures of every position against a slow and obvious count over all blocks.
 
+mod curves;
 mod examples;
 #[path = "../allocator/ops.rs"]
 #[allow(dead_code, reason = "each test binary uses its own part")]

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use js_sys::{Array, ArrayBuffer, Uint8Array};
 use protocol::failure;
 use protocol::message::{FromWorker, Stage as Progress, ToWorker, decode, encode};
+use shared::analysis::folding::Overrides;
 use shared::import::Importer;
 use shared::limits::ImportLimits;
 use shared::session::Session;
@@ -26,6 +27,8 @@ const INDEX_PARTS: u64 = 1000;
 thread_local! {
     /// Answers questions once the file has been read.
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
+    /// The user's own rules of whose code a frame is.
+    static OVERRIDES: RefCell<Overrides> = RefCell::default();
 }
 
 /// Waits for the file or the session, then for questions.
@@ -83,12 +86,22 @@ fn receive(bytes: &[u8]) {
         Ok(ToWorker::Watch { url, token }) => {
             warm::stop();
             live::start(url, token);
+            OVERRIDES.with_borrow(live::fold);
         }
         Ok(ToWorker::Fetch { url, token }) => {
             warm::stop();
             spawn_local(download(url, token));
         }
         Ok(ToWorker::Drawn { selected }) => live::drawn(selected),
+        Ok(ToWorker::Fold(overrides)) => {
+            SESSION.with_borrow_mut(|session| {
+                if let Some(session) = session {
+                    session.set_overrides(&overrides);
+                }
+            });
+            live::fold(&overrides);
+            OVERRIDES.set(overrides);
+        }
         Ok(ToWorker::Pause(is_paused)) => live::pause(is_paused),
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
     }
@@ -107,7 +120,8 @@ async fn download(url: String, token: String) {
 
 fn finish(imported: Result<Session, String>) {
     match imported {
-        Ok(session) => {
+        Ok(mut session) => {
+            OVERRIDES.with_borrow(|overrides| session.set_overrides(overrides));
             let summary = Box::new(session.summary().clone());
             SESSION.set(Some(session));
             post(&FromWorker::Loaded(summary));

@@ -13,18 +13,21 @@ use crate::worker::client::Workers;
 /// The addressee of a question: a file and one of its devices.
 type Addressee = (FileKey, u32);
 
-/// The version of a growing session that a question is about. It stays at 0 for a file.
+/// The version of the data that a question is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Age {
-    /// Counts its updates.
+    /// Counts the updates of a growing session. It stays at 0 for a file.
     revision: u32,
+    /// Counts the changes of the user's rules of whose code a frame is.
+    rules: u32,
     /// Counts how often the oldest events were dropped: positions are relative to it.
     epoch: u32,
 }
 
 impl Age {
     fn of(model: &Model) -> Self {
-        model.live().map_or_else(Self::default, |live| Self { revision: live.revision, epoch: live.epoch })
+        let (revision, epoch) = model.live().map_or((0, 0), |live| (live.revision, live.epoch));
+        Self { revision, rules: model.rules_revision, epoch }
     }
 }
 

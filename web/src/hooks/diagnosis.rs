@@ -21,6 +21,8 @@ struct Subject {
     key: FileKey,
     device: u32,
     revision: u32,
+    /// Counts the changes of the user's rules of whose code a frame is.
+    rules: u32,
     epoch: u32,
     /// The position of the failure that stopped the following.
     oom: Option<u32>,
@@ -50,6 +52,7 @@ pub fn use_diagnosis() {
             key,
             device: next_device(&model),
             revision: live.map_or(0, |live| live.revision),
+            rules: model.rules_revision,
             epoch: live.map_or(0, |live| live.epoch),
             oom: live.and_then(|live| live.oom.as_ref()).map(|oom| oom.position),
         }

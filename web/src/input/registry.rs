@@ -135,10 +135,10 @@ pub static COMMANDS: &[Command] = &[
     command(View, "segment-scale", "Show segments to scale", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::ToScale, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::ToScale))),
     command(View, "segment-packed", "Show segments packed", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::Packed, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::Packed))),
     command(View, "flame-direction", "Flip the flame graph", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameBottomUp(!m.now().view.flame_bottom_up))),
-    command(View, "flame-internal", "Show or hide internal frames", &[Chord::code("KeyH")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetHideInternal(!m.now().view.hide_internal))),
     command(View, "heatmap-rows", "Switch the heatmap: addresses or request sizes", &[Chord::code("KeyM")], |m| in_tab(m, Tab::Heatmap), |m, _| m.dispatch(Action::SetHeatmapSizes(!m.now().view.heatmap_sizes))),
     command(View, "heatmap-segment", "Show the segment with the largest gap of no use at the cursor", &[Chord::code("Enter")], |m| has_events(m) && in_tab(m, Tab::Heatmap), |m, _| go::to_worst_gap(m)),
     command(View, "fold-frames", "Fold or unfold library frames", &[Chord::code("KeyH")], is_ready, |m, _| m.dispatch(Action::SetFolds(!m.now().view.folds))),
+    command(View, "folding-rules", "Edit folding rules", &[], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Folding))),
     command(View, "select-nothing", "Clear selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),
 
     command(Page, "open", "Open file…", &[], always, |_, _| source::pick()),

@@ -1,6 +1,9 @@
 //! The actions that change the model.
 
 use shared::diagnosis::Diagnosis;
+use std::rc::Rc;
+
+use shared::analysis::folding::Overrides;
 use shared::link::Link;
 use shared::query::{Axis, ColorBy, HeatmapPart, SegmentLayout, Summary, Window};
 use shared::units::Address;
@@ -189,6 +192,8 @@ pub enum Action {
 
     /// Sets the theme.
     SetTheme(ThemeChoice),
+    /// Sets the user's own rules of whose code a frame is.
+    SetOverrides(Rc<Overrides>),
     /// The system's theme changed.
     SystemTheme {
         /// Whether it is dark.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
 
+use shared::analysis::folding::Overrides;
 use shared::diagnosis::{Diagnosis, FailedRequest};
 use shared::link::Link;
 use shared::query::{Axis, DeviceSummary, Summary, Window};
@@ -173,6 +174,8 @@ pub enum Dialog {
     Palette,
     /// The server's jobs, to watch another one.
     Jobs,
+    /// The user's own rules of whose code a frame is.
+    Folding,
 }
 
 /// The value of the root element's `data-state`, for scripts that drive the page.
@@ -213,6 +216,10 @@ pub struct Model {
     pub theme: ThemeChoice,
     /// Whether the system is dark.
     pub is_system_dark: bool,
+    /// The user's own rules of whose code a frame is.
+    pub overrides: Rc<Overrides>,
+    /// Counts their changes: what was answered before is out of date.
+    pub rules_revision: u32,
     /// The open dialog.
     pub dialog: Option<Dialog>,
     /// Whether the details pane is shown.
@@ -231,6 +238,8 @@ impl Default for Model {
             view: View::default(),
             theme: ThemeChoice::System,
             is_system_dark: false,
+            overrides: Rc::default(),
+            rules_revision: 0,
             dialog: None,
             is_details_open: true,
             notice: None,

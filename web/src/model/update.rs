@@ -1,5 +1,8 @@
 //! The one function that changes the model. It is pure, so it is tested without a browser.
 
+use std::rc::Rc;
+
+use shared::analysis::folding::Overrides;
 use shared::diagnosis::Diagnosis;
 use shared::link::Link;
 use shared::order::Within;
@@ -72,6 +75,7 @@ pub fn update(model: &Model, action: Action) -> Model {
             }
         }
         Action::SetTheme(theme) => next.theme = theme,
+        Action::SetOverrides(overrides) => set_overrides(&mut next, overrides),
         Action::SystemTheme { is_dark } => next.is_system_dark = is_dark,
         Action::OpenDialog(dialog) => next.dialog = Some(dialog),
         Action::CloseDialog => next.dialog = None,
@@ -219,6 +223,20 @@ fn update_view(model: &mut Model, action: Action) {
         Action::SetHeatmapPart(part) => view.heatmap_part = part,
         // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
+    }
+}
+
+/// Sets the rules of whose code a frame is. Libraries have other numbers then, which zoom paths consist of.
+fn set_overrides(model: &mut Model, overrides: Rc<Overrides>) {
+    if model.overrides != overrides {
+        model.overrides = overrides;
+        model.rules_revision = model.rules_revision.wrapping_add(1);
+        model.view.flame_zoom.clear();
+        for file in &mut model.files {
+            file.view.flame_zoom.clear();
+            // A verdict names a line.
+            file.diagnoses.clear();
+        }
     }
 }
 

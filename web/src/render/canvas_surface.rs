@@ -2,7 +2,7 @@
 
 use js_sys::Array;
 use wasm_bindgen::{JsCast, JsValue};
-use web_sys::{CanvasRenderingContext2d, CanvasWindingRule, HtmlCanvasElement};
+use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement};
 
 use super::surface::{Align, Area, Font, Ink, Surface};
 
@@ -152,16 +152,6 @@ impl Surface for CanvasSurface {
         self.context.begin_path();
         self.path(points);
         self.context.stroke();
-    }
-
-    fn veil(&mut self, area: Area, holes: &[Vec<(f64, f64)>], ink: Ink) {
-        self.ink(ink);
-        self.context.begin_path();
-        self.context.rect(area.x, area.y, area.width, area.height);
-        for hole in holes {
-            self.path(hole);
-        }
-        self.context.fill_with_canvas_winding_rule(CanvasWindingRule::Evenodd);
     }
 
     fn image(&mut self, image: &HtmlCanvasElement, from: Area, into: Area) {

@@ -91,8 +91,6 @@ pub trait Surface {
     fn polygon(&mut self, points: &[(f64, f64)], ink: Ink);
     /// Draws the outline of a polygon.
     fn contour(&mut self, points: &[(f64, f64)], width: f64, ink: Ink);
-    /// Fills an area except for some polygons.
-    fn veil(&mut self, area: Area, holes: &[Vec<(f64, f64)>], ink: Ink);
     /// Draws a part of an image, `from` in its own pixels, into an area. Pixels stay sharp.
     fn image(&mut self, image: &HtmlCanvasElement, from: Area, into: Area);
     /// Draws a line of text, vertically centred on `y`.
@@ -174,9 +172,6 @@ pub(crate) mod log {
         }
         fn contour(&mut self, points: &[(f64, f64)], width: f64, ink: Ink) {
             self.0.push(format!("contour of {} by {width} {}", points.len(), ink.color.css()));
-        }
-        fn veil(&mut self, a: Area, holes: &[Vec<(f64, f64)>], ink: Ink) {
-            self.0.push(format!("veil {} with {} holes {}", area(a), holes.len(), ink.color.css()));
         }
         fn image(&mut self, _: &HtmlCanvasElement, from: Area, into: Area) {
             self.0.push(format!("image {} into {}", area(from), area(into)));

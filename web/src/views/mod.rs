@@ -5,6 +5,7 @@ pub mod details;
 pub mod events;
 pub mod findings;
 pub mod flame;
+pub mod folding;
 pub mod heatmap;
 pub mod legend;
 mod losses;

@@ -1,8 +1,7 @@
 //! A text version of the canvases for screen readers. It is updated when the view has come to rest.
 
-use shared::query::{Answer, Axis, Classes, EventFilter, FlameQuery, Query, TimelineQuery, Window};
 use shared::query::{
-    Answer, Axis, EventFilter, FlameQuery, HeatmapCell, HeatmapCellQuery, Query, Timeline, TimelineQuery, Window,
+    Answer, Axis, Classes, EventFilter, FlameQuery, HeatmapCell, HeatmapCellQuery, Query, TimelineQuery, Window,
 };
 use shared::totals::Totals;
 use shared::units::{Bytes, Count, Micros};
@@ -11,10 +10,8 @@ use yew::prelude::*;
 use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, use_answer, use_model};
 use crate::model::{Listing, Selection, Tab, View};
-use crate::model::{Selection, Tab, View};
 use crate::views::findings::ordered;
 use crate::views::heatmap::at_cursor;
-use crate::views::legend::ranked;
 use crate::views::legend::{classes_query, ranked};
 use crate::views::moment::{memory_text, moment_text};
 use crate::views::status::range_query;

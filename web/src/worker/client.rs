@@ -7,6 +7,7 @@ use std::rc::Rc;
 use js_sys::{Array, ArrayBuffer, Function, Uint8Array};
 use protocol::failure;
 use protocol::message::{FromWorker, ToWorker, WARM_UP, decode, encode};
+use shared::analysis::folding::Overrides;
 use shared::query::{Answer, Query};
 use wasm_bindgen::prelude::*;
 use web_sys::{ErrorEvent, File, MessageEvent, Worker};
@@ -36,6 +37,8 @@ struct Inner {
     has_answered: Cell<bool>,
     open: RefCell<HashMap<FileKey, Connection>>,
     spare: RefCell<Option<Spare>>,
+    /// The user's own rules of whose code a frame is.
+    overrides: RefCell<Overrides>,
 }
 
 /// A worker that was started before there is a file for it, so that the first file doesn't wait.
@@ -130,6 +133,11 @@ impl Workers {
         });
         worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        let overrides = self.0.overrides.borrow();
+        if !overrides.is_empty() {
+            // Fails only with the worker, which then fails on the file too.
+            let _ = send(&worker, &ToWorker::Fold(overrides.clone()));
+        }
         mark("file sent");
         give(&worker).map_err(|_| failure::NO_WORKER.to_owned())?;
         let connection =
@@ -170,6 +178,17 @@ impl Workers {
         if let Some(connection) = self.0.open.borrow().get(&key) {
             // Fails only with the worker, which sends nothing more then.
             let _ = send(&connection.worker, &ToWorker::Drawn { selected });
+        }
+    }
+
+    /// Tells all workers the user's own rules of whose code a frame is, and those that are started later.
+    pub fn fold(&self, overrides: &Overrides) {
+        self.0.overrides.replace(overrides.clone());
+        for connection in self.0.open.borrow_mut().values_mut() {
+            // Answers to questions that were sent before are out of date.
+            connection.messages = connection.messages.wrapping_add(1);
+            // Fails only with the worker, which sends nothing more then.
+            let _ = send(&connection.worker, &ToWorker::Fold(overrides.clone()));
         }
     }
 

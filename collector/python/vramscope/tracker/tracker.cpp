@@ -197,6 +197,18 @@ uint64_t vs_stacks_dropped() {
   return sum;
 }
 
+// Returns the size of the largest free block in a device's cache; -1 if the allocator doesn't tell. Called without the GIL.
+int64_t vs_largest(int64_t device) {
+  try {
+    // From 0, PyTorch would begin with the free memory of the device.
+    size_t largest = 1;
+    c10::cuda::CUDACachingAllocator::cacheInfo(static_cast<c10::DeviceIndex>(device), &largest);
+    return largest > 1 ? static_cast<int64_t>(largest) : 0;
+  } catch (const std::exception& reason) {
+    return failed(reason.what());
+  }
+}
+
 // Reports the last losses and frees the cached stacks. Returns -1 like vs_resolve. Called with the GIL, after vs_stop and
 // the last vs_drain.
 int64_t vs_forget() {

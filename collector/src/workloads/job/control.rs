@@ -1,6 +1,7 @@
 //! What a run is given beside its workload: a watcher, a pacer, a stop signal, a clock and an output.
 
 use super::clock::JobClock;
+use super::memory_watch::MemoryWatch;
 use super::pacer::Pacer;
 use super::recording_output::RecordingOutput;
 use super::stop_signal::StopSignal;
@@ -14,6 +15,8 @@ pub type Watch = Box<dyn FnMut(&str, usize)>;
 pub struct RunControl {
     /// Follows the progress.
     pub watch: Option<Watch>,
+    /// Says when much of the cached memory becomes unusable.
+    pub memory_watch: Option<MemoryWatch>,
     /// Limits the rate of events.
     pub pacer: Option<Pacer>,
     /// Ends the run early.

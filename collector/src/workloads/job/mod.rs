@@ -10,6 +10,7 @@ mod control;
 mod device;
 mod error;
 mod event_log;
+mod memory_watch;
 mod pacer;
 mod parts;
 mod recording_output;
@@ -20,6 +21,7 @@ pub use clock::JobClock;
 pub use control::{RunControl, Watch};
 pub use device::{ClockedSim, Device};
 pub use error::JobError;
+pub use memory_watch::MemoryWatch;
 pub use pacer::Pacer;
 pub use parts::PartUse;
 pub use recording_output::{Heading as RecordingHeading, RecordingOutput};
@@ -64,6 +66,7 @@ pub(in crate::workloads) struct Job<D: Device> {
     pacer: Option<Pacer>,
     stop: StopSignal,
     watch: Option<Watch>,
+    memory_watch: Option<MemoryWatch>,
     annotations: Vec<Annotation>,
     main: Stream,
     graphs: u64,
@@ -102,7 +105,7 @@ impl<D: Device> Job<D> {
         seed: u64,
         control: RunControl,
     ) -> Self {
-        let RunControl { watch, pacer, stop, clock, recording } = control;
+        let RunControl { watch, memory_watch, pacer, stop, clock, recording } = control;
         let mut calls = Calls::default();
         let log = EventLog::new(&mut calls.symbols, &clock, recording);
         Self {
@@ -114,6 +117,7 @@ impl<D: Device> Job<D> {
             pacer,
             stop,
             watch,
+            memory_watch,
             annotations: Vec::new(),
             main: Stream(0),
             graphs: 0,
@@ -141,6 +145,9 @@ impl<D: Device> Job<D> {
         self.wait(kernel as i64);
         self.pause()?;
         let stack = self.stack(site);
+        if let Some(watch) = &mut self.memory_watch {
+            watch.look(&self.allocator);
+        }
         let address = self.allocator.malloc(Request { size: bytes, stream, thread: 0, stack })?;
         let tensor = Tensor { address, bytes, part: self.parts.current };
         self.parts.add(bytes);

@@ -17,7 +17,7 @@ mod rules;
 use std::borrow::Cow;
 
 pub use best_frames::BestFrames;
-pub use overrides::Overrides;
+pub use overrides::{Overrides, part_of};
 pub use parts::{Part, fold, run_text};
 use rules::{Kind, NATIVE, PYTHON, Rule};
 
@@ -91,7 +91,7 @@ impl<'a> Owner<'a> {
         let rank = match found {
             _ if is_unknown => Rank::Machinery,
             Some(Kind::Dispatcher | Kind::Python | Kind::Cpp) => Rank::Machinery,
-            _ if name.starts_with("torch::autograd::generated::") => Rank::Backward,
+            _ if is_backward(name) => Rank::Backward,
             _ if is_operator(name) => Rank::Operator,
             _ => Rank::Cpp,
         };
@@ -139,6 +139,12 @@ fn is_operator(name: &str) -> bool {
     operator.is_some_and(|rest| !rest.starts_with("empty") && !rest.starts_with("resize_"))
 }
 
+/// Returns whether a C++ function is a node of the backward graph, rather than one of its helpers.
+fn is_backward(name: &str) -> bool {
+    let function = name.strip_prefix("torch::autograd::generated::");
+    function.is_some_and(|function| !function.starts_with("details::"))
+}
+
 /// Returns a C++ function's name without its arguments.
 fn without_arguments(name: &str) -> &str {
     // `(anonymous namespace)::`, `operator()` and `decltype(auto)` contain brackets too.
@@ -162,7 +168,8 @@ pub fn short_name<'a>(name: &'a str, filename: &str) -> &'a str {
 /// Formats a frame's location as `dir/file.py:123`; empty if the file is unknown.
 pub fn short_location(symbols: &Symbols, frame: Frame) -> String {
     let filename = symbols.text(frame.filename);
-    if filename.is_empty() || filename == "??" {
+    // Where symbols are missing, the unwinder gives a library with an offset in place of a source with a line.
+    if filename.is_empty() || filename == "??" || filename.contains(".so") {
         return String::new();
     }
     let cut = filename.rmatch_indices(['/', '\\']).nth(1).map_or(0, |(i, _)| i + 1);

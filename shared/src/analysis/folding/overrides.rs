@@ -1,11 +1,14 @@
 //! What a person wants otherwise than the table of rules.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use super::pattern::{behind, comparable};
 use crate::limits::{FOLDING_PART_BYTES, FOLDING_PARTS};
+use crate::query::FrameText;
 
 /// The user's own rules, which count before those of the table. Of several that match, the longest counts.
 ///
@@ -99,6 +102,53 @@ impl Overrides {
     }
 }
 
+impl fmt::Display for Overrides {
+    /// Writes one rule a line, `mine: PART` or `library: PART`, as [`Overrides::from_str`] reads them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.mine.iter().try_for_each(|part| writeln!(f, "mine: {part}"))?;
+        self.libraries.iter().try_for_each(|part| writeln!(f, "library: {part}"))
+    }
+}
+
+impl FromStr for Overrides {
+    type Err = String;
+
+    /// Reads one rule a line. Errs with a sentence for the user.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut rules = Self::default();
+        for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+            let added = match line.split_once(':').map(|(kind, part)| (kind.trim(), part)) {
+                Some(("mine", part)) => rules.add_mine(part),
+                Some(("library", part)) => rules.add_library(part),
+                _ => Err("Begin it with “mine:” or “library:”.".to_owned()),
+            };
+            added.map_err(|why| format!("Line {number}: {why}"))?;
+        }
+        Ok(rules)
+    }
+}
+
+/// Returns the part of a path that a rule for a frame's library, or for its file, has: `site-packages/einops`,
+/// `models/gpt.py`. For C++ it is the outermost namespace. `None` if neither is known.
+pub fn part_of(frame: &FrameText) -> Option<String> {
+    if !super::is_python(&frame.filename) {
+        let (namespace, _) = frame.name.split_once("::")?;
+        let is_plain = !namespace.is_empty() && namespace.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        return is_plain.then(|| format!("{namespace}::"));
+    }
+    let path = frame.filename.replace('\\', "/");
+    if path.starts_with('<') {
+        return None;
+    }
+    for folder in ["site-packages", "dist-packages"] {
+        if let Some(package) = behind(&path, folder).and_then(|rest| rest.split('/').next()) {
+            return Some(format!("{folder}/{package}"));
+        }
+    }
+    let cut = path.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
+    path.get(cut..).map(|part| part.trim_start_matches('/').to_owned())
+}
+
 /// Returns what a library is called that a part names: the last name of a path, or the namespace.
 fn last_name(part: &str) -> &str {
     let name = part.trim_end_matches("::");
@@ -140,6 +190,36 @@ mod tests {
             assert_eq!(rules.of(name, filename), want, "{name} {filename}");
         }
         assert_eq!(Overrides::default().of("f", "/a.py"), None);
+    }
+
+    #[test]
+    fn rules_are_text_with_one_a_line() {
+        let rules = overrides(&["site-packages/mylib", "a b:c.py"], &["lib/transformers"]);
+        let text = "mine: site-packages/mylib\nmine: a b:c.py\nlibrary: lib/transformers\n";
+        assert_eq!(rules.to_string(), text);
+        assert_eq!(text.parse(), Ok(rules));
+        assert_eq!(" \n  library : x/ \n".parse(), Ok(overrides(&[], &["x"])));
+        let wrong = |text: &str| text.parse::<Overrides>().expect_err("it is wrong");
+        assert_eq!(wrong("mine: a\ntheirs: b"), "Line 2: Begin it with “mine:” or “library:”.");
+        assert_eq!(wrong("\nmine:"), "Line 2: Name a part of a path, such as site-packages/mylib.");
+    }
+
+    #[test]
+    fn a_frame_suggests_the_part_of_its_rule() {
+        let check = |name: &str, filename: &str, want: Option<&str>| {
+            let frame = FrameText { name: name.to_owned(), filename: filename.to_owned(), ..FrameText::default() };
+            assert_eq!(part_of(&frame).as_deref(), want, "{name} {filename}");
+        };
+        check("f", "/v/lib/python3.11/site-packages/einops/layers/torch.py", Some("site-packages/einops"));
+        check("f", "D:\\v\\Lib\\site-packages\\einops\\a.py", Some("site-packages/einops"));
+        check("f", "/home/me/project/models/gpt.py", Some("models/gpt.py"));
+        check("f", "/train.py", Some("train.py"));
+        check("f", "train.py", Some("train.py"));
+        check("f", "<string>", None);
+        check("mylib::ops::f(at::Tensor)", "??", Some("mylib::"));
+        check("void f<a::b>()", "??", None);
+        check("(anonymous namespace)::f()", "??", None);
+        check("start", "??", None);
     }
 
     #[test]

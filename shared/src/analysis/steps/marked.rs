@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::Step;
+use crate::analysis::stack_traits::Traits;
 use crate::event::Action;
 use crate::frames::{StrId, Symbols};
 use crate::replay::Replayed;
@@ -67,6 +68,26 @@ pub(super) fn steps_until(input: Replayed<'_>, symbols: &Symbols, start: &str) -
     ends.sort_unstable();
     ends.dedup();
     super::ending_at(input, &ends)
+}
+
+/// Returns the annotated spans that say what the program does, by their start: start, end, and the traits that a stack
+/// of that phase has.
+pub(in crate::analysis) fn phases(input: Replayed<'_>, symbols: &Symbols) -> Vec<(u32, u32, Traits)> {
+    let of_name = |name: &str| {
+        let lower = name.to_ascii_lowercase();
+        let words = [("zero_grad", Traits::ZERO_GRAD), ("backward", Traits::BACKWARD), ("forward", Traits::FORWARD)];
+        words
+            .into_iter()
+            .chain([("optimizer", Traits::OPTIMIZER)])
+            .find(|(word, _)| lower.contains(word))
+            .map(|(_, traits)| traits)
+    };
+    let mut known: FxHashMap<StrId, Option<Traits>> = FxHashMap::default();
+    let spans = marks(input).into_iter().filter_map(|(name, mark)| {
+        let traits = *known.entry(name).or_insert_with(|| of_name(&symbols.text(name)));
+        Some((mark.from, mark.to?, traits?))
+    });
+    spans.collect()
 }
 
 /// Returns a name with each number replaced by `#`, and its last number.

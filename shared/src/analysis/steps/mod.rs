@@ -12,6 +12,8 @@ mod marked;
 mod optimizer;
 mod pattern;
 
+pub(super) use marked::phases as spans_of_phases;
+
 use std::fmt;
 
 use super::stack_traits::{StackTraits, Traits};

@@ -1,26 +1,30 @@
 //! Cached memory in gaps that are too small for a request: it is reserved, and of no use.
 
 use super::Ground;
-use super::moment::{Moment, Outcome};
-use super::thresholds::{FRAGMENTED_PERCENT, LEAST_BYTES, is_share};
+use super::moment::{Moment, Outcome, SplitGaps};
+use super::thresholds::{FRAGMENTED_PERCENT, FRAGMENTED_PERCENT_OF_PEAK, LEAST_BYTES, is_share};
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
+use crate::frames::StackId;
+use crate::replay::Gap;
 use crate::units::{Bytes, counted};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let gaps = ground.moments.iter().map(|moment| (moment, moment.split_gaps(ground.case)));
-    let Some((moment, gaps)) = gaps.max_by_key(|(_, gaps)| gaps.bytes) else { return Vec::new() };
-    let (reserved, Some(largest)) = (moment.state.totals.reserved, gaps.largest) else { return Vec::new() };
-    // A gap that is large enough is not used under `max_split_size_mb`, which is no fragmentation.
-    let is_fragmented = largest.size < moment.size
-        && gaps.bytes >= moment.size.max(LEAST_BYTES)
-        && is_share(gaps.bytes, reserved, FRAGMENTED_PERCENT);
-    if !is_fragmented {
+    let fragmented: Vec<(&Moment, SplitGaps, Gap)> =
+        gaps.filter_map(|(moment, gaps)| fragmented(ground, moment, gaps)).collect();
+    // What made a request fail matters most.
+    let failed = fragmented.iter().find(|(moment, ..)| moment.outcome == Outcome::Failed);
+    let Some((moment, gaps, largest)) = failed.or_else(|| fragmented.iter().max_by_key(|(_, gaps, _)| gaps.bytes))
+    else {
         return Vec::new();
-    }
+    };
+    let reserved = moment.state.totals.reserved;
     let percent = u128::from(gaps.bytes) * 100 / u128::from(reserved.max(1));
+    let (line, size) = (ground.label(moment.stack), Bytes(moment.size));
     let request = match moment.outcome {
-        Outcome::Failed => format!("too small for {}", ground.label(moment.stack)),
-        _ => format!("so {} had to take {} from the driver", ground.label(moment.stack), Bytes(moment.size)),
+        Outcome::Failed if moment.stack == StackId(0) => "too small for it".to_owned(),
+        Outcome::Failed => format!("too small for {line}"),
+        _ => format!("so {} was taken from the driver for {size} of {line}", Bytes(moment.taken)),
     };
     let message = format!(
         "{}, {} lay in {} between blocks in use: {percent} % of the {} reserved. The largest gap was {}, {request}.",
@@ -37,6 +41,23 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     vec![remedies(ground).into_iter().fold(finding, Finding::with_remedy)]
 }
 
+/// Returns a moment with its gaps and the largest of them, if much lies in gaps that are too small for the request.
+fn fragmented<'a>(ground: &Ground<'_>, moment: &'a Moment, gaps: SplitGaps) -> Option<(&'a Moment, SplitGaps, Gap)> {
+    let largest = gaps.largest?;
+    let is_much = match moment.outcome {
+        Outcome::Failed => is_share(gaps.bytes, moment.state.totals.reserved, FRAGMENTED_PERCENT),
+        Outcome::Peak => {
+            gaps.bytes >= LEAST_BYTES && is_share(gaps.bytes, moment.state.totals.reserved, FRAGMENTED_PERCENT)
+        }
+        Outcome::Served => {
+            gaps.bytes >= LEAST_BYTES && is_share(gaps.bytes, ground.survey.reserved, FRAGMENTED_PERCENT_OF_PEAK)
+        }
+    };
+    // A gap that is large enough is not used under `max_split_size_mb`, which is no fragmentation.
+    let is_fragmented = is_much && largest.size < moment.size && gaps.bytes >= moment.size;
+    is_fragmented.then_some((moment, gaps, largest))
+}
+
 /// Returns what to try against fragmentation.
 pub(super) fn remedies(ground: &Ground<'_>) -> Vec<Remedy> {
     let sizes = "Let tensors have few distinct sizes, for example by padding lengths to a multiple: freed blocks are then \
@@ -50,4 +71,97 @@ pub(super) fn remedies(ground: &Ground<'_>) -> Vec<Remedy> {
             .with_copy(expandable),
         Remedy::advice(sizes),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A segment of `count` blocks of `mib` each, of which those are freed that `is_freed` names.
+    fn blocks(count: u64, mib: u64, is_freed: impl Fn(u64) -> bool) -> String {
+        let address = |i: u64| 0x1000_0000 + i * mib * MIB;
+        let mut lines = format!("segment_alloc 0x10000000 {}\n", count * mib * MIB);
+        for i in 0..count {
+            lines += &format!("alloc {} {} fill@/m/a.py:1\n", address(i), mib * MIB);
+        }
+        for i in (0..count).filter(|i| is_freed(*i)) {
+            lines += &format!("free {}\n", address(i));
+        }
+        lines
+    }
+
+    fn found(lines: &str) -> Vec<String> {
+        trace(lines).messages(FindingCode::Fragmentation)
+    }
+
+    /// A request of 20 MiB for which the driver is asked.
+    const REQUEST: &str = "segment_alloc 0x50000000 20971520 cat@/m/a.py:2\nalloc 0x50000000 20971520 cat@/m/a.py:2";
+
+    #[test]
+    fn gaps_that_no_request_fits_are_found_where_the_driver_had_to_serve_one() {
+        let lines = blocks(25, 4, |i| i % 2 == 0) + REQUEST;
+        assert_eq!(
+            found(&lines),
+            [
+                "Before reserved memory rose to its peak (after event 52), 52.0 MiB lay in 13 gaps between blocks in use: 52 % \
+              of the 100 MiB reserved. The largest gap was 4.00 MiB, so 20.0 MiB was taken from the driver for 20.0 MiB of \
+              cat  m/a.py:2."
+            ]
+        );
+    }
+
+    #[test]
+    fn gaps_that_make_a_request_fail_are_found_whatever_their_size() {
+        let lines = blocks(6, 2, |i| i % 2 == 0) + "oom 100 4194304 cat@/m/a.py:2";
+        assert_eq!(
+            found(&lines),
+            [
+                "When the request of 4.00 MiB failed (event 14), 6.00 MiB lay in 3 gaps between blocks in use: 50 % of the 12.0 \
+              MiB reserved. The largest gap was 2.00 MiB, too small for cat  m/a.py:2."
+            ]
+        );
+    }
+
+    #[test]
+    fn other_free_memory_is_no_fragmentation() {
+        let cases = [
+            // Few of them; or nobody asks for more.
+            blocks(25, 4, |i| i == 3 || i == 9) + REQUEST,
+            blocks(25, 4, |i| i % 2 == 0),
+            // A whole segment, which can be released; or one gap that would have done.
+            blocks(4, 4, |_| true) + REQUEST,
+            blocks(25, 4, |i| i < 13) + REQUEST,
+            // Another stream's; or that of the small pool.
+            blocks(25, 4, |i| i % 2 == 0) + &REQUEST.replace("20971520 cat", "20971520 stream=7 cat"),
+            blocks(25, 4, |i| i % 2 == 0) + "segment_alloc 0x50000000 2097152\nalloc 0x50000000 1000",
+            // All of it together would not have been enough.
+            blocks(6, 2, |i| i % 2 == 0) + "oom 100 8388608 cat@/m/a.py:2",
+        ];
+        for lines in cases {
+            assert_eq!(found(&lines), [""; 0], "{lines}");
+        }
+    }
+
+    #[test]
+    fn the_remedy_keeps_the_settings_of_the_run() {
+        let lines = blocks(25, 4, |i| i % 2 == 0) + REQUEST;
+        let copied = |conf: &str, expandable_segments| {
+            let settings = crate::trace::Settings { conf: conf.to_owned(), expandable_segments, ..Default::default() };
+            let findings = trace(&lines).with_settings(settings).findings();
+            let found = findings.into_iter().find(|finding| finding.code == FindingCode::Fragmentation);
+            found.map(|finding| finding.remedies.into_iter().next().map(|remedy| remedy.copy).unwrap_or_default())
+        };
+        let name = "PYTORCH_CUDA_ALLOC_CONF=";
+        assert_eq!(copied("", false), Some(format!("{name}expandable_segments:True")));
+        assert_eq!(
+            copied("max_split_size_mb:64,expandable_segments:False", false),
+            Some(format!("{name}max_split_size_mb:64,expandable_segments:True"))
+        );
+        let list = "roundup_power2_divisions:[64:8,>:1]";
+        assert_eq!(copied(list, false), Some(format!("{name}{list},expandable_segments:True")));
+        assert_eq!(copied("expandable_segments:True", true), Some(String::new()));
+    }
 }

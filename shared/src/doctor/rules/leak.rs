@@ -7,7 +7,7 @@ use crate::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use crate::units::{Bytes, Count, counted};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
-    let leaks: Vec<&LeakCandidate> = ground.rising.iter().filter(|candidate| !candidate.is_cache).collect();
+    let leaks: Vec<&LeakCandidate> = ground.rising.iter().filter(|candidate| candidate.is_leak()).collect();
     let more = leaks.len().saturating_sub(LEAKS);
     let last = leaks.len().min(LEAKS).saturating_sub(1);
     let first = leaks.iter().take(LEAKS).enumerate();
@@ -17,11 +17,12 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
 fn finding(ground: &Ground<'_>, leak: &LeakCandidate, more: usize) -> Finding {
     let others = match more {
         0 => String::new(),
-        _ => format!(" {} keep less.", crate::units::counted_as(more as u64, "other line", "other lines")),
+        1 => " 1 other line keeps no more than that.".to_owned(),
+        _ => format!(" {more} other lines keep no more than that."),
     };
     let message = format!(
-        "{} keeps what it allocates: {} of it, {}, were still live after event {}, the first since event {}. Behind the \
-         first quarter of the run that is {} more for every 1,000 events.{others}",
+        "{} keeps what it allocates: {}, {} in all, were still live after event {}, the first since event {}. After the \
+         first quarter of that, it kept {} more every 1,000 events.{others}",
         ground.label(leak.stack),
         counted(leak.count.into(), "allocation"),
         Bytes(leak.last_bytes),
@@ -39,4 +40,54 @@ fn finding(ground: &Ground<'_>, leak: &LeakCandidate, more: usize) -> Finding {
             "Keep numbers, not tensors: call .item(), or .detach().cpu() if the values are needed later, and delete what \
              holds the tensors (a list, a closure, a graph that a loss keeps alive).",
         ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use super::*;
+
+    /// Steps that each use a layer five times and keep a tensor of `kept` bytes at each of some lines.
+    fn lines(kept: u64, at: &[&str]) -> String {
+        let mut lines = "segment_alloc 0x10000000 524288000\n".to_owned();
+        let mut address = 0x1100_0000_u64;
+        for _ in 0..40 {
+            for line in 1..11 {
+                lines += &format!("alloc 0x10000000 4000000 layer@/m/l.py:{}\nfree 0x10000000\n", line % 2);
+            }
+            for line in at {
+                lines += &format!("alloc {address} {kept} {line}\n");
+                address += kept.next_multiple_of(512);
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn a_leak_is_told_with_its_count_its_slope_and_its_start() {
+        let findings = trace(&lines(1_048_576, &["log@/m/a.py:7"])).findings();
+        let [leak] = findings.as_slice() else { panic!("{findings:?}") };
+        assert_eq!(
+            leak.message,
+            "log  m/a.py:7 keeps what it allocates: 40 allocations, 40.0 MiB in all, were still live after event 1,241, the \
+             first since event 32. After the first quarter of that, it kept 33.3 MiB more every 1,000 events."
+        );
+        assert_eq!((leak.code, leak.severity, leak.bytes), (FindingCode::Leak, Severity::Failure, Some(40 << 20)));
+    }
+
+    #[test]
+    fn the_largest_leaks_are_told_one_by_one() {
+        let at = ["a@/m/a.py:1", "b@/m/a.py:2", "c@/m/a.py:3", "d@/m/a.py:4", "e@/m/a.py:5"];
+        let messages = trace(&lines(1_048_576, &at)).messages(FindingCode::Leak);
+        assert_eq!(messages.len(), 3);
+        assert!(messages[2].ends_with(" 2 other lines keep no more than that."), "{}", messages[2]);
+    }
+
+    #[test]
+    fn a_small_leak_is_a_warning_and_a_tiny_one_is_none() {
+        let severity =
+            |kept| trace(&lines(kept, &["log@/m/a.py:7"])).findings().first().map(|finding| finding.severity);
+        assert_eq!(severity(6_000), Some(Severity::Warning));
+        assert_eq!(severity(1_000), None);
+    }
 }

@@ -1,9 +1,17 @@
 //! The rules: each looks for one kind of trouble, in a file of its own.
 
+mod driver_calls;
 mod fragmentation;
+mod growth;
+mod ineffective_setting;
 mod leak;
+mod lines;
 mod moment;
+mod other_process;
 mod pinned;
+mod rounding;
+mod spike;
+mod stuck_cache;
 mod survey;
 mod thresholds;
 mod waiting;
@@ -15,8 +23,10 @@ use super::Case;
 use crate::analysis::leak::{LeakCandidate, LeakSource};
 use crate::analysis::oom;
 use crate::analysis::site::label;
+use crate::diagnosis::Cause;
+use crate::event::Action;
 use crate::finding::Finding;
-use crate::frames::StackId;
+use crate::frames::{FrameId, StackId};
 
 /// What looks for one kind of trouble.
 struct Rule {
@@ -27,16 +37,23 @@ struct Rule {
 }
 
 /// All rules.
-const RULES: [Rule; 4] = [
+const RULES: [Rule; 11] = [
     Rule { subject: "leaks", check: leak::check },
+    Rule { subject: "growth", check: growth::check },
     Rule { subject: "fragmentation", check: fragmentation::check },
     Rule { subject: "segments pinned by small blocks", check: pinned::check },
+    Rule { subject: "rounding", check: rounding::check },
     Rule { subject: "blocks waiting for streams", check: waiting::check },
+    Rule { subject: "retries and driver calls", check: driver_calls::check },
+    Rule { subject: "cache stuck in a stream or pool", check: stuck_cache::check },
+    Rule { subject: "spikes", check: spike::check },
+    Rule { subject: "memory held by others", check: other_process::check },
+    Rule { subject: "settings without effect", check: ineffective_setting::check },
 ];
 
-/// Returns what the rules find, in the order of the rules.
-pub(super) fn check(case: &Case<'_>) -> Vec<Finding> {
-    let ground = Ground::of(case);
+/// Returns what the rules find, in the order of the rules. `cause` is that of the verdict.
+pub(super) fn check(case: &Case<'_>, cause: Cause) -> Vec<Finding> {
+    let ground = Ground::of(case, cause);
     RULES.iter().flat_map(|rule| (rule.check)(&ground)).map(|finding| finding.on_device(case.trace.device)).collect()
 }
 
@@ -51,26 +68,52 @@ struct Ground<'a> {
     survey: Survey,
     /// The requests that cached memory did not serve, as far as they matter most.
     moments: Vec<Moment>,
+    /// The requests that failed (see [`oom::positions`]), and the position of the failure that matters most.
+    failures: Vec<(u32, u64)>,
+    failed: Option<u32>,
     /// The lines that keep what they allocate.
     rising: Vec<LeakCandidate>,
 }
 
 impl<'a> Ground<'a> {
-    fn of(case: &'a Case<'a>) -> Self {
+    fn of(case: &'a Case<'a>, cause: Cause) -> Self {
         let Case { trace, replay, symbols, best_frames, usage, .. } = *case;
         let survey = Survey::of(case);
         let peak = survey.peak.and_then(|miss| Moment::of(case, miss, Outcome::Peak));
         let worst = survey.worst.filter(|miss| survey.peak != Some(*miss));
         let worst = worst.and_then(|miss| Moment::of(case, miss, Outcome::Served));
-        let moments = [Moment::failed(case), peak, worst].into_iter().flatten().collect();
-        let end = oom::decisive(trace, &oom::positions(trace)).unwrap_or_else(|| replay.positions());
+        let failures = oom::positions(trace);
+        let failed = oom::decisive(trace, &failures);
+        // Where something else made a request fail, gaps at that moment are not the trouble.
+        let fragmented = failed.filter(|_| cause == Cause::Fragmented);
+        let failure = fragmented.and_then(|position| Moment::failed(case, position));
+        let moments = [failure, peak, worst].into_iter().flatten().collect();
         let source = LeakSource { trace, replay, symbols, best_frames };
-        Self { case, survey, moments, rising: LeakCandidate::all(source, end, usage.peak_bytes) }
+        let end = failed.unwrap_or_else(|| replay.positions());
+        Self { case, survey, moments, failures, failed, rising: LeakCandidate::all(source, end, usage.peak_bytes) }
     }
 
     /// Returns the line that represents a stack.
     fn label(&self, stack: StackId) -> String {
         label(self.case.symbols, self.case.best_frames, stack)
+    }
+
+    /// Returns the frame that represents a stack.
+    fn frame(&self, stack: StackId) -> Option<FrameId> {
+        self.case.best_frames.frame(self.case.symbols.stack(stack))
+    }
+
+    /// Returns how many segments there were, ordinary and expandable ones: those at the start, and those taken from the
+    /// driver later (mapped ranges of expandable ones).
+    fn segments(&self) -> (u64, u64) {
+        let start = self.case.replay.state_at(0);
+        let expandable = start.ranges.iter().filter(|range| range.is_expandable).count() as u64;
+        let mut counts = (start.ranges.len() as u64 - expandable, expandable);
+        for action in self.case.trace.events.action.iter() {
+            counts.0 += u64::from(action == Action::SegmentAlloc as u8);
+            counts.1 += u64::from(action == Action::SegmentMap as u8);
+        }
+        counts
     }
 
     fn has_expandable_segments(&self) -> bool {
@@ -88,3 +131,6 @@ impl<'a> Ground<'a> {
         format!("PYTORCH_CUDA_ALLOC_CONF={}", kept.into_iter().chain([setting]).collect::<Vec<_>>().join(","))
     }
 }
+
+#[cfg(test)]
+mod testing;

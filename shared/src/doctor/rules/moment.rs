@@ -2,9 +2,7 @@
 
 use super::survey::Miss;
 use crate::allocator::rounding::SMALL_SIZE;
-use crate::analysis::oom;
 use crate::doctor::Case;
-use crate::event::Action;
 use crate::frames::StackId;
 use crate::replay::{Allocation, AllocatorState, Gap, Range};
 use crate::units::{Bytes, Count, PoolId, Stream};
@@ -26,6 +24,8 @@ pub(super) struct Moment {
     pub(super) state: AllocatorState,
     /// The size of its block.
     pub(super) size: u64,
+    /// Bytes taken from the driver for it: less than its size if an expandable segment's last gap grew.
+    pub(super) taken: u64,
     /// Its call site.
     pub(super) stack: StackId,
     pool: PoolId,
@@ -42,18 +42,15 @@ pub(super) struct SplitGaps {
 }
 
 impl Moment {
-    /// Returns the failure that matters most, if a request failed.
-    pub(super) fn failed(case: &Case<'_>) -> Option<Self> {
-        let position = oom::decisive(case.trace, &oom::positions(case.trace))?;
+    /// Returns the moment of the request that failed right before `position`.
+    pub(super) fn failed(case: &Case<'_>, position: u32) -> Option<Self> {
         let event = case.trace.events.get((position as usize).checked_sub(1)?)?;
-        if event.action != Action::Oom {
-            return None;
-        }
         let tag = case.tags.get(event.tag);
         Some(Self {
             outcome: Outcome::Failed,
             state: case.replay.state_at(position),
             size: event.size,
+            taken: 0,
             stack: event.stack,
             pool: tag.pool.unwrap_or_default(),
             stream: tag.stream,
@@ -68,6 +65,7 @@ impl Moment {
             outcome,
             state: case.replay.state_at(miss.position),
             size: allocation.size,
+            taken: miss.taken,
             stack: allocation.stack,
             pool: case.replay.pool(&allocation),
             stream: case.tags.get(allocation.tag).stream,
@@ -80,12 +78,24 @@ impl Moment {
         (range.pool, range.stream, range.is_small) == (self.pool, self.stream, self.is_small)
     }
 
-    /// Returns the gaps that the request could have used if they had been larger.
+    /// Returns whether the request could use a range's memory, but for its stream and pool.
+    pub(super) fn is_kin(&self, range: &Range) -> bool {
+        range.is_small == self.is_small
+    }
+
+    /// Returns the request's stream and pool in words.
+    pub(super) fn place(&self) -> String {
+        place(self.stream, self.pool)
+    }
+
+    /// Returns the gaps that the request could have used if they had been larger. The last gap of an expandable segment
+    /// doesn't count: it grows by what a request lacks.
     pub(super) fn split_gaps(&self, case: &Case<'_>) -> SplitGaps {
         let mut found = SplitGaps::default();
         let ranges = self.state.ranges.iter().enumerate();
-        for (i, _) in ranges.filter(|(i, range)| self.can_use(range) && !self.state.active_in(*i).is_empty()) {
-            for gap in self.state.gaps_in(i, &case.replay.allocations) {
+        for (i, range) in ranges.filter(|(i, range)| self.can_use(range) && !self.state.active_in(*i).is_empty()) {
+            let gaps = self.state.gaps_in(i, &case.replay.allocations);
+            for gap in gaps.filter(|gap| !range.is_expandable || gap.end() != range.end()) {
                 found.bytes = found.bytes.saturating_add(gap.size);
                 found.count += 1;
                 if found.largest.is_none_or(|largest| largest.size < gap.size) {
@@ -96,15 +106,21 @@ impl Moment {
         found
     }
 
-    /// Returns the moment in words: `When reserved memory rose to its peak (after event 7)`.
+    /// Returns the moment in words: `Before reserved memory rose to its peak (after event 7)`.
     pub(super) fn words(&self) -> String {
         let (position, size) = (Count(self.state.position.into()), Bytes(self.size));
         match self.outcome {
-            Outcome::Failed => format!("When a request of {size} failed (event {position})"),
+            Outcome::Failed => format!("When the request of {size} failed (event {position})"),
             Outcome::Peak => format!("Before reserved memory rose to its peak (after event {position})"),
             Outcome::Served => {
                 format!("When {} was reserved (after event {position})", Bytes(self.state.totals.reserved))
             }
         }
     }
+}
+
+/// Returns a stream and pool in words: `stream 7`, `the default stream of pool (0, 1)`.
+pub(super) fn place(stream: Stream, pool: PoolId) -> String {
+    let stream = if stream == Stream::default() { "the default stream".to_owned() } else { format!("stream {stream}") };
+    if pool.is_private() { format!("{stream} of pool {pool}") } else { stream }
 }

@@ -1,10 +1,10 @@
 //! Segments that one small block, or a few, keep from being released.
 
-use rustc_hash::FxHashMap;
-
 use super::Ground;
+use super::lines::{by_line, most_blocks};
 use super::moment::Moment;
-use super::thresholds::{LEAST_BYTES, NAMED_LINES, PINNED_PART, PINNED_PERCENT, is_share};
+use super::thresholds::{LEAST_BYTES, PINNED_PART, PINNED_PERCENT, is_share};
+use crate::analysis::peak::held;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::units::{Address, Bytes, counted};
 
@@ -46,44 +46,26 @@ impl Pinned {
         }
         found
     }
-
-    /// Returns the lines that made most of the blocks: `keep  train.py:7 (12 blocks)`.
-    fn lines(&self, ground: &Ground<'_>) -> String {
-        let mut counts: FxHashMap<u32, u64> = FxHashMap::default();
-        for &block in &self.blocks {
-            *counts.entry(ground.case.replay.allocations.stack.get(block as usize).unwrap_or(0)).or_default() += 1;
-        }
-        let mut lines: FxHashMap<String, u64> = FxHashMap::default();
-        for (stack, count) in counts {
-            *lines.entry(ground.label(crate::frames::StackId(stack))).or_default() += count;
-        }
-        let mut lines: Vec<(String, u64)> = lines.into_iter().collect();
-        lines.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let named =
-            lines.iter().take(NAMED_LINES).map(|(line, count)| format!("{line} ({})", counted(*count, "block")));
-        let named = named.collect::<Vec<_>>().join(" and ");
-        match lines.len().saturating_sub(NAMED_LINES) {
-            0 => named,
-            more => format!("{named}, and {}", crate::units::counted_as(more as u64, "other line", "other lines")),
-        }
-    }
 }
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let all = ground.moments.iter().map(|moment| (moment, Pinned::at(ground, moment)));
     let Some((moment, pinned)) = all.max_by_key(|(_, pinned)| pinned.free) else { return Vec::new() };
     let Some((_, address)) = pinned.largest else { return Vec::new() };
-    if pinned.free < LEAST_BYTES || !is_share(pinned.free, moment.state.totals.reserved, PINNED_PERCENT) {
+    if pinned.free < LEAST_BYTES || !is_share(pinned.free, ground.survey.reserved, PINNED_PERCENT) {
         return Vec::new();
     }
-    let blocks = counted(pinned.blocks.len() as u64, "block");
+    let count = pinned.blocks.len() as u64;
+    let lines = by_line(ground, &held(ground.case.replay, pinned.blocks.iter().copied()));
     let message = format!(
-        "{}, {blocks} of {} in all kept {} of {} from being released. They came from {}.",
+        "{}, {} of {} kept {} of {} from being released. {} from {}.",
         moment.words(),
+        counted(count, "block"),
         Bytes(pinned.block_bytes),
         counted(pinned.segments, "segment"),
         Bytes(pinned.bytes),
-        pinned.lines(ground),
+        if count == 1 { "It came" } else { "They came" },
+        most_blocks(ground, &lines),
     );
     let finding = Finding::new(FindingCode::PinnedSegments, message)
         .at(moment.state.position)
@@ -96,4 +78,46 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let expandable = ground.setting("expandable_segments:True");
     let advice = format!("Set {expandable}: free pages are then released beside a block in use.");
     vec![finding.with_remedy(Remedy::advice(advice).with_copy(expandable))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use super::*;
+
+    /// Segments of 40 MiB that are full, and then hold a block of `kept` bytes each; then another segment is taken.
+    fn found(segments: u64, kept: u64) -> Vec<String> {
+        let mut lines = String::new();
+        for i in 0..segments {
+            let address = 0x1000_0000 + i * 0x1000_0000;
+            lines += &format!("segment_alloc {address} 41943040\nalloc {address} {kept} keep@/m/a.py:{}\n", 1 + i % 3);
+            lines += &format!("alloc {} 30000000 work@/m/a.py:9\nfree {}\n", address + (8 << 20), address + (8 << 20));
+        }
+        lines += "segment_alloc 0xf0000000 62914560 last@/m/a.py:7\nalloc 0xf0000000 62914560 last@/m/a.py:7";
+        trace(&lines).messages(FindingCode::PinnedSegments)
+    }
+
+    #[test]
+    fn segments_that_small_blocks_keep_are_found_with_their_lines() {
+        assert_eq!(
+            found(1, 1_572_864),
+            [
+                "Before reserved memory rose to its peak (after event 5), 1 block of 1.50 MiB kept 1 segment of 40.0 MiB from \
+              being released. It came from keep  m/a.py:1."
+            ]
+        );
+        assert_eq!(
+            found(7, 1_572_864),
+            [
+                "Before reserved memory rose to its peak (after event 35), 7 blocks of 10.5 MiB kept 7 segments of 280 MiB from \
+              being released. They came from keep  m/a.py:1 (3 blocks), keep  m/a.py:2 (2 blocks), and 1 other line."
+            ]
+        );
+    }
+
+    #[test]
+    fn larger_blocks_pin_nothing() {
+        assert_eq!(found(7, 4_000_000), [""; 0]);
+        assert_eq!(found(0, 0), [""; 0]);
+    }
 }

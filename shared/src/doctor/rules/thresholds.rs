@@ -1,7 +1,7 @@
 //! From where on something is worth a finding. Each threshold has its reason beside it.
 
 /// Bytes below which no finding is made about memory that is wasted: one segment of the large pool. Less than that is
-/// how the allocator works.
+/// how the allocator works. It does not hold for a request that failed.
 pub(super) const LEAST_BYTES: u64 = 20 << 20;
 
 /// Leaks that are reported one by one. What is behind them is most often the same mistake.
@@ -15,9 +15,12 @@ pub(super) const GROWTH_PERCENT: u64 = 10;
 /// Memory in gaps that a request could not use, in percent of the reserved memory. A healthy run stays below: its
 /// segments are filled by requests of the sizes that made them.
 pub(super) const FRAGMENTED_PERCENT: u64 = 10;
+/// The same in percent of the largest reserved memory, where it was not at its peak: gaps that are used later on
+/// cost nothing.
+pub(super) const FRAGMENTED_PERCENT_OF_PEAK: u64 = 12;
 /// A segment counts as pinned if blocks use at most one part in this many of it.
 pub(super) const PINNED_PART: u64 = 16;
-/// Free memory in pinned segments, in percent of the reserved memory.
+/// Free memory in pinned segments, in percent of the largest reserved memory.
 pub(super) const PINNED_PERCENT: u64 = 5;
 /// Lines that a finding names. More do not fit into a sentence.
 pub(super) const NAMED_LINES: usize = 2;
@@ -31,8 +34,12 @@ pub(super) const WAITING_PERCENT: u64 = 5;
 
 /// The part of the events in which a program sets up, one in this many: it calls the driver for good reasons there.
 pub(super) const WARMUP_PART: u32 = 4;
+/// Retries below this number are noted, not warned of: a program may run into its limit once and go on.
+pub(super) const FEW_RETRIES: u64 = 5;
 /// Calls of the driver behind the warm-up from which on they are reported: fewer cost some milliseconds at most.
 pub(super) const DRIVER_CALLS: u32 = 20;
+/// Times that memory is released behind the warm-up from which on that is a habit, not an incident.
+pub(super) const RELEASES: u64 = 3;
 /// Calls of the driver for each 1,000 events behind the warm-up. A call takes about as long as hundreds of requests
 /// that are served from the cache, so from here on they take part of the allocator's time.
 pub(super) const DRIVER_CALLS_PER_THOUSAND: u64 = 2;
@@ -41,13 +48,14 @@ pub(super) const DRIVER_CALLS_PER_THOUSAND: u64 = 2;
 /// reserved memory.
 pub(super) const STUCK_PERCENT: u64 = 5;
 
-/// What a spike adds to the peak, in percent of the peak.
+/// What one line adds to the peak for a moment, in percent of the peak. Less decides less often whether a run fits than
+/// the batch does.
 pub(super) const SPIKE_PERCENT: u64 = 15;
-/// A line makes a spike if it holds on average at most this part of what it holds at the peak, in percent: it is there
-/// for a moment.
-pub(super) const SPIKE_MEAN_PERCENT: u64 = 15;
-/// Lines that a spike may be made of.
-pub(super) const SPIKE_LINES: usize = 8;
+/// A line makes a spike if it holds on average at most this part of what it holds at the peak, in percent. Activations
+/// hold a quarter or more, since each step has them.
+pub(super) const SPIKE_MEAN_PERCENT: u64 = 20;
+/// The longest spike, in percent of the events.
+pub(super) const SPIKE_LENGTH_PERCENT: u64 = 10;
 
 /// Memory of the device that others hold, in percent of its capacity.
 pub(super) const OTHERS_PERCENT: u64 = 5;

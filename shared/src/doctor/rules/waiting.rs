@@ -79,3 +79,42 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
         ));
     vec![finding]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use super::*;
+
+    fn found(block: u64, freed: &str) -> Vec<String> {
+        let lines = format!(
+            "segment_alloc 0x10000000 104857600
+             alloc 0x10000000 {block} copy@/m/a.py:1
+             alloc 0x14000000 1000 other@/m/a.py:2
+             {freed}"
+        );
+        trace(&lines).messages(FindingCode::Waiting)
+    }
+
+    const WAITS: &str = "free_requested 0x10000000
+                         free 0x14000000
+                         free_completed 0x10000000";
+
+    #[test]
+    fn blocks_that_other_streams_still_use_are_found() {
+        assert_eq!(
+            found(41_943_040, WAITS),
+            [
+                "Up to 40.0 MiB of freed memory waited for other streams at once (after event 4, last freed: copy  m/a.py:1). 1 \
+              block waited, 30 µs in all."
+            ]
+        );
+        // It waits until the end.
+        assert_eq!(found(41_943_040, "free_requested 0x10000000\nfree 0x14000000").len(), 1);
+    }
+
+    #[test]
+    fn what_is_free_at_once_or_small_does_not_count() {
+        assert_eq!(found(41_943_040, "free 0x10000000"), [""; 0]);
+        assert_eq!(found(2_097_152, WAITS), [""; 0]);
+    }
+}

@@ -14,6 +14,7 @@ mod socket;
 use std::cell::RefCell;
 
 use js_sys::{Date, Math};
+use shared::analysis::folding::Overrides;
 use shared::limits::LiveLimits;
 use shared::query::{Answer, Query};
 use shared::wire::SessionState;
@@ -115,6 +116,11 @@ pub(crate) fn drawn(selected: Option<(u32, u32)>) {
         watcher.session.selected = selected;
         watcher.want_refresh();
     });
+}
+
+/// Names and colours call sites by other rules.
+pub(crate) fn fold(overrides: &Overrides) {
+    with(|watcher| watcher.session.set_overrides(overrides));
 }
 
 /// Pauses the view, or resumes it.

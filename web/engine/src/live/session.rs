@@ -1,5 +1,6 @@
 //! The session that is being watched. Finds the selected allocation again when the oldest events are dropped.
 
+use shared::analysis::folding::Overrides;
 use shared::import::ImportError;
 use shared::limits::LiveLimits;
 use shared::query::{Answer, EventFilter, Query};
@@ -61,6 +62,11 @@ impl WatchedSession {
             why: self.session.why_out_of_memory(device, position),
         });
         Some(Update { summary: self.session.summary().clone(), trims, kept, oom })
+    }
+
+    /// Names and colours call sites by other rules.
+    pub fn set_overrides(&mut self, overrides: &Overrides) {
+        self.session.session().set_overrides(overrides);
     }
 
     /// Returns the answer to a question about one device.

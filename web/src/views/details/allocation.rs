@@ -15,7 +15,7 @@ use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::copy::CopyButton;
 use crate::widgets::format::{bytes_in_full, share};
-use crate::widgets::stack_list::{NO_STACK, place, plain_text, split_path, stack_list};
+use crate::widgets::stack_list::{all, place, plain_text, split_path, stack_list};
 
 /// Properties of [`AllocationPane`].
 #[derive(PartialEq, Properties)]
@@ -73,15 +73,14 @@ pub fn AllocationPane(props: &AllocationPaneProps) -> Html {
             <header class="detail-head">
                 { paint_chip(&palette, detail.paint) }
                 <h2 class="mono">{ detail.name.clone() }</h2>
-                <CopyButton text={as_text(detail, has_times)} label="Copy" />
+                <CopyButton text={as_text(detail, has_times, model.view.folds)} label="Copy" />
             </header>
             <p class="detail-lead"><b>{ bytes_text(detail.requested) }</b>{ lead(detail) }</p>
             <div class="acts">{ actions(&model, detail) }</div>
             { facts(rows) }
-            { stack_list("Allocated by", &detail.alloc_stack,
-                if detail.allocated_at.is_none() { "Allocated before the trace began, so no stack was recorded." } else { NO_STACK }) }
+            { stack_list("Allocated by", &detail.alloc_stack, detail.missing.as_ref()) }
             if !detail.free_stack.is_empty() {
-                { stack_list("Freed by", &detail.free_stack, NO_STACK) }
+                { stack_list("Freed by", &detail.free_stack, None) }
             }
             <h3>{ then_title }</h3>
             { facts(vec![
@@ -172,7 +171,7 @@ pub fn search_term(name: &str, filename: &str, line: u32) -> String {
 }
 
 /// Returns all details as plain text with exact numbers, for a report.
-fn as_text(detail: &AllocationDetail, has_times: bool) -> String {
+fn as_text(detail: &AllocationDetail, has_times: bool, folds: bool) -> String {
     let life = lifetime(detail, has_times);
     let mut text = String::new();
     // Writing to a string can't fail.
@@ -188,7 +187,7 @@ fn as_text(detail: &AllocationDetail, has_times: bool) -> String {
     );
     for (title, frames) in [("allocated by", &detail.alloc_stack), ("freed by", &detail.free_stack)] {
         if !frames.is_empty() {
-            let _ = write!(text, "{title}:\n{}", plain_text(frames, &fold(frames)));
+            let _ = write!(text, "{title}:\n{}", plain_text(frames, &if folds { fold(frames) } else { all(frames) }));
         }
     }
     text
@@ -215,7 +214,7 @@ mod tests {
         d.requested = 2_097_153;
         d.alloc_stack =
             vec![FrameText { name: "f".to_owned(), filename: "a.py".to_owned(), line: 2, ..FrameText::default() }];
-        let text = as_text(&d, true);
+        let text = as_text(&d, true, true);
         assert!(text.starts_with("b7f0_1\nrequested: 2.00 MiB (2,097,153 bytes)\n"), "{text}");
         assert!(text.ends_with("allocated by:\na.py:2:f\n"), "{text}");
     }

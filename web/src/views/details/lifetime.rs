@@ -82,6 +82,7 @@ pub(super) mod tests {
             paint: Paint::slot(1),
             stack: 1,
             alloc_stack: Vec::new(),
+            missing: None,
             free_stack: Vec::new(),
         }
     }

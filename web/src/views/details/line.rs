@@ -14,7 +14,7 @@ use crate::views::moment::{memory_text, moment_text};
 use crate::widgets::bytes_text::{bytes_text, change_text};
 use crate::widgets::chips::paint_chip;
 use crate::widgets::format::{counted, span_text};
-use crate::widgets::stack_list::{NO_STACK, stack_list};
+use crate::widgets::stack_list::stack_list;
 
 /// Properties of [`LinePane`].
 #[derive(PartialEq, Properties)]
@@ -122,7 +122,7 @@ pub fn LinePane(props: &LinePaneProps) -> Html {
                     }) }
                 </ul>
             }
-            { stack_list(if line.stacks.len() > 1 { "Largest stack" } else { "Stack" }, &line.frames, NO_STACK) }
+            { stack_list(if line.stacks.len() > 1 { "Largest stack" } else { "Stack" }, &line.frames, line.missing.as_ref()) }
         </article>
     }
 }

@@ -22,8 +22,10 @@ use yew::prelude::*;
 
 use crate::hooks::use_model;
 use crate::model::{Action, Selection};
+use crate::views::folding::stack_settings;
 use crate::views::legend::Legend;
 use crate::widgets::bytes_text::copy_exact;
+use crate::widgets::stack_list::StackSettings;
 
 /// The details pane.
 #[component]
@@ -45,6 +47,7 @@ pub fn Details() -> Html {
         Selection::Class(_) => "Group",
     };
     html! {
+        <ContextProvider<StackSettings> context={stack_settings(&model)}>
         <div class="details" data-testid="details" oncopy={copy_exact()}>
             <header class="details-head">
                 <h2>{ title }</h2>
@@ -73,5 +76,6 @@ pub fn Details() -> Html {
                 <p class="hint">{ "Click an allocation, block or row to see its size, lifetime and stack." }</p>
             }
         </div>
+        </ContextProvider<StackSettings>>
     }
 }

@@ -134,7 +134,7 @@ fn extent(sums: &RangeSums, has_times: bool) -> String {
 fn sum_facts(model: &ModelHandle, sums: &RangeSums, has_times: bool) -> Vec<Html> {
     let (before, after, amounts) = (&sums.before, &sums.after, &sums.amounts);
     let change = |name, before: u64, after: u64| {
-        let ends = format!("{} to {}", Bytes(before), Bytes(after));
+        let ends = format!("to {}", Bytes(after));
         fact_with(name, change_text(difference(after, before)), ends.into())
     };
     let amount = |name, amount: Amount| {
@@ -147,11 +147,11 @@ fn sum_facts(model: &ModelHandle, sums: &RangeSums, has_times: bool) -> Vec<Html
     };
     let mut rows = vec![
         change("Requested", before.requested, after.requested),
-        change("Active", before.active, after.active),
+        change("Allocated", before.allocated, after.allocated),
         change("Reserved", before.reserved, after.reserved),
         fact_with("Peak inside", bytes_text(sums.peak.0), peak),
-        amount("Allocated here", amounts.allocated),
-        amount("Freed here", amounts.freed),
+        amount("Newly allocated", amounts.allocated),
+        amount("Freed", amounts.freed),
         amount("Still live", amounts.kept),
         amount("Churn", amounts.churned()),
     ];

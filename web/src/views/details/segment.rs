@@ -10,7 +10,7 @@ use crate::model::{Action, Selection};
 use crate::views::heatmap::pinned;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, share};
-use crate::widgets::stack_list::{NO_STACK, stack_list};
+use crate::widgets::stack_list::stack_list;
 
 /// Properties of [`SegmentPane`].
 #[derive(PartialEq, Properties)]
@@ -77,8 +77,7 @@ pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
                     }) }
                 </ul>
             }
-            { stack_list("Reserved by", &segment.frames,
-                if segment.since.is_none() { "Reserved before the trace began, so no stack was recorded." } else { NO_STACK }) }
+            { stack_list("Reserved by", &segment.frames, segment.missing.as_ref()) }
         </article>
     }
 }

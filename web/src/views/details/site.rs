@@ -12,7 +12,7 @@ use crate::model::{Action, Selection};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::format::counted;
-use crate::widgets::stack_list::{NO_STACK, stack_list};
+use crate::widgets::stack_list::stack_list;
 
 /// Properties of [`SitePane`].
 #[derive(PartialEq, Properties)]
@@ -76,7 +76,7 @@ pub fn SitePane(props: &SitePaneProps) -> Html {
                     }) }
                 </ul>
             }
-            { stack_list("Stack", &site.frames, NO_STACK) }
+            { stack_list("Stack", &site.frames, site.missing.as_ref()) }
         </article>
     }
 }

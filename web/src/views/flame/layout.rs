@@ -1,5 +1,6 @@
 //! The boxes of a flame graph as a tree, and picking.
 
+use shared::analysis::folding::Part;
 use shared::query::{FlameBox, FrameText, Quads};
 
 use crate::widgets::stack_list::{place, split_path};
@@ -75,24 +76,45 @@ impl Tree {
         path
     }
 
-    /// Returns the boxes of a stack, from the root down to the last frame that has a box. The frames are in the order
-    /// of the graph, without hidden ones.
-    pub fn along<'a>(&self, boxes: &[FlameBox], frames: impl Iterator<Item = &'a FrameText>) -> Vec<usize> {
-        let mut along = Vec::new();
-        let mut at = 0;
-        for frame in frames {
-            let (file, _) = split_path(&frame.filename);
-            let place = place(file, frame.line);
-            let is_it =
-                |i: &&usize| boxes.get(**i).is_some_and(|b| b.name == frame.name && split_path(&b.location).0 == place);
-            let Some(next) = self.children.get(at).and_then(|below| below.iter().find(is_it)) else { break };
-            if along.is_empty() {
-                along.push(0);
+    /// Returns the boxes of a stack, from the root down to the last part that has a box. The parts are in the order of
+    /// the graph. A run of library frames may have a box, be open below its box, or have none.
+    pub fn along(&self, boxes: &[FlameBox], frames: &[FrameText], parts: &[Part], bottom_up: bool) -> Vec<usize> {
+        let mut along = vec![0];
+        for part in parts {
+            match part {
+                Part::Frame(i) => {
+                    if !self.step(boxes, &mut along, frames.get(*i)) {
+                        break;
+                    }
+                }
+                Part::Folded(run) => {
+                    let inner = frames.get(run.clone()).unwrap_or_default();
+                    let library = inner.last().map_or("", |frame| &frame.library);
+                    let is_it = |b: &FlameBox| b.is_folded() && b.name.ends_with(&format!(" of {library}"));
+                    self.step_to(boxes, &mut along, is_it);
+                    let steps: Vec<&FrameText> =
+                        if bottom_up { inner.iter().collect() } else { inner.iter().rev().collect() };
+                    // Unless it is open, its first frame has no box either.
+                    let _ = steps.into_iter().all(|frame| self.step(boxes, &mut along, Some(frame)));
+                }
             }
-            at = *next;
-            along.push(at);
         }
-        along
+        if along.len() > 1 { along } else { Vec::new() }
+    }
+
+    /// Adds the box of a frame below the last box, if there is one.
+    fn step(&self, boxes: &[FlameBox], along: &mut Vec<usize>, frame: Option<&FrameText>) -> bool {
+        let Some(frame) = frame else { return false };
+        let (file, _) = split_path(&frame.filename);
+        let place = place(file, frame.line);
+        self.step_to(boxes, along, |b| b.name == frame.name && split_path(&b.location).0 == place)
+    }
+
+    fn step_to(&self, boxes: &[FlameBox], along: &mut Vec<usize>, is_it: impl Fn(&FlameBox) -> bool) -> bool {
+        let below = along.last().and_then(|at| self.children.get(*at));
+        let next = below.and_then(|below| below.iter().find(|i| boxes.get(**i).is_some_and(&is_it)));
+        along.extend(next);
+        next.is_some()
     }
 
     /// Returns the frames to zoom into so that box `i` gets the whole width.
@@ -168,12 +190,36 @@ pub(super) mod tests {
         };
         let along = |names: [&str; 3], file| {
             let frames = names.map(|name| frame(name, file));
-            Tree::new(&boxes).along(&boxes, frames.iter())
+            let parts: Vec<Part> = (0..3).map(Part::Frame).collect();
+            Tree::new(&boxes).along(&boxes, &frames, &parts, false)
         };
         assert_eq!(along(["f1", "f4", "f9"], "/site/torch/nn.py"), [0, 1, 5]);
         assert_eq!(along(["f2", "f4", "f5"], "/site/torch/nn.py"), [0, 2]);
         assert!(along(["f4", "f1", "f4"], "/site/torch/nn.py").is_empty());
         assert!(along(["f1", "f4", "f9"], "/site/torch/other.py").is_empty());
+    }
+
+    #[test]
+    fn a_stack_is_followed_through_folded_runs() {
+        let mut boxes = boxes();
+        (boxes[1].name, boxes[1].frame) = ("2 frames of torch".to_owned(), FlameBox::FOLDED + 1);
+        let frame = |name: &str, library: &str| FrameText {
+            name: name.to_owned(),
+            library: library.to_owned(),
+            ..FrameText::default()
+        };
+        let tree = Tree::new(&boxes);
+        let along = |inner: &str| {
+            let frames = [frame("f9", "einops"), frame(inner, ""), frame("relu", "torch"), frame("call", "torch")];
+            let parts = [Part::Folded(2..4), Part::Frame(1), Part::Folded(0..1)];
+            tree.along(&boxes, &frames, &parts, false)
+        };
+        assert_eq!(along("f4"), [0, 1, 5]);
+        assert_eq!(along("f5"), [0, 1]);
+        // The run is open: its frames are below its box.
+        boxes[5].name = "call".to_owned();
+        let frames = [frame("relu", "torch"), frame("call", "torch")];
+        assert_eq!(tree.along(&boxes, &frames, &[Part::Folded(0..2)], false), [0, 1, 5]);
     }
 
     #[test]

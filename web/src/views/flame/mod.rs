@@ -9,18 +9,19 @@ use std::rc::Rc;
 
 use canvas::FlameCanvas;
 use layout::Tree;
-use shared::analysis::folding::short_name;
+use shared::analysis::folding::{fold, short_name};
 use shared::query::{Answer, Flame as FlameAnswer, FlameBox, FlameQuery, FrameText, LineQuery, Moments, Query};
 use shared::units::{Bytes, Count};
 use table::FlameTable;
 use yew::prelude::*;
 
 use crate::hooks::{use_answer, use_model};
-use crate::model::{Action, Selection};
-use crate::views::controls::use_first_picture;
+use crate::model::{Action, Dialog, Selection};
+use crate::views::controls::{sends, use_first_picture};
 use crate::widgets::chips::toggle;
 use crate::widgets::empty::empty;
 use crate::widgets::format::{counted, share};
+use crate::widgets::stack_list::all;
 
 /// The width requested until the real one is known.
 const FIRST_WIDTH: f32 = 1000.0;
@@ -127,12 +128,11 @@ fn of_line(flame: &FlameAnswer, line: &str) -> Vec<usize> {
 
 /// Returns the boxes of a stack.
 fn along(flame: &FlameAnswer, tree: &Tree, frames: &[FrameText]) -> Vec<usize> {
-    let mut shown: Vec<&FrameText> =
-        frames.iter().filter(|frame| !flame.query.folds || frame.library.is_empty()).collect();
+    let mut parts = if flame.query.folds { fold(frames) } else { all(frames) };
     if !flame.query.bottom_up {
-        shown.reverse();
+        parts.reverse();
     }
-    tree.along(&flame.boxes, shown.into_iter())
+    tree.along(&flame.boxes, frames, &parts, flame.query.bottom_up)
 }
 
 /// Renders the total of the graph and its share of the requested bytes.
@@ -215,6 +215,9 @@ fn Bar(props: &BarProps) -> Html {
             </div>
             { toggle(folds, &send(Action::SetFolds(!folds)), "flame-fold",
                     Some("Show each run of frames of PyTorch, Python and installed packages as one box"), html! { "Fold library frames" }) }
+            <button type="button" class="quiet-button" onclick={sends(&model, Action::OpenDialog(Dialog::Folding))} data-testid="flame-rules">
+                { "Folding rules…" }
+            </button>
             if let Some(peak) = peak {
                 { toggle(peak == model.view.cursor, &send(Action::SetCursor(peak)), "flame-peak",
                     Some("Move the cursor to the peak of requested memory"), html! { "At the peak" }) }

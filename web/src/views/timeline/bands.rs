@@ -1,8 +1,9 @@
 //! Turns an answer into shapes: the stack, and above it rounding loss, cached memory and the line of reserved memory.
 
 use raster::{Shape, Style};
-use shared::query::{Detail, Paint, Timeline};
+use shared::query::{Detail, Paint, Quads, Timeline};
 
+use super::hover::Chosen;
 use crate::render::palette::Palette;
 
 /// The share of its own colour of filtered memory.
@@ -18,15 +19,17 @@ struct Run {
     reserved: u64,
 }
 
-/// Returns the shapes of an answer; x in columns, y in bytes from the start of the question's height.
-pub fn shapes(timeline: &Timeline, palette: &Palette) -> Vec<Shape> {
+/// Returns the shapes of an answer; x in columns, y in bytes from the start of the question's height. With a selection
+/// in the answer, everything else is dimmed.
+pub fn shapes(timeline: &Timeline, palette: &Palette, chosen: Option<Chosen>) -> Vec<Shape> {
     let mut shapes = Vec::with_capacity(timeline.quads.len() + timeline.top.len() * 2);
     let runs = runs(timeline);
     let base = timeline.query.bytes.start;
     let y = |bytes: u64| (bytes as f64 - base) as f32;
     let is_filtered = !timeline.query.filter.is_empty();
+    let dimmed = chosen.and_then(|chosen| dimmed(&timeline.quads, chosen));
     // During a search only matches have their full colour.
-    let dim = if timeline.query.highlight.is_some() { Paint::DIM } else { 0 };
+    let dim = if timeline.query.highlight.is_some() || dimmed.is_some() { Paint::DIM } else { 0 };
     let held_back = palette.background.blend(palette.fill(Paint::OTHER), HELD_BACK_SHARE);
     // Reserved memory rarely changes, so what lies above the stack is drawn as a few wide rectangles, whose lower parts
     // the stack covers. A rectangle for each column would take a painter many times as long.
@@ -51,12 +54,24 @@ pub fn shapes(timeline: &Timeline, palette: &Palette) -> Vec<Shape> {
             });
         }
     }
+    let quads = dimmed.as_ref().unwrap_or(&timeline.quads);
     match timeline.detail {
-        Detail::Allocations => palette.outlined(&timeline.quads, &mut shapes),
-        Detail::Classes => palette.filled(&timeline.quads, Style::PLAIN, &mut shapes),
+        Detail::Allocations => palette.outlined(quads, &mut shapes),
+        Detail::Classes => palette.filled(quads, Style::PLAIN, &mut shapes),
     }
     line(&runs, y, palette, &mut shapes);
     shapes
+}
+
+/// Returns the rectangles, of which all but the chosen ones are dimmed; `None` if none is chosen.
+fn dimmed(quads: &Quads, chosen: Chosen) -> Option<Quads> {
+    let is_chosen = |(id, paint): (&u32, &u16)| chosen.has(*id, Paint(*paint));
+    if !quads.id.iter().zip(quads.paint.iter()).any(is_chosen) {
+        return None;
+    }
+    let paint = |pair: (&u32, &u16)| if is_chosen(pair) { *pair.1 } else { pair.1 | Paint::DIM };
+    let paint: Vec<u16> = quads.id.iter().zip(quads.paint.iter()).map(paint).collect();
+    Some(Quads { paint: paint.into(), ..quads.clone() })
 }
 
 fn runs(timeline: &Timeline) -> Vec<Run> {
@@ -135,7 +150,7 @@ pub(super) mod tests {
     #[test]
     fn above_the_stack_lie_rounding_loss_cache_and_the_reserved_line() {
         let palette = Palette::dark();
-        let shapes = shapes(&answer(), &palette);
+        let shapes = shapes(&answer(), &palette, None);
         let of = |color: crate::render::color::Rgb| -> Vec<([f32; 2], [f32; 2])> {
             shapes.iter().filter(|s| s.color == color.pixel()).map(|s| (s.x, s.y)).collect()
         };
@@ -156,7 +171,7 @@ pub(super) mod tests {
         let palette = Palette::light();
         let mut filtered = answer();
         filtered.query.filter = vec!["model".to_owned()];
-        assert!(shapes(&filtered, &palette).iter().all(|shape| shape.color != palette.rounding.pixel()));
+        assert!(shapes(&filtered, &palette, None).iter().all(|shape| shape.color != palette.rounding.pixel()));
     }
 
     #[test]
@@ -164,10 +179,22 @@ pub(super) mod tests {
         let palette = Palette::dark();
         let mut searched = answer();
         searched.query.highlight = Some("forward".to_owned());
-        let (bright, faint) = (shapes(&answer(), &palette), shapes(&searched, &palette));
+        let (bright, faint) = (shapes(&answer(), &palette, None), shapes(&searched, &palette, None));
         let is_red = |shape: &&Shape| shape.color == palette.rounding.pixel();
         assert!(bright.iter().any(|shape| is_red(&shape)) && !faint.iter().any(|shape| is_red(&shape)));
         let hatch = |shapes: &[Shape]| shapes.iter().find(|s| s.style.has(Style::HATCH)).map(|s| s.color);
         assert_ne!(hatch(&bright), hatch(&faint));
+    }
+
+    #[test]
+    fn a_selection_keeps_its_colour_and_dims_the_rest() {
+        let palette = Palette::dark();
+        let drawn = |chosen| shapes(&answer(), &palette, chosen);
+        let has = |shapes: &[Shape], paint: Paint| shapes.iter().any(|s| s.color == palette.fill(paint).pixel());
+        let (first, second) = (Paint::slot(0), Paint::slot(1));
+        let one = drawn(Some(Chosen::Id(1)));
+        assert!(has(&one, second) && !has(&one, first) && has(&one, first.with(Paint::DIM)));
+        assert_eq!(drawn(Some(Chosen::Paint(second))), one);
+        assert_eq!(drawn(Some(Chosen::Id(7))), drawn(None), "nothing of it is in view");
     }
 }

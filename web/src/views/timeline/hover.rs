@@ -133,20 +133,40 @@ pub fn pieces(timeline: &Timeline, is_meant: impl Fn(&Quad) -> bool) -> Vec<Quad
     pieces
 }
 
-/// Returns whether a rectangle belongs to a selection.
-pub fn is_selected(timeline: &Timeline, selection: Selection, quad: &Quad) -> bool {
-    match (selection, timeline.detail) {
-        (Selection::Allocation(id), Detail::Allocations) => quad.id == id,
-        (Selection::Class(class), Detail::Classes) => quad.id == class,
-        (Selection::Site(stack) | Selection::Line(stack), Detail::Classes) => {
-            timeline.classes.get(quad.id as usize).is_some_and(|class| class.stack == Some(stack))
+/// How the rectangles of a selection are recognised.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Chosen {
+    /// By what they stand for.
+    Id(u32),
+    /// By their colour.
+    Paint(Paint),
+}
+
+impl Chosen {
+    /// Returns how the rectangles of a selection are recognised; `None` if the answer has none.
+    pub fn of(timeline: &Timeline, selection: Selection) -> Option<Self> {
+        let class_of = |stack| (0..).zip(&timeline.classes).find(|(_, class)| class.stack == Some(stack));
+        match (selection, timeline.detail) {
+            (Selection::Allocation(id), Detail::Allocations) => Some(Self::Id(id)),
+            (Selection::Class(class), Detail::Classes) => Some(Self::Id(class)),
+            (Selection::Site(stack) | Selection::Line(stack), Detail::Classes) => {
+                class_of(stack).map(|(i, _)| Self::Id(i))
+            }
+            (Selection::Site(stack) | Selection::Line(stack), Detail::Allocations) => {
+                // The colour of an allocation identifies its call site, if the site has a colour of its own.
+                let own = class_of(stack).map(|(_, class)| class.paint.base());
+                own.filter(|paint| *paint != Paint::OTHER).map(Self::Paint)
+            }
+            _ => None,
         }
-        (Selection::Site(stack) | Selection::Line(stack), Detail::Allocations) => {
-            // The colour of an allocation identifies its call site, if the site has a colour of its own.
-            let own = timeline.classes.iter().find(|class| class.stack == Some(stack)).map(|class| class.paint.base());
-            own.is_some_and(|paint| paint != Paint::OTHER && quad.paint.base() == paint)
+    }
+
+    /// Returns whether a rectangle belongs to the selection.
+    pub fn has(self, id: u32, paint: Paint) -> bool {
+        match self {
+            Self::Id(own) => own == id,
+            Self::Paint(own) => own == paint.base(),
         }
-        _ => false,
     }
 }
 
@@ -212,7 +232,8 @@ mod tests {
         assert_eq!(Thing::Sum(Paint::slot(1)).selection(&timeline), Selection::Line(9));
         assert_eq!(Thing::Sum(Paint::OTHER).selection(&timeline), Selection::None);
         assert_eq!(Thing::Cached.selection(&timeline), Selection::None);
-        let chosen = pieces(&timeline, |quad| is_selected(&timeline, Selection::Line(9), quad));
+        let line = Chosen::of(&timeline, Selection::Line(9)).unwrap();
+        let chosen = pieces(&timeline, |quad| line.has(quad.id, quad.paint));
         assert_eq!(chosen.len(), 1);
         assert_eq!(chosen[0].x, (1.0, 3.0));
     }

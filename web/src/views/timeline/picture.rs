@@ -11,7 +11,7 @@ use shared::query::{Answer, Axis, Detail, Timeline, Window};
 use super::bands;
 use super::gesture::PlotArea;
 use super::ghost::Ghost;
-use super::hover::{self, Hover, Thing, is_selected, outlines, pieces};
+use super::hover::{self, Chosen, Hover, Thing, outlines, pieces};
 use super::marks::{self, Marks};
 use crate::render::canvas::{Picture, Size};
 use crate::render::painter::Painter;
@@ -52,7 +52,7 @@ pub struct TimelinePicture {
     /// The range that is being selected.
     pub preview: Option<Window>,
     shapes: Rc<Vec<Shape>>,
-    made_of: Option<(Rc<Answer>, Rc<Palette>)>,
+    made_of: Option<(Rc<Answer>, Rc<Palette>, Option<Chosen>)>,
     revision: u64,
 }
 
@@ -124,13 +124,16 @@ impl Picture for TimelinePicture {
             marks::below(surface, &scene.plot_area, scene.axis, &Marks::default(), &scene.palette);
             return is_painted;
         };
-        let is_made = self
-            .made_of
-            .as_ref()
-            .is_some_and(|(answer, palette)| Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette));
+        let chosen = match scene.selection {
+            Selection::Allocation(_) => None,
+            selection => Chosen::of(timeline, selection),
+        };
+        let is_made = self.made_of.as_ref().is_some_and(|(answer, palette, of)| {
+            Rc::ptr_eq(answer, &scene.answer) && Rc::ptr_eq(palette, &scene.palette) && *of == chosen
+        });
         if !is_made {
-            self.shapes = Rc::new(bands::shapes(timeline, &scene.palette));
-            self.made_of = Some((Rc::clone(&scene.answer), Rc::clone(&scene.palette)));
+            self.shapes = Rc::new(bands::shapes(timeline, &scene.palette, chosen));
+            self.made_of = Some((Rc::clone(&scene.answer), Rc::clone(&scene.palette), chosen));
             self.revision += 1;
         }
         if painter.revision() != self.revision {
@@ -199,20 +202,14 @@ impl Over<'_> {
         }
     }
 
-    /// Outlines a selected allocation; for a call site or a class dims the rest, so that all of it is visible.
+    /// Outlines a selected allocation. Of a call site or a class, everything else is dimmed instead.
     fn selected(&self, surface: &mut dyn Surface) {
         let (palette, selection) = (&self.scene.palette, self.scene.selection);
-        if selection == Selection::None {
-            return;
-        }
-        let outlines = self.outlines(|quad| is_selected(self.timeline, selection, quad));
         if !matches!(selection, Selection::Allocation(_)) {
-            if !outlines.is_empty() {
-                surface.veil(self.scene.plot_area.plot, &outlines, palette.background.at(0.68));
-            }
             return;
         }
-        for line in outlines {
+        let Some(chosen) = Chosen::of(self.timeline, selection) else { return };
+        for line in self.outlines(|quad| chosen.has(quad.id, quad.paint)) {
             surface.contour(&line, 4.0, palette.background.at(0.8));
             surface.contour(&line, 2.0, palette.text.into());
         }

@@ -1,40 +1,54 @@
-//! A readable stack: the program's frames in bold, runs of library frames folded, and a button that copies it.
+//! A readable stack: the program's frames in bold, runs of library frames folded, and buttons that copy it.
 
 mod text;
 
-use shared::analysis::folding::{Part, fold, run_text, short_name};
-use shared::query::FrameText;
+use shared::analysis::folding::{Part, fold, part_of, run_text, short_name};
+use shared::query::{FrameText, MissingText};
 pub use text::{all, last_part, place, plain_text, split_path};
 use yew::prelude::*;
 
 use super::copy::CopyButton;
 
-/// Shown for a stack that was not recorded.
-pub const NO_STACK: &str = "No stack was recorded. The thread may have run no Python code, as in the backward pass (record \
-                            C++ stacks to see it), or stacks were turned off, or there was no room for more.";
+/// What stacks need to know of the page, and do to it. A context, since they are in every pane.
+#[derive(Clone, PartialEq)]
+pub struct StackSettings {
+    /// Whether runs of library frames are folded at first.
+    pub folds: bool,
+    /// Called with a part of a path, and whether it is the user's own code from now on rather than a library.
+    pub on_rule: Callback<(String, bool)>,
+    /// Called to show all such rules.
+    pub on_rules: Callback<()>,
+}
 
-/// Renders a stack with a title in sentence case, such as `Allocated by`. `frames` are innermost first; `empty` is
-/// shown if there are none.
-pub fn stack_list(title: &'static str, frames: &[FrameText], empty: &'static str) -> Html {
-    html! { <StackList {title} frames={frames.to_vec()} {empty} /> }
+/// Renders a stack with a title in sentence case, such as `Allocated by`. `frames` are innermost first; `missing` says
+/// why there are none.
+pub fn stack_list(title: &'static str, frames: &[FrameText], missing: Option<&MissingText>) -> Html {
+    html! { <StackList {title} frames={frames.to_vec()} missing={missing.cloned()} /> }
 }
 
 #[derive(PartialEq, Properties)]
 struct StackListProps {
     title: &'static str,
     frames: Vec<FrameText>,
-    empty: &'static str,
+    missing: Option<MissingText>,
 }
 
 #[component]
 fn StackList(props: &StackListProps) -> Html {
+    let settings = use_context::<StackSettings>();
     // Unfolded runs, by the index of their first frame.
     let unfolded = use_state_eq(Vec::<usize>::new);
+    // The frame whose actions are shown.
+    let chosen = use_state_eq(|| None::<usize>);
     {
-        let unfolded = unfolded.setter();
-        use_effect_with(props.frames.clone(), move |_| unfolded.set(Vec::new()));
+        let (unfolded, chosen) = (unfolded.setter(), chosen.setter());
+        use_effect_with(props.frames.clone(), move |_| {
+            unfolded.set(Vec::new());
+            chosen.set(None);
+        });
     }
-    let parts = fold(&props.frames);
+    let folds = settings.as_ref().is_none_or(|settings| settings.folds);
+    let parts = if folds { fold(&props.frames) } else { all(&props.frames) };
     // What is copied is what is shown.
     let shown: Vec<Part> = parts
         .iter()
@@ -44,8 +58,23 @@ fn StackList(props: &StackListProps) -> Html {
         })
         .collect();
     let is_folded = shown.iter().any(|part| matches!(part, Part::Folded(_)));
+    let frame_row = |i: usize, frame: &FrameText| {
+        let is_chosen = *chosen == Some(i);
+        let choose = {
+            let chosen = chosen.clone();
+            Callback::from(move |_| chosen.set((!is_chosen).then_some(i)))
+        };
+        html! {
+            <>
+                { row(i, frame, is_chosen, choose) }
+                if let Some(settings) = settings.as_ref().filter(|_| is_chosen) {
+                    { acts(i, frame, settings) }
+                }
+            </>
+        }
+    };
     let rows = parts.into_iter().map(|part| match part {
-        Part::Frame(i) => props.frames.get(i).map(|frame| row(i, frame)).unwrap_or_default(),
+        Part::Frame(i) => props.frames.get(i).map(|frame| frame_row(i, frame)).unwrap_or_default(),
         Part::Folded(run) => {
             let first = run.start;
             let is_open = unfolded.contains(&first);
@@ -67,7 +96,7 @@ fn StackList(props: &StackListProps) -> Html {
                         </button>
                     </li>
                     if is_open {
-                        { for inner.iter().enumerate().map(|(i, frame)| row(first + i, frame)) }
+                        { for inner.iter().enumerate().map(|(i, frame)| frame_row(first + i, frame)) }
                     }
                 </>
             }
@@ -85,7 +114,7 @@ fn StackList(props: &StackListProps) -> Html {
                 }
             </header>
             if props.frames.is_empty() {
-                <p class="quiet">{ props.empty }</p>
+                { why(props.missing.as_ref()) }
             } else {
                 <ol class="frames">{ for rows }</ol>
             }
@@ -93,7 +122,15 @@ fn StackList(props: &StackListProps) -> Html {
     }
 }
 
-fn row(i: usize, frame: &FrameText) -> Html {
+/// Renders why there is no stack, and how to get one.
+fn why(missing: Option<&MissingText>) -> Html {
+    let Some(missing) = missing else { return html! { <p class="quiet">{ "No stack was recorded." }</p> } };
+    html! {
+        <p class="quiet" data-testid="missing-stack">{ &missing.reason }{ " " }<span class="remedy">{ &missing.remedy }</span></p>
+    }
+}
+
+fn row(i: usize, frame: &FrameText, is_chosen: bool, choose: Callback<MouseEvent>) -> Html {
     let (file, folder) = split_path(&frame.filename);
     let title = format!("{}\n{}", frame.name, place(&frame.filename, frame.line));
     let is_library = !frame.library.is_empty();
@@ -101,9 +138,30 @@ fn row(i: usize, frame: &FrameText) -> Html {
         classes!("frame", is_library.then_some("frame-internal"), frame.is_call_site.then_some("frame-telling"));
     html! {
         <li key={i} {class} {title}>
-            <span class="frame-name">{ if frame.name.is_empty() { "(no name)" } else { short_name(&frame.name, &frame.filename) } }</span>
+            <button type="button" class="frame-name" aria-expanded={is_chosen.to_string()} onclick={choose} data-testid="frame">
+                { if frame.name.is_empty() { "(no name)" } else { short_name(&frame.name, &frame.filename) } }
+            </button>
             <span class="frame-file">{ place(file, frame.line) }</span>
             <span class="frame-folder"><bdi>{ folder.to_owned() }</bdi></span>
+        </li>
+    }
+}
+
+/// Renders what can be done about the rules of a frame.
+fn acts(i: usize, frame: &FrameText, settings: &StackSettings) -> Html {
+    let is_library = !frame.library.is_empty();
+    let rule = part_of(frame).map(|part| {
+        let (label, testid) =
+            if is_library { ("Treat as my code", "frame-mine") } else { ("Treat as a library", "frame-library") };
+        let title = part.clone();
+        let onclick = settings.on_rule.reform(move |_: MouseEvent| (part.clone(), is_library));
+        html! { <button type="button" class="act" {title} {onclick} data-testid={testid}>{ label }</button> }
+    });
+    let onclick = settings.on_rules.reform(|_: MouseEvent| ());
+    html! {
+        <li class="frame-acts" key={format!("acts{i}")}>
+            { for rule }
+            <button type="button" class="act" {onclick} data-testid="frame-rules">{ "Folding rules…" }</button>
         </li>
     }
 }

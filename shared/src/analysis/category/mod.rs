@@ -1,0 +1,272 @@
+//! What each allocation is used for: parameters, gradients, optimizer state, activations.
+//!
+//! ```text
+//! stacks ─► traits ─┐
+//! annotations ──────┴► phase of each allocation ─► lifetime: what of the next phase it outlives ─► rule ─► category
+//! ```
+//! A snapshot does not say what a tensor is. It says where it was made and when it was freed, and a training step has
+//! an order: what the backward pass makes and the optimizer finds is a gradient. [`Rule`] is the whole table, and
+//! [`UserRule`]s come before it. What no rule tells is [`Category::Unknown`].
+//!
+//! `CATEGORIES.md` in this folder has the share that is right, measured against jobs whose tensors are known.
+
+mod early;
+mod phase;
+mod rule;
+mod user;
+
+pub use rule::Rule;
+pub use user::{UserRule, UserRules};
+
+use phase::{Phase, Phases};
+
+use rustc_hash::FxHashMap;
+
+use super::stack_traits::{StackTraits, Traits};
+use super::steps::Steps;
+use crate::frames::{StackId, Symbols};
+use crate::replay::{Allocation, Replayed};
+
+/// What an allocation is used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Category {
+    /// Weights and buffers of a model.
+    Parameters,
+    /// Gradients of parameters.
+    Gradients,
+    /// What an optimizer keeps between steps.
+    OptimizerState,
+    /// Results of the forward pass: those kept for the backward pass, and those of inference.
+    Activations,
+    /// Batches of data.
+    Inputs,
+    /// Results that are used within their phase.
+    Temporary,
+    /// Keys and values of earlier tokens.
+    KvCache,
+    /// Scratch memory of a library such as cuBLAS.
+    Workspace,
+    /// None of the rules tells.
+    #[default]
+    Unknown,
+}
+
+impl Category {
+    /// All categories, in the order in which they are stacked.
+    pub const ALL: [Self; 9] = [
+        Self::Parameters,
+        Self::Gradients,
+        Self::OptimizerState,
+        Self::Activations,
+        Self::Inputs,
+        Self::Temporary,
+        Self::KvCache,
+        Self::Workspace,
+        Self::Unknown,
+    ];
+
+    /// Returns the name for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Parameters => "parameters",
+            Self::Gradients => "gradients",
+            Self::OptimizerState => "optimizer state",
+            Self::Activations => "activations",
+            Self::Inputs => "inputs",
+            Self::Temporary => "temporary",
+            Self::KvCache => "KV cache",
+            Self::Workspace => "workspace",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Returns the name for programs and search terms: lower case, with `_` between words.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::OptimizerState => "optimizer_state",
+            Self::KvCache => "kv_cache",
+            other => other.name(),
+        }
+    }
+
+    /// Returns the category with a name, for people or for programs.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|category| category.name().eq_ignore_ascii_case(name) || category.code() == name)
+    }
+}
+
+/// The category of every allocation of a device, and the rule that told it.
+#[derive(Clone, Debug, Default)]
+pub struct Categories {
+    /// For each allocation a [`Rule`]'s number, or, from [`Rule::ALL`]'s length on, a user rule's.
+    rules: Vec<u8>,
+    /// The categories of the user's rules.
+    user: Vec<Category>,
+}
+
+impl Categories {
+    /// Tells the category of every allocation. The time is proportional to their number.
+    pub fn of(
+        input: Replayed<'_>,
+        symbols: &Symbols,
+        traits: &StackTraits,
+        steps: Option<&Steps>,
+        user: &UserRules,
+    ) -> Self {
+        let phases = Phases::of(input, symbols, traits, steps);
+        let user_of_stack = user.by_stack(symbols);
+        let first_user = Rule::ALL.len() as u8;
+        let allocations = &input.replay.allocations;
+        let lives = allocations.stack.iter().zip(allocations.freed.iter()).zip(allocations.end.iter());
+        let mut rules: Vec<u8> = (0..)
+            .zip(lives.zip(allocations.requested.iter()))
+            .map(|(id, (((stack, freed), end), bytes))| {
+                if let Some(Some(rule)) = user_of_stack.get(stack as usize) {
+                    return first_user.saturating_add(*rule);
+                }
+                let life = Life { traits: traits.of(StackId(stack)), bytes, gone: freed.min(end) };
+                phases.get(id).map_or(Rule::Unknown, |place| rule_of(life, place, &phases)) as u8
+            })
+            .collect();
+        early::tell(allocations, &mut rules, &phases);
+        if phases.is_inference {
+            last_pass(input, &mut rules, &phases);
+        }
+        Self { rules, user: user.categories() }
+    }
+
+    /// Returns the category of an allocation.
+    pub fn get(&self, id: u32) -> Category {
+        match self.rule(id) {
+            Ok(rule) => rule.category(),
+            Err(user) => self.user.get(user).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Returns the rule that told an allocation's category, or the number of the user's rule that did.
+    pub fn rule(&self, id: u32) -> Result<Rule, usize> {
+        let number = usize::from(self.rules.get(id as usize).copied().unwrap_or(Rule::Unknown as u8));
+        Rule::ALL.get(number).copied().ok_or_else(|| number - Rule::ALL.len())
+    }
+
+    /// Returns the number of allocations.
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Returns the requested bytes of each category among some allocations, in the order of [`Category::ALL`].
+    pub fn sums(&self, input: Replayed<'_>, ids: impl Iterator<Item = u32>) -> [u64; Category::ALL.len()] {
+        let mut sums = [0_u64; Category::ALL.len()];
+        for id in ids {
+            let bytes = input.replay.allocations.requested.get(id as usize).unwrap_or(0);
+            if let Some(sum) = sums.get_mut(self.get(id) as usize) {
+                *sum = sum.saturating_add(bytes);
+            }
+        }
+        sums
+    }
+
+    /// Returns the memory use in bytes.
+    pub fn bytes(&self) -> usize {
+        self.rules.capacity()
+    }
+}
+
+/// Tells what the last pass of inference keeps, whose lifetime the trace does not show: that of the call sites whose
+/// earlier results were mostly kept.
+fn last_pass(input: Replayed<'_>, rules: &mut [u8], phases: &Phases) {
+    let allocations = &input.replay.allocations;
+    // By stack: how many more were kept than not.
+    let mut kept: FxHashMap<u32, i64> = FxHashMap::default();
+    let is_open = |id: u32| phases.get(id).is_some_and(|place| place.until == Allocation::NEVER);
+    for ((rule, stack), id) in rules.iter().zip(allocations.stack.iter()).zip(0..) {
+        let vote = match *rule {
+            rule if rule == Rule::ForwardKept as u8 => 1,
+            rule if rule == Rule::Inferred as u8 && !is_open(id) => -1,
+            _ => continue,
+        };
+        *kept.entry(stack).or_default() += vote;
+    }
+    for ((rule, stack), id) in rules.iter_mut().zip(allocations.stack.iter()).zip(0..) {
+        let is_kept = kept.get(&stack).is_some_and(|votes| *votes > 0);
+        let is_live = allocations.end.get(id as usize) == Some(Allocation::NEVER);
+        if *rule == Rule::Inferred as u8 && is_open(id) && is_live && is_kept {
+            *rule = Rule::ForwardKept as u8;
+        }
+    }
+}
+
+/// What rules look at, of one allocation.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    traits: Traits,
+    bytes: u64,
+    /// The position at which it is freed.
+    gone: u32,
+}
+
+/// The requested bytes of cuBLAS's workspaces: 2 × 4 MiB and 8 × 16 KiB (`CUBLAS_WORKSPACE_CONFIG`'s default), 32 MiB on
+/// Hopper, and 1 MiB of cuBLASLt. They are made with a thread's first product and never freed.
+const CUBLAS_WORKSPACES: [u64; 3] = [8_519_680, 33_554_432, 1_048_576];
+
+/// Returns the first rule of the table that fits.
+fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
+    let Life { traits, bytes, gone } = life;
+    let phase::Place { phase, begin, until, step_end, is_result } = place;
+    // An allocation is gone at the position after the event that frees it.
+    let is_kept = gone > until || until == Allocation::NEVER && gone == Allocation::NEVER;
+    let is_forever = gone == Allocation::NEVER;
+    let outlives_step = step_end.is_some_and(|end| gone > end);
+    if traits.has(Traits::KV_CACHE) {
+        return Rule::CacheByName;
+    }
+    if traits.has(Traits::WORKSPACE) {
+        return Rule::WorkspaceByName;
+    }
+    if traits.has(Traits::BUCKETS) {
+        return Rule::GradientBuckets;
+    }
+    // Tensors have round sizes too.
+    let is_workspace = CUBLAS_WORKSPACES.contains(&bytes) && (outlives_step || !bytes.is_power_of_two());
+    if is_forever && is_workspace && !matches!(phase, Phase::Unknown | Phase::Setup | Phase::Optimizer) {
+        return Rule::WorkspaceBySize;
+    }
+    match phase {
+        Phase::Unknown => Rule::Unknown,
+        Phase::Optimizer if is_kept => Rule::OptimizerKept,
+        Phase::Optimizer => Rule::OptimizerScratch,
+        Phase::Recompute => Rule::Recomputed,
+        // The trace ends within the backward pass: sizes decide.
+        Phase::Backward if until == Allocation::NEVER && is_forever && !phases.is_gradient_size(bytes) => {
+            Rule::BackwardScratch
+        }
+        Phase::Backward if is_kept => Rule::BackwardKept,
+        Phase::Backward => Rule::BackwardScratch,
+        Phase::Setup if is_kept => Rule::ModuleKept,
+        Phase::Setup => Rule::SetupScratch,
+        Phase::Loader => Rule::Loaded,
+        Phase::Forward if phases.is_inference && !is_result && (outlives_step || gone > until) => Rule::ForwardKept,
+        Phase::Forward if phases.is_inference => Rule::Inferred,
+        Phase::Forward if is_kept => Rule::Saved,
+        Phase::Forward => Rule::ForwardScratch,
+        // Without a model nothing is known about what the program's own code makes.
+        Phase::Before if phases.first_step == Allocation::NEVER => Rule::Unknown,
+        Phase::Before if begin <= phases.first_step && phases.outlives_first_step(gone) => {
+            if phases.is_gradient_size(bytes) { Rule::OwnParameter } else { Rule::OwnInput }
+        }
+        Phase::Before if is_kept => Rule::Input,
+        Phase::Before => Rule::InputScratch,
+        Phase::After if phases.is_inference => Rule::Inferred,
+        Phase::After if is_kept => Rule::Saved,
+        Phase::After => Rule::ForwardScratch,
+    }
+}
+
+#[cfg(test)]
+mod tests;

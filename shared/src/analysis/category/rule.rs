@@ -1,0 +1,86 @@
+//! The table of rules.
+
+use super::Category;
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $rule:ident, $category:ident, $name:literal, $looks_at:literal, $reason:literal;)*) => {
+        /// A rule that tells a category. The order is that of the documentation; `rule_of` decides which one fits.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Rule { $($(#[$doc])* #[doc = $reason] $rule,)* }
+
+        impl Rule {
+            /// All rules, by number.
+            pub const ALL: [Self; [$(Self::$rule),*].len()] = [$(Self::$rule),*];
+
+            /// Returns the category that it tells.
+            pub const fn category(self) -> Category {
+                match self { $(Self::$rule => Category::$category,)* }
+            }
+
+            /// Returns its name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$rule => $name,)* }
+            }
+
+            /// Returns what it looks at.
+            pub const fn looks_at(self) -> &'static str {
+                match self { $(Self::$rule => $looks_at,)* }
+            }
+
+            /// Returns why that tells the category: a sentence for the user.
+            pub const fn reason(self) -> &'static str {
+                match self { $(Self::$rule => $reason,)* }
+            }
+        }
+    };
+}
+
+rules! {
+    CacheByName, KvCache, "cache by name", "stack",
+        "The stack has a function or file of a cache of keys and values.";
+    WorkspaceByName, Workspace, "workspace by name", "stack",
+        "The stack has a function that makes a library's workspace.";
+    WorkspaceBySize, Workspace, "workspace by size", "size, lifetime",
+        "It has the size of cuBLAS's workspace, was made in a pass of the model, and is never freed.";
+    GradientBuckets, Gradients, "gradient buckets", "stack",
+        "The stack makes the buckets in which gradients are exchanged between processes.";
+    OptimizerKept, OptimizerState, "optimizer, kept", "stack, lifetime",
+        "It was made in optimizer.step and outlives the call.";
+    OptimizerScratch, Temporary, "optimizer, freed", "stack, lifetime",
+        "It was made in optimizer.step and freed before the call ended.";
+    Recomputed, Activations, "recomputed", "stack",
+        "It was computed again during the backward pass (activation checkpointing).";
+    BackwardKept, Gradients, "backward, kept", "stack, lifetime",
+        "It was made in the backward pass and outlives it.";
+    BackwardScratch, Temporary, "backward, freed", "stack, lifetime",
+        "It was made in the backward pass and freed before its end.";
+    ModuleKept, Parameters, "module, kept", "stack, lifetime",
+        "It was made when a module was built, loaded or moved to the device, and the first pass finds it.";
+    SetupScratch, Temporary, "module, freed", "stack, lifetime",
+        "It was made when a module was built, loaded or moved to the device, and freed before the first pass.";
+    Loaded, Inputs, "loader", "stack",
+        "The stack has a function that loads or moves a batch.";
+    Saved, Activations, "forward, kept", "stack, lifetime",
+        "It was made in the forward pass or of its result, and the backward pass finds it.";
+    ForwardScratch, Temporary, "forward, freed", "stack, lifetime",
+        "It was made in the forward pass or of its result, and freed before the backward pass.";
+    Inferred, Activations, "inference", "stack",
+        "It was made in the forward pass or of its result, in a trace without a backward pass.";
+    ForwardKept, KvCache, "inference, kept", "stack, steps, lifetime",
+        "It was made in the forward pass and outlives its step or the start of the next pass, in a trace without a backward pass.";
+    OwnParameter, Parameters, "own code, kept, size of a gradient", "steps, lifetime, size",
+        "The program made it before the first step, it outlives that step, and a gradient has its size.";
+    OwnInput, Inputs, "own code, kept", "steps, lifetime, size",
+        "The program made it before the first step, it outlives that step, and no gradient has its size.";
+    Input, Inputs, "before forward, kept", "stack, lifetime",
+        "The program made it in the step before the forward pass, which finds it.";
+    InputScratch, Temporary, "before forward, freed", "stack, lifetime",
+        "The program made it in the step before the forward pass, and freed it before.";
+    EarlyParameter, Parameters, "older, size of a gradient", "lifetime, size",
+        "It is older than the recording, outlives its first step, and a gradient has its size.";
+    EarlyState, OptimizerState, "older, size of a gradient, again", "lifetime, size",
+        "It is older than the recording and outlives its first step, and more of this size do than there are gradients of it.";
+    Unknown, Unknown, "no rule", "",
+        "No stack was recorded, or no rule applies to it.";
+}

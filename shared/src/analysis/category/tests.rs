@@ -1,0 +1,153 @@
+//! Categories of traces that are written as text.
+
+use super::*;
+use crate::analysis::steps::Steps;
+use crate::index::Index;
+use crate::replay::Replay;
+
+const MODULE: &str = "convert@/v/site-packages/torch/nn/modules/module.py:1 main@t.py:1";
+const FORWARD: &str = "forward@m.py:7 main@t.py:5";
+const BACKWARD: &str = "backward@/v/site-packages/torch/_tensor.py:6 main@t.py:6";
+const OPTIMIZER: &str = "step@/v/site-packages/torch/optim/adam.py:9 main@t.py:8";
+
+/// The rule of each allocation, in the order in which they were made.
+fn rules(lines: &str, user: &str) -> Vec<String> {
+    let mut snapshot = crate::testing::snapshot(&format!("segment_alloc 0x1000000 209715200\n{lines}"));
+    let trace = snapshot.devices.remove(0);
+    let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
+    let input = Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay };
+    let traits = StackTraits::build(&snapshot.symbols);
+    let steps = Steps::of(input, &snapshot.symbols, &traits);
+    let user = UserRules::parse(user).expect("rules");
+    let told = Categories::of(input, &snapshot.symbols, &traits, steps.as_ref(), &user);
+    let sums = told.sums(input, 0..told.len() as u32);
+    assert_eq!(sums.iter().sum::<u64>(), replay.allocations.requested.iter().sum::<u64>());
+    let name = |id| told.rule(id).map_or_else(|user| format!("user {user}"), |rule| rule.name().to_owned());
+    (0..told.len() as u32).map(|id| format!("{}: {}", told.get(id).code(), name(id))).collect()
+}
+
+/// Two steps of a training job, in which every kind of allocation occurs.
+fn training() -> String {
+    let setup = format!("alloc 0x1000000 4096 {MODULE}\nalloc 0x1001000 512 {MODULE}\nfree 0x1001000\n");
+    let step = |is_first: bool| {
+        let state = if is_first { format!("alloc 0x1010000 4096 {OPTIMIZER}\n") } else { String::new() };
+        format!(
+            "alloc 0x1002000 1024 main@t.py:4
+             alloc 0x1003000 2048 {FORWARD}
+             alloc 0x1004000 2048 {FORWARD}
+             free 0x1004000
+             alloc 0x1005000 512 main@t.py:5
+             alloc 0x1005200 512 {BACKWARD}
+             alloc 0x1006000 2048
+             alloc 0x1007000 4096
+             free 0x1003000
+             free 0x1006000
+             free 0x1005200
+             {state}alloc 0x1008000 4096 {OPTIMIZER}
+             free 0x1008000
+             alloc 0x1009000 512 zero_grad@/v/torch/optim/optimizer.py:2 main@t.py:9
+             free 0x1009000
+             free 0x1007000
+             free 0x1005000
+             free 0x1002000\n"
+        )
+    };
+    format!("{setup}{}{}", step(true), step(false))
+}
+
+#[test]
+fn a_training_step_has_every_category() {
+    let got = rules(&training(), "");
+    let first = [
+        "parameters: module, kept",
+        "temporary: module, freed",
+        "inputs: before forward, kept",
+        "activations: forward, kept",
+        "temporary: forward, freed",
+        "activations: forward, kept",
+        "temporary: backward, freed",
+        "temporary: backward, freed",
+        "gradients: backward, kept",
+        "optimizer_state: optimizer, kept",
+        "temporary: optimizer, freed",
+    ];
+    assert_eq!(got[..first.len()], first);
+}
+
+#[test]
+fn rules_of_the_user_come_first() {
+    let got = rules(&training(), "# comment\n\nm.py:7 = KV cache\nt.py = workspace");
+    assert_eq!(got[3], "kv_cache: user 0");
+    assert_eq!(got[2], "workspace: user 1");
+    // Without a frame, no rule of the user's fits.
+    assert_eq!(got[8], "gradients: backward, kept");
+    for (text, want) in [
+        ("m.py", "Line 1 has no “=”: write a part of a line or path, “=”, and a category."),
+        (
+            "\nm.py = things",
+            "Line 2: “things” is no category. The categories are parameters, gradients, optimizer state, activations, \
+             inputs, temporary, KV cache, workspace, unknown.",
+        ),
+    ] {
+        assert_eq!(UserRules::parse(text), Err(want.to_owned()));
+    }
+}
+
+#[test]
+fn inference_has_no_gradients() {
+    let mut lines = format!("alloc 0x1000000 4096 {MODULE}\n");
+    for step in 0..12_u64 {
+        let (new, old) = (0x200_0000 + (step % 2) * 0x10_0000, 0x200_0000 + ((step + 1) % 2) * 0x10_0000);
+        lines += &format!("alloc 0x1002000 512 main@t.py:4\nalloc {new} {} cat@m.py:9 {FORWARD}\n", 1_024 * (step + 1));
+        if step > 0 {
+            lines += &format!("free {old}\n");
+        }
+        lines += &format!("alloc 0x1003000 2048 {FORWARD}\n");
+        lines += &format!("alloc 0x1004000 512 sample@t.py:8\nalloc 0x1005000 512 sample@t.py:9\n");
+        lines += "free 0x1003000\nfree 0x1002000\nfree 0x1004000\nfree 0x1005000\n";
+    }
+    let got = rules(&lines, "");
+    let want = ["inputs: before forward, kept", "kv_cache: inference, kept", "activations: inference"];
+    assert_eq!(got[0], "parameters: module, kept");
+    assert_eq!(got[6..9], want);
+}
+
+#[test]
+fn names_and_sizes_of_libraries_tell() {
+    let model = format!("alloc 0x1000000 4096 {MODULE}\nalloc 0x1002000 2048 {FORWARD}\n");
+    let cases = [
+        ("alloc 0x2000000 8519680 forward@m.py:8", "workspace: workspace by size"),
+        ("alloc 0x2000000 8519680 forward@m.py:8\nfree 0x2000000", "activations: inference"),
+        ("alloc 0x2000000 100 at::cuda::getCUDABlasLtWorkspace()@??", "workspace: workspace by name"),
+        ("alloc 0x2000000 100 update@/v/transformers/cache_utils.py:3 main@t.py:1", "kv_cache: cache by name"),
+        ("alloc 0x2000000 100 default_collate@/v/torch/utils/data/_utils/collate.py:3", "inputs: loader"),
+        ("alloc 0x2000000 100 forward@m.py:1 unpack_hook@/v/torch/utils/checkpoint.py:9", "activations: recomputed"),
+        ("alloc 0x2000000 100 c10d::Reducer::initialize_buckets()@??", "gradients: gradient buckets"),
+    ];
+    for (line, want) in cases {
+        assert_eq!(rules(&format!("{model}{line}"), "")[2], want, "{line}");
+    }
+}
+
+#[test]
+fn what_is_not_told_is_unknown() {
+    // No stacks at all, and code without a model.
+    let bare = "alloc 0x1000000 4096\nalloc 0x1002000 512\nfree 0x1002000";
+    assert_eq!(rules(bare, ""), ["unknown: no rule", "unknown: no rule"]);
+    let own = "alloc 0x1000000 4096 main@t.py:1\nalloc 0x1002000 512 main@t.py:2\nfree 0x1002000";
+    assert_eq!(rules(own, ""), ["unknown: no rule", "unknown: no rule"]);
+}
+
+#[test]
+fn every_rule_has_its_words() {
+    for (number, rule) in Rule::ALL.into_iter().enumerate() {
+        assert_eq!(rule as usize, number);
+        assert!(rule.reason().ends_with('.'), "{}", rule.name());
+        assert_eq!(Rule::ALL.iter().filter(|other| other.name() == rule.name()).count(), 1, "{}", rule.name());
+    }
+    assert!(Rule::ALL.len() + crate::limits::CATEGORY_RULES < usize::from(u8::MAX));
+    for category in Category::ALL {
+        assert_eq!(Category::from_name(category.name()), Some(category));
+        assert_eq!(Category::from_name(category.code()), Some(category));
+    }
+}

@@ -1,0 +1,29 @@
+//! Explains texts that people paste instead of a trace: PyTorch's out-of-memory error, and the output of
+//! `torch.cuda.memory_stats()` and `torch.cuda.memory_summary()`.
+//!
+//! They hold sums at one moment. What only a trace shows (which line, whether the free memory is in pieces) is said to
+//! be likely, and the explanation ends with what to record.
+
+mod explanation;
+mod message;
+mod size;
+mod stats;
+mod summary;
+
+pub use explanation::{Explanation, Fact, TextKind};
+
+use crate::limits::PASTED_BYTES;
+
+/// Returns the explanation of a text; `None` if it is none of these, or longer than [`PASTED_BYTES`].
+pub fn explain(text: &str) -> Option<Explanation> {
+    if text.len() > PASTED_BYTES {
+        return None;
+    }
+    message::read(text)
+        .map(|message| message.explain())
+        .or_else(|| summary::read(text).map(|sums| sums.explain(TextKind::MemorySummary)))
+        .or_else(|| stats::read(text).map(|sums| sums.explain(TextKind::MemoryStats)))
+}
+
+#[cfg(test)]
+mod tests;

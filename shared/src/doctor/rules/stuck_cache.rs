@@ -1,0 +1,95 @@
+//! Cached memory of one stream or pool that another would need.
+
+use super::Ground;
+use super::moment::{Moment, Outcome};
+use super::thresholds::{LEAST_BYTES, STUCK_PERCENT, is_share};
+use crate::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
+use crate::replay::{Gap, Range};
+use crate::units::{Bytes, Count};
+
+pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
+    let stuck = ground.survey.stuck;
+    if stuck.taken < LEAST_BYTES || !is_share(stuck.taken, ground.survey.reserved, STUCK_PERCENT) {
+        return Vec::new();
+    }
+    let moment = stuck.largest.and_then(|miss| Moment::of(ground.case, miss, Outcome::Served));
+    let Some((moment, (range, gap))) = moment.and_then(|moment| largest(ground, &moment).map(|gap| (moment, gap)))
+    else {
+        return Vec::new();
+    };
+    let message = format!(
+        "{} {} from the driver while large enough gaps lay cached in another stream or pool. After event {}, {} took {} in \
+         {} beside a gap of {} in {}.",
+        if stuck.count == 1 {
+            "1 request took".to_owned()
+        } else {
+            format!("At least {} requests took", Count(stuck.count.into()))
+        },
+        Bytes(stuck.taken),
+        Count(moment.state.position.into()),
+        ground.label(moment.stack),
+        Bytes(moment.size),
+        moment.place(),
+        Bytes(gap.size),
+        super::moment::place(range.stream, range.pool),
+    );
+    // It matters once memory is tight.
+    let is_tight = ground.failed.is_some();
+    let finding = Finding::new(FindingCode::StuckCache, message)
+        .with_severity(if is_tight { Severity::Warning } else { Severity::Note })
+        .at(moment.state.position)
+        .with_bytes(stuck.taken)
+        .with_evidence(Evidence::Segment(gap.address))
+        .with_remedy(Remedy::advice(
+            "Allocate on one stream and use tensors on others (with record_stream or events), or call \
+             torch.cuda.empty_cache() once between the phases that use different streams or pools.",
+        ));
+    vec![finding]
+}
+
+/// Returns the largest gap that the request could not use for its stream or pool alone, if it was large enough.
+fn largest(ground: &Ground<'_>, moment: &Moment) -> Option<(Range, Gap)> {
+    let state = &moment.state;
+    let ranges = state.ranges.iter().enumerate().filter(|(_, range)| moment.is_kin(range) && !moment.can_use(range));
+    let gaps = ranges.flat_map(|(i, range)| state.gaps_in(i, &ground.case.replay.allocations).map(|gap| (*range, gap)));
+    gaps.max_by_key(|(_, gap)| gap.size).filter(|(_, gap)| gap.size >= moment.size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::trace;
+    use super::*;
+
+    fn found(cached: u64, place: &str, end: &str) -> Vec<(String, Severity)> {
+        let lines = format!(
+            "segment_alloc 0x10000000 {cached} {place} a@/m/a.py:1
+             alloc 0x10000000 {cached} {place} a@/m/a.py:1
+             free 0x10000000
+             segment_alloc 0x40000000 31457280 b@/m/a.py:2
+             alloc 0x40000000 31457280 b@/m/a.py:2
+             {end}"
+        );
+        let findings = trace(&lines).findings().into_iter().filter(|finding| finding.code == FindingCode::StuckCache);
+        findings.map(|finding| (finding.message, finding.severity)).collect()
+    }
+
+    #[test]
+    fn memory_taken_beside_another_streams_or_pools_cache_is_found() {
+        let message = |place: &str| {
+            format!(
+                "1 request took 30.0 MiB from the driver while large enough gaps lay cached in another stream or pool. After \
+                 event 4, b  m/a.py:2 took 30.0 MiB in the default stream beside a gap of 100 MiB in {place}."
+            )
+        };
+        assert_eq!(found(104_857_600, "stream=7", ""), [(message("stream 7"), Severity::Note)]);
+        let pool = [(message("the default stream of pool (0, 3)"), Severity::Note)];
+        assert_eq!(found(104_857_600, "pool=3", ""), pool);
+        assert_eq!(found(104_857_600, "stream=7", "oom 100 62914560"), [(message("stream 7"), Severity::Warning)]);
+    }
+
+    #[test]
+    fn a_cache_that_is_too_small_for_the_request_is_not_stuck() {
+        assert_eq!(found(20_971_520, "stream=7", ""), []);
+        assert_eq!(found(20_971_520, "", ""), []);
+    }
+}

@@ -1,0 +1,120 @@
+//! The diagnosis of a file: of each of its devices, and what is wrong with the file itself.
+
+use std::fmt;
+
+use super::diagnosis::{DiagnosisReport, FindingReport};
+use crate::analysis::findings::findings;
+use crate::analysis::folding::BestFrames;
+use crate::analysis::usage::Usage;
+use crate::diagnosis::Diagnosis;
+use crate::doctor::{self, Case};
+use crate::finding::{Finding, FindingCode};
+use crate::format::Header;
+use crate::import::Imported;
+use crate::index::Index;
+use crate::replay::{Replay, Replayed};
+use crate::trace::Snapshot;
+use crate::units::{Bytes, Count};
+
+/// The lines that are shown with a failure.
+const LINES: usize = 5;
+
+/// The diagnosis of a file.
+#[derive(Clone, Debug)]
+pub struct FileDiagnosis {
+    /// The path as given.
+    pub path: String,
+    /// What is wrong with the file, or worth knowing: findings that concern no single device.
+    pub findings: Vec<FindingReport>,
+    /// Its devices, by number.
+    pub devices: Vec<DiagnosisReport>,
+}
+
+/// Diagnoses each device of a file. Calls `visit` with it, and adds what is known of its history and of its failures to
+/// `found`.
+pub(super) fn examine(
+    snapshot: &mut Snapshot,
+    best_frames: &BestFrames,
+    header: Option<&Header>,
+    found: &mut Vec<Finding>,
+    visit: &mut impl FnMut(&Snapshot, &Case<'_>, Diagnosis),
+) {
+    let traces = std::mem::take(&mut snapshot.devices);
+    for trace in &traces {
+        let replay = Replay::build(trace, &mut snapshot.tags, &snapshot.settings);
+        let start = replay.state_at(0).totals;
+        found.extend(findings(trace, &replay, &start, found));
+        let usage = Usage::build(Replayed { trace, tags: &snapshot.tags, replay: &replay });
+        let known = header.into_iter().flat_map(|header| &header.devices).find(|known| known.number == trace.device);
+        let case = Case {
+            trace,
+            tags: &snapshot.tags,
+            symbols: &snapshot.symbols,
+            best_frames,
+            settings: &snapshot.settings,
+            replay: &replay,
+            usage: &usage,
+            capacity: known.map(|known| known.capacity).filter(|bytes| *bytes > 0),
+        };
+        let diagnosis = doctor::diagnose(&case);
+        found.extend(diagnosis.findings.iter().filter(|finding| finding.code == FindingCode::OutOfMemory).cloned());
+        visit(snapshot, &case, diagnosis);
+    }
+}
+
+impl FileDiagnosis {
+    /// Diagnoses a file that was imported from `path`.
+    pub fn new(path: String, imported: Imported) -> Self {
+        let Imported { mut snapshot, findings: mut found, header, .. } = imported;
+        let mut devices: Vec<DiagnosisReport> = Vec::new();
+        let best_frames = BestFrames::build(&snapshot.symbols);
+        examine(&mut snapshot, &best_frames, header.as_ref(), &mut found, &mut |_, _, diagnosis| {
+            devices.push((&diagnosis).into())
+        });
+        // What is known of a device's history stands with the device.
+        found.retain(|finding| finding.code != FindingCode::OutOfMemory);
+        let (of_devices, of_file): (Vec<_>, Vec<_>) = found.into_iter().partition(|finding| finding.device.is_some());
+        for device in &mut devices {
+            let own = of_devices.iter().filter(|finding| finding.device == Some(device.device));
+            device.findings.extend(own.map(FindingReport::from));
+        }
+        Self { path, findings: of_file.iter().map(FindingReport::from).collect(), devices }
+    }
+}
+
+impl fmt::Display for FileDiagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.path)?;
+        for finding in &self.findings {
+            writeln!(f, "  ! {}", finding.message)?;
+        }
+        if self.devices.is_empty() {
+            writeln!(f, "  No device: the program had allocated nothing when the snapshot was taken.")?;
+        }
+        self.devices.iter().try_for_each(|device| write!(f, "{device}"))
+    }
+}
+
+impl fmt::Display for DiagnosisReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  Device {}: {}", self.device, self.verdict.sentence)?;
+        if let Some(failed) = self.ooms.iter().find(|failed| Some(failed.event) == self.verdict.event) {
+            let event = Count(u64::from(failed.event) + 1);
+            writeln!(f, "    At event {event}: {}", failed.message)?;
+            for held in failed.lines.iter().take(LINES) {
+                let count = Count(held.count.into());
+                writeln!(f, "    {:>10} {count:>9} ×  {}", Bytes(held.bytes), held.line)?;
+            }
+        }
+        for remedy in &self.verdict.remedies {
+            writeln!(f, "    try: {}", remedy.text)?;
+            if !remedy.copy.is_empty() {
+                writeln!(f, "         {}", remedy.copy)?;
+            }
+        }
+        for finding in self.findings.iter().filter(|finding| finding.code != FindingCode::OutOfMemory.name()) {
+            writeln!(f, "    ! {}", finding.message)?;
+        }
+        Ok(())
+    }
+}

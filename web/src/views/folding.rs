@@ -1,0 +1,74 @@
+//! The rules that fold frames, as a person sets them: from a frame of a stack, or as text in a dialog.
+
+use shared::analysis::folding::Overrides;
+use web_sys::HtmlTextAreaElement;
+use yew::prelude::*;
+
+use crate::hooks::{ModelHandle, set_overrides, use_model};
+use crate::model::{Action, Dialog};
+use crate::widgets::dialog::Modal;
+use crate::widgets::stack_list::StackSettings;
+
+/// Returns what stacks need to know of the model, and do to it.
+pub fn stack_settings(model: &ModelHandle) -> StackSettings {
+    let on_rule = {
+        let model = model.clone();
+        Callback::from(move |(part, is_mine): (String, bool)| {
+            let mut rules = Overrides::clone(&model.now().overrides);
+            match if is_mine { rules.add_mine(&part) } else { rules.add_library(&part) } {
+                Ok(()) => {
+                    set_overrides(&model, rules);
+                    let whose = if is_mine { "your code" } else { "a library" };
+                    model.dispatch(Action::Notify(format!("{part} is {whose} from now on. Undo it in Folding rules.")));
+                }
+                Err(why) => model.dispatch(Action::Notify(why)),
+            }
+        })
+    };
+    let on_rules = {
+        let model = model.clone();
+        Callback::from(move |()| model.dispatch(Action::OpenDialog(Dialog::Folding)))
+    };
+    StackSettings { folds: model.view.folds, on_rule, on_rules }
+}
+
+/// The dialog in which the rules are edited.
+#[component]
+pub fn FoldingDialog() -> Html {
+    let model = use_model();
+    let field = use_node_ref();
+    let wrong = use_state_eq(String::new);
+    let on_close = {
+        let model = model.clone();
+        Callback::from(move |()| model.dispatch(Action::CloseDialog))
+    };
+    let apply = {
+        let (model, field, wrong) = (model.clone(), field.clone(), wrong.clone());
+        Callback::from(move |_: MouseEvent| {
+            let Some(text) = field.cast::<HtmlTextAreaElement>().map(|field| field.value()) else { return };
+            match text.parse() {
+                Ok(rules) => {
+                    set_overrides(&model, rules);
+                    model.dispatch(Action::CloseDialog);
+                }
+                Err(why) => wrong.set(why),
+            }
+        })
+    };
+    html! {
+        <Modal title="Folding rules" is_title_hidden={false} {on_close} class="folding" test_id="folding">
+            <div class="folding-body">
+                <p>
+                    { "Frames of PyTorch, Python and installed packages are folded, and the innermost line of your own \
+                       code names an allocation. Write one exception a line:" }
+                </p>
+                <textarea ref={field} rows="6" spellcheck="false" data-autofocus="true" data-testid="folding-text"
+                    aria-label="Folding rules" placeholder={"mine: site-packages/mylib\nlibrary: third_party/transformers"}
+                    value={model.overrides.to_string()} />
+                <p class="quiet">{ "A part of a path matches whole folder and file names. The longest rule that matches counts." }</p>
+                <p class="folding-wrong" role="alert">{ wrong.to_string() }</p>
+                <button type="button" class="act" onclick={apply} data-testid="folding-apply">{ "Apply" }</button>
+            </div>
+        </Modal>
+    }
+}
