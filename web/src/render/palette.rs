@@ -69,7 +69,7 @@ impl Palette {
             allocated: Rgb::hex(0x4d_8f_e8),
             pending: Rgb::hex(0xe0_a2_3a),
             cached: Rgb::hex(0x6b_75_84),
-            unusable: Rgb::hex(0xe0_3e_5c),
+            unusable: Rgb::hex(0xd9_36_48),
             rounding: Rgb::hex(0xe5_53_4f),
             reserved: Rgb::hex(0x8e_9f_b8),
             oom: Rgb::hex(0xff_5c_57),
