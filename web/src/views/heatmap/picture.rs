@@ -50,6 +50,23 @@ pub struct HeatmapPicture {
     /// The range that is being selected.
     pub preview: Option<Window>,
     image: Option<Image>,
+    colors: Option<Colors>,
+    /// The size and theme that the ground was painted with.
+    ground: Option<(Size, Rc<Palette>)>,
+}
+
+/// The colours of all codes of a kind of rows in a theme.
+struct Colors {
+    is_sizes: bool,
+    palette: Rc<Palette>,
+    of_codes: Vec<[u8; 4]>,
+}
+
+impl Colors {
+    fn new(is_sizes: bool, palette: &Rc<Palette>) -> Self {
+        let of_codes = if is_sizes { colors::of_sizes(palette) } else { colors::of_addresses(palette) };
+        Self { is_sizes, palette: Rc::clone(palette), of_codes }
+    }
 }
 
 /// The cells of an answer in the colours of a theme.
@@ -173,15 +190,15 @@ fn names(group: &HeatmapGroup) -> Vec<String> {
 
 impl Image {
     /// Draws the cells of an answer, one pixel each.
-    fn new(answer: &Rc<Answer>, map: &Heatmap, palette: &Rc<Palette>, old: Option<Self>) -> Option<Self> {
-        let (marked, height, colors) = match map.query.rows {
-            HeatmapRows::Addresses { .. } => (None, map.rows, colors::of_addresses(palette)),
+    fn new(answer: &Rc<Answer>, map: &Heatmap, colors: &Colors, old: Option<Self>) -> Option<Self> {
+        let (marked, height) = match map.query.rows {
+            HeatmapRows::Addresses { .. } => (None, map.rows),
             HeatmapRows::Sizes => {
                 let rows = map.rows.saturating_mul(colors::ROWS as u32);
-                (Some(colors::with_marks(&map.cells, map.columns as usize)), rows, colors::of_sizes(palette))
+                (Some(colors::with_marks(&map.cells, map.columns as usize)), rows)
             }
         };
-        let bytes = raster::painted(marked.as_deref().unwrap_or(&map.cells), &colors);
+        let bytes = raster::painted(marked.as_deref().unwrap_or(&map.cells), &colors.of_codes);
         let canvas = match old {
             Some(old) => old.canvas,
             None => document().create_element("canvas").ok()?.dyn_into::<HtmlCanvasElement>().ok()?,
@@ -195,17 +212,24 @@ impl Image {
         let pixels = ImageData::new_with_u8_clamped_array_and_sh(Clamped(&bytes), map.columns, height).ok()?;
         context.put_image_data(&pixels, 0.0, 0.0).ok()?;
         let size = (f64::from(map.columns), f64::from(height));
-        Some(Self { canvas, of: (Rc::clone(answer), Rc::clone(palette)), size })
+        Some(Self { canvas, of: (Rc::clone(answer), Rc::clone(&colors.palette)), size })
     }
 }
 
 impl Picture for HeatmapPicture {
-    fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, _: Size) -> bool {
+    fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, size: Size) -> bool {
         const NOTHING: Transform = Transform { x: (1.0, 0.0), y: (1.0, 0.0) };
         let Some(scene) = &self.scene else { return true };
-        if !painter.paint(scene.palette.background, NOTHING, Pixels::default()) {
-            return false;
+        // There are no shapes: the ground stays, and is covered where the surface is the painter's.
+        let is_painted = |(old, palette): &(Size, Rc<Palette>)| *old == size && Rc::ptr_eq(palette, &scene.palette);
+        if !self.ground.as_ref().is_some_and(is_painted) {
+            if !painter.paint(scene.palette.background, NOTHING, Pixels::default()) {
+                return false;
+            }
+            self.ground = Some((size, Rc::clone(&scene.palette)));
         }
+        let whole = Area { x: 0.0, y: 0.0, width: size.width, height: size.height };
+        surface.fill(whole, scene.palette.background.into());
         let (palette, plot) = (&scene.palette, scene.plot_area.plot);
         let no_marks = Marks::default();
         let mut marks = &no_marks;
@@ -216,7 +240,13 @@ impl Picture for HeatmapPicture {
                 .as_ref()
                 .is_some_and(|image| Rc::ptr_eq(&image.of.0, &scene.answer) && Rc::ptr_eq(&image.of.1, &scene.palette));
             if !is_made {
-                self.image = Image::new(&scene.answer, map, &scene.palette, self.image.take());
+                let is_sizes = map.query.rows == HeatmapRows::Sizes;
+                let known = self.colors.take();
+                let known = known
+                    .filter(|known| known.is_sizes == is_sizes && Rc::ptr_eq(&known.palette, &scene.palette))
+                    .unwrap_or_else(|| Colors::new(is_sizes, &scene.palette));
+                self.image = Image::new(&scene.answer, map, &known, self.image.take());
+                self.colors = Some(known);
             }
             if let Some(image) = &self.image {
                 scene.draw_image(surface, map, image);
