@@ -124,7 +124,7 @@ fn made() -> (DeviceTrace, Tags) {
     let mut state = 0x9e37_79b9_7f4a_7c15;
     let (mut tags, mut trace) = (Tags::default(), DeviceTrace::default());
     let tag = tags.intern(Tag::default());
-    let mut push = |trace: &mut DeviceTrace, action, address, size| {
+    let push = |trace: &mut DeviceTrace, action, address, size| {
         let (address, time_us) = (Address(address), trace.events.len() as i64);
         trace.events.push(Event { action, address, size, time_us, tag, stack: StackId(0) });
     };

@@ -112,8 +112,16 @@ fn measure(imported: Imported) {
     ask("event rows", positions.iter().map(|&p| rows(p)).collect());
     let flame = |position| {
         let (zoom, filter) = (Vec::new(), Vec::new());
-        let query =
-            FlameQuery { position, bottom_up: false, folds: true, zoom, width: 1100.0, filter, highlight: None };
+        let query = FlameQuery {
+            position,
+            since: None,
+            bottom_up: false,
+            folds: true,
+            zoom,
+            width: 1100.0,
+            filter,
+            highlight: None,
+        };
         Query::Flame(query)
     };
     ask("flame", positions.iter().map(|&p| flame(p)).collect());

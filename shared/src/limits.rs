@@ -72,6 +72,13 @@ impl Default for ImportLimits {
 /// unpacked.
 pub const RECORDING_RATIO: u64 = 48;
 
+/// Samples of the memory beside the allocator in one chunk of a recording. A writer that follows a job writes some ten.
+pub const CHUNK_OUTSIDE_SAMPLES: usize = 1 << 16;
+
+/// Samples of the memory beside one device's allocator, 72 bytes each: twelve days at one a second. Beyond this limit,
+/// samples are merged in pairs.
+pub const OUTSIDE_SAMPLES: usize = 1 << 20;
+
 /// Events in one chunk of a recording: some hundred KiB, which unpack in a millisecond.
 pub const CHUNK_EVENTS: usize = 1 << 14;
 
@@ -360,6 +367,9 @@ impl Default for WireLimits {
         Self { frame_bytes: (16 << 20) + (64 << 10), batch_bytes: 1 << 20 }
     }
 }
+
+/// Steps in one answer: more than a screen has columns, and some MB as a message.
+pub const STEPS: usize = 50_000;
 
 /// Rules of the user's own that tell categories. Their numbers share a byte with those of the built-in rules.
 pub const CATEGORY_RULES: usize = 200;

@@ -14,7 +14,7 @@ use std::fmt::{self, Write as _};
 
 use crate::decimal::Decimal;
 use crate::limits::{LINK_BYTES, LINK_TERMS};
-use crate::query::{Axis, ColorBy, HeatmapPart, SegmentLayout, Window};
+use crate::query::{Axis, ColorBy, HeatmapPart, Measure, SegmentLayout, Window};
 use crate::units::Address;
 use crate::wire::is_session;
 
@@ -118,6 +118,8 @@ pub struct Link {
     pub highlight: Option<String>,
     /// What colours represent.
     pub color_by: ColorBy,
+    /// The curves below the timeline.
+    pub curves: Vec<Measure>,
     /// The layout of the segment map.
     pub segment_layout: SegmentLayout,
     /// Whether the flame graph begins with the innermost frame.
@@ -150,13 +152,37 @@ const AXES: [(Axis, &str); 2] = [(Axis::Time, "time"), (Axis::Event, "event")];
 const LAYOUTS: [(SegmentLayout, &str); 2] = [(SegmentLayout::ToScale, "scale"), (SegmentLayout::Packed, "packed")];
 const LISTINGS: [(Listing, &str); 3] =
     [(Listing::AtCursor, "cursor"), (Listing::AtPeak, "peak"), (Listing::Growth, "growth")];
-const COLORS: [(ColorBy, &str); 5] = [
+const COLORS: [(ColorBy, &str); 6] = [
     (ColorBy::Site, "site"),
     (ColorBy::Size, "size"),
     (ColorBy::Stream, "stream"),
     (ColorBy::Pool, "pool"),
     (ColorBy::Lifetime, "lifetime"),
+    (ColorBy::Category, "category"),
 ];
+
+const MEASURES: [(Measure, &str); 15] = [
+    (Measure::Requested, "requested"),
+    (Measure::Allocated, "allocated"),
+    (Measure::Active, "active"),
+    (Measure::Reserved, "reserved"),
+    (Measure::Unallocated, "unallocated"),
+    (Measure::Cached, "cached"),
+    (Measure::InactiveSplit, "inactive_split"),
+    (Measure::CachedWhole, "cached_whole"),
+    (Measure::Rounding, "rounding"),
+    (Measure::LargestGap, "largest_gap"),
+    (Measure::LargestServableSmall, "largest_servable_small"),
+    (Measure::LargestServableLarge, "largest_servable_large"),
+    (Measure::Gaps, "gaps"),
+    (Measure::UnusableShare, "unusable_share"),
+    (Measure::FragmentationIndex, "fragmentation_index"),
+];
+
+/// Returns a measure's name in links and test ids, which is that of its column in `vramscope curves`.
+pub fn measure_name(measure: Measure) -> &'static str {
+    name_of(&MEASURES, &measure)
+}
 
 fn name_of<T: PartialEq>(names: &[(T, &'static str)], value: &T) -> &'static str {
     names.iter().find(|(v, _)| v == value).map_or("", |(_, name)| name)
@@ -209,6 +235,9 @@ impl fmt::Display for Link {
         }
         if self.color_by != start.color_by {
             write!(f, "&color={}", name_of(&COLORS, &self.color_by))?;
+        }
+        for measure in &self.curves {
+            write!(f, "&curve={}", measure_name(*measure))?;
         }
         if self.segment_layout != start.segment_layout {
             write!(f, "&seg={}", name_of(&LAYOUTS, &self.segment_layout))?;
@@ -276,6 +305,10 @@ impl Link {
             "f" => push(&mut self.filter, value),
             "q" => self.highlight = Some(value).filter(|term| !term.is_empty()),
             "color" => set(&mut self.color_by, by_name(&COLORS, &value)),
+            "curve" => {
+                let new = by_name(&MEASURES, &value).filter(|measure| !self.curves.contains(measure));
+                self.curves.extend(new);
+            }
             "seg" => set(&mut self.segment_layout, by_name(&LAYOUTS, &value)),
             "flame" => self.bottom_up = value == "up",
             "internal" => self.show_internal = value == "1",
@@ -446,7 +479,8 @@ mod tests {
         let range = any::<(u32, u32)>().prop_map(|(a, b)| (a.min(b), a.max(b)));
         let listed = (prop::option::of(range), prop::sample::select(&LISTINGS));
         let what = (prop::option::of(".{0,20}"), any::<u32>(), prop::sample::select(&Tab::ALL), windows(), windows());
-        let how = (prop::sample::select(&AXES), prop::sample::select(&COLORS), prop::sample::select(&LAYOUTS));
+        let curves = prop::sample::subsequence(&Measure::ALL, 0..5);
+        let how = (prop::sample::select(&AXES), prop::sample::select(&COLORS), prop::sample::select(&LAYOUTS), curves);
         let rest = (prop::option::of(any::<u32>()), selection, terms(), prop::option::of("\\PC{1,12}"), terms());
         let part = prop_oneof![
             Just(HeatmapPart::All),
@@ -478,6 +512,7 @@ mod tests {
                 filter,
                 highlight,
                 color_by: how.1.0,
+                curves: how.3,
                 segment_layout: how.2.0,
                 bottom_up: flags.0,
                 show_internal: flags.1,

@@ -13,7 +13,8 @@ use shared::frames::{Frame, StackId, Symbols};
 use shared::import::{Encoding, Imported};
 use shared::limits::ImportLimits;
 use shared::trace::{
-    Annotation, Block, BlockState, DeviceTrace, Event, Sample, Segment, Settings, Snapshot, Stage, Tag, TagId, Tags,
+    Annotation, Block, BlockState, DeviceTrace, Event, OutsideSample, Sample, Segment, Settings, Snapshot, Stage, Tag,
+    TagId, Tags,
 };
 use shared::units::{Address, PoolId, Stream};
 use support::{Held, Op, Piece, ops, run};
@@ -208,6 +209,8 @@ fn small() -> (Vec<u8>, Vec<usize>) {
         |time, allocated| Sample { time_us: START_US + time, allocated, active: allocated + 512, reserved: 2 << 20 };
     writer.statistics(1, &[sample(11, 1024), sample(25, 1 << 19)], &mut bytes);
     at(&bytes, &mut starts);
+    writer.outside(1, &outside(), &mut bytes);
+    at(&bytes, &mut starts);
     let mut by_action = [0; Action::ALL.len()];
     by_action[Action::Alloc as usize] = 3;
     by_action[Action::FreeCompleted as usize] = 1;
@@ -247,20 +250,32 @@ fn small() -> (Vec<u8>, Vec<usize>) {
 fn files_of_every_version_are_read_and_the_latest_is_written_unchanged() {
     let fixture = |name| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(name);
     let (bytes, _) = small();
-    let path = fixture("recording_1_1.vramscope");
+    let path = fixture("recording_1_2.vramscope");
     if std::env::var_os("VRAMSCOPE_WRITE_GOLDEN").is_some() {
         std::fs::write(&path, &bytes).unwrap();
     }
     let golden = std::fs::read(&path).unwrap();
     // A change here is a change of the format: a new version gets its own file, and this one must stay readable.
-    assert!(golden == bytes, "the writer's bytes differ from those of version 1.1");
-    check_small(&golden, &[(11, 1024), (25, 1 << 19)]);
+    assert!(golden == bytes, "the writer's bytes differ from those of version 1.2");
+    let samples = [(11, 1024), (25, 1 << 19)];
+    check_small(&golden, &samples, &outside());
+    // Version 1.1 had no samples of the memory beside the allocator.
+    check_small(&std::fs::read(fixture("recording_1_1.vramscope")).unwrap(), &samples, &[]);
     // Version 1.0 had no statistics.
-    check_small(&std::fs::read(fixture("recording_1_0.vramscope")).unwrap(), &[]);
+    check_small(&std::fs::read(fixture("recording_1_0.vramscope")).unwrap(), &[], &[]);
 }
 
-/// Checks that a golden file holds what [`small`] writes, with these statistics: times and allocated bytes.
-fn check_small(golden: &[u8], samples: &[(i64, u64)]) {
+/// Samples of the memory beside the allocator, with quantities that are known, unknown, or unknown for a time.
+fn outside() -> [OutsideSample; 2] {
+    [
+        OutsideSample::new(START_US + 10, [Some(3 << 30), None, Some(0), None]),
+        OutsideSample::new(START_US + 20, [Some(2 << 30), None, None, None]),
+    ]
+}
+
+/// Checks that a golden file holds what [`small`] writes, with these statistics (times and allocated bytes) and these
+/// samples of the memory beside the allocator.
+fn check_small(golden: &[u8], samples: &[(i64, u64)], outside: &[OutsideSample]) {
     let got = import(golden).unwrap();
     assert_eq!(codes(&got), [FindingCode::EventsLost, FindingCode::UnknownAction]);
     assert_eq!(
@@ -284,6 +299,7 @@ fn check_small(golden: &[u8], samples: &[(i64, u64)]) {
     assert_eq!(stages, [Stage::Start, Stage::End, Stage::Instant]);
     let got_samples: Vec<_> = second.samples.iter().map(|s| (s.time_us - START_US, s.allocated)).collect();
     assert_eq!((got_samples.as_slice(), first.samples.len()), (samples, 0));
+    assert_eq!((second.outside.as_slice(), first.outside.len()), (outside, 0));
     assert_eq!(first.segments, second.segments);
     let blocks = &first.segments[0].blocks;
     assert_eq!((blocks.len(), blocks[1].size, blocks[1].requested), (3, 1 << 19, (1 << 19) - 24));

@@ -9,8 +9,8 @@ use shared::analysis::window::WAIT_LEAST_US;
 use shared::event::Action;
 use shared::frames::StackId;
 use shared::query::{
-    Answer, ClassesQuery, ColorBy, LineQuery, LinesQuery, Memory, Moments, Query, RangeAmounts, RangeOrder, RangeQuery,
-    Waits,
+    Answer, ClassesQuery, ColorBy, FlameQuery, LineQuery, LinesQuery, Memory, Moments, Query, RangeAmounts, RangeOrder,
+    RangeQuery, Waits,
 };
 use shared::replay::{Allocation, Replay};
 use shared::session::Session;
@@ -186,6 +186,32 @@ proptest! {
                 prop_assert_eq!(line.live_at_end.bytes, held(positions - 1));
             }
         }
+    }
+
+    #[test]
+    fn a_flame_of_growth_has_the_stacks_that_grew(ops in ops(120), lost in 0_usize..60, at in 0.0..1.0, since in 0.0..1.0) {
+        let mut story = Story::new(&ops, lost);
+        let (position, since) = (story.at(at), story.at(since));
+        let mut stacks: BTreeMap<u32, i64> = BTreeMap::new();
+        for a in &story.allocations {
+            let growth = i64::from(a.is_active_at(position)) - i64::from(a.is_active_at(since));
+            *stacks.entry(a.stack.0).or_default() += growth * a.requested as i64;
+        }
+        let want: i64 = stacks.values().filter(|growth| **growth > 0).sum();
+        let query = FlameQuery {
+            position,
+            since: Some(since),
+            bottom_up: false,
+            folds: false,
+            zoom: Vec::new(),
+            width: 1000.0,
+            filter: Vec::new(),
+            highlight: None,
+        };
+        let Answer::Flame(flame) = story.session.answer(0, &Query::Flame(query)) else { panic!("no flame") };
+        prop_assert_eq!(flame.total as i64, want);
+        let below: u64 = flame.boxes.iter().filter(|b| b.depth == 1).map(|b| b.bytes).sum();
+        prop_assert_eq!(below as i64, want);
     }
 
     #[test]

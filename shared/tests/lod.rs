@@ -30,8 +30,9 @@ fn ask(run: &mut Run, query: &TimelineQuery) -> Timeline {
         tags: &run.tags,
         sites: &sites,
         streams: &STREAMS,
+        categories: None,
     };
-    let field = Field { symbols: &run.symbols, tags: &run.tags, replay: &replay };
+    let field = Field { symbols: &run.symbols, tags: &run.tags, replay: &replay, categories: None };
     let matches = |text: &String| TermMatches::build((&Term::parse(text).unwrap(), field)).matches().clone();
     let filter = query.filter.first().map(matches);
     let highlight = query.highlight.as_ref().map(matches);
@@ -202,7 +203,7 @@ proptest! {
         let replayed = Replayed { trace: &run.trace, tags: &run.tags, replay: &replay };
         let usage = Usage::build(replayed);
         let sites = Sites::build(SiteInput { symbols: &run.symbols, usages: &[&usage] });
-        let painter = Painter { color_by: color, trace: &run.trace, replay: &replay, tags: &run.tags, sites: &sites, streams: &STREAMS };
+        let painter = Painter { color_by: color, trace: &run.trace, replay: &replay, tags: &run.tags, sites: &sites, streams: &STREAMS, categories: None };
         let input = ColoringInput { painter: &painter, usage: &usage, filter: None, highlight: None, is_permanent: true };
         let Coloring { classes, pyramid, .. } = Coloring::build(input);
         let totals = RunningTotals::build(replayed);

@@ -35,7 +35,16 @@ macro_rules! ask {
 }
 
 fn flame(position: u32, bottom_up: bool, width: f32, filter: Vec<String>) -> Query {
-    Query::Flame(FlameQuery { position, bottom_up, folds: false, zoom: vec![], width, filter, highlight: None })
+    Query::Flame(FlameQuery {
+        position,
+        since: None,
+        bottom_up,
+        folds: false,
+        zoom: vec![],
+        width,
+        filter,
+        highlight: None,
+    })
 }
 
 /// Checks that each box's children are within it, and have at most its bytes.
@@ -305,7 +314,7 @@ proptest! {
             Query::Site { stack: id, position },
             Query::Segment { address: shared::units::Address(start as u64), position },
             Query::Flame(FlameQuery {
-                position, bottom_up: true, folds: true, zoom: vec![id, 0], width, filter: vec![], highlight,
+                position, since: Some(id), bottom_up: true, folds: true, zoom: vec![id, 0], width, filter: vec![], highlight,
             }),
         ];
         for query in queries {

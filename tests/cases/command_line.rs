@@ -81,6 +81,25 @@ fn the_report_agrees_with_an_independent_count() -> Result<()> {
 }
 
 #[test]
+fn a_report_shows_the_lines_of_the_code_that_is_said_to_be_own() -> Result<()> {
+    let path = workspace("tests/fixtures/cpp.pickle");
+    let path = path.to_str().context("a path without a name")?;
+    let report = |options: &[&str]| -> Result<(Option<i32>, String)> {
+        let output = program::run(&[&["report", path], options].concat())?;
+        let text = if output.status.success() { output.stdout } else { output.stderr };
+        Ok((output.status.code(), String::from_utf8(text)?))
+    };
+    let (code, text) = report(&[])?;
+    assert!(code == Some(0) && text.contains("×  linear  train.py:77"), "{text}");
+    // Without own code, the operator's line stays, and is no longer that of the user.
+    let (code, text) = report(&["--library", "train.py", "--mine", "at::"])?;
+    assert!(code == Some(0) && text.contains("×  at::"), "{text}");
+    let (code, text) = report(&["--mine", "/"])?;
+    assert!(code != Some(0) && text.contains("Name a part of a path, such as site-packages/mylib."), "{text}");
+    Ok(())
+}
+
+#[test]
 fn an_unreadable_file_gets_one_line_and_the_others_are_reported() -> Result<()> {
     let folder = Folder::new("unreadable")?;
     let (good, bad) = (folder.join("good.pickle"), folder.join("bad\nname.pickle"));

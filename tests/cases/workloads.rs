@@ -28,61 +28,120 @@ fn bytes(report: &Value, path: &str) -> u64 {
 
 #[test]
 fn each_workload_ends_as_described() -> Result<()> {
-    // The cause, and whether an error ended the run.
-    let cases: &[(&[&str], &str, bool)] = &[
-        (&["transformer"], "none", false),
-        (&["resnet-sweep"], "full", true),
-        (&["variable-length"], "fragmented", true),
-        (&["variable-length", "--conf", "expandable_segments:True"], "none", false),
-        (&["variable-length", "lengths=padded", "--steps", "8"], "none", false),
-        (&["alternating"], "fragmented", true),
-        (&["leak"], "leak", true),
-        (&["leak", "--steps", "60"], "growth", false),
-        (&["checkpoint-save"], "none", false),
-        (&["model-switch"], "retries", false),
+    // The kind of the cause, whether an error ended the run, and a part of the sentence.
+    let cases: &[(&[&str], &str, bool, &str)] = &[
+        (&["transformer"], "none", false, "No request failed; at the peak, 33.0 GiB was allocated"),
+        // What is left after the batch before the last would have held a larger one, so no batch is called the largest.
+        (&["resnet-sweep"], "full", true, "had no piece large enough for a request of 110 MiB"),
+        (
+            &["variable-length"],
+            "fragmented",
+            true,
+            "the largest piece that a request of 1.95 GiB could use was 994 MiB",
+        ),
+        (&["variable-length", "--conf", "expandable_segments:True"], "none", false, "No request failed"),
+        (&["variable-length", "lengths=padded", "--steps", "8"], "none", false, "No request failed"),
+        (&["alternating"], "fragmented", true, "4.00 GiB was cached in 1,023 gaps"),
+        (
+            &["alternating", "--conf", "expandable_segments:True"],
+            "fragmented",
+            true,
+            "4.00 GiB was cached in 1,023 gaps",
+        ),
+        (
+            &["alternating", "block=2", "large=4", "--capacity", "12MiB"],
+            "full",
+            true,
+            "a request of 4.00 MiB takes a segment of 20.0 MiB, and the device has 12.0 MiB in all",
+        ),
+        (&["leak"], "leak", true, "metrics.py:33 held "),
+        (&["leak", "--steps", "60"], "growth", false, "metrics.py:33 held "),
+        (&["checkpoint-save"], "none", false, "checkpoint.py:47"),
+        (&["checkpoint-save", "--capacity", "14GiB"], "full", true, "live tensors held 13.1 GiB of 14.0 GiB"),
+        (&["checkpoint-save", "--capacity", "16GiB"], "full", true, "live tensors held 15.1 GiB of 16.0 GiB"),
+        (&["checkpoint-save", "--capacity", "20GiB"], "full", true, "live tensors held 19.0 GiB of 20.0 GiB"),
+        (&["checkpoint-save", "--capacity", "22GiB"], "spike", true, "checkpoint.py:47 held 7.54 GiB for the moment"),
+        (&["checkpoint-save", "--capacity", "24GiB"], "spike", true, "checkpoint.py:47 held 9.27 GiB for the moment"),
+        (&["checkpoint-save", "--capacity", "27GiB"], "spike", true, "checkpoint.py:47 held 12.3 GiB for the moment"),
+        (&["model-switch"], "retries", false, "had to wait until cached memory was released"),
         (
             &["variable-length", "--steps", "9", "--conf", "max_split_size_mb:200,expandable_segments:True"],
             "retries",
             false,
+            "had to wait until cached memory was released",
         ),
-        (&["model-switch", "empty-cache=yes"], "none", false),
-        (&["recovery"], "full", false),
-        (&["kv-serving", "--steps", "60"], "full", false),
+        (&["model-switch", "empty-cache=yes"], "none", false, "No request failed"),
+        (&["recovery"], "full", false, "a request of 96.0 MiB lacked 47.3 MiB"),
+        (&["kv-serving", "--steps", "60"], "full", false, "live tensors held 47.5 GiB of 48.0 GiB"),
         // A program that only sets up grows, but does not leak.
-        (&["kv-serving", "--steps", "9", "--capacity", "24GiB"], "full", true),
-        (&["alternating", "block=1024", "large=1"], "full", false),
-        (&["leak", "--steps", "2", "--capacity", "1MiB"], "full", true),
+        (
+            &["kv-serving", "--steps", "9", "--capacity", "24GiB"],
+            "full",
+            true,
+            "live tensors held 23.9 GiB of 24.0 GiB",
+        ),
+        (&["alternating", "block=1024", "large=1"], "full", false, "live tensors held 8.00 GiB of 8.00 GiB"),
+        (&["leak", "--steps", "2", "--capacity", "1MiB"], "full", true, "the device has 1.00 MiB in all"),
+        (&["sample"], "leak", true, "gpt/evaluate.py:33 held "),
     ];
-    for (arguments, cause, has_failed) in cases {
+    for (arguments, cause, has_failed, part) in cases {
         let report = run(arguments)?;
-        assert_eq!(report["cause"]["kind"], *cause, "{arguments:?}: {}", report["cause"]["message"]);
+        let message = report["cause"]["message"].as_str().context("no message")?;
+        assert_eq!(report["cause"]["kind"], *cause, "{arguments:?}: {message}");
+        assert!(message.contains(part), "{arguments:?}: {message}");
         assert_eq!(!report["error"].is_null(), *has_failed, "{arguments:?}: {}", report["error"]);
         // The report of the trace agrees with the allocator's counters.
-        let end = &report["trace"]["devices"][0]["end"];
+        let device = &report["trace"]["devices"][0];
+        let end = &device["end"];
         for (counted, found) in [("/allocated/now", "allocated_bytes"), ("/reserved/now", "reserved_bytes")] {
             assert_eq!(Some(bytes(&report, counted)), end[found].as_u64(), "{arguments:?} {counted}");
         }
-        let peak = &report["trace"]["devices"][0]["peak"]["requested_bytes"];
+        let peak = &device["peak"]["requested_bytes"];
         assert_eq!(peak.as_u64(), Some(bytes(&report, "/requested/peak")), "{arguments:?}");
         let findings = report["trace"]["findings"].as_array().context("no findings")?;
         assert!(findings.iter().all(|finding| finding["code"] == "out_of_memory"), "{arguments:?}: {findings:?}");
         assert_eq!(findings.is_empty(), report["num_ooms"] == 0, "{arguments:?}");
         assert!(bytes(&report, "/reserved/peak") <= bytes(&report, "/capacity_bytes"), "{arguments:?}");
-        // The verdict, which follows from the trace, agrees with the allocator's counters.
-        let message = report["cause"]["message"].as_str().context("no message")?;
-        let [reserved, allocated] = ["/reserved/peak", "/allocated/peak"].map(|path| Bytes(bytes(&report, path)));
-        match *cause {
-            "retries" => {
-                let retries = format!("Tight: {} request", report["num_alloc_retries"]);
-                assert!(message.starts_with(&retries), "{arguments:?}: {message}");
-            }
-            "none" => {
-                assert!(message.starts_with(&format!("Nothing failed: at most {reserved} of ")), "{message}");
-                assert!(message.ends_with(&format!(" was reserved, and at most {allocated} was in use.")), "{message}");
-            }
-            _ => {}
+        // There is one verdict, which follows from the trace, and it agrees with the allocator's counters.
+        let verdict = &device["diagnosis"]["verdict"];
+        assert_eq!(
+            (&verdict["sentence"], &report["verdict"]["sentence"]),
+            (&report["cause"]["message"], &verdict["sentence"])
+        );
+        assert!(!(message.starts_with("Full") && message.to_lowercase().contains("fragmented")), "{message}");
+        assert_eq!(device["diagnosis"]["failed"], report["num_ooms"], "{arguments:?}");
+        if *cause == "retries" {
+            let retries = format!("Tight, but nothing failed: {} request", report["num_alloc_retries"]);
+            assert!(message.starts_with(&retries), "{arguments:?}: {message}");
+        }
+        if ["none", "retries", "growth"].contains(cause) {
+            let allocated = Bytes(bytes(&report, "/allocated/peak"));
+            assert!(message.contains(&format!("at the peak, {allocated} was allocated")), "{arguments:?}: {message}");
         }
     }
+    Ok(())
+}
+
+/// The first failure of a workload that fills the device, then frees every other block and makes a large request.
+#[test]
+fn a_page_of_an_expandable_segment_is_what_the_driver_was_asked_for() -> Result<()> {
+    let report = run(&["alternating", "--conf", "expandable_segments:True"])?;
+    let first = &report["trace"]["devices"][0]["diagnosis"]["ooms"][0];
+    let facts =
+        ["requested", "asked_of_driver", "driver_free"].map(|name| first[name].as_u64().map(|bytes| bytes >> 20));
+    assert_eq!(facts, [Some(4), Some(20), Some(12)]);
+    assert_eq!(first["cause"], "full", "{first}");
+    Ok(())
+}
+
+/// Segments without a live block are not fragmented.
+#[test]
+fn whole_free_segments_are_counted_apart() -> Result<()> {
+    let report = run(&["model-switch"])?;
+    let found = ["/fragmentation/cached_bytes", "/fragmentation/split_bytes", "/fragmentation/whole_bytes"];
+    let [cached, split, whole] = found.map(|path| bytes(&report, path));
+    assert_eq!(cached, split + whole);
+    assert!(split < cached / 4, "{split} of {cached}");
     Ok(())
 }
 
@@ -246,6 +305,54 @@ fn a_plan_agrees_with_its_simulation() -> Result<()> {
     let text = String::from_utf8(program::run(&["budget", "--params", "7e9", "--kv", "4096"])?.stdout)?;
     for word in ["P = 7,000,000,000", "ZeRO", "Korthikanti", "KV cache", "<- peak", "16h + 4f"] {
         assert!(text.contains(word), "{word} is not in {text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn each_story_has_the_findings_that_it_was_written_for() -> Result<()> {
+    let cases: &[(&[&str], &[&str])] = &[
+        // A run in which nothing is wrong has none.
+        (&["transformer"], &[]),
+        (&["variable-length", "lengths=padded", "--steps", "8"], &[]),
+        (&["variable-length", "--conf", "expandable_segments:True"], &[]),
+        (&["checkpoint-save", "copy=tensor"], &[]),
+        // Leaks, large and small.
+        (&["leak"], &["leak", "out_of_memory", "retries"]),
+        (&["leak", "--steps", "60"], &["leak"]),
+        (&["leak", "kept=1", "--steps", "400"], &["leak"]),
+        (&["sample"], &["leak", "out_of_memory", "retries"]),
+        // Fragmentation.
+        (&["alternating"], &["fragmentation", "out_of_memory"]),
+        (&["variable-length"], &["fragmentation", "out_of_memory", "retries"]),
+        // What is full is not fragmented; what is set up does not leak.
+        (&["alternating", "block=1024", "large=1"], &["out_of_memory", "retries"]),
+        (&["recovery"], &["out_of_memory"]),
+        (&["kv-serving", "--steps", "9", "--capacity", "24GiB"], &["out_of_memory"]),
+        (&["transformer", "--capacity", "24GiB"], &["out_of_memory", "retries"]),
+        (&["transformer", "layers=48", "checkpoint=full", "--capacity", "40GiB"], &["out_of_memory"]),
+        (&["leak", "--steps", "2", "--capacity", "1MiB"], &["out_of_memory"]),
+        // The rest, one by one.
+        (&["checkpoint-save"], &["spike"]),
+        (&["resnet-sweep"], &["driver_calls", "out_of_memory", "retries"]),
+        (&["model-switch"], &["retries"]),
+        (&["model-switch", "empty-cache=yes"], &["driver_calls"]),
+        (&["kv-serving", "--steps", "60"], &["driver_calls", "growth", "out_of_memory", "retries"]),
+        (&["kv-serving", "private-pools=yes", "--steps", "30"], &["growth", "growth", "out_of_memory", "stuck_cache"]),
+        (&["transformer", "--conf", "garbage_collection_threshold:0.8"], &["ineffective_setting"]),
+        (&["variable-length", "--conf", "roundup_power2_divisions:2"], &["out_of_memory", "rounding"]),
+        (
+            &["variable-length", "--steps", "9", "--conf", "max_split_size_mb:200,expandable_segments:True"],
+            &["ineffective_setting", "retries"],
+        ),
+    ];
+    for (arguments, want) in cases {
+        let report = run(arguments)?;
+        let findings = report.pointer("/trace/devices/0/diagnosis/findings").and_then(Value::as_array);
+        let findings = findings.with_context(|| format!("{arguments:?}: no findings"))?;
+        let mut codes: Vec<&str> = findings.iter().filter_map(|finding| finding["code"].as_str()).collect();
+        codes.sort_unstable();
+        assert_eq!(codes, *want, "{arguments:?}: {findings:#?}");
     }
     Ok(())
 }

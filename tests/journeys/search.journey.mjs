@@ -23,7 +23,7 @@ async function found(page) {
   return { at: at && number(at), count: number(count), bytes, peak };
 }
 
-/** Returns the exact bytes of each group in the legend at the peak. */
+/** Returns the exact bytes of all groups in the legend at the cursor. */
 const held = async (page) => (await bytesIn(at(page, 'legend'))).reduce((sum, bytes) => sum + bytes, 0);
 
 /** Parses `61.2 GiB` as bytes, with the precision of its three digits. */
@@ -83,13 +83,17 @@ test('a pattern finds what the text finds, and an invalid one is explained', asy
 test('a search becomes a filter, which can be removed', async (t) => {
   const page = await openPage(t);
   const { events } = await openSample(page);
-  const all = await until('what is held at the peak', () => held(page), (bytes) => bytes > 0);
+  const all = await until('what is held at the cursor', () => held(page), (bytes) => bytes > 0);
   const large = await search(page, '>100MiB');
   assert.ok(large.count > 0);
   await at(page, 'search-filter').click();
   await until('one chip', () => at(page, 'filter-chip').allInnerTexts(), (chips) => chips.length === 1 && chips[0].includes('>100MiB'));
   await addressSays(page, 'f', '>100MiB');
-  // The filtered memory has its peak where the search reported it, and is less than the total.
+  // The filtered memory has its peak where the timeline says, of the bytes that the search reported.
+  const said = await says(page, 'text-twin', new RegExp(`Peak: ${large.peak} requested at event [\\d,]+`));
+  const [, peak] = /requested at event ([\d,]+)/.exec(said.slice(said.indexOf('Peak: ')));
+  const link = new URL(page.tab.url()).hash.replace(/cur=\d+/, `cur=${number(peak)}`);
+  await page.tab.evaluate((hash) => { location.hash = hash; }, link);
   const near = (bytes) => Math.abs(bytes - inBytes(large.peak)) < 0.01 * bytes;
   const left = await until(`only what was found, ${large.peak} at most`, () => held(page), (bytes) => bytes < all && near(bytes));
   const inView = async () => number((await text(page, 'timeline-note')).split(' ')[0]);
@@ -111,7 +115,8 @@ test('a search becomes a filter, which can be removed', async (t) => {
   assert.equal(of, events);
   await page.tab.getByRole('button', { name: 'Remove filter >100MiB' }).click();
   await says(page, 'events-count', /^[\d,]+ events$/);
-  await until('everything', () => held(page), (bytes) => bytes === all);
+  await press(page, 'o');
+  await until('everything, back where the sample ran out of memory', () => held(page), (bytes) => bytes === all);
   await addressSays(page, 'f', null);
   assert.equal(await at(page, 'filter-chip').count(), 0);
 });

@@ -109,12 +109,12 @@ test('a click on an allocation shows its name, its size and its stack', async (t
   assert.equal(loss, block - requested);
   assert.match(await fact('Address').innerText(), /0x[0-9a-f]{8,}/);
 
-  // The user's own frames are shown at once; the interpreter's are folded and can be unfolded.
+  // The user's own frames are shown at once; those of libraries are folded and can be unfolded.
   const stack = pane.locator('.stack').first();
   assert.match(await stack.innerText(), /(train|model|evaluate)\.py:\d+/);
   const frames = () => stack.locator('li.frame').count();
   const fold = stack.getByTestId('stack-fold').first();
-  const hidden = Number(/(\d+) internal frame/.exec(await fold.innerText())[1]);
+  const hidden = Number(/(\d+) frames? of \S/.exec(await fold.innerText())[1]);
   const before = await frames();
   await fold.click();
   await until(`${hidden} more frames`, frames, (now) => now === before + hidden);

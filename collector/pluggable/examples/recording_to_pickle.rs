@@ -33,6 +33,7 @@ fn convert(from: &str, to: &str) -> Result<String, Box<dyn std::error::Error>> {
             "events": device.events.len(),
             "losses": device.losses.iter().map(|loss| json!([loss.position, loss.events, loss.by_action])).collect::<Vec<_>>(),
             "samples": device.samples.iter().map(|s| json!([s.time_us, s.allocated, s.active, s.reserved])).collect::<Vec<_>>(),
+            "outside": device.outside.iter().map(|s| json!([s.time_us, s.values()])).collect::<Vec<_>>(),
             "marks": device.annotations.len(),
         })
     };

@@ -111,6 +111,11 @@ int vramscope_segments(int when, int64_t device, const vramscope_segment_columns
 /* Records a sample of the allocator's own totals. A `time_us` of 0 means now. */
 int vramscope_sample(int64_t device, int64_t time_us, uint64_t allocated, uint64_t active, uint64_t reserved);
 
+/* Records a sample of the memory beside a device's allocator; -1 is unknown. `resident` is the process's resident set,
+ * `pinned` its pinned host memory, `outside` the device's memory that is neither free nor the allocator's, and `others` that
+ * of other processes. A `time_us` of 0 means now. */
+int vramscope_outside(int64_t device, int64_t time_us, int64_t resident, int64_t pinned, int64_t outside, int64_t others);
+
 /* Marks this moment as the start of a span (0), its end (1), or an instant (2). */
 int vramscope_mark(int64_t device, const char* name, int stage);
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use shared::allocator::TraceEntry;
 use shared::event::Action;
 use shared::frames::{FrameId, StackId};
-use shared::trace::{Sample, Stage};
+use shared::trace::{OutsideSample, Sample, Stage};
 use shared::units::{PoolId, Stream};
 use vramscope::publish::Destination;
 
@@ -228,6 +228,24 @@ pub extern "C" fn vramscope_sample(device: i64, time_us: i64, allocated: u64, ac
         let time_us = if time_us == 0 { job.now_us() } else { time_us };
         let sample = Sample { time_us, allocated, active, reserved };
         status(job.with_handle(|handle| handle.statistics(device, sample)).is_some())
+    })
+}
+
+/// Records a sample of the memory beside a device's allocator; negative numbers are unknown. A time of 0 means now.
+#[unsafe(no_mangle)]
+pub extern "C" fn vramscope_outside(
+    device: i64,
+    time_us: i64,
+    resident: i64,
+    pinned: i64,
+    outside: i64,
+    others: i64,
+) -> c_int {
+    guarded(FAILED, || {
+        let Some(job) = job::current() else { return FAILED };
+        let time_us = if time_us == 0 { job.now_us() } else { time_us };
+        let values = [resident, pinned, outside, others].map(|value| u64::try_from(value).ok());
+        status(job.with_handle(|handle| handle.outside(device, OutsideSample::new(time_us, values))).is_some())
     })
 }
 

@@ -142,6 +142,7 @@ class Library:
                 ("stack", u32, [ctypes.c_void_p, ctypes.c_size_t]),
                 ("segments", ctypes.c_int, [ctypes.c_int, i64, ctypes.POINTER(_Segments)]),
                 ("sample", ctypes.c_int, [i64, i64, u64, u64, u64]),
+                ("outside", ctypes.c_int, [i64] * 6),
                 ("mark", ctypes.c_int, [i64, text, ctypes.c_int]),
                 ("flush", ctypes.c_int, [i64]),
                 ("finish", text, [i64]),
@@ -206,6 +207,10 @@ class Library:
 
     def sample(self, device, time_us, allocated, active, reserved):
         self._sample(device, time_us, allocated, active, reserved)
+
+    def outside(self, device, time_us, resident, pinned, outside, others):
+        """Records a sample of the memory beside a device's allocator; -1 is unknown."""
+        self._outside(device, time_us, resident, pinned, outside, others)
 
     def mark(self, device, name, stage):
         self._mark(device, name.encode("utf-8", "surrogateescape").replace(b"\0", b" "), stage)

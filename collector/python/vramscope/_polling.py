@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 
-from . import _budget, _library, _state, _torch
+from . import _budget, _library, _outside, _state, _torch
 
 STATS_SECONDS = 0.1
 GATHER_SECONDS = 1.5e-6
@@ -17,22 +17,25 @@ GATHER_SECONDS = 1.5e-6
 
 
 class Sampler:
-    """Reads and records the statistics of every device."""
+    """Reads and records the statistics of every device, and the memory beside its allocator."""
 
     def __init__(self, torch, library, numbers):
         self._torch, self._library, self._numbers = torch, library, numbers
         self._recorded = {}
+        self._outside = _outside.Outside(torch, library, numbers)
 
     def sample(self):
         """Returns each device's statistics. Records those that have changed or were not recorded for a second."""
-        found, now = {}, time.monotonic()
+        found, reserved, now = {}, {}, time.monotonic()
         for device in self._numbers:
             stats = found[device] = _torch.stats(self._torch, device)
             sums = _torch.sums(stats)
+            reserved[device] = sums[2]
             before, at = self._recorded.get(device, (None, 0.0))
             if sums != before or now - at >= 1.0:
                 self._library.sample(device, 0, *sums)
                 self._recorded[device] = (sums, now)
+        self._outside.sample(reserved)
         return found
 
 

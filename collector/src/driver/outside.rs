@@ -1,13 +1,14 @@
 //! Device memory outside the allocator, which `torch.cuda.OutOfMemoryError` mentions and `memory_stats()` does not show.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use serde::Serialize;
 use shared::allocator::{Driver, DriverError};
 use shared::units::Bytes;
 
 use super::cuda::CudaDriver;
-use super::nvml::{DeviceMemory, NvmlLibrary, ProcessMemory};
+use super::nvml::{DeviceMemory, NvmlError, NvmlLibrary, ProcessMemory};
 
 /// Device memory that an allocator did not allocate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -47,13 +48,33 @@ impl Outside {
         let info = driver.memory_info()?;
         let bytes = info.total.saturating_sub(info.free).saturating_sub(reserved);
         let uuid = driver.device().uuid()?;
-        let holders = match NvmlLibrary::load().and_then(|library| library.memory(&uuid)) {
+        let memory = nvml().as_ref().map_err(NvmlError::clone).and_then(|library| library.memory(&uuid));
+        let holders = match memory {
             Ok(DeviceMemory { reserved: driver_bytes, processes, .. }) => {
                 Holders::Known { driver_bytes, processes, this_pid: std::process::id() }
             }
             Err(error) => Holders::Unknown { reason: error.to_string() },
         };
         Ok(Self { bytes, holders })
+    }
+}
+
+/// Returns NVML, which is loaded once: that takes some milliseconds.
+fn nvml() -> &'static Result<NvmlLibrary, NvmlError> {
+    static NVML: OnceLock<Result<NvmlLibrary, NvmlError>> = OnceLock::new();
+    NVML.get_or_init(NvmlLibrary::load)
+}
+
+impl Outside {
+    /// Returns the bytes that other processes use; `None` if NVML does not tell them all apart from this one.
+    pub fn others(&self) -> Option<u64> {
+        let Holders::Known { processes, this_pid, .. } = &self.holders else { return None };
+        // In a container the numbers may be those of the host.
+        if !processes.iter().any(|process| process.pid == *this_pid) {
+            return None;
+        }
+        let others = processes.iter().filter(|process| process.pid != *this_pid);
+        others.map(|process| process.used).try_fold(0_u64, |sum, used| Some(sum.saturating_add(used?)))
     }
 }
 

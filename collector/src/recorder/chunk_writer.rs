@@ -5,7 +5,7 @@ use std::sync::mpsc::Receiver;
 use shared::event::Action;
 use shared::format::{End, EventColumns, LostEvents, Writer};
 use shared::frames::Symbols;
-use shared::trace::{Annotation, Sample, Segment, Tags};
+use shared::trace::{Annotation, OutsideSample, Sample, Segment, Tags};
 
 use super::backpressure::Backpressure;
 use super::handle::RecorderStats;
@@ -85,6 +85,11 @@ impl ChunkWriter {
     /// Writes samples of a device.
     pub(super) fn write_samples(&mut self, device: i64, samples: &[Sample]) {
         self.writer.statistics(device, samples, &mut self.bytes);
+    }
+
+    /// Writes samples of the memory beside a device's allocator.
+    pub(super) fn write_outside(&mut self, device: i64, samples: &[OutsideSample]) {
+        self.writer.outside(device, samples, &mut self.bytes);
     }
 
     /// Writes a device's segments as they are before event `next`.

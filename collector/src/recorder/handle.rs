@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use shared::event::Action;
-use shared::trace::{Annotation, Sample, Segment, Stage};
+use shared::trace::{Annotation, OutsideSample, Sample, Segment, Stage};
 
 use super::clock::Clock;
 use super::sink::WhenFull;
@@ -27,6 +27,7 @@ pub struct DeviceSegments {
 pub(super) enum Note {
     Mark(Annotation),
     Sample(Sample),
+    Outside(OutsideSample),
 }
 
 /// The result of a recording.
@@ -96,6 +97,14 @@ impl RecorderHandle {
     /// counted as lost or waits, as [`WhenFull`] says.
     pub fn statistics(&self, device: i64, sample: Sample) {
         if !self.note(device, Note::Sample(sample)) {
+            self.samples_lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Records a sample of the memory beside a device's allocator. If the queue is full, the sample is counted as lost or
+    /// waits, as [`WhenFull`] says.
+    pub fn outside(&self, device: i64, sample: OutsideSample) {
+        if !self.note(device, Note::Outside(sample)) {
             self.samples_lost.fetch_add(1, Ordering::Relaxed);
         }
     }

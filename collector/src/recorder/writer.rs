@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rtrb::Consumer;
 use shared::format::EventColumns;
 use shared::limits::CHUNK_EVENTS;
-use shared::trace::{Annotation, Event, Sample, Tag, TagId};
+use shared::trace::{Annotation, Event, OutsideSample, Sample, Tag, TagId};
 use shared::units::{Address, PoolId, Stream};
 
 use super::backpressure::Backpressure;
@@ -146,6 +146,7 @@ struct Notes {
     device: i64,
     marks: Vec<Annotation>,
     samples: Vec<Sample>,
+    outside: Vec<OutsideSample>,
 }
 
 impl RecorderThread {
@@ -208,17 +209,19 @@ impl RecorderThread {
         let mut notes: Vec<Notes> = Vec::new();
         for (device, note) in self.notes.try_iter() {
             let i = notes.iter().position(|notes| notes.device == device).unwrap_or_else(|| {
-                notes.push(Notes { device, marks: Vec::new(), samples: Vec::new() });
+                notes.push(Notes { device, marks: Vec::new(), samples: Vec::new(), outside: Vec::new() });
                 notes.len() - 1
             });
             match note {
                 Note::Mark(mark) => notes[i].marks.push(mark),
                 Note::Sample(sample) => notes[i].samples.push(sample),
+                Note::Outside(sample) => notes[i].outside.push(sample),
             }
         }
-        for Notes { device, marks, samples } in &notes {
+        for Notes { device, marks, samples, outside } in &notes {
             self.writer.write_marks(*device, marks);
             self.writer.write_samples(*device, samples);
+            self.writer.write_outside(*device, outside);
         }
         self.writer.flush();
     }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use super::folding::short_location;
+use super::folding::{names_text, short_location};
 use super::site::{NO_STACK, Sites};
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::query::{FlameBox, Paint, Quads};
@@ -247,7 +247,7 @@ impl Layout<'_> {
                 let frame = self.symbols.frame(id);
                 (self.symbols.text(frame.name).into_owned(), short_location(self.symbols, frame), id.0)
             }
-            Key::Folded(library) => (self.folded_name(library, sum), String::new(), FlameBox::FOLDED + library),
+            Key::Folded(library) => (self.folded_name(sum), String::new(), FlameBox::FOLDED + library),
             Key::NoStack => {
                 let location = self.shape.no_stack.to_owned();
                 return FlameBox { location, ..self.plain_box(NO_STACK.to_owned(), depth, x, sum) };
@@ -272,13 +272,25 @@ impl Layout<'_> {
         }
     }
 
-    /// Names a box of folded runs: `3 frames of torch`, or `3 to 5 frames of torch` if they differ.
-    fn folded_name(&self, library: u32, sum: &Sum) -> String {
-        let lengths = || sum.leaves.iter().map(|below| below.at.max(below.open_until).saturating_sub(below.from));
+    /// Names a box of folded runs: `3 frames of torch`, or `3 to 5 frames of torch and einops` if they differ.
+    fn folded_name(&self, sum: &Sum) -> String {
+        let best = self.sites.best_frames();
+        let runs = || sum.leaves.iter().map(|below| (below.leaf, below.from, below.at.max(below.open_until)));
+        let lengths = || runs().map(|(_, from, to)| to.saturating_sub(from));
         let (least, most) = (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0));
-        let library = self.sites.best_frames().library_name(library);
         let frames = counted(most as u64, "frame");
-        if least == most { format!("{frames} of {library}") } else { format!("{least} to {frames} of {library}") }
+        let frames = if least == most { frames } else { format!("{least} to {frames}") };
+        let libraries = runs().flat_map(|(leaf, from, to)| {
+            let stack = self.leaves.get(leaf).map_or(&[][..], |leaf| self.symbols.stack(leaf.stack));
+            let range = if self.shape.bottom_up {
+                from..to
+            } else {
+                stack.len().saturating_sub(to)..stack.len().saturating_sub(from)
+            };
+            // The outermost frame names the library that was called.
+            stack.get(range).unwrap_or_default().iter().rev().map(|id| best.library_name(best.library(*id)))
+        });
+        names_text(&frames, libraries)
     }
 
     /// Returns a box that represents no frame.

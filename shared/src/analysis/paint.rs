@@ -1,5 +1,6 @@
 //! The colour of an allocation, by the user's choice.
 
+use super::category::{Categories, Category};
 use super::site::Sites;
 use crate::frames::StackId;
 use crate::query::{ColorBy, Paint};
@@ -22,11 +23,13 @@ pub struct Painter<'a> {
     pub sites: &'a Sites,
     /// Streams in order of first use. Each has a colour of its own while there are enough colours.
     pub streams: &'a [Stream],
+    /// The categories of its allocations, for [`ColorBy::Category`].
+    pub categories: Option<&'a Categories>,
 }
 
 impl Painter<'_> {
-    /// Returns the colour of an allocation, with [`Paint::PRIVATE`] in a private pool.
-    pub fn paint(&self, allocation: &Allocation) -> Paint {
+    /// Returns the colour of the allocation with number `id`, with [`Paint::PRIVATE`] in a private pool.
+    pub fn paint(&self, id: u32, allocation: &Allocation) -> Paint {
         let pool = self.replay.pool(allocation);
         let paint = match self.color_by {
             ColorBy::Site => self.sites.paint(allocation.stack),
@@ -40,6 +43,7 @@ impl Painter<'_> {
             }
             ColorBy::Pool => Paint::slot(u16::from(allocation.flags & Allocation::FLAG_SMALL == 0)),
             ColorBy::Lifetime => self.lifetime_paint(allocation),
+            ColorBy::Category => category_paint(self.categories.map_or(Category::Unknown, |told| told.get(id))),
         };
         if pool.is_private() { paint.with(Paint::PRIVATE) } else { paint }
     }
@@ -62,6 +66,14 @@ impl Painter<'_> {
     /// Returns the colour of a call site's stack, whatever the user colours by.
     pub fn site(&self, stack: StackId) -> Paint {
         self.sites.paint(stack)
+    }
+}
+
+/// Returns the colour of a category.
+pub const fn category_paint(category: Category) -> Paint {
+    match category {
+        Category::Unknown => Paint::OTHER,
+        known => Paint::slot(known as u16),
     }
 }
 

@@ -113,7 +113,7 @@ mod tests {
         let snapshot = crate::testing::snapshot(lines);
         let mut found = Vec::new();
         releases(&snapshot.devices[0], |release| {
-            found.push((release.position, release.calls, release.bytes, release.reason))
+            found.push((release.position, release.calls, release.bytes, release.reason));
         });
         assert_eq!(found, [(2, 2, 41_943_040, Reason::Retry), (8, 1, 30_000_000, Reason::Asked)]);
     }

@@ -79,7 +79,7 @@ pub fn draw_segment(
         let block_end = block.address.0.saturating_add(block.size);
         let requested_end = block.address.0.saturating_add(block.requested.min(block.size));
         let is_lit = highlight.is_none_or(|matches| matches.contains(id));
-        let (kind, paint) = kind_of(&block, state.position, painter);
+        let (kind, paint) = kind_of((id, &block), state.position, painter);
         let paint = if is_lit { paint } else { paint.with(Paint::DIM) };
         let (from, to) = (at(block.address.0.max(done)), at(block_end));
         // Rounding too thin to be visible is drawn as a part of its block.
@@ -95,8 +95,8 @@ pub fn draw_segment(
     drawing.flush();
 }
 
-fn kind_of(block: &Allocation, position: u32, painter: &Painter<'_>) -> (Kind, Paint) {
-    let paint = painter.paint(block);
+fn kind_of((id, block): (u32, &Allocation), position: u32, painter: &Painter<'_>) -> (Kind, Paint) {
+    let paint = painter.paint(id, block);
     if block.is_allocated_at(position) {
         (Kind::Active, paint)
     } else {

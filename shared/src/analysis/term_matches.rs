@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::category::Categories;
 use super::matches::Matches;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::index::Index;
@@ -20,6 +21,8 @@ pub struct Field<'a> {
     pub tags: &'a Tags,
     /// The device's allocations.
     pub replay: &'a Replay,
+    /// The categories of its allocations, for terms that name one.
+    pub categories: Option<&'a Categories>,
 }
 
 /// The matches of one term. Each extension must be for the same term.
@@ -49,7 +52,7 @@ impl TermMatches {
 
 /// Returns whether later events never change which of the earlier allocations a term matches.
 pub fn is_permanent(term: &Term) -> bool {
-    !matches!(term, Term::Live(End::End))
+    !matches!(term, Term::Live(End::End) | Term::Category(_))
 }
 
 impl Index<(&Term, Field<'_>)> for TermMatches {
@@ -110,6 +113,10 @@ impl Index<(&Term, Field<'_>)> for TermMatches {
             Term::Pool(Pool::Id(id)) => in_pools(matches, new, field.replay, |pool| pool == *id),
             Term::Live(End::Start) => {
                 matches.append(first, a.begin.range(new).map(|begin| begin == 0), &a.requested);
+            }
+            Term::Category(category) => {
+                let of = |id: usize| field.categories.map(|categories| categories.get(id as u32));
+                matches.append(first, new.map(|id| of(id) == Some(*category)), &a.requested);
             }
             Term::Live(End::End) => {
                 matches.append(first, a.end.range(new).map(|end| end == Allocation::NEVER), &a.requested);

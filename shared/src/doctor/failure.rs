@@ -151,7 +151,12 @@ pub(super) fn lines(case: &Case<'_>, replay: &Replay, position: u32) -> Vec<Held
     lines
 }
 
-/// Returns how a request's need of the driver is called.
+/// Returns whether the driver was asked for visibly more than the request.
+pub(super) fn takes_more(failed: &FailedRequest) -> bool {
+    Bytes(failed.requested).to_string() != Bytes(failed.asked_of_driver).to_string()
+}
+
+/// Returns what the driver was asked for.
 pub(super) fn asked(failed: &FailedRequest) -> String {
     let bytes = Bytes(failed.asked_of_driver);
     if failed.is_expandable {
@@ -163,11 +168,11 @@ pub(super) fn asked(failed: &FailedRequest) -> String {
 
 /// Returns the facts in one or two sentences. They name no cause: the same facts belong to several.
 fn message(failed: &FailedRequest) -> String {
-    let FailedRequest { requested, asked_of_driver, driver_free, cached, gaps, allocated, .. } = *failed;
-    let need = if requested == asked_of_driver {
-        String::new()
-    } else {
+    let FailedRequest { requested, driver_free, cached, gaps, allocated, .. } = *failed;
+    let need = if takes_more(failed) {
         format!(", for which the driver was asked for {}", asked(failed))
+    } else {
+        String::new()
     };
     let cache = if cached == 0 {
         "nothing was cached".to_owned()

@@ -104,3 +104,6 @@ fn finding_at(trace: &DeviceTrace, position: u32, why: &str, failed: u32) -> Fin
     finding.bytes = trace.events.size.get(position.saturating_sub(1) as usize);
     finding
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The verdict: one cause and one sentence for a trace.
 
 use super::course::{Course, Spike};
-use super::failure::{Failures, asked, lines};
+use super::failure::{Failures, asked, lines, takes_more};
 use super::{Case, cause, remedies};
 use crate::analysis::leak::{LeakCandidate, LeakSource};
 use crate::analysis::retries;
@@ -162,10 +162,10 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
     let FailedRequest { requested, asked_of_driver, driver_free, cached, allocated, .. } = *failed;
     let whole = failed.whole();
     let request = Bytes(requested);
-    let need = if requested == asked_of_driver {
-        String::new()
-    } else {
+    let need = if takes_more(failed) {
         format!(", for which the driver was asked for {},", asked(failed))
+    } else {
+        String::new()
     };
     if requested > whole {
         return format!("Full: one request was for {request}, and the device has {} in all.", Bytes(whole));
@@ -203,7 +203,11 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let held = lines(case, case.replay, peak).into_iter().next();
     let rise = Rise::until(case, case.replay.positions());
     let retries = retries::count(case.trace);
-    let start = if let Some(rise) = &rise {
+    // One event is what recording leaves that keeps the newest one only.
+    let has_history = case.trace.events.len() > 1;
+    let start = if !has_history {
+        "No history was recorded, so whether a request failed is not known".to_owned()
+    } else if let Some(rise) = &rise {
         format!("Growing, but nothing failed yet: {}", rise.text())
     } else if retries > 0 {
         let requests = counted(retries.into(), "request");
@@ -214,9 +218,12 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     } else {
         "No request failed".to_owned()
     };
-    let most = held
-        .as_ref()
-        .map_or_else(String::new, |HeldLine { line, bytes, .. }| format!(" ({} of it by {line})", Bytes(*bytes)));
+    let most = match &held {
+        None => String::new(),
+        Some(HeldLine { stack: 0, bytes, .. }) => format!(" ({} of it without a recorded stack)", Bytes(*bytes)),
+        Some(HeldLine { line, bytes, .. }) => format!(" ({} of it by {line})", Bytes(*bytes)),
+    };
+    let held = held.filter(|held| held.stack != 0);
     let gaps = match totals.cached {
         0 => "and nothing was cached".to_owned(),
         cached => format!(
@@ -226,11 +233,14 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
             Bytes(totals.largest_gap)
         ),
     };
-    let sentence = format!(
-        "{start}; at the peak, {} was allocated{most}, {} was reserved, {gaps}.",
-        Bytes(totals.allocated),
-        Bytes(totals.reserved)
-    );
+    let when = if has_history { "at the peak" } else { "when the snapshot was taken" };
+    let reserved = if totals.allocated > totals.reserved {
+        // Only a trace that contradicts its segments.
+        "and the trace lacks the segments of some of it".to_owned()
+    } else {
+        format!("{} was reserved, {gaps}", Bytes(totals.reserved))
+    };
+    let sentence = format!("{start}; {when}, {} was allocated{most}, {reserved}.", Bytes(totals.allocated));
     let about = rise
         .as_ref()
         .map(|rise| (rise.line.clone(), rise.candidate.stack.0))

@@ -9,7 +9,7 @@ pub const MAGIC: [u8; 8] = *b"\x89VRS\r\n\x1a\n";
 /// The major version that this build writes. It rises with every change that older readers can't skip.
 pub const MAJOR: u16 = 1;
 /// The minor version. It rises with additions that older readers skip: keys in maps, kinds of chunks.
-pub const MINOR: u16 = 1;
+pub const MINOR: u16 = 2;
 /// Bytes before the first chunk: [`MAGIC`], [`MAJOR`] and [`MINOR`].
 pub const PRELUDE_BYTES: usize = 12;
 
@@ -49,11 +49,13 @@ pub enum Kind {
     Statistics = 10,
     /// The end of a batch of a live stream; only in a server's store.
     Batch = 11,
+    /// Samples of the memory beside one device's allocator.
+    Outside = 12,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Header,
         Self::Symbols,
         Self::Events,
@@ -65,6 +67,7 @@ impl Kind {
         Self::Trailer,
         Self::Statistics,
         Self::Batch,
+        Self::Outside,
     ];
 
     /// Returns the kind with this number; `None` for a kind of a later version.
@@ -263,7 +266,7 @@ mod tests {
     #[test]
     fn kinds_are_numbered_for_good() {
         let codes: Vec<u8> = Kind::ALL.iter().map(|&kind| kind as u8).collect();
-        assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
-        assert_eq!((Kind::from_code(3), Kind::from_code(0), Kind::from_code(12)), (Some(Kind::Events), None, None));
+        assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        assert_eq!((Kind::from_code(3), Kind::from_code(0), Kind::from_code(13)), (Some(Kind::Events), None, None));
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! [`ChunkReader`] cuts pushed bytes into checked, unpacked [`Chunk`]s; [`ChunkScanner`] only finds their boundaries.
 //! Each kind of chunk has a type that decodes its payload: [`Header`], [`SymbolsChunk`], [`EventsChunk`],
-//! [`MarksChunk`], [`LostEvents`], [`SegmentsChunk`], [`StatisticsChunk`], [`End`] and [`BatchEnd`]. [`Writer`] writes
+//! [`MarksChunk`], [`LostEvents`], [`SegmentsChunk`], [`StatisticsChunk`], [`OutsideChunk`], [`End`] and [`BatchEnd`]. [`Writer`] writes
 //! them. Whole recordings are read by [`crate::recording`].
 
 mod chunk;
@@ -12,6 +12,7 @@ mod columns;
 mod events;
 mod header;
 mod index;
+mod outside;
 mod reader;
 mod records;
 mod scanner;
@@ -27,6 +28,7 @@ pub use columns::{EventColumns, EventReader};
 pub use events::{EventsChunk, encode_events};
 pub use header::{Device, Header};
 pub use index::Entry;
+pub use outside::OutsideChunk;
 pub(crate) use reader::RECORDING;
 pub use reader::{Chunk, ChunkReader, Damage};
 pub use records::{BatchEnd, End, LostEvents, MarksChunk, StatisticsChunk};

@@ -6,10 +6,10 @@ use super::header::Header;
 use super::index::{self, Entry};
 use super::records::{End, LostEvents, encode_marks, encode_samples};
 use super::symbols::SymbolCursor;
-use super::{events, segments, symbols};
+use super::{events, outside, segments, symbols};
 use crate::frames::Symbols;
-use crate::limits::{CHUNK_EVENTS, RECORDING_RATIO};
-use crate::trace::{Annotation, Sample, Segment, Snapshot, Tags};
+use crate::limits::{CHUNK_EVENTS, CHUNK_OUTSIDE_SAMPLES, RECORDING_RATIO};
+use crate::trace::{Annotation, OutsideSample, Sample, Segment, Snapshot, Tags};
 
 /// The most entries of an index. A longer file lists every second chunk, then every fourth, and so on: enough to seek.
 const INDEX_ENTRIES: usize = 1 << 14;
@@ -84,6 +84,16 @@ impl Writer {
         if let (Some(from_us), Some(to_us)) = (times().min(), times().max()) {
             let entry = Entry { device, from_us, to_us, ..Entry::default() };
             self.chunk(Kind::Statistics, entry, &encode_samples(device, samples), out);
+        }
+    }
+
+    /// Writes samples of the memory beside a device's allocator.
+    pub fn outside(&mut self, device: i64, samples: &[OutsideSample], out: &mut Vec<u8>) {
+        for samples in samples.chunks(CHUNK_OUTSIDE_SAMPLES) {
+            let times = || samples.iter().map(|sample| sample.time_us);
+            let (from_us, to_us) = (times().min().unwrap_or_default(), times().max().unwrap_or_default());
+            let entry = Entry { device, from_us, to_us, ..Entry::default() };
+            self.chunk(Kind::Outside, entry, &outside::encode_outside(device, samples), out);
         }
     }
 
@@ -162,6 +172,7 @@ pub fn write(header: &Header, snapshot: &Snapshot) -> Vec<u8> {
         end.events += first;
         writer.marks(trace.device, &trace.annotations, &mut out);
         writer.statistics(trace.device, &trace.samples, &mut out);
+        writer.outside(trace.device, &trace.outside, &mut out);
         writer.segments(trace.device, first, &trace.segments, &mut out);
     }
     writer.end(&end, &mut out);

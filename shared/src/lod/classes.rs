@@ -4,10 +4,10 @@ use rustc_hash::FxHashMap;
 
 use super::BUCKET;
 use crate::analysis::matches::Matches;
-use crate::analysis::paint::Painter;
+use crate::analysis::paint::{Painter, category_paint};
 use crate::analysis::usage::Usage;
 use crate::frames::StackId;
-use crate::query::{Class, ColorBy, Paint};
+use crate::query::{Category, Class, ColorBy, Paint};
 use crate::units::Bytes;
 
 /// The class of an allocation that the filter excludes.
@@ -79,8 +79,8 @@ impl Classes {
         filter: Option<&Matches>,
         highlight: Option<&Matches>,
     ) -> bool {
-        // A lifetime is known only at its end.
-        if painter.color_by == ColorBy::Lifetime || named(painter) != self.kinds.named {
+        // A lifetime is known only at its end, and a category follows from it.
+        if matches!(painter.color_by, ColorBy::Lifetime | ColorBy::Category) || named(painter) != self.kinds.named {
             return false;
         }
         let is_site = painter.color_by == ColorBy::Site;
@@ -93,7 +93,7 @@ impl Classes {
             let class = if is_site {
                 Some(self.class_of_site(painter, allocation.stack))
             } else {
-                let paint = painter.paint(&allocation).base().0;
+                let paint = painter.paint(number, &allocation).base().0;
                 self.kinds.paints.iter().position(|&known| known == paint).map(|class| class as u8)
             };
             let Some(mut class) = class else { return false };
@@ -224,7 +224,8 @@ fn by_site(painter: &Painter<'_>, usage: &Usage) -> Classes {
 
 /// Makes one class for each colour that occurs.
 fn by_paint(painter: &Painter<'_>) -> Classes {
-    let paints: Vec<u16> = painter.replay.allocations.iter().map(|a| painter.paint(&a).base().0).collect();
+    let paints: Vec<u16> =
+        (0..).zip(painter.replay.allocations.iter()).map(|(id, a)| painter.paint(id, &a).base().0).collect();
     let mut occurs = [false; 1 << 8];
     for &paint in &paints {
         occurs[usize::from(paint & 0xff)] = true;
@@ -253,6 +254,10 @@ fn label(painter: &Painter<'_>, paint: Paint) -> String {
     let last = u32::from(Paint::RAMP) - 1;
     match painter.color_by {
         ColorBy::Site => String::new(),
+        ColorBy::Category => {
+            let of_paint = Category::ALL.into_iter().find(|category| category_paint(*category) == paint);
+            of_paint.unwrap_or_default().name().to_owned()
+        }
         ColorBy::Size if step == 0 => format!("below {}", size(1)),
         ColorBy::Size if step == last => format!("{} and more", size(step)),
         ColorBy::Size => format!("{} to {}", size(step), size(step + 1)),

@@ -166,6 +166,15 @@ fn close(
     }
 }
 
+/// The extremes of a measure over a span, as far as they were found. The lowest is kept as its complement.
+struct Found<'a> {
+    measure: Measure,
+    most: &'a Maxima,
+    least: &'a Maxima,
+    high: Option<(u64, u32)>,
+    low: Option<(u64, u32)>,
+}
+
 /// The points of the bucket that was read last: neighbouring columns share theirs.
 #[derive(Default)]
 struct LastRead {
@@ -180,9 +189,10 @@ impl RunningMeasures {
         let mut curves: Vec<Curve> = query.measures.iter().map(empty).collect();
         let mut last = LastRead::default();
         for span in columns::spans(trace, replay, query.axis, query.window, query.columns) {
-            for curve in &mut curves {
-                let found = span.and_then(|span| self.extremes(trace, replay, curve.measure, span, &mut last));
-                let (least, most) = found.unwrap_or((f64::NAN, f64::NAN));
+            let found = span.map(|span| self.extremes(trace, replay, &query.measures, span, &mut last));
+            let found = found.unwrap_or_default();
+            for (i, curve) in curves.iter_mut().enumerate() {
+                let (least, most) = found.get(i).copied().unwrap_or((f64::NAN, f64::NAN));
                 curve.least.push(least);
                 curve.most.push(most);
             }
@@ -190,35 +200,43 @@ impl RunningMeasures {
         Curves { query: query.clone(), curves }
     }
 
-    /// Returns the smallest and the largest value of a measure over the positions of a span.
+    /// Returns the smallest and the largest value of some measures over the positions of a span.
     fn extremes(
         &self,
         trace: &DeviceTrace,
         replay: &Replay,
-        measure: Measure,
+        measures: &[Measure],
         span: Span,
         last: &mut LastRead,
-    ) -> Option<(f64, f64)> {
-        let Extremes { most, least } = self.extremes.get(measure as usize)?;
+    ) -> Vec<(f64, f64)> {
         let (from, to) = (bucket_of(span.first), bucket_of(span.last));
-        let mut high = most.over(from as usize + 1, to as usize);
-        let mut low = least.over(from as usize + 1, to as usize);
+        let mut found: Vec<Found> = measures
+            .iter()
+            .filter_map(|&measure| {
+                let Extremes { most, least } = self.extremes.get(measure as usize)?;
+                let between = |maxima: &Maxima| maxima.over(from as usize + 1, to as usize);
+                Some(Found { measure, most, least, high: between(most), low: between(least) })
+            })
+            .collect();
         for bucket in [from, to].into_iter().take(if to > from { 2 } else { 1 }) {
-            // No short circuit: what is settled by the bucket's own extreme needs no reading.
-            let (is_high, is_low) = (most.settle(bucket, span, &mut high), least.settle(bucket, span, &mut low));
-            if is_high && is_low {
-                continue;
-            }
-            self.read(trace, replay, bucket, last);
-            for (point, position) in last.points.iter().zip(bucket * BUCKET..) {
-                if span.first <= position && position <= span.last {
-                    let rank = point.rank(measure);
-                    high = larger(high, Some((rank, position)));
-                    low = larger(low, Some((!rank, position)));
+            for Found { measure, most, least, high, low } in &mut found {
+                // No short circuit: what is settled by the bucket's own extreme needs no reading.
+                let (is_high, is_low) = (most.settle(bucket, span, high), least.settle(bucket, span, low));
+                if is_high && is_low {
+                    continue;
+                }
+                self.read(trace, replay, bucket, last);
+                for (point, position) in last.points.iter().zip(bucket * BUCKET..) {
+                    if span.first <= position && position <= span.last {
+                        let rank = point.rank(*measure);
+                        *high = larger(*high, Some((rank, position)));
+                        *low = larger(*low, Some((!rank, position)));
+                    }
                 }
             }
         }
-        Some((f64::from_bits(!low?.0), f64::from_bits(high?.0)))
+        let value = |best: Option<(u64, u32)>| best.map_or(0, |(rank, _)| rank);
+        found.iter().map(|found| (f64::from_bits(!value(found.low)), f64::from_bits(value(found.high)))).collect()
     }
 
     /// Reads the points of a bucket.

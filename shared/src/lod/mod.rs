@@ -8,9 +8,10 @@
 mod bucket_values;
 mod classes;
 mod coloring;
-mod columns;
+pub(crate) mod columns;
 mod curves;
 mod maxima;
+mod outside;
 mod pyramid;
 pub mod sampled;
 mod series;

@@ -257,7 +257,7 @@ fn allocations(scene: Scene<'_>, query: &TimelineQuery, peaks: &[Option<(u64, u3
                         let look_up = || {
                             let is_faint =
                                 scene.is_highlighted && places.class(classes, place).is_some_and(|c| c % 2 == 1);
-                            replay.allocations.get(number).map(|a| Colors::of(painter, &a, is_faint))
+                            replay.allocations.get(number).map(|a| Colors::of(painter, (number, &a), is_faint))
                         };
                         let known = colors.get_mut(place).and_then(|known| {
                             if known.is_none() {
@@ -291,9 +291,9 @@ struct Colors {
 }
 
 impl Colors {
-    fn of(painter: &Painter<'_>, allocation: &Allocation, is_faint: bool) -> Self {
+    fn of(painter: &Painter<'_>, (id, allocation): (u32, &Allocation), is_faint: bool) -> Self {
         let faint = |paint: Paint| if is_faint { paint.with(Paint::DIM) } else { paint };
-        let (allocated, pending) = (faint(painter.paint(allocation)), faint(Paint::PENDING));
+        let (allocated, pending) = (faint(painter.paint(id, allocation)), faint(Paint::PENDING));
         Self { allocated, pending, held: allocation.begin..allocation.freed.min(allocation.end) }
     }
 

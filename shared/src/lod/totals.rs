@@ -222,7 +222,8 @@ pub fn overview(
     let ooms = ooms.iter().map(|&(position, _)| (x(position), position)).collect();
     let annotations = annotations(trace, replay, axis, window, name_of);
     let losses = losses(trace, replay, totals, axis);
-    Overview { window, reserved, active, allocated, ooms, annotations, losses }
+    let outside = super::outside::curves(trace, replay, axis, window, columns);
+    Overview { window, reserved, active, allocated, ooms, annotations, losses, outside }
 }
 
 /// Returns the spans in which events are missing: each from the event before to the event after, within the axis.

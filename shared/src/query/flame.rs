@@ -9,6 +9,8 @@ use super::Paint;
 pub struct FlameQuery {
     /// The position.
     pub position: u32,
+    /// An earlier position: the growth since then is shown, of the stacks that grew.
+    pub since: Option<u32>,
     /// Whether the innermost frame (the call site) comes first, rather than the outermost (the program's entry).
     pub bottom_up: bool,
     /// Whether runs of library frames are one box each.
@@ -59,13 +61,14 @@ impl FlameBox {
     }
 }
 
-/// The active allocations at a position, by stack.
+/// The active allocations at a position, or their growth, by stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flame {
     /// The query.
     pub query: FlameQuery,
     /// The boxes, root first, by depth and then from left to right.
     pub boxes: Vec<FlameBox>,
-    /// The total of requested bytes: exactly [`Totals::requested`](crate::totals::Totals::requested) without a filter.
+    /// The total of requested bytes: exactly [`Totals::requested`](crate::totals::Totals::requested) without a filter and
+    /// without an earlier position.
     pub total: u64,
 }

@@ -8,6 +8,7 @@
 //! ```
 
 mod axis;
+mod category;
 mod curves;
 mod details;
 mod events;
@@ -22,11 +23,13 @@ mod range;
 mod search;
 mod segments;
 mod state;
+mod steps;
 mod summary;
 pub mod term;
 mod timeline;
 
 pub use axis::{Axis, Window};
+pub use category::Category;
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
@@ -45,8 +48,9 @@ pub use search::{Hit, SearchHelp, SearchResult};
 pub use segments::{Label, SegmentDetail, SegmentLayout, SegmentRow, Segments, SegmentsQuery};
 use serde::{Deserialize, Serialize};
 pub use state::StateAt;
+pub use steps::{StepList, StepSpan};
 pub use summary::{DeviceSummary, Origin, Summary};
-pub use timeline::{Class, Detail, LossSpan, Overview, SampleAt, Timeline, TimelineQuery};
+pub use timeline::{Class, Detail, LossSpan, OutsideCurve, Overview, SampleAt, Timeline, TimelineQuery};
 
 use crate::diagnosis::Diagnosis;
 use crate::units::Address;
@@ -148,6 +152,11 @@ pub enum Query {
     Heatmap(HeatmapQuery),
     /// What is in a cell of a heatmap.
     HeatmapCell(HeatmapCellQuery),
+    /// The steps of the job.
+    Steps {
+        /// The x axis.
+        axis: Axis,
+    },
     /// Why the request right before a position failed, as of that moment.
     FailureDiagnosis {
         /// The position right after the out-of-memory event.
@@ -196,6 +205,8 @@ pub enum Answer {
     Heatmap(Heatmap),
     /// Answers [`Query::HeatmapCell`]; `None` outside of the trace.
     HeatmapCell(Option<HeatmapCell>),
+    /// Answers [`Query::Steps`].
+    Steps(StepList),
     /// Answers [`Query::Curves`].
     Curves(Curves),
     /// The query can't be answered for this trace: a sentence for the user.

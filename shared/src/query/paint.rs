@@ -16,6 +16,8 @@ pub enum ColorBy {
     Pool,
     /// Its lifetime, in powers of ten; allocations that are still live at the end are one class.
     Lifetime,
+    /// Its category: what it is used for.
+    Category,
 }
 
 /// A code that each theme maps to a colour.

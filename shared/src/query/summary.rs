@@ -120,4 +120,6 @@ pub struct DeviceSummary {
     pub pools: Vec<PoolId>,
     /// The number of distinct call sites.
     pub stacks: u32,
+    /// The number of samples of the memory beside the allocator.
+    pub outside: u32,
 }

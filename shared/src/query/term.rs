@@ -5,6 +5,7 @@
 
 use regex_lite::{Regex, RegexBuilder};
 
+use super::Category;
 use crate::frames::{Frame, Symbols};
 use crate::units::{PoolId, Stream};
 
@@ -30,6 +31,8 @@ pub enum Term {
     Pool(Pool),
     /// Allocations that are active at one end of the trace.
     Live(End),
+    /// Allocations of a category.
+    Category(Category),
 }
 
 /// A comparison of the requested size with a term's number.
@@ -160,6 +163,11 @@ impl Term {
                 _ => Err("Write live:start or live:end.".to_owned()),
             };
         }
+        if let Some(name) = text.strip_prefix("category:") {
+            let names = || Category::ALL.map(Category::code).join(", ");
+            let category = Category::from_name(name.trim());
+            return category.map(Self::Category).ok_or_else(|| format!("Write category: and one of {}.", names()));
+        }
         Ok(Self::Frame(Pattern::text(text)))
     }
 }
@@ -280,6 +288,7 @@ mod tests {
             Ok(Term::Stream(s)) => format!("stream {}", s.0),
             Ok(Term::Pool(p)) => format!("{p:?}"),
             Ok(Term::Live(e)) => format!("live {e:?}"),
+            Ok(Term::Category(c)) => format!("category {}", c.code()),
             Err(sentence) => format!("error: {sentence}"),
         }
     }
@@ -312,6 +321,8 @@ mod tests {
             ("pool:(0, 1)", "Id(PoolId(0, 1))"),
             ("live:end", "live End"),
             ("live:start", "live Start"),
+            ("category:gradients", "category gradients"),
+            ("category: KV cache", "category kv_cache"),
         ];
         for (term, want) in cases {
             assert_eq!(read(term), want, "{term}");

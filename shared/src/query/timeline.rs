@@ -42,6 +42,17 @@ pub struct Overview {
     pub annotations: Vec<(Window, String)>,
     /// The spans in which events are missing, from left to right.
     pub losses: Vec<LossSpan>,
+    /// The memory beside the allocator; empty if it was not sampled.
+    pub outside: Vec<OutsideCurve>,
+}
+
+/// A quantity of the memory beside the allocator over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutsideCurve {
+    /// The quantity: `resident`, `pinned`, `outside` or `others`. See [`OutsideSample`](crate::trace::OutsideSample).
+    pub name: String,
+    /// The largest value in each column.
+    pub bytes: Packed<u64>,
 }
 
 /// A span in which events are missing. The states within are unknown; the state before is shown, or statistics.

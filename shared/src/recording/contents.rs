@@ -2,13 +2,13 @@
 
 use crate::error::Checked;
 use crate::format::{
-    Chunk, End, EventsChunk, Header, Kind, LostEvents, MarksChunk, SegmentsAssembler, SegmentsChunk, Sequence,
-    StatisticsChunk, SymbolMap, SymbolsChunk,
+    Chunk, End, EventsChunk, Header, Kind, LostEvents, MarksChunk, OutsideChunk, SegmentsAssembler, SegmentsChunk,
+    Sequence, StatisticsChunk, SymbolMap, SymbolsChunk,
 };
 use crate::frames::Symbols;
-use crate::limits::ImportLimits;
+use crate::limits::{ImportLimits, OUTSIDE_SAMPLES};
 use crate::numbered::Numbered;
-use crate::trace::{Annotation, DeviceTrace, Events, Loss, Sample, Segment, Tags};
+use crate::trace::{Annotation, DeviceTrace, Events, Loss, OutsideSample, Sample, Segment, Tags};
 
 /// A device's segments at a position.
 #[derive(Debug, Default)]
@@ -27,6 +27,7 @@ pub(crate) struct DeviceUpdate {
     pub(crate) events: Events,
     pub(crate) annotations: Vec<Annotation>,
     pub(crate) samples: Vec<Sample>,
+    pub(crate) outside: Vec<OutsideSample>,
     pub(crate) losses: Vec<Loss>,
     /// The position of each single loss, in order; `losses` joins those at one position.
     pub(crate) loss_positions: Vec<u32>,
@@ -84,6 +85,7 @@ impl Track {
             events: std::mem::take(&mut self.trace.events),
             annotations: std::mem::take(&mut self.trace.annotations),
             samples: std::mem::take(&mut self.trace.samples),
+            outside: std::mem::take(&mut self.trace.outside),
             losses,
             moments: std::mem::take(&mut self.moments),
         }
@@ -138,6 +140,7 @@ impl Recording {
             Some(Kind::Segments) => SegmentsChunk::decode(chunk.payload).map(|state| self.add_segments(state)),
             Some(Kind::End) => End::decode(chunk.payload).map(|end| self.end = Some(end)),
             Some(Kind::Statistics) => self.add_samples(chunk.payload),
+            Some(Kind::Outside) => self.add_outside(chunk.payload),
             // A reader of the whole recording doesn't need them.
             Some(Kind::Index | Kind::Trailer | Kind::Batch) => Ok(()),
             None => {
@@ -196,6 +199,16 @@ impl Recording {
     fn add_samples(&mut self, payload: &[u8]) -> Checked {
         let StatisticsChunk { device, mut samples } = StatisticsChunk::decode(payload)?;
         self.track(device).trace.samples.append(&mut samples);
+        Ok(())
+    }
+
+    fn add_outside(&mut self, payload: &[u8]) -> Checked {
+        let OutsideChunk { device, mut samples } = OutsideChunk::decode(payload)?;
+        let kept = &mut self.track(device).trace.outside;
+        kept.append(&mut samples);
+        if kept.len() > OUTSIDE_SAMPLES {
+            *kept = kept.chunks(2).filter_map(OutsideSample::largest).collect();
+        }
         Ok(())
     }
 

@@ -7,12 +7,14 @@ mod diagnosis;
 mod end;
 mod file_diagnosis;
 mod host_memory;
+mod outside;
 mod text;
 
 pub use diagnosis::{DiagnosisReport, FindingReport};
 pub use end::{EndReport, PoolReport};
 pub use file_diagnosis::FileDiagnosis;
 pub use host_memory::HostReport;
+pub use outside::OutsideReport;
 
 use crate::analysis::actions;
 use crate::analysis::folding::{BestFrames, Overrides};
@@ -74,6 +76,9 @@ pub struct DeviceReport {
     pub peak_stacks: Vec<StackReport>,
     /// Bytes of all other call sites at the peak; together with the largest, exactly the peak.
     pub other_bytes: u64,
+    /// The memory beside the allocator, if it was sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside: Option<OutsideReport>,
     /// Why allocations at the peak have no stack, by bytes; empty if all have one.
     pub missing_stacks: Vec<MissingReport>,
     /// The diagnosis.
@@ -221,6 +226,7 @@ impl DeviceReport {
             fragmentation: (&replay.space_at(diagnosis.verdict.position.unwrap_or(u32::MAX))).into(),
             diagnosis: (&diagnosis).into(),
             verdict: diagnosis.verdict,
+            outside: OutsideReport::of(trace),
             peak_lines: by_line(&snapshot.symbols, best_frames, &held),
         }
     }

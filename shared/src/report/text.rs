@@ -79,7 +79,8 @@ impl fmt::Display for DeviceReport {
                 writeln!(f, "  ! {}", finding.message)?;
             }
         }
-        self.held_at_the_peak(f)
+        self.held_at_the_peak(f)?;
+        self.outside.iter().try_for_each(|outside| outside.fmt(f))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::device::Caches;
 use crate::analysis::actions::written_name;
+use crate::analysis::category::Categories;
 use crate::analysis::missing_stack::{MissingStack, StackCoverage};
 use crate::analysis::paint::Painter;
 use crate::analysis::site::Sites;
@@ -27,6 +28,8 @@ pub struct Context<'a> {
     pub sites: &'a Sites,
     /// Its summary.
     pub summary: &'a DeviceSummary,
+    /// The categories of its allocations; `None` for a question that does not need them.
+    pub categories: Option<&'a Categories>,
 }
 
 impl Caches {
@@ -50,7 +53,12 @@ impl<'a> Context<'a> {
 
     /// Returns where search terms are searched.
     pub fn field(&self) -> Field<'a> {
-        Field { symbols: &self.snapshot.symbols, tags: &self.snapshot.tags, replay: self.replay }
+        Field {
+            symbols: &self.snapshot.symbols,
+            tags: &self.snapshot.tags,
+            replay: self.replay,
+            categories: self.categories,
+        }
     }
 
     /// Returns the colours of allocations.
@@ -62,6 +70,7 @@ impl<'a> Context<'a> {
             tags: &self.snapshot.tags,
             sites: self.sites,
             streams: &self.summary.streams,
+            categories: self.categories,
         }
     }
 

@@ -25,6 +25,13 @@ pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> 
         (!text.is_empty() && text != "N/A").then(|| (name.to_owned(), text.into_owned()))
     };
     let contexts = [said("compile context", tag.compile_context), said("user metadata", tag.user_metadata)];
+    let category = context.categories.map(|told| {
+        let reason = match told.rule(id) {
+            Ok(rule) => format!("{} ({})", rule.name(), rule.reason()),
+            Err(user) => format!("rule {} of yours", user + 1),
+        };
+        ("category".to_owned(), format!("{}: {reason}", told.get(id).name()))
+    });
     let free_stack = freed.or(end).map_or(StackId(0), |position| stack_of_event(context, position));
     let missing = (a.stack.0 == 0).then(|| context.missing_text(caches.coverage(context).of_allocation(&a)));
     let frames = |stack: StackId| if stack == a.stack { Vec::new() } else { context.frames(stack) };
@@ -38,7 +45,7 @@ pub(super) fn allocation(context: Context<'_>, caches: &mut Caches, id: u32) -> 
         stream: tag.stream,
         pool: context.replay.pool(&a),
         is_small: a.flags & Allocation::FLAG_SMALL != 0,
-        contexts: contexts.into_iter().flatten().collect(),
+        contexts: category.into_iter().chain(contexts.into_iter().flatten()).collect(),
         allocated_at: begin,
         free_requested_at: freed,
         free_completed_at: end,

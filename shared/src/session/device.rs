@@ -1,5 +1,6 @@
 //! One device of a session, from a file or a running job: its replay, its indexes, and what was built for questions.
 
+use super::category::Told;
 use super::diagnosis::LastDiagnosis;
 use super::events::EventLists;
 use super::facts::Facts;
@@ -44,6 +45,7 @@ pub struct Caches {
     pub(super) diagnosis: LastDiagnosis,
     pub(super) windows: Windows,
     pub(super) heatmaps: Heatmaps,
+    pub(super) told: Told,
     pub(super) measures: RunningMeasures,
 }
 
@@ -86,7 +88,7 @@ impl Index<Replayed<'_>> for Indexes {
 impl Caches {
     /// Returns the approximate memory use in bytes, without the few states and ranges.
     fn bytes(&self) -> usize {
-        let Self { terms, lists, drawings, heatmaps, measures, .. } = self;
-        terms.bytes() + lists.bytes() + drawings.bytes() + heatmaps.bytes() + measures.bytes()
+        let Self { terms, lists, drawings, heatmaps, measures, told, .. } = self;
+        terms.bytes() + lists.bytes() + drawings.bytes() + heatmaps.bytes() + measures.bytes() + told.bytes()
     }
 }

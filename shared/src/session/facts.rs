@@ -97,6 +97,7 @@ impl Facts {
             streams: self.streams.clone(),
             pools: replay.pools.iter().copied().filter(|pool: &PoolId| pool.is_private()).collect(),
             stacks: usage.iter().filter(|(stack, _)| stack.0 != 0).count() as u32,
+            outside: trace.outside.len() as u32,
         }
     }
 }

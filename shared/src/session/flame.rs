@@ -4,8 +4,9 @@ use rustc_hash::FxHashSet;
 
 use super::context::Context;
 use super::device::Caches;
+use super::lines::matching;
 use crate::analysis::flame::{Leaf, Shape, boxes};
-use crate::analysis::peak::held;
+use crate::analysis::lines::{LineMemory, by_stack};
 use crate::query::{Answer, Flame, FlameQuery};
 
 /// Answers [`Query::Flame`](crate::query::Query::Flame).
@@ -17,18 +18,20 @@ pub(super) fn answer(context: Context<'_>, caches: &mut Caches, query: &FlameQue
         (Err(sentence), _) | (_, Err(sentence)) => return Answer::Refused(sentence),
     };
     let state = caches.states.at(context.replay, query.position);
-    let live = || state.active.iter().copied().filter(|id| filter.as_ref().is_none_or(|f| f.contains(*id)));
+    let live = || matching(&state, filter.as_deref());
     let lit: Option<FxHashSet<u32>> = highlight.map(|matches| {
         let hits = live().filter(|id| matches.contains(*id));
         hits.filter_map(|id| context.replay.allocations.stack.get(id as usize)).collect()
     });
-    let leaves: Vec<Leaf> = held(context.replay, live())
+    let before = query.since.map(|since| caches.states.at(context.replay, since));
+    let before = before.as_ref().map(|state| matching(state, filter.as_deref()));
+    let leaves: Vec<Leaf> = by_stack(context.replay, context.sites, live(), before)
         .into_iter()
-        .map(|held| Leaf {
-            stack: held.stack,
-            bytes: held.bytes,
-            count: held.count,
-            is_lit: lit.as_ref().is_none_or(|lit| lit.contains(&held.stack.0)),
+        // With an earlier position, stacks that shrank have no width.
+        .filter_map(|LineMemory { stack, memory, .. }| {
+            let bytes = u64::try_from(memory.growth()).ok().filter(|bytes| query.since.is_none() || *bytes > 0)?;
+            let count = u32::try_from(memory.count_growth()).unwrap_or(0);
+            Some(Leaf { stack, bytes, count, is_lit: lit.as_ref().is_none_or(|lit| lit.contains(&stack.0)) })
         })
         .collect();
     let sums = caches.coverage(context).sums(context.replay, live());

@@ -54,7 +54,7 @@ impl Caches {
 }
 
 /// Returns the active allocations that match a filter.
-fn matching<'a>(state: &'a AllocatorState, filter: Option<&'a Matches>) -> impl Iterator<Item = u32> + 'a {
+pub(super) fn matching<'a>(state: &'a AllocatorState, filter: Option<&'a Matches>) -> impl Iterator<Item = u32> + 'a {
     state.active.iter().copied().filter(move |id| filter.is_none_or(|filter| filter.contains(*id)))
 }
 

@@ -17,7 +17,7 @@ use crate::index::Index;
 use crate::limits::LiveLimits;
 use crate::query::{Answer, Query, Summary};
 use crate::recording::{Recording, findings};
-use crate::trace::{Annotation, DeviceTrace, Events, Sample, Snapshot};
+use crate::trace::{Annotation, DeviceTrace, Events, OutsideSample, Sample, Snapshot};
 
 /// What a refresh changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -189,6 +189,7 @@ impl LiveSession {
         for (trace, (device, live)) in session.snapshot.devices.iter().zip(session.devices.iter().zip(live)) {
             bytes += trace.events.memory() + trace.annotations.len() * size_of::<Annotation>();
             bytes += trace.samples.len() * size_of::<Sample>();
+            bytes += trace.outside.len() * size_of::<OutsideSample>();
             bytes += device.bytes() + live.bytes();
         }
         bytes
@@ -245,6 +246,9 @@ impl Stream {
                 if trace.samples.len() > limits.marks {
                     // Halves the density over the whole span: times count from the first sample.
                     trace.samples = trace.samples.chunks(2).filter_map(Sample::largest).collect();
+                }
+                if trace.outside.len() > limits.marks {
+                    trace.outside = trace.outside.chunks(2).filter_map(OutsideSample::largest).collect();
                 }
             }
         }

@@ -58,6 +58,7 @@ impl LiveDevice {
         batch.events.iter().for_each(|event| trace.events.push(event));
         trace.annotations.extend(batch.annotations);
         trace.samples.extend(batch.samples);
+        trace.outside.extend(batch.outside);
         for loss in batch.losses {
             add_loss(&mut trace.losses, Loss { position: loss.position.saturating_add(from), ..loss });
         }
@@ -140,6 +141,7 @@ impl LiveDevice {
         trace.losses.iter_mut().for_each(|loss| loss.position -= position);
         trim_marks(&mut trace.annotations, first_us);
         trace.samples.retain(|sample| sample.time_us >= first_us);
+        trace.outside.retain(|sample| sample.time_us >= first_us);
 
         let pending: Option<Vec<Segment>> = device.replay.take_pending_state();
         let gap = self.gap.map(|gap| gap.saturating_sub(position));

@@ -5,6 +5,7 @@
 //! device and what earlier questions left in its [`Caches`]. A [`LiveSession`] is a session with a recording that still
 //! grows; devices, indexes, summary and answers are the same.
 
+mod category;
 mod context;
 mod curves;
 mod details;
@@ -31,6 +32,7 @@ pub use live::{LiveSession, Trim, Update};
 pub use states::States;
 pub use terms::Terms;
 
+use crate::analysis::category::UserRules;
 use crate::analysis::findings::findings_of;
 use crate::analysis::folding::Overrides;
 use crate::analysis::host_memory;
@@ -41,7 +43,7 @@ use crate::finding::{Finding, FindingCode};
 use crate::import::Imported;
 use crate::index::Index;
 use crate::query::{Answer, Query, Summary};
-use crate::replay::Replay;
+use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Snapshot};
 
 /// An open file.
@@ -51,6 +53,8 @@ pub struct Session {
     summary: Summary,
     sites: Sites,
     devices: Vec<Device>,
+    /// The user's own rules of categories.
+    category_rules: UserRules,
 }
 
 /// What a recording says about a device beside its trace.
@@ -96,7 +100,8 @@ impl Session {
         let host_memory = host_memory::sums(&snapshot.host);
         let (findings, settings) = (Vec::new(), Vec::new());
         let summary = Summary { format, findings, devices: Vec::new(), settings, origin: None, host_memory };
-        let mut session = Self { snapshot, summary, sites: Sites::default(), devices };
+        let mut session =
+            Self { snapshot, summary, sites: Sites::default(), devices, category_rules: UserRules::default() };
         session.extend_sites();
         session.summarize(found, is_cut, |_, _| Notes { losses: None, has_start: !is_cut });
         step();
@@ -130,7 +135,7 @@ impl Session {
     /// Replaces the summary. `found` are the findings that concern no single device; `notes_of` returns those of a
     /// device, by its index.
     fn summarize(&mut self, found: Vec<Finding>, is_cut: bool, notes_of: impl Fn(usize, &DeviceTrace) -> Notes) {
-        let Self { snapshot, summary, devices, sites } = self;
+        let Self { snapshot, summary, devices, sites, .. } = self;
         let mut all = found;
         let mut summaries = Vec::new();
         for (index, (trace, device)) in snapshot.devices.iter().zip(devices).enumerate() {
@@ -159,6 +164,12 @@ impl Session {
         *summary = Summary { format, findings: all, devices: summaries, settings, origin: None, host_memory };
     }
 
+    /// Sets the user's own rules of categories, which come before the others.
+    pub fn set_category_rules(&mut self, rules: UserRules) {
+        self.category_rules = rules;
+        self.devices.iter_mut().for_each(|device| device.caches.forget_categories());
+    }
+
     /// Returns what the session holds.
     pub fn summary(&self) -> &Summary {
         &self.summary
@@ -170,6 +181,9 @@ impl Session {
         let (Some(trace), Some(device), Some(summary)) = parts else {
             return Answer::Refused("This file has no such device.".to_owned());
         };
+        let replayed = Replayed { trace, tags: &self.snapshot.tags, replay: &device.replay };
+        let categories = category::are_needed(query)
+            .then(|| device.caches.told.categories(replayed, &self.snapshot.symbols, &self.category_rules));
         let context = Context {
             snapshot: &self.snapshot,
             trace,
@@ -177,6 +191,7 @@ impl Session {
             usage: &device.indexes.usage,
             sites: &self.sites,
             summary,
+            categories: categories.as_deref(),
         };
         let caches = &mut device.caches;
         match query {
@@ -205,6 +220,7 @@ impl Session {
             Query::Diagnosis => diagnosis::answer(context, caches),
             Query::Heatmap(query) => heatmap::map(context, caches, query),
             Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
+            Query::Steps { axis } => category::steps(context, caches, *axis),
             Query::FailureDiagnosis { position } => diagnosis::of_failure(context, *position),
         }
     }

@@ -2,11 +2,13 @@
 
 mod column;
 mod host;
+mod outside;
 mod packed;
 mod plain_column;
 
 pub use column::{Column, ColumnReader};
 pub use host::HostMemory;
+pub use outside::OutsideSample;
 pub use packed::Value;
 pub use plain_column::{CHUNK, PlainColumn};
 use rustc_hash::FxHashMap;
@@ -283,6 +285,8 @@ pub struct DeviceTrace {
     pub losses: Vec<Loss>,
     /// The allocator's own statistics, in the order in which they were taken.
     pub samples: Vec<Sample>,
+    /// Memory beside the allocator, in the order in which it was sampled.
+    pub outside: Vec<OutsideSample>,
 }
 
 impl DeviceTrace {

@@ -55,7 +55,9 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
             queries.push(Query::Heatmap(HeatmapQuery { axis, window, columns: 41, rows, part }));
         }
         queries.push(Query::Curves(CurvesQuery { axis, window, columns: 41, measures: Measure::ALL.to_vec() }));
-        for color_by in [ColorBy::Site, ColorBy::Size, ColorBy::Stream, ColorBy::Pool, ColorBy::Lifetime] {
+        for color_by in
+            [ColorBy::Site, ColorBy::Size, ColorBy::Stream, ColorBy::Pool, ColorBy::Lifetime, ColorBy::Category]
+        {
             for (filter, highlight) in [
                 (vec![], None),
                 (vec![">4KiB".to_owned()], Some("layer1".to_owned())),
@@ -86,6 +88,7 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
     }
     let flame = FlameQuery {
         position: summary.events,
+        since: None,
         bottom_up: false,
         folds: false,
         zoom: vec![],

@@ -77,3 +77,26 @@ fn without_a_device_the_program_prints_one_line() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn the_memory_beside_the_allocator_is_recorded() -> Result<()> {
+    let folder = FakeFolder::new("the_memory_beside_the_allocator")?;
+    let variables = [("FAKECUDA_OTHER_BYTES", "10485760"), ("FAKECUDA_CONTEXT_BYTES", "4194304")];
+    let files = tests::Folder::new("beside")?;
+    let out = files.join("run.vramscope");
+    let path = out.to_str().context("a path")?;
+    let arguments = ["alternating", "--capacity", "256MiB", "--driver", "cuda", "--out", path];
+    let output = run(&folder, &arguments, &variables)?;
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = tests::program::run(&["report", "--json", path])?;
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    let outside = &report["files"][0]["devices"][0]["outside"];
+    assert!(outside["samples"].as_u64() >= Some(1), "{report}");
+    assert_eq!(
+        (&outside["peak_outside_bytes"], &outside["peak_others_bytes"]),
+        (&(14 * MIB).into(), &(10 * MIB).into())
+    );
+    assert!(outside["peak_resident_bytes"].as_u64() > Some(1 << 20), "{outside}");
+    assert!(outside["peak_pinned_bytes"].is_null(), "{outside}");
+    Ok(())
+}

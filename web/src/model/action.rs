@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use shared::analysis::folding::Overrides;
 use shared::link::Link;
-use shared::query::{Axis, ColorBy, HeatmapPart, SegmentLayout, Summary, Window};
+use shared::query::{Axis, ColorBy, HeatmapPart, Measure, SegmentLayout, Summary, Window};
 use shared::units::Address;
 
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
@@ -173,6 +173,10 @@ pub enum Action {
     ClearFilters,
     /// Sets the search term that is highlighted; `None` or empty for none.
     SetHighlight(Option<String>),
+    /// Shows a curve below the timeline, or hides it.
+    ToggleCurve(Measure),
+    /// Shows the first curves below the timeline, or hides all.
+    ToggleCurves,
     /// Sets the layout of the segment map.
     SetSegmentLayout(SegmentLayout),
     /// Sets the magnification of the segment map; 1 fits the view.

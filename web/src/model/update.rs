@@ -14,7 +14,7 @@ mod sessions;
 use super::action::Action;
 use super::live::Span;
 use super::state::{FileEntry, FileKey, Model, Phase, Shared};
-use super::view::{Selection, Tab, View, clamp, extent};
+use super::view::{FIRST_CURVES, Selection, Tab, View, clamp, extent};
 use crate::worker::message::Stage;
 
 /// Maximum number of filters.
@@ -207,6 +207,12 @@ fn update_view(model: &mut Model, action: Action) {
         }
         Action::ClearFilters => view.filter.clear(),
         Action::SetHighlight(term) => view.highlight = term.filter(|term| !term.trim().is_empty()),
+        Action::ToggleCurve(measure) => match view.curves.iter().position(|shown| *shown == measure) {
+            Some(i) => drop(view.curves.remove(i)),
+            None => view.curves.push(measure),
+        },
+        Action::ToggleCurves if view.curves.is_empty() => view.curves.extend(FIRST_CURVES),
+        Action::ToggleCurves => view.curves.clear(),
         Action::SetSegmentLayout(layout) => view.segment_layout = layout,
         Action::SetSegmentZoom(zoom) if zoom.is_finite() => view.segment_zoom = zoom.within(1.0, 4096.0),
         Action::SetFlameBottomUp(bottom_up) => {

@@ -3,7 +3,10 @@
 use shared::link::Link;
 pub use shared::link::{Listing, Selection, Tab};
 use shared::order::Within;
-use shared::query::{Axis, ColorBy, DeviceSummary, HeatmapPart, Moments, SegmentLayout, Summary, Window};
+use shared::query::{Axis, ColorBy, DeviceSummary, HeatmapPart, Measure, Moments, SegmentLayout, Summary, Window};
+
+/// The curves that are shown first.
+pub const FIRST_CURVES: [Measure; 3] = [Measure::InactiveSplit, Measure::LargestServableLarge, Measure::UnusableShare];
 
 /// The view of one file.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +35,8 @@ pub struct View {
     pub filter: Vec<String>,
     /// The highlighted search term: everything else is painted faint.
     pub highlight: Option<String>,
+    /// The curves below the timeline.
+    pub curves: Vec<Measure>,
     /// The layout of the segment map.
     pub segment_layout: SegmentLayout,
     /// The magnification of the segment map; 1 fits the view.
@@ -69,6 +74,7 @@ impl Default for View {
             color_by: ColorBy::Site,
             filter: Vec::new(),
             highlight: None,
+            curves: Vec::new(),
             segment_layout: SegmentLayout::ToScale,
             segment_zoom: 1.0,
             flame_bottom_up: false,
@@ -188,6 +194,7 @@ impl View {
         view.filter.clone_from(&link.filter);
         view.highlight.clone_from(&link.highlight);
         view.color_by = link.color_by;
+        view.curves.clone_from(&link.curves);
         view.segment_layout = link.segment_layout;
         view.flame_bottom_up = link.bottom_up;
         view.folds = !link.show_internal;
@@ -214,6 +221,7 @@ impl View {
             filter: self.filter.clone(),
             highlight: self.highlight.clone(),
             color_by: self.color_by,
+            curves: self.curves.clone(),
             segment_layout: self.segment_layout,
             bottom_up: self.flame_bottom_up,
             show_internal: !self.folds,

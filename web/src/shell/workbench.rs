@@ -8,7 +8,7 @@ use super::tabs::{PANEL_ID, tabs};
 use crate::browser::after_next_frame;
 use crate::hooks::use_model;
 use crate::views::TABS;
-use crate::views::overview::Overview;
+use crate::views::overview::{OutsideCurves, Overview};
 use crate::views::search::FilterChips;
 use crate::views::status::Status;
 use crate::views::text_twin::TextTwin;
@@ -40,6 +40,7 @@ pub fn Workbench() -> Html {
             { live_bar(&model) }
             if model.device().is_some() {
                 <div class="overview-pane"><Overview /></div>
+                <OutsideCurves />
             }
             { tabs(&model) }
             <FilterChips />

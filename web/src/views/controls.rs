@@ -12,12 +12,13 @@ use crate::render::canvas::Size;
 use crate::widgets::style::{pixels, set_style};
 
 /// The colourings with their names.
-const COLORS: [(ColorBy, &str); 5] = [
+const COLORS: [(ColorBy, &str); 6] = [
     (ColorBy::Site, "call site"),
     (ColorBy::Size, "size"),
     (ColorBy::Stream, "stream"),
     (ColorBy::Pool, "pool"),
     (ColorBy::Lifetime, "lifetime"),
+    (ColorBy::Category, "category"),
 ];
 
 /// Properties of [`ColorMenu`].

@@ -37,6 +37,8 @@ pub fn stack_settings(model: &ModelHandle) -> StackSettings {
 pub fn FoldingDialog() -> Html {
     let model = use_model();
     let field = use_node_ref();
+    // What was typed, and why it was refused.
+    let typed = use_state_eq(|| model.overrides.to_string());
     let wrong = use_state_eq(String::new);
     let on_close = {
         let model = model.clone();
@@ -44,6 +46,7 @@ pub fn FoldingDialog() -> Html {
     };
     let apply = {
         let (model, field, wrong) = (model.clone(), field.clone(), wrong.clone());
+        let typed = typed.clone();
         Callback::from(move |_: MouseEvent| {
             let Some(text) = field.cast::<HtmlTextAreaElement>().map(|field| field.value()) else { return };
             match text.parse() {
@@ -51,7 +54,10 @@ pub fn FoldingDialog() -> Html {
                     set_overrides(&model, rules);
                     model.dispatch(Action::CloseDialog);
                 }
-                Err(why) => wrong.set(why),
+                Err(why) => {
+                    wrong.set(why);
+                    typed.set(text);
+                }
             }
         })
     };
@@ -64,7 +70,7 @@ pub fn FoldingDialog() -> Html {
                 </p>
                 <textarea ref={field} rows="6" spellcheck="false" data-autofocus="true" data-testid="folding-text"
                     aria-label="Folding rules" placeholder={"mine: site-packages/mylib\nlibrary: third_party/transformers"}
-                    value={model.overrides.to_string()} />
+                    value={typed.to_string()} />
                 <p class="quiet">{ "A part of a path matches whole folder and file names. The longest rule that matches counts." }</p>
                 <p class="folding-wrong" role="alert">{ wrong.to_string() }</p>
                 <button type="button" class="act" onclick={apply} data-testid="folding-apply">{ "Apply" }</button>

@@ -37,6 +37,7 @@ pub fn Legend() -> Html {
         ColorBy::Stream => "Streams",
         ColorBy::Pool => "Pools",
         ColorBy::Lifetime => "Lifetimes",
+        ColorBy::Category => "Categories",
     };
     let (Some(Answer::Classes(classes)), Some(device)) = (answer.as_deref(), model.device()) else {
         return Html::default();

@@ -98,6 +98,7 @@ fn question(view: &View, axis: Axis, window: Window, position: u32) -> Option<Qu
         // One pixel wide: only the root is needed.
         Tab::Flame => Some(Query::Flame(FlameQuery {
             position,
+            since: None,
             bottom_up: view.flame_bottom_up,
             folds: view.folds,
             zoom: Vec::new(),

@@ -11,6 +11,7 @@ mod device;
 mod error;
 mod event_log;
 mod memory_watch;
+mod outside_watch;
 mod pacer;
 mod parts;
 mod recording_output;
@@ -38,6 +39,7 @@ use shared::units::{Address, PoolId, Stream};
 
 use self::call::Calls;
 use self::event_log::EventLog;
+use self::outside_watch::OutsideWatch;
 use self::parts::Parts;
 use self::rng::Rng;
 pub(super) use super::call_site::{Call, Site, at};
@@ -67,6 +69,7 @@ pub(in crate::workloads) struct Job<D: Device> {
     stop: StopSignal,
     watch: Option<Watch>,
     memory_watch: Option<MemoryWatch>,
+    outside_watch: OutsideWatch,
     annotations: Vec<Annotation>,
     main: Stream,
     graphs: u64,
@@ -118,6 +121,7 @@ impl<D: Device> Job<D> {
             stop,
             watch,
             memory_watch,
+            outside_watch: OutsideWatch::default(),
             annotations: Vec::new(),
             main: Stream(0),
             graphs: 0,
@@ -145,9 +149,7 @@ impl<D: Device> Job<D> {
         self.wait(kernel as i64);
         self.pause()?;
         let stack = self.stack(site);
-        if let Some(watch) = &mut self.memory_watch {
-            watch.look(&self.allocator);
-        }
+        self.look_at_memory();
         let address = self.allocator.malloc(Request { size: bytes, stream, thread: 0, stack })?;
         let tensor = Tensor { address, bytes, part: self.parts.current };
         self.parts.add(bytes);
@@ -156,6 +158,17 @@ impl<D: Device> Job<D> {
             attempt.live.insert(address);
         }
         Ok(tensor)
+    }
+
+    fn look_at_memory(&mut self) {
+        if let Some(watch) = &mut self.memory_watch {
+            watch.look(&self.allocator);
+        }
+        let (reserved, now_us) = (self.allocator.reserved(), self.clock.now_us());
+        let sample = self.outside_watch.look(now_us, || self.allocator.driver_mut().outside(reserved));
+        if let (Some(sample), Some(recording)) = (sample, self.allocator.sink_mut().recording()) {
+            recording.outside(sample);
+        }
     }
 
     /// Frees a tensor, as Python does when its last reference goes, or autograd's engine with a saved tensor.
@@ -369,7 +382,8 @@ impl<D: Device> Job<D> {
         let (count, is_cut) = (log.count(), log.is_cut());
         let (events, mut tags, recording) = log.take();
         let recorded = recording.map(|recording| recording.finish(&segments));
-        let mut trace = DeviceTrace { events, segments, annotations: self.annotations, ..DeviceTrace::default() };
+        let (annotations, outside) = (self.annotations, self.outside_watch.finish());
+        let mut trace = DeviceTrace { events, segments, annotations, outside, ..DeviceTrace::default() };
         if is_cut {
             // The segments at the end of the run are not those at the end of the kept events.
             replay::end(&mut trace, &mut tags, &settings, &[], 0);

@@ -5,7 +5,7 @@ use shared::export;
 use shared::format::{Device as RecordedDevice, Header};
 use shared::frames::{FrameId, StackId, Symbols};
 use shared::limits::RecorderLimits;
-use shared::trace::{Segment, Stage};
+use shared::trace::{OutsideSample, Segment, Stage};
 
 use super::clock::JobClock;
 use crate::recorder::{DeviceSegments, Output, Recorder, RecorderError};
@@ -87,6 +87,11 @@ impl RecordingOutput {
     /// Records the start or end of a span.
     pub(super) fn mark(&self, name: &str, stage: Stage) {
         self.handle.mark(DEVICE, name, stage);
+    }
+
+    /// Records a sample of the memory beside the allocator.
+    pub(super) fn outside(&self, sample: OutsideSample) {
+        self.handle.outside(DEVICE, sample);
     }
 
     /// Ends the recording with the segments at the end.

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::parts::{Part, fold_where, names_text};
+use super::parts::{Part, fold_where};
 use super::{Overrides, Owner, Rank};
 use crate::frames::{FrameId, Symbols};
 use crate::index::Index;
@@ -94,11 +94,6 @@ impl BestFrames {
     pub fn fold(&self, stack: &[FrameId]) -> Vec<Part> {
         let best = self.index(stack);
         fold_where(stack.len(), |i| Some(i) != best && stack.get(i).is_some_and(|id| !self.is_own(*id)))
-    }
-
-    /// Describes a run of library frames, which is innermost first: `12 frames of torch`.
-    pub fn run_text(&self, run: &[FrameId]) -> String {
-        names_text(run.len(), run.iter().rev().map(|id| self.library_name(self.library(*id))))
     }
 
     fn rank(&self, frame: FrameId) -> Rank {

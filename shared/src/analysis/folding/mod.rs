@@ -18,6 +18,7 @@ use std::borrow::Cow;
 
 pub use best_frames::BestFrames;
 pub use overrides::{Overrides, part_of};
+pub(super) use parts::names_text;
 pub use parts::{Part, fold, run_text};
 use rules::{Kind, NATIVE, PYTHON, Rule};
 

@@ -35,20 +35,20 @@ pub fn fold(frames: &[FrameText]) -> Vec<Part> {
 /// Describes a run of library frames, which is innermost first: `12 frames of torch`. The library that the user's code
 /// called comes first.
 pub fn run_text(frames: &[FrameText]) -> String {
-    names_text(frames.len(), frames.iter().rev().map(|frame| &*frame.library))
+    let libraries = frames.iter().rev().map(|frame| &*frame.library);
+    names_text(&counted(frames.len() as u64, "frame"), libraries)
 }
 
-/// Describes a number of frames of these libraries, outermost first.
-pub(super) fn names_text<'a>(count: usize, libraries: impl Iterator<Item = &'a str>) -> String {
+/// Adds to `frames`, such as `12 frames`, the names of these libraries, outermost first.
+pub(in crate::analysis) fn names_text<'a>(frames: &str, libraries: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = Vec::new();
     for library in libraries.filter(|name| !name.is_empty()) {
         if !names.contains(&library) {
             names.push(library);
         }
     }
-    let frames = counted(count as u64, "frame");
     match names.as_slice() {
-        [] => frames,
+        [] => frames.to_owned(),
         [one] => format!("{frames} of {one}"),
         [one, other] => format!("{frames} of {one} and {other}"),
         [one, other, rest @ ..] => format!("{frames} of {one}, {other} and {} more", rest.len()),

@@ -24,7 +24,8 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let request = match moment.outcome {
         Outcome::Failed if moment.stack == StackId(0) => "too small for it".to_owned(),
         Outcome::Failed => format!("too small for {line}"),
-        _ => format!("so {} was taken from the driver for {size} of {line}", Bytes(moment.taken)),
+        _ if moment.taken == moment.size => format!("so the {size} of {line} were taken from the driver"),
+        _ => format!("so {} was taken from the driver for the {size} of {line}", Bytes(moment.taken)),
     };
     let message = format!(
         "{}, {} lay in {} between blocks in use: {percent} % of the {} reserved. The largest gap was {}, {request}.",
@@ -45,16 +46,15 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
 fn fragmented<'a>(ground: &Ground<'_>, moment: &'a Moment, gaps: SplitGaps) -> Option<(&'a Moment, SplitGaps, Gap)> {
     let largest = gaps.largest?;
     let is_much = match moment.outcome {
-        Outcome::Failed => is_share(gaps.bytes, moment.state.totals.reserved, FRAGMENTED_PERCENT),
-        Outcome::Peak => {
-            gaps.bytes >= LEAST_BYTES && is_share(gaps.bytes, moment.state.totals.reserved, FRAGMENTED_PERCENT)
-        }
-        Outcome::Served => {
-            gaps.bytes >= LEAST_BYTES && is_share(gaps.bytes, ground.survey.reserved, FRAGMENTED_PERCENT_OF_PEAK)
-        }
+        // The verdict says so.
+        Outcome::Failed => true,
+        Outcome::Peak => is_share(gaps.bytes, moment.state.totals.reserved, FRAGMENTED_PERCENT),
+        Outcome::Served => is_share(gaps.bytes, ground.survey.reserved, FRAGMENTED_PERCENT_OF_PEAK),
     };
     // A gap that is large enough is not used under `max_split_size_mb`, which is no fragmentation.
-    let is_fragmented = is_much && largest.size < moment.size && gaps.bytes >= moment.size;
+    let is_fragmented = is_much && largest.size < moment.size;
+    let is_fragmented =
+        is_fragmented && (moment.outcome == Outcome::Failed || gaps.bytes >= moment.size.max(LEAST_BYTES));
     is_fragmented.then_some((moment, gaps, largest))
 }
 
@@ -107,8 +107,21 @@ mod tests {
             found(&lines),
             [
                 "Before reserved memory rose to its peak (after event 52), 52.0 MiB lay in 13 gaps between blocks in use: 52 % \
-              of the 100 MiB reserved. The largest gap was 4.00 MiB, so 20.0 MiB was taken from the driver for 20.0 MiB of \
-              cat  m/a.py:2."
+              of the 100 MiB reserved. The largest gap was 4.00 MiB, so the 20.0 MiB of cat  m/a.py:2 were taken \
+              from the driver."
+            ]
+        );
+    }
+
+    #[test]
+    fn a_hundred_tensors_of_which_every_other_is_freed_do_not_hold_one_of_a_hundred_mib() {
+        let lines = blocks(100, 4, |i| i % 2 == 0)
+            + "segment_alloc 0x50000000 104857600 cat@/m/a.py:2\nalloc 0x50000000 104857600 cat@/m/a.py:2";
+        assert_eq!(
+            found(&lines),
+            [
+                "Before reserved memory rose to its peak (after event 201), 200 MiB lay in 50 gaps between blocks in use: 50 % of \
+              the 400 MiB reserved. The largest gap was 4.00 MiB, so the 100 MiB of cat  m/a.py:2 were taken from the driver."
             ]
         );
     }

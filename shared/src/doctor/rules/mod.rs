@@ -65,6 +65,8 @@ pub fn looked_for() -> String {
 /// What the rules stand on: a case, and what several of them need to know about it.
 struct Ground<'a> {
     case: &'a Case<'a>,
+    /// The cause of the verdict.
+    cause: Cause,
     survey: Survey,
     /// The requests that cached memory did not serve, as far as they matter most.
     moments: Vec<Moment>,
@@ -90,7 +92,15 @@ impl<'a> Ground<'a> {
         let moments = [failure, peak, worst].into_iter().flatten().collect();
         let source = LeakSource { trace, replay, symbols, best_frames };
         let end = failed.unwrap_or_else(|| replay.positions());
-        Self { case, survey, moments, failures, failed, rising: LeakCandidate::all(source, end, usage.peak_bytes) }
+        Self {
+            case,
+            cause,
+            survey,
+            moments,
+            failures,
+            failed,
+            rising: LeakCandidate::all(source, end, usage.peak_bytes),
+        }
     }
 
     /// Returns the line that represents a stack.

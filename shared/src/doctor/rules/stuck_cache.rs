@@ -3,11 +3,35 @@
 use super::Ground;
 use super::moment::{Moment, Outcome};
 use super::thresholds::{LEAST_BYTES, STUCK_PERCENT, is_share};
+use crate::diagnosis::Cause;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
 use crate::replay::{Gap, Range};
 use crate::units::{Bytes, Count};
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
+    let failure = ground.failed.filter(|_| ground.cause == Cause::OutOfReach);
+    match failure.and_then(|position| Moment::failed(ground.case, position)) {
+        Some(moment) => of_failure(ground, &moment).into_iter().collect(),
+        None => in_all(ground),
+    }
+}
+
+/// Returns the finding about a request that failed beside memory that it could not use.
+fn of_failure(ground: &Ground<'_>, moment: &Moment) -> Option<Finding> {
+    let (range, gap) = largest(ground, moment)?;
+    let cached = out_of_reach(ground, moment).fold(0_u64, |sum, (_, gap)| sum.saturating_add(gap.size));
+    let message = format!(
+        "{}, {} lay cached in other streams and pools than {}, the largest gap of {} in {}.",
+        moment.words(),
+        Bytes(cached),
+        moment.place(),
+        Bytes(gap.size),
+        super::moment::place(range.stream, range.pool),
+    );
+    Some(finding(message, moment.state.position, cached, gap).with_severity(Severity::Warning))
+}
+
+fn in_all(ground: &Ground<'_>) -> Vec<Finding> {
     let stuck = ground.survey.stuck;
     if stuck.taken < LEAST_BYTES || !is_share(stuck.taken, ground.survey.reserved, STUCK_PERCENT) {
         return Vec::new();
@@ -35,24 +59,31 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     );
     // It matters once memory is tight.
     let is_tight = ground.failed.is_some();
-    let finding = Finding::new(FindingCode::StuckCache, message)
-        .with_severity(if is_tight { Severity::Warning } else { Severity::Note })
-        .at(moment.state.position)
-        .with_bytes(stuck.taken)
+    let finding = finding(message, moment.state.position, stuck.taken, gap);
+    vec![finding.with_severity(if is_tight { Severity::Warning } else { Severity::Note })]
+}
+
+fn finding(message: String, position: u32, bytes: u64, gap: Gap) -> Finding {
+    Finding::new(FindingCode::StuckCache, message)
+        .at(position)
+        .with_bytes(bytes)
         .with_evidence(Evidence::Segment(gap.address))
         .with_remedy(Remedy::advice(
             "Allocate on one stream and use tensors on others (with record_stream or events), or call \
              torch.cuda.empty_cache() once between the phases that use different streams or pools.",
-        ));
-    vec![finding]
+        ))
 }
 
-/// Returns the largest gap that the request could not use for its stream or pool alone, if it was large enough.
-fn largest(ground: &Ground<'_>, moment: &Moment) -> Option<(Range, Gap)> {
+/// Returns the gaps that the request could not use for its stream or pool alone, with their ranges.
+fn out_of_reach<'a>(ground: &'a Ground<'_>, moment: &'a Moment) -> impl Iterator<Item = (Range, Gap)> + 'a {
     let state = &moment.state;
     let ranges = state.ranges.iter().enumerate().filter(|(_, range)| moment.is_kin(range) && !moment.can_use(range));
-    let gaps = ranges.flat_map(|(i, range)| state.gaps_in(i, &ground.case.replay.allocations).map(|gap| (*range, gap)));
-    gaps.max_by_key(|(_, gap)| gap.size).filter(|(_, gap)| gap.size >= moment.size)
+    ranges.flat_map(|(i, range)| state.gaps_in(i, &ground.case.replay.allocations).map(|gap| (*range, gap)))
+}
+
+/// Returns the largest of those gaps, if it was large enough.
+fn largest(ground: &Ground<'_>, moment: &Moment) -> Option<(Range, Gap)> {
+    out_of_reach(ground, moment).max_by_key(|(_, gap)| gap.size).filter(|(_, gap)| gap.size >= moment.size)
 }
 
 #[cfg(test)]
@@ -84,7 +115,21 @@ mod tests {
         assert_eq!(found(104_857_600, "stream=7", ""), [(message("stream 7"), Severity::Note)]);
         let pool = [(message("the default stream of pool (0, 3)"), Severity::Note)];
         assert_eq!(found(104_857_600, "pool=3", ""), pool);
-        assert_eq!(found(104_857_600, "stream=7", "oom 100 62914560"), [(message("stream 7"), Severity::Warning)]);
+        assert_eq!(found(104_857_600, "stream=7", "oom 100 209715200"), [(message("stream 7"), Severity::Warning)]);
+    }
+
+    #[test]
+    fn a_request_that_fails_beside_another_pools_cache_is_told_what_it_could_not_use() {
+        let lines = "segment_alloc 0x10000000 104857600 pool=3
+                     segment_alloc 0x20000000 41943040 stream=7
+                     oom 100 62914560 f@/m/a.py:1";
+        assert_eq!(
+            trace(lines).messages(FindingCode::StuckCache),
+            [
+                "When the request of 60.0 MiB failed (event 3), 140 MiB lay cached in other streams and pools than the default \
+              stream, the largest gap of 100 MiB in the default stream of pool (0, 3)."
+            ]
+        );
     }
 
     #[test]

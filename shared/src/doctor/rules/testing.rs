@@ -1,13 +1,17 @@
 //! What the rules find in traces that are written as text.
 
+use proptest::prelude::*;
+
 use super::{RULES, looked_for};
 use crate::analysis::folding::BestFrames;
 use crate::analysis::usage::Usage;
 use crate::doctor::{Case, diagnose};
+use crate::event::Action;
 use crate::finding::{Finding, FindingCode};
 use crate::index::Index;
 use crate::replay::{Replay, Replayed};
-use crate::trace::Settings;
+use crate::trace::{DeviceTrace, Event, Settings, Snapshot, Tag};
+use crate::units::{Address, Stream};
 
 /// A trace, and what is known beside it.
 #[derive(Default)]
@@ -33,34 +37,59 @@ impl Trouble {
 
     /// Returns everything that is found.
     pub(super) fn findings(&self) -> Vec<Finding> {
-        let mut snapshot = crate::testing::snapshot(&self.lines);
-        let trace = snapshot.devices.remove(0);
-        let replay = Replay::build(&trace, &mut snapshot.tags, &self.settings);
-        let usage = Usage::build(Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay });
-        let best_frames = BestFrames::build(&snapshot.symbols);
-        let found = diagnose(&Case {
-            trace: &trace,
-            tags: &snapshot.tags,
-            symbols: &snapshot.symbols,
-            best_frames: &best_frames,
-            settings: &self.settings,
-            replay: &replay,
-            usage: &usage,
-            capacity: self.capacity,
-        });
-        let mut found = found.findings;
-        found.retain(|finding| finding.code != FindingCode::OutOfMemory);
-        for finding in &found {
-            assert!(finding.position.is_some() && finding.evidence.is_some(), "no evidence: {}", finding.message);
-            assert!(finding.device == Some(0) && !finding.remedies.is_empty(), "{}", finding.message);
-            assert!(finding.message.ends_with('.') && !finding.message.contains('\n'), "{}", finding.message);
-        }
-        found
+        found(crate::testing::snapshot(&self.lines), &self.settings, self.capacity)
     }
 
     /// Returns the messages of one kind.
     pub(super) fn messages(&self, code: FindingCode) -> Vec<String> {
         self.findings().into_iter().filter(|finding| finding.code == code).map(|finding| finding.message).collect()
+    }
+}
+
+/// Returns everything that the rules find in a snapshot's device, each with its evidence.
+fn found(mut snapshot: Snapshot, settings: &Settings, capacity: Option<u64>) -> Vec<Finding> {
+    let trace = snapshot.devices.remove(0);
+    let replay = Replay::build(&trace, &mut snapshot.tags, settings);
+    let usage = Usage::build(Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay });
+    let best_frames = BestFrames::build(&snapshot.symbols);
+    let mut found = diagnose(&Case {
+        trace: &trace,
+        tags: &snapshot.tags,
+        symbols: &snapshot.symbols,
+        best_frames: &best_frames,
+        settings,
+        replay: &replay,
+        usage: &usage,
+        capacity,
+    })
+    .findings;
+    found.retain(|finding| finding.code != FindingCode::OutOfMemory);
+    for finding in &found {
+        assert!(finding.position.is_some_and(|position| position <= replay.positions()), "{}", finding.message);
+        assert!(finding.evidence.is_some(), "no evidence: {}", finding.message);
+        assert!(finding.device == Some(0) && !finding.remedies.is_empty(), "{}", finding.message);
+        assert!(finding.message.ends_with('.') && !finding.message.contains('\n'), "{}", finding.message);
+    }
+    found
+}
+
+proptest! {
+    #[test]
+    fn no_rule_panics_on_events_that_contradict_each_other(
+        events in proptest::collection::vec((0_u8..12, 0_u64..24, 0_u64..64, 0_i64..3, 0_u64..6), 0..400),
+    ) {
+        let mut snapshot = Snapshot { devices: vec![DeviceTrace::default()], ..Snapshot::default() };
+        for (action, place, size, stream, line) in events {
+            let stack = crate::testing::stack(&mut snapshot.symbols, &[&format!("f@/m/cache.py:{line}")]);
+            let tag = snapshot.tags.intern(Tag { stream: Stream(stream), ..Tag::default() });
+            // Places and sizes overlap, and some are as large as numbers get.
+            let address = Address(if place == 23 { u64::MAX - 512 } else { 0x1000_0000 + (place << 21) });
+            let size = if size == 63 { u64::MAX } else { size << 20 };
+            let event = Event { action: Action::from_code(action), address, size, time_us: 0, tag, stack };
+            snapshot.devices[0].events.push(event);
+        }
+        let settings = Settings { roundup_power2_divisions: [2; 16], max_split_size: Some(1 << 24), ..Settings::default() };
+        found(snapshot, &settings, Some(1 << 33));
     }
 }
 

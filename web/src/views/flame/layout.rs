@@ -90,7 +90,7 @@ impl Tree {
                 Part::Folded(run) => {
                     let inner = frames.get(run.clone()).unwrap_or_default();
                     let library = inner.last().map_or("", |frame| &frame.library);
-                    let is_it = |b: &FlameBox| b.is_folded() && b.name.ends_with(&format!(" of {library}"));
+                    let is_it = |b: &FlameBox| b.is_folded() && b.name.contains(&format!(" of {library}"));
                     self.step_to(boxes, &mut along, is_it);
                     let steps: Vec<&FrameText> =
                         if bottom_up { inner.iter().collect() } else { inner.iter().rev().collect() };

@@ -18,6 +18,7 @@ use yew::prelude::*;
 use crate::hooks::{use_answer, use_model};
 use crate::model::{Action, Dialog, Selection};
 use crate::views::controls::{sends, use_first_picture};
+use crate::views::moment::listing_control;
 use crate::widgets::chips::toggle;
 use crate::widgets::empty::empty;
 use crate::widgets::format::{counted, share};
@@ -31,11 +32,12 @@ const FIRST_WIDTH: f32 = 1000.0;
 pub fn Flame() -> Html {
     let model = use_model();
     let view = &model.view;
-    let at = model.device().map_or(0, |device| view.moments(device.peak_position).at);
+    let Moments { at, since } = view.moments(model.device().map_or(0, |device| device.peak_position));
     let width = use_state_eq(|| FIRST_WIDTH);
     let as_table = use_state_eq(|| false);
     let answer = use_answer(Some(Query::Flame(FlameQuery {
         position: at,
+        since,
         bottom_up: view.flame_bottom_up,
         folds: view.folds,
         zoom: view.flame_zoom.clone(),
@@ -84,8 +86,10 @@ pub fn Flame() -> Html {
 
     let body = match answer.as_deref() {
         Some(Answer::Flame(flame)) if flame.total == 0 => empty(
-            "Nothing is allocated here.",
-            if view.filter.is_empty() {
+            if since.is_some() { "Nothing grew." } else { "Nothing is allocated here." },
+            if since.is_some() {
+                "Every stack holds as much as before, or less. Select another range or move the cursor."
+            } else if view.filter.is_empty() {
                 "Move the cursor to where memory is in use, or go to the peak."
             } else {
                 "No live allocation matches the filter."
@@ -142,6 +146,19 @@ fn heading(flame: &FlameAnswer, state: Option<&Answer>, is_whole: bool) -> Html 
         _ => None,
     };
     let count = flame.boxes.first().map_or(0, |root| root.count);
+    if let Some(since) = flame.query.since {
+        let ends = format!(
+            " growth of the stacks that grew, event {} to {}",
+            Count(since.into()),
+            Count(flame.query.position.into())
+        );
+        return html! {
+            <p class="flame-sum" data-testid="flame-sum" data-total={flame.total.to_string()}>
+                <b title={Bytes(flame.total).exact()}>{ Bytes(flame.total).to_string() }</b>
+                <span class="dim">{ ends }</span>
+            </p>
+        };
+    }
     html! {
         <p class="flame-sum" data-testid="flame-sum" data-total={flame.total.to_string()}>
             <b title={Bytes(flame.total).exact()}>{ Bytes(flame.total).to_string() }</b>
@@ -196,7 +213,6 @@ struct BarProps {
 fn Bar(props: &BarProps) -> Html {
     let model = use_model();
     let (bottom_up, folds) = (model.view.flame_bottom_up, model.view.folds);
-    let peak = model.device().map(|device| device.peak_position);
     let send = |action: Action| {
         let model = model.clone();
         Callback::from(move |()| model.dispatch(action.clone()))
@@ -218,10 +234,7 @@ fn Bar(props: &BarProps) -> Html {
             <button type="button" class="quiet-button" onclick={sends(&model, Action::OpenDialog(Dialog::Folding))} data-testid="flame-rules">
                 { "Folding rules…" }
             </button>
-            if let Some(peak) = peak {
-                { toggle(peak == model.view.cursor, &send(Action::SetCursor(peak)), "flame-peak",
-                    Some("Move the cursor to the peak of requested memory"), html! { "At the peak" }) }
-            }
+            { listing_control(&model) }
         </div>
     }
 }

@@ -47,7 +47,8 @@ pub fn HeatmapView() -> Html {
 
     let view = &model.view;
     let marks = use_marks(&model);
-    let plot = marks::plot(canvas.size(), model.device().is_some_and(|device| device.annotations > 0));
+    let strips = u32::from(model.device().is_some_and(|device| device.annotations > 0));
+    let plot = marks::plot(canvas.size(), strips + u32::from(marks.steps.strip.is_some()));
     let rows = match view.heatmap_sizes {
         true => HeatmapRows::Sizes,
         false => HeatmapRows::Addresses { rows: (plot.height / ROW).floor().max(1.0) as u32 },

@@ -96,7 +96,7 @@ fn key_of_addresses() -> Html {
     const USES: [(&str, &str); 5] = [
         ("allocated", "allocated"),
         ("waiting", "waiting"),
-        ("usable", "free, usable"),
+        ("usable", "free"),
         ("unusable", "free, too small"),
         ("unmapped", "unmapped"),
     ];

@@ -2,6 +2,7 @@
 //! brush.
 
 mod brush;
+mod outside;
 mod picture;
 
 use std::cell::{Cell, RefCell};
@@ -11,6 +12,8 @@ use shared::query::{Answer, Axis, Query};
 use wasm_bindgen::JsCast;
 use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent};
 use yew::prelude::*;
+
+pub use self::outside::OutsideCurves;
 
 use self::brush::{Drag, Dragged, Grip, grip};
 use self::picture::{OverviewPicture, Scene, plot};

@@ -237,6 +237,7 @@ mod tests {
             ooms: vec![(20.0, 20)],
             annotations: vec![(Window { start: 0.0, end: 10.0 }, "step".to_owned())],
             losses: Vec::new(),
+            outside: Vec::new(),
         }
     }
 

@@ -22,6 +22,10 @@ pub trait Gestures {
     fn host(&self) -> NodeRef;
     /// Converts client coordinates to CSS pixels of the picture.
     fn point(&self, client: (i32, i32)) -> (f64, f64);
+    /// Handles a press of the main button that begins no gesture. Returns whether it was one.
+    fn press(&self, _at: (f64, f64), _is_shift: bool, _plot_area: PlotArea) -> bool {
+        false
+    }
     /// Applies the effect of a gesture.
     fn apply(&self, effect: &Effect, plot_area: PlotArea);
     /// Updates what is under the pointer.
@@ -72,6 +76,7 @@ fn handle(picture: &dyn Gestures, name: &str, event: &Event, host: &HtmlElement,
         }
         // The browser would scroll by the middle button.
         "mousedown" if mouse.button() == 1 => event.prevent_default(),
+        "pointerdown" if mouse.button() == 0 && picture.press(at, mouse.shift_key(), plot_area) => {}
         "pointerdown" if matches!(mouse.button(), 0 | 1) => {
             let effect = gesture.borrow_mut().down(id, at, drag_kind(mouse), plot_area);
             // Fails if the pointer is already gone: nothing to capture then.

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use shared::query::{Answer, Axis, DeviceSummary, Query, StateAt, Window};
+use shared::query::{Answer, Axis, DeviceSummary, Query, StateAt, StepList, StepSpan, Window};
 use yew::prelude::*;
 
-use super::marks::{Marks, Oom};
+use super::marks::{Marks, Oom, Steps};
 use crate::hooks::{ModelHandle, use_answer, use_range};
 use crate::model::Selection;
 
@@ -51,11 +51,18 @@ pub fn use_marks(model: &ModelHandle) -> Marks {
         ),
         _ => Default::default(),
     });
+    let answer = use_answer(device.filter(|device| device.events > 0).map(|_| Query::Steps { axis }));
+    let strip = u32::from(device.is_some_and(|device| device.annotations > 0));
+    let steps = use_memo((answer.as_ref().map(Rc::as_ptr), strip), |_| match answer.as_deref() {
+        Some(Answer::Steps(list)) => steps(list, strip),
+        _ => Steps::default(),
+    });
     let (ooms, annotations, losses) = taken.as_ref().clone();
     Marks {
         cursor: coordinate(cursor),
         ooms,
         annotations,
+        steps: steps.as_ref().clone(),
         losses,
         peak: coordinate(peak).zip(device.map(|device| device.peak.requested)).filter(|(_, bytes)| *bytes > 0),
         lifetime,
@@ -67,6 +74,17 @@ fn coordinate(state: &StateAt, axis: Axis) -> f64 {
     match axis {
         Axis::Time => state.time_us,
         Axis::Event => f64::from(state.position),
+    }
+}
+
+/// Returns the steps with their names. Those that are annotations have no strip of their own.
+fn steps(list: &StepList, strip: u32) -> Steps {
+    let is_drawn = !list.steps.is_empty() && !list.is_annotated;
+    let name = |step: &StepSpan| (step.span, format!("step {}", step.number));
+    Steps {
+        spans: list.steps.iter().map(name).collect(),
+        positions: list.steps.iter().map(|step| (step.from, step.to)).collect(),
+        strip: is_drawn.then_some(strip),
     }
 }
 

@@ -44,6 +44,8 @@ pub struct Marks {
     pub ooms: Rc<[Oom]>,
     /// Annotated spans.
     pub annotations: Rc<[(Window, String)]>,
+    /// The steps of the job.
+    pub steps: Steps,
     /// Lost events.
     pub losses: Rc<[LossSpan]>,
     /// Coordinate of the largest requested total, and the bytes.
@@ -54,11 +56,36 @@ pub struct Marks {
     pub range: Option<Window>,
 }
 
-/// Returns the area of the shapes, on whole device pixels.
-pub fn plot(size: Size, has_annotations: bool) -> Area {
+impl Marks {
+    /// Returns an annotated span or, behind those, a step.
+    pub fn span(&self, i: usize) -> Option<&(Window, String)> {
+        self.annotations.iter().chain(self.steps.spans.iter()).nth(i)
+    }
+}
+
+/// The steps of the job, which have a strip of their own unless annotations are the steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Steps {
+    /// Their coordinates and names.
+    pub spans: Rc<[(Window, String)]>,
+    /// The positions at which each begins and ends.
+    pub positions: Rc<[(u32, u32)]>,
+    /// Their strip, counted upwards from the shapes; `None` if they are annotations.
+    pub strip: Option<u32>,
+}
+
+impl Steps {
+    /// Returns the index of the step at a point of the strips.
+    pub fn at(&self, x: Scale, plot: Area, point: (f64, f64)) -> Option<usize> {
+        span_at(&self.spans, self.strip.unwrap_or(0), x, plot, point)
+    }
+}
+
+/// Returns the area of the shapes, on whole device pixels, below a number of strips.
+pub fn plot(size: Size, strips: u32) -> Area {
     let ratio = if size.ratio > 0.0 { size.ratio } else { 1.0 };
     let snap = |value: f64| (value * ratio).round() / ratio;
-    let top = snap(if has_annotations { CURSOR_STRIP + STRIP } else { CURSOR_STRIP });
+    let top = snap(CURSOR_STRIP + STRIP * f64::from(strips));
     let left = snap(GUTTER);
     Area {
         x: left,
@@ -73,7 +100,10 @@ pub fn below(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks:
     height_axis(surface, plot_area, palette);
     losses::draw(surface, &marks.losses, (plot_area.x(), plot_area.y()), plot_area.plot, palette);
     x_axis(surface, plot_area, axis, palette);
-    annotations(surface, plot_area, &marks.annotations, palette);
+    strip(surface, plot_area, &marks.annotations, 0, palette);
+    if let Some(number) = marks.steps.strip {
+        strip(surface, plot_area, &marks.steps.spans, number, palette);
+    }
     peak(surface, plot_area, marks.peak, palette);
     flags(surface, plot_area, &marks.ooms, palette);
     losses::label(surface, &marks.losses, plot_area.x(), plot_area.plot, palette);
@@ -82,7 +112,10 @@ pub fn below(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks:
 /// Draws what is not of the timeline alone: the x axis, annotations, flags, losses.
 pub fn along(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks: &Marks, palette: &Palette) {
     x_axis(surface, plot_area, axis, palette);
-    annotations(surface, plot_area, &marks.annotations, palette);
+    strip(surface, plot_area, &marks.annotations, 0, palette);
+    if let Some(number) = marks.steps.strip {
+        strip(surface, plot_area, &marks.steps.spans, number, palette);
+    }
     flags(surface, plot_area, &marks.ooms, palette);
     losses::label(surface, &marks.losses, plot_area.x(), plot_area.plot, palette);
 }
@@ -146,9 +179,10 @@ fn x_axis(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, palette: 
     }
 }
 
-fn annotations(surface: &mut dyn Surface, plot_area: &PlotArea, spans: &[(Window, String)], palette: &Palette) {
+/// Draws named spans in a strip above the shapes. Strip 0 is the lowest.
+fn strip(surface: &mut dyn Surface, plot_area: &PlotArea, spans: &[(Window, String)], number: u32, palette: &Palette) {
     let (x, plot) = (plot_area.x(), plot_area.plot);
-    let top = plot.y - STRIP;
+    let top = plot.y - STRIP * f64::from(number + 1);
     // The end of the last drawn span: one span per pixel is enough.
     let mut drawn = f64::NEG_INFINITY;
     for (i, (span, name)) in spans.iter().enumerate() {
@@ -158,7 +192,7 @@ fn annotations(surface: &mut dyn Surface, plot_area: &PlotArea, spans: &[(Window
         }
         drawn = to.max(from + 1.0);
         let area = Area { x: from, y: top, width: to - from, height: STRIP - 2.0 };
-        surface.vertical(from, top, plot.y - 2.0, palette.text_dim.at(if area.width < 2.0 { 0.3 } else { 0.5 }));
+        surface.vertical(from, top, top + STRIP - 2.0, palette.text_dim.at(if area.width < 2.0 { 0.3 } else { 0.5 }));
         if area.width < 2.0 {
             continue;
         }
@@ -272,9 +306,10 @@ pub fn flag_at(ooms: &[Oom], x: Scale, plot: Area, point: (f64, f64)) -> Option<
     ooms.iter().rev().find(hit)
 }
 
-/// Returns the index of the annotated span at a point of their strip.
-pub fn annotation_at(spans: &[(Window, String)], x: Scale, plot: Area, point: (f64, f64)) -> Option<usize> {
-    if point.1 < plot.y - STRIP || point.1 >= plot.y || point.0 < plot.x || point.0 > plot.right() {
+/// Returns the index of the span at a point of their strip.
+pub fn span_at(spans: &[(Window, String)], number: u32, x: Scale, plot: Area, point: (f64, f64)) -> Option<usize> {
+    let bottom = plot.y - STRIP * f64::from(number);
+    if point.1 < bottom - STRIP || point.1 >= bottom || point.0 < plot.x || point.0 > plot.right() {
         return None;
     }
     let at = x.value(point.0);
@@ -292,7 +327,7 @@ mod tests {
         let window = Window { start: 0.0, end: 1000.0 };
         let bytes = Window { start: 0.0, end: 4.0 * 1_073_741_824.0 };
         PlotArea {
-            plot: plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, false),
+            plot: plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 0),
             window,
             extent: window,
             bytes,
@@ -380,7 +415,7 @@ mod tests {
                 (Window { start, end: start + width }, (*name).to_owned())
             });
             let (mut log, palette) = (SurfaceLog::default(), Palette::dark());
-            annotations(&mut log, &plot_area(), &spans.collect::<Vec<_>>(), &palette);
+            strip(&mut log, &plot_area(), &spans.collect::<Vec<_>>(), 0, &palette);
             let texts = log.0.iter().filter_map(|line| line.strip_prefix("text ")?.split('"').nth(1));
             assert_eq!(texts.filter(|text| !text.is_empty()).collect::<Vec<_>>(), want, "{width}");
         }
@@ -390,12 +425,29 @@ mod tests {
     fn annotations_can_be_pointed_at() {
         let span = |start, end| (Window { start, end }, String::new());
         let spans = [span(0.0, 300.0), span(310.0, 310.0)];
-        let (plot_area, plot) = (plot_area(), plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, true));
-        let at = |x, y| annotation_at(&spans, plot_area.x(), plot, (x, y));
+        let (plot_area, plot) = (plot_area(), plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 1));
+        let at = |x, y| span_at(&spans, 0, plot_area.x(), plot, (x, y));
         assert_eq!(at(plot.x + 50.0, plot.y - 5.0), Some(0));
         assert_eq!(at(plot.x + 155.0, plot.y - 5.0), Some(1));
         assert_eq!(at(plot.x + 200.0, plot.y - 5.0), None);
         assert_eq!(at(plot.x + 50.0, plot.y + 5.0), None);
+    }
+
+    #[test]
+    fn steps_have_a_strip_above_the_annotations() {
+        let span = |start, end, name: &str| (Window { start, end }, name.to_owned());
+        let spans: Rc<[_]> = [span(0.0, 400.0, "step 1"), span(400.0, 800.0, "step 2")].into();
+        let steps = |strip| Steps { spans: spans.clone(), positions: [(0, 400), (400, 800)].into(), strip };
+        let area = plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 2);
+        let at = |strip, y| steps(strip).at(plot_area().x(), area, (area.x + 250.0, y));
+        assert_eq!((at(Some(1), area.y - 20.0), at(Some(1), area.y - 5.0)), (Some(1), None));
+        // Annotations that are steps are drawn once, and are hit in their own strip.
+        assert_eq!((at(None, area.y - 20.0), at(None, area.y - 5.0)), (None, Some(1)));
+        let texts = |strip| {
+            let log = drawn(&Marks { steps: steps(strip), ..Marks::default() });
+            log.iter().filter(|line| line.contains("step ")).count()
+        };
+        assert_eq!((texts(Some(1)), texts(None)), (2, 0));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The timeline: stacked allocations over time. A file opens with it.
 
 mod bands;
+mod curves;
 pub(super) mod gesture;
 mod ghost;
 mod hover;
@@ -19,6 +20,7 @@ use std::rc::Rc;
 use shared::query::{Answer, Query, TimelineQuery, Window};
 use yew::prelude::*;
 
+use self::curves::CurvePanel;
 pub use self::gesture::DragKind;
 use self::gesture::{Gesture, PlotArea};
 use self::ghost::Ghost;
@@ -52,7 +54,8 @@ pub fn Timeline() -> Html {
     let view = &model.view;
     let marks = use_marks(&model);
     let ghost = marks.cursor.zip(model.failure_at_cursor()).map(|(x, failure)| Ghost::new(x, failure));
-    let plot = marks::plot(canvas.size(), model.device().is_some_and(|device| device.annotations > 0));
+    let strips = u32::from(model.device().is_some_and(|device| device.annotations > 0));
+    let plot = marks::plot(canvas.size(), strips + u32::from(marks.steps.strip.is_some()));
     let ratio = canvas.size().ratio;
 
     // The answer of the last render determines the height that fits; its own question was asked for that height.
@@ -85,6 +88,7 @@ pub fn Timeline() -> Html {
     };
     let question = lens.question(last_question.borrow().as_ref());
     last_question.borrow_mut().clone_from(&question);
+    let asked = (!view.curves.is_empty()).then(|| question.clone()).flatten();
     let answer = use_answer(question.map(Query::Timeline));
     let again = use_force_update();
     if answer.as_ref().map(Rc::as_ptr) != seen.borrow().as_ref().map(Rc::as_ptr) {
@@ -138,7 +142,7 @@ pub fn Timeline() -> Html {
     };
     let class = hovered.and_then(|hover| timeline.and_then(|timeline| class_of(timeline, hover.thing)));
     let words = match hovered.map(|hover| hover.thing) {
-        Some(Thing::Annotation(i)) => marks.annotations.get(i as usize).map(|(_, name)| name.clone()),
+        Some(Thing::Annotation(i)) => marks.span(i as usize).map(|(_, name)| name.clone()),
         Some(Thing::Loss(i)) => marks.losses.get(i as usize).map(losses::sentence),
         _ => None,
     };
@@ -169,6 +173,9 @@ pub fn Timeline() -> Html {
                     <Tooltip hover={*hovered} {class} {words} />
                 </div>
             </div>
+            if !view.curves.is_empty() {
+                <CurvePanel question={asked} {window} cursor={marks.cursor} />
+            }
         </section>
     }
 }

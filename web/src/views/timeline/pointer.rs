@@ -60,10 +60,31 @@ impl PointerHandler {
         self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.at(at, ratio)))
     }
 
-    /// Returns the annotated span at a point of the strip above the shapes.
+    /// Returns the annotated span or the step at a point of the strips above the shapes.
     fn annotation(&self, at: (f64, f64), plot_area: PlotArea) -> Option<Hover> {
-        let spans = self.canvas.read(|picture| picture.scene.as_ref().map(|scene| Rc::clone(&scene.marks.annotations)));
-        marks::annotation_at(&spans?, plot_area.x(), plot_area.plot, at).map(Hover::annotation)
+        let marks = self.canvas.read(|picture| picture.scene.as_ref().map(|scene| scene.marks.clone()))?;
+        let annotation = marks::span_at(&marks.annotations, 0, plot_area.x(), plot_area.plot, at);
+        let step = || marks.steps.strip.and_then(|_| marks.steps.at(plot_area.x(), plot_area.plot, at));
+        annotation.or_else(|| step().map(|i| marks.annotations.len() + i)).map(Hover::annotation)
+    }
+
+    /// Selects the range of the step or annotation at a point of the strips, if there is one. With `is_more`, the range
+    /// is that from the end of the selected one to the end of the step: its growth is what the step has beyond it.
+    fn select_span(&self, at: (f64, f64), is_more: bool, plot_area: PlotArea) -> bool {
+        let Some(marks) = self.canvas.read(|picture| picture.scene.as_ref().map(|scene| scene.marks.clone())) else {
+            return false;
+        };
+        let (x, plot) = (plot_area.x(), plot_area.plot);
+        if let Some((from, to)) = marks.steps.at(x, plot, at).and_then(|i| marks.steps.positions.get(i).copied()) {
+            let before = self.model.now().view.range.filter(|_| is_more).map(|(_, end)| end);
+            self.model.dispatch(Action::SetRange(Some((before.unwrap_or(from), to))));
+            return true;
+        }
+        let annotation = marks::span_at(&marks.annotations, 0, x, plot, at).and_then(|i| marks.annotations.get(i));
+        if let Some((span, _)) = annotation {
+            select_range(&self.model, *span);
+        }
+        annotation.is_some()
     }
 
     fn click(&self, at: (f64, f64)) {
@@ -100,6 +121,10 @@ impl Gestures for PointerHandler {
 
     fn point(&self, client: (i32, i32)) -> (f64, f64) {
         self.canvas.point(client)
+    }
+
+    fn press(&self, at: (f64, f64), is_shift: bool, plot_area: PlotArea) -> bool {
+        self.select_span(at, is_shift, plot_area)
     }
 
     fn apply(&self, effect: &Effect, plot_area: PlotArea) {

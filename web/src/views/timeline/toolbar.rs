@@ -57,6 +57,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                 onclick={sends(&model, Action::FitAll)} data-testid="timeline-fit">
                 { "Whole trace" }
             </button>
+            { choice("curves-toggle", "Curves", "Show curves of fragmentation below the timeline", !model.view.curves.is_empty(), sends(&model, Action::ToggleCurves)) }
             if model.view.extended_range().is_some() {
                 <button type="button" class="toolbar-button" title="Show the range over the whole width (Enter)" onclick={zoom} data-testid="timeline-zoom-range">
                     { "Zoom to range" }

@@ -1,0 +1,220 @@
+//! Traces of which the verdict is known.
+
+use super::*;
+use crate::diagnosis::Cause;
+use crate::testing::Patient;
+
+const MIB: u64 = 1 << 20;
+
+fn diagnosis(lines: &str, capacity: Option<u64>) -> Diagnosis {
+    let mut patient = Patient::new(lines);
+    patient.capacity = capacity;
+    diagnose(&patient.case())
+}
+
+/// A segment of `mib` MiB at `0x10000000`.
+fn segment(mib: u64) -> String {
+    format!("segment_alloc 0x10000000 {}\n", mib * MIB)
+}
+
+/// An allocation of `mib` MiB, `at` MiB into the segment.
+fn alloc(at: u64, mib: u64, line: &str) -> String {
+    format!("alloc {} {} {line}\n", 0x1000_0000 + at * MIB, mib * MIB)
+}
+
+fn free(at: u64) -> String {
+    format!("free {}\n", 0x1000_0000 + at * MIB)
+}
+
+fn oom(free_mib: u64, mib: u64) -> String {
+    format!("oom {} {} ask@/m/a.py:9\n", free_mib * MIB, mib * MIB)
+}
+
+/// `count` blocks of `mib` MiB, of which every other one is freed.
+fn every_other(count: u64, mib: u64) -> String {
+    let made: String = (0..count).map(|i| alloc(i * mib, mib, "fill@/m/a.py:1")).collect();
+    let freed: String = (0..count).step_by(2).map(|i| free(i * mib)).collect();
+    segment(count * mib) + &made + &freed
+}
+
+#[test]
+fn the_cause_is_that_of_the_story() {
+    let spike = {
+        let step = alloc(10, 60, "act@/m/a.py:2") + &free(10);
+        segment(100)
+            + &alloc(0, 10, "weights@/m/a.py:1")
+            + &step.repeat(40)
+            + &alloc(10, 40, "clone@/m/save.py:7")
+            + &alloc(50, 40, "clone@/m/save.py:7")
+    };
+    // The trace, the capacity in MiB, and the cause with a part of its sentence.
+    let cases: &[(String, Option<u64>, Cause, &str)] = &[
+        (every_other(6, 2) + &oom(0, 4), None, Cause::Fragmented, "6.00 MiB was cached in 3 gaps"),
+        (
+            every_other(100, 4) + &oom(0, 100),
+            None,
+            Cause::Fragmented,
+            "the largest piece that a request of 100 MiB could use was 4.00 MiB; 12 blocks of 48.0 MiB in all (the largest: \
+             fill  m/a.py:1)",
+        ),
+        // Just one block in the way, between 50 and 49 MiB.
+        (
+            segment(100) + &alloc(50, 1, "pin@/m/a.py:5") + &oom(3, 60),
+            None,
+            Cause::Fragmented,
+            "one block of 1.00 MiB (pin  m/a.py:5) stood in the way",
+        ),
+        (
+            segment(100) + &alloc(0, 90, "a@/m/a.py:1") + &oom(5, 40),
+            None,
+            Cause::Full,
+            "Full: live tensors held 90.0 MiB of 105 MiB, and a request of 40.0 MiB lacked 25.0 MiB even if the 15.0 MiB \
+             that were left had been in one piece.",
+        ),
+        (
+            segment(100) + &alloc(1, 98, "a@/m/a.py:1") + &oom(0, 2),
+            None,
+            Cause::Full,
+            "Full: live tensors held 98.0 MiB of 100 MiB, more than ever before; what was left, 2.00 MiB, had no piece \
+             large enough for a request of 2.00 MiB.",
+        ),
+        // It takes a segment of 20 MiB.
+        (
+            oom(12, 4),
+            Some(12),
+            Cause::Full,
+            "Full: a request of 4.00 MiB takes a segment of 20.0 MiB, and the device has 12.0 MiB in all.",
+        ),
+        (oom(12, 40), Some(12), Cause::Full, "one request was for 40.0 MiB, and the device has 12.0 MiB in all"),
+        (
+            segment(100) + &alloc(0, 100, "a@/m/a.py:1") + &oom(12, 4),
+            None,
+            Cause::Full,
+            "a request of 4.00 MiB, for which the driver was asked for a segment of 20.0 MiB, lacked 4.00 MiB",
+        ),
+        (
+            segment(40) + "oom 100 20971520 stream=7",
+            None,
+            Cause::OutOfReach,
+            "a piece of 40.0 MiB was cached in another pool or for another stream",
+        ),
+        (segment(40) + "oom 100 20971520 pool=1", None, Cause::OutOfReach, "another pool"),
+        (
+            segment(40) + &alloc(0, 40, "a@/m/a.py:1") + &oom(50, 30),
+            None,
+            Cause::Limit,
+            "A limit: the driver had 50.0 MiB free and was asked for 30.0 MiB",
+        ),
+        // The same with a limit that is known: what the driver has beyond it is out of reach.
+        (segment(40) + &alloc(0, 40, "a@/m/a.py:1") + &oom(50, 30), Some(45), Cause::Full, "lacked 25.0 MiB"),
+        (
+            segment(40) + &alloc(0, 40, "a@/m/a.py:1") + &oom(10, 30),
+            Some(100),
+            Cause::OtherProcess,
+            "Another process: 50.0 MiB of 100 MiB was held outside of this program's allocator, and a request of 30.0 MiB \
+             lacked 20.0 MiB.",
+        ),
+        (
+            spike + &oom(0, 20),
+            None,
+            Cause::Spike,
+            "A spike: clone  m/save.py:7 held 80.0 MiB for the moment in which a request of 20.0 MiB failed; the program \
+             had never needed more than 70.0 MiB before.",
+        ),
+        (String::new(), None, Cause::None, "No history was recorded"),
+        (
+            every_other(6, 2),
+            None,
+            Cause::None,
+            "No request failed; at the peak, 12.0 MiB was allocated (12.0 MiB of it by fill  m/a.py:1), 12.0 MiB was \
+             reserved, and nothing was cached.",
+        ),
+    ];
+    for (lines, capacity, cause, want) in cases {
+        let found = diagnosis(lines, capacity.map(|mib| mib * MIB));
+        let Verdict { sentence, remedies, position, .. } = &found.verdict;
+        assert_eq!(found.verdict.cause, *cause, "{sentence}");
+        assert!(sentence.contains(want), "{want} is not in: {sentence}");
+        assert!(remedies.len() <= 3 && remedies.iter().all(|remedy| !remedy.checked), "{sentence}");
+        assert_eq!(position.is_some(), *cause != Cause::None);
+        assert_eq!(remedies.is_empty(), *cause == Cause::None, "{sentence}");
+        // The finding says what the verdict says.
+        let failures: Vec<_> = found.findings.iter().filter(|found| found.code == FindingCode::OutOfMemory).collect();
+        assert_eq!(failures.len(), usize::from(position.is_some()));
+        assert!(failures.iter().all(|finding| finding.message.contains(sentence) && finding.position == *position));
+    }
+}
+
+#[test]
+fn nearly_full_and_fragmented_never_stand_together() {
+    for live in 1..100 {
+        let lines = segment(100) + &alloc(0, live, "a@/m/a.py:1") + &oom(0, 50);
+        let found = diagnosis(&lines, None);
+        let said = format!("{} {}", found.verdict.sentence, found.ooms[0].message).to_lowercase();
+        assert!(!(said.contains("full") && said.contains("fragmented")), "{said}");
+        assert_eq!(found.verdict.cause == Cause::Full, !found.ooms[0].fits_if_packed(), "{live}: {said}");
+    }
+}
+
+#[test]
+fn a_leak_takes_precedence() {
+    let steps: String = (0..40)
+        .map(|step| {
+            let kept = format!("alloc {} 1000000 keep@/m/a.py:2\n", 0x1100_0000 + 1_000_448 * step);
+            alloc(0, 4, "act@/m/a.py:1") + &kept + &free(0)
+        })
+        .collect();
+    let leak = diagnosis(&format!("{}{steps}{}", segment(64), oom(0, 20)), None).verdict;
+    assert_eq!((leak.cause, leak.line.as_deref()), (Cause::Leak, Some("keep  m/a.py:2")), "{}", leak.sentence);
+    let growing = diagnosis(&format!("{}{steps}", segment(64)), None).verdict;
+    assert_eq!((growing.cause, growing.is_growing), (Cause::None, true));
+    assert!(
+        growing.sentence.starts_with("Growing, but nothing failed yet: keep  m/a.py:2 held "),
+        "{}",
+        growing.sentence
+    );
+    // Without the rise it would not have fitted either.
+    let beside = diagnosis(&format!("{}{steps}{}", segment(64), oom(0, 200)), None).verdict;
+    assert_eq!(beside.cause, Cause::Full, "{}", beside.sentence);
+}
+
+#[test]
+fn every_failure_has_its_facts() {
+    let lines = every_other(6, 2) + &oom(0, 4) + &oom(7, 8) + "alloc 0x10000000 2097152 late@/m/a.py:3";
+    let found = diagnosis(&lines, None);
+    assert_eq!(found.failed, 2);
+    let [first, second] = &found.ooms[..] else { panic!("two failures") };
+    assert_eq!((first.requested, first.asked_of_driver, first.driver_free), (4 * MIB, 20 * MIB, 0));
+    assert_eq!((second.requested, second.asked_of_driver, second.driver_free), (8 * MIB, 20 * MIB, 7 * MIB));
+    assert_eq!((first.cached, first.largest_servable, first.gaps, first.allocated), (6 * MIB, 2 * MIB, 3, 6 * MIB));
+    assert_eq!((first.missing, second.missing), (0, 2 * MIB));
+    assert_eq!((first.lines[0].bytes, first.lines[0].count), (6 * MIB, 3));
+    // The gap at the start has a block behind it.
+    let [before, behind] = &first.beside_gap;
+    assert_eq!((first.nearest_gap, before), (Some((crate::units::Address(0x1000_0000), 2 * MIB)), &None));
+    assert_eq!(behind.as_ref().map(|block| block.address.0), Some(0x1000_0000 + 2 * MIB));
+    let obstacle = first.obstacle.as_ref().expect("a place");
+    assert_eq!((obstacle.address.0, obstacle.blocks, obstacle.bytes), (0x1000_0000, 1, 2 * MIB));
+    // Allocations follow, so the first failure is the decisive one.
+    assert_eq!(found.verdict.position, Some(first.position()));
+    assert_eq!(
+        diagnose_failure(&Patient::new(&lines).case(), second.position()).map(|found| found.ooms[0].event),
+        Some(second.event)
+    );
+    assert_eq!(diagnose_failure(&Patient::new(&lines).case(), 3), None);
+}
+
+#[test]
+fn the_finding_of_a_summary_states_facts_alone() {
+    let patient = Patient::new(&(every_other(6, 2) + &oom(0, 4) + &oom(1, 8)));
+    let case = patient.case();
+    let found = failure_finding(&case, &oom::positions(case.trace)).expect("a finding");
+    assert_eq!(
+        found.message,
+        "Device 0: out of memory at event 15. Asked for 8.00 MiB, for which the driver was asked for a segment of 20.0 MiB; \
+         the driver had 1.00 MiB free. Live tensors held 6.00 MiB of 13.0 MiB, and 6.00 MiB was cached in 3 gaps, of which \
+         this request could use at most 2.00 MiB in one piece. One more request failed."
+    );
+    assert_eq!((found.position, found.bytes), (Some(15), Some(8 * MIB)));
+    assert_eq!(failure_finding(&case, &[]), None);
+}

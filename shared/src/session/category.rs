@@ -1,0 +1,112 @@
+//! Steps and categories: found when a question first needs them, and kept.
+
+use std::sync::Arc;
+
+use super::context::Context;
+use super::device::Caches;
+use crate::analysis::category::{Categories, UserRules};
+use crate::analysis::stack_traits::StackTraits;
+use crate::analysis::steps::{StepSource, Steps};
+use crate::frames::Symbols;
+use crate::index::Index;
+use crate::limits::STEPS;
+use crate::lod::columns::coordinate;
+use crate::query::{Answer, Axis, ColorBy, Query, StepList, StepSpan, Window};
+use crate::replay::Replayed;
+
+/// The part by which a trace grows before the list of its steps is made again: at a million events, a refresh that finds
+/// all steps would take a tenth of the worker's time.
+const GROWN: u32 = 64;
+
+/// The steps and categories of one device.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    traits: StackTraits,
+    /// The numbers of events and annotations that the steps are those of.
+    steps_of: Option<(u32, usize)>,
+    steps: Option<Arc<Steps>>,
+    /// The categories, unless the trace has grown since.
+    categories: Option<Arc<Categories>>,
+}
+
+impl Told {
+    /// Returns the steps of a trace.
+    pub(super) fn steps(&mut self, input: Replayed<'_>, symbols: &Symbols) -> Option<Arc<Steps>> {
+        let of = (input.replay.positions(), input.trace.annotations.len());
+        if self.steps_of != Some(of) {
+            self.traits.extend(symbols);
+            self.steps = Steps::of(input, symbols, &self.traits).map(Arc::new);
+            (self.steps_of, self.categories) = (Some(of), None);
+        }
+        self.steps.clone()
+    }
+
+    /// Returns the categories of a trace's allocations.
+    pub(super) fn categories(&mut self, input: Replayed<'_>, symbols: &Symbols, user: &UserRules) -> Arc<Categories> {
+        let steps = self.steps(input, symbols);
+        let traits = &self.traits;
+        let told = self
+            .categories
+            .get_or_insert_with(|| Arc::new(Categories::of(input, symbols, traits, steps.as_deref(), user)));
+        Arc::clone(told)
+    }
+
+    /// Returns the approximate memory use in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.traits.bytes() + self.categories.as_ref().map_or(0, |categories| categories.bytes())
+    }
+}
+
+impl Caches {
+    /// Forgets what depends on categories: the rules have changed.
+    pub(super) fn forget_categories(&mut self) {
+        self.told.categories = None;
+        (self.terms, self.drawings) = Default::default();
+    }
+}
+
+/// Returns whether a question is about categories.
+pub(super) fn are_needed(query: &Query) -> bool {
+    let is_category = |term: &String| term.trim_start().starts_with("category:");
+    let any = |filter: &[String], highlight: Option<&String>| filter.iter().chain(highlight).any(is_category);
+    let by = |color_by: ColorBy| color_by == ColorBy::Category;
+    match query {
+        Query::Timeline(q) => by(q.color_by) || any(&q.filter, q.highlight.as_ref()),
+        Query::Segments(q) => by(q.color_by) || any(&q.filter, q.highlight.as_ref()),
+        Query::Classes(q) => by(q.color_by) || any(&q.filter, q.highlight.as_ref()),
+        Query::Flame(q) => any(&q.filter, q.highlight.as_ref()),
+        Query::Lines(q) => any(&q.filter, None),
+        Query::Line(q) => any(&q.filter, None),
+        Query::Events { filter, .. } | Query::StepEvent { filter, .. } => any(&filter.terms, None),
+        Query::Search { term } | Query::NextHit { term, .. } => is_category(term),
+        Query::Allocation { .. } => true,
+        _ => false,
+    }
+}
+
+/// Answers [`Query::Steps`].
+pub(super) fn steps(context: Context<'_>, caches: &mut Caches, axis: Axis) -> Answer {
+    // While a job runs, its steps are found again when it has grown by a part, not at each refresh.
+    let told = &mut caches.told;
+    let grown = told.steps_of.map_or(u32::MAX, |(before, _)| context.replay.positions().saturating_sub(before));
+    if grown > context.replay.positions() / GROWN || told.steps.is_none() {
+        told.steps(context.replayed(), context.symbols());
+    }
+    let Some(found) = &told.steps else {
+        return Answer::Steps(StepList::default());
+    };
+    let x = |position| coordinate(context.trace, context.replay, axis, position);
+    let spans = found.steps.iter().take(STEPS).map(|step| StepSpan {
+        number: step.number,
+        from: step.from,
+        to: step.to,
+        span: Window { start: x(step.from), end: x(step.to) },
+        is_whole: step.is_whole,
+    });
+    Answer::Steps(StepList {
+        source: found.source.to_string(),
+        is_annotated: found.source == StepSource::Annotations,
+        steps: spans.collect(),
+        count: u32::try_from(found.steps.len()).unwrap_or(u32::MAX),
+    })
+}

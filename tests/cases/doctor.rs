@@ -1,0 +1,127 @@
+//! `vramscope doctor`: exit codes, JSON, pasted texts and standard input.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tests::{Folder, program};
+
+const ERROR: &str = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 472.00 MiB. GPU 0 has a total capacity of \
+                     6.00 GiB of which 84.00 MiB is free. Including non-PyTorch memory, this process has 5.92 GiB memory in \
+                     use. Of the allocated memory 5.29 GiB is allocated by PyTorch, and 642.39 MiB is reserved by PyTorch \
+                     but unallocated.";
+
+/// Runs the doctor with these bytes as its standard input.
+fn doctor(arguments: &[&str], input: &[u8]) -> Result<Output> {
+    let mut child = Command::new(program::path()?)
+        .arg("doctor")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut pipe = child.stdin.take().context("no pipe")?;
+    pipe.write_all(input)?;
+    drop(pipe);
+    Ok(child.wait_with_output()?)
+}
+
+#[test]
+fn the_json_has_the_agreed_shape() -> Result<()> {
+    let folder = Folder::new("doctor")?;
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let (failed, whole, bad, pasted) = (file("a.pickle"), file("b.vramscope"), file("bad.pickle"), file("error.txt"));
+    for (arguments, path) in [(&["alternating"][..], &failed), (&["transformer", "--steps", "2"], &whole)] {
+        program::run(&[&["run"], arguments, &["--out", path.as_str()]].concat())?;
+    }
+    fs::write(&bad, "no snapshot at all")?;
+    fs::write(&pasted, ERROR)?;
+
+    let code = |paths: &[&str]| Ok::<_, anyhow::Error>(doctor(paths, b"")?.status.code());
+    assert_eq!(code(&[&whole])?, Some(0));
+    assert_eq!(code(&[&whole, &failed])?, Some(1));
+    assert_eq!(code(&[&pasted])?, Some(1));
+    assert_eq!(code(&[&bad, &failed])?, Some(2));
+
+    let output = doctor(&["--json", &failed, &bad, &whole, &pasted], b"")?;
+    assert_eq!(output.status.code(), Some(2));
+    let printed: Value = serde_json::from_slice(&output.stdout)?;
+    let files = printed["files"].as_array().context("no files")?;
+    let paths: Vec<_> = files.iter().filter_map(|file| file["path"].as_str()).collect();
+    assert_eq!(paths, [&failed, &bad, &whole, &pasted]);
+    ensure!(files[1]["error"].is_string() && files[1]["devices"] == serde_json::json!([]), "{}", files[1]);
+    ensure!(files[0]["error"].is_null() && files[2]["error"].is_null(), "{printed}");
+    assert_eq!(files[3]["pasted"]["cause"], "fragmented");
+
+    let device = &files[0]["devices"][0];
+    assert_eq!(device["device"], 0);
+    assert_eq!(device["verdict"]["cause"], "fragmented");
+    assert_eq!(files[2]["devices"][0]["verdict"]["cause"], "none");
+    for key in ["sentence", "line", "remedies"] {
+        ensure!(device["verdict"].get(key).is_some(), "verdict.{key} is missing");
+    }
+    let remedies = device["verdict"]["remedies"].as_array().context("no remedies")?;
+    ensure!((1..=3).contains(&remedies.len()), "{remedies:?}");
+    ensure!(remedies.iter().all(|remedy| remedy["text"].is_string() && remedy["checked"] == false), "{remedies:?}");
+    let ooms = device["ooms"].as_array().context("no list")?;
+    assert_eq!(ooms.len(), 2);
+    for oom in ooms {
+        for key in ["event", "requested", "asked_of_driver", "driver_free", "cached", "largest_servable", "allocated"] {
+            ensure!(oom[key].is_u64(), "ooms.{key} is missing");
+        }
+        ensure!(oom["cause"].is_string(), "{oom}");
+    }
+    let findings = device["findings"].as_array().context("no findings")?;
+    ensure!(findings.iter().any(|finding| finding["code"] == "out_of_memory"), "{findings:?}");
+    for finding in findings {
+        ensure!(finding["severity"].is_string() && finding["message"].is_string(), "{finding}");
+        ensure!(finding.get("bytes").is_some() && finding.get("event").is_some(), "{finding}");
+    }
+    // The event that the verdict is about is an out-of-memory event of the report.
+    let event = device["verdict"]["event"].as_u64();
+    ensure!(ooms.iter().any(|oom| oom["event"].as_u64() == event), "{event:?}");
+    Ok(())
+}
+
+#[test]
+fn standard_input_is_a_trace_or_a_text() -> Result<()> {
+    let trace = doctor(&["-"], &vramscope::workloads::sample::snapshot())?;
+    let text = String::from_utf8(trace.stdout)?;
+    assert_eq!(trace.status.code(), Some(1), "{text}");
+    ensure!(text.contains("A leak: ") && text.contains("try: "), "{text}");
+
+    let pasted = doctor(&["-"], ERROR.as_bytes())?;
+    let text = String::from_utf8(pasted.stdout)?;
+    assert_eq!(pasted.status.code(), Some(1), "{text}");
+    ensure!(text.contains("Fragmented, most likely: ") && text.contains("_record_memory_history"), "{text}");
+
+    let other = doctor(&["-"], b"nothing of the kind")?;
+    assert_eq!((other.status.code(), other.stdout.len()), (Some(2), 0));
+    assert_eq!(String::from_utf8(other.stderr)?.lines().count(), 1);
+    Ok(())
+}
+
+/// The run, its files and the doctor never disagree.
+#[test]
+fn a_run_and_its_files_have_one_verdict() -> Result<()> {
+    let folder = Folder::new("verdicts")?;
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    for arguments in [&["alternating"][..], &["checkpoint-save", "--capacity", "24GiB"], &["recovery"]] {
+        let (snapshot, recording) = (file("a.pickle"), file("a.vramscope"));
+        let ran = program::run(&[&["run", "--json", "--out", snapshot.as_str()], arguments].concat())?;
+        program::run(&[&["run", "--out", recording.as_str()], arguments].concat())?;
+        let ran: Value = serde_json::from_slice(&ran.stdout)?;
+        let want = &ran["verdict"]["sentence"];
+        ensure!(want.is_string(), "{arguments:?}");
+        let examined: Value = serde_json::from_slice(&doctor(&["--json", &snapshot, &recording], b"")?.stdout)?;
+        let reported = program::run(&["report", "--json", &snapshot, &recording])?;
+        let reported: Value = serde_json::from_slice(&reported.stdout)?;
+        for i in 0..2 {
+            assert_eq!(&examined["files"][i]["devices"][0]["verdict"]["sentence"], want, "{arguments:?}");
+            assert_eq!(&reported["files"][i]["devices"][0]["diagnosis"]["verdict"]["sentence"], want, "{arguments:?}");
+        }
+    }
+    Ok(())
+}
