@@ -14,7 +14,7 @@ use std::fmt::{self, Write as _};
 
 use crate::decimal::Decimal;
 use crate::limits::{LINK_BYTES, LINK_TERMS};
-use crate::query::{Axis, ColorBy, Measure, SegmentLayout, Window};
+use crate::query::{Axis, ColorBy, HeatmapPart, Measure, SegmentLayout, Window};
 use crate::units::Address;
 use crate::wire::is_session;
 
@@ -35,11 +35,14 @@ pub enum Tab {
     Events,
     /// The findings.
     Findings,
+    /// The fragmentation over time.
+    Heatmap,
 }
 
 impl Tab {
     /// The tabs in the order of the page.
-    pub const ALL: [Self; 5] = [Self::Timeline, Self::Segments, Self::Flame, Self::Events, Self::Findings];
+    pub const ALL: [Self; 6] =
+        [Self::Timeline, Self::Segments, Self::Flame, Self::Events, Self::Findings, Self::Heatmap];
 
     /// Returns the tab's name in links and test ids.
     pub const fn name(self) -> &'static str {
@@ -49,6 +52,7 @@ impl Tab {
             Self::Flame => "flame",
             Self::Events => "events",
             Self::Findings => "findings",
+            Self::Heatmap => "heatmap",
         }
     }
 }
@@ -124,6 +128,10 @@ pub struct Link {
     pub show_internal: bool,
     /// The actions that the event list shows.
     pub actions: Vec<String>,
+    /// Whether the heatmap shows request sizes, not addresses.
+    pub heatmap_sizes: bool,
+    /// The part of the memory that the heatmap shows.
+    pub heatmap_part: HeatmapPart,
 }
 
 /// The result of parsing a fragment.
@@ -243,6 +251,12 @@ impl fmt::Display for Link {
         for action in &self.actions {
             write!(f, "&act={}", Encoded(action))?;
         }
+        if self.heatmap_sizes {
+            f.write_str("&heat=sizes")?;
+        }
+        if self.heatmap_part != start.heatmap_part {
+            write!(f, "&part={}", Encoded(&self.heatmap_part.name()))?;
+        }
         Ok(())
     }
 }
@@ -299,6 +313,8 @@ impl Link {
             "flame" => self.bottom_up = value == "up",
             "internal" => self.show_internal = value == "1",
             "act" => push(&mut self.actions, value),
+            "heat" => self.heatmap_sizes = value == "sizes",
+            "part" => set(&mut self.heatmap_part, HeatmapPart::by_name(&value)),
             _ => {}
         }
     }
@@ -385,6 +401,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::units::{PoolId, Stream};
 
     #[test]
     fn reads_as_written_down() {
@@ -465,13 +482,20 @@ mod tests {
         let curves = prop::sample::subsequence(&Measure::ALL, 0..5);
         let how = (prop::sample::select(&AXES), prop::sample::select(&COLORS), prop::sample::select(&LAYOUTS), curves);
         let rest = (prop::option::of(any::<u32>()), selection, terms(), prop::option::of("\\PC{1,12}"), terms());
-        (what, how, rest, listed, any::<(bool, bool)>(), prop::option::of("[a-z2-7]{26}")).prop_map(
+        let part = prop_oneof![
+            Just(HeatmapPart::All),
+            any::<(u64, u64)>().prop_map(|(a, b)| HeatmapPart::Pool(PoolId(a, b))),
+            any::<i64>().prop_map(|stream| HeatmapPart::Stream(Stream(stream))),
+            any::<u64>().prop_map(|at| HeatmapPart::Segment(Address(at))),
+        ];
+        let flags = any::<(bool, bool, bool)>();
+        (what, how, rest, listed, (flags, part), prop::option::of("[a-z2-7]{26}")).prop_map(
             |(
                 (file, device, tab, window, bytes),
                 how,
                 (cursor, selection, filter, highlight, actions),
                 (range, (listing, _)),
-                flags,
+                (flags, heatmap_part),
                 session,
             )| Link {
                 file,
@@ -493,6 +517,8 @@ mod tests {
                 bottom_up: flags.0,
                 show_internal: flags.1,
                 actions,
+                heatmap_sizes: flags.2,
+                heatmap_part,
             },
         )
     }

@@ -139,7 +139,9 @@ fn shares(truth: &Truth, part: &Part, state: &AllocatorState, row_bytes: u64) ->
     for (i, range) in state.ranges.iter().enumerate().filter(|(_, range)| part.holds(range)) {
         for &number in state.active_in(i) {
             let block = allocations.get(number).unwrap();
-            let of = if block.is_allocated_at(state.position) { Use::Allocated } else { Use::Waiting };
+            // What is free with the next event waits for no stream.
+            let waits = !block.is_allocated_at(state.position) && block.end != block.freed + 1;
+            let of = if waits { Use::Waiting } else { Use::Allocated };
             part.rows_of(block.address.0, block.size, row_bytes, |row, n| bytes[row][of as usize] += n);
         }
         for gap in state.gaps_in(i, allocations) {
@@ -217,8 +219,8 @@ fn check_addresses(truth: &Truth, asked: &[Asked]) {
 fn check_sizes(truth: &Truth, asked: &[Asked]) {
     for part in [HeatmapPart::All, HeatmapPart::Stream(Stream(7)), middle(truth)] {
         let part = truth.part(part);
-        let only = part.extents.first().map(|(address, size)| (*address, address + size));
-        let only = only.filter(|_| matches!(part.part, HeatmapPart::Segment(_)));
+        let segment = part.extents.first().map_or((0, 0), |(address, size)| (*address, address + size));
+        let only = matches!(part.part, HeatmapPart::Segment(_)).then_some(segment);
         for axis in [Axis::Event, Axis::Time] {
             let mut map = SizeMap::new(truth.largest);
             for asked in asked {

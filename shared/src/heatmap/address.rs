@@ -63,6 +63,8 @@ pub(super) struct AddressRows<'a, C> {
     touched: Vec<u32>,
     /// Counts settlings, to recognise rows that are in `touched`.
     round: u32,
+    /// The extent of the last address.
+    near: usize,
     /// The kind of the last range, since neighbouring changes are often of one range.
     last_kind: Option<(Kind, Option<u64>)>,
     cells: std::marker::PhantomData<C>,
@@ -83,7 +85,7 @@ impl<'a, C> AddressRows<'a, C> {
         let rows: Vec<Row> = rows.collect();
         // All rows are settled once.
         let touched = (0..rows.len() as u32).collect();
-        Self { scene, division, rows, touched, round: 1, last_kind: None, cells: std::marker::PhantomData }
+        Self { scene, division, rows, touched, round: 1, near: 0, last_kind: None, cells: std::marker::PhantomData }
     }
 
     /// Adds bytes of a use at `[address, end)`, or removes them with a negative sign.
@@ -92,7 +94,7 @@ impl<'a, C> AddressRows<'a, C> {
         if address >= end {
             return;
         }
-        let Some((from, to)) = self.scene.packing.place(address, end - address) else { return };
+        let Some((from, to)) = self.scene.packing.place_near(&mut self.near, address, end - address) else { return };
         let Division { from: first, to: last, row_bytes } = self.division;
         let (from, to) = (from.max(first), to.min(last));
         if from >= to {
@@ -135,6 +137,20 @@ impl<'a, C> AddressRows<'a, C> {
         let address = allocations.address.get(i)?;
         Some((address, address.saturating_add(allocations.size.get(i)?)))
     }
+}
+
+/// Returns the position from which an allocation waits for a stream, if it does: a block that is free with the event
+/// after the request to free it waits for none. Until then it counts as allocated.
+fn waits(number: u32, replay: &Replay) -> Option<u32> {
+    let (i, allocations) = (number as usize, &replay.allocations);
+    let freed = allocations.freed.get(i).filter(|freed| *freed != Allocation::NEVER)?;
+    let end = allocations.end.get(i).unwrap_or(Allocation::NEVER);
+    (end > freed.saturating_add(1)).then_some(freed)
+}
+
+/// Returns whether an active block waits for a stream at a position.
+pub const fn is_waiting_at(block: &Allocation, position: u32) -> bool {
+    block.freed <= position && block.end > block.freed.saturating_add(1)
 }
 
 /// Returns the use of a gap.
@@ -185,6 +201,10 @@ impl<C: AddressCell> Rows for AddressRows<'_, C> {
 
     fn change(&mut self, position: u32, change: Change, replay: &Replay) {
         let (Change::Begin(number) | Change::Freed(number) | Change::End(number)) = change else { return };
+        // Most frees are completed at once.
+        if matches!(change, Change::Freed(_)) && waits(number, replay).is_none() {
+            return;
+        }
         let Some((address, end)) = self.block(number, replay) else { return };
         match change {
             Change::Begin(_) => self.add(Use::Allocated, address, end, 1),
@@ -193,9 +213,8 @@ impl<C: AddressCell> Rows for AddressRows<'_, C> {
                 self.add(Use::Waiting, address, end, 1);
             }
             Change::End(_) => {
-                let freed = replay.allocations.freed.get(number as usize).unwrap_or(Allocation::NEVER);
-                let of = if freed <= position { Use::Waiting } else { Use::Allocated };
-                self.add(of, address, end, -1);
+                let is_waiting = waits(number, replay).is_some_and(|freed| freed < position);
+                self.add(if is_waiting { Use::Waiting } else { Use::Allocated }, address, end, -1);
             }
             Change::Reserved(_) => {}
         }
@@ -204,8 +223,8 @@ impl<C: AddressCell> Rows for AddressRows<'_, C> {
     fn begin(&mut self, state: &AllocatorState, replay: &Replay) {
         for &number in &state.active {
             if let (Some((address, end)), Some(block)) = (self.block(number, replay), replay.allocations.get(number)) {
-                let of = if block.is_allocated_at(state.position) { Use::Allocated } else { Use::Waiting };
-                self.add(of, address, end, 1);
+                let is_waiting = is_waiting_at(&block, state.position);
+                self.add(if is_waiting { Use::Waiting } else { Use::Allocated }, address, end, 1);
             }
         }
     }

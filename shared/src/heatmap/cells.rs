@@ -5,7 +5,7 @@
 pub enum Use {
     /// In an allocated block.
     Allocated = 0,
-    /// In a block that waits for a stream.
+    /// In a block that waits for a stream: it was freed, and is not free with the next event.
     Waiting = 1,
     /// In a usable gap (see [`super::requests`]).
     Usable = 2,

@@ -26,7 +26,7 @@ pub mod requests;
 mod sizes;
 mod sweep;
 
-pub use address::{Division, Scene};
+pub use address::{Division, Scene, is_waiting_at};
 pub use bands::Columns;
 pub use cells::{Peaks, Shares, Tone, Use};
 pub use map::{AddressMap, SizeMap, Timed, extremes, peaks};

@@ -152,7 +152,8 @@ mod tests {
     #[test]
     fn half_of_the_requested_bytes_fit() {
         let small = "segment_alloc 0x1000000 2097152\n";
-        let cases: [(&str, &[(bool, i64, u64)]); 4] = [
+        type Threshold = (bool, i64, u64);
+        let cases: [(&str, &[Threshold]); 4] = [
             ("alloc 0x1000000 1000\nalloc 0x1000400 1000\nalloc 0x1000800 5000", &[(true, 0, 5120)]),
             ("alloc 0x1000000 1000\nalloc 0x1000400 1000\nalloc 0x1000800 2000", &[(true, 0, 1024)]),
             (

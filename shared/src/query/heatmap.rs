@@ -19,6 +19,32 @@ pub enum HeatmapPart {
     Segment(Address),
 }
 
+impl HeatmapPart {
+    /// Returns the part as it stands in a link: `pool:0.3`, `stream:7`, `segment:0x7f00`; empty for all of it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::All => String::new(),
+            Self::Pool(PoolId(a, b)) => format!("pool:{a}.{b}"),
+            Self::Stream(Stream(stream)) => format!("stream:{stream}"),
+            Self::Segment(address) => format!("segment:{address}"),
+        }
+    }
+
+    /// Returns the part with a name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        let (kind, value) = name.split_once(':')?;
+        match kind {
+            "pool" => {
+                let (a, b) = value.split_once('.')?;
+                Some(Self::Pool(PoolId(a.parse().ok()?, b.parse().ok()?)))
+            }
+            "stream" => value.parse().ok().map(|stream| Self::Stream(Stream(stream))),
+            "segment" => u64::from_str_radix(value.strip_prefix("0x")?, 16).ok().map(|at| Self::Segment(Address(at))),
+            _ => None,
+        }
+    }
+}
+
 /// What the rows of a heatmap are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HeatmapRows {

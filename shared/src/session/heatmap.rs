@@ -6,7 +6,7 @@ use super::segments::pins;
 use crate::analysis::segment_quads::segment_row;
 use crate::heatmap::{
     AddressMap, Columns, Division, Extremes, Kind, Packing, Requests, Scene, Shares, SizeMap, Timed, Tone, Use,
-    extremes, is_of, peaks, size_of_class,
+    extremes, is_of, is_waiting_at, peaks, size_of_class,
 };
 use crate::index::Kept;
 use crate::limits::{HEATMAP_CELLS, HEATMAP_COLUMNS, HEATMAP_ROWS};
@@ -284,7 +284,7 @@ fn largest(
             Use::Allocated | Use::Waiting => {
                 let blocks =
                     state.active_in(i).iter().filter_map(|&id| Some((id, context.replay.allocations.get(id)?)));
-                let is_shown = |block: &Allocation| block.is_allocated_at(state.position) == (shown == Use::Allocated);
+                let is_shown = |block: &Allocation| is_waiting_at(block, state.position) == (shown == Use::Waiting);
                 for (id, block) in blocks.filter(|(_, block)| is_shown(block)) {
                     let thing = HeatmapThing::Block { id, size: block.size, is_waiting: shown == Use::Waiting };
                     offer(overlap(block.address.0, block.address.0.saturating_add(block.size)), i, thing);

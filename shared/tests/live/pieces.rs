@@ -5,8 +5,8 @@ use shared::finding::FindingCode;
 use shared::import::{Imported, Importer};
 use shared::limits::{ImportLimits, LiveLimits};
 use shared::query::{
-    Answer, Axis, ColorBy, CurvesQuery, DeviceSummary, EventFilter, FlameQuery, Measure, Query, Summary, Timeline,
-    TimelineQuery, Window,
+    Answer, Axis, ColorBy, CurvesQuery, DeviceSummary, EventFilter, FlameQuery, HeatmapPart, HeatmapQuery, HeatmapRows,
+    Measure, Query, Summary, Timeline, TimelineQuery, Window,
 };
 use shared::session::{LiveSession, Session, Update};
 use shared::totals::Totals;
@@ -50,6 +50,10 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
     let mut queries = Vec::new();
     for (axis, window) in [(Axis::Time, summary.time), (Axis::Event, summary.event)] {
         queries.push(Query::Overview { axis, columns: 37 });
+        for rows in [HeatmapRows::Addresses { rows: 31 }, HeatmapRows::Sizes] {
+            let part = HeatmapPart::All;
+            queries.push(Query::Heatmap(HeatmapQuery { axis, window, columns: 41, rows, part }));
+        }
         queries.push(Query::Curves(CurvesQuery { axis, window, columns: 41, measures: Measure::ALL.to_vec() }));
         for color_by in
             [ColorBy::Site, ColorBy::Size, ColorBy::Stream, ColorBy::Pool, ColorBy::Lifetime, ColorBy::Category]

@@ -5,8 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+mod codes;
 mod raster;
 mod shape;
 
+pub use codes::painted;
 pub use raster::{EDGE_ROOM, HATCH_PITCH, Pixels, Raster, STRIPE_PITCH, Transform};
 pub use shape::{Shape, Style};

@@ -7,6 +7,7 @@ use crate::browser;
 use crate::hooks::{ModelHandle, ask};
 use crate::model::{Action, Listing, Selection};
 use crate::views::details::window_of;
+use crate::views::heatmap::{at_cursor, open_cell};
 
 /// Shows the whole lifetime of the selected allocation, or the whole trace if that is shown already or no allocation is
 /// selected.
@@ -181,4 +182,10 @@ pub fn copy_link(model: &ModelHandle) {
         "The browser blocked copying. Copy the link from the address bar instead."
     };
     model.dispatch(Action::Notify(said.to_owned()));
+}
+
+/// Shows the segment whose memory matters most at the cursor: that with the largest gap that is too small to be usable,
+/// if there is one.
+pub fn to_worst_gap(model: &ModelHandle) {
+    open_cell(model, at_cursor(&model.now().view));
 }

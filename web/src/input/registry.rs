@@ -34,7 +34,7 @@ fn has_range(model: &Model) -> bool {
 
 /// Arrows and letters move the window only where no list uses them.
 fn can_move(model: &Model) -> bool {
-    has_events(model) && matches!(model.view.tab, Tab::Timeline | Tab::Segments)
+    has_events(model) && matches!(model.view.tab, Tab::Timeline | Tab::Segments | Tab::Heatmap)
 }
 
 fn is_searching(model: &Model) -> bool {
@@ -123,6 +123,7 @@ pub static COMMANDS: &[Command] = &[
     command(View, "tab-flame", "Show the flame graph", &[Chord::code("Digit3")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Flame))),
     command(View, "tab-events", "Show the events", &[Chord::code("Digit4")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Events))),
     command(View, "tab-findings", "Show the findings", &[Chord::code("Digit5")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Findings))),
+    command(View, "tab-heatmap", "Show the heatmap", &[Chord::code("Digit6")], is_ready, |m, _| m.dispatch(Action::SetTab(Tab::Heatmap))),
     command(View, "axis", "Switch the x axis: time or events", &[Chord::code("KeyX")], |m| m.device().is_some_and(|d| d.events > 0 && d.has_times), |m, _| toggle_axis(m)),
     command(View, "curves", "Show or hide the curves of fragmentation", &[], |m| in_tab(m, Tab::Timeline), |m, _| m.dispatch(Action::ToggleCurves)),
     command(View, "listing", "Switch lists: at the cursor, at the peak, growth", &[Chord::code("KeyG")], has_events, |m, _| go::next_listing(m)),
@@ -136,6 +137,8 @@ pub static COMMANDS: &[Command] = &[
     command(View, "segment-scale", "Show segments to scale", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::ToScale, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::ToScale))),
     command(View, "segment-packed", "Show segments packed", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::Packed, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::Packed))),
     command(View, "flame-direction", "Flip the flame graph", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameBottomUp(!m.now().view.flame_bottom_up))),
+    command(View, "heatmap-rows", "Switch the heatmap: addresses or request sizes", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Heatmap), |m, _| m.dispatch(Action::SetHeatmapSizes(!m.now().view.heatmap_sizes))),
+    command(View, "heatmap-segment", "Show the segment with the largest gap of no use at the cursor", &[Chord::code("KeyV")], |m| has_events(m) && in_tab(m, Tab::Heatmap), |m, _| go::to_worst_gap(m)),
     command(View, "fold-frames", "Fold or unfold library frames", &[Chord::code("KeyH")], is_ready, |m, _| m.dispatch(Action::SetFolds(!m.now().view.folds))),
     command(View, "folding-rules", "Edit folding rules", &[], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Folding))),
     command(View, "select-nothing", "Clear selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),

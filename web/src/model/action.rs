@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use shared::analysis::folding::Overrides;
 use shared::link::Link;
-use shared::query::{Axis, ColorBy, Measure, SegmentLayout, Summary, Window};
+use shared::query::{Axis, ColorBy, HeatmapPart, Measure, SegmentLayout, Summary, Window};
 use shared::units::Address;
 
 use super::state::{Dialog, FileKey, Shared, ThemeChoice};
@@ -196,6 +196,10 @@ pub enum Action {
     SetFolds(bool),
     /// Sets the event actions that the event list shows; empty for all.
     SetEventActions(Vec<String>),
+    /// Sets whether the heatmap shows request sizes, not addresses.
+    SetHeatmapSizes(bool),
+    /// Sets the part of the memory that the heatmap shows.
+    SetHeatmapPart(HeatmapPart),
 
     /// Sets the theme.
     SetTheme(ThemeChoice),

@@ -22,6 +22,11 @@ pub fn rebased(answer: &Answer, trim: &Trim, axis: Axis) -> Option<Answer> {
             timeline.position = Packed::from(positions);
             Answer::Timeline(timeline)
         }
+        Answer::Heatmap(map) if map.query.axis == axis => {
+            let mut map = map.clone();
+            (map.window, map.query.window) = (to(map.window), to(map.query.window));
+            Answer::Heatmap(map)
+        }
         Answer::Overview(overview) => {
             let mut overview = overview.clone();
             overview.window = to(overview.window);

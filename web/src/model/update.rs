@@ -230,6 +230,8 @@ fn update_view(model: &mut Model, action: Action) {
             view.flame_zoom.clear();
         }
         Action::SetEventActions(actions) => view.event_actions = actions,
+        Action::SetHeatmapSizes(by_size) => view.heatmap_sizes = by_size,
+        Action::SetHeatmapPart(part) => view.heatmap_part = part,
         // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
     }

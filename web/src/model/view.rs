@@ -3,7 +3,7 @@
 use shared::link::Link;
 pub use shared::link::{Listing, Selection, Tab};
 use shared::order::Within;
-use shared::query::{Axis, ColorBy, DeviceSummary, Measure, Moments, SegmentLayout, Summary, Window};
+use shared::query::{Axis, ColorBy, DeviceSummary, HeatmapPart, Measure, Moments, SegmentLayout, Summary, Window};
 
 /// The curves that are shown first.
 pub const FIRST_CURVES: [Measure; 3] = [Measure::InactiveSplit, Measure::LargestServableLarge, Measure::UnusableShare];
@@ -49,6 +49,10 @@ pub struct View {
     pub flame_zoom: Vec<u32>,
     /// The event actions that the event list shows; empty for all.
     pub event_actions: Vec<String>,
+    /// Whether the heatmap shows request sizes, not addresses.
+    pub heatmap_sizes: bool,
+    /// The part of the memory that the heatmap shows.
+    pub heatmap_part: HeatmapPart,
     /// A requested axis, until the window's ends on it are known.
     pub wanted_axis: Option<Axis>,
     /// Whether the window follows the cursor once the cursor's coordinate is known.
@@ -77,6 +81,8 @@ impl Default for View {
             folds: true,
             flame_zoom: Vec::new(),
             event_actions: Vec::new(),
+            heatmap_sizes: false,
+            heatmap_part: HeatmapPart::All,
             wanted_axis: None,
             follows_cursor: false,
         }
@@ -148,6 +154,7 @@ impl View {
         self.selection = Selection::None;
         self.range = None;
         self.flame_zoom.clear();
+        self.heatmap_part = HeatmapPart::All;
         self.wanted_axis = None;
         self.follows_cursor = false;
         let Some(device) = summary.devices.get(self.device as usize) else { return };
@@ -192,6 +199,7 @@ impl View {
         view.flame_bottom_up = link.bottom_up;
         view.folds = !link.show_internal;
         view.event_actions.clone_from(&link.actions);
+        (view.heatmap_sizes, view.heatmap_part) = (link.heatmap_sizes, link.heatmap_part);
         view
     }
 
@@ -218,6 +226,8 @@ impl View {
             bottom_up: self.flame_bottom_up,
             show_internal: !self.folds,
             actions: self.event_actions.clone(),
+            heatmap_sizes: self.heatmap_sizes,
+            heatmap_part: self.heatmap_part,
         }
     }
 }

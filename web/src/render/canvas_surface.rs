@@ -154,6 +154,24 @@ impl Surface for CanvasSurface {
         self.context.stroke();
     }
 
+    fn image(&mut self, image: &HtmlCanvasElement, from: Area, into: Area) {
+        self.ink = None;
+        self.context.set_global_alpha(1.0);
+        self.context.set_image_smoothing_enabled(false);
+        // Fails for an image without pixels only: nothing to draw then.
+        let _ = self.context.draw_image_with_html_canvas_element_and_sw_and_sh_and_dx_and_dy_and_dw_and_dh(
+            image,
+            from.x,
+            from.y,
+            from.width,
+            from.height,
+            into.x,
+            into.y,
+            into.width,
+            into.height,
+        );
+    }
+
     fn text(&mut self, text: &str, (x, y): (f64, f64), align: Align, font: Font, ink: Ink) {
         self.ink(ink);
         self.set_font(font);

@@ -41,6 +41,8 @@ pub struct Palette {
     pub pending: Rgb,
     /// The hatch of reserved memory in no active block.
     pub cached: Rgb,
+    /// Free memory in gaps that are too small to be usable.
+    pub unusable: Rgb,
     /// Memory lost to rounding.
     pub rounding: Rgb,
     /// The line of reserved memory.
@@ -67,6 +69,7 @@ impl Palette {
             allocated: Rgb::hex(0x4d_8f_e8),
             pending: Rgb::hex(0xe0_a2_3a),
             cached: Rgb::hex(0x6b_75_84),
+            unusable: Rgb::hex(0xd9_36_48),
             rounding: Rgb::hex(0xe5_53_4f),
             reserved: Rgb::hex(0x8e_9f_b8),
             oom: Rgb::hex(0xff_5c_57),
@@ -90,6 +93,7 @@ impl Palette {
             allocated: Rgb::hex(0x3a_78_d8),
             pending: Rgb::hex(0xb8_76_0a),
             cached: Rgb::hex(0x9a_a3_af),
+            unusable: Rgb::hex(0xa8_1a_3c),
             rounding: Rgb::hex(0xd1_34_38),
             reserved: Rgb::hex(0x52_63_7a),
             oom: Rgb::hex(0xcf_1f_2b),
@@ -207,6 +211,7 @@ mod tests {
                 ("allocated", palette.allocated),
                 ("pending", palette.pending),
                 ("cached", palette.cached),
+                ("unusable", palette.unusable),
                 ("rounding", palette.rounding),
                 ("reserved", palette.reserved),
                 ("oom", palette.oom),
@@ -236,6 +241,24 @@ mod tests {
                 for waiting in [palette.pending, palette.background.blend(palette.pending, PENDING_SHARE)] {
                     let distance = color.distance(waiting);
                     assert!(distance >= 0.055, "dark {} slot {i} {}: {distance}", palette.is_dark, color.css());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn uses_of_memory_differ_for_all_eyes() {
+        let eyes: [(&str, Eye); 3] =
+            [("all", |c| c), ("protanopia", vision::protanopia), ("deuteranopia", vision::deuteranopia)];
+        for palette in themes() {
+            let uses = [palette.allocated, palette.pending, palette.cached, palette.unusable, palette.background];
+            for (i, one) in uses.iter().enumerate() {
+                for other in &uses[..i] {
+                    for (name, eye) in eyes {
+                        let distance = eye(*one).distance(eye(*other));
+                        let case = format!("dark {}, {name}: {} and {}", palette.is_dark, one.css(), other.css());
+                        assert!(distance >= 0.08, "{case}: {distance}");
+                    }
                 }
             }
         }

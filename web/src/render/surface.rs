@@ -1,6 +1,8 @@
 //! The overlay's drawing surface, as a trait: the implementation draws on a 2D canvas, the one for tests writes a log,
 //! so that what is drawn and in which order can be checked without a browser.
 
+use web_sys::HtmlCanvasElement;
+
 use super::color::Rgb;
 
 /// A colour with its opacity.
@@ -89,6 +91,8 @@ pub trait Surface {
     fn polygon(&mut self, points: &[(f64, f64)], ink: Ink);
     /// Draws the outline of a polygon.
     fn contour(&mut self, points: &[(f64, f64)], width: f64, ink: Ink);
+    /// Draws a part of an image, `from` in its own pixels, into an area. Pixels stay sharp.
+    fn image(&mut self, image: &HtmlCanvasElement, from: Area, into: Area);
     /// Draws a line of text, vertically centred on `y`.
     fn text(&mut self, text: &str, at: (f64, f64), align: Align, font: Font, ink: Ink);
     /// Returns the width of a text.
@@ -168,6 +172,9 @@ pub(crate) mod log {
         }
         fn contour(&mut self, points: &[(f64, f64)], width: f64, ink: Ink) {
             self.0.push(format!("contour of {} by {width} {}", points.len(), ink.color.css()));
+        }
+        fn image(&mut self, _: &HtmlCanvasElement, from: Area, into: Area) {
+            self.0.push(format!("image {} into {}", area(from), area(into)));
         }
         fn text(&mut self, text: &str, at: (f64, f64), align: Align, _: Font, _: Ink) {
             self.0.push(format!("text {text:?} at {},{} {align:?}", at.0.round(), at.1.round()));

@@ -6,6 +6,7 @@ pub mod events;
 pub mod findings;
 pub mod flame;
 pub mod folding;
+pub mod heatmap;
 pub mod legend;
 mod losses;
 mod moment;
@@ -38,6 +39,7 @@ pub const TABS: [TabView; Tab::ALL.len()] = [
     TabView { tab: Tab::Flame, title: "Flame", render: || html! { <flame::Flame /> } },
     TabView { tab: Tab::Events, title: "Events", render: || html! { <events::Events /> } },
     TabView { tab: Tab::Findings, title: "Findings", render: || html! { <findings::Findings /> } },
+    TabView { tab: Tab::Heatmap, title: "Heatmap", render: || html! { <heatmap::HeatmapView /> } },
 ];
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! A text version of the canvases for screen readers. It is updated when the view has come to rest.
 
-use shared::query::{Answer, Axis, Classes, EventFilter, FlameQuery, Query, TimelineQuery, Window};
+use shared::query::{
+    Answer, Axis, Classes, EventFilter, FlameQuery, HeatmapCell, HeatmapCellQuery, Query, TimelineQuery, Window,
+};
 use shared::totals::Totals;
 use shared::units::{Bytes, Count, Micros};
 use yew::prelude::*;
@@ -9,6 +11,7 @@ use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, use_answer, use_model};
 use crate::model::{Listing, Selection, Tab, View};
 use crate::views::findings::ordered;
+use crate::views::heatmap::at_cursor;
 use crate::views::legend::{classes_query, ranked};
 use crate::views::moment::{memory_text, moment_text};
 use crate::views::status::range_query;
@@ -109,6 +112,11 @@ fn question(view: &View, axis: Axis, window: Window, position: u32) -> Option<Qu
             count: 0,
             locate: position,
         }),
+        // All addresses at the cursor.
+        Tab::Heatmap => Some(Query::HeatmapCell(HeatmapCellQuery {
+            window: Window { start: position.into(), end: f64::from(position) + 1.0 },
+            ..at_cursor(view)
+        })),
         Tab::Segments | Tab::Findings => None,
     }
 }
@@ -147,11 +155,17 @@ fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>
             Count(events.located.map_or(0, |row| u64::from(row) + 1)),
             Count(events.total.into()),
         ),
+        (Tab::Heatmap, Some(Answer::HeatmapCell(Some(HeatmapCell::Address(cell)))), _) => {
+            let [allocated, waiting, usable, unusable, _] = cell.most.map(Bytes);
+            format!(
+                "Heatmap: at the cursor {allocated} allocated, {waiting} waiting for a stream, {usable} free in usable gaps, {unusable} free in gaps that are too small. ",
+            )
+        }
         (Tab::Findings, ..) => {
             let count = ordered(model).len();
             format!("{}. ", counted(count as u64, "finding"))
         }
-        (Tab::Timeline | Tab::Segments | Tab::Flame | Tab::Events, ..) => String::new(),
+        (Tab::Timeline | Tab::Segments | Tab::Flame | Tab::Events | Tab::Heatmap, ..) => String::new(),
     }
 }
 

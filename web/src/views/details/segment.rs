@@ -6,7 +6,8 @@ use yew::prelude::*;
 
 use super::facts::{act, fact, fact_with, facts, pool_text, stream_text};
 use crate::hooks::{use_answer, use_model};
-use crate::model::Action;
+use crate::model::{Action, Selection};
+use crate::views::heatmap::pinned;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::format::{counted, share};
 use crate::widgets::stack_list::stack_list;
@@ -61,6 +62,21 @@ pub fn SegmentPane(props: &SegmentPaneProps) -> Html {
                 fact("Stream", stream_text(row.stream)),
                 fact("Pool", pool_text(row.pool, row.is_small)),
             ]) }
+            if !segment.pins.is_empty() {
+                <h3>{ "Pinned by" }</h3>
+                <p class="quiet">{ format!("Active blocks keep {} of gaps from being given back. The oldest first:", Bytes(gaps)) }</p>
+                <ul class="pins">
+                    { for segment.pins.iter().map(|pin| {
+                        let (model, id) = (model.clone(), pin.id);
+                        let onclick = Callback::from(move |_: MouseEvent| model.dispatch(Action::Select(Selection::Allocation(id))));
+                        html! {
+                            <li key={pin.id}>
+                                <button type="button" class="pin" {onclick} title="Select allocation" data-testid="detail-pin">{ pinned(pin) }</button>
+                            </li>
+                        }
+                    }) }
+                </ul>
+            }
             { stack_list("Reserved by", &segment.frames, segment.missing.as_ref()) }
         </article>
     }

@@ -2,7 +2,7 @@
 
 mod ghost;
 mod picture;
-mod tooltip;
+pub(super) mod tooltip;
 
 use std::rc::Rc;
 

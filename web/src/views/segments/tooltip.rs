@@ -49,7 +49,8 @@ pub fn Tooltip(props: &TooltipProps) -> Html {
     }
 }
 
-fn fact(name: &'static str, value: String) -> Html {
+/// Renders a fact of a tooltip.
+pub fn fact(name: &'static str, value: String) -> Html {
     html! { <><dt>{ name }</dt><dd>{ value }</dd></> }
 }
 
@@ -80,7 +81,7 @@ fn gap_size(segment: &SegmentRow, gap: GapShape, before: Option<&Answer>, after:
 }
 
 /// Formats the address, pool and stream of a segment.
-fn place(row: &SegmentRow) -> String {
+pub fn place(row: &SegmentRow) -> String {
     let kind = if row.is_small { "small pool" } else { "large pool" };
     let mut text = format!("{} · {kind} · stream {}", row.address, row.stream);
     if row.pool.is_private() {

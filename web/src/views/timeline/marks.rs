@@ -109,6 +109,17 @@ pub fn below(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks:
     losses::label(surface, &marks.losses, plot_area.x(), plot_area.plot, palette);
 }
 
+/// Draws what is not of the timeline alone: the x axis, annotations, flags, losses.
+pub fn along(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks: &Marks, palette: &Palette) {
+    x_axis(surface, plot_area, axis, palette);
+    strip(surface, plot_area, &marks.annotations, 0, palette);
+    if let Some(number) = marks.steps.strip {
+        strip(surface, plot_area, &marks.steps.spans, number, palette);
+    }
+    flags(surface, plot_area, &marks.ooms, palette);
+    losses::label(surface, &marks.losses, plot_area.x(), plot_area.plot, palette);
+}
+
 /// Draws everything on top: the lifetime of the selected allocation, and the cursor.
 pub fn above(surface: &mut dyn Surface, plot_area: &PlotArea, marks: &Marks, palette: &Palette) {
     let (x, plot) = (plot_area.x(), plot_area.plot);

@@ -2,11 +2,12 @@
 
 mod bands;
 mod curves;
-mod gesture;
+pub(super) mod gesture;
 mod ghost;
 mod hover;
-mod marked;
-mod marks;
+pub(super) mod listen;
+pub(super) mod marked;
+pub(super) mod marks;
 mod picture;
 mod pointer;
 mod question;
@@ -24,9 +25,9 @@ pub use self::gesture::DragKind;
 use self::gesture::{Gesture, PlotArea};
 use self::ghost::Ghost;
 use self::hover::{Hover, Thing};
+pub use self::listen::drag_kind;
 use self::marked::use_marks;
 use self::picture::{Scene, TimelinePicture};
-pub use self::pointer::drag_kind;
 use self::pointer::{PointerHandler, use_listeners};
 use self::question::{Lens, fitting_height, largest_in_view, on_grid};
 use self::toolbar::Toolbar;

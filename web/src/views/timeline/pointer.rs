@@ -5,20 +5,18 @@ use std::rc::Rc;
 
 use shared::order::Within;
 use shared::query::{Answer, Window};
-use wasm_bindgen::JsCast;
-use web_sys::{Event, HtmlElement, MouseEvent, PointerEvent, WheelEvent};
 use yew::prelude::*;
 
-use super::gesture::{self, DragKind, Effect, Gesture, PlotArea, Wheel};
+use super::gesture::{Effect, Gesture, PlotArea};
 use super::hover::Hover;
+use super::listen::{Gestures, REST_MS, use_gestures};
 use super::marks;
 use super::picture::{Scene, TimelinePicture};
-use crate::browser::{Listener, Timeout};
+use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, select_range};
 use crate::model::{Action, Selection};
 use crate::render::canvas::Canvas;
 use crate::views::controls::place_tip;
-use crate::widgets::style::set_style;
 
 /// Handles pointer and wheel events.
 #[derive(Clone)]
@@ -41,16 +39,9 @@ pub struct PointerHandler {
     pub is_wheeling: Rc<Cell<bool>>,
 }
 
-/// Milliseconds without a turn of the wheel before the tooltip is shown again.
-const REST_MS: i32 = 120;
-
-/// Listens to pointer and wheel events. The listeners are attached directly, since a wheel event must not scroll the
-/// page.
+/// Listens to pointer and wheel events.
 #[hook]
 pub fn use_listeners(handler: &PointerHandler, plot_area: PlotArea, answer: Option<&Rc<Answer>>) {
-    // Listeners live as long as the component; they read the plot area of the last render here.
-    let now = use_mut_ref(|| plot_area);
-    *now.borrow_mut() = plot_area;
     {
         let handler = handler.clone();
         use_effect_with(answer.map(Rc::as_ptr), move |_| {
@@ -59,90 +50,10 @@ pub fn use_listeners(handler: &PointerHandler, plot_area: PlotArea, answer: Opti
             }
         });
     }
-    let handler = handler.clone();
-    use_effect_with((), move |()| {
-        let mut held = Vec::new();
-        if let Some(element) = handler.canvas.host().cast::<HtmlElement>() {
-            for name in NAMES {
-                let (handler, now, host) = (handler.clone(), Rc::clone(&now), element.clone());
-                held.push(Listener::new(&element, name, move |event| {
-                    let plot_area = *now.borrow();
-                    handler.handle(name, &event, &host, plot_area);
-                }));
-            }
-        }
-        move || drop(held)
-    });
+    use_gestures(Rc::new(handler.clone()), plot_area);
 }
 
-const NAMES: [&str; 8] =
-    ["wheel", "mousedown", "pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave", "dblclick"];
-
 impl PointerHandler {
-    fn handle(&self, name: &str, event: &Event, host: &HtmlElement, plot_area: PlotArea) {
-        let Some(mouse) = event.dyn_ref::<MouseEvent>() else { return };
-        let at = self.canvas.point((mouse.client_x(), mouse.client_y()));
-        let id = event.dyn_ref::<PointerEvent>().map_or(0, PointerEvent::pointer_id);
-        match name {
-            "wheel" => {
-                if let Some(wheel) = event.dyn_ref::<WheelEvent>() {
-                    event.prevent_default();
-                    self.apply(&gesture::wheel(&plot_area, wheel_of(wheel, at)), plot_area);
-                    self.hide_tooltip(at, plot_area);
-                }
-            }
-            // The browser would scroll by the middle button.
-            "mousedown" if mouse.button() == 1 => event.prevent_default(),
-            "pointerdown" if mouse.button() == 0 && self.select_span(at, mouse.shift_key(), plot_area) => {}
-            "pointerdown" if matches!(mouse.button(), 0 | 1) => {
-                let effect = self.gesture.borrow_mut().down(id, at, drag_kind(mouse), plot_area);
-                // Fails if the pointer is already gone: nothing to capture then.
-                let _ = host.set_pointer_capture(id);
-                if let Some(effect) = effect {
-                    self.apply(&effect, plot_area);
-                }
-            }
-            "pointermove" => {
-                let effects = self.gesture.borrow_mut().moved(id, at);
-                for effect in effects {
-                    self.apply(&effect, plot_area);
-                }
-                self.is_wheeling.set(false);
-                let is_busy = self.gesture.borrow().is_busy();
-                self.point_at((!is_busy).then_some(at), plot_area);
-                let is_panning = self.gesture.borrow().is_panning();
-                set_style(&self.canvas.host(), "cursor", if is_panning { "grabbing" } else { "" });
-            }
-            "pointerup" | "pointercancel" => {
-                let effects = self.gesture.borrow_mut().up(id, name == "pointercancel");
-                for effect in effects {
-                    self.apply(&effect, plot_area);
-                }
-                set_style(&self.canvas.host(), "cursor", "");
-            }
-            "pointerleave" => self.point_at(None, plot_area),
-            "dblclick" => self.fit(),
-            _ => {}
-        }
-    }
-
-    fn apply(&self, effect: &Effect, plot_area: PlotArea) {
-        match *effect {
-            Effect::Window(window) => self.model.dispatch(Action::SetWindow(window)),
-            Effect::Bytes(bytes) => self.model.dispatch(Action::SetBytes(bytes)),
-            Effect::Band(band) => self.canvas.change(|picture| picture.band = band),
-            Effect::Preview(range) => self.canvas.change(|picture| picture.preview = Some(range)),
-            Effect::Range(range) => {
-                self.canvas.change(|picture| picture.preview = None);
-                if let Some(range) = range {
-                    select_range(&self.model, range);
-                }
-            }
-            Effect::Click(at) => self.click(at),
-            Effect::Scrub(at) => self.scrub(at, plot_area),
-        }
-    }
-
     /// Returns what is at a point of the picture.
     fn under(&self, at: (f64, f64)) -> Option<Hover> {
         let ratio = self.canvas.size().ratio;
@@ -197,6 +108,41 @@ impl PointerHandler {
             self.model.dispatch(Action::SetCursor(position));
         }
     }
+}
+
+impl Gestures for PointerHandler {
+    fn gesture(&self) -> &RefCell<Gesture> {
+        &self.gesture
+    }
+
+    fn host(&self) -> NodeRef {
+        self.canvas.host()
+    }
+
+    fn point(&self, client: (i32, i32)) -> (f64, f64) {
+        self.canvas.point(client)
+    }
+
+    fn press(&self, at: (f64, f64), is_shift: bool, plot_area: PlotArea) -> bool {
+        self.select_span(at, is_shift, plot_area)
+    }
+
+    fn apply(&self, effect: &Effect, plot_area: PlotArea) {
+        match *effect {
+            Effect::Window(window) => self.model.dispatch(Action::SetWindow(window)),
+            Effect::Bytes(bytes) => self.model.dispatch(Action::SetBytes(bytes)),
+            Effect::Band(band) => self.canvas.change(|picture| picture.band = band),
+            Effect::Preview(range) => self.canvas.change(|picture| picture.preview = Some(range)),
+            Effect::Range(range) => {
+                self.canvas.change(|picture| picture.preview = None);
+                if let Some(range) = range {
+                    select_range(&self.model, range);
+                }
+            }
+            Effect::Click(at) => self.click(at),
+            Effect::Scrub(at) => self.scrub(at, plot_area),
+        }
+    }
 
     /// Hides the tooltip while the wheel moves the picture. What is under the pointer is looked up again at rest: until
     /// then each turn would search all shapes and lay out another tooltip.
@@ -220,6 +166,7 @@ impl PointerHandler {
 
     /// Updates what is under the pointer.
     fn point_at(&self, at: Option<(f64, f64)>, plot_area: PlotArea) {
+        self.is_wheeling.set(false);
         self.pointer.set(at);
         let inside = at.filter(|at| plot_area.plot.contains(*at));
         self.model.set_pointer(inside.map(|at| plot_area.x().value(at.0)));
@@ -244,30 +191,5 @@ impl PointerHandler {
             }
             _ => self.model.dispatch(Action::FitAll),
         }
-    }
-}
-
-/// Returns what a drag from a press does: it selects a range, with Shift or the middle button it moves the window, and
-/// with Ctrl (Command) or Alt it zooms. A finger moves the window, since it has neither keys nor a wheel for that.
-pub fn drag_kind(event: &MouseEvent) -> DragKind {
-    let is_touch = event.dyn_ref::<PointerEvent>().is_some_and(|pointer| pointer.pointer_type() == "touch");
-    if is_touch || event.shift_key() || event.button() == 1 {
-        DragKind::Pan
-    } else if event.ctrl_key() || event.meta_key() || event.alt_key() {
-        DragKind::Zoom
-    } else {
-        DragKind::Range
-    }
-}
-
-fn wheel_of(event: &WheelEvent, at: (f64, f64)) -> Wheel {
-    // Firefox reports lines for a mouse wheel.
-    let unit = if event.delta_mode() == WheelEvent::DOM_DELTA_LINE { 16.0 } else { 1.0 };
-    Wheel {
-        at,
-        dx: event.delta_x() * unit,
-        dy: event.delta_y() * unit,
-        is_shift: event.shift_key(),
-        is_height: event.ctrl_key() || event.alt_key(),
     }
 }

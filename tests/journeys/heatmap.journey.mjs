@@ -1,0 +1,83 @@
+// A person looks for free memory that is of no use, and for the blocks that keep it from being given back.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openPage } from './page.mjs';
+import { address, addressSays, at, bytesIn, goTo, number, openSample, pointUntil, press, standsAt, status, text, until } from './workbench.mjs';
+
+/** Places all over the picture, in shares of its width and height. */
+const PLACES = Array.from({ length: 400 }, (_, i) => [0.1 + 0.88 * ((i * 37) % 400) / 400, 0.1 + 0.8 * ((i * 101) % 400) / 400]);
+
+/** Waits until the heatmap's cells have been drawn. */
+const isDrawn = (page, note) => until(`the heatmap says ${note}`, () => text(page, 'heatmap-note'), (said) => note.test(said));
+
+/** Waits until a value in the address bar matches. */
+const links = (page, name, pattern) => until(`${name} in the address bar`, async () => (await address(page)).get(name), (now) => pattern.test(now ?? ''));
+
+/** Returns the selected tab's name. */
+const tab = (page) => page.tab.getByRole('tab', { selected: true }).textContent();
+
+test('from a gap that is too small to the block that pins it', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await goTo(page, 'Heatmap');
+  await isDrawn(page, / a row$/);
+  await page.screenshot('heatmap');
+  const told = await pointUntil(page, 'heatmap-canvas', PLACES, /Too small: over half .*Pinned by/s);
+  const [, segment, active] = /Segment of (\S+ \S+), (\S+ \S+) active in [\d,]+ blocks?/.exec(told);
+  const position = number(/(?:in this column|1 event) · event ([\d,]+)/.exec(told)[1]);
+
+  await page.tab.mouse.down();
+  await page.tab.mouse.up();
+  await until('the segments are shown', () => tab(page), (name) => name.startsWith('Segments'));
+  await standsAt(page, position);
+  const said = await until('the segment is selected', () => text(page, 'detail-segment'), (now) => now.includes('Pinned by'));
+  assert.ok(said.includes(segment) && said.includes(active), `${segment}, ${active}: ${said}`);
+  await links(page, 'sel', /^g0x/);
+
+  // A block that pins the segment is one of those that were active then.
+  const pin = at(page, 'detail-pin').first();
+  const pinned = await pin.textContent();
+  await pin.click();
+  const detail = await until('the block is selected', () => text(page, 'detail-allocation'));
+  assert.ok(detail.includes(pinned.split(' · ')[0]), `${pinned}: ${detail}`);
+  await links(page, 'sel', /^a\d+$/);
+});
+
+test('the heatmap by keyboard, in words and in a link', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await press(page, '6');
+  await isDrawn(page, / a row$/);
+  const here = await status(page);
+  // What a screen reader hears adds up to the free memory at the cursor.
+  const words = await until('the heatmap in words', () => text(page, 'text-twin'), (now) => now.includes('Heatmap: at the cursor'));
+  const [, usable, small] = /, (\S+ \S+) free in usable gaps, (\S+ \S+) free in gaps that are too small/.exec(words);
+  const bytes = (said) => Number(said.split(' ')[0]) * 1024 ** ['B', 'KiB', 'MiB', 'GiB'].indexOf(said.split(' ')[1]);
+  const free = bytes(usable) + bytes(small);
+  assert.ok(Math.abs(free - here['free-gaps']) <= 0.01 * here['free-gaps'], `${words}: ${here['free-gaps']}`);
+
+  const whole = (await address(page)).get('w');
+  await press(page, 'w', 'w');
+  await until('a part is shown', async () => (await address(page)).get('w'), (now) => now !== whole);
+  await press(page, 'b');
+  await addressSays(page, 'heat', 'sizes');
+  const told = await pointUntil(page, 'heatmap-canvas', PLACES, /Requests of .*Most that could serve it.*Least/s);
+  assert.match(told, /\d+ gaps?/);
+  await press(page, 'b');
+  await addressSays(page, 'heat', null);
+
+  await press(page, 'v');
+  await until('the segments are shown', () => tab(page), (name) => name.startsWith('Segments'));
+  await until('the segment is selected', () => text(page, 'detail-segment'));
+  await standsAt(page, here.position);
+  const [size] = await bytesIn(at(page, 'detail-segment'));
+  assert.ok(size > 0);
+
+  // Only this segment, from the menu of the heatmap.
+  await press(page, '6');
+  await isDrawn(page, / a row$/);
+  const rows = await text(page, 'heatmap-note');
+  await at(page, 'heatmap-part').selectOption({ index: (await at(page, 'heatmap-part').locator('option').count()) - 1 });
+  await until('one segment is shown', () => text(page, 'heatmap-note'), (now) => now !== rows);
+  await links(page, 'part', /^segment:0x/);
+});

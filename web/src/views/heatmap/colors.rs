@@ -1,0 +1,101 @@
+//! The colours of a heatmap's codes in each theme.
+
+use shared::query::Paint;
+use shared::query::heatmap::{address, size};
+
+use crate::render::color::Rgb;
+use crate::render::palette::Palette;
+
+/// Set in the code of a pixel that marks sizes that nothing could serve at some moment.
+pub const MARK: u16 = 0x400;
+/// Powers of two for one step of the ramp, so that it reaches from 512 bytes to some hundred gibibytes.
+const POWERS: u16 = 2;
+
+/// Returns the colours of the codes of addresses.
+pub fn of_addresses(palette: &Palette) -> Vec<[u8; 4]> {
+    let layers = [
+        (address::ALLOCATED, palette.allocated),
+        (address::USABLE, palette.cached),
+        (address::WAITING, palette.pending),
+        (address::UNUSABLE, palette.unusable),
+    ];
+    (0..=u16::MAX)
+        .map(|code| {
+            let weight = |shift: u16| code >> shift & address::WHOLE;
+            let rest = layers.iter().fold(address::WHOLE, |rest, (shift, _)| rest.saturating_sub(weight(*shift)));
+            // Most codes have more than the whole, and never occur.
+            let parts = layers.iter().map(|(shift, color)| (weight(*shift), *color));
+            let mut sums = [0_u32; 3];
+            for (weight, Rgb(r, g, b)) in parts.chain([(rest, palette.background)]) {
+                for (sum, part) in sums.iter_mut().zip([r, g, b]) {
+                    *sum += u32::from(part) * u32::from(weight);
+                }
+            }
+            let [r, g, b] = sums.map(|sum| (sum / u32::from(address::WHOLE)).min(255) as u8);
+            [r, g, b, u8::MAX]
+        })
+        .collect()
+}
+
+/// Returns the colours of the codes of sizes.
+pub fn of_sizes(palette: &Palette) -> Vec<[u8; 4]> {
+    (0..MARK * 2)
+        .map(|code| {
+            let step = code & size::STEP;
+            let Rgb(r, g, b) = match code {
+                _ if code & MARK != 0 && code & size::NONE_AT_SOME_POSITION != 0 => palette.unusable,
+                _ if code & size::IS_KNOWN == 0 || step == 0 => palette.background,
+                _ => palette.fill(Paint::ramp((step - 1) / POWERS)),
+            };
+            [r, g, b, u8::MAX]
+        })
+        .collect()
+}
+
+/// Rows of pixels for each row of sizes; the last one has the mark.
+pub const ROWS: usize = 5;
+
+/// Returns the codes of pixels for those of sizes: rows of the same code, and one below them for the mark.
+pub fn with_marks(codes: &[u16], columns: usize) -> Vec<u16> {
+    let mut pixels = Vec::with_capacity(codes.len() * ROWS);
+    for row in codes.chunks(columns.max(1)) {
+        for _ in 1..ROWS {
+            pixels.extend_from_slice(row);
+        }
+        pixels.extend(row.iter().map(|code| code | MARK));
+    }
+    pixels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_mix_colours() {
+        for palette in [Palette::dark(), Palette::light()] {
+            let colors = of_addresses(&palette);
+            let plain = |Rgb(r, g, b): Rgb| [r, g, b, 255];
+            assert_eq!(colors[0x0000], plain(palette.background));
+            assert_eq!(colors[0x000f], plain(palette.allocated));
+            assert_eq!(colors[0xf000], plain(palette.unusable));
+            assert_eq!(colors.len(), 1 << 16);
+            let half = Rgb(colors[0x0087][0], colors[0x0087][1], colors[0x0087][2]);
+            assert!(half.distance(palette.cached) < palette.allocated.distance(palette.cached));
+        }
+    }
+
+    #[test]
+    fn marks_lie_below_each_size() {
+        let palette = Palette::dark();
+        let colors = of_sizes(&palette);
+        let codes = [size::IS_KNOWN | 3, size::IS_KNOWN | size::NONE_AT_SOME_POSITION | 3];
+        let pixels = with_marks(&codes, 2);
+        assert_eq!(pixels.len(), 2 * ROWS);
+        let at = |row: usize, column: usize| colors[usize::from(pixels[row * 2 + column])];
+        let Rgb(r, g, b) = palette.unusable;
+        assert_eq!(at(ROWS - 1, 1), [r, g, b, 255]);
+        assert_eq!(at(ROWS - 1, 0), at(0, 0), "something could serve it at all times");
+        assert_eq!(at(0, 0), at(0, 1));
+    }
+}

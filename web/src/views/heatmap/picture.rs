@@ -1,0 +1,359 @@
+//! The heatmap's picture: the cells of the last answer as an image, stretched over its place in the current window, and
+//! the marks that it shares with the timeline.
+
+use std::rc::Rc;
+
+use js_sys::Reflect;
+use raster::{Pixels, Transform};
+use shared::order::Within;
+use shared::query::{Answer, Axis, Heatmap, HeatmapCellQuery, HeatmapGroup, HeatmapRow, HeatmapRows, Window};
+use shared::units::{Bytes, Stream};
+use wasm_bindgen::{Clamped, JsCast};
+use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
+
+use super::colors;
+use crate::browser::document;
+use crate::render::canvas::{Picture, Size};
+use crate::render::painter::Painter;
+use crate::render::palette::Palette;
+use crate::render::surface::{Align, Area, Font, Surface, fit};
+use crate::views::range_band;
+use crate::views::timeline::gesture::PlotArea;
+use crate::views::timeline::marks::{self, Marks};
+
+/// The least height of a label in pixels.
+const LABEL: f64 = 14.0;
+
+/// What to draw, as set by the component.
+pub struct Scene {
+    /// The answer to draw.
+    pub answer: Rc<Answer>,
+    /// The theme's colours.
+    pub palette: Rc<Palette>,
+    /// The plot area.
+    pub plot_area: PlotArea,
+    /// The x axis.
+    pub axis: Axis,
+    /// The marks.
+    pub marks: Marks,
+}
+
+/// The picture of the heatmap.
+#[derive(Default)]
+pub struct HeatmapPicture {
+    /// What to draw; `None` until the first answer.
+    pub scene: Option<Scene>,
+    /// The cell under the pointer.
+    pub hover: Option<HeatmapCellQuery>,
+    /// The band that a drag has drawn.
+    pub band: Option<Area>,
+    /// The range that is being selected.
+    pub preview: Option<Window>,
+    image: Option<Image>,
+    colors: Option<Colors>,
+    /// The size and theme that the ground was painted with.
+    ground: Option<(Size, Rc<Palette>)>,
+}
+
+/// The colours of all codes of a kind of rows in a theme.
+struct Colors {
+    is_sizes: bool,
+    palette: Rc<Palette>,
+    of_codes: Vec<[u8; 4]>,
+}
+
+impl Colors {
+    fn new(is_sizes: bool, palette: &Rc<Palette>) -> Self {
+        let of_codes = if is_sizes { colors::of_sizes(palette) } else { colors::of_addresses(palette) };
+        Self { is_sizes, palette: Rc::clone(palette), of_codes }
+    }
+}
+
+/// The cells of an answer in the colours of a theme.
+struct Image {
+    canvas: HtmlCanvasElement,
+    of: (Rc<Answer>, Rc<Palette>),
+    /// The size in pixels.
+    size: (f64, f64),
+}
+
+impl Scene {
+    /// Returns the answer, if it is a heatmap for this axis.
+    pub fn map(&self) -> Option<&Heatmap> {
+        match self.answer.as_ref() {
+            Answer::Heatmap(map) if map.query.axis == self.axis && map.rows > 0 && map.columns > 0 => Some(map),
+            _ => None,
+        }
+    }
+
+    /// Returns the cell at a point in CSS pixels.
+    pub fn cell(&self, point: (f64, f64)) -> Option<HeatmapCellQuery> {
+        let (map, PlotArea { plot, extent, .. }) = (self.map()?, self.plot_area);
+        let x = self.plot_area.x().value(point.0);
+        if !plot.contains(point) || x < map.window.start.max(extent.start) || x >= map.window.end.min(extent.end) {
+            return None;
+        }
+        let unit = map.window.length() / f64::from(map.columns);
+        let column = ((x - map.window.start) / unit).floor();
+        let start = map.window.start + column * unit;
+        let number = ((point.1 - plot.y) / plot.height * f64::from(map.rows)) as u64;
+        let row = match map.query.rows {
+            HeatmapRows::Sizes => HeatmapRow::Size(number as u32),
+            HeatmapRows::Addresses { .. } => {
+                let from = number * map.row_bytes;
+                HeatmapRow::Addresses { from, to: (from + map.row_bytes).min(map.total) }
+            }
+        };
+        let window = Window { start, end: start + unit };
+        Some(HeatmapCellQuery { axis: map.query.axis, window, row, part: map.query.part })
+    }
+
+    /// Returns the y coordinate of an offset.
+    fn y(&self, map: &Heatmap, offset: u64) -> f64 {
+        let plot = self.plot_area.plot;
+        let whole = map.row_bytes.saturating_mul(map.rows.into()).max(1);
+        plot.y + offset as f64 / whole as f64 * plot.height
+    }
+
+    /// Returns the area of a cell.
+    fn area(&self, map: &Heatmap, cell: &HeatmapCellQuery) -> Option<Area> {
+        let (x, plot) = (self.plot_area.x(), self.plot_area.plot);
+        let (left, right) = (x.pixel(cell.window.start).max(plot.x), x.pixel(cell.window.end).min(plot.right()));
+        let (top, bottom) = match cell.row {
+            HeatmapRow::Addresses { from, to } => (self.y(map, from), self.y(map, to)),
+            HeatmapRow::Size(row) => {
+                let height = plot.height / f64::from(map.rows);
+                (plot.y + f64::from(row) * height, plot.y + f64::from(row + 1) * height)
+            }
+        };
+        (right > left).then(|| Area { x: left, y: top, width: right - left, height: bottom - top })
+    }
+
+    fn draw_image(&self, surface: &mut dyn Surface, map: &Heatmap, image: &Image) {
+        let (x, plot) = (self.plot_area.x(), self.plot_area.plot);
+        let shown = self.plot_area.window;
+        let (start, end) = (map.window.start.max(shown.start), map.window.end.min(shown.end));
+        if start >= end {
+            return;
+        }
+        let columns = |at: f64| (at - map.window.start) / map.window.length() * image.size.0;
+        let from = Area { x: columns(start), y: 0.0, width: columns(end) - columns(start), height: image.size.1 };
+        let (left, right) = (x.pixel(start).max(plot.x), x.pixel(end).min(plot.right()));
+        surface.image(&image.canvas, from, Area { x: left, y: plot.y, width: right - left, height: plot.height });
+    }
+
+    fn draw_groups(&self, surface: &mut dyn Surface, map: &Heatmap) {
+        let (plot, palette) = (self.plot_area.plot, &self.palette);
+        for group in &map.groups {
+            let (top, bottom) = (self.y(map, group.offset), self.y(map, group.offset.saturating_add(group.size)));
+            if group.offset > 0 {
+                surface.horizontal(top, 0.0, plot.right(), false, palette.text.at(0.35));
+            }
+            let lines = names(group);
+            let room = (((bottom - top) / LABEL) as usize).min(lines.len());
+            let first = f64::midpoint(top, bottom) - (room as f64 - 1.0) * LABEL / 2.0;
+            for (i, line) in lines.iter().take(room).enumerate() {
+                let at = (plot.x - 8.0, first + i as f64 * LABEL);
+                if let Some(text) = fit(surface, line, Font::Label, plot.x - 10.0) {
+                    surface.text(&text, at, Align::End, Font::Label, palette.text_dim.into());
+                }
+            }
+        }
+    }
+
+    fn draw_sizes(&self, surface: &mut dyn Surface, map: &Heatmap) {
+        let (plot, palette) = (self.plot_area.plot, &self.palette);
+        let height = plot.height / f64::from(map.rows);
+        // Where rows are low, only some are labelled.
+        let every = (LABEL / height).ceil().max(1.0) as u32;
+        for row in (0..map.rows).filter(|row| row % every == 0) {
+            let size = Bytes(512_u64.checked_shl(row).unwrap_or(u64::MAX)).to_string();
+            let middle = plot.y + (f64::from(row) + 0.5) * height;
+            surface.text(&size, (plot.x - 8.0, middle), Align::End, Font::Label, palette.text_dim.into());
+        }
+    }
+}
+
+/// Returns the lines of a group's label, the most telling first.
+fn names(group: &HeatmapGroup) -> Vec<String> {
+    let kind = if group.is_small { "small" } else { "large" };
+    let mut lines = vec![kind.to_owned()];
+    if group.pool.is_private() {
+        lines.push(format!("pool {}", group.pool));
+    }
+    if group.stream != Stream::default() {
+        lines.push(format!("stream {}", group.stream));
+    }
+    lines.push(Bytes(group.size).to_string());
+    lines
+}
+
+impl Image {
+    /// Draws the cells of an answer, one pixel each.
+    fn new(answer: &Rc<Answer>, map: &Heatmap, colors: &Colors, old: Option<Self>) -> Option<Self> {
+        let (marked, height) = match map.query.rows {
+            HeatmapRows::Addresses { .. } => (None, map.rows),
+            HeatmapRows::Sizes => {
+                let rows = map.rows.saturating_mul(colors::ROWS as u32);
+                (Some(colors::with_marks(&map.cells, map.columns as usize)), rows)
+            }
+        };
+        let bytes = raster::painted(marked.as_deref().unwrap_or(&map.cells), &colors.of_codes);
+        let canvas = match old {
+            Some(old) => old.canvas,
+            None => document().create_element("canvas").ok()?.dyn_into::<HtmlCanvasElement>().ok()?,
+        };
+        canvas.set_width(map.columns);
+        canvas.set_height(height);
+        let options = js_sys::Object::new();
+        Reflect::set(&options, &"alpha".into(), &false.into()).ok()?;
+        let context = canvas.get_context_with_context_options("2d", &options).ok()??;
+        let context: CanvasRenderingContext2d = context.dyn_into().ok()?;
+        let pixels = ImageData::new_with_u8_clamped_array_and_sh(Clamped(&bytes), map.columns, height).ok()?;
+        context.put_image_data(&pixels, 0.0, 0.0).ok()?;
+        let size = (f64::from(map.columns), f64::from(height));
+        Some(Self { canvas, of: (Rc::clone(answer), Rc::clone(&colors.palette)), size })
+    }
+}
+
+impl Picture for HeatmapPicture {
+    fn draw(&mut self, painter: &mut dyn Painter, surface: &mut dyn Surface, size: Size) -> bool {
+        const NOTHING: Transform = Transform { x: (1.0, 0.0), y: (1.0, 0.0) };
+        let Some(scene) = &self.scene else { return true };
+        // There are no shapes: the ground stays, and is covered where the surface is the painter's.
+        let is_painted = |(old, palette): &(Size, Rc<Palette>)| *old == size && Rc::ptr_eq(palette, &scene.palette);
+        if !self.ground.as_ref().is_some_and(is_painted) {
+            if !painter.paint(scene.palette.background, NOTHING, Pixels::default()) {
+                return false;
+            }
+            self.ground = Some((size, Rc::clone(&scene.palette)));
+        }
+        let whole = Area { x: 0.0, y: 0.0, width: size.width, height: size.height };
+        surface.fill(whole, scene.palette.background.into());
+        let (palette, plot) = (&scene.palette, scene.plot_area.plot);
+        let no_marks = Marks::default();
+        let mut marks = &no_marks;
+        if let Some(map) = scene.map() {
+            marks = &scene.marks;
+            let is_made = self
+                .image
+                .as_ref()
+                .is_some_and(|image| Rc::ptr_eq(&image.of.0, &scene.answer) && Rc::ptr_eq(&image.of.1, &scene.palette));
+            if !is_made {
+                let is_sizes = map.query.rows == HeatmapRows::Sizes;
+                let known = self.colors.take();
+                let known = known
+                    .filter(|known| known.is_sizes == is_sizes && Rc::ptr_eq(&known.palette, &scene.palette))
+                    .unwrap_or_else(|| Colors::new(is_sizes, &scene.palette));
+                self.image = Image::new(&scene.answer, map, &known, self.image.take());
+                self.colors = Some(known);
+            }
+            if let Some(image) = &self.image {
+                scene.draw_image(surface, map, image);
+            }
+            match map.query.rows {
+                HeatmapRows::Addresses { .. } => scene.draw_groups(surface, map),
+                HeatmapRows::Sizes => scene.draw_sizes(surface, map),
+            }
+            if let Some(area) = self.hover.and_then(|cell| scene.area(map, &cell)) {
+                // A cell may be as small as a pixel: its outline lies around it.
+                let (width, height) = (area.width.max(1.0) + 4.0, area.height.max(1.0) + 4.0);
+                let around = Area { x: area.x - 2.0, y: area.y - 2.0, width, height };
+                surface.outline(around, 2.0, palette.background.into());
+                surface.outline(around, 1.0, palette.text.into());
+            }
+        }
+        let x = scene.plot_area.x();
+        if let Some(range) = self.preview.or(marks.range) {
+            range_band::draw(surface, x, plot, range, palette);
+            range_band::label(surface, x, plot, scene.axis, range, palette);
+        }
+        marks::along(surface, &scene.plot_area, scene.axis, marks, palette);
+        marks::above(surface, &scene.plot_area, marks, palette);
+        if let Some(band) = self.band {
+            let band = Area { y: plot.y, height: plot.height, x: band.x.within(plot.x, plot.right()), ..band };
+            surface.fill(band, palette.accent.at(0.14));
+            surface.outline(band, 1.0, palette.accent.into());
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::query::{HeatmapPart, HeatmapQuery, Packed};
+    use shared::units::{Address, PoolId};
+
+    use super::*;
+    use crate::render::surface::log::SurfaceLog;
+
+    fn group(offset: u64, size: u64, stream: i64) -> HeatmapGroup {
+        HeatmapGroup {
+            offset,
+            size,
+            segments: 1,
+            address: Address(0),
+            stream: Stream(stream),
+            pool: PoolId::default(),
+            is_small: offset == 0,
+        }
+    }
+
+    fn scene(rows: HeatmapRows) -> Scene {
+        let window = Window { start: 0.0, end: 1000.0 };
+        let query = HeatmapQuery { axis: Axis::Event, window, columns: 600, rows, part: HeatmapPart::All };
+        let is_sizes = rows == HeatmapRows::Sizes;
+        let map = Heatmap {
+            query,
+            window: Window { start: 0.0, end: 1024.0 },
+            columns: 512,
+            rows: if is_sizes { 12 } else { 100 },
+            cells: Packed::default(),
+            row_bytes: if is_sizes { 0 } else { 1000 },
+            total: if is_sizes { 0 } else { 99_500 },
+            groups: if is_sizes { vec![] } else { vec![group(0, 10_000, 0), group(10_000, 89_500, 7)] },
+        };
+        let plot = Area { x: 100.0, y: 20.0, width: 500.0, height: 200.0 };
+        let plot_area = PlotArea {
+            plot,
+            window,
+            extent: window,
+            bytes: window,
+            fit: window,
+            is_height_free: false,
+            is_following: false,
+        };
+        let palette = Rc::new(Palette::dark());
+        Scene { answer: Rc::new(Answer::Heatmap(map)), palette, plot_area, axis: Axis::Event, marks: Marks::default() }
+    }
+
+    #[test]
+    fn a_point_is_in_a_cell() {
+        let scene = scene(HeatmapRows::Addresses { rows: 100 });
+        let cell = scene.cell((351.0, 219.5)).unwrap();
+        assert_eq!(cell.window, Window { start: 502.0, end: 504.0 });
+        assert_eq!(cell.row, HeatmapRow::Addresses { from: 99_000, to: 99_500 });
+        assert_eq!(scene.cell((99.0, 100.0)), None);
+        let area = scene.area(scene.map().unwrap(), &cell).unwrap();
+        assert_eq!((area.x, area.width, area.y.round()), (351.0, 1.0, 218.0));
+        let sizes = self::scene(HeatmapRows::Sizes);
+        assert_eq!(sizes.cell((100.0, 20.0 + 200.0 / 12.0 * 2.5)).unwrap().row, HeatmapRow::Size(2));
+    }
+
+    #[test]
+    fn groups_have_as_many_lines_as_there_is_room() {
+        let scene = scene(HeatmapRows::Addresses { rows: 100 });
+        let mut log = SurfaceLog::default();
+        scene.draw_groups(&mut log, scene.map().unwrap());
+        let texts: Vec<_> = log.0.iter().filter(|line| line.starts_with("text")).collect();
+        assert_eq!(
+            texts,
+            [
+                "text \"small\" at 92,30 End",
+                "text \"large\" at 92,116 End",
+                "text \"stream 7\" at 92,130 End",
+                "text \"87.4 KiB\" at 92,144 End"
+            ]
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Handles pointer and wheel events on the heatmap, with the gestures of the timeline.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use shared::order::Within;
+use shared::query::{Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapRow, Query, Window};
+use yew::prelude::*;
+
+use super::picture::HeatmapPicture;
+use crate::browser::Timeout;
+use crate::hooks::{ModelHandle, ask, select_range};
+use crate::model::{Action, View};
+use crate::render::canvas::Canvas;
+use crate::views::controls::place_tip;
+use crate::views::timeline::gesture::{Effect, Gesture, PlotArea};
+use crate::views::timeline::listen::{Gestures, REST_MS};
+
+/// Handles pointer and wheel events.
+#[derive(Clone)]
+pub struct PointerHandler {
+    /// Where actions go.
+    pub model: ModelHandle,
+    /// The picture.
+    pub canvas: Canvas<HeatmapPicture>,
+    /// The cell under the pointer, for the tooltip.
+    pub hovered: UseStateHandle<Option<HeatmapCellQuery>>,
+    /// The tooltip.
+    pub tooltip: NodeRef,
+    /// The pressed pointers.
+    pub gesture: Rc<RefCell<Gesture>>,
+    /// The timer that shows the tooltip again after the wheel has stopped.
+    pub rest: Rc<RefCell<Option<Timeout>>>,
+    /// The hovering pointer's position.
+    pub pointer: Rc<Cell<Option<(f64, f64)>>>,
+}
+
+impl Gestures for PointerHandler {
+    fn gesture(&self) -> &RefCell<Gesture> {
+        &self.gesture
+    }
+
+    fn host(&self) -> NodeRef {
+        self.canvas.host()
+    }
+
+    fn point(&self, client: (i32, i32)) -> (f64, f64) {
+        self.canvas.point(client)
+    }
+
+    fn apply(&self, effect: &Effect, plot_area: PlotArea) {
+        match *effect {
+            Effect::Window(window) => self.model.dispatch(Action::SetWindow(window)),
+            // All rows are always shown: a part of the memory is chosen in the toolbar.
+            Effect::Bytes(_) => {}
+            Effect::Band(band) => self.canvas.change(|picture| picture.band = band),
+            Effect::Preview(range) => self.canvas.change(|picture| picture.preview = Some(range)),
+            Effect::Range(range) => {
+                self.canvas.change(|picture| picture.preview = None);
+                if let Some(range) = range {
+                    select_range(&self.model, range);
+                }
+            }
+            Effect::Click(at) => self.click(at),
+            Effect::Scrub(at) => self.scrub(at, plot_area),
+        }
+    }
+
+    fn point_at(&self, at: Option<(f64, f64)>, plot_area: PlotArea) {
+        self.pointer.set(at);
+        let inside = at.filter(|at| plot_area.plot.contains(*at));
+        self.model.set_pointer(inside.map(|at| plot_area.x().value(at.0)));
+        let cell = inside.and_then(|at| self.under(at));
+        if self.canvas.read(|picture| picture.hover) != cell {
+            self.canvas.change(|picture| picture.hover = cell);
+        }
+        if let (Some(at), true) = (at, cell.is_some()) {
+            place_tip(&self.tooltip, at, self.canvas.size());
+        }
+        self.hovered.set(cell);
+    }
+
+    fn hide_tooltip(&self, at: (f64, f64), plot_area: PlotArea) {
+        self.point_at(None, plot_area);
+        self.pointer.set(Some(at));
+        self.model.set_pointer(plot_area.plot.contains(at).then(|| plot_area.x().value(at.0)));
+        let handler = self.clone();
+        *self.rest.borrow_mut() = Some(Timeout::new(REST_MS, move || {
+            let now = handler.canvas.read(|picture| picture.scene.as_ref().map(|scene| scene.plot_area));
+            if let Some(plot_area) = now {
+                handler.point_at(handler.pointer.get(), plot_area);
+            }
+        }));
+    }
+
+    fn fit(&self) {
+        self.model.dispatch(Action::FitAll);
+    }
+}
+
+impl PointerHandler {
+    fn under(&self, at: (f64, f64)) -> Option<HeatmapCellQuery> {
+        self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.cell(at)))
+    }
+
+    fn click(&self, at: (f64, f64)) {
+        if let Some(cell) = self.under(at) {
+            open_cell(&self.model, cell);
+        }
+    }
+
+    /// Moves the cursor to the position at the pointer.
+    fn scrub(&self, at: (f64, f64), plot_area: PlotArea) {
+        let x = plot_area.x().value(at.0.within(plot_area.plot.x, plot_area.plot.right() - 1.0));
+        let model = self.model.clone();
+        let reply = Callback::from(move |answer| {
+            if let Answer::Position(Some(position)) = answer {
+                model.dispatch(Action::SetCursor(position));
+            }
+        });
+        ask(&self.model, Query::PositionAt { axis: self.model.now().view.axis, x }, reply);
+    }
+}
+
+/// Returns all addresses at the cursor as one cell.
+pub fn at_cursor(view: &View) -> HeatmapCellQuery {
+    let start = f64::from(view.cursor);
+    HeatmapCellQuery {
+        axis: Axis::Event,
+        window: Window { start, end: start + 1.0 },
+        row: HeatmapRow::Addresses { from: 0, to: u64::MAX },
+        part: view.heatmap_part,
+    }
+}
+
+/// Shows what is in a cell: its segment, at the moment with the most of what matters most in it. The details list the
+/// blocks that pin it.
+pub fn open_cell(model: &ModelHandle, cell: HeatmapCellQuery) {
+    let handle = model.clone();
+    let reply = Callback::from(move |answer| match answer {
+        Answer::HeatmapCell(Some(HeatmapCell::Address(cell))) => handle.dispatch(match cell.segment {
+            Some(segment) => Action::ShowSegment { position: cell.position, address: segment.address },
+            None => Action::SetCursor(cell.position),
+        }),
+        Answer::HeatmapCell(Some(HeatmapCell::Size(cell))) => {
+            handle.dispatch(Action::SetCursor(cell.least.2));
+        }
+        _ => {}
+    });
+    ask(model, Query::HeatmapCell(cell), reply);
+}

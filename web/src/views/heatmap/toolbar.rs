@@ -1,0 +1,135 @@
+//! The toolbar of the heatmap: what the rows are, the part of the memory, the x axis, and the legend.
+
+use shared::query::{Axis, Heatmap, HeatmapPart, HeatmapRows, Paint};
+use shared::units::Bytes;
+use web_sys::HtmlSelectElement;
+use yew::prelude::*;
+
+use crate::hooks::{ModelHandle, use_model, use_palette};
+use crate::model::{Action, Selection};
+use crate::render::palette::Palette;
+use crate::views::controls::{choice, sends};
+use crate::widgets::chips::paint_chip;
+
+/// Properties of [`Toolbar`].
+#[derive(PartialEq, Properties)]
+pub struct ToolbarProps {
+    /// A short description of what is drawn.
+    pub note: String,
+}
+
+/// The toolbar of the heatmap.
+#[component]
+pub fn Toolbar(props: &ToolbarProps) -> Html {
+    let model = use_model();
+    let palette = use_palette();
+    let select = use_node_ref();
+    let view = &model.view;
+    let (axis, has_times, by_size) =
+        (view.axis, model.device().is_some_and(|device| device.has_times), view.heatmap_sizes);
+    let parts = parts(&model);
+    let onchange = {
+        let (model, select, parts) = (model.clone(), select.clone(), parts.clone());
+        Callback::from(move |_: Event| {
+            let chosen = select.cast::<HtmlSelectElement>().map(|select| select.selected_index());
+            let part = chosen.and_then(|i| usize::try_from(i).ok()).and_then(|i| parts.get(i));
+            if let Some((part, _)) = part {
+                model.dispatch(Action::SetHeatmapPart(*part));
+            }
+        })
+    };
+    let is_whole = view.window == model.extent();
+    html! {
+        <div class="canvas-toolbar" role="toolbar" aria-label="Heatmap">
+            <div class="choices" role="group" aria-label="Rows">
+                { choice("heatmap-addresses", "Addresses", "One row for each stretch of addresses", !by_size, sends(&model, Action::SetHeatmapSizes(false))) }
+                { choice("heatmap-sizes", "Request sizes", "One row for each size of request: the free memory that could serve it", by_size, sends(&model, Action::SetHeatmapSizes(true))) }
+            </div>
+            <label class="toolbar-field">
+                <span>{ "Show" }</span>
+                <select ref={select} class="toolbar-select" data-testid="heatmap-part" {onchange}>
+                    { for parts.iter().map(|(part, name)| html! { <option selected={view.heatmap_part == *part}>{ name.clone() }</option> }) }
+                </select>
+            </label>
+            if has_times {
+                <div class="choices" role="group" aria-label="X axis">
+                    { choice("heatmap-time", "Time", "Show time on the x axis", axis == Axis::Time, sends(&model, Action::SetAxis(Axis::Time))) }
+                    { choice("heatmap-event", "Events", "Show event numbers on the x axis", axis == Axis::Event, sends(&model, Action::SetAxis(Axis::Event))) }
+                </div>
+            }
+            <button type="button" class="toolbar-button" disabled={is_whole} title="Show the whole trace"
+                onclick={sends(&model, Action::FitAll)} data-testid="heatmap-fit">
+                { "Whole trace" }
+            </button>
+            { if by_size { key_of_sizes(&palette) } else { key_of_addresses() } }
+            <span class="toolbar-note" data-testid="heatmap-note">{ &props.note }</span>
+        </div>
+    }
+}
+
+/// Returns the parts of the memory that can be chosen, with their names.
+fn parts(model: &ModelHandle) -> Vec<(HeatmapPart, String)> {
+    let mut parts = vec![(HeatmapPart::All, "all memory".to_owned())];
+    let device = model.device();
+    for &pool in device.map_or(&[][..], |device| &device.pools) {
+        parts.push((HeatmapPart::Pool(pool), format!("private pool {pool}")));
+    }
+    if let Some(streams) = device.map(|device| &device.streams).filter(|streams| streams.len() > 1) {
+        parts.extend(streams.iter().map(|stream| {
+            let name = if stream.0 == 0 { "default stream".to_owned() } else { format!("stream {stream}") };
+            (HeatmapPart::Stream(*stream), name)
+        }));
+    }
+    let selected = match model.view.selection {
+        Selection::Segment(address) => Some(HeatmapPart::Segment(address)),
+        _ => None,
+    };
+    for part in [Some(model.view.heatmap_part), selected].into_iter().flatten() {
+        if let (HeatmapPart::Segment(address), false) = (part, parts.iter().any(|(known, _)| *known == part)) {
+            parts.push((part, format!("segment {address}")));
+        }
+    }
+    parts
+}
+
+fn key_of_addresses() -> Html {
+    const USES: [(&str, &str); 5] = [
+        ("allocated", "allocated"),
+        ("waiting", "waiting"),
+        ("usable", "free"),
+        ("unusable", "free, too small"),
+        ("unmapped", "unmapped"),
+    ];
+    html! {
+        <span class="state-key" data-testid="heatmap-key">
+            { for USES.iter().map(|(class, name)| html! {
+                <span class="state-key-item"><span class={classes!("state-swatch", *class)} aria-hidden="true" />{ *name }</span>
+            }) }
+        </span>
+    }
+}
+
+fn key_of_sizes(palette: &Palette) -> Html {
+    html! {
+        <span class="state-key" data-testid="heatmap-key">
+            <span class="state-key-item">
+                { "less" }
+                { for [2, 5, 8, 11, 14].map(|step| paint_chip(palette, Paint::ramp(step))) }
+                { "more that could serve the size" }
+            </span>
+            <span class="state-key-item">
+                <span class="state-swatch unusable" aria-hidden="true" />{ "nothing at some moment" }
+            </span>
+        </span>
+    }
+}
+
+/// Describes what an answer draws.
+pub fn note(map: &Heatmap) -> String {
+    match map.query.rows {
+        HeatmapRows::Addresses { .. } => {
+            format!("{} a row", Bytes(map.row_bytes))
+        }
+        HeatmapRows::Sizes => String::new(),
+    }
+}
