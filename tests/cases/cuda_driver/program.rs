@@ -88,7 +88,7 @@ fn the_memory_beside_the_allocator_is_recorded() -> Result<()> {
     let arguments = ["alternating", "--capacity", "256MiB", "--driver", "cuda", "--out", path];
     let output = run(&folder, &arguments, &variables)?;
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let output = tests::program::run(&["report", "--json", path])?;
+    let output = program::run(&["report", "--json", path])?;
     let report: Value = serde_json::from_slice(&output.stdout)?;
     let outside = &report["files"][0]["devices"][0]["outside"];
     assert!(outside["samples"].as_u64() >= Some(1), "{report}");

@@ -242,6 +242,7 @@ mod tests {
             devices: vec![device(7), device(0)],
             settings: Vec::new(),
             origin: None,
+            host_memory: None,
         };
         summary.findings.push(Finding::new(FindingCode::NoHistory, "none"));
         summary.findings.push(Finding::new(FindingCode::OutOfMemory, "here").at(3));

@@ -126,7 +126,7 @@ impl Scene {
                 (plot.y + f64::from(row) * height, plot.y + f64::from(row + 1) * height)
             }
         };
-        (right > left).then(|| Area { x: left, y: top, width: right - left, height: bottom - top })
+        (right > left).then_some(Area { x: left, y: top, width: right - left, height: bottom - top })
     }
 
     fn draw_image(&self, surface: &mut dyn Surface, map: &Heatmap, image: &Image) {
