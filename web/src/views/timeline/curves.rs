@@ -174,7 +174,7 @@ fn Strip(props: &StripProps) -> Html {
                 <path class="curve-area" d={paths.area.clone()} />
                 <path class="curve-band" d={paths.band.clone()} />
                 if let Some(at) = cursor.filter(|at| (from..=to).contains(at)) {
-                    <path class="curve-cursor" d={format!("M{} 0V{HEIGHT}", number(at))} />
+                    <path class="curve-cursor" d={format!("M{} 0V1000", number(at))} />
                 }
             </svg>
             <span class="curve-label">
