@@ -117,11 +117,11 @@ mod tests {
         let red = Palette::dark().oom.css();
         let outline = |log: &[String]| log.iter().find(|line| line.starts_with("outline")).cloned();
         let beside = drawn(10.0, 50);
-        assert_eq!(outline(&beside), Some(format!("outline 110,70 132x50 by 1.5 {red}")));
+        assert_eq!(outline(&beside), Some(format!("outline 110,70 162x50 by 1.5 {red}")));
         assert!(beside.iter().any(|line| line.contains("Request: 50 B")), "{beside:?}");
         assert!(beside.iter().any(|line| line.contains("Largest it could use: 7 B")), "{beside:?}");
         let before = drawn(390.0, 50);
-        assert_eq!(outline(&before), Some(format!("outline 358,70 132x50 by 1.5 {red}")));
+        assert_eq!(outline(&before), Some(format!("outline 328,70 162x50 by 1.5 {red}")));
         assert_eq!(drawn(500.0, 50), [""; 0], "out of view");
     }
 }
