@@ -1,6 +1,7 @@
 //! Settings that do nothing, by the rules of PyTorch's allocator or because no request of the trace is concerned.
 
 use super::Ground;
+use super::thresholds::TELLING_EVENTS;
 use crate::allocator::rounding::round_size;
 use crate::event::Action;
 use crate::finding::{Evidence, Finding, FindingCode, Remedy, Severity};
@@ -15,6 +16,11 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     // The whole trace shows that a setting does nothing.
     let shown = |finding: Finding| finding.at(end).with_evidence(Evidence::Window(0, end));
     found.into_iter().flatten().map(shown).collect()
+}
+
+/// Returns whether the trace is long enough to say that a setting concerns no request.
+fn is_telling(ground: &Ground<'_>) -> bool {
+    ground.case.trace.events.len() >= TELLING_EVENTS
 }
 
 fn finding(message: String, advice: &str) -> Finding {
@@ -75,7 +81,7 @@ fn max_split_size(ground: &Ground<'_>) -> Option<Finding> {
     let mut sizes = events.action.iter().zip(events.size.iter());
     let is_used = sizes.any(|(action, size)| action == Action::SegmentAlloc as u8 && size >= limit)
         || ground.case.replay.state_at(0).ranges.iter().any(|range| range.size >= limit);
-    (!is_used).then(|| {
+    (!is_used && is_telling(ground)).then(|| {
         finding(
             format!("max_split_size_mb ({size}) does nothing in this trace: no segment is that large."),
             "Leave it out, or set it below the sizes of the large segments.",
@@ -109,7 +115,7 @@ fn rounding(ground: &Ground<'_>) -> Option<Finding> {
     }
     let requested = &ground.case.replay.allocations.requested;
     let is_used = requested.iter().any(|bytes| round_size(divisions, bytes) != round_size(&[0; 16], bytes));
-    (!is_used && !requested.is_empty()).then(|| {
+    (!is_used && is_telling(ground)).then(|| {
         finding(
             format!(
                 "roundup_power2_divisions does nothing in this trace: it leaves the size of its {} as it is.",
@@ -127,8 +133,9 @@ mod tests {
     use crate::trace::Settings;
 
     fn found(settings: Settings) -> Vec<String> {
-        let lines = "segment_alloc 0x10000000 104857600\nalloc 0x10000000 34603008 f@/m/a.py:1";
-        trace(lines).with_settings(settings).messages(FindingCode::IneffectiveSetting)
+        let rest = "alloc 0x12100000 2097152 g@/m/a.py:2\nfree 0x12100000\n".repeat(TELLING_EVENTS / 3);
+        let lines = format!("segment_alloc 0x10000000 104857600\nalloc 0x10000000 34603008 f@/m/a.py:1\n{rest}");
+        trace(&lines).with_settings(settings).messages(FindingCode::IneffectiveSetting)
     }
 
     fn conf(conf: &str) -> Settings {
@@ -157,7 +164,9 @@ mod tests {
         large.roundup_power2_divisions[10] = 4;
         assert_eq!(
             found(large),
-            ["roundup_power2_divisions does nothing in this trace: it leaves the size of its 1 allocation as it is."]
+            [
+                "roundup_power2_divisions does nothing in this trace: it leaves the size of its 334 allocations as it is."
+            ]
         );
         let both = Settings { max_split_size: Some(64 << 20), expandable_segments: true, ..Settings::default() };
         assert_eq!(found(both).len(), 1);
