@@ -7,6 +7,7 @@ use super::live_bar::live_bar;
 use super::tabs::{PANEL_ID, tabs};
 use crate::browser::after_next_frame;
 use crate::hooks::use_model;
+use crate::model::Tab;
 use crate::views::TABS;
 use crate::views::overview::{OutsideCurves, Overview};
 use crate::views::search::FilterChips;
@@ -44,7 +45,10 @@ pub fn Workbench() -> Html {
             }
             { tabs(&model) }
             <FilterChips />
-            <VerdictCard />
+            // The findings tab has the verdict itself.
+            if tab != Tab::Findings {
+                <VerdictCard />
+            }
             <div class="panes">
                 <div id={PANEL_ID} class="view-pane" role="tabpanel" aria-labelledby={format!("tab-{}", tab.name())}>
                     { view }

@@ -42,9 +42,7 @@ pub fn VerdictCard() -> Html {
                 if failed > 1 { <span class="dim">{ format!("one of {}", counted(failed.into(), "failure")) }</span> }
                 <span class="verdict-acts">
                     <button type="button" class="toolbar-button is-primary" title="Show the window before the failure, with the request that failed" onclick={sends(&model, Action::ShowPosition(position))} data-testid="verdict-show">{ "Show" }</button>
-                    if model.view.tab != Tab::Findings {
-                        <button type="button" class="toolbar-button" onclick={sends(&model, Action::SetTab(Tab::Findings))} data-testid="verdict-findings">{ "Findings" }</button>
-                    }
+                    <button type="button" class="toolbar-button" onclick={sends(&model, Action::SetTab(Tab::Findings))} data-testid="verdict-findings">{ "Findings" }</button>
                     <button type="button" class="icon-button" aria-label="Close the verdict" title="Close; the Findings tab keeps it" onclick={sends(&model, close)} data-testid="verdict-close">{ icon(Symbol::Cross) }</button>
                 </span>
             </header>
