@@ -201,4 +201,6 @@ pub struct Diagnosis {
     pub ooms: Vec<FailedRequest>,
     /// What was found, worst first.
     pub findings: Vec<Finding>,
+    /// What was looked for, as a list for a sentence: `leaks, growth, …`.
+    pub looked_for: String,
 }

@@ -62,7 +62,7 @@ pub fn diagnose(case: &Case<'_>) -> Diagnosis {
     let mut findings: Vec<Finding> = rules::check(case, verdict.cause);
     findings.extend(out_of_memory(case.trace, &verdict, failed));
     findings.sort_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
-    Diagnosis { device: case.trace.device, verdict, failed, ooms, findings }
+    Diagnosis { device: case.trace.device, verdict, failed, ooms, findings, looked_for: looked_for() }
 }
 
 /// Returns the diagnosis of one failure: the verdict is about the request right before `position`, and no other failure
@@ -72,7 +72,14 @@ pub fn diagnose_failure(case: &Case<'_>, position: u32) -> Option<Diagnosis> {
     let mut failed = failures.at(position)?;
     let verdict = verdict::of_failure(case, &failures, &mut failed);
     let findings = out_of_memory(case.trace, &verdict, 1).into_iter().collect();
-    Some(Diagnosis { device: case.trace.device, verdict, failed: 1, ooms: vec![failed], findings })
+    Some(Diagnosis {
+        device: case.trace.device,
+        verdict,
+        failed: 1,
+        ooms: vec![failed],
+        findings,
+        ..Diagnosis::default()
+    })
 }
 
 /// Returns the finding about the decisive one of some failures (see [`oom::positions`]), with its facts alone: the cause

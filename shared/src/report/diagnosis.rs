@@ -122,7 +122,7 @@ pub struct FindingReport {
 
 impl From<&Diagnosis> for DiagnosisReport {
     fn from(diagnosis: &Diagnosis) -> Self {
-        let Diagnosis { device, verdict, failed, ooms, findings } = diagnosis;
+        let Diagnosis { device, verdict, failed, ooms, findings, looked_for: _ } = diagnosis;
         Self {
             device: *device,
             verdict: VerdictReport {

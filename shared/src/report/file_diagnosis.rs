@@ -123,6 +123,9 @@ impl fmt::Display for DiagnosisReport {
         for finding in self.findings.iter().filter(|finding| finding.code != FindingCode::OutOfMemory.name()) {
             writeln!(f, "    ! {}", finding.message)?;
         }
+        if self.findings.is_empty() {
+            writeln!(f, "    Nothing found. Looked for {}.", doctor::looked_for())?;
+        }
         Ok(())
     }
 }

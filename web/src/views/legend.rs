@@ -77,10 +77,13 @@ pub fn Legend() -> Html {
     }
 }
 
-/// Returns the places of the classes in the stack, the one with the most memory, or the largest growth, first.
+/// Returns the places of the classes in the stack, the one with the most memory, or the largest growth, first. Classes
+/// without memory at the moment are left out.
 pub fn ranked(classes: &Classes) -> Vec<u32> {
     let growth = |i: &u32| classes.memory.get(*i as usize).map(shared::query::Memory::growth);
-    let mut ranked: Vec<u32> = (0..classes.classes.len() as u32).collect();
+    let has_memory =
+        |i: &u32| classes.memory.get(*i as usize).is_some_and(|memory| memory.now.count + memory.before.count > 0);
+    let mut ranked: Vec<u32> = (0..classes.classes.len() as u32).filter(has_memory).collect();
     ranked.sort_by_key(|i| std::cmp::Reverse(growth(i)));
     ranked
 }
@@ -95,10 +98,11 @@ mod tests {
     #[test]
     fn the_largest_class_leads_and_keeps_its_number() {
         let class = Class { label: String::new(), paint: Paint::OTHER, stack: None, peak_bytes: 0 };
-        let memory = |bytes| Memory { now: Amount { bytes, count: 1 }, before: Amount::default() };
+        let memory =
+            |bytes: u64| Memory { now: Amount { bytes, count: bytes.min(1) as u32 }, before: Amount::default() };
         let moments = Moments { at: 0, since: None };
         let query = ClassesQuery { moments, color_by: ColorBy::Site, filter: Vec::new(), highlight: None };
-        let classes = Classes { query, classes: vec![class; 4], memory: [1, 5, 5, 2].map(memory).to_vec() };
+        let classes = Classes { query, classes: vec![class; 5], memory: [1, 5, 5, 2, 0].map(memory).to_vec() };
         assert_eq!(ranked(&classes), [1, 2, 3, 0]);
     }
 }

@@ -103,6 +103,9 @@ pub fn Findings() -> Html {
                 if let Some(part) = model.live().and_then(|live| live.latest(&summary)) {
                     <p class="quiet" data-testid="findings-part">{ format!("Based on {part}. Older events are not loaded.") }</p>
                 }
+                if let Some(diagnosis) = model.diagnosis() {
+                    <p class="quiet" data-testid="looked-for">{ format!("Looked for {}.", diagnosis.looked_for) }</p>
+                }
                 if findings.is_empty() {
                     <p class="quiet">{ if model.live().is_some() { LIVE_QUIET } else { FILE_QUIET } }</p>
                 } else {

@@ -1,0 +1,82 @@
+// A person opens the trace of a job that died, and reads why.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { openPage } from './page.mjs';
+import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
+import { at, goTo, number, openSample, standsAt, status, text, until } from './workbench.mjs';
+
+/** Records a workload, and returns its file. */
+function record(t, name, ...args) {
+  const file = join(emptyFolder(t), `${name}.vramscope`);
+  execFileSync(programPath(), ['run', name, ...args, '--out', file], { stdio: ['ignore', 'ignore', 'inherit'] });
+  return file;
+}
+
+/** Returns the position that the card is about. */
+const event = async (page) => number(/event ([\d,]+)/.exec(await text(page, 'verdict'))[1]);
+
+test('a leak is called a leak, and a click leads to its line', async (t) => {
+  const page = await openPage(t);
+  await page.load(record(t, 'leak'));
+  await at(page, 'verdict').waitFor();
+  assert.equal(await at(page, 'verdict').getAttribute('data-cause'), 'leak');
+  const sentence = await text(page, 'verdict-sentence');
+  assert.match(sentence, /^A leak: /);
+  assert.doesNotMatch(sentence, /fragmented/i);
+  await page.screenshot('verdict-leak');
+
+  const line = await text(page, 'verdict-line');
+  assert.ok(sentence.includes(line), `${line}: ${sentence}`);
+  await at(page, 'verdict-line').click();
+  const detail = await until('the line is selected', () => text(page, 'detail-line'));
+  assert.ok(detail.replace(/\s+/g, ' ').includes(line.replace(/\s+/g, ' ')), `${line}: ${detail}`);
+
+  // The findings say the same, with what was looked for.
+  await at(page, 'verdict-findings').click();
+  assert.equal(await at(page, 'verdict-section').getAttribute('data-cause'), 'leak');
+  assert.equal(await at(page, 'verdict').count(), 0, 'the card is not repeated');
+  await at(page, 'findings').locator('[data-code=leak]').waitFor();
+  assert.match(await text(page, 'looked-for'), /leaks/);
+});
+
+test('the failed request is shown where it did not fit, and the card can be closed', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await at(page, 'verdict').waitFor();
+  const position = await event(page);
+  await goTo(page, 'Flame');
+  await at(page, 'verdict-show').click();
+  await standsAt(page, position);
+  const window = await status(page);
+  assert.equal(window.position, position);
+  assert.equal(await page.tab.getByRole('tab', { selected: true }).textContent(), 'Timeline');
+  await page.screenshot('verdict-show');
+
+  await at(page, 'verdict-close').click();
+  await until('the card is closed', () => at(page, 'verdict').count(), (count) => count === 0);
+  await goTo(page, 'Findings');
+  await at(page, 'verdict-section').waitFor();
+});
+
+test('a trace without a failure has a verdict, and no card', async (t) => {
+  const page = await openPage(t);
+  await page.load(record(t, 'transformer', '--steps', '3'));
+  await goTo(page, 'Findings');
+  await at(page, 'verdict-section').waitFor();
+  assert.equal(await at(page, 'verdict-section').getAttribute('data-cause'), 'none');
+  assert.equal(await at(page, 'verdict').count(), 0);
+});
+
+test('a job that runs out of memory while it is watched has its verdict at once', async (t) => {
+  const server = await startServer(t);
+  const page = await openPage(t);
+  startJob(t, server.url, 'leak', '--rate', '4000');
+  await at(page, 'session-open').first().click();
+  await page.reach('ready');
+  await at(page, 'verdict').waitFor({ timeout: 60_000 });
+  assert.equal(await at(page, 'verdict').getAttribute('data-cause'), 'leak');
+  await standsAt(page, await event(page));
+  await page.screenshot('verdict-live');
+});
