@@ -75,8 +75,9 @@ impl Packing {
         self.total
     }
 
-    /// Returns the offsets of the part of `[address, address + size)` that lies in the extent that holds `address`. A
-    /// block or gap lies in one range, and so in one extent.
+    /// Returns the offsets of the part of `[address, address + size)` that lies in the extent that holds `address`, and in
+    /// those that follow it without a gap: where expandable segments of several streams were mapped one after the other,
+    /// a later range can cover several extents.
     pub fn place(&self, address: u64, size: u64) -> Option<(u64, u64)> {
         self.place_near(&mut 0, address, size)
     }
@@ -93,9 +94,20 @@ impl Packing {
                 self.extents.get(*near)?
             }
         };
-        let from = address - extent.range.address.0;
-        let to = from.saturating_add(size).min(extent.range.size);
-        (from < to).then(|| (extent.offset.saturating_add(from), extent.offset.saturating_add(to)))
+        if !extent.range.holds(address) {
+            return None;
+        }
+        let from = extent.offset.saturating_add(address - extent.range.address.0);
+        let end = address.saturating_add(size);
+        let mut last = extent;
+        let mut following = self.extents.get(*near + 1..).unwrap_or(&[]).iter();
+        while last.range.end() < end
+            && let Some(next) = following.next().filter(|next| next.range.address.0 == last.range.end())
+        {
+            last = next;
+        }
+        let to = last.offset.saturating_add(end.min(last.range.end()) - last.range.address.0);
+        (from < to).then_some((from, to))
     }
 
     /// Returns the addresses of the offsets `[from, to)`, extent by extent.
@@ -162,6 +174,14 @@ mod tests {
         assert_eq!((packing.place(0x800_0000, 1), packing.place(0x10, 1)), (None, None));
         let pieces: Vec<_> = packing.addresses(4 * mib - 1, 6 * mib + 1).collect();
         assert_eq!(pieces, [(0x140_0000 - 1, 0x140_0000), (0x140_0000, 0x160_0000), (0x900_0000, 0x900_0001)]);
+    }
+
+    #[test]
+    fn memory_that_covers_several_extents_is_placed_in_all_of_them() {
+        let packing = packed(LINES, HeatmapPart::All);
+        let mib = 1 << 20;
+        assert_eq!(packing.place(0x100_0000 + 5, 5 * mib), Some((5, 5 * mib + 5)));
+        assert_eq!(packing.place(0x100_0000, 100 * mib), Some((0, 6 * mib)), "the next extent is elsewhere");
     }
 
     #[test]
