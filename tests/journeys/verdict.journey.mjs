@@ -72,7 +72,7 @@ test('a trace without a failure has a verdict, and no card', async (t) => {
 test('a job that runs out of memory while it is watched has its verdict at once', async (t) => {
   const server = await startServer(t);
   const page = await openPage(t);
-  startJob(t, server.url, 'leak', '--rate', '4000');
+  startJob(t, server.url, 'leak', '--rate', '30000');
   await at(page, 'session-open').first().click();
   await page.reach('ready');
   await at(page, 'verdict').waitFor({ timeout: 60_000 });

@@ -23,8 +23,9 @@ fn is_telling(ground: &Ground<'_>) -> bool {
     ground.case.trace.events.len() >= TELLING_EVENTS
 }
 
+/// Returns a finding; `message` begins with the setting.
 fn finding(message: String, advice: &str) -> Finding {
-    Finding::new(FindingCode::IneffectiveSetting, message)
+    Finding::new(FindingCode::IneffectiveSetting, format!("The setting {message}"))
         .with_severity(Severity::Note)
         .with_remedy(Remedy::advice(advice))
 }
@@ -148,16 +149,16 @@ mod tests {
         assert_eq!(
             found(threshold),
             [
-                "garbage_collection_threshold:0.8 does nothing unless the process has a memory limit, and the settings name none."
+                "The setting garbage_collection_threshold:0.8 does nothing unless the process has a memory limit, and the settings name none."
             ]
         );
         assert_eq!(
             found(conf("expandable_segments:True")),
-            ["expandable_segments:True does nothing in this trace: 1 segment is ordinary."]
+            ["The setting expandable_segments:True does nothing in this trace: 1 segment is ordinary."]
         );
         assert_eq!(
             found(Settings { max_split_size: Some(200 << 20), ..Settings::default() }),
-            ["max_split_size_mb (200 MiB) does nothing in this trace: no segment is that large."]
+            ["The setting max_split_size_mb (200 MiB) does nothing in this trace: no segment is that large."]
         );
         // Only requests from 1 GiB on are concerned.
         let mut large = Settings::default();
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(
             found(large),
             [
-                "roundup_power2_divisions does nothing in this trace: it leaves the size of its 334 allocations as it is."
+                "The setting roundup_power2_divisions does nothing in this trace: it leaves the size of its 334 allocations as it is."
             ]
         );
         let both = Settings { max_split_size: Some(64 << 20), expandable_segments: true, ..Settings::default() };
