@@ -24,7 +24,7 @@ fn is_telling(ground: &Ground<'_>) -> bool {
 }
 
 /// Returns a finding; `message` begins with the setting.
-fn finding(message: String, advice: &str) -> Finding {
+fn finding(message: &str, advice: &str) -> Finding {
     Finding::new(FindingCode::IneffectiveSetting, format!("The setting {message}"))
         .with_severity(Severity::Note)
         .with_remedy(Remedy::advice(advice))
@@ -41,7 +41,7 @@ fn garbage_collection(ground: &Ground<'_>) -> Option<Finding> {
     }
     if ground.has_expandable_segments() && ground.segments().0 == 0 {
         return Some(finding(
-            format!(
+            &format!(
                 "garbage_collection_threshold:{threshold} does nothing here: it skips expandable segments, and all \
                      segments are expandable."
             ),
@@ -51,7 +51,7 @@ fn garbage_collection(ground: &Ground<'_>) -> Option<Finding> {
     let is_limited = settings.conf.contains("per_process_memory_fraction");
     (!is_limited).then(|| {
         finding(
-            format!(
+            &format!(
                 "garbage_collection_threshold:{threshold} does nothing unless the process has a memory limit, and the \
                  settings name none."
             ),
@@ -69,7 +69,7 @@ fn max_split_size(ground: &Ground<'_>) -> Option<Finding> {
     if ground.has_expandable_segments() {
         return Some(
             finding(
-                format!(
+                &format!(
                     "max_split_size_mb ({size}) does not keep blocks of expandable segments whole, but still keeps requests \
                      from using large cached blocks: together the two settings make reserved memory grow."
                 ),
@@ -84,7 +84,7 @@ fn max_split_size(ground: &Ground<'_>) -> Option<Finding> {
         || ground.case.replay.state_at(0).ranges.iter().any(|range| range.size >= limit);
     (!is_used && is_telling(ground)).then(|| {
         finding(
-            format!("max_split_size_mb ({size}) does nothing in this trace: no segment is that large."),
+            &format!("max_split_size_mb ({size}) does nothing in this trace: no segment is that large."),
             "Leave it out, or set it below the sizes of the large segments.",
         )
     })
@@ -97,7 +97,7 @@ fn expandable_segments(ground: &Ground<'_>) -> Option<Finding> {
     let is_set = ground.case.settings.conf.contains("expandable_segments:True");
     (is_set && expandable == 0 && native > 0).then(|| {
         finding(
-            format!(
+            &format!(
                 "expandable_segments:True does nothing in this trace: {} ordinary.",
                 counted_as(native, "segment is", "segments are")
             ),
@@ -118,7 +118,7 @@ fn rounding(ground: &Ground<'_>) -> Option<Finding> {
     let is_used = requested.iter().any(|bytes| round_size(divisions, bytes) != round_size(&[0; 16], bytes));
     (!is_used && is_telling(ground)).then(|| {
         finding(
-            format!(
+            &format!(
                 "roundup_power2_divisions does nothing in this trace: it leaves the size of its {} as it is.",
                 counted(requested.len() as u64, "allocation")
             ),
