@@ -1,11 +1,11 @@
 //! Watches a running job's memory and says when much of it becomes unusable.
 //!
-//! The *unusable share* is [`FreeSums::unusable`]: 1 − the largest request that can be served ÷ all cached bytes. It says
+//! The *unusable share* is [`unusable_share`]: 1 − the largest request that can be served ÷ all cached bytes. It says
 //! nothing while little is cached, so it is watched only from [`LEAST_SHARE`] of the device's memory on.
 
 use std::fmt;
 
-use crate::replay::FreeSums;
+use crate::replay::{FreeSums, unusable_share};
 use crate::units::{Bytes, Count};
 
 /// The share of the device's memory that must be cached before the unusable share matters.
@@ -33,9 +33,8 @@ impl Monitor {
     /// Looks at the cached bytes and the largest request that can be served. Returns how many times the share has passed
     /// the threshold if it passes it now and that is worth a line: the first, second, fourth, eighth time and so on, as a
     /// share that rises in every step would fill the terminal. Before it can pass again, it must have fallen below.
-    pub fn look(&mut self, cached: u64, largest: u64) -> Option<u64> {
-        let unusable = FreeSums { cached, largest_large: largest, ..FreeSums::default() }.unusable();
-        let is_over = cached >= self.least.max(1) && unusable >= self.threshold;
+    pub fn look(&mut self, cached: u64, largest_servable: u64) -> Option<u64> {
+        let is_over = cached >= self.least.max(1) && unusable_share(largest_servable, cached) >= self.threshold;
         let passes = is_over && !self.is_over;
         self.is_over = is_over;
         self.times = self.times.saturating_add(u64::from(passes));
@@ -59,9 +58,14 @@ pub struct Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { sums, reserved, times, is_expandable } = *self;
-        let percent = (sums.unusable() * 100.0).floor();
+        let percent = (sums.unusable_share() * 100.0).floor();
         write!(f, "{percent} % of the cached memory is unusable: of {} cached", Bytes(sums.cached))?;
-        write!(f, " ({} reserved), the largest request that fits has {}. ", Bytes(reserved), Bytes(sums.largest()))?;
+        write!(
+            f,
+            " ({} reserved), the largest request that fits has {}. ",
+            Bytes(reserved),
+            Bytes(sums.largest_servable())
+        )?;
         let (split, whole) = (Bytes(sums.inactive_split), Bytes(sums.cached_whole));
         write!(f, "{split} are gaps in segments that are in use, {whole} are whole segments. ")?;
         f.write_str(match (sums.inactive_split >= sums.cached_whole, is_expandable) {
@@ -80,7 +84,7 @@ mod tests {
     #[test]
     fn it_tells_once_and_again_only_after_the_share_fell() {
         let mut monitor = Monitor::new(0.3, 1_000);
-        // Cached bytes, the largest gap, and what is told.
+        // The cached bytes, the largest request that can be served, and the result.
         let looks = [
             (49, 0, None),      // Too little is cached.
             (100, 71, None),    // Below the threshold.
@@ -89,7 +93,7 @@ mod tests {
             (100, 71, None),    // It fell.
             (100, 50, Some(2)), // Passed again.
             (0, 0, None),       // Nothing is cached.
-            (100, 50, None),    // The third time is not told.
+            (100, 50, None),    // The third time has no line.
             (40, 0, None),      // Fell: too little is cached.
             (100, 50, Some(4)),
         ];
@@ -104,7 +108,7 @@ mod tests {
     fn a_warning_says_what_was_found_and_what_to_try() {
         let sums = FreeSums { cached: 8 << 30, cached_whole: 1 << 30, inactive_split: 7 << 30, ..FreeSums::default() };
         let warning = Warning {
-            sums: FreeSums { largest_large: 3 << 30, ..sums },
+            sums: FreeSums { largest_large_gap: 3 << 30, ..sums },
             reserved: 20 << 30,
             times: 1,
             is_expandable: false,

@@ -4,6 +4,8 @@ use super::device::DeviceAllocator;
 use super::driver::Driver;
 use super::entry::TraceSink;
 use super::free_set::{Free, FreeSet};
+use super::pool::FreeList;
+use super::rounding::largest_servable;
 
 impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
     /// Returns the bytes of all cached blocks: reserved, and in no active block.
@@ -11,10 +13,10 @@ impl<D: Driver, S: TraceSink> DeviceAllocator<D, S> {
         self.reserved().saturating_sub(u64::try_from(self.stats.active_bytes()).unwrap_or(0))
     }
 
-    /// Returns the size of the largest cached block of any pool and stream.
-    pub fn largest_cached(&self) -> u64 {
-        let sizes = self.free_lists.iter().filter_map(|(_, list)| list.blocks.largest());
-        sizes.map(|free| free.size).max().unwrap_or(0)
+    /// Returns the largest request that some pool and stream can serve without the driver.
+    pub fn largest_servable(&self) -> u64 {
+        let of = |list: &FreeList| Some(largest_servable(list.blocks.largest()?.size, self.pools[list.pool].is_small));
+        self.free_lists.iter().filter_map(|(_, list)| of(list)).max().unwrap_or(0)
     }
 }
 

@@ -20,6 +20,19 @@ pub const LARGE_REMAINDER: u64 = 1 << 20;
 /// Requests of at least this size fail at once: one exbibyte.
 pub const TOO_LARGE: u64 = 1 << 60;
 
+/// Returns the largest request that a gap of a small or a large pool can serve without the driver.
+///
+/// Requests up to 1 MiB go to small pools, larger ones to large pools. So a small pool serves 1 MiB at most, and a gap of
+/// a large pool that is not larger than that serves nothing. (Only expandable segments have such gaps.)
+#[inline]
+pub const fn largest_servable(gap: u64, is_small: bool) -> u64 {
+    match (is_small, gap > SMALL_SIZE) {
+        (true, true) => SMALL_SIZE,
+        (true, false) | (false, true) => gap,
+        (false, false) => 0,
+    }
+}
+
 /// Returns the index of the entry of [`Divisions`] that applies to a request.
 #[inline]
 pub fn division_entry(requested: u64) -> usize {

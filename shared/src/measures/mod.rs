@@ -18,8 +18,9 @@ use gap_sizes::GapSizes;
 pub use measuring::Measuring;
 pub use servable::{Servable, servable};
 
-use crate::allocator::rounding::SMALL_SIZE;
+use crate::allocator::rounding;
 use crate::query::Measure;
+use crate::replay;
 use crate::replay::{Change, Replay};
 
 /// The measures at one position. Sizes are in bytes.
@@ -101,13 +102,13 @@ impl Measures {
     /// Requests up to 1 MiB (PyTorch's `kSmallSize`) go to small pools. A request has the size that it is rounded to, and
     /// its stream and pool must be those of the gap: see [`servable`](servable()).
     pub fn largest_servable_small(&self) -> u64 {
-        self.largest_small_gap.min(SMALL_SIZE)
+        rounding::largest_servable(self.largest_small_gap, true)
     }
 
     /// Returns the largest request that some large pool can serve without the driver: `largest_large_gap`, or 0 if that
     /// is at most 1 MiB, since smaller requests go to small pools. (Only expandable segments have gaps that small.)
     pub const fn largest_servable_large(&self) -> u64 {
-        if self.largest_large_gap > SMALL_SIZE { self.largest_large_gap } else { 0 }
+        rounding::largest_servable(self.largest_large_gap, false)
     }
 
     /// Returns the largest request that can be served without the driver, by any pool and stream.
@@ -118,10 +119,7 @@ impl Measures {
     /// Returns the share of free memory that the largest possible request cannot use:
     /// `1 - largest_servable / cached`, from 0 to 1; 0 if nothing is cached.
     pub fn unusable_share(&self) -> f64 {
-        match self.cached() {
-            0 => 0.0,
-            cached => 1.0 - self.largest_servable() as f64 / cached as f64,
-        }
+        replay::unusable_share(self.largest_servable(), self.cached())
     }
 
     /// Returns the fragmentation index `1 - Σ gap² / (Σ gap)²`: the probability that two free bytes chosen at random lie

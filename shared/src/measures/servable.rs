@@ -1,6 +1,6 @@
 //! What each pool and stream can serve at one position without the driver.
 
-use super::Measures;
+use crate::allocator::rounding::largest_servable;
 use crate::replay::Space;
 use crate::units::{PoolId, Stream};
 
@@ -29,9 +29,8 @@ impl Servable {
     /// Returns the largest request that it can serve. A request has the size that it is rounded to.
     ///
     /// `max_split_size` does not matter: a request of exactly the size of a block gets it, whatever the setting.
-    pub fn largest(&self) -> u64 {
-        let (small, large) = if self.is_small { (self.largest_gap, 0) } else { (0, self.largest_gap) };
-        Measures { largest_small_gap: small, largest_large_gap: large, ..Measures::default() }.largest_servable()
+    pub const fn largest(&self) -> u64 {
+        largest_servable(self.largest_gap, self.is_small)
     }
 }
 

@@ -5,6 +5,7 @@
 //! blocks.
 
 use super::Forward;
+use crate::allocator::rounding::largest_servable;
 use crate::trace::{BlockState, Segment};
 
 /// Sums over the gaps of a state, in bytes.
@@ -16,10 +17,10 @@ pub struct FreeSums {
     pub cached_whole: u64,
     /// Bytes of gaps in segments that hold an active block (`inactive_split_bytes`).
     pub inactive_split: u64,
-    /// The largest gap of the small pools: the largest request up to 1 MiB that needs no driver call.
-    pub largest_small: u64,
-    /// The largest gap of the large pools: the largest request above 1 MiB that needs no driver call.
-    pub largest_large: u64,
+    /// The largest gap of the small pools.
+    pub largest_small_gap: u64,
+    /// The largest gap of the large pools.
+    pub largest_large_gap: u64,
 }
 
 impl FreeSums {
@@ -42,20 +43,35 @@ impl FreeSums {
         self.cached = self.cached.saturating_add(free);
         let sum = if is_whole { &mut self.cached_whole } else { &mut self.inactive_split };
         *sum = sum.saturating_add(free);
-        let most = if is_small { &mut self.largest_small } else { &mut self.largest_large };
+        let most = if is_small { &mut self.largest_small_gap } else { &mut self.largest_large_gap };
         *most = largest.max(*most);
     }
 
-    /// Returns the largest request that can be served without a driver call.
-    pub fn largest(&self) -> u64 {
-        self.largest_small.max(self.largest_large)
+    /// Returns the largest request that some small pool can serve without the driver.
+    pub const fn largest_servable_small(&self) -> u64 {
+        largest_servable(self.largest_small_gap, true)
     }
 
-    /// Returns the share of the cached bytes that the largest request which can be served leaves over: 1 − largest ÷
-    /// cached. It is 0 without cached bytes, and near 1 when all gaps are small.
-    pub fn unusable(&self) -> f64 {
-        if self.cached == 0 { 0.0 } else { 1.0 - self.largest() as f64 / self.cached as f64 }
+    /// Returns the largest request that some large pool can serve without the driver.
+    pub const fn largest_servable_large(&self) -> u64 {
+        largest_servable(self.largest_large_gap, false)
     }
+
+    /// Returns the largest request that can be served without the driver.
+    pub fn largest_servable(&self) -> u64 {
+        self.largest_servable_small().max(self.largest_servable_large())
+    }
+
+    /// Returns the [`unusable_share`].
+    pub fn unusable_share(&self) -> f64 {
+        unusable_share(self.largest_servable(), self.cached)
+    }
+}
+
+/// Returns the share of cached bytes that the largest request which can be served leaves over:
+/// `1 - largest_servable / cached`. It is 0 without cached bytes, and near 1 when all gaps are small.
+pub fn unusable_share(largest_servable: u64, cached: u64) -> f64 {
+    if cached == 0 { 0.0 } else { 1.0 - largest_servable as f64 / cached as f64 }
 }
 
 impl Forward {
@@ -106,8 +122,8 @@ mod tests {
             cached: space.cached(),
             cached_whole: space.cached_whole(),
             inactive_split: space.cached() - space.cached_whole(),
-            largest_small: largest(true),
-            largest_large: largest(false),
+            largest_small_gap: largest(true),
+            largest_large_gap: largest(false),
         };
         (forward, want)
     }
@@ -133,10 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn the_unusable_share_is_what_the_largest_gap_leaves_over() {
-        let sums = |cached, largest_small, largest_large| {
-            FreeSums { cached, largest_small, largest_large, ..FreeSums::default() }.unusable()
+    fn the_unusable_share_is_what_the_largest_request_leaves_over() {
+        let mib = 1 << 20;
+        let share = |cached, largest_small_gap, largest_large_gap| {
+            FreeSums { cached, largest_small_gap, largest_large_gap, ..FreeSums::default() }.unusable_share()
         };
-        assert_eq!([sums(0, 0, 0), sums(8, 0, 8), sums(8, 2, 1), sums(8, 0, 0)], [0.0, 0.0, 0.75, 1.0]);
+        assert_eq!([share(0, 0, 0), share(8 * mib, 0, 8 * mib), share(8 * mib, 0, 0)], [0.0, 0.0, 1.0]);
+        // A small pool serves 1 MiB at most, and a large one nothing up to that.
+        assert_eq!([share(4 * mib, 2 * mib, 0), share(4 * mib, 0, mib)], [0.75, 1.0]);
     }
 }

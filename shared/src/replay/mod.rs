@@ -36,7 +36,7 @@ pub use ending::end;
 use extend::Extender;
 pub(crate) use extend::rewind_state;
 pub use forward::{Forward, Sums};
-pub use free::FreeSums;
+pub use free::{FreeSums, unusable_share};
 pub use segments::Range;
 use segments::SegmentHistory;
 pub use space::{Space, SpaceRange, SpaceVisitor};

@@ -113,9 +113,11 @@ impl SessionGauges {
         }
         let pools = self.devices.iter().filter_map(|device| device.gaps.map(|gaps| (&device.labels, gaps.sums)));
         let by_pool = pools.flat_map(|([session, device], sums)| {
-            [("small", sums.largest_small), ("large", sums.largest_large)].map(|(pool, largest)| {
-                ([session.clone(), device.clone(), ("pool", pool.to_owned())], ConstGauge::new(largest))
-            })
+            [("small", sums.largest_servable_small()), ("large", sums.largest_servable_large())].map(
+                |(pool, largest)| {
+                    ([session.clone(), device.clone(), ("pool", pool.to_owned())], ConstGauge::new(largest))
+                },
+            )
         });
         let help = "The largest request that a pool can serve without a driver call.";
         metrics.family("session_largest_servable_bytes", help, by_pool)?;

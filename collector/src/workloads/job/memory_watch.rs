@@ -18,7 +18,7 @@ impl MemoryWatch {
 
     /// Looks at an allocator.
     pub(super) fn look<D: Driver, S: TraceSink>(&mut self, allocator: &DeviceAllocator<D, S>) {
-        let Some(times) = self.monitor.look(allocator.cached(), allocator.largest_cached()) else { return };
+        let Some(times) = self.monitor.look(allocator.cached(), allocator.largest_servable()) else { return };
         let sums = FreeSums::of(&allocator.segments());
         let is_expandable = allocator.config().expandable_segments;
         (self.warn)(Warning { sums, reserved: allocator.reserved(), times, is_expandable });
