@@ -3,38 +3,23 @@
 //! `cargo bench -p shared --bench heatmap -- FILE...` prints a line for each kind of question: the median and the longest
 //! time.
 
-use std::io::Read;
+mod support;
+
 use std::time::Instant;
 
-use shared::import::Importer;
-use shared::limits::ImportLimits;
 use shared::query::{
     Answer, Axis, HeatmapCellQuery, HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, Query, Window,
 };
 use shared::session::Session;
 
 fn main() {
-    for file in std::env::args().skip(1).filter(|argument| argument != "--bench") {
+    for file in support::files() {
         println!("{file}");
-        match open(&file) {
-            Ok(session) => measure(session),
+        match support::import(&file) {
+            Ok(imported) => measure(Session::build(imported, &mut |_| {})),
             Err(error) => println!("  {error}"),
         }
     }
-}
-
-fn open(path: &str) -> Result<Session, Box<dyn std::error::Error>> {
-    let mut file = std::fs::File::open(path)?;
-    let mut piece = vec![0; 1 << 20];
-    let mut importer = Importer::new(ImportLimits::default());
-    loop {
-        let count = file.read(&mut piece)?;
-        if count == 0 {
-            break;
-        }
-        importer.push(&piece[..count])?;
-    }
-    Ok(Session::build(importer.finish()?, &mut |_| {}))
 }
 
 fn measure(mut session: Session) {

@@ -3,27 +3,27 @@
 //! `cargo bench -p shared --bench measures -- [FILE...]` prints a line for each device, or for a made trace of five
 //! million events if no file is given.
 
+mod support;
+
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::time::Instant;
 
 use shared::event::Action;
 use shared::frames::StackId;
-use shared::import::Importer;
+use shared::import::Imported;
 use shared::index::Index;
-use shared::limits::ImportLimits;
 use shared::lod::RunningMeasures;
 use shared::measures::Measuring;
 use shared::query::{Axis, CurvesQuery, Measure, Window};
 use shared::replay::{Change, Gap, Range, Replay, Replayed, Space, SpaceVisitor};
-use shared::trace::{Block, BlockState, DeviceTrace, Event, Segment, Settings, Snapshot, Tag, Tags};
+use shared::trace::{Block, BlockState, DeviceTrace, Event, Segment, Settings, Tag, Tags};
 use shared::units::{Address, PoolId, Stream};
 
 /// Events of the made trace.
 const EVENTS: usize = 5_000_000;
 
 fn main() {
-    let files: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let files: Vec<String> = support::files().collect();
     println!("{:>10} {:>9} {:>9} {:>9} {:>9} {:>8}  device", "events", "follow", "measures", "curves", "MiB", "gaps");
     if files.is_empty() {
         let (trace, mut tags) = made();
@@ -31,8 +31,8 @@ fn main() {
         measure(&trace, &tags, &replay, "made");
     }
     for file in files {
-        match import(&file) {
-            Ok(mut snapshot) => {
+        match support::import(&file) {
+            Ok(Imported { mut snapshot, .. }) => {
                 for trace in std::mem::take(&mut snapshot.devices) {
                     let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
                     measure(&trace, &snapshot.tags, &replay, &format!("{file} {}", trace.device));
@@ -40,19 +40,6 @@ fn main() {
             }
             Err(error) => println!("{file}: {error}"),
         }
-    }
-}
-
-fn import(path: &str) -> Result<Snapshot, Box<dyn std::error::Error>> {
-    let mut file = std::fs::File::open(path)?;
-    let mut piece = vec![0; 1 << 20];
-    let mut importer = Importer::new(ImportLimits::default());
-    loop {
-        let count = file.read(&mut piece)?;
-        if count == 0 {
-            return Ok(importer.finish()?.snapshot);
-        }
-        importer.push(&piece[..count])?;
     }
 }
 

@@ -3,11 +3,11 @@
 //! `cargo bench -p shared --bench session -- FILE...` prints a line for each stage and kind of query: the median and the
 //! longest time.
 
-use std::io::Read;
+mod support;
+
 use std::time::Instant;
 
-use shared::import::{Imported, Importer};
-use shared::limits::ImportLimits;
+use shared::import::Imported;
 use shared::query::{
     Axis, ColorBy, EventFilter, FlameQuery, Query, SegmentLayout, SegmentsQuery, TimelineQuery, Window,
 };
@@ -17,7 +17,7 @@ use shared::session::Session;
 const POSITIONS: u32 = 200;
 
 fn main() {
-    for file in std::env::args().skip(1).filter(|argument| argument != "--bench") {
+    for file in support::files() {
         println!("{file}");
         match import(&file) {
             Ok(imported) => measure(imported),
@@ -28,17 +28,7 @@ fn main() {
 
 fn import(path: &str) -> Result<Imported, Box<dyn std::error::Error>> {
     let start = Instant::now();
-    let mut file = std::fs::File::open(path)?;
-    let mut piece = vec![0; 1 << 20];
-    let mut importer = Importer::new(ImportLimits::default());
-    loop {
-        let count = file.read(&mut piece)?;
-        if count == 0 {
-            break;
-        }
-        importer.push(&piece[..count])?;
-    }
-    let imported = importer.finish()?;
+    let imported = support::import(path)?;
     println!("  {:<28} {:>9.1} ms", "import", start.elapsed().as_secs_f64() * 1e3);
     Ok(imported)
 }

@@ -111,11 +111,6 @@ impl Space {
         self.whole
     }
 
-    /// Returns the range that holds an address.
-    pub fn range_at(&self, address: u64) -> Option<&SpaceRange> {
-        self.find(address).and_then(|i| self.ranges.get(i))
-    }
-
     #[inline]
     fn find(&self, address: u64) -> Option<usize> {
         let i = self.starts.partition_point(|start| *start <= address).checked_sub(1)?;

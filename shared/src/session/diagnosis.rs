@@ -2,10 +2,15 @@
 
 use super::context::Context;
 use super::device::Caches;
+use crate::analysis::oom;
+use crate::analysis::site::Sites;
+use crate::analysis::usage::Usage;
 use crate::diagnosis::Diagnosis;
 use crate::doctor::{self, Case};
 use crate::finding::Finding;
 use crate::query::Answer;
+use crate::replay::Replay;
+use crate::trace::{DeviceTrace, Snapshot};
 
 /// What was found last.
 #[derive(Debug, Default)]
@@ -19,7 +24,7 @@ pub(super) struct LastDiagnosis {
 impl LastDiagnosis {
     /// Returns the finding about a device's failed requests, if there are any. A running job's is asked for often.
     pub(super) fn failure(&mut self, case: &Case<'_>, failures: &[(u32, u64)]) -> Option<Finding> {
-        let decisive = crate::analysis::oom::decisive(case.trace, failures)?;
+        let decisive = oom::decisive(case.trace, failures)?;
         let known = self.failure.take();
         let known = known.filter(|(count, known)| *count == failures.len() && known.position == Some(decisive));
         let (_, finding) = self.failure.insert(match known {
@@ -49,14 +54,26 @@ pub(super) fn of_failure(context: Context<'_>, position: u32) -> Answer {
 
 /// Returns what the doctor looks at.
 fn case(context: Context<'_>) -> Case<'_> {
+    let Context { snapshot, trace, sites, replay, usage, summary, .. } = context;
+    let capacity = Some(summary.capacity).filter(|bytes| *bytes > 0);
+    Case { capacity, ..case_of(snapshot, trace, sites, (replay, usage)) }
+}
+
+/// Returns what the doctor looks at while a device has no summary yet: its capacity is not known.
+pub(super) fn case_of<'a>(
+    snapshot: &'a Snapshot,
+    trace: &'a DeviceTrace,
+    sites: &'a Sites,
+    (replay, usage): (&'a Replay, &'a Usage),
+) -> Case<'a> {
     Case {
-        trace: context.trace,
-        tags: &context.snapshot.tags,
-        symbols: &context.snapshot.symbols,
-        best_frames: context.sites.best_frames(),
-        settings: &context.snapshot.settings,
-        replay: context.replay,
-        usage: context.usage,
-        capacity: Some(context.summary.capacity).filter(|bytes| *bytes > 0),
+        trace,
+        tags: &snapshot.tags,
+        symbols: &snapshot.symbols,
+        best_frames: sites.best_frames(),
+        settings: &snapshot.settings,
+        replay,
+        usage,
+        capacity: None,
     }
 }

@@ -38,7 +38,6 @@ use crate::analysis::folding::Overrides;
 use crate::analysis::host_memory;
 use crate::analysis::site::{SiteInput, Sites};
 use crate::analysis::usage::Usage;
-use crate::doctor::Case;
 use crate::finding::{Finding, FindingCode};
 use crate::import::Imported;
 use crate::index::Index;
@@ -127,16 +126,7 @@ impl Session {
         for ((trace, device), DeviceSummary { ooms, .. }) in of_devices {
             device.caches = Caches::default();
             let Device { replay, indexes: Indexes { usage, .. }, caches } = device;
-            let case = Case {
-                trace,
-                tags: &snapshot.tags,
-                symbols: &snapshot.symbols,
-                best_frames: sites.best_frames(),
-                settings: &snapshot.settings,
-                replay,
-                usage,
-                capacity: None,
-            };
+            let case = diagnosis::case_of(snapshot, trace, sites, (replay, usage));
             // Its sentence may name a line.
             let Some(failure) = caches.diagnosis.failure(&case, ooms) else { continue };
             let is_it = |known: &&mut Finding| (known.code, known.device) == (failure.code, failure.device);
@@ -164,16 +154,7 @@ impl Session {
             all.extend(losses);
             let start = has_start.then_some(&of_device.start);
             all.extend(findings_of(trace, replay, start, is_cut));
-            let case = Case {
-                trace,
-                tags: &snapshot.tags,
-                symbols: &snapshot.symbols,
-                best_frames: sites.best_frames(),
-                settings: &snapshot.settings,
-                replay,
-                usage,
-                capacity: None,
-            };
+            let case = diagnosis::case_of(snapshot, trace, sites, (replay, usage));
             all.extend(caches.diagnosis.failure(&case, &of_device.ooms));
             summaries.push(of_device);
         }

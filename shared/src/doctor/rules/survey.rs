@@ -7,7 +7,8 @@ use crate::doctor::Case;
 use crate::replay::{Change, Gap, Range, Replay, Space, SpaceVisitor};
 use crate::units::{PoolId, Stream};
 
-/// The most classes of memory that are told apart: a program has some streams and pools. Further ones count as one.
+/// The maximum number of combinations of pool, stream and kind that are tracked separately. A program has a few; all
+/// others are tracked as one.
 const CLASSES: usize = 256;
 
 /// A request for which the allocator took memory from the driver: no cached memory served it.
@@ -24,7 +25,7 @@ pub(super) struct Miss {
 /// Misses while another stream or pool had a gap that was large enough.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stuck {
-    /// How many there were at least: gaps are told apart by powers of two only.
+    /// A lower bound of their number: gaps are grouped by powers of two.
     pub(super) count: u32,
     /// Bytes taken from the driver for them.
     pub(super) taken: u64,

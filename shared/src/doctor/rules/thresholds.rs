@@ -15,8 +15,8 @@ pub(super) const GROWTH_PERCENT: u64 = 10;
 /// Memory in gaps that a request could not use, in percent of the reserved memory. A healthy run stays below: its
 /// segments are filled by requests of the sizes that made them.
 pub(super) const FRAGMENTED_PERCENT: u64 = 10;
-/// The same in percent of the largest reserved memory, where it was not at its peak: gaps that are used later on
-/// cost nothing.
+/// Memory in such gaps while reserved memory was below its peak, in percent of that peak. The threshold is higher,
+/// because gaps that are used later cost nothing.
 pub(super) const FRAGMENTED_PERCENT_OF_PEAK: u64 = 12;
 /// A segment counts as pinned if blocks use at most one part in this many of it.
 pub(super) const PINNED_PART: u64 = 16;

@@ -3,6 +3,11 @@
 use shared::units::{PoolId, Stream};
 use yew::prelude::*;
 
+use crate::hooks::ModelHandle;
+use crate::model::{Action, Selection};
+use crate::views::controls::sends;
+use crate::widgets::bytes_text::bytes_text;
+
 /// Renders a list of facts.
 pub fn facts(rows: Vec<Html>) -> Html {
     html! { <dl class="facts">{ for rows }</dl> }
@@ -38,6 +43,27 @@ pub fn act(
 ) -> Html {
     html! {
         <button type="button" class="act" data-testid={testid} {title} disabled={onclick.is_none()} {onclick}>{ label }</button>
+    }
+}
+
+/// Renders allocations with their bytes, each as a button that selects it; nothing without any.
+pub fn picks(model: &ModelHandle, title: &'static str, allocations: &[(u32, u64)]) -> Html {
+    if allocations.is_empty() {
+        return Html::default();
+    }
+    html! {
+        <>
+            <h3>{ title }</h3>
+            <ul class="picks">
+                { for allocations.iter().map(|&(id, bytes)| html! {
+                    <li key={id}>
+                        <button type="button" class="link" onclick={sends(model, Action::Select(Selection::Allocation(id)))} data-testid="site-allocation">
+                            { bytes_text(bytes) }
+                        </button>
+                    </li>
+                }) }
+            </ul>
+        </>
     }
 }
 

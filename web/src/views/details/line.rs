@@ -6,7 +6,7 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::allocation::search_term;
-use super::facts::{act, fact_with, facts};
+use super::facts::{act, fact_with, facts, picks};
 use crate::hooks::{use_answer, use_model, use_palette};
 use crate::model::{Action, Listing, Selection};
 use crate::views::controls::sends;
@@ -110,18 +110,7 @@ pub fn LinePane(props: &LinePaneProps) -> Html {
                     }
                 </ul>
             }
-            if !line.largest.is_empty() {
-                <h3>{ "Largest live allocations" }</h3>
-                <ul class="picks">
-                    { for line.largest.iter().map(|&(id, bytes)| html! {
-                        <li key={id}>
-                            <button type="button" class="link" onclick={send(Action::Select(Selection::Allocation(id)))} data-testid="site-allocation">
-                                { bytes_text(bytes) }
-                            </button>
-                        </li>
-                    }) }
-                </ul>
-            }
+            { picks(&model, "Largest live allocations", &line.largest) }
             { stack_list(if line.stacks.len() > 1 { "Largest stack" } else { "Stack" }, &line.frames, line.missing.as_ref()) }
         </article>
     }

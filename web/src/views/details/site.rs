@@ -6,9 +6,10 @@ use shared::units::Count;
 use yew::prelude::*;
 
 use super::allocation::search_term;
-use super::facts::{act, fact_with, facts};
+use super::facts::{act, fact_with, facts, picks};
 use crate::hooks::{use_answer, use_model, use_palette};
 use crate::model::{Action, Selection};
+use crate::views::controls::sends;
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::chips::paint_chip;
 use crate::widgets::format::counted;
@@ -33,10 +34,7 @@ pub fn SitePane(props: &SitePaneProps) -> Html {
         _ => return html! {},
     };
     let bytes = |bytes: u64| bytes_text(bytes);
-    let send = |action: Action| {
-        let model = model.clone();
-        Callback::from(move |_: MouseEvent| model.dispatch(action.clone()))
-    };
+    let send = |action: Action| sends(&model, action);
     let (peak_bytes, peak_position) = site.peak;
     let line = best_frame(&site.frames).map(|frame| search_term(&frame.name, &frame.filename, frame.line));
     html! {
@@ -64,18 +62,7 @@ pub fn SitePane(props: &SitePaneProps) -> Html {
                 fact_with("Stack total", bytes(site.bytes), counted(site.count.into(), "allocation").into()),
                 fact_with("Never freed", bytes(site.live_at_end.0), counted(site.live_at_end.1.into(), "allocation").into()),
             ]) }
-            if !site.largest.is_empty() {
-                <h3>{ "Largest live allocations of this stack" }</h3>
-                <ul class="picks">
-                    { for site.largest.iter().map(|&(id, bytes)| html! {
-                        <li key={id}>
-                            <button type="button" class="link" onclick={send(Action::Select(Selection::Allocation(id)))} data-testid="site-allocation">
-                                { bytes_text(bytes) }
-                            </button>
-                        </li>
-                    }) }
-                </ul>
-            }
+            { picks(&model, "Largest live allocations of this stack", &site.largest) }
             { stack_list("Stack", &site.frames, site.missing.as_ref()) }
         </article>
     }
