@@ -17,6 +17,7 @@ pub mod oom;
 pub mod paint;
 pub mod peak;
 pub mod retries;
+pub mod roles;
 pub mod segment_map;
 pub mod segment_quads;
 pub mod site;

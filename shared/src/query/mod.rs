@@ -8,7 +8,6 @@
 //! ```
 
 mod axis;
-mod category;
 mod curves;
 mod details;
 mod events;
@@ -29,7 +28,6 @@ pub mod term;
 mod timeline;
 
 pub use axis::{Axis, Window};
-pub use category::Category;
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
@@ -52,6 +50,7 @@ pub use steps::{StepList, StepSpan};
 pub use summary::{DeviceSummary, Origin, Summary};
 pub use timeline::{Class, Detail, LossSpan, OutsideCurve, Overview, SampleAt, Timeline, TimelineQuery};
 
+pub use crate::category::Category;
 use crate::diagnosis::Diagnosis;
 use crate::units::Address;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::context::Context;
 use super::device::Caches;
 use crate::analysis::category::{Categories, UserRules};
+use crate::analysis::roles::Roles;
 use crate::analysis::stack_traits::StackTraits;
 use crate::analysis::steps::{StepSource, Steps};
 use crate::frames::Symbols;
@@ -44,11 +45,26 @@ impl Told {
     /// Returns the categories of a trace's allocations.
     pub(super) fn categories(&mut self, input: Replayed<'_>, symbols: &Symbols, user: &UserRules) -> Arc<Categories> {
         let steps = self.steps(input, symbols);
+        self.traits.extend(symbols);
         let traits = &self.traits;
         let told = self
             .categories
             .get_or_insert_with(|| Arc::new(Categories::of(input, symbols, traits, steps.as_deref(), user)));
         Arc::clone(told)
+    }
+
+    /// Lends what is known to a diagnosis, and keeps what that finds.
+    pub(super) fn lend<T>(&mut self, context: Context<'_>, diagnose: impl FnOnce(&Roles) -> T) -> T {
+        let of = (context.replay.positions(), context.trace.annotations.len());
+        let is_current = self.steps_of == Some(of);
+        let steps = is_current.then(|| self.steps.clone());
+        let categories = self.categories.clone().filter(|_| is_current);
+        let roles = Roles::new(context.category_rules.clone()).with(steps, categories);
+        let found = diagnose(&roles);
+        if let (Some(steps), categories) = roles.found() {
+            (self.steps, self.categories, self.steps_of) = (steps, categories, Some(of));
+        }
+        found
     }
 
     /// Returns the approximate memory use in bytes.
@@ -61,6 +77,7 @@ impl Caches {
     /// Forgets what depends on categories: the rules have changed.
     pub(super) fn forget_categories(&mut self) {
         self.told.categories = None;
+        self.diagnosis.forget();
         (self.terms, self.drawings) = Default::default();
     }
 }

@@ -24,10 +24,11 @@ use rustc_hash::FxHashMap;
 
 use super::stack_traits::{StackTraits, Traits};
 use super::steps::Steps;
-pub use crate::query::Category;
+pub use crate::category::Category;
 
+use crate::diagnosis::HeldCategory;
 use crate::frames::{StackId, Symbols};
-use crate::replay::{Allocation, Replayed};
+use crate::replay::{Allocation, Replay, Replayed};
 
 /// The category of every allocation of a device, and the rule that told it.
 #[derive(Clone, Debug, Default)]
@@ -103,6 +104,21 @@ impl Categories {
             }
         }
         sums
+    }
+
+    /// Returns what some allocations hold by category, the largest first; only categories that hold something.
+    pub fn held(&self, replay: &Replay, ids: impl Iterator<Item = u32>) -> Vec<HeldCategory> {
+        let mut held = Category::ALL.map(|category| HeldCategory { category, bytes: 0, count: 0 });
+        for id in ids {
+            let bytes = replay.allocations.requested.get(id as usize).unwrap_or(0);
+            if let Some(of) = held.get_mut(self.get(id) as usize) {
+                of.bytes = of.bytes.saturating_add(bytes);
+                of.count = of.count.saturating_add(1);
+            }
+        }
+        let mut held: Vec<HeldCategory> = held.into_iter().filter(|of| of.count > 0).collect();
+        held.sort_by_key(|of| (std::cmp::Reverse(of.bytes), of.category));
+        held
     }
 
     /// Returns the memory use in bytes.
