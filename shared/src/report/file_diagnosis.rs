@@ -3,10 +3,11 @@
 use std::fmt;
 
 use super::diagnosis::{DiagnosisReport, FindingReport};
-use super::{CategoryReport, OwnRules};
+use super::CategoryReport;
 use crate::analysis::category::UserRules;
 use crate::analysis::findings::findings;
 use crate::analysis::folding::BestFrames;
+use crate::analysis::own_rules::OwnRules;
 use crate::analysis::roles::Roles;
 use crate::analysis::usage::Usage;
 use crate::diagnosis::Diagnosis;

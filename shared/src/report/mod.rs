@@ -9,7 +9,7 @@ mod end;
 mod file_diagnosis;
 mod host_memory;
 mod outside;
-mod own_rules;
+mod steps;
 mod text;
 
 pub use category::CategoryReport;
@@ -18,12 +18,13 @@ pub use end::{EndReport, PoolReport};
 pub use file_diagnosis::FileDiagnosis;
 pub use host_memory::HostReport;
 pub use outside::OutsideReport;
-pub use own_rules::OwnRules;
+pub use steps::{StepLineReport, StepReport, StepsReport};
 
 use crate::analysis::actions;
 use crate::analysis::folding::BestFrames;
 use crate::analysis::fragmentation::Fragmentation;
 use crate::analysis::missing_stack::StackCoverage;
+use crate::analysis::own_rules::OwnRules;
 use crate::analysis::peak::{Held, held_at};
 use crate::analysis::site::label;
 use crate::diagnosis::{Diagnosis, Verdict};
@@ -85,6 +86,9 @@ pub struct DeviceReport {
     /// The memory beside the allocator, if it was sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside: Option<OutsideReport>,
+    /// One step over another, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<StepsReport>,
     /// Why allocations at the peak have no stack, by bytes; empty if all have one.
     pub missing_stacks: Vec<MissingReport>,
     /// The diagnosis.
@@ -160,11 +164,11 @@ pub struct LineReport {
 impl FileReport {
     /// Reports a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
-        Self::with(path, imported, OwnRules::default())
+        Self::with(path, imported, OwnRules::default(), None)
     }
 
-    /// Reports a file by the user's own rules.
-    pub fn with(path: String, imported: Imported, rules: OwnRules) -> Self {
+    /// Reports a file by the user's own rules. `steps` are the numbers of an earlier and a later step to compare.
+    pub fn with(path: String, imported: Imported, rules: OwnRules, steps: Option<(u64, u64)>) -> Self {
         let Imported { format, protocol, mut snapshot, findings: mut found, header } = imported;
         let mut devices = Vec::new();
         let mut telling = BestFrames::with(rules.folding);
@@ -177,7 +181,7 @@ impl FileReport {
             header.as_ref(),
             &mut found,
             &mut |snapshot, case, diagnosis| {
-                devices.push(DeviceReport::new(snapshot, case, diagnosis));
+                devices.push(DeviceReport::new(snapshot, case, diagnosis, steps));
             },
         );
         Self {
@@ -200,7 +204,7 @@ impl FileReport {
 }
 
 impl DeviceReport {
-    fn new(snapshot: &Snapshot, case: &Case<'_>, diagnosis: Diagnosis) -> Self {
+    fn new(snapshot: &Snapshot, case: &Case<'_>, diagnosis: Diagnosis, steps: Option<(u64, u64)>) -> Self {
         let Case { trace, replay, usage, best_frames, .. } = *case;
         let start = replay.state_at(0).totals;
         let start = StartReport { allocated_bytes: start.allocated, reserved_bytes: start.reserved };
@@ -235,6 +239,7 @@ impl DeviceReport {
             diagnosis: (&diagnosis).into(),
             verdict: diagnosis.verdict,
             outside: OutsideReport::of(trace),
+            steps: steps.map(|steps| StepsReport::of(case, steps)),
             peak_lines: by_line(&snapshot.symbols, best_frames, &held),
         }
     }

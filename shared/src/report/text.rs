@@ -80,6 +80,7 @@ impl fmt::Display for DeviceReport {
             }
         }
         self.held_at_the_peak(f)?;
+        self.steps.iter().try_for_each(|steps| steps.fmt(f))?;
         self.outside.iter().try_for_each(|outside| outside.fmt(f))
     }
 }

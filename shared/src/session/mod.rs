@@ -6,6 +6,7 @@
 //! grows; devices, indexes, summary and answers are the same.
 
 mod category;
+mod compare_steps;
 mod context;
 mod curves;
 mod details;
@@ -36,6 +37,7 @@ use crate::analysis::category::UserRules;
 use crate::analysis::findings::findings_of;
 use crate::analysis::folding::Overrides;
 use crate::analysis::host_memory;
+use crate::analysis::own_rules::OwnRules;
 use crate::analysis::roles::Roles;
 use crate::analysis::site::{SiteInput, Sites};
 use crate::analysis::usage::Usage;
@@ -169,8 +171,16 @@ impl Session {
 
     /// Sets the user's own rules of categories, which come before the others.
     pub fn set_category_rules(&mut self, rules: UserRules) {
-        self.category_rules = rules;
-        self.devices.iter_mut().for_each(|device| device.caches.forget_categories());
+        if self.category_rules != rules {
+            self.category_rules = rules;
+            self.devices.iter_mut().for_each(|device| device.caches.forget_categories());
+        }
+    }
+
+    /// Sets all rules of the user's own.
+    pub fn set_own_rules(&mut self, rules: &OwnRules) {
+        self.set_overrides(&rules.folding);
+        self.set_category_rules(rules.categories.clone());
     }
 
     /// Returns what the session holds.
@@ -225,6 +235,8 @@ impl Session {
             Query::Heatmap(query) => heatmap::map(context, caches, query),
             Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
             Query::Steps { axis } => category::steps(context, caches, *axis),
+            Query::CategoryRules => category::rules(context, caches),
+            Query::CompareSteps(query) => compare_steps::answer(context, caches, *query),
             Query::FailureDiagnosis { position } => diagnosis::of_failure(context, caches, *position),
         }
     }

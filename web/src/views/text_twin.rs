@@ -101,6 +101,7 @@ fn question(view: &View, axis: Axis, window: Window, position: u32) -> Option<Qu
             since: None,
             bottom_up: view.flame_bottom_up,
             folds: view.folds,
+            by_category: view.flame_by_category,
             zoom: Vec::new(),
             width: 1.0,
             filter,

@@ -197,6 +197,7 @@ fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
         }
         Phase::Backward if is_kept => Rule::BackwardKept,
         Phase::Backward => Rule::BackwardScratch,
+        Phase::Setup if is_kept && traits.has(Traits::OPTIMIZER_SETUP) => Rule::OptimizerBuilt,
         Phase::Setup if is_kept => Rule::ModuleKept,
         Phase::Setup => Rule::SetupScratch,
         Phase::Loader => Rule::Loaded,

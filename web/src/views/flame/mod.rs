@@ -40,6 +40,7 @@ pub fn Flame() -> Html {
         since,
         bottom_up: view.flame_bottom_up,
         folds: view.folds,
+        by_category: view.flame_by_category,
         zoom: view.flame_zoom.clone(),
         width: *width,
         filter: view.filter.clone(),
