@@ -110,6 +110,8 @@ pub struct Link {
     pub selection: Selection,
     /// The selected range of positions.
     pub range: Option<(u32, u32)>,
+    /// Two steps that are compared, the earlier one first, by their places in the list of steps.
+    pub compared: Option<(u32, u32)>,
     /// The moment whose memory is listed.
     pub listing: Listing,
     /// The terms of the filter.
@@ -124,6 +126,8 @@ pub struct Link {
     pub segment_layout: SegmentLayout,
     /// Whether the flame graph begins with the innermost frame.
     pub bottom_up: bool,
+    /// Whether the first level of the flame graph are categories.
+    pub by_category: bool,
     /// Whether frames of the interpreter are shown in the flame graph.
     pub show_internal: bool,
     /// The actions that the event list shows.
@@ -224,6 +228,9 @@ impl fmt::Display for Link {
         if let Some((from, to)) = self.range {
             write!(f, "&r={from},{to}")?;
         }
+        if let Some((earlier, later)) = self.compared {
+            write!(f, "&steps={earlier},{later}")?;
+        }
         if self.listing != start.listing {
             write!(f, "&list={}", name_of(&LISTINGS, &self.listing))?;
         }
@@ -244,6 +251,9 @@ impl fmt::Display for Link {
         }
         if self.bottom_up {
             f.write_str("&flame=up")?;
+        }
+        if self.by_category {
+            f.write_str("&group=category")?;
         }
         if self.show_internal {
             f.write_str("&internal=1")?;
@@ -301,6 +311,7 @@ impl Link {
             "cur" => self.cursor = value.parse().ok(),
             "sel" => set(&mut self.selection, selection(&value)),
             "r" => self.range = range(&value),
+            "steps" => self.compared = range(&value).filter(|(earlier, later)| earlier < later),
             "list" => set(&mut self.listing, by_name(&LISTINGS, &value)),
             "f" => push(&mut self.filter, value),
             "q" => self.highlight = Some(value).filter(|term| !term.is_empty()),
@@ -311,6 +322,7 @@ impl Link {
             }
             "seg" => set(&mut self.segment_layout, by_name(&LAYOUTS, &value)),
             "flame" => self.bottom_up = value == "up",
+            "group" => self.by_category = value == "category",
             "internal" => self.show_internal = value == "1",
             "act" => push(&mut self.actions, value),
             "heat" => self.heatmap_sizes = value == "sizes",

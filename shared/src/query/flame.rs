@@ -59,6 +59,11 @@ impl FlameBox {
     /// The first number of a category.
     pub const CATEGORY: u32 = u32::MAX - 255;
 
+    /// Returns whether it represents a category.
+    pub fn is_category(&self) -> bool {
+        (Self::CATEGORY..super::Quads::NONE).contains(&self.frame)
+    }
+
     /// Returns whether it represents a folded run of library frames.
     pub fn is_folded(&self) -> bool {
         (Self::FOLDED..Self::CATEGORY).contains(&self.frame)
