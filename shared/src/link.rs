@@ -488,8 +488,9 @@ mod tests {
             any::<u64>().prop_map(|a| Selection::Segment(Address(a))),
         ];
         let terms = || prop::collection::hash_set("\\PC{1,12}", 0..4).prop_map(|set| set.into_iter().collect());
-        let range = any::<(u32, u32)>().prop_map(|(a, b)| (a.min(b), a.max(b)));
-        let listed = (prop::option::of(range), prop::sample::select(&LISTINGS));
+        let range = || any::<(u32, u32)>().prop_map(|(a, b)| (a.min(b), a.max(b)));
+        let steps = range().prop_filter("two steps", |(a, b)| a < b);
+        let listed = (prop::option::of(range()), prop::sample::select(&LISTINGS), prop::option::of(steps));
         let what = (prop::option::of(".{0,20}"), any::<u32>(), prop::sample::select(&Tab::ALL), windows(), windows());
         let curves = prop::sample::subsequence(&Measure::ALL, 0..5);
         let how = (prop::sample::select(&AXES), prop::sample::select(&COLORS), prop::sample::select(&LAYOUTS), curves);
@@ -500,13 +501,13 @@ mod tests {
             any::<i64>().prop_map(|stream| HeatmapPart::Stream(Stream(stream))),
             any::<u64>().prop_map(|at| HeatmapPart::Segment(Address(at))),
         ];
-        let flags = any::<(bool, bool, bool)>();
+        let flags = any::<(bool, bool, bool, bool)>();
         (what, how, rest, listed, (flags, part), prop::option::of("[a-z2-7]{26}")).prop_map(
             |(
                 (file, device, tab, window, bytes),
                 how,
                 (cursor, selection, filter, highlight, actions),
-                (range, (listing, _)),
+                (range, (listing, _), steps),
                 (flags, heatmap_part),
                 session,
             )| Link {
@@ -526,7 +527,9 @@ mod tests {
                 color_by: how.1.0,
                 curves: how.3,
                 segment_layout: how.2.0,
+                compared: steps,
                 bottom_up: flags.0,
+                by_category: flags.3,
                 show_internal: flags.1,
                 actions,
                 heatmap_sizes: flags.2,

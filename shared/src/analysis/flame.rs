@@ -353,7 +353,13 @@ mod tests {
         let mut symbols = Symbols::default();
         let leaves: Vec<Leaf> = leaves
             .iter()
-            .map(|(frames, bytes)| Leaf { stack: stack(&mut symbols, frames), bytes: *bytes, count: 1, is_lit: true, category: None })
+            .map(|(frames, bytes)| Leaf {
+                stack: stack(&mut symbols, frames),
+                bytes: *bytes,
+                count: 1,
+                is_lit: true,
+                category: None,
+            })
             .collect();
         let sites = Sites::build(SiteInput { symbols: &symbols, usages: &[] });
         let got: Vec<String> = boxes(&symbols, &sites, &leaves, shape)

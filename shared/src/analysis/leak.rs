@@ -152,7 +152,9 @@ impl LeakCandidate {
     /// Returns what the line kept step by step; `None` if the trace has fewer than two whole steps since it began.
     pub fn by_step(&self, source: LeakSource<'_>, steps: &Steps) -> Option<StepRise> {
         let Self { first_seen, until, line, .. } = *self;
-        let slots = steps.slots(until);
+        // The step in which a request failed is not complete.
+        let last = until.checked_sub(1).and_then(|event| source.trace.events.action.get(event as usize));
+        let slots = steps.slots(if last == Some(Action::Oom as u8) { until.saturating_sub(1) } else { until });
         let slots = slots.get(slots.partition_point(|slot| slot.to < first_seen)..)?;
         let (first, last) = (slots.first()?, slots.last()?);
         let mut kept = vec![0_u64; slots.len()];

@@ -32,7 +32,7 @@ mod timeline;
 pub use axis::{Axis, Window};
 pub use category_rules::{CategoryRule, CategoryRules};
 pub use compare_steps::{
-    ComparedLine, ComparedStep, CompareStepsQuery, StepComparison, StepMemory, step_growth, step_mark,
+    CompareStepsQuery, ComparedLine, ComparedStep, StepComparison, StepMemory, step_growth, step_mark,
 };
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};

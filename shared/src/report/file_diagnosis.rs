@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::diagnosis::{DiagnosisReport, FindingReport};
 use super::CategoryReport;
+use super::diagnosis::{DiagnosisReport, FindingReport};
 use crate::analysis::category::UserRules;
 use crate::analysis::findings::findings;
 use crate::analysis::folding::BestFrames;

@@ -35,6 +35,9 @@ pub struct StepsReport {
     numbers: Option<(u64, u64)>,
     #[serde(skip)]
     wanted: (u64, u64),
+    /// Whether the trace has them.
+    #[serde(skip)]
+    is_known: (bool, bool),
 }
 
 /// One of two steps. Sizes are requested bytes.
@@ -80,7 +83,16 @@ impl StepsReport {
         let input = Replayed { trace, tags, replay };
         let Some(steps) = roles.steps(input, symbols) else {
             let (found, count, earlier, later) = (None, 0, None, None);
-            return Self { found, count, earlier, later, lines: Vec::new(), numbers: None, wanted };
+            return Self {
+                found,
+                count,
+                earlier,
+                later,
+                lines: Vec::new(),
+                numbers: None,
+                wanted,
+                is_known: (false, false),
+            };
         };
         let (earlier, later) = (steps.numbered(wanted.0).copied(), steps.numbered(wanted.1).copied());
         let mut report = Self {
@@ -91,6 +103,7 @@ impl StepsReport {
             lines: Vec::new(),
             numbers: steps.steps.first().zip(steps.steps.last()).map(|(first, last)| (first.number, last.number)),
             wanted,
+            is_known: (earlier.is_some(), later.is_some()),
         };
         let (Some(earlier), Some(later)) = (earlier, later) else { return report };
         let mut names: Vec<String> = Vec::new();
@@ -154,7 +167,7 @@ impl fmt::Display for StepsReport {
             return writeln!(f, "  steps  Nothing in this trace repeats, so it has no steps.");
         };
         let (Some(earlier), Some(later)) = (&self.earlier, &self.later) else {
-            let missing = if self.earlier.is_none() && first != self.wanted.0 { self.wanted.0 } else { self.wanted.1 };
+            let missing = if self.is_known.0 { self.wanted.1 } else { self.wanted.0 };
             let (missing, first, last) = (Count(missing), Count(first), Count(last));
             return writeln!(f, "  steps  There is no step {missing}: the steps, {found}, are {first} to {last}.");
         };
@@ -183,5 +196,43 @@ impl fmt::Display for StepsReport {
             0 => Ok(()),
             others => writeln!(f, "  and {}; --json has all", counted(others as u64, "other line")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Patient;
+
+    /// Three steps, each of which keeps 1 KiB more.
+    fn text(wanted: (u64, u64)) -> String {
+        let mut lines = "segment_alloc 0x1000000 20971520".to_owned();
+        for step in 0..3 {
+            lines += &format!(
+                "\nalloc 0x1000000 4096 f@/m/a.py:1\nfree 0x1000000\nalloc {} 1024 keep@/m/a.py:2",
+                0x110_0000 + step * 4_096
+            );
+            lines += "\nalloc 0x1200000 512 step@/v/torch/optim/sgd.py:9 main@/m/a.py:3\nfree 0x1200000";
+        }
+        StepsReport::of(&Patient::new(&lines).case(), wanted).to_string()
+    }
+
+    #[test]
+    fn steps_as_text() {
+        let want = "  step 3 over step 1 (3 steps in all, from optimizer.step), by line: growth at the end, end, peak
+    +2.00 KiB    1.50 KiB to 3.50 KiB    4.00 KiB to 6.00 KiB  all lines
+    +2.00 KiB    1.00 KiB to 3.00 KiB    1.00 KiB to 3.00 KiB  keep  m/a.py:2
+          0 B          512 B to 512 B          512 B to 512 B  main  m/a.py:3
+          0 B              0 B to 0 B    4.00 KiB to 4.00 KiB  f  m/a.py:1
+";
+        assert_eq!(text((1, 3)), want);
+    }
+
+    #[test]
+    fn a_step_that_is_not_there_is_named() {
+        assert_eq!(text((1, 9)), "  steps  There is no step 9: the steps, from optimizer.step, are 1 to 3.\n");
+        assert_eq!(text((0, 3)), "  steps  There is no step 0: the steps, from optimizer.step, are 1 to 3.\n");
+        let none = StepsReport::of(&Patient::new("alloc 0x1000 512").case(), (1, 2));
+        assert_eq!(none.to_string(), "  steps  Nothing in this trace repeats, so it has no steps.\n");
     }
 }

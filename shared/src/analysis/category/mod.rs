@@ -167,7 +167,7 @@ const CUBLAS_WORKSPACES: [u64; 3] = [8_519_680, 33_554_432, 1_048_576];
 /// Returns the first rule of the table that fits.
 fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
     let Life { traits, bytes, gone } = life;
-    let phase::Place { phase, begin, until, step_end, is_result } = place;
+    let phase::Place { phase, begin, until, step_end, next_step_end, is_result } = place;
     // An allocation is gone at the position after the event that frees it.
     let is_kept = gone > until || until == Allocation::NEVER && gone == Allocation::NEVER;
     let is_forever = gone == Allocation::NEVER;
@@ -210,6 +210,8 @@ fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
         Phase::Before if begin <= phases.first_step && phases.outlives_first_step(gone) => {
             if phases.is_gradient_size(bytes) { Rule::OwnParameter } else { Rule::OwnInput }
         }
+        // A batch is replaced by the next one. What stays longer may be anything: a log, a buffer, a leak.
+        Phase::Before if next_step_end.is_some_and(|end| gone > end) => Rule::Unknown,
         Phase::Before if is_kept => Rule::Input,
         Phase::Before => Rule::InputScratch,
         Phase::After if phases.is_inference => Rule::Inferred,

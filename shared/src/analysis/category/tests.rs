@@ -123,6 +123,34 @@ fn inference_has_no_gradients() {
 }
 
 #[test]
+fn what_the_program_keeps_for_several_steps_is_no_batch() {
+    // Each step has a batch, which the next one replaces; every step keeps something between two steps.
+    let job = |kept_for: u64| {
+        let mut lines = format!("alloc 0x1000000 4096 {MODULE}\n");
+        for step in 0..6_u64 {
+            let batch = 0x200_0000 + (step % 2) * 0x10_0000;
+            lines += &format!("alloc {batch} 1024 main@t.py:4\n");
+            if step > 0 {
+                lines += &format!("free {}\n", 0x200_0000 + ((step + 1) % 2) * 0x10_0000);
+            }
+            lines += &format!("alloc 0x1003000 2048 {FORWARD}\nalloc 0x1004000 4096\nfree 0x1003000\n");
+            lines += &format!("alloc 0x1005000 512 {OPTIMIZER}\nfree 0x1005000\nfree 0x1004000\n");
+            lines += &format!("alloc {} 700 keep@t.py:30\n", 0x300_0000 + step * 0x1000);
+            if step >= kept_for {
+                lines += &format!("free {}\n", 0x300_0000 + (step - kept_for) * 0x1000);
+            }
+        }
+        rules(&lines, "")
+    };
+    let of = |told: &[String], nth: usize| told[1 + nth * 5..][..5].to_vec();
+    for (kept_for, kept) in [(1, "inputs: before forward, kept"), (9, "unknown: no rule")] {
+        let told = job(kept_for);
+        assert_eq!(of(&told, 1)[0], "inputs: before forward, kept", "{told:?}");
+        assert_eq!(of(&told, 1)[4], kept, "{told:?}");
+    }
+}
+
+#[test]
 fn names_and_sizes_of_libraries_tell() {
     let model = format!("alloc 0x1000000 4096 {MODULE}\nalloc 0x1002000 2048 {FORWARD}\n");
     let cases = [

@@ -31,9 +31,9 @@ impl FromStr for UserRule {
 
     /// Reads a rule. Errs with a sentence for the user.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (part, name) = text.rsplit_once('=').ok_or_else(|| {
-            format!("“{text}” has no “=”: write a part of a line or path, “=”, and a category.")
-        })?;
+        let (part, name) = text
+            .rsplit_once('=')
+            .ok_or_else(|| format!("“{text}” has no “=”: write a part of a line or path, “=”, and a category."))?;
         let name = name.trim();
         let names = || Category::ALL.map(Category::name).join(", ");
         let category = Category::from_name(name)

@@ -84,7 +84,8 @@ mod tests {
     fn where_the_trace_has_steps_the_slope_is_that_of_a_step() {
         let step = "alloc 0x20000000 512 step@/v/site-packages/torch/optim/adam.py:9 main@/m/t.py:8\nfree 0x20000000\n";
         let lines = lines(1_048_576, &["log@/m/a.py:7"]);
-        let steps: Vec<String> = lines.split_inclusive("log@/m/a.py:7\n").map(|lines| lines.to_owned() + step).collect();
+        let steps: Vec<String> =
+            lines.split_inclusive("log@/m/a.py:7\n").map(|lines| lines.to_owned() + step).collect();
         let messages = trace(&steps.concat()).messages(FindingCode::Leak);
         assert_eq!(
             messages,

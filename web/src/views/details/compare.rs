@@ -49,7 +49,11 @@ pub fn ComparePane(props: &ComparePaneProps) -> Html {
         move |is_later: bool| {
             let (model, list) = (model.clone(), list.clone());
             Callback::from(move |event: Event| {
-                let (Some(field), Some(Answer::Steps(list))) = (event.target_dyn_into::<HtmlInputElement>(), list.as_deref()) else { return };
+                let (Some(field), Some(Answer::Steps(list))) =
+                    (event.target_dyn_into::<HtmlInputElement>(), list.as_deref())
+                else {
+                    return;
+                };
                 let wanted = field.value().parse::<u64>().ok();
                 let place = list.steps.iter().position(|step| Some(step.number) == wanted);
                 match place.and_then(|place| u32::try_from(place).ok()) {
@@ -128,7 +132,8 @@ fn ends(earlier: &StepMemory, later: &StepMemory, by_peak: bool) -> String {
 }
 
 fn mark(line: &ComparedLine) -> Html {
-    step_mark(&line.earlier, &line.later).map_or_else(Html::default, |mark| html! { <span class="compare-mark">{ mark }</span> })
+    step_mark(&line.earlier, &line.later)
+        .map_or_else(Html::default, |mark| html! { <span class="compare-mark">{ mark }</span> })
 }
 
 /// Describes two steps for a screen reader.

@@ -92,7 +92,14 @@ impl Tree {
     }
 
     /// Returns the boxes of a stack behind those of a start.
-    fn way(&self, start: Vec<usize>, boxes: &[FlameBox], frames: &[FrameText], parts: &[Part], bottom_up: bool) -> Vec<usize> {
+    fn way(
+        &self,
+        start: Vec<usize>,
+        boxes: &[FlameBox],
+        frames: &[FrameText],
+        parts: &[Part],
+        bottom_up: bool,
+    ) -> Vec<usize> {
         let mut along = start;
         for part in parts {
             match part {

@@ -439,7 +439,8 @@ mod tests {
     fn steps_have_a_strip_above_the_annotations() {
         let span = |start, end, name: &str| (Window { start, end }, name.to_owned());
         let spans: Rc<[_]> = [span(0.0, 400.0, "step 1"), span(400.0, 800.0, "step 2")].into();
-        let steps = |strip| Steps { spans: spans.clone(), positions: [(0, 400), (400, 800)].into(), hint: "".into(), strip };
+        let steps =
+            |strip| Steps { spans: spans.clone(), positions: [(0, 400), (400, 800)].into(), hint: "".into(), strip };
         let area = plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 2);
         let at = |strip, y| steps(strip).at(plot_area().x(), area, (area.x + 250.0, y));
         assert_eq!((at(Some(1), area.y - 20.0), at(Some(1), area.y - 5.0)), (Some(1), None));
