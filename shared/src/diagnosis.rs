@@ -15,8 +15,9 @@ pub enum Cause {
     None,
     /// A line held more at every step. Without that, the request would have fitted.
     Leak,
-    /// Live tensors left too little: all free memory in one piece would not have been enough, or next to nothing was
-    /// free (5 %; 10 % if memory was still rising to a new high).
+    /// Live tensors left too little: all free memory in one piece would not have been enough. A verdict also says so if
+    /// live tensors held 90 % of the memory and were still rising to a new high: all that was left would have held this
+    /// request in one piece, but the program had not yet shown how much more it needed.
     Full,
     /// Enough memory was free for the request, but in pieces too small for it.
     Fragmented,

@@ -178,10 +178,13 @@ fn message(failed: &FailedRequest) -> String {
         "nothing was cached".to_owned()
     } else {
         format!(
-            "{} was cached in {}, of which this request could use at most {} in one piece",
+            "{} was cached in {}, {}",
             Bytes(cached),
             counted(gaps.into(), "gap"),
-            Bytes(failed.largest_servable)
+            match failed.largest_servable {
+                0 => "none of which this request could use".to_owned(),
+                bytes => format!("of which this request could use at most {} in one piece", Bytes(bytes)),
+            }
         )
     };
     format!(

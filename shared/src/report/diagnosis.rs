@@ -18,6 +18,9 @@ pub struct DiagnosisReport {
     pub ooms: Vec<OomReport>,
     /// What was found, worst first.
     pub findings: Vec<FindingReport>,
+    /// What was looked for, as a list for a sentence.
+    #[serde(skip)]
+    pub looked_for: String,
 }
 
 /// A verdict.
@@ -122,7 +125,7 @@ pub struct FindingReport {
 
 impl From<&Diagnosis> for DiagnosisReport {
     fn from(diagnosis: &Diagnosis) -> Self {
-        let Diagnosis { device, verdict, failed, ooms, findings, looked_for: _ } = diagnosis;
+        let Diagnosis { device, verdict, failed, ooms, findings, looked_for } = diagnosis;
         Self {
             device: *device,
             verdict: VerdictReport {
@@ -135,6 +138,7 @@ impl From<&Diagnosis> for DiagnosisReport {
             failed: *failed,
             ooms: ooms.iter().map(OomReport::from).collect(),
             findings: findings.iter().map(FindingReport::from).collect(),
+            looked_for: looked_for.clone(),
         }
     }
 }

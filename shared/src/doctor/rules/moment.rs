@@ -16,6 +16,8 @@ pub(super) enum Outcome {
     Peak,
     /// The driver served it.
     Served,
+    /// No request: it is the only state that is known.
+    End,
 }
 
 /// A request that no cached memory served, with the state before the driver was asked.
@@ -56,6 +58,20 @@ impl Moment {
             stream: tag.stream,
             is_small: event.size <= SMALL_SIZE,
         })
+    }
+
+    /// Returns the end of a trace, with no request.
+    pub(super) fn end(case: &Case<'_>) -> Self {
+        Self {
+            outcome: Outcome::End,
+            state: case.replay.state_at(u32::MAX),
+            size: 0,
+            taken: 0,
+            stack: StackId(0),
+            pool: PoolId::default(),
+            stream: Stream::default(),
+            is_small: false,
+        }
     }
 
     /// Returns the moment of a request that the driver served.
@@ -115,6 +131,7 @@ impl Moment {
             Outcome::Served => {
                 format!("When {} was reserved (after event {position})", Bytes(self.state.totals.reserved))
             }
+            Outcome::End => "When the snapshot was taken".to_owned(),
         }
     }
 }
