@@ -25,8 +25,9 @@ use crate::analysis::oom;
 use crate::analysis::site::label;
 use crate::diagnosis::Cause;
 use crate::event::Action;
-use crate::finding::Finding;
+use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::frames::{FrameId, StackId};
+use crate::units::Count;
 
 /// What looks for one kind of trouble.
 struct Rule {
@@ -56,7 +57,21 @@ const RULES: [Rule; 11] = [
 /// Returns what the rules find, in the order of the rules. `cause` is that of the verdict.
 pub(super) fn check(case: &Case<'_>, cause: Cause) -> Vec<Finding> {
     let ground = Ground::of(case, cause);
-    RULES.iter().flat_map(|rule| (rule.check)(&ground)).map(|finding| finding.on_device(case.trace.device)).collect()
+    let found = RULES.iter().flat_map(|rule| (rule.check)(&ground)).chain(contradictions(&ground));
+    found.map(|finding| finding.on_device(case.trace.device)).collect()
+}
+
+/// Returns a finding if gaps could not be followed to the end.
+fn contradictions(ground: &Ground<'_>) -> Option<Finding> {
+    let (from, end) = (ground.survey.lost_at?, ground.case.replay.positions());
+    let message = format!(
+        "Blocks and segments contradict each other too often to be followed: from event {} on, gaps and what follows from \
+         them (fragmentation, curves, the heatmap) stay as they are.",
+        Count(from.into())
+    );
+    let advice = Remedy::advice("Record again: no allocator makes such a trace.");
+    let finding = Finding::new(FindingCode::Inconsistent, message).at(from);
+    Some(finding.with_evidence(Evidence::Window(from, end)).with_remedy(advice))
 }
 
 /// Returns what the rules look for in a trace: `leaks, fragmentation, …`. Without a history, most of it can't be seen.
