@@ -66,6 +66,21 @@ pub struct Verdict {
     pub remedies: Vec<Remedy>,
 }
 
+/// How the pool of a request is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolBasis {
+    /// The trace records it.
+    #[default]
+    Recorded,
+    /// The device has no other pool.
+    Only,
+    /// The allocations right before it, of its stream, were in that pool.
+    Neighbours,
+    /// It is not known: the default pool is assumed.
+    Unknown,
+}
+
 /// A request that failed, and the memory at that moment. Sizes are in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedRequest {
@@ -106,8 +121,10 @@ pub struct FailedRequest {
     pub stack: u32,
     /// The stream that the request was for.
     pub stream: Stream,
-    /// The pool that the request was for; the default pool if it was not recorded (before torch 2.12).
+    /// The pool that the request was for.
     pub pool: PoolId,
+    /// How the pool is known: traces record it since torch 2.12.
+    pub pool_basis: PoolBasis,
     /// Whether small segments serve such a request.
     pub is_small: bool,
     /// Whether new memory for it would have come from an expandable segment.

@@ -359,7 +359,7 @@ pub const OVERLAPPING_SEGMENTS: u32 = 1_000;
 
 /// Steps that may be taken to follow the gaps of a trace whose blocks and segments contradict each other: a second or so.
 /// What no contradiction concerns is not counted. Real files with lost events need some thousand.
-pub const CONTRADICTION_STEPS: u64 = 1 << 24;
+pub const CONTRADICTION_STEPS: u64 = 1 << 23;
 
 /// Limits of messages.
 #[derive(Clone, Copy, Debug)]

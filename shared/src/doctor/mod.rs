@@ -8,6 +8,7 @@ mod cause;
 mod course;
 mod failure;
 pub mod pasted;
+mod pool;
 mod remedies;
 mod request;
 mod rules;

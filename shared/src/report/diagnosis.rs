@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::diagnosis::{Diagnosis, FailedRequest, HeldLine, Obstacle};
+use crate::diagnosis::{Diagnosis, FailedRequest, HeldLine, Obstacle, PoolBasis};
 use crate::finding::{Finding, Remedy, Severity};
 
 /// A device's diagnosis. Sizes are in bytes; `event` is the index of an event, from 0.
@@ -74,6 +74,10 @@ pub struct OomReport {
     pub gaps: u32,
     /// What the request lacked if all free memory had been in one piece.
     pub missing: u64,
+    /// The pool that the request was for, as PyTorch numbers pools.
+    pub pool: (u64, u64),
+    /// How that is known.
+    pub pool_basis: PoolBasis,
     /// The facts as text.
     pub message: String,
     /// The lines that held most.
@@ -169,6 +173,8 @@ impl From<&FailedRequest> for OomReport {
             largest_gap: failed.largest_gap,
             gaps: failed.gaps,
             missing: failed.missing,
+            pool: (failed.pool.0, failed.pool.1),
+            pool_basis: failed.pool_basis,
             message: failed.message.clone(),
             lines: failed.lines.iter().map(line).collect(),
             obstacle: failed.obstacle.as_ref().map(obstacle),

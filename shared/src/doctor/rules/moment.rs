@@ -2,7 +2,7 @@
 
 use super::survey::Miss;
 use crate::allocator::rounding::SMALL_SIZE;
-use crate::doctor::Case;
+use crate::doctor::{Case, pool};
 use crate::frames::StackId;
 use crate::replay::{Allocation, AllocatorState, Gap, Range};
 use crate::units::{Bytes, Count, PoolId, Stream};
@@ -48,13 +48,15 @@ impl Moment {
     pub(super) fn failed(case: &Case<'_>, position: u32) -> Option<Self> {
         let event = case.trace.events.get((position as usize).checked_sub(1)?)?;
         let tag = case.tags.get(event.tag);
+        let state = case.replay.state_at(position);
+        let (pool, _) = pool::of_request(case, tag, &state);
         Some(Self {
             outcome: Outcome::Failed,
-            state: case.replay.state_at(position),
+            state,
             size: event.size,
             taken: 0,
             stack: event.stack,
-            pool: tag.pool.unwrap_or_default(),
+            pool,
             stream: tag.stream,
             is_small: event.size <= SMALL_SIZE,
         })
