@@ -217,6 +217,9 @@ impl Workers {
                 if !self.0.has_answered.replace(true) {
                     mark("first answer");
                 }
+                if matches!(*answer, Answer::Diagnosis(_)) {
+                    mark("findings received");
+                }
                 let last = replies.pop();
                 for reply in replies {
                     reply.emit((*answer).clone());
