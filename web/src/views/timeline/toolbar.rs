@@ -68,7 +68,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
             </button>
             { choice("curves-toggle", "Curves", "Show curves of fragmentation below the timeline", !model.view.curves.is_empty(), sends(&model, Action::ToggleCurves)) }
             if props.has_steps {
-                { choice("compare-steps", "Compare steps", "Show what one step holds more than another (C)", model.view.compared.is_some(), compare) }
+                { choice("compare-steps", "Steps", "Compare two steps: what the later one holds more (C)", model.view.compared.is_some(), compare) }
             }
             if model.view.extended_range().is_some() {
                 <button type="button" class="toolbar-button" title="Show the range over the whole width (Enter)" onclick={zoom} data-testid="timeline-zoom-range">
