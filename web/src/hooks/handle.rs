@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
 
-use shared::query::Summary;
+use shared::query::{Summary, Window};
 use yew::prelude::*;
 
 use crate::model::{Action, Model, Shared, update};
@@ -19,6 +19,7 @@ struct Inner {
     changed: RefCell<Callback<()>>,
     workers: Workers,
     pointer: Cell<Option<f64>>,
+    offsets: Cell<Option<Window>>,
 }
 
 impl Store {
@@ -29,6 +30,7 @@ impl Store {
             changed: RefCell::new(Callback::noop()),
             workers: Workers::default(),
             pointer: Cell::new(None),
+            offsets: Cell::new(None),
         }))
     }
 
@@ -100,6 +102,16 @@ impl ModelHandle {
     /// Sets the axis coordinate under the pointer; `None` when the pointer has left.
     pub fn set_pointer(&self, x: Option<f64>) {
         self.store.0.pointer.set(x);
+    }
+
+    /// Returns all offsets of the heatmap's addresses, as its last picture had them. Zooming by key stays inside them.
+    pub fn offsets(&self) -> Option<Window> {
+        self.store.0.offsets.get()
+    }
+
+    /// Sets all offsets of the heatmap's addresses.
+    pub fn set_offsets(&self, offsets: Option<Window>) {
+        self.store.0.offsets.set(offsets);
     }
 }
 

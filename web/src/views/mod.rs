@@ -3,6 +3,7 @@
 pub mod controls;
 pub mod details;
 pub mod events;
+mod failed;
 pub mod findings;
 pub mod flame;
 pub mod folding;

@@ -15,6 +15,7 @@ use crate::views::heatmap::at_cursor;
 use crate::views::legend::{classes_query, ranked};
 use crate::views::moment::{memory_text, moment_text};
 use crate::views::status::range_query;
+use crate::views::timeline::{values_at, values_text};
 use crate::widgets::format::counted;
 
 /// Milliseconds without a change before the text is updated.
@@ -53,6 +54,8 @@ pub fn TextTwin() -> Html {
     let answer = use_answer(question(&model.view, axis, window, cursor).filter(|_| has_rested));
     let state = use_answer(has_rested.then_some(Query::State { position: cursor }));
     let classes = use_answer(classes_query(&model).filter(|_| has_rested && model.view.tab == Tab::Timeline));
+    let curves = values_at(&model.view.curves, cursor).filter(|_| has_rested && model.view.tab == Tab::Timeline);
+    let curves = use_answer(curves);
     let range = model.view.range;
     let sums = use_answer(model.view.extended_range().filter(|_| has_rested).map(range_query));
     let totals = match state.as_deref() {
@@ -70,6 +73,10 @@ pub fn TextTwin() -> Html {
                 if let Some(device) = model.device().filter(|device| device.lost > 0) {
                     { format!("{} lost while recording, in {}. ", counted(device.lost, "event"), counted(device.losses.into(), "place")) }
                 }
+                if let Some(Answer::Curves(curves)) = curves.as_deref() {
+                    { format!("Curves at the cursor: {}. ", values_text(curves)) }
+                }
+                { failure_text(&model) }
                 { range.map(|range| range_text(range, sums.as_deref())).unwrap_or_default() }
                 { selection(&model) }
             </p>
@@ -190,6 +197,19 @@ fn largest(model: &ModelHandle, classes: &Classes) -> Html {
             </tbody>
         </table>
     }
+}
+
+/// Describes the request that failed at the cursor, where a view draws it.
+fn failure_text(model: &ModelHandle) -> String {
+    if !matches!(model.view.tab, Tab::Timeline | Tab::Segments | Tab::Heatmap) {
+        return String::new();
+    }
+    let Some(failure) = model.failure_at_cursor() else { return String::new() };
+    let gap = failure.nearest_gap.map_or_else(
+        || "no gap could have served any part of it".to_owned(),
+        |(_, gap)| format!("the gap that came closest has {}", Bytes(gap)),
+    );
+    format!("A request of {} failed here: {gap}. ", Bytes(failure.requested))
 }
 
 /// Describes the selected range.
