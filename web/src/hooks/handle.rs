@@ -10,6 +10,15 @@ use yew::prelude::*;
 use crate::model::{Action, Model, Shared, update};
 use crate::worker::client::Workers;
 
+/// The addresses of the heatmap, as offsets in bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlotRows {
+    /// All of them.
+    pub all: Window,
+    /// The offset that stays in place when a key zooms, if it is in view: that of the failed request.
+    pub pivot: Option<f64>,
+}
+
 /// Owns the model. There is one per page; clones share it.
 #[derive(Clone)]
 pub struct Store(Rc<Inner>);
@@ -19,7 +28,7 @@ struct Inner {
     changed: RefCell<Callback<()>>,
     workers: Workers,
     pointer: Cell<Option<f64>>,
-    offsets: Cell<Option<Window>>,
+    rows: Cell<Option<PlotRows>>,
 }
 
 impl Store {
@@ -30,7 +39,7 @@ impl Store {
             changed: RefCell::new(Callback::noop()),
             workers: Workers::default(),
             pointer: Cell::new(None),
-            offsets: Cell::new(None),
+            rows: Cell::new(None),
         }))
     }
 
@@ -104,14 +113,14 @@ impl ModelHandle {
         self.store.0.pointer.set(x);
     }
 
-    /// Returns all offsets of the heatmap's addresses, as its last picture had them. Zooming by key stays inside them.
-    pub fn offsets(&self) -> Option<Window> {
-        self.store.0.offsets.get()
+    /// Returns the addresses of the heatmap, as its last picture had them. Zooming by key keeps to them.
+    pub fn rows(&self) -> Option<PlotRows> {
+        self.store.0.rows.get()
     }
 
-    /// Sets all offsets of the heatmap's addresses.
-    pub fn set_offsets(&self, offsets: Option<Window>) {
-        self.store.0.offsets.set(offsets);
+    /// Sets the addresses of the heatmap.
+    pub fn set_rows(&self, rows: PlotRows) {
+        self.store.0.rows.set(Some(rows));
     }
 }
 

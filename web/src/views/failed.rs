@@ -14,6 +14,8 @@ const SPACE: f64 = 6.0;
 const LEAST: f64 = 3.0;
 /// Height of a line of text.
 const LINE: f64 = 14.0;
+/// Height with room for two lines of text.
+pub const ROOM: f64 = 2.0 * LINE + 6.0;
 
 /// Names the request.
 pub fn request(failure: &FailedRequest) -> String {

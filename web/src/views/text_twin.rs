@@ -164,8 +164,16 @@ fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>
         ),
         (Tab::Heatmap, Some(Answer::HeatmapCell(Some(HeatmapCell::Address(cell)))), _) => {
             let [allocated, waiting, usable, unusable, _] = cell.most.map(Bytes);
+            let shown = model.view.heatmap_offsets.zip(model.rows()).filter(|_| !model.view.heatmap_sizes);
+            let part = shown.map_or_else(String::new, |(shown, rows)| {
+                format!(
+                    "Showing {} of {} of addresses. ",
+                    Bytes(shown.length() as u64),
+                    Bytes(rows.all.length() as u64)
+                )
+            });
             format!(
-                "Heatmap: at the cursor {allocated} allocated, {waiting} waiting for a stream, {usable} free in usable gaps, {unusable} free in gaps that are too small. ",
+                "{part}Heatmap: at the cursor {allocated} allocated, {waiting} waiting for a stream, {usable} free in usable gaps, {unusable} free in gaps that are too small. ",
             )
         }
         (Tab::Findings, ..) => {

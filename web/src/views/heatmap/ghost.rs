@@ -2,6 +2,7 @@
 //! behind all addresses where no gap could have served any part of it.
 
 use shared::diagnosis::FailedRequest;
+use shared::order::Within;
 use shared::query::{Heatmap, HeatmapFailure, HeatmapFailureQuery, HeatmapPart, HeatmapRows};
 use shared::units::Bytes;
 
@@ -39,6 +40,11 @@ impl Ghost {
         Self { x, place, texts: [failed::request(failure), reason] }
     }
 
+    /// Returns the offset at which it begins.
+    pub fn start(&self) -> u64 {
+        self.place.gap.map_or(self.place.total, |(from, _)| from)
+    }
+
     /// Draws the block with its label. Returns where it is, if it is in view.
     pub fn draw(
         &self,
@@ -49,7 +55,7 @@ impl Ghost {
     ) -> Option<Area> {
         let (plot, y) = (plot_area.plot, plot_area.y());
         let pixel = |offset: u64| y.pixel(offset as f64);
-        let from = self.place.gap.map_or(self.place.total, |(from, _)| from);
+        let from = self.start();
         let (top, bottom) = match map.query.rows {
             HeatmapRows::Sizes => {
                 let height = plot.height / f64::from(map.rows.max(1));
@@ -70,16 +76,21 @@ impl Ghost {
         let x = plot_area.x().pixel(self.x);
         let block = failed::block(surface, plot, x, (top, bottom), &self.texts)?;
         failed::ground(surface, block, palette);
+        let mut labelled = block;
         if let (HeatmapRows::Addresses { .. }, Some((_, end))) = (map.query.rows, self.place.gap) {
             // As much of it as the gap holds.
-            let end = pixel(end).min(block.bottom());
-            if end > block.y + 2.0 {
-                surface.fill(Area { height: end - block.y, ..block }, palette.cached.at(0.4));
+            let end = pixel(end).within(block.y, block.bottom());
+            let (gap, rest) = (end - block.y, block.bottom() - end);
+            surface.fill(Area { height: gap, ..block }, palette.cached.at(0.4));
+            surface.outline(block, 1.5, palette.oom.into());
+            if gap.max(rest) >= failed::ROOM && gap.min(rest) > 2.0 {
+                // The line between the two would cross the label.
+                labelled =
+                    if gap >= rest { Area { height: gap, ..block } } else { Area { y: end, height: rest, ..block } };
                 surface.horizontal(end, block.x, block.right(), true, palette.oom.into());
-                surface.outline(block, 1.5, palette.oom.into());
             }
         }
-        failed::label(surface, plot, block, &self.texts, palette);
+        failed::label(surface, plot, labelled, &self.texts, palette);
         Some(block)
     }
 }
@@ -138,8 +149,12 @@ mod tests {
         let addresses = HeatmapRows::Addresses { rows: 10, offsets: None };
         let (area, log) = drawn(Some((50, 60)), addresses);
         assert_eq!(area, Some(Area { x: 268.0, y: 70.0, width: 132.0, height: 40.0 }));
-        assert!(log.iter().any(|line| line.starts_with("dashed 80 from 268 to 400")), "{log:?}");
-        assert!(log.iter().any(|line| line.contains("This gap: 10 B")), "{log:?}");
+        let has = |log: &[String], part: &str| log.iter().any(|line| line.contains(part));
+        assert!(has(&log, "fill 268,70 132x10"), "the gap: {log:?}");
+        assert!(has(&log, "This gap: 10 B") && !has(&log, "dashed"), "{log:?}");
+        let (area, log) = drawn(Some((50, 85)), addresses);
+        assert_eq!(area.map(|area| area.bottom()), Some(110.0));
+        assert!(has(&log, "dashed 105 from 268 to 400") && has(&log, "\"Request: 40 B\" at 274,81"), "{log:?}");
         let (area, log) = drawn(None, addresses);
         assert_eq!(area.map(|area| (area.y, area.bottom())), Some((184.0, 220.0)), "at the lower edge");
         assert!(log.iter().any(|line| line.contains("Largest it could use: 10 B")), "{log:?}");

@@ -28,7 +28,7 @@ use super::timeline::listen::use_gestures;
 use super::timeline::marked::use_marks;
 use super::timeline::marks;
 use crate::browser::Timeout;
-use crate::hooks::{use_answer, use_model, use_palette};
+use crate::hooks::{PlotRows, use_answer, use_model, use_palette};
 use crate::model::View;
 use crate::render::canvas::use_canvas;
 use crate::render::scale::pan;
@@ -78,9 +78,6 @@ pub fn HeatmapView() -> Html {
         _ => None,
     };
     let (fit, bytes) = map.filter(|map| map.total > 0).map_or_else(Default::default, |map| heights(map, view));
-    if fit.length() > 0.0 {
-        model.set_offsets(Some(fit));
-    }
     let plot_area = PlotArea {
         plot,
         window: view.window,
@@ -101,6 +98,9 @@ pub fn HeatmapView() -> Html {
         _ => None,
     };
     let has_failure = ghost.is_some();
+    if fit.length() > 0.0 {
+        model.set_rows(PlotRows { all: fit, pivot: ghost.as_ref().map(|ghost| ghost.start() as f64) });
+    }
     let (palette, axis) = (Rc::clone(&palette), view.axis);
     let scene = answer.clone().map(|answer| Scene { answer, palette, plot_area, axis, marks, ghost });
     canvas.change(|picture| picture.scene = scene);

@@ -231,8 +231,13 @@ impl Image {
             Some(old) => old.canvas,
             None => document().create_element("canvas").ok()?.dyn_into::<HtmlCanvasElement>().ok()?,
         };
-        canvas.set_width(map.columns);
-        canvas.set_height(height);
+        // Another size makes a canvas anew: it only ever grows.
+        if canvas.width() < map.columns {
+            canvas.set_width(map.columns);
+        }
+        if canvas.height() < height {
+            canvas.set_height(height);
+        }
         let options = js_sys::Object::new();
         Reflect::set(&options, &"alpha".into(), &false.into()).ok()?;
         let context = canvas.get_context_with_context_options("2d", &options).ok()??;

@@ -9,7 +9,7 @@ use yew::prelude::*;
 
 use super::picture::{HeatmapPicture, Hover};
 use crate::browser::Timeout;
-use crate::hooks::{ModelHandle, ask, select_range};
+use crate::hooks::{ModelHandle, PlotRows, ask, select_range};
 use crate::model::{Action, View};
 use crate::render::canvas::Canvas;
 use crate::render::scale::{pan, zoom};
@@ -135,21 +135,25 @@ impl PointerHandler {
 /// The least bytes that can fill the view.
 const SHORTEST: f64 = 16_384.0;
 
-/// Shows fewer addresses, or more, around those in the middle of the view: `factor` is the new number of bytes divided
-/// by the old one.
+/// Shows fewer addresses, or more, around the failed request, or around those in the middle of the view: `factor` is the
+/// new number of bytes divided by the old one.
 pub fn zoom_rows(model: &ModelHandle, factor: f64) {
-    change_rows(model, |shown, all| zoom(shown, factor, shown.start + shown.length() / 2.0, all, SHORTEST));
+    change_rows(model, |shown, PlotRows { all, pivot }| {
+        let middle = shown.start + shown.length() / 2.0;
+        let pivot = pivot.filter(|at| (shown.start..shown.end).contains(at)).unwrap_or(middle);
+        zoom(shown, factor, pivot, all, SHORTEST)
+    });
 }
 
 /// Shows the addresses that lie above or below, by a share of those in view.
 pub fn move_rows(model: &ModelHandle, share: f64) {
-    change_rows(model, |shown, all| pan(shown, share * shown.length(), all));
+    change_rows(model, |shown, rows| pan(shown, share * shown.length(), rows.all));
 }
 
-fn change_rows(model: &ModelHandle, change: impl FnOnce(Window, Window) -> Window) {
-    let Some(all) = model.offsets() else { return };
-    let shown = change(model.now().view.heatmap_offsets.unwrap_or(all), all);
-    model.dispatch(Action::SetHeatmapOffsets((shown.length() < all.length()).then_some(shown)));
+fn change_rows(model: &ModelHandle, change: impl FnOnce(Window, PlotRows) -> Window) {
+    let Some(rows) = model.rows() else { return };
+    let shown = change(model.now().view.heatmap_offsets.unwrap_or(rows.all), rows);
+    model.dispatch(Action::SetHeatmapOffsets((shown.length() < rows.all.length()).then_some(shown)));
 }
 
 /// Returns all addresses at the cursor as one cell.

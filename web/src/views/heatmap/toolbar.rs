@@ -48,12 +48,9 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                 { choice("heatmap-addresses", "Addresses", "One row for each stretch of addresses", !by_size, sends(&model, Action::SetHeatmapSizes(false))) }
                 { choice("heatmap-sizes", "Request sizes", "One row for each size of request: the free memory that could serve it", by_size, sends(&model, Action::SetHeatmapSizes(true))) }
             </div>
-            <label class="toolbar-field">
-                <span>{ "Show" }</span>
-                <select ref={select} class="toolbar-select" data-testid="heatmap-part" {onchange}>
-                    { for parts.iter().map(|(part, name)| html! { <option selected={view.heatmap_part == *part}>{ name.clone() }</option> }) }
-                </select>
-            </label>
+            <select ref={select} class="toolbar-select" aria-label="Part of the memory" title="The part of the memory that is shown" data-testid="heatmap-part" {onchange}>
+                { for parts.iter().map(|(part, name)| html! { <option selected={view.heatmap_part == *part}>{ name.clone() }</option> }) }
+            </select>
             if has_times {
                 <div class="choices" role="group" aria-label="X axis">
                     { choice("heatmap-time", "Time", "Show time on the x axis", axis == Axis::Time, sends(&model, Action::SetAxis(Axis::Time))) }
