@@ -114,8 +114,6 @@ impl<'a> Ground<'a> {
         let failure = fragmented.and_then(|position| Moment::failed(case, position));
         let end = Some(()).filter(|()| !has_history(case)).map(|()| Moment::end(case));
         let moments = [failure, peak, worst, end].into_iter().flatten().collect();
-        let source = LeakSource { trace, replay, symbols, best_frames };
-        let moments = [failure, peak, worst].into_iter().flatten().collect();
         let end = failed.unwrap_or_else(|| replay.positions());
         Self {
             case,
