@@ -136,6 +136,8 @@ pub struct Link {
     pub heatmap_sizes: bool,
     /// The part of the memory that the heatmap shows.
     pub heatmap_part: HeatmapPart,
+    /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
+    pub heatmap_offsets: Option<Window>,
 }
 
 /// The result of parsing a fragment.
@@ -267,6 +269,9 @@ impl fmt::Display for Link {
         if self.heatmap_part != start.heatmap_part {
             write!(f, "&part={}", Encoded(&self.heatmap_part.name()))?;
         }
+        if let Some(rows) = self.heatmap_offsets {
+            write!(f, "&rows={},{}", place(rows.start), place(rows.end))?;
+        }
         Ok(())
     }
 }
@@ -327,6 +332,7 @@ impl Link {
             "act" => push(&mut self.actions, value),
             "heat" => self.heatmap_sizes = value == "sizes",
             "part" => set(&mut self.heatmap_part, HeatmapPart::by_name(&value)),
+            "rows" => self.heatmap_offsets = window(&value),
             _ => {}
         }
     }
@@ -502,13 +508,13 @@ mod tests {
             any::<u64>().prop_map(|at| HeatmapPart::Segment(Address(at))),
         ];
         let flags = any::<(bool, bool, bool, bool)>();
-        (what, how, rest, listed, (flags, part), prop::option::of("[a-z2-7]{26}")).prop_map(
+        (what, how, rest, listed, (flags, part, windows()), prop::option::of("[a-z2-7]{26}")).prop_map(
             |(
                 (file, device, tab, window, bytes),
                 how,
                 (cursor, selection, filter, highlight, actions),
                 (range, (listing, _), steps),
-                (flags, heatmap_part),
+                (flags, heatmap_part, heatmap_offsets),
                 session,
             )| Link {
                 file,
@@ -534,6 +540,7 @@ mod tests {
                 actions,
                 heatmap_sizes: flags.2,
                 heatmap_part,
+                heatmap_offsets,
             },
         )
     }

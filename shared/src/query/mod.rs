@@ -39,8 +39,8 @@ pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
 pub use heatmap::{
-    AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapGroup, HeatmapPart, HeatmapQuery, HeatmapRow,
-    HeatmapRows, HeatmapThing, Pin, SizeCell,
+    AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapFailure, HeatmapFailureQuery, HeatmapGroup,
+    HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing, Pin, SizeCell,
 };
 pub use host_memory::HostMemory;
 pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
@@ -157,6 +157,8 @@ pub enum Query {
     Heatmap(HeatmapQuery),
     /// What is in a cell of a heatmap.
     HeatmapCell(HeatmapCellQuery),
+    /// Where a failed request goes on a heatmap.
+    HeatmapFailure(HeatmapFailureQuery),
     /// The steps of the job.
     Steps {
         /// The x axis.
@@ -214,6 +216,8 @@ pub enum Answer {
     Heatmap(Heatmap),
     /// Answers [`Query::HeatmapCell`]; `None` outside of the trace.
     HeatmapCell(Option<HeatmapCell>),
+    /// Answers [`Query::HeatmapFailure`]; `None` if the part has no memory for such a request.
+    HeatmapFailure(Option<HeatmapFailure>),
     /// Answers [`Query::Steps`].
     Steps(StepList),
     /// Answers [`Query::Curves`].

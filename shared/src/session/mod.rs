@@ -234,6 +234,7 @@ impl Session {
             Query::Diagnosis => diagnosis::answer(context, caches),
             Query::Heatmap(query) => heatmap::map(context, caches, query),
             Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
+            Query::HeatmapFailure(query) => heatmap::failure(context, caches, query),
             Query::Steps { axis } => category::steps(context, caches, *axis),
             Query::CategoryRules => category::rules(context, caches),
             Query::CompareSteps(query) => compare_steps::answer(context, caches, *query),

@@ -8,6 +8,7 @@ use super::navigate as go;
 use crate::browser;
 use crate::hooks::{ModelHandle, compare_steps, zoom_to_range};
 use crate::model::{Action, Dialog, Live, Model, Selection};
+use crate::views::heatmap::{move_rows, zoom_rows};
 use crate::views::search::SEARCH_INPUT_ID;
 use crate::{source, theme};
 
@@ -15,6 +16,9 @@ use crate::{source, theme};
 const PAN: (f64, f64) = (0.1, 0.5);
 /// The factor by which a key zooms, without and with Shift.
 const ZOOM: (f64, f64) = (0.8, 0.4);
+
+/// The factor by which a key zooms into the heatmap's addresses.
+const ROW_ZOOM: f64 = 0.5;
 
 fn always(_: &Model) -> bool {
     true
@@ -52,6 +56,11 @@ fn can_jump(model: &Model) -> bool {
 
 fn in_tab(model: &Model, tab: Tab) -> bool {
     is_ready(model) && model.view.tab == tab
+}
+
+/// Whether the heatmap shows addresses.
+fn has_rows(model: &Model) -> bool {
+    has_events(model) && in_tab(model, Tab::Heatmap) && !model.view.heatmap_sizes
 }
 
 fn pan(model: &ModelHandle, sign: f64, is_faster: bool) {
@@ -139,6 +148,10 @@ pub static COMMANDS: &[Command] = &[
     command(View, "segment-packed", "Show segments packed", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::Packed, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::Packed))),
     command(View, "flame-direction", "Flip the flame graph", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameBottomUp(!m.now().view.flame_bottom_up))),
     command(View, "heatmap-rows", "Switch the heatmap: addresses or request sizes", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Heatmap), |m, _| m.dispatch(Action::SetHeatmapSizes(!m.now().view.heatmap_sizes))),
+    command(View, "rows-in", "Show fewer addresses", &[Chord::char("+")], has_rows, |m, _| zoom_rows(m, ROW_ZOOM)),
+    command(View, "rows-out", "Show more addresses", &[Chord::char("-")], has_rows, |m, _| zoom_rows(m, 1.0 / ROW_ZOOM)),
+    command(View, "rows-up", "Move to lower addresses", &[Chord::code("PageUp")], |m| has_rows(m) && m.view.heatmap_offsets.is_some(), |m, _| move_rows(m, -PAN.1)),
+    command(View, "rows-down", "Move to higher addresses", &[Chord::code("PageDown")], |m| has_rows(m) && m.view.heatmap_offsets.is_some(), |m, _| move_rows(m, PAN.1)),
     command(View, "heatmap-segment", "Show the segment with the largest gap of no use at the cursor", &[Chord::code("KeyV")], |m| has_events(m) && in_tab(m, Tab::Heatmap), |m, _| go::to_worst_gap(m)),
     command(View, "fold-frames", "Fold or unfold library frames", &[Chord::code("KeyH")], is_ready, |m, _| m.dispatch(Action::SetFolds(!m.now().view.folds))),
     command(View, "folding-rules", "Edit folding rules", &[], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Folding))),
@@ -193,6 +206,7 @@ mod tests {
                     Action::SetHighlight(Some("x".to_owned())),
                     Action::AddFilter("y".to_owned()),
                     Action::SetRange(Some((3, 9))),
+                    Action::SetHeatmapOffsets(Some(shared::query::Window { start: 0.0, end: 9.0 })),
                     Action::Select(Selection::Site(1)),
                 ]);
                 models.push(model.clone());

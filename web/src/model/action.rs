@@ -205,6 +205,8 @@ pub enum Action {
     SetHeatmapSizes(bool),
     /// Sets the part of the memory that the heatmap shows.
     SetHeatmapPart(HeatmapPart),
+    /// Sets the visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
+    SetHeatmapOffsets(Option<Window>),
 
     /// Sets the theme.
     SetTheme(ThemeChoice),

@@ -160,10 +160,9 @@ fn update_view(model: &mut Model, action: Action) {
         Action::FitAll => {
             view.window = whole;
             view.bytes = None;
+            view.heatmap_offsets = None;
         }
-        Action::SetBytes(bytes) => {
-            view.bytes = bytes.filter(|w| w.start.is_finite() && w.end.is_finite() && w.end > w.start);
-        }
+        Action::SetBytes(bytes) => view.bytes = bytes.filter(is_real),
         Action::SetCursor(position) => set_cursor(view, position.min(events)),
         Action::ShowPosition(position) => show_position(model, position.min(events)),
         Action::ShowPositions(first, last) => {
@@ -242,10 +241,19 @@ fn update_view(model: &mut Model, action: Action) {
         }
         Action::SetEventActions(actions) => view.event_actions = actions,
         Action::SetHeatmapSizes(by_size) => view.heatmap_sizes = by_size,
-        Action::SetHeatmapPart(part) => view.heatmap_part = part,
+        Action::SetHeatmapPart(part) => {
+            view.heatmap_part = part;
+            // Offsets are those of a part.
+            view.heatmap_offsets = None;
+        }
+        Action::SetHeatmapOffsets(offsets) => view.heatmap_offsets = offsets.filter(is_real),
         // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
     }
+}
+
+fn is_real(window: &Window) -> bool {
+    window.start.is_finite() && window.end.is_finite() && window.end > window.start
 }
 
 /// Sets the user's own rules. Libraries have other numbers then, which zoom paths consist of.
@@ -458,6 +466,8 @@ fn step_out(model: &mut Model) {
         view.flame_zoom.pop();
     } else if view.tab == Tab::Segments && view.segment_zoom > 1.0 {
         view.segment_zoom = 1.0;
+    } else if view.tab == Tab::Heatmap && view.heatmap_offsets.is_some() {
+        view.heatmap_offsets = None;
     } else if let Some(whole) = whole {
         view.window = whole;
         view.bytes = None;

@@ -57,6 +57,8 @@ pub struct View {
     pub heatmap_sizes: bool,
     /// The part of the memory that the heatmap shows.
     pub heatmap_part: HeatmapPart,
+    /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
+    pub heatmap_offsets: Option<Window>,
     /// A requested axis, until the window's ends on it are known.
     pub wanted_axis: Option<Axis>,
     /// Whether the window follows the cursor once the cursor's coordinate is known.
@@ -89,6 +91,7 @@ impl Default for View {
             event_actions: Vec::new(),
             heatmap_sizes: false,
             heatmap_part: HeatmapPart::All,
+            heatmap_offsets: None,
             wanted_axis: None,
             follows_cursor: false,
         }
@@ -161,6 +164,7 @@ impl View {
         (self.range, self.compared) = (None, None);
         self.flame_zoom.clear();
         self.heatmap_part = HeatmapPart::All;
+        self.heatmap_offsets = None;
         self.wanted_axis = None;
         self.follows_cursor = false;
         let Some(device) = summary.devices.get(self.device as usize) else { return };
@@ -208,6 +212,7 @@ impl View {
         view.folds = !link.show_internal;
         view.event_actions.clone_from(&link.actions);
         (view.heatmap_sizes, view.heatmap_part) = (link.heatmap_sizes, link.heatmap_part);
+        view.heatmap_offsets = link.heatmap_offsets;
         view
     }
 
@@ -238,6 +243,7 @@ impl View {
             actions: self.event_actions.clone(),
             heatmap_sizes: self.heatmap_sizes,
             heatmap_part: self.heatmap_part,
+            heatmap_offsets: self.heatmap_offsets,
         }
     }
 }

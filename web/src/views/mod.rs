@@ -4,6 +4,7 @@ pub mod category_rules;
 pub mod controls;
 pub mod details;
 pub mod events;
+mod failed;
 pub mod findings;
 pub mod flame;
 pub mod folding;

@@ -335,6 +335,7 @@ mod tests {
             bytes,
             fit: bytes,
             is_height_free: false,
+            grows_down: false,
             is_following: false,
         }
     }
