@@ -92,7 +92,7 @@ test('a failed request is drawn over the gap that came closest, and in the row o
   const words = await until('the failure in words', () => text(page, 'text-twin'), (now) => now.includes('failed here'));
   const [, requested, gap] = /A request of (\S+ \S+) failed here: the gap that came closest has (\S+ \S+)\./.exec(words);
   const told = await pointUntil(page, 'heatmap-canvas', PLACES, /this request failed/);
-  assert.ok(told.includes(`Requested${requested}`) && told.includes(`This gap${gap}`), `${words}: ${told}`);
+  assert.ok(told.includes(`Requested\n${requested}`) && told.includes(`This gap\n${gap}`), `${words}: ${told}`);
   await page.screenshot('heatmap-failed');
 
   // The same failure where sizes are shown.
@@ -125,9 +125,9 @@ test('a person zooms into addresses, and selects a range', async (t) => {
   assert.notEqual((await text(page, 'heatmap-note')).split(' · ')[1], row, 'rows are finer');
   await page.screenshot('heatmap-zoomed');
   // A cell says what a row of it holds: never more than its bytes.
-  const told = await pointUntil(page, 'heatmap-canvas', PLACES, /(Allocated|Free, usable)\d/);
+  const told = await pointUntil(page, 'heatmap-canvas', PLACES, /(Allocated|Free, usable)\n\d/);
   const size = (said) => Number(said.split(' ')[0]) * 1024 ** ['B', 'KiB', 'MiB', 'GiB'].indexOf(said.split(' ')[1]);
-  const most = [...told.matchAll(/(?:Allocated|Free, usable|Free, too small)([\d.]+ \w*B)/g)].map((found) => size(found[1]));
+  const most = [...told.matchAll(/(?:Allocated|Free, usable|Free, too small)\n([\d.]+ \w*B)/g)].map((found) => size(found[1]));
   const bytes = size(/ · (\S+ \S+) a row/.exec(await text(page, 'heatmap-note'))[1]);
   assert.ok(most.length > 0 && most.every((one) => one <= bytes * 1.01), `${told}: ${bytes}`);
 

@@ -151,12 +151,18 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &HeatmapQuer
 
 /// Returns the codes of cells row by row, from cells that are column by column.
 fn by_row<C>(cells: &[C], rows: usize, mut code: impl FnMut(&C) -> u16) -> Packed<u16> {
+    /// Columns that are turned together: their cells stay in the cache.
+    const BLOCK: usize = 32;
     let columns = cells.len().checked_div(rows).unwrap_or(0);
     let mut codes = vec![0; rows * columns];
-    for (column, cells) in cells.chunks_exact(rows.max(1)).enumerate() {
-        let places = codes.get_mut(column..).unwrap_or(&mut []).iter_mut().step_by(columns.max(1));
-        for (place, cell) in places.zip(cells) {
-            *place = code(cell);
+    for first in (0..columns).step_by(BLOCK) {
+        let last = (first + BLOCK).min(columns);
+        for row in 0..rows {
+            let places = codes.get_mut(row * columns + first..row * columns + last).unwrap_or(&mut []);
+            let column = cells.get(first * rows + row..).unwrap_or(&[]).iter().step_by(rows);
+            for (place, cell) in places.iter_mut().zip(column) {
+                *place = code(cell);
+            }
         }
     }
     Packed(codes)
