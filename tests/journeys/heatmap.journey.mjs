@@ -7,6 +7,9 @@ import { address, addressSays, at, bytesIn, goTo, number, openSample, pointUntil
 /** Places all over the picture, in shares of its width and height. */
 const PLACES = Array.from({ length: 400 }, (_, i) => [0.1 + 0.88 * ((i * 37) % 400) / 400, 0.1 + 0.8 * ((i * 101) % 400) / 400]);
 
+/** Places at the end of the trace, from the lower edge upwards: the largest sizes are at the bottom. */
+const LARGEST = Array.from({ length: 60 }, (_, i) => [0.97 - 0.03 * (i % 3), 0.97 - 0.01 * Math.floor(i / 3)]);
+
 /** Waits until the heatmap's cells have been drawn. */
 const isDrawn = (page, note) => until(`the heatmap says ${note}`, () => text(page, 'heatmap-note'), (said) => note.test(said));
 
@@ -98,7 +101,7 @@ test('a failed request is drawn over the gap that came closest, and in the row o
   // The same failure where sizes are shown.
   await press(page, 'b');
   await addressSays(page, 'heat', 'sizes');
-  const again = await pointUntil(page, 'heatmap-canvas', PLACES, /this request failed/);
+  const again = await pointUntil(page, 'heatmap-canvas', LARGEST, /this request failed/);
   assert.equal(again, told);
   await press(page, 'b');
   await addressSays(page, 'heat', null);

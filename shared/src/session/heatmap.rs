@@ -355,8 +355,11 @@ mod tests {
         Session::new(crate::testing::snapshot(lines), "pickle".to_owned(), Vec::new(), &mut |_| {})
     }
 
-    /// Returns where the last failed request goes: its gap, the end of all addresses, and its class.
-    fn place(session: &mut Session, part: HeatmapPart) -> Option<(Option<(u64, u64)>, u64, u32)> {
+    /// The gap, the end of all addresses, and the size class.
+    type Place = (Option<(u64, u64)>, u64, u32);
+
+    /// Returns where the last failed request goes.
+    fn place(session: &mut Session, part: HeatmapPart) -> Option<Place> {
         let Answer::Diagnosis(diagnosis) = session.answer(0, &Query::Diagnosis) else { panic!("no diagnosis") };
         let failed = diagnosis.ooms.last().unwrap();
         let (requested, pool, stream, gap) = (failed.requested, failed.pool, failed.stream, failed.nearest_gap);
