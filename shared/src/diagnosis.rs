@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::category::Category;
 use crate::finding::{Finding, Remedy};
 use crate::units::{Address, PoolId, Stream};
 
@@ -15,8 +16,9 @@ pub enum Cause {
     None,
     /// A line held more at every step. Without that, the request would have fitted.
     Leak,
-    /// Live tensors left too little: all free memory in one piece would not have been enough, or next to nothing was
-    /// free (5 %; 10 % if memory was still rising to a new high).
+    /// Live tensors left too little: all free memory in one piece would not have been enough. A verdict also says so if
+    /// live tensors held 90 % of the memory and were still rising to a new high: all that was left would have held this
+    /// request in one piece, but the program had not yet shown how much more it needed.
     Full,
     /// Enough memory was free for the request, but in pieces too small for it.
     Fragmented,
@@ -65,6 +67,21 @@ pub struct Verdict {
     pub remedies: Vec<Remedy>,
 }
 
+/// How the pool of a request is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolBasis {
+    /// The trace records it.
+    #[default]
+    Recorded,
+    /// The device has no other pool.
+    Only,
+    /// The allocations right before it, of its stream, were in that pool.
+    Neighbours,
+    /// It is not known: the default pool is assumed.
+    Unknown,
+}
+
 /// A request that failed, and the memory at that moment. Sizes are in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedRequest {
@@ -105,8 +122,10 @@ pub struct FailedRequest {
     pub stack: u32,
     /// The stream that the request was for.
     pub stream: Stream,
-    /// The pool that the request was for; the default pool if it was not recorded (before torch 2.12).
+    /// The pool that the request was for.
     pub pool: PoolId,
+    /// How the pool is known: traces record it since torch 2.12.
+    pub pool_basis: PoolBasis,
     /// Whether small segments serve such a request.
     pub is_small: bool,
     /// Whether new memory for it would have come from an expandable segment.
@@ -121,6 +140,8 @@ pub struct FailedRequest {
     pub obstacle: Option<Obstacle>,
     /// The lines that held most, the largest first.
     pub lines: Vec<HeldLine>,
+    /// What the memory was used for, the largest first.
+    pub categories: Vec<HeldCategory>,
 }
 
 impl FailedRequest {
@@ -182,6 +203,17 @@ pub struct HeldLine {
     pub line: String,
     /// The number of a stack whose line that is: of those, the one that held most.
     pub stack: u32,
+    /// Requested bytes.
+    pub bytes: u64,
+    /// The number of allocations.
+    pub count: u32,
+}
+
+/// What the allocations of one category held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldCategory {
+    /// The category.
+    pub category: Category,
     /// Requested bytes.
     pub bytes: u64,
     /// The number of allocations.

@@ -353,6 +353,14 @@ pub const FOLDING_PART_BYTES: usize = 256;
 /// of them fails for one reason.
 pub const EXPLAINED_FAILURES: usize = 256;
 
+/// Segments of a running job that are reserved where another one is, and after which the state is put in order: each
+/// takes time proportional to the live blocks. Events that were lost explain a few of them.
+pub const OVERLAPPING_SEGMENTS: u32 = 1_000;
+
+/// Steps that may be taken to follow the gaps of a trace whose blocks and segments contradict each other: a second or so.
+/// What no contradiction concerns is not counted. Real files with lost events need some thousand.
+pub const CONTRADICTION_STEPS: u64 = 1 << 23;
+
 /// Limits of messages.
 #[derive(Clone, Copy, Debug)]
 pub struct WireLimits {

@@ -110,6 +110,8 @@ pub struct Link {
     pub selection: Selection,
     /// The selected range of positions.
     pub range: Option<(u32, u32)>,
+    /// Two steps that are compared, the earlier one first, by their places in the list of steps.
+    pub compared: Option<(u32, u32)>,
     /// The moment whose memory is listed.
     pub listing: Listing,
     /// The terms of the filter.
@@ -124,6 +126,8 @@ pub struct Link {
     pub segment_layout: SegmentLayout,
     /// Whether the flame graph begins with the innermost frame.
     pub bottom_up: bool,
+    /// Whether the first level of the flame graph are categories.
+    pub by_category: bool,
     /// Whether frames of the interpreter are shown in the flame graph.
     pub show_internal: bool,
     /// The actions that the event list shows.
@@ -226,6 +230,9 @@ impl fmt::Display for Link {
         if let Some((from, to)) = self.range {
             write!(f, "&r={from},{to}")?;
         }
+        if let Some((earlier, later)) = self.compared {
+            write!(f, "&steps={earlier},{later}")?;
+        }
         if self.listing != start.listing {
             write!(f, "&list={}", name_of(&LISTINGS, &self.listing))?;
         }
@@ -246,6 +253,9 @@ impl fmt::Display for Link {
         }
         if self.bottom_up {
             f.write_str("&flame=up")?;
+        }
+        if self.by_category {
+            f.write_str("&group=category")?;
         }
         if self.show_internal {
             f.write_str("&internal=1")?;
@@ -306,6 +316,7 @@ impl Link {
             "cur" => self.cursor = value.parse().ok(),
             "sel" => set(&mut self.selection, selection(&value)),
             "r" => self.range = range(&value),
+            "steps" => self.compared = range(&value).filter(|(earlier, later)| earlier < later),
             "list" => set(&mut self.listing, by_name(&LISTINGS, &value)),
             "f" => push(&mut self.filter, value),
             "q" => self.highlight = Some(value).filter(|term| !term.is_empty()),
@@ -316,6 +327,7 @@ impl Link {
             }
             "seg" => set(&mut self.segment_layout, by_name(&LAYOUTS, &value)),
             "flame" => self.bottom_up = value == "up",
+            "group" => self.by_category = value == "category",
             "internal" => self.show_internal = value == "1",
             "act" => push(&mut self.actions, value),
             "heat" => self.heatmap_sizes = value == "sizes",
@@ -482,8 +494,9 @@ mod tests {
             any::<u64>().prop_map(|a| Selection::Segment(Address(a))),
         ];
         let terms = || prop::collection::hash_set("\\PC{1,12}", 0..4).prop_map(|set| set.into_iter().collect());
-        let range = any::<(u32, u32)>().prop_map(|(a, b)| (a.min(b), a.max(b)));
-        let listed = (prop::option::of(range), prop::sample::select(&LISTINGS));
+        let range = || any::<(u32, u32)>().prop_map(|(a, b)| (a.min(b), a.max(b)));
+        let steps = range().prop_filter("two steps", |(a, b)| a < b);
+        let listed = (prop::option::of(range()), prop::sample::select(&LISTINGS), prop::option::of(steps));
         let what = (prop::option::of(".{0,20}"), any::<u32>(), prop::sample::select(&Tab::ALL), windows(), windows());
         let curves = prop::sample::subsequence(&Measure::ALL, 0..5);
         let how = (prop::sample::select(&AXES), prop::sample::select(&COLORS), prop::sample::select(&LAYOUTS), curves);
@@ -494,13 +507,13 @@ mod tests {
             any::<i64>().prop_map(|stream| HeatmapPart::Stream(Stream(stream))),
             any::<u64>().prop_map(|at| HeatmapPart::Segment(Address(at))),
         ];
-        let flags = any::<(bool, bool, bool)>();
+        let flags = any::<(bool, bool, bool, bool)>();
         (what, how, rest, listed, (flags, part, windows()), prop::option::of("[a-z2-7]{26}")).prop_map(
             |(
                 (file, device, tab, window, bytes),
                 how,
                 (cursor, selection, filter, highlight, actions),
-                (range, (listing, _)),
+                (range, (listing, _), steps),
                 (flags, heatmap_part, heatmap_offsets),
                 session,
             )| Link {
@@ -520,7 +533,9 @@ mod tests {
                 color_by: how.1.0,
                 curves: how.3,
                 segment_layout: how.2.0,
+                compared: steps,
                 bottom_up: flags.0,
+                by_category: flags.3,
                 show_internal: flags.1,
                 actions,
                 heatmap_sizes: flags.2,

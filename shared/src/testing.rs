@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use crate::analysis::folding::BestFrames;
+use crate::analysis::roles::Roles;
 use crate::analysis::usage::Usage;
 use crate::doctor::Case;
 use crate::event::Action;
@@ -167,6 +168,7 @@ pub(crate) struct Patient {
     best_frames: BestFrames,
     replay: Replay,
     usage: Usage,
+    roles: Roles,
 }
 
 impl Patient {
@@ -176,11 +178,12 @@ impl Patient {
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
         let usage = Usage::build(Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay });
         let best_frames = BestFrames::build(&snapshot.symbols);
-        Self { snapshot, trace, capacity: None, best_frames, replay, usage }
+        Self { snapshot, trace, capacity: None, best_frames, replay, usage, roles: Roles::default() }
     }
 
     pub(crate) fn case(&self) -> Case<'_> {
         Case {
+            roles: &self.roles,
             trace: &self.trace,
             tags: &self.snapshot.tags,
             symbols: &self.snapshot.symbols,

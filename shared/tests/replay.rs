@@ -83,7 +83,7 @@ fn check_space(mut run: Run) {
     for position in 0..=replay.positions() {
         replay.follow(&run.trace, position.saturating_sub(1), position, &mut space, &mut visited);
         let state = replay.state_at(position);
-        let ranges: Vec<_> = space.ranges().iter().map(|own| own.range).collect();
+        let ranges: Vec<_> = space.ranges().map(|own| own.range).collect();
         assert_eq!(ranges, state.ranges, "ranges at {position}");
         let gaps = |i| state.gaps_in(i, &replay.allocations).collect::<Vec<_>>();
         let want: Vec<Gap> = (0..ranges.len()).flat_map(gaps).collect();

@@ -1,8 +1,12 @@
 """Watches how much of PyTorch's cached memory no request can use, and acts when that is too much. Needs no server.
 
-The *unusable share* is 1 - the largest block that the cache can serve / all cached bytes. Statistics have the cached bytes
-but not the largest block. That comes from the tracker, if it is compiled or can be, in some microseconds; otherwise from a
+The *unusable share* is 1 - the largest request that the cache can serve / all cached bytes. Statistics have the cached bytes
+but not that request. It comes from the tracker, if it is compiled or can be, in some microseconds; otherwise from a
 snapshot of the segments, which takes some microseconds for each block and is therefore taken less often.
+
+PyTorch tells the tracker the largest free block of all pools, but not of which pool it is. A small pool serves 1 MiB of a
+larger block, so the tracker's figure can be too large by that difference: at most 1 MiB, unless small pools with expandable
+segments have a larger free stretch than all large pools. A snapshot tells pools apart and has no such error.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ LEAST_BYTES = 256 << 20
 """The same for a device of unknown size."""
 SNAPSHOT_SHARE = 0.002
 """The share of the time that snapshots may use."""
+SMALL_SIZE = 1 << 20
+"""The largest request that small pools serve."""
 ERRORS = 3
 """The number of errors in succession after which a monitor gives up."""
 
@@ -88,6 +94,14 @@ def warn(reading):
     that rises in every step would fill the terminal."""
     if reading.times & (reading.times - 1) == 0:
         log(text(reading))
+
+
+def servable(gap, is_small):
+    """Returns the largest request that a free block of a small or a large pool can serve: requests up to 1 MiB go to small
+    pools, larger ones to large pools."""
+    if is_small:
+        return min(gap, SMALL_SIZE)
+    return gap if gap > SMALL_SIZE else 0
 
 
 class Threshold:
@@ -237,8 +251,9 @@ class Monitor:
             began = time.thread_time()
             segments.append(_torch.snapshot(torch, traces=False)["segments"])
             self._next_snapshot = time.monotonic() + (time.thread_time() - began) / SNAPSHOT_SHARE
-        own = (segment["blocks"] for segment in segments[0] if segment["device"] == device)
-        return max((block["size"] for blocks in own for block in blocks if block["state"] == "inactive"), default=0)
+        own = (segment for segment in segments[0] if segment["device"] == device)
+        gaps = ((block["size"], segment) for segment in own for block in segment["blocks"] if block["state"] == "inactive")
+        return max((servable(size, segment.get("segment_type") == "small") for size, segment in gaps), default=0)
 
     def _act(self, reading):
         try:

@@ -25,7 +25,7 @@ pub struct Fragmentation {
 impl From<&Space> for Fragmentation {
     fn from(space: &Space) -> Self {
         let mut new = Self { cached_bytes: space.cached(), whole_bytes: space.cached_whole(), ..Self::default() };
-        for own in space.ranges().iter().filter(|own| !own.is_whole()) {
+        for own in space.ranges().filter(|own| !own.is_whole()) {
             for gap in space.gaps_of(&own.range) {
                 new.gaps += 1;
                 new.split_bytes = new.split_bytes.saturating_add(gap.size);

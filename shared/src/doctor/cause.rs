@@ -3,9 +3,6 @@
 
 use crate::diagnosis::{Cause, FailedRequest};
 
-/// From this percentage on, live tensors make a device full: what a perfect allocator could still hand out is next to
-/// nothing.
-const FULL_PERCENT: u64 = 95;
 /// From this percentage on, a device is full if memory was still rising to a new high.
 const NEARLY_FULL_PERCENT: u64 = 90;
 /// Other processes count from this percentage of the device on. Every process's own CUDA context takes some.
@@ -24,9 +21,6 @@ pub(super) fn of(failed: &FailedRequest) -> Cause {
     }
     if !failed.fits_if_packed() {
         return if is_of_others(failed) { Cause::OtherProcess } else { Cause::Full };
-    }
-    if is_share(failed.active, failed.reachable(), FULL_PERCENT) {
-        return Cause::Full;
     }
     // With a gap that would do in its own pool, the request was for another pool than the trace says.
     if largest_gap >= requested || largest_servable >= requested { Cause::OutOfReach } else { Cause::Fragmented }
@@ -56,7 +50,8 @@ mod tests {
         let cases: [(Sizes, Cause); 9] = [
             ((10, 10, 2, 100, 3, 3, 3, 5), Cause::Full),
             ((10, 10, 2, 100, 8, 7, 7, 0), Cause::Fragmented),
-            ((10, 10, 2, 900, 8, 7, 7, 0), Cause::Full),
+            // However little is left: perfect packing would have been enough.
+            ((10, 10, 2, 900, 8, 7, 7, 0), Cause::Fragmented),
             ((10, 10, 2, 100, 30, 7, 12, 0), Cause::OutOfReach),
             ((10, 10, 2, 100, 30, 12, 12, 0), Cause::OutOfReach),
             ((10, 10, 12, 100, 0, 0, 0, 0), Cause::Limit),

@@ -3,7 +3,9 @@
 
 use super::Case;
 use crate::analysis::site::label;
+use crate::analysis::stack_traits::{StackTraits, Traits};
 use crate::frames::StackId;
+use crate::index::Index;
 use crate::replay::Change;
 
 /// Equal parts that the events before the rise are divided into to count steps.
@@ -109,6 +111,11 @@ impl Course {
         };
         let (stack, site) = (0_u32..).zip(&self.sites).max_by_key(|(_, site)| latest(site))?;
         let bytes = latest(site);
+        // An optimizer makes its state at its first step, and keeps it.
+        let stack = StackId(stack);
+        if StackTraits::build(case.symbols).of(stack).has(Traits::OPTIMIZER) {
+            return None;
+        }
         if bytes == 0 || bytes < requested || bytes < self.total / LEAST_PART {
             return None;
         }
@@ -118,11 +125,22 @@ impl Course {
         let is_rare = site.times.saturating_sub(1) as usize * 2 <= steps;
         let is_above = self.total.saturating_add(requested) > otherwise;
         (steps >= LEAST_STEPS && is_rare && is_above).then(|| Spike {
-            line: label(case.symbols, case.best_frames, StackId(stack)),
-            stack: StackId(stack),
-            bytes,
+            line: label(case.symbols, case.best_frames, stack),
+            stack,
+            bytes: self.held_by_line(case, stack),
             otherwise,
         })
+    }
+
+    /// Returns what all stacks held whose line is that of `stack`.
+    fn held_by_line(&self, case: &Case<'_>, stack: StackId) -> u64 {
+        let frame = |stack: StackId| case.best_frames.frame(case.symbols.stack(stack));
+        let line = frame(stack);
+        let own = (0_u32..).zip(&self.sites).filter(|(other, site)| {
+            let other = StackId(*other);
+            site.bytes > 0 && (other == stack || line.is_some() && frame(other) == line)
+        });
+        own.fold(0, |sum, (_, site)| sum.saturating_add(site.bytes))
     }
 
     /// Returns whether a request of `requested` bytes would have led above what any earlier step held: nothing shows how
@@ -189,6 +207,20 @@ alloc 0x10000000 4000000 weights@/m/a.py:1
         assert_eq!(spike(12, save, 1_000_000).map(|(_, bytes)| bytes), Some(10_000_000), "it saved before");
         assert_eq!(spike(1, save, 1_000_000), None, "one step shows nothing");
         assert_eq!(spike(6, save, 20_000_000), None, "the request is larger than what rose");
+    }
+
+    #[test]
+    fn the_state_of_an_optimizer_is_no_spike() {
+        let optimizer = "alloc 0x12000000 5000000 _init_group@/v/torch/optim/adam.py:3 main@/m/a.py:9\n\
+                         alloc 0x12600000 5000000 _init_group@/v/torch/optim/adam.py:3 main@/m/a.py:9\n";
+        assert_eq!(spike(6, optimizer, 1_000_000), None);
+    }
+
+    #[test]
+    fn a_spike_is_what_its_line_held_by_all_its_stacks() {
+        let save = "alloc 0x12000000 5000000 clone@/m/save.py:7 a@/m/a.py:1\n\
+                    alloc 0x12600000 3000000 clone@/m/save.py:7 b@/m/a.py:2\n";
+        assert_eq!(spike(6, save, 1_000_000), Some(("clone  m/save.py:7".to_owned(), 8_000_000)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The facts of every request that failed: what it was for, what the driver was asked for, what was free and where.
 
 use super::request::{Mappings, Rules, is_small};
-use super::{Case, blocking, cause};
+use super::{Case, blocking, cause, pool};
 use crate::analysis::peak::held_at;
 use crate::analysis::site::label;
 use crate::diagnosis::{FailedRequest, HeldLine};
@@ -45,7 +45,8 @@ impl<'a> Failures<'a> {
         let state = replay.state_at(position);
         let totals = state.totals;
         let tag = tags.get(event.tag);
-        let (stream, pool, is_small) = (tag.stream, tag.pool.unwrap_or_default(), is_small(event.size));
+        let (pool, pool_basis) = pool::of_request(self.case, tag, &state);
+        let (stream, is_small) = (tag.stream, is_small(event.size));
         let reach: Vec<usize> = (0..state.ranges.len())
             .filter(|&i| {
                 state
@@ -90,6 +91,7 @@ impl<'a> Failures<'a> {
             stack: event.stack.0,
             stream,
             pool,
+            pool_basis,
             is_small,
             is_expandable,
             cached_in_reach: gaps.iter().fold(0, |sum: u64, (_, gap)| sum.saturating_add(gap.size)),
@@ -178,17 +180,21 @@ fn message(failed: &FailedRequest) -> String {
         "nothing was cached".to_owned()
     } else {
         format!(
-            "{} was cached in {}, of which this request could use at most {} in one piece",
+            "{} was cached in {}, {}",
             Bytes(cached),
             counted(gaps.into(), "gap"),
-            Bytes(failed.largest_servable)
+            match failed.largest_servable {
+                0 => "none of which this request could use".to_owned(),
+                bytes => format!("of which this request could use at most {} in one piece", Bytes(bytes)),
+            }
         )
     };
     format!(
-        "Asked for {}{need}; the driver had {} free. Live tensors held {} of {}, and {cache}.",
+        "Asked for {}{need}; the driver had {} free. Live tensors held {} of {}, and {cache}.{}",
         Bytes(requested),
         Bytes(driver_free),
         Bytes(allocated),
-        Bytes(failed.whole())
+        Bytes(failed.whole()),
+        pool::sentence(failed.pool, failed.pool_basis)
     )
 }

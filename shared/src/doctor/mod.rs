@@ -8,22 +8,25 @@ mod cause;
 mod course;
 mod failure;
 pub mod pasted;
+mod pool;
 mod remedies;
 mod request;
 mod rules;
 mod verdict;
 
 use failure::Failures;
-
-pub use rules::looked_for;
+use rules::looked_for;
 
 use crate::analysis::folding::BestFrames;
+use crate::analysis::leak::LeakSource;
 use crate::analysis::oom;
+use crate::analysis::roles::Roles;
+use crate::analysis::steps::Steps;
 use crate::analysis::usage::Usage;
-use crate::diagnosis::{Diagnosis, Verdict};
+use crate::diagnosis::{Diagnosis, FailedRequest, HeldCategory, Verdict};
 use crate::finding::{Evidence, Finding, FindingCode};
 use crate::frames::Symbols;
-use crate::replay::Replay;
+use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Settings, Tags};
 use crate::units::Count;
 
@@ -44,8 +47,28 @@ pub struct Case<'a> {
     pub replay: &'a Replay,
     /// The memory use by call site.
     pub usage: &'a Usage,
+    /// The steps and the categories.
+    pub roles: &'a Roles,
     /// Bytes of the device that the process may use, if known.
     pub capacity: Option<u64>,
+}
+
+impl<'a> Case<'a> {
+    /// Returns the trace with its replay.
+    fn replayed(&self) -> Replayed<'a> {
+        Replayed { trace: self.trace, tags: self.tags, replay: self.replay }
+    }
+
+    /// Returns what leaks are looked for in.
+    const fn leak_source(&self) -> LeakSource<'a> {
+        let Self { trace, replay, symbols, best_frames, .. } = *self;
+        LeakSource { trace, replay, symbols, best_frames }
+    }
+
+    /// Returns the steps of the trace, if it has any.
+    fn steps(&self) -> Option<&'a Steps> {
+        self.roles.steps(self.replayed(), self.symbols)
+    }
 }
 
 /// Returns the diagnosis of a case.
@@ -54,15 +77,21 @@ pub fn diagnose(case: &Case<'_>) -> Diagnosis {
     let positions = oom::positions(case.trace);
     let decisive = oom::decisive(case.trace, &positions);
     let mut ooms = failures.all(&positions, decisive);
+    ooms.iter_mut().for_each(|failed| failed.categories = categories(case, failed.position()));
     let verdict = match ooms.iter_mut().find(|failed| Some(failed.position()) == decisive) {
         Some(failed) => verdict::of_failure(case, &failures, failed),
         None => verdict::without_failure(case),
     };
+    let mut verdict = verdict;
     let failed = positions.len() as u32;
     let mut findings: Vec<Finding> = rules::check(case, verdict.cause);
-    findings.extend(out_of_memory(case.trace, &verdict, failed));
+    let subject = ooms.iter().find(|failed| Some(failed.position()) == verdict.position);
+    if let Some(subject) = subject {
+        remedies::add_rounding(&mut verdict, subject, &findings);
+        findings.push(out_of_memory(case.trace, &verdict, subject, failed));
+    }
     findings.sort_by_key(|finding| (finding.severity, std::cmp::Reverse(finding.bytes)));
-    Diagnosis { device: case.trace.device, verdict, failed, ooms, findings, looked_for: looked_for() }
+    Diagnosis { device: case.trace.device, verdict, failed, ooms, findings, looked_for: looked_for(case) }
 }
 
 /// Returns the diagnosis of one failure: the verdict is about the request right before `position`, and no other failure
@@ -70,8 +99,9 @@ pub fn diagnose(case: &Case<'_>) -> Diagnosis {
 pub fn diagnose_failure(case: &Case<'_>, position: u32) -> Option<Diagnosis> {
     let failures = Failures::of(case);
     let mut failed = failures.at(position)?;
+    failed.categories = categories(case, position);
     let verdict = verdict::of_failure(case, &failures, &mut failed);
-    let findings = out_of_memory(case.trace, &verdict, 1).into_iter().collect();
+    let findings = vec![out_of_memory(case.trace, &verdict, &failed, 1)];
     Some(Diagnosis {
         device: case.trace.device,
         verdict,
@@ -90,23 +120,30 @@ pub fn failure_finding(case: &Case<'_>, failures: &[(u32, u64)]) -> Option<Findi
     Some(finding_at(case.trace, decisive, &failed.message, failures.len() as u32))
 }
 
-/// Returns the finding about the failure of a verdict, if that is about one.
-fn out_of_memory(trace: &DeviceTrace, verdict: &Verdict, failed: u32) -> Option<Finding> {
-    let mut finding = finding_at(trace, verdict.position?, &verdict.sentence, failed);
+/// Returns what the active memory at a position is used for.
+fn categories(case: &Case<'_>, position: u32) -> Vec<HeldCategory> {
+    let replay = case.replay;
+    let told = case.roles.categories(case.replayed(), case.symbols);
+    told.held(replay, replay.active_at(position).into_iter())
+}
+
+/// Returns the finding about the failure of a verdict. It states the facts: the cause stands in the verdict.
+fn out_of_memory(trace: &DeviceTrace, verdict: &Verdict, subject: &FailedRequest, failed: u32) -> Finding {
+    let mut finding = finding_at(trace, subject.position(), &subject.message, failed);
     finding.evidence = verdict.stack.map(Evidence::Site);
     finding.remedies.clone_from(&verdict.remedies);
-    Some(finding)
+    finding
 }
 
 /// Returns the finding that one of `failed` requests failed right before a position.
-fn finding_at(trace: &DeviceTrace, position: u32, why: &str, failed: u32) -> Finding {
+fn finding_at(trace: &DeviceTrace, position: u32, facts: &str, failed: u32) -> Finding {
     let others = match failed.saturating_sub(1) {
         0 => String::new(),
         1 => " One more request failed.".to_owned(),
         n => format!(" {} more requests failed.", Count(n.into())),
     };
     let (device, event) = (trace.device, Count(position.into()));
-    let message = format!("Device {device}: out of memory at event {event}. {why}{others}");
+    let message = format!("Device {device}: out of memory at event {event}. {facts}{others}");
     let mut finding = Finding::new(FindingCode::OutOfMemory, message).on_device(device).at(position);
     finding.bytes = trace.events.size.get(position.saturating_sub(1) as usize);
     finding

@@ -1,9 +1,12 @@
 //! What to try, by cause. All of it is advice: nothing here was checked on the trace.
 
+use rustc_hash::FxHashSet;
+
 use super::Case;
 use super::verdict::Rise;
-use crate::diagnosis::{Cause, FailedRequest};
-use crate::finding::Remedy;
+use crate::allocator::rounding::SMALL_SIZE;
+use crate::diagnosis::{Cause, FailedRequest, Verdict};
+use crate::finding::{Finding, FindingCode, Remedy};
 use crate::units::Bytes;
 
 /// The number of remedies of a verdict.
@@ -12,6 +15,10 @@ const MOST: usize = 3;
 const EXPANDABLE: &str = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
 /// The call that lifts the limit.
 const NO_LIMIT: &str = "torch.cuda.set_per_process_memory_fraction(1.0)";
+/// A block that is younger than one part in this many of the events does not live long.
+const LONG_PART: u32 = 10;
+/// Up to this number of distinct sizes, sizes repeat already.
+const FEW_SIZES: usize = 8;
 /// From one part in this many of the memory in use on, freed blocks that wait for streams matter.
 const WAITING_PART: u64 = 10;
 
@@ -57,6 +64,20 @@ pub(super) fn by_cause(cause: Cause, is_expandable: bool) -> Vec<Remedy> {
     remedies
 }
 
+/// Adds what a finding about rounding says to a verdict, if less rounding would have made room for the request.
+pub(super) fn add_rounding(verdict: &mut Verdict, failed: &FailedRequest, findings: &[Finding]) {
+    let rounding = findings.iter().find(|finding| finding.code == FindingCode::Rounding);
+    let Some(bytes) = rounding.and_then(|finding| finding.bytes) else { return };
+    if verdict.cause == Cause::Full && bytes >= failed.missing {
+        let text = format!(
+            "Round up less: roundup_power2_divisions took {} at the peak. Set more divisions, or leave it out.",
+            Bytes(bytes)
+        );
+        verdict.remedies.insert(0, Remedy::advice(text));
+        verdict.remedies.truncate(MOST);
+    }
+}
+
 /// Returns what to try before anything has failed.
 pub(super) fn before_failure(case: &Case<'_>, rise: Option<&Rise>, retries: u32) -> Vec<Remedy> {
     let mut remedies = rise.map(|rise| leak(&rise.line)).unwrap_or_default();
@@ -96,10 +117,13 @@ fn leak(line: &str) -> Vec<Remedy> {
 }
 
 fn full(failed: &FailedRequest) -> Vec<Remedy> {
-    if failed.asked_of_driver > failed.requested && failed.asked_of_driver > failed.capacity.unwrap_or(u64::MAX) {
+    if failed.asked_of_driver > failed.requested && failed.asked_of_driver > failed.whole() {
         return vec![
-            Remedy::advice("Take smaller segments: a request between 1 and 10 MiB takes one of large_segment_size_mb.")
-                .with_copy("PYTORCH_CUDA_ALLOC_CONF=large_segment_size_mb:11"),
+            Remedy::advice(
+                "Take smaller segments: a request between 1 and 10 MiB takes one of large_segment_size_mb (torch 2.11 and \
+                 later).",
+            )
+            .with_copy("PYTORCH_CUDA_ALLOC_CONF=large_segment_size_mb:11"),
             Remedy::advice("Use a device with more memory."),
         ];
     }
@@ -116,14 +140,29 @@ fn full(failed: &FailedRequest) -> Vec<Remedy> {
 
 fn fragmented(case: &Case<'_>, failed: &FailedRequest, line: &str) -> Vec<Remedy> {
     let mut remedies: Vec<Remedy> = expandable(case).into_iter().collect();
-    if failed.obstacle.as_ref().is_some_and(|obstacle| obstacle.blocks > 0) {
-        remedies.push(Remedy::advice(format!(
+    let block = failed.obstacle.as_ref().and_then(|obstacle| obstacle.largest.first());
+    let age = |since: u32| failed.position().saturating_sub(since);
+    match block {
+        Some(block) if age(block.since) < failed.position() / LONG_PART => remedies.push(Remedy::advice(format!(
+            "Free the blocks of {line} before the large request, for example with del, if they are not needed any more."
+        ))),
+        Some(_) => remedies.push(Remedy::advice(format!(
             "Allocate what lives long, such as the blocks of {line}, before what comes and goes, or free them before the \
              large request."
-        )));
+        ))),
+        None => {}
     }
-    remedies.push(repeat());
+    if remedies.is_empty() || has_many_sizes(case) {
+        remedies.push(repeat());
+    }
     remedies
+}
+
+/// Returns whether the requests that large pools serve have more than a few sizes.
+fn has_many_sizes(case: &Case<'_>) -> bool {
+    let mut sizes = FxHashSet::default();
+    let requested = case.replay.allocations.requested.iter().filter(|bytes| *bytes > SMALL_SIZE);
+    requested.into_iter().any(|bytes| sizes.insert(bytes) && sizes.len() > FEW_SIZES)
 }
 
 fn out_of_reach() -> Vec<Remedy> {

@@ -75,8 +75,18 @@ fn the_cause_is_that_of_the_story() {
             segment(100) + &alloc(1, 98, "a@/m/a.py:1") + &oom(0, 2),
             None,
             Cause::Full,
-            "Full: live tensors held 98.0 MiB of 100 MiB, more than ever before; what was left, 2.00 MiB, had no piece \
-             large enough for a request of 2.00 MiB.",
+            "Full: live tensors held 98.0 MiB of 100 MiB, more than ever before; what was left, 2.00 MiB, would have been \
+             enough in one piece, but had no piece large enough for a request of 2.00 MiB.",
+        ),
+        // Steps before had needed as much: packing alone would have helped.
+        (
+            segment(100)
+                + &(alloc(0, 100, "a@/m/a.py:1") + &free(0)).repeat(40)
+                + &alloc(1, 98, "a@/m/a.py:1")
+                + &oom(0, 2),
+            None,
+            Cause::Fragmented,
+            "Fragmented: 2.00 MiB was cached in 2 gaps",
         ),
         // It takes a segment of 20 MiB.
         (
@@ -86,6 +96,8 @@ fn the_cause_is_that_of_the_story() {
             "Full: a request of 4.00 MiB takes a segment of 20.0 MiB, and the device has 12.0 MiB in all.",
         ),
         (oom(12, 40), Some(12), Cause::Full, "one request was for 40.0 MiB, and the device has 12.0 MiB in all"),
+        // Without a known capacity, others may hold the rest of the device.
+        (oom(12, 40), None, Cause::Full, "one request was for 40.0 MiB, and this process could use 12.0 MiB in all"),
         (
             segment(100) + &alloc(0, 100, "a@/m/a.py:1") + &oom(12, 4),
             None,
@@ -138,10 +150,15 @@ fn the_cause_is_that_of_the_story() {
         assert!(remedies.len() <= 3 && remedies.iter().all(|remedy| !remedy.checked), "{sentence}");
         assert_eq!(position.is_some(), *cause != Cause::None);
         assert_eq!(remedies.is_empty(), *cause == Cause::None, "{sentence}");
-        // The finding says what the verdict says.
+        // The finding states the facts of the verdict's failure, and the verdict its cause: nothing is said twice.
         let failures: Vec<_> = found.findings.iter().filter(|found| found.code == FindingCode::OutOfMemory).collect();
         assert_eq!(failures.len(), usize::from(position.is_some()));
-        assert!(failures.iter().all(|finding| finding.message.contains(sentence) && finding.position == *position));
+        let subject = found.ooms.iter().find(|failed| Some(failed.position()) == *position);
+        for finding in failures {
+            let facts = subject.map(|failed| failed.message.as_str()).unwrap_or_default();
+            assert!(finding.message.contains(facts) && !finding.message.contains(sentence), "{}", finding.message);
+            assert_eq!(finding.position, *position);
+        }
     }
 }
 
@@ -168,11 +185,11 @@ fn a_leak_takes_precedence() {
     assert_eq!((leak.cause, leak.line.as_deref()), (Cause::Leak, Some("keep  m/a.py:2")), "{}", leak.sentence);
     let growing = diagnosis(&format!("{}{steps}", segment(64)), None).verdict;
     assert_eq!((growing.cause, growing.is_growing), (Cause::None, true));
-    assert!(
-        growing.sentence.starts_with("Growing, but nothing failed yet: keep  m/a.py:2 held "),
-        "{}",
-        growing.sentence
-    );
+    let how = |last| format!("keep  m/a.py:2 kept 977 KiB more every step, over steps 1 to {last} (38.1 MiB in all)");
+    // The step in which the request failed is not complete.
+    assert_eq!(leak.sentence, format!("A leak: {}, and then a request of 20.0 MiB no longer fitted.", how(39)));
+    let start = format!("Growing, but nothing failed yet: {}; at the peak, ", how(40));
+    assert!(growing.sentence.starts_with(&start), "{}", growing.sentence);
     // Without the rise it would not have fitted either.
     let beside = diagnosis(&format!("{}{steps}{}", segment(64), oom(0, 200)), None).verdict;
     assert_eq!(beside.cause, Cause::Full, "{}", beside.sentence);

@@ -3,30 +3,38 @@
 use super::course::{Course, Spike};
 use super::failure::{Failures, asked, lines, takes_more};
 use super::{Case, cause, remedies};
-use crate::analysis::leak::{LeakCandidate, LeakSource};
+use crate::analysis::leak::{LeakCandidate, StepRise};
 use crate::analysis::retries;
 use crate::analysis::site::label;
 use crate::diagnosis::{Cause, FailedRequest, HeldLine, Verdict};
+use crate::replay::{AllocatorState, Range};
 use crate::units::{Bytes, counted};
+
+/// From one part in this many of the reserved memory on, segments without a live block are named.
+const WHOLE_PART: u64 = 10;
 
 /// A line whose use rose step by step.
 #[derive(Clone, Debug)]
 pub(super) struct Rise {
     pub(super) line: String,
     pub(super) candidate: LeakCandidate,
+    /// What it kept step by step, if the trace has steps.
+    by_step: Option<StepRise>,
 }
 
 impl Rise {
     /// Returns the line that rises most up to a position, if any does.
     pub(super) fn until(case: &Case<'_>, position: u32) -> Option<Self> {
-        let Case { trace, replay, symbols, best_frames, .. } = *case;
-        let source = LeakSource { trace, replay, symbols, best_frames };
-        let candidate = LeakCandidate::largest(source, position, case.usage.peak_bytes)?;
-        Some(Self { line: label(case.symbols, case.best_frames, candidate.stack), candidate })
+        let candidate = LeakCandidate::largest(case.leak_source(), position, case.usage.peak_bytes)?;
+        let by_step = case.steps().and_then(|steps| candidate.by_step(case.leak_source(), steps));
+        Some(Self { line: label(case.symbols, case.best_frames, candidate.stack), candidate, by_step })
     }
 
     fn text(&self) -> String {
         let (first, last) = (Bytes(self.candidate.first_bytes), Bytes(self.candidate.last_bytes));
+        if let Some(rise) = &self.by_step {
+            return format!("{} kept {rise} ({last} in all)", self.line);
+        }
         let when = "a quarter of the way through";
         format!("{} held {first} {when} and {last} at the end, more at every step", self.line)
     }
@@ -162,27 +170,26 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
     let FailedRequest { requested, asked_of_driver, driver_free, cached, allocated, .. } = *failed;
     let whole = failed.whole();
     let request = Bytes(requested);
+    // What others held while the capacity is not known can't be told from memory that the device lacks.
+    let owner = if failed.capacity.is_some() { "the device has" } else { "this process could use" };
     let need = if takes_more(failed) {
         format!(", for which the driver was asked for {},", asked(failed))
     } else {
         String::new()
     };
     if requested > whole {
-        return format!("Full: one request was for {request}, and the device has {} in all.", Bytes(whole));
+        return format!("Full: one request was for {request}, and {owner} {} in all.", Bytes(whole));
     }
     if asked_of_driver > whole {
-        return format!(
-            "Full: a request of {request} takes {}, and the device has {} in all.",
-            asked(failed),
-            Bytes(whole)
-        );
+        return format!("Full: a request of {request} takes {}, and {owner} {} in all.", asked(failed), Bytes(whole));
     }
     let held = format!("Full: live tensors held {} of {}", Bytes(allocated), Bytes(whole));
     let left = cached.saturating_add(driver_free);
     if failed.fits_if_packed() {
         let held = if is_rising { format!("{held}, more than ever before") } else { held };
         return format!(
-            "{held}; what was left, {}, had no piece large enough for a request of {request}.",
+            "{held}; what was left, {}, would have been enough in one piece, but had no piece large enough for a request of \
+             {request}.",
             Bytes(left)
         );
     }
@@ -196,10 +203,21 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
     )
 }
 
+/// Returns what part of the gaps are segments without a block in use, if that is worth a word.
+fn whole_segments(state: &AllocatorState) -> String {
+    let is_whole = |(i, range): &(usize, &Range)| !range.is_expandable && state.active_in(*i).is_empty();
+    let whole = state.ranges.iter().enumerate().filter(is_whole).fold(0_u64, |sum, (_, r)| sum.saturating_add(r.size));
+    if whole == 0 || whole < state.totals.reserved / WHOLE_PART {
+        return String::new();
+    }
+    format!(" ({} in segments without a live block, which torch.cuda.empty_cache() releases)", Bytes(whole))
+}
+
 /// Returns the verdict on a trace in which no request failed: what it used at its peak, and what will fail if it goes on.
 pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let peak = case.usage.peak_position;
-    let totals = case.replay.state_at(peak).totals;
+    let state = case.replay.state_at(peak);
+    let totals = state.totals;
     let held = lines(case, case.replay, peak).into_iter().next();
     let rise = Rise::until(case, case.replay.positions());
     let retries = retries::count(case.trace);
@@ -216,7 +234,8 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
         let sentence = "No request failed, and the trace holds no memory.".to_owned();
         return Verdict { sentence, ..Verdict::default() };
     } else {
-        "No request failed".to_owned()
+        let is_whole = case.trace.losses.is_empty() && case.replay.state_at(0).totals.reserved == 0;
+        if is_whole { "No request failed".to_owned() } else { "No request failed while it was recorded".to_owned() }
     };
     let most = match &held {
         None => String::new(),
@@ -227,10 +246,11 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let gaps = match totals.cached {
         0 => "and nothing was cached".to_owned(),
         cached => format!(
-            "and {} lay in {}, the largest {}",
+            "and {} lay in {}, the largest {}{}",
             Bytes(cached),
             counted(totals.gaps.into(), "gap"),
-            Bytes(totals.largest_gap)
+            Bytes(totals.largest_gap),
+            whole_segments(&state)
         ),
     };
     let when = if has_history { "at the peak" } else { "when the snapshot was taken" };

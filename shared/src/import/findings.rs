@@ -71,6 +71,8 @@ fn history(snapshot: &Snapshot) -> Option<Finding> {
             "No history was recorded, so only the final state is known. Call \
              torch.cuda.memory._record_memory_history() before the code that you want to see.",
         )),
+        // The only request failed: nothing else has happened.
+        1 if snapshot.devices.iter().all(|d| d.segments.is_empty()) => None,
         1 => Some(Finding::new(
             FindingCode::StateOnly,
             "The history holds only its newest entry, so only the final state is known: it was recorded with \

@@ -8,7 +8,8 @@
 //! ```
 
 mod axis;
-mod category;
+mod category_rules;
+mod compare_steps;
 mod curves;
 mod details;
 mod events;
@@ -29,7 +30,10 @@ pub mod term;
 mod timeline;
 
 pub use axis::{Axis, Window};
-pub use category::Category;
+pub use category_rules::{CategoryRule, CategoryRules};
+pub use compare_steps::{
+    CompareStepsQuery, ComparedLine, ComparedStep, StepComparison, StepMemory, step_growth, step_mark,
+};
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
@@ -52,6 +56,7 @@ pub use steps::{StepList, StepSpan};
 pub use summary::{DeviceSummary, Origin, Summary};
 pub use timeline::{Class, Detail, LossSpan, OutsideCurve, Overview, SampleAt, Timeline, TimelineQuery};
 
+pub use crate::category::Category;
 use crate::diagnosis::Diagnosis;
 use crate::units::Address;
 
@@ -159,6 +164,10 @@ pub enum Query {
         /// The x axis.
         axis: Axis,
     },
+    /// The rules that tell categories, and what they decided at the peak.
+    CategoryRules,
+    /// One step over another, line by line.
+    CompareSteps(CompareStepsQuery),
     /// Why the request right before a position failed, as of that moment.
     FailureDiagnosis {
         /// The position right after the out-of-memory event.
@@ -213,6 +222,10 @@ pub enum Answer {
     Steps(StepList),
     /// Answers [`Query::Curves`].
     Curves(Curves),
+    /// Answers [`Query::CategoryRules`].
+    CategoryRules(CategoryRules),
+    /// Answers [`Query::CompareSteps`].
+    StepComparison(Box<StepComparison>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

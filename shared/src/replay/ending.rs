@@ -15,7 +15,7 @@ use crate::trace::{Block, BlockState, DeviceTrace, Segment, Settings, Tags};
 /// events. Changes by missing events are not included.
 pub fn end(trace: &mut DeviceTrace, tags: &mut Tags, settings: &Settings, from: &[Segment], position: u32) {
     let (ranges, open) = forward(trace, tags, from, position);
-    trace.segments = ranges.as_slice().iter().map(|range| segment(range, &open)).collect();
+    trace.segments = ranges.iter().map(|range| segment(range, &open)).collect();
     let replay = Replay::build(trace, tags, settings);
     let state = replay.state_at(u32::MAX);
     trace.segments = state.ranges.iter().enumerate().map(|(i, range)| tiled(i, range, &state, &replay)).collect();

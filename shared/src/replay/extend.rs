@@ -163,7 +163,7 @@ impl Extender {
         let new = Differences::apply(&mut self.forward, segments).allocated;
         // Pools are numbered as for a file: from the highest address down.
         for block in new.iter().rev() {
-            self.pool(block.range, replay);
+            Self::pool(block.range, replay);
         }
         for block in &new {
             self.add_block(block, 0, replay, tags);
@@ -199,7 +199,7 @@ impl Extender {
                     replay.end_at(before, position);
                     replay.unrecorded.push((position, before));
                 }
-                let (flags, pool) = self.place(range, replay);
+                let (flags, pool) = Self::place(range, replay);
                 replay.allocations.push(Allocation {
                     address: event.address,
                     requested: event.size,
@@ -275,8 +275,8 @@ impl Extender {
 
     /// Adds an allocation that only a recorded state shows. Returns its number.
     fn add_block(&self, block: &NewBlock, position: u32, replay: &mut Replay, tags: &mut Tags) -> u32 {
-        let (flags, pool) = self.place(block.range, replay);
-        let stream = block.range.and_then(|i| self.forward.ranges().get(i)).map(|range| range.stream);
+        let (flags, pool) = Self::place(block.range, replay);
+        let stream = block.range.map(|range| range.stream);
         replay.allocations.push(Allocation {
             address: block.address,
             requested: block.requested,
@@ -292,13 +292,13 @@ impl Extender {
     }
 
     /// Returns the flags and the pool that an allocation has from its range.
-    fn place(&self, range: Option<usize>, replay: &mut Replay) -> (u8, u8) {
-        let flags = range.and_then(|i| self.forward.ranges().get(i)).map_or(0, Range::flags);
-        (flags, self.pool(range, replay))
+    fn place(range: Option<Range>, replay: &mut Replay) -> (u8, u8) {
+        let flags = range.as_ref().map_or(0, Range::flags);
+        (flags, Self::pool(range, replay))
     }
 
-    fn pool(&self, range: Option<usize>, replay: &mut Replay) -> u8 {
-        let pool = range.and_then(|i| self.forward.ranges().get(i)).map(|range| range.pool);
+    fn pool(range: Option<Range>, replay: &mut Replay) -> u8 {
+        let pool = range.map(|range| range.pool);
         pool.filter(|pool| pool.is_private()).map_or(0, |pool| pool_number(&mut replay.pools, pool))
     }
 }

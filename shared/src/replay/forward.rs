@@ -17,6 +17,7 @@ use super::segments::{Range, Ranges, described_as};
 use crate::allocator::rounding::round_size;
 use crate::event::Action;
 use crate::frames::StackId;
+use crate::limits;
 use crate::trace::Divisions;
 use crate::trace::{Block, BlockState, Event, Segment, Settings};
 use crate::units::{Address, PoolId, Stream};
@@ -73,7 +74,7 @@ pub(crate) enum Step {
     /// Nothing.
     Nothing,
     /// An allocation was made in the range with this index. `replaced` was active at its address: its free is missing.
-    Allocated { size: u64, range: Option<usize>, replaced: Option<u32> },
+    Allocated { size: u64, range: Option<Range>, replaced: Option<u32> },
     /// `free` was called for an allocation.
     FreeRequested(u32),
     /// An allocation's block became free.
@@ -93,6 +94,8 @@ pub struct Forward {
     divisions: Divisions,
     max_split: Option<u64>,
     pub(super) ranges: Ranges,
+    /// Segments that were reserved where another one was, up to a limit.
+    overlaps: u32,
     large: LargeBlocks,
     pub(super) live: FxHashMap<u64, ActiveBlock>,
     pub(super) sums: Sums,
@@ -152,8 +155,8 @@ impl Forward {
     fn allocate(&mut self, event: &Event) -> Step {
         let address = event.address.0;
         let number = self.number();
-        let range = self.ranges.find(address);
-        let is_large = range.is_some_and(|i| self.ranges.as_slice()[i].is_native_large());
+        let range = self.ranges.find(address).copied();
+        let is_large = range.is_some_and(|range| range.is_native_large());
         let mut size = round_size(&self.divisions, event.size);
         if is_large {
             size = self.large.size(address, size, self.max_split);
@@ -238,7 +241,8 @@ impl Forward {
             let Some(part) = self.release(start, range.end() - start).filter(|part| part.size > 0) else { break };
             released.push(part);
         }
-        if !released.is_empty() {
+        if !released.is_empty() && self.overlaps < limits::OVERLAPPING_SEGMENTS {
+            self.overlaps += 1;
             self.place_large();
         }
         released
@@ -266,18 +270,18 @@ impl Forward {
     }
 
     fn count_segments(&mut self) {
-        self.sums.segments = self.ranges.as_slice().len() as u32;
+        self.sums.segments = self.ranges.len() as u32;
     }
 
     /// Rebuilds the index of large blocks after arbitrary changes to ranges and blocks.
     pub(super) fn place_large(&mut self) {
         self.large = LargeBlocks::default();
-        for range in self.ranges.as_slice().iter().filter(|range| range.is_native_large()) {
+        for range in self.ranges.iter().filter(|range| range.is_native_large()) {
             self.large.add(range);
         }
         let ranges = &self.ranges;
         for (&address, block) in &mut self.live {
-            block.is_large = ranges.find(address).is_some_and(|i| ranges.as_slice()[i].is_native_large());
+            block.is_large = ranges.find(address).is_some_and(Range::is_native_large);
         }
         let mut large: Vec<Placed> = (self.live.iter().filter(|(_, block)| block.is_large))
             .map(|(&address, block)| Placed { address, end: address.saturating_add(block.size), number: block.number })
@@ -306,8 +310,8 @@ impl Forward {
     }
 
     /// Returns the reserved ranges by address.
-    pub fn ranges(&self) -> &[Range] {
-        self.ranges.as_slice()
+    pub fn ranges(&self) -> impl Iterator<Item = &Range> + '_ {
+        self.ranges.iter()
     }
 
     /// Returns the state in the form of a snapshot: segments by address, each tiled by its blocks. Stacks have the
@@ -317,7 +321,7 @@ impl Forward {
         blocks.sort_by_key(|block| block.address);
         let mut rest = &blocks[..];
         let mut segments = Vec::new();
-        for range in self.ranges.as_slice() {
+        for range in self.ranges.iter() {
             let before = rest.partition_point(|block| block.address < range.address);
             let (_, from) = rest.split_at(before);
             let (inside, behind) = from.split_at(from.partition_point(|block| block.address.0 < range.end()));
@@ -331,7 +335,7 @@ impl Forward {
     pub fn bytes(&self) -> usize {
         // A slot of the table is a key, a block, and a control byte.
         self.live.capacity() * (size_of::<(u64, ActiveBlock)>() + 1)
-            + size_of_val(self.ranges.as_slice())
+            + self.ranges.len() * size_of::<Range>()
             + self.live.values().filter(|block| block.is_large).count() * size_of::<Placed>()
     }
 }

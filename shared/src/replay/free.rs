@@ -115,7 +115,7 @@ mod tests {
         let replay = Replay::build(&device, &mut snapshot.tags, &snapshot.settings);
         let space = replay.space_at(device.events.len() as u32);
         let largest = |is_small| {
-            let ranges = space.ranges().iter().filter(|own| own.range.is_small == is_small);
+            let ranges = space.ranges().filter(|own| own.range.is_small == is_small);
             ranges.flat_map(|own| space.gaps_of(&own.range)).map(|gap| gap.size).max().unwrap_or(0)
         };
         let want = FreeSums {

@@ -162,24 +162,38 @@ impl GapList {
 
     /// Adds the gaps of the range behind this one.
     pub(super) fn append(&mut self, mut behind: Self) {
-        self.chunks.append(&mut behind.chunks);
-        self.chunks.retain(|spans| !spans.is_empty());
+        // A list may consist of one empty chunk.
+        if self.chunks.last().is_some_and(Vec::is_empty) {
+            self.chunks.pop();
+        }
+        if behind.chunks.first().is_some_and(|spans| !spans.is_empty()) {
+            self.chunks.append(&mut behind.chunks);
+        }
     }
 
     /// Splits the list at an address that lies in no gap: keeps the gaps before it, and returns those behind it.
     pub(super) fn split_off(&mut self, address: u64) -> Self {
-        let mut behind = Self::default();
-        let mut kept = Vec::new();
-        for mut spans in std::mem::take(&mut self.chunks) {
-            let tail = spans.split_off(spans.partition_point(|span| span.end <= address));
-            for (list, part) in [(&mut kept, spans), (&mut behind.chunks, tail)] {
-                if !part.is_empty() {
-                    list.push(part);
-                }
+        // The first chunk with a gap behind the address may have others before it.
+        let cut = self.chunks.partition_point(|chunk| chunk.last().is_none_or(|span| span.end <= address));
+        let mut behind = Self { chunks: self.chunks.split_off(cut) };
+        if let Some(first) = behind.chunks.first_mut() {
+            let tail = first.split_off(first.partition_point(|span| span.end <= address));
+            let kept = std::mem::replace(first, tail);
+            if !kept.is_empty() {
+                self.chunks.push(kept);
             }
         }
-        self.chunks = kept;
         behind
+    }
+
+    /// Returns about how many gaps it has.
+    pub(super) fn weight(&self) -> usize {
+        self.chunks.len() * CHUNK
+    }
+
+    /// Returns the bytes of all gaps.
+    pub(super) fn bytes(&self) -> u64 {
+        self.iter().fold(0, |sum: u64, gap| sum.saturating_add(gap.size))
     }
 }
 

@@ -1,20 +1,20 @@
 //! The blocks in native segments of large pools, where a block's size depends on what lies behind it.
 
 use super::segments::Range;
+use super::sorted::Sorted;
 use crate::allocator::rounding::LARGE_REMAINDER;
 
 /// The native large segments with their blocks, by address. Each has few blocks: a large block is larger than 1 MiB.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LargeBlocks {
-    starts: Vec<u64>,
-    segments: Vec<Blocks>,
+    segments: Sorted<Blocks>,
 }
 
 #[derive(Clone, Debug)]
 struct Blocks {
     end: u64,
     /// By address.
-    blocks: Vec<Placed>,
+    blocks: Sorted<Placed>,
 }
 
 /// A block with its addresses.
@@ -28,53 +28,40 @@ pub(super) struct Placed {
 
 impl LargeBlocks {
     fn find(&mut self, address: u64) -> Option<&mut Blocks> {
-        let i = self.starts.partition_point(|&s| s <= address).checked_sub(1)?;
-        self.segments.get_mut(i).filter(|s| address < s.end)
+        let place = self.segments.at_or_before(address)?;
+        self.segments.get_mut(place).filter(|segment| address < segment.end)
     }
 
     pub(super) fn add(&mut self, range: &Range) {
-        let i = self.starts.partition_point(|&s| s < range.address.0);
-        let new = Blocks { end: range.end(), blocks: Vec::new() };
-        if self.starts.get(i) == Some(&range.address.0) {
-            self.segments[i] = new;
-        } else {
-            self.starts.insert(i, range.address.0);
-            self.segments.insert(i, new);
-        }
+        self.segments.insert(range.address.0, Blocks { end: range.end(), blocks: Sorted::default() });
     }
 
     pub(super) fn remove(&mut self, range: &Range) {
-        if let Ok(i) = self.starts.binary_search(&range.address.0) {
-            self.starts.remove(i);
-            self.segments.remove(i);
+        if let Some(place) = self.segments.at(range.address.0) {
+            self.segments.remove(place);
         }
     }
 
     pub(super) fn free(&mut self, address: u64) {
         if let Some(segment) = self.find(address)
-            && let Ok(i) = segment.blocks.binary_search_by_key(&address, |b| b.address)
+            && let Some(place) = segment.blocks.at(address)
         {
-            segment.blocks.remove(i);
+            segment.blocks.remove(place);
         }
     }
 
     /// Returns where the free space at `address` ends; `None` outside all segments.
     fn free_end(&mut self, address: u64) -> Option<u64> {
         let segment = self.find(address)?;
-        let next = segment.blocks.partition_point(|b| b.address <= address);
-        Some(segment.blocks.get(next).map_or(segment.end, |b| b.address))
+        let next = segment.blocks.behind(address).and_then(|place| segment.blocks.get(place));
+        Some(next.map_or(segment.end, |block| block.address))
     }
 
     /// Inserts a block. Returns the block before it with the bytes between them, if there is one.
     pub(super) fn put(&mut self, block: Placed) -> Option<(&mut Placed, u64)> {
         let blocks = &mut self.find(block.address)?.blocks;
-        let i = blocks.partition_point(|b| b.address < block.address);
-        if blocks.get(i).is_some_and(|b| b.address == block.address) {
-            blocks[i] = block;
-        } else {
-            blocks.insert(i, block);
-        }
-        let before = blocks.get_mut(i.checked_sub(1)?)?;
+        let place = blocks.insert(block.address, block);
+        let before = blocks.previous(place).and_then(|place| blocks.get_mut(place))?;
         let between = block.address.checked_sub(before.end)?;
         Some((before, between))
     }

@@ -27,6 +27,7 @@ mod pairing;
 mod resync;
 mod segments;
 mod sizes;
+mod sorted;
 mod space;
 mod state;
 
@@ -126,7 +127,7 @@ impl Replay {
         let segments = SegmentHistory::build(trace, tags);
         let end_ranges = segments.at(u32::MAX);
         let mut tag_at = |address: u64| {
-            let stream = end_ranges.find(address).map(|i| end_ranges.as_slice()[i].stream).unwrap_or_default();
+            let stream = end_ranges.find(address).map(|range| range.stream).unwrap_or_default();
             tags.intern(Tag { stream, ..Tag::default() })
         };
         let pairing = pairing::pair(trace, &mut tag_at);
@@ -159,7 +160,7 @@ impl Replay {
     /// Returns the state after the first `position` events (after all events, if there are fewer).
     pub fn state_at(&self, position: u32) -> AllocatorState {
         let position = position.min(self.positions());
-        let ranges = self.segments.at(position).as_slice().to_vec();
+        let ranges = self.segments.at(position).to_vec();
         AllocatorState::new(position, ranges, self.active_at(position), &self.allocations)
     }
 
@@ -175,7 +176,7 @@ impl Replay {
 
     /// Returns the reserved bytes at the start.
     pub fn reserved_at_start(&self) -> u64 {
-        self.segments.at(0).as_slice().iter().fold(0, |sum, range| sum.saturating_add(range.size))
+        self.segments.at(0).iter().fold(0, |sum, range| sum.saturating_add(range.size))
     }
 
     /// Returns the totals at the start.
@@ -261,7 +262,7 @@ impl Replay {
     /// Returns the ranges that were reserved from a change of the reserved ranges on, in order; with `None`, those at
     /// the start come first. Memory that is reserved twice comes twice.
     pub fn ranges_reserved_since(&self, change: Option<usize>) -> impl Iterator<Item = Range> + '_ {
-        let at_start = if change.is_none() { self.segments.at(0).as_slice().to_vec() } else { Vec::new() };
+        let at_start = if change.is_none() { self.segments.at(0).to_vec() } else { Vec::new() };
         let changes = self.segments.changes.get(change.unwrap_or(0)..).unwrap_or(&[]);
         let reserved = changes.iter().filter(|change| change.is_reserved);
         at_start.into_iter().chain(reserved.map(|change| Range { since: change.position, ..change.range }))

@@ -10,6 +10,11 @@ pub(super) struct Overlaps {
 }
 
 impl Overlaps {
+    /// Returns the number of spans from `from` to before `to`, but no more than `most`.
+    pub(super) fn count(&self, from: u64, to: u64, most: usize) -> usize {
+        self.spans.range(from..to.max(from)).take(most).count()
+    }
+
     /// Returns whether no byte has a second claim.
     pub(super) fn is_empty(&self) -> bool {
         self.spans.is_empty()

@@ -14,8 +14,8 @@ pub(super) struct NewBlock {
     pub(super) size: u64,
     pub(super) stack: StackId,
     pub(super) is_pending: bool,
-    /// The index of its range.
-    pub(super) range: Option<usize>,
+    /// Its range.
+    pub(super) range: Option<Range>,
 }
 
 /// What was changed to make the replayed state equal to a recorded one.
@@ -77,20 +77,21 @@ impl Differences {
         for segment in segments.iter().filter(|segment| segment.size > 0) {
             wanted.add(Range::of(segment));
         }
-        let held = forward.ranges.as_slice().to_vec();
+        let held = forward.ranges.to_vec();
         let in_both = |list: &[Range], range: &Range| {
             let found = list.binary_search_by_key(&range.address, |r| r.address);
             found.ok().and_then(|i| list.get(i)).is_some_and(|other| range.is_same(other))
         };
-        for range in held.iter().filter(|range| !in_both(wanted.as_slice(), range)) {
+        let wanted = wanted.to_vec();
+        for range in held.iter().filter(|range| !in_both(&wanted, range)) {
             self.released.extend(forward.release(range.address.0, range.size));
         }
-        for range in wanted.as_slice().iter().filter(|range| !in_both(&held, range)) {
+        for range in wanted.iter().filter(|range| !in_both(&held, range)) {
             forward.reserve(*range);
             self.reserved.push(*range);
         }
         // A range may have been released and reserved again among the lost events, by another call site.
-        for range in wanted.as_slice() {
+        for range in &wanted {
             forward.ranges.set_stack(range);
         }
     }
@@ -114,7 +115,7 @@ impl Differences {
             let number = forward.number();
             let Block { requested, size, stack, .. } = block;
             forward.open(address, ActiveBlock { requested, size, stack, number, is_pending, is_large: false });
-            let range = forward.ranges.find(address);
+            let range = forward.ranges.find(address).copied();
             self.allocated.push(NewBlock { address: block.address, requested, size, stack, is_pending, range });
         }
     }

@@ -2,6 +2,7 @@
 //! checkpoints are made on the way forward.
 
 use super::allocations::Allocation;
+use super::sorted::Sorted;
 use crate::allocator::rounding::{LARGE_BUFFER, SMALL_BUFFER};
 use crate::event::Action;
 use crate::frames::StackId;
@@ -98,63 +99,80 @@ impl Range {
 /// Ranges by address. The allocator's ranges never overlap; in a damaged file the newer one counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges {
-    ranges: Vec<Range>,
+    ranges: Sorted<Range>,
 }
 
 impl Ranges {
-    pub(super) fn as_slice(&self) -> &[Range] {
-        &self.ranges
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Range> + '_ {
+        self.ranges.iter()
+    }
+
+    pub(super) fn to_vec(&self) -> Vec<Range> {
+        self.iter().copied().collect()
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.ranges.len()
     }
 
     /// Sets the call site of the range that equals `range` to the one that `range` has.
     pub(super) fn set_stack(&mut self, range: &Range) {
-        let found = self.ranges.binary_search_by_key(&range.address, |other| other.address);
-        if let Some(own) = found.ok().and_then(|i| self.ranges.get_mut(i)).filter(|own| own.is_same(range)) {
+        let found = self.ranges.at(range.address.0).and_then(|place| self.ranges.get_mut(place));
+        if let Some(own) = found.filter(|own| own.is_same(range)) {
             own.stack = range.stack;
         }
     }
 
-    /// Returns the index of the range that holds an address.
-    pub(super) fn find(&self, address: u64) -> Option<usize> {
-        let i = self.ranges.partition_point(|r| r.address.0 <= address).checked_sub(1)?;
-        self.ranges[i].holds(address).then_some(i)
+    /// Returns the range that holds an address.
+    pub(super) fn find(&self, address: u64) -> Option<&Range> {
+        let place = self.ranges.at_or_before(address)?;
+        self.ranges.get(place).filter(|range| range.holds(address))
     }
 
     /// Returns the first range that overlaps `[start, end)`.
     pub(super) fn first_in(&self, start: u64, end: u64) -> Option<&Range> {
-        let i = self.ranges.partition_point(|r| r.end() <= start);
-        self.ranges.get(i).filter(|r| r.address.0 < end)
+        let behind = || self.ranges.behind(start).and_then(|place| self.ranges.get(place));
+        self.find(start).or_else(behind).filter(|range| range.address.0 < end)
     }
 
     /// Adds a range, and merges it with its neighbours where they join.
     pub(super) fn add(&mut self, range: Range) {
-        let i = self.ranges.partition_point(|r| r.address.0 < range.address.0);
-        if self.ranges.get(i).is_some_and(|r| r.address == range.address) {
-            self.ranges[i] = range;
-        } else {
-            self.ranges.insert(i, range);
+        let place = self.ranges.insert(range.address.0, range);
+        let next = self.ranges.next(place).and_then(|next| Some((next, *self.ranges.get(next)?)));
+        let joined = next.filter(|(_, next)| range.joins(next));
+        if let Some((next_place, next)) = joined {
+            self.ranges.remove(next_place);
+            if let Some(own) = self.ranges.get_mut(place) {
+                own.size = own.size.saturating_add(next.size);
+            }
         }
-        if i + 1 < self.ranges.len() && self.ranges[i].joins(&self.ranges[i + 1]) {
-            let next = self.ranges.remove(i + 1);
-            self.ranges[i].size = self.ranges[i].size.saturating_add(next.size);
-        }
-        if i > 0 && self.ranges[i - 1].joins(&self.ranges[i]) {
-            let next = self.ranges.remove(i);
-            self.ranges[i - 1].size = self.ranges[i - 1].size.saturating_add(next.size);
-            self.ranges[i - 1].since = next.since;
+        let Some(before) = self.ranges.previous(place) else { return };
+        if self.ranges.get(before).is_some_and(|before| before.joins(&range)) {
+            let next = self.ranges.remove(place);
+            if let (Some(own), Some(next)) = (self.ranges.get_mut(before), next) {
+                own.size = own.size.saturating_add(next.size);
+                own.since = next.since;
+            }
         }
     }
 
     /// Removes `[address, address + size)` from the range that holds `address`, and returns the part that was removed.
     pub(super) fn cut(&mut self, address: u64, size: u64) -> Option<Range> {
-        let i = self.find(address)?;
-        let whole = self.ranges[i];
+        let place = self.ranges.at_or_before(address)?;
+        let whole = *self.ranges.get(place).filter(|range| range.holds(address))?;
         let end = address.saturating_add(size).min(whole.end());
+        self.ranges.remove(place);
         let head = Range { size: address - whole.address.0, ..whole };
         let tail = Range { address: Address(end), size: whole.end() - end, ..whole };
-        let kept = [head, tail].into_iter().filter(|r| r.size > 0);
-        self.ranges.splice(i..=i, kept);
+        for kept in [head, tail].into_iter().filter(|range| range.size > 0) {
+            self.ranges.insert(kept.address.0, kept);
+        }
         Some(Range { address: Address(address), size: end - address, ..whole })
+    }
+
+    /// Returns how much work the copying of them is.
+    fn weight(&self) -> usize {
+        self.len().max(CHECKPOINT_CHANGES)
     }
 }
 
@@ -185,7 +203,9 @@ impl SegmentChange {
     }
 }
 
-/// The number of changes between two checkpoints. Each checkpoint copies some hundred ranges.
+/// The least number of changes between two checkpoints. Each checkpoint copies some hundred ranges; where there are more,
+/// there are as many changes between two of them, so that all checkpoints together hold no more ranges than there are
+/// changes.
 const CHECKPOINT_CHANGES: usize = 256;
 
 /// The history of the reserved ranges.
@@ -193,8 +213,8 @@ const CHECKPOINT_CHANGES: usize = 256;
 pub(super) struct SegmentHistory {
     /// Every change, in order.
     pub(super) changes: Vec<SegmentChange>,
-    /// The ranges before change `i * CHECKPOINT_CHANGES`.
-    checkpoints: Vec<Ranges>,
+    /// The number of changes before each checkpoint, and its ranges.
+    checkpoints: Vec<(usize, Ranges)>,
     /// The ranges after all changes.
     now: Ranges,
 }
@@ -209,30 +229,32 @@ impl SegmentHistory {
 
     /// Creates a history without changes.
     pub(super) fn begin(start: Ranges) -> Self {
-        Self { changes: Vec::new(), checkpoints: vec![start.clone()], now: start }
+        Self { changes: Vec::new(), checkpoints: vec![(0, start.clone())], now: start }
     }
 
     /// Adds a change.
     pub(super) fn push(&mut self, change: SegmentChange) {
         change.apply(&mut self.now);
         self.changes.push(change);
-        if self.changes.len().is_multiple_of(CHECKPOINT_CHANGES) {
-            self.checkpoints.push(self.now.clone());
+        let last = self.checkpoints.last().map_or(0, |(before, _)| *before);
+        if self.changes.len() - last >= self.now.weight() {
+            self.checkpoints.push((self.changes.len(), self.now.clone()));
         }
     }
 
     /// Returns the approximate memory use in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let kept: usize = self.checkpoints.iter().map(|ranges| ranges.ranges.len()).sum();
+        let kept: usize = self.checkpoints.iter().map(|(_, ranges)| ranges.len()).sum();
         self.changes.len() * size_of::<SegmentChange>() + kept * size_of::<Range>()
     }
 
     /// Returns the reserved ranges at a position.
     pub(super) fn at(&self, position: u32) -> Ranges {
         let done = self.changes.partition_point(|c| c.position <= position);
-        let checkpoint = done / CHECKPOINT_CHANGES;
-        let mut ranges = self.checkpoints.get(checkpoint).cloned().unwrap_or_default();
-        for change in &self.changes[checkpoint * CHECKPOINT_CHANGES..done] {
+        let after = self.checkpoints.partition_point(|(before, _)| *before <= done);
+        let checkpoint = after.checked_sub(1).and_then(|i| self.checkpoints.get(i));
+        let (before, mut ranges) = checkpoint.cloned().unwrap_or_default();
+        for change in self.changes.get(before..done).unwrap_or(&[]) {
             change.apply(&mut ranges);
         }
         ranges
@@ -252,8 +274,9 @@ fn rewind(trace: &DeviceTrace, tags: &Tags) -> (Ranges, Vec<SegmentChange>) {
     // If the layout does not say which segments can grow, those that are mapped into can.
     for &(i, action) in &of_segments {
         if matches!(action, Action::SegmentMap | Action::SegmentUnmap)
-            && let Some(found) = trace.events.address.get(i).and_then(|address| ranges.find(address))
-            && let Some(range) = ranges.ranges.get_mut(found)
+            && let Some(place) = trace.events.address.get(i).and_then(|address| ranges.ranges.at_or_before(address))
+            && let Some(range) = ranges.ranges.get_mut(place)
+            && trace.events.address.get(i).is_some_and(|address| range.holds(address))
         {
             range.is_expandable = true;
         }
@@ -295,7 +318,7 @@ pub(super) fn described_as(event: &Event, (stream, pool): (Stream, Option<PoolId
     // A small pool's segment grows by exactly 2 MiB, a large pool's by more. The size that is released says nothing.
     let grows_small = (event.action == Action::SegmentMap).then_some(event.size == SMALL_BUFFER);
     let kin = |address: u64| {
-        let range = ranges.find(address).map(|i| ranges.as_slice()[i]);
+        let range = ranges.find(address).copied();
         // Two expandable segments may be adjacent.
         let is_kin = |r: &Range| r.stream == stream && grows_small.is_none_or(|is_small| r.is_small == is_small);
         range.filter(|r| is_expandable && r.is_expandable && is_kin(r))

@@ -44,7 +44,7 @@ impl<'a> Sizes<'a> {
             outside_segments: 0,
         };
         let mut new = Self { settings, ranges: start, large: LargeBlocks::default(), found };
-        for range in new.ranges.as_slice() {
+        for range in new.ranges.iter() {
             if range.is_native_large() {
                 new.large.add(range);
             }
@@ -72,7 +72,7 @@ impl<'a> Sizes<'a> {
         let written = allocations.size.get(i).filter(|&size| size > 0);
         let rounded = round_size(&self.settings.roundup_power2_divisions, requested);
         let mut size = written.unwrap_or(rounded);
-        match self.ranges.find(address).map(|at| self.ranges.as_slice()[at]) {
+        match self.ranges.find(address) {
             None => self.found.outside_segments += 1,
             Some(range) => {
                 let flags = allocations.flags.get(i).unwrap_or_default() | range.flags();

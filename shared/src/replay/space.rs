@@ -7,14 +7,20 @@
 //! The gaps are those of [`AllocatorState::gaps_in`] at every position, also where trace and segments contradict each
 //! other. Blocks that overlap, lie in no range or end behind theirs are remembered; where a range changes under an active
 //! block, the space is taken from the state. (Ranges that overlap may differ: no allocator has them.)
+//!
+//! Each of these takes long if there are many. A trace that contradicts itself very often is followed as far as
+//! [`CONTRADICTION_STEPS`](crate::limits::CONTRADICTION_STEPS) go, and its gaps stay as they are from then on: see
+//! [`Space::is_lost`].
 
 use std::collections::BTreeMap;
 
 use super::gap_list::GapList;
 use super::overlaps::Overlaps;
 use super::segments::{Range, SegmentChange};
+use super::sorted::{Place, Sorted};
 use super::state::{AllocatorState, Gap};
 use super::{Change, Replay};
+use crate::limits;
 use crate::trace::DeviceTrace;
 use crate::units::Address;
 
@@ -49,21 +55,25 @@ impl SpaceRange {
     }
 }
 
+/// A range with its gaps.
+#[derive(Clone, Debug)]
+struct Own {
+    range: SpaceRange,
+    gaps: GapList,
+}
+
 /// The ranges of a device and their gaps at one position.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
-    /// By address.
-    ranges: Vec<SpaceRange>,
-    /// The first address of each range, close together: they are searched at every change.
-    starts: Vec<u64>,
-    /// The gaps of each range.
-    gaps: Vec<GapList>,
+    ranges: Sorted<Own>,
     gap_count: usize,
     cached: u64,
     whole: u64,
     overlaps: Overlaps,
     /// Active blocks that lie in no range, or end behind theirs: address and size by number.
     strays: BTreeMap<u32, (u64, u64)>,
+    /// The steps that were taken because blocks and ranges contradict each other.
+    steps: u64,
 }
 
 impl Space {
@@ -71,28 +81,39 @@ impl Space {
     pub fn of(state: &AllocatorState, replay: &Replay) -> Self {
         let mut space = Self::default();
         for range in &state.ranges {
-            space.insert(space.ranges.len(), *range);
-            space.give(space.ranges.len() - 1, range.address.0, range.end(), &mut Nobody);
+            let place = space.insert(*range, 0, GapList::default());
+            space.give(place, range.address.0, range.end(), &mut Nobody);
         }
         for &number in &state.active {
-            space.begin(number, place(replay, number), &mut Nobody);
+            space.begin(number, block_place(replay, number), &mut Nobody);
         }
         space
     }
 
     /// Returns the ranges by address.
-    pub fn ranges(&self) -> &[SpaceRange] {
-        &self.ranges
+    pub fn ranges(&self) -> impl Iterator<Item = &SpaceRange> + '_ {
+        self.ranges.iter().map(|own| &own.range)
+    }
+
+    /// Returns whether blocks and ranges contradict each other so often that they are not followed any more.
+    pub const fn is_lost(&self) -> bool {
+        self.steps >= limits::CONTRADICTION_STEPS
+    }
+
+    /// Counts steps that are taken because of a contradiction.
+    fn take_steps(&mut self, count: usize) {
+        self.steps = self.steps.saturating_add(count as u64);
     }
 
     /// Returns all gaps by address.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
-        self.gaps.iter().flat_map(GapList::iter)
+        self.ranges.iter().flat_map(|own| own.gaps.iter())
     }
 
     /// Returns the gaps of a range, by address.
     pub fn gaps_of(&self, range: &Range) -> impl Iterator<Item = Gap> + '_ {
-        self.find(range.address.0).and_then(|i| self.gaps.get(i)).into_iter().flat_map(GapList::iter)
+        let own = self.find(range.address.0).and_then(|place| self.ranges.get(place));
+        own.into_iter().flat_map(|own| own.gaps.iter())
     }
 
     /// Returns the number of gaps.
@@ -112,17 +133,17 @@ impl Space {
     }
 
     #[inline]
-    fn find(&self, address: u64) -> Option<usize> {
-        let i = self.starts.partition_point(|start| *start <= address).checked_sub(1)?;
-        self.ranges.get(i).filter(|own| own.range.holds(address)).map(|_| i)
+    fn find(&self, address: u64) -> Option<Place> {
+        let place = self.ranges.at_or_before(address)?;
+        self.ranges.get(place).filter(|own| own.range.range.holds(address)).map(|_| place)
     }
 
     /// Returns the range that a block lies in, and the end of its part in there.
     #[inline]
-    fn extent(&self, address: u64, size: u64) -> Option<(usize, u64)> {
-        let i = self.find(address)?;
-        let end = address.saturating_add(size).min(self.ranges.get(i)?.range.end());
-        (end > address).then_some((i, end))
+    fn extent(&self, address: u64, size: u64) -> Option<(Place, u64)> {
+        let place = self.find(address)?;
+        let end = address.saturating_add(size).min(self.ranges.get(place)?.range.range.end());
+        (end > address).then_some((place, end))
     }
 
     /// Adds an active block.
@@ -132,8 +153,9 @@ impl Space {
         if extent.is_none_or(|(_, end)| end < address.saturating_add(size)) {
             self.strays.insert(number, (address, size));
         }
-        let Some((i, end)) = extent else { return };
-        let Some(parts) = self.take(i, address, end, visit) else { return };
+        let Some((place, end)) = extent else { return };
+        let Some(parts) = self.take(place, address, end, visit) else { return };
+        self.take_steps(parts.len() + self.spans(address, end));
         let mut at = address;
         for (from, to) in parts.into_iter().chain([(end, end)]) {
             if at < from {
@@ -149,20 +171,26 @@ impl Space {
         if !self.strays.is_empty() {
             self.strays.remove(&number);
         }
-        let Some((i, end)) = self.extent(address, size) else { return };
+        let Some((place, end)) = self.extent(address, size) else { return };
         if self.overlaps.is_empty() {
-            self.give(i, address, end, visit);
+            self.give(place, address, end, visit);
             return;
         }
+        self.take_steps(self.spans(address, end));
         for (from, to) in self.overlaps.remove(address, end) {
-            self.give(i, from, to, visit);
+            self.give(place, from, to, visit);
         }
     }
 
-    /// Takes bytes out of the gaps of range `i`. Returns the parts that were free, unless all was.
+    /// Returns how many spans of overlapping blocks lie between two addresses, as far as that matters.
+    fn spans(&self, from: u64, to: u64) -> usize {
+        self.overlaps.count(from, to, limits::CONTRADICTION_STEPS as usize)
+    }
+
+    /// Takes bytes out of the gaps of a range. Returns the parts that were free, unless all was.
     #[inline]
-    fn take(&mut self, i: usize, from: u64, to: u64, visit: &mut impl SpaceVisitor) -> Option<Vec<(u64, u64)>> {
-        let (own, list) = (self.ranges.get_mut(i)?, self.gaps.get_mut(i)?);
+    fn take(&mut self, place: Place, from: u64, to: u64, visit: &mut impl SpaceVisitor) -> Option<Vec<(u64, u64)>> {
+        let Own { range: own, gaps: list } = self.ranges.get_mut(place)?;
         let (count, mut parts) = (&mut self.gap_count, Vec::new());
         let taken = list.take(from, to, |before, head, tail| {
             let (left, right) = (before.address.0.max(from), before.end().min(to));
@@ -188,10 +216,10 @@ impl Space {
         (taken < to - from).then_some(parts)
     }
 
-    /// Adds bytes that are in no gap to the gaps of range `i`.
+    /// Adds bytes that are in no gap to the gaps of a range.
     #[inline]
-    fn give(&mut self, i: usize, from: u64, to: u64, visit: &mut impl SpaceVisitor) {
-        let (Some(own), Some(list)) = (self.ranges.get_mut(i), self.gaps.get_mut(i)) else { return };
+    fn give(&mut self, place: Place, from: u64, to: u64, visit: &mut impl SpaceVisitor) {
+        let Some(Own { range: own, gaps: list }) = self.ranges.get_mut(place) else { return };
         let count = &mut self.gap_count;
         list.give(from, to, |before, after| {
             *count = *count + usize::from(after.is_some()) - usize::from(before.is_some());
@@ -202,36 +230,40 @@ impl Space {
         self.whole = self.whole.saturating_add(own.whole());
     }
 
-    /// Inserts a range without gaps.
-    fn insert(&mut self, i: usize, range: Range) {
-        self.ranges.insert(i, SpaceRange { range, free: 0 });
-        self.starts.insert(i, range.address.0);
-        self.gaps.insert(i, GapList::default());
+    /// Inserts a range with `free` bytes in gaps.
+    fn insert(&mut self, range: Range, free: u64, gaps: GapList) -> Place {
+        self.ranges.insert(range.address.0, Own { range: SpaceRange { range, free }, gaps })
+    }
+
+    /// Returns the range at a place.
+    fn range(&self, place: Option<Place>) -> Option<Range> {
+        Some(self.ranges.get(place?)?.range.range)
     }
 
     /// Adds a free range, and joins it with its neighbours where they are one (see `Range::joins`). Returns `false` if
     /// something else is there.
     fn reserve(&mut self, range: Range, visit: &mut impl SpaceVisitor) -> bool {
         let (start, end) = (range.address.0, range.end());
-        let i = self.starts.partition_point(|own| *own < start);
         let is_free =
-            i.checked_sub(1).and_then(|before| self.ranges.get(before)).is_none_or(|own| own.range.end() <= start)
-                && self.starts.get(i).is_none_or(|own| *own >= end);
+            self.range(self.ranges.at_or_before(start)).is_none_or(|own| own.end() <= start && own.address.0 < start)
+                && self.range(self.ranges.behind(start)).is_none_or(|own| own.address.0 >= end);
         let touches = |&(address, size): &(u64, u64)| address < end && address.saturating_add(size) > start;
+        self.take_steps(self.strays.len());
         if !is_free || self.strays.values().any(touches) {
             return false;
         }
-        self.insert(i, range);
-        let mut place = i;
-        if self.ranges.get(i + 1).is_some_and(|next| range.joins(&next.range)) {
-            self.join(i);
+        let mut place = self.insert(range, 0, GapList::default());
+        let next = self.ranges.next(place);
+        if self.range(next).is_some_and(|next| range.joins(&next)) {
+            self.join(place, next);
         }
-        if let Some(before) = i.checked_sub(1)
-            && self.ranges.get(before).is_some_and(|own| own.range.joins(&range))
+        let before = self.ranges.previous(place);
+        if self.range(before).is_some_and(|own| own.joins(&range))
+            && let Some(before) = before
         {
-            self.join(before);
+            self.join(before, Some(place));
             if let Some(joined) = self.ranges.get_mut(before) {
-                joined.range.since = range.since;
+                joined.range.range.since = range.since;
             }
             place = before;
         }
@@ -239,11 +271,10 @@ impl Space {
         true
     }
 
-    /// Makes range `i` and the next one one.
-    fn join(&mut self, i: usize) {
-        let (next, gaps) = (self.ranges.remove(i + 1), self.gaps.remove(i + 1));
-        self.starts.remove(i + 1);
-        let (Some(own), Some(list)) = (self.ranges.get_mut(i), self.gaps.get_mut(i)) else { return };
+    /// Makes the range at a place and the next one one.
+    fn join(&mut self, place: Place, next: Option<Place>) {
+        let Some(Own { range: next, gaps }) = next.and_then(|next| self.ranges.remove(next)) else { return };
+        let Some(Own { range: own, gaps: list }) = self.ranges.get_mut(place) else { return };
         self.whole = self.whole.saturating_sub(own.whole()).saturating_sub(next.whole());
         own.range.size = own.range.size.saturating_add(next.range.size);
         own.free = own.free.saturating_add(next.free);
@@ -254,25 +285,25 @@ impl Space {
     /// Removes `[address, address + size)` from the range that holds `address`. Returns `false` if a block is active
     /// there.
     fn release(&mut self, address: u64, size: u64, visit: &mut impl SpaceVisitor) -> bool {
-        let Some((i, end)) = self.extent(address, size) else { return true };
-        if !self.gaps.get(i).is_some_and(|list| list.holds(address, end)) {
+        let Some((place, end)) = self.extent(address, size) else { return true };
+        if !self.ranges.get(place).is_some_and(|own| own.gaps.holds(address, end)) {
             return false;
         }
-        self.take(i, address, end, visit);
-        let own = self.ranges.remove(i);
-        let mut list = self.gaps.remove(i);
-        self.starts.remove(i);
+        self.take(place, address, end, visit);
+        let Some(Own { range: own, gaps: mut list }) = self.ranges.remove(place) else { return true };
         let tail_list = list.split_off(address);
+        // The shorter list is summed up.
+        let is_tail_shorter = tail_list.weight() <= list.weight();
+        let (shorter, longer) = if is_tail_shorter { (&tail_list, &list) } else { (&list, &tail_list) };
+        let bytes = if longer.weight() == 0 { own.free } else { shorter.bytes() };
+        let rest = own.free.saturating_sub(bytes);
+        let (tail_free, head_free) = if is_tail_shorter { (bytes, rest) } else { (rest, bytes) };
         let head = Range { size: address - own.range.address.0, ..own.range };
         let tail = Range { address: Address(end), size: own.range.end() - end, ..own.range };
-        // The tail first, so that the head comes to stand before it.
-        for (range, list) in [(tail, tail_list), (head, list)] {
+        for (range, free, list) in [(head, head_free, list), (tail, tail_free, tail_list)] {
             if range.size > 0 {
-                let part = SpaceRange { range, free: list.iter().map(|gap| gap.size).sum() };
-                self.whole = self.whole.saturating_add(part.whole());
-                self.ranges.insert(i, part);
-                self.starts.insert(i, range.address.0);
-                self.gaps.insert(i, list);
+                self.whole = self.whole.saturating_add(SpaceRange { range, free }.whole());
+                self.insert(range, free, list);
             }
         }
         true
@@ -282,19 +313,19 @@ impl Space {
     #[cold]
     fn replace(&mut self, new: Self, visit: &mut impl SpaceVisitor) {
         let old = std::mem::replace(self, new);
-        for (own, list) in old.ranges.iter().zip(&old.gaps).filter(|(own, list)| !self.has(own, list)) {
-            list.iter().for_each(|gap| visit.gap(&own.range, Some(gap), None));
+        self.take_steps(old.steps as usize + self.ranges.len() + old.ranges.len() + self.gap_count + self.strays.len());
+        for own in old.ranges.iter().filter(|own| !self.has(own)) {
+            own.gaps.iter().for_each(|gap| visit.gap(&own.range.range, Some(gap), None));
         }
-        for (own, list) in self.ranges.iter().zip(&self.gaps).filter(|(own, list)| !old.has(own, list)) {
-            list.iter().for_each(|gap| visit.gap(&own.range, None, Some(gap)));
+        for own in self.ranges.iter().filter(|own| !old.has(own)) {
+            own.gaps.iter().for_each(|gap| visit.gap(&own.range.range, None, Some(gap)));
         }
     }
 
     /// Returns whether it has this range with these gaps.
-    fn has(&self, range: &SpaceRange, list: &GapList) -> bool {
-        let found = self.starts.binary_search(&range.range.address.0).ok();
-        let known = found.and_then(|i| Some((self.ranges.get(i)?, self.gaps.get(i)?)));
-        known.is_some_and(|(own, gaps)| own == range && gaps.iter().eq(list.iter()))
+    fn has(&self, own: &Own) -> bool {
+        let known = self.ranges.at(own.range.range.address.0).and_then(|place| self.ranges.get(place));
+        known.is_some_and(|known| known.range == own.range && known.gaps.iter().eq(own.gaps.iter()))
     }
 
     #[inline]
@@ -305,9 +336,12 @@ impl Space {
         segment: Option<&SegmentChange>,
         visit: &mut impl SpaceVisitor,
     ) {
+        if self.is_lost() {
+            return;
+        }
         match (change, segment) {
-            (Change::Begin(number), _) => self.begin(number, place(replay, number), visit),
-            (Change::End(number), _) => self.end(number, place(replay, number), visit),
+            (Change::Begin(number), _) => self.begin(number, block_place(replay, number), visit),
+            (Change::End(number), _) => self.end(number, block_place(replay, number), visit),
             (Change::Reserved(_), Some(segment)) => self.change_segment(replay, segment, visit),
             (Change::Freed(_) | Change::Reserved(_), _) => {}
         }
@@ -322,14 +356,16 @@ impl Space {
         };
         // Only segments can follow at this position: blocks that change at it were visited before.
         if !is_plain {
-            self.replace(replay.space_at(position), visit);
+            let state = replay.state_at(position);
+            self.take_steps(state.active.len());
+            self.replace(Self::of(&state, replay), visit);
         }
     }
 }
 
 /// Returns the address and the size of an allocation's block.
 #[inline]
-fn place(replay: &Replay, number: u32) -> (u64, u64) {
+fn block_place(replay: &Replay, number: u32) -> (u64, u64) {
     let (address, size) = (&replay.allocations.address, &replay.allocations.size);
     (address.get(number as usize).unwrap_or_default(), size.get(number as usize).unwrap_or_default())
 }

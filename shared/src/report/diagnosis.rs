@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::diagnosis::{Diagnosis, FailedRequest, HeldLine, Obstacle};
+use super::CategoryReport;
+use crate::diagnosis::{Diagnosis, FailedRequest, HeldLine, Obstacle, PoolBasis};
 use crate::finding::{Finding, Remedy, Severity};
 
 /// A device's diagnosis. Sizes are in bytes; `event` is the index of an event, from 0.
@@ -18,6 +19,9 @@ pub struct DiagnosisReport {
     pub ooms: Vec<OomReport>,
     /// What was found, worst first.
     pub findings: Vec<FindingReport>,
+    /// What was looked for, as a list for a sentence.
+    #[serde(skip)]
+    pub looked_for: String,
 }
 
 /// A verdict.
@@ -71,10 +75,16 @@ pub struct OomReport {
     pub gaps: u32,
     /// What the request lacked if all free memory had been in one piece.
     pub missing: u64,
+    /// The pool that the request was for, as PyTorch numbers pools.
+    pub pool: (u64, u64),
+    /// How that is known.
+    pub pool_basis: PoolBasis,
     /// The facts as text.
     pub message: String,
     /// The lines that held most.
     pub lines: Vec<LineHeld>,
+    /// What the memory was used for, the largest first.
+    pub categories: Vec<CategoryReport>,
     /// What stood in the way where the request was closest to fitting.
     pub obstacle: Option<ObstacleReport>,
 }
@@ -122,7 +132,7 @@ pub struct FindingReport {
 
 impl From<&Diagnosis> for DiagnosisReport {
     fn from(diagnosis: &Diagnosis) -> Self {
-        let Diagnosis { device, verdict, failed, ooms, findings, looked_for: _ } = diagnosis;
+        let Diagnosis { device, verdict, failed, ooms, findings, looked_for } = diagnosis;
         Self {
             device: *device,
             verdict: VerdictReport {
@@ -135,6 +145,7 @@ impl From<&Diagnosis> for DiagnosisReport {
             failed: *failed,
             ooms: ooms.iter().map(OomReport::from).collect(),
             findings: findings.iter().map(FindingReport::from).collect(),
+            looked_for: looked_for.clone(),
         }
     }
 }
@@ -165,8 +176,11 @@ impl From<&FailedRequest> for OomReport {
             largest_gap: failed.largest_gap,
             gaps: failed.gaps,
             missing: failed.missing,
+            pool: (failed.pool.0, failed.pool.1),
+            pool_basis: failed.pool_basis,
             message: failed.message.clone(),
             lines: failed.lines.iter().map(line).collect(),
+            categories: failed.categories.iter().map(CategoryReport::from).collect(),
             obstacle: failed.obstacle.as_ref().map(obstacle),
         }
     }

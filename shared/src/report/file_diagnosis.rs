@@ -2,13 +2,17 @@
 
 use std::fmt;
 
+use super::CategoryReport;
 use super::diagnosis::{DiagnosisReport, FindingReport};
+use crate::analysis::category::UserRules;
 use crate::analysis::findings::findings;
-use crate::analysis::folding::{BestFrames, Overrides};
+use crate::analysis::folding::BestFrames;
+use crate::analysis::own_rules::OwnRules;
+use crate::analysis::roles::Roles;
 use crate::analysis::usage::Usage;
 use crate::diagnosis::Diagnosis;
 use crate::doctor::{self, Case};
-use crate::finding::{Finding, FindingCode};
+use crate::finding::{Finding, FindingCode, Remedy};
 use crate::format::Header;
 use crate::import::Imported;
 use crate::index::Index;
@@ -18,6 +22,10 @@ use crate::units::{Bytes, Count};
 
 /// The lines that are shown with a failure.
 const LINES: usize = 5;
+/// Findings that are about the cause of a verdict with remedies.
+const CAUSES: [&str; 2] = [FindingCode::Leak.name(), FindingCode::Fragmentation.name()];
+/// Findings about what is known of a history, not about the memory.
+const HISTORY: [&str; 2] = [FindingCode::RingOverflow.name(), FindingCode::Inconsistent.name()];
 
 /// The diagnosis of a file.
 #[derive(Clone, Debug)]
@@ -35,6 +43,7 @@ pub struct FileDiagnosis {
 pub(super) fn examine(
     snapshot: &mut Snapshot,
     best_frames: &BestFrames,
+    rules: &UserRules,
     header: Option<&Header>,
     found: &mut Vec<Finding>,
     visit: &mut impl FnMut(&Snapshot, &Case<'_>, Diagnosis),
@@ -54,6 +63,7 @@ pub(super) fn examine(
             settings: &snapshot.settings,
             replay: &replay,
             usage: &usage,
+            roles: &Roles::new(rules.clone()),
             capacity: known.map(|known| known.capacity).filter(|bytes| *bytes > 0),
         };
         let diagnosis = doctor::diagnose(&case);
@@ -67,16 +77,16 @@ pub(super) fn examine(
 impl FileDiagnosis {
     /// Diagnoses a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
-        Self::with(path, imported, Overrides::default())
+        Self::with(path, imported, OwnRules::default())
     }
 
-    /// Diagnoses a file, whose lines are chosen by the user's own rules.
-    pub fn with(path: String, imported: Imported, overrides: Overrides) -> Self {
+    /// Diagnoses a file by the user's own rules.
+    pub fn with(path: String, imported: Imported, rules: OwnRules) -> Self {
         let Imported { mut snapshot, findings: mut found, header, .. } = imported;
         let mut devices: Vec<DiagnosisReport> = Vec::new();
-        let mut best_frames = BestFrames::with(overrides);
+        let mut best_frames = BestFrames::with(rules.folding);
         best_frames.extend(&snapshot.symbols);
-        examine(&mut snapshot, &best_frames, header.as_ref(), &mut found, &mut |_, _, diagnosis| {
+        examine(&mut snapshot, &best_frames, &rules.categories, header.as_ref(), &mut found, &mut |_, _, diagnosis| {
             devices.push((&diagnosis).into());
         });
         // What is known of a device's history stands with the device.
@@ -86,8 +96,55 @@ impl FileDiagnosis {
             let own = of_devices.iter().filter(|finding| finding.device == Some(device.device));
             device.findings.extend(own.map(FindingReport::from));
         }
-        Self { path, findings: of_file.iter().map(FindingReport::from).collect(), devices }
+        let mut findings: Vec<FindingReport> = of_file.iter().map(FindingReport::from).collect();
+        findings.extend(of_all(&mut devices));
+        Self { path, findings, devices }
     }
+}
+
+/// Takes the findings about settings that all of several devices share: they concern the file.
+fn of_all(devices: &mut [DiagnosisReport]) -> Vec<FindingReport> {
+    let Some((first, others)) = devices.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Vec::new();
+    };
+    let is_shared = |finding: &FindingReport| {
+        let has = |device: &DiagnosisReport| device.findings.iter().any(|other| other.message == finding.message);
+        finding.code == FindingCode::IneffectiveSetting.name() && others.iter().all(has)
+    };
+    let shared: Vec<_> = first.findings.iter().filter(|finding| is_shared(finding)).cloned().collect();
+    for device in devices {
+        device.findings.retain(|finding| shared.iter().all(|other| other.message != finding.message));
+    }
+    // The event is another one on each device.
+    shared.into_iter().map(|finding| FindingReport { event: None, ..finding }).collect()
+}
+
+/// Returns a message about a device without the device's number, which stands above it.
+fn without_device(device: i64, message: &str) -> String {
+    let Some(rest) = message.strip_prefix(&format!("Device {device}: ")) else { return message.to_owned() };
+    let mut letters = rest.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Writes what to try, unless it was written before.
+fn write_remedies<'a>(
+    f: &mut fmt::Formatter<'_>,
+    remedies: &'a [Remedy],
+    written: &mut Vec<&'a Remedy>,
+) -> fmt::Result {
+    for remedy in remedies {
+        let is_same =
+            |other: &&Remedy| other.text == remedy.text || !remedy.copy.is_empty() && other.copy == remedy.copy;
+        if written.iter().any(is_same) {
+            continue;
+        }
+        written.push(remedy);
+        writeln!(f, "    try: {}", remedy.text)?;
+        if !remedy.copy.is_empty() {
+            writeln!(f, "         {}", remedy.copy)?;
+        }
+    }
+    Ok(())
 }
 
 impl fmt::Display for FileDiagnosis {
@@ -113,18 +170,24 @@ impl fmt::Display for DiagnosisReport {
                 let count = Count(held.count.into());
                 writeln!(f, "    {:>10} {count:>9} ×  {}", Bytes(held.bytes), held.line)?;
             }
+            writeln!(f, "    used for: {}", CategoryReport::list(&failed.categories))?;
         }
-        for remedy in &self.verdict.remedies {
-            writeln!(f, "    try: {}", remedy.text)?;
-            if !remedy.copy.is_empty() {
-                writeln!(f, "         {}", remedy.copy)?;
-            }
-        }
+        let mut written = Vec::new();
+        write_remedies(f, &self.verdict.remedies, &mut written)?;
         for finding in self.findings.iter().filter(|finding| finding.code != FindingCode::OutOfMemory.name()) {
-            writeln!(f, "    ! {}", finding.message)?;
+            writeln!(f, "    ! {}", without_device(self.device, &finding.message))?;
+            // The verdict has the remedies for its own cause.
+            let is_said = !self.verdict.remedies.is_empty() && CAUSES.contains(&finding.code);
+            let first = finding.remedies.get(..1).filter(|_| !is_said);
+            write_remedies(f, first.unwrap_or_default(), &mut written)?;
         }
-        if self.findings.is_empty() {
-            writeln!(f, "    Nothing found. Looked for {}.", doctor::looked_for())?;
+        if self.findings.iter().all(|finding| HISTORY.contains(&finding.code)) {
+            writeln!(
+                f,
+                "    Nothing {}found. Looked for {}.",
+                if self.findings.is_empty() { "" } else { "else " },
+                self.looked_for
+            )?;
         }
         Ok(())
     }

@@ -92,6 +92,7 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
         since: None,
         bottom_up: false,
         folds: false,
+        by_category: false,
         zoom: vec![],
         width: 900.0,
         filter: vec![],

@@ -114,6 +114,7 @@ pub static COMMANDS: &[Command] = &[
     command(Cursor, "extend-on", "Extend the range by one event", &[Chord::char(">")], has_events, |m, _| go::extend_by(m, 1)),
     command(Cursor, "zoom-range", "Zoom to the range", &[Chord::code("Enter")], has_range, |m, _| zoom_to_range(m)),
     command(Cursor, "clear-range", "Clear the range", &[], |m| is_ready(m) && m.view.range.is_some(), |m, _| m.dispatch(Action::SetRange(None))),
+    command(Cursor, "compare-steps", "Compare two steps", &[Chord::code("KeyC")], has_events, |m, _| go::compare_steps(m)),
     command(Cursor, "peak", "Go to the peak", &[Chord::code("KeyP")], has_events, |m, _| go::to_peak(m)),
     command(Cursor, "next-oom", "Go to the next out-of-memory event", &[Chord::code("KeyO")], |m| m.device().is_some_and(|d| !d.ooms.is_empty()), |m, _| go::to_next_oom(m)),
     command(Cursor, "start", "Go to the start", &[Chord::code("Home")], has_events, |m, _| m.dispatch(Action::SetCursor(0))),
@@ -154,6 +155,8 @@ pub static COMMANDS: &[Command] = &[
     command(View, "heatmap-segment", "Show the segment with the largest gap of no use at the cursor", &[Chord::code("KeyV")], |m| has_events(m) && in_tab(m, Tab::Heatmap), |m, _| go::to_worst_gap(m)),
     command(View, "fold-frames", "Fold or unfold library frames", &[Chord::code("KeyH")], is_ready, |m, _| m.dispatch(Action::SetFolds(!m.now().view.folds))),
     command(View, "folding-rules", "Edit folding rules", &[], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Folding))),
+    command(View, "category-rules", "Edit category rules", &[], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Categories))),
+    command(View, "flame-by-category", "Group the flame graph by category", &[], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameByCategory(!m.now().view.flame_by_category))),
     command(View, "select-nothing", "Clear selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),
 
     command(Page, "open", "Open file…", &[], always, |_, _| source::pick()),

@@ -1,5 +1,6 @@
 //! The views, one file or folder each. A view reads the model and sends actions; it never changes the model.
 
+pub mod category_rules;
 pub mod controls;
 pub mod details;
 pub mod events;

@@ -10,6 +10,7 @@ use yew::prelude::*;
 use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, use_answer, use_model};
 use crate::model::{Listing, Selection, Tab, View};
+use crate::views::details::{steps_query, steps_text};
 use crate::views::findings::ordered;
 use crate::views::heatmap::at_cursor;
 use crate::views::legend::{classes_query, ranked};
@@ -58,6 +59,7 @@ pub fn TextTwin() -> Html {
     let curves = use_answer(curves);
     let range = model.view.range;
     let sums = use_answer(model.view.extended_range().filter(|_| has_rested).map(range_query));
+    let compared = use_answer(model.view.compared.filter(|_| has_rested).map(|steps| steps_query(steps, false)));
     let totals = match state.as_deref() {
         Some(Answer::State(state)) => Some(state.totals),
         _ => None,
@@ -78,6 +80,7 @@ pub fn TextTwin() -> Html {
                 }
                 { failure_text(&model) }
                 { range.map(|range| range_text(range, sums.as_deref())).unwrap_or_default() }
+                { steps_text(&model, compared.as_deref()) }
                 { selection(&model) }
             </p>
             if let (Tab::Timeline, Some(Answer::Classes(classes))) = (model.view.tab, classes.as_deref()) {
@@ -108,6 +111,7 @@ fn question(view: &View, axis: Axis, window: Window, position: u32) -> Option<Qu
             since: None,
             bottom_up: view.flame_bottom_up,
             folds: view.folds,
+            by_category: view.flame_by_category,
             zoom: Vec::new(),
             width: 1.0,
             filter,

@@ -50,6 +50,8 @@ fn fragmented<'a>(ground: &Ground<'_>, moment: &'a Moment, gaps: SplitGaps) -> O
         Outcome::Failed => true,
         Outcome::Peak => is_share(gaps.bytes, moment.state.totals.reserved, FRAGMENTED_PERCENT),
         Outcome::Served => is_share(gaps.bytes, ground.survey.reserved, FRAGMENTED_PERCENT_OF_PEAK),
+        // Nobody asked for more.
+        Outcome::End => false,
     };
     // A gap that is large enough is not used under `max_split_size_mb`, which is no fragmentation.
     let is_fragmented = is_much && largest.size < moment.size;

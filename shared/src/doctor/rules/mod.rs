@@ -20,46 +20,69 @@ use moment::{Moment, Outcome};
 use survey::Survey;
 
 use super::Case;
-use crate::analysis::leak::{LeakCandidate, LeakSource};
+use crate::analysis::leak::{LeakCandidate, StepRise};
 use crate::analysis::oom;
 use crate::analysis::site::label;
 use crate::diagnosis::Cause;
 use crate::event::Action;
-use crate::finding::Finding;
+use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::frames::{FrameId, StackId};
+use crate::units::Count;
 
 /// What looks for one kind of trouble.
 struct Rule {
     /// What it looks for, as it stands in "Looked for: …".
     subject: &'static str,
+    /// Whether the final state alone shows it.
+    needs_history: bool,
     /// Returns what it finds. It returns no finding without evidence.
     check: fn(&Ground<'_>) -> Vec<Finding>,
 }
 
 /// All rules.
 const RULES: [Rule; 11] = [
-    Rule { subject: "leaks", check: leak::check },
-    Rule { subject: "growth", check: growth::check },
-    Rule { subject: "fragmentation", check: fragmentation::check },
-    Rule { subject: "segments pinned by small blocks", check: pinned::check },
-    Rule { subject: "rounding", check: rounding::check },
-    Rule { subject: "blocks waiting for streams", check: waiting::check },
-    Rule { subject: "retries and driver calls", check: driver_calls::check },
-    Rule { subject: "cache stuck in a stream or pool", check: stuck_cache::check },
-    Rule { subject: "spikes", check: spike::check },
-    Rule { subject: "memory held by others", check: other_process::check },
-    Rule { subject: "settings without effect", check: ineffective_setting::check },
+    Rule { subject: "leaks", needs_history: true, check: leak::check },
+    Rule { subject: "growth", needs_history: true, check: growth::check },
+    Rule { subject: "fragmentation", needs_history: true, check: fragmentation::check },
+    Rule { subject: "segments pinned by small blocks", needs_history: false, check: pinned::check },
+    Rule { subject: "rounding", needs_history: false, check: rounding::check },
+    Rule { subject: "blocks waiting for streams", needs_history: true, check: waiting::check },
+    Rule { subject: "retries and driver calls", needs_history: true, check: driver_calls::check },
+    Rule { subject: "cache stuck in a stream or pool", needs_history: true, check: stuck_cache::check },
+    Rule { subject: "spikes", needs_history: true, check: spike::check },
+    Rule { subject: "memory held by others", needs_history: true, check: other_process::check },
+    Rule { subject: "settings without effect", needs_history: true, check: ineffective_setting::check },
 ];
 
 /// Returns what the rules find, in the order of the rules. `cause` is that of the verdict.
 pub(super) fn check(case: &Case<'_>, cause: Cause) -> Vec<Finding> {
     let ground = Ground::of(case, cause);
-    RULES.iter().flat_map(|rule| (rule.check)(&ground)).map(|finding| finding.on_device(case.trace.device)).collect()
+    let found = RULES.iter().flat_map(|rule| (rule.check)(&ground)).chain(contradictions(&ground));
+    found.map(|finding| finding.on_device(case.trace.device)).collect()
 }
 
-/// Returns what the rules look for: `leaks, fragmentation, …`.
-pub fn looked_for() -> String {
-    RULES.map(|rule| rule.subject).join(", ")
+/// Returns a finding if gaps could not be followed to the end.
+fn contradictions(ground: &Ground<'_>) -> Option<Finding> {
+    let (from, end) = (ground.survey.lost_at?, ground.case.replay.positions());
+    let message = format!(
+        "Blocks and segments contradict each other too often to be followed: from event {} on, gaps and what follows from \
+         them (fragmentation, curves, the heatmap) stay as they are.",
+        Count(from.into())
+    );
+    let advice = Remedy::advice("Record again: no allocator makes such a trace.");
+    let finding = Finding::new(FindingCode::Inconsistent, message).at(from);
+    Some(finding.with_evidence(Evidence::Window(from, end)).with_remedy(advice))
+}
+
+/// Returns what the rules look for in a trace: `leaks, fragmentation, …`. Without a history, most of it can't be seen.
+pub(super) fn looked_for(case: &Case<'_>) -> String {
+    let rules = RULES.iter().filter(|rule| has_history(case) || !rule.needs_history);
+    rules.map(|rule| rule.subject).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns whether a trace has more than the newest event, which recording leaves that keeps no others.
+pub(super) fn has_history(case: &Case<'_>) -> bool {
+    case.trace.events.len() > 1
 }
 
 /// What the rules stand on: a case, and what several of them need to know about it.
@@ -79,7 +102,7 @@ struct Ground<'a> {
 
 impl<'a> Ground<'a> {
     fn of(case: &'a Case<'a>, cause: Cause) -> Self {
-        let Case { trace, replay, symbols, best_frames, usage, .. } = *case;
+        let Case { trace, replay, usage, .. } = *case;
         let survey = Survey::of(case);
         let peak = survey.peak.and_then(|miss| Moment::of(case, miss, Outcome::Peak));
         let worst = survey.worst.filter(|miss| survey.peak != Some(*miss));
@@ -89,8 +112,8 @@ impl<'a> Ground<'a> {
         // Where something else made a request fail, gaps at that moment are not the trouble.
         let fragmented = failed.filter(|_| cause == Cause::Fragmented);
         let failure = fragmented.and_then(|position| Moment::failed(case, position));
-        let moments = [failure, peak, worst].into_iter().flatten().collect();
-        let source = LeakSource { trace, replay, symbols, best_frames };
+        let end = Some(()).filter(|()| !has_history(case)).map(|()| Moment::end(case));
+        let moments = [failure, peak, worst, end].into_iter().flatten().collect();
         let end = failed.unwrap_or_else(|| replay.positions());
         Self {
             case,
@@ -99,13 +122,18 @@ impl<'a> Ground<'a> {
             moments,
             failures,
             failed,
-            rising: LeakCandidate::all(source, end, usage.peak_bytes),
+            rising: LeakCandidate::all(case.leak_source(), end, usage.peak_bytes),
         }
     }
 
     /// Returns the line that represents a stack.
     fn label(&self, stack: StackId) -> String {
         label(self.case.symbols, self.case.best_frames, stack)
+    }
+
+    /// Returns what a line kept step by step, if the trace has steps.
+    fn rise_by_step(&self, candidate: &LeakCandidate) -> Option<StepRise> {
+        candidate.by_step(self.case.leak_source(), self.case.steps()?)
     }
 
     /// Returns the frame that represents a stack.

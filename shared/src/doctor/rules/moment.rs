@@ -2,7 +2,7 @@
 
 use super::survey::Miss;
 use crate::allocator::rounding::SMALL_SIZE;
-use crate::doctor::Case;
+use crate::doctor::{Case, pool};
 use crate::frames::StackId;
 use crate::replay::{Allocation, AllocatorState, Gap, Range};
 use crate::units::{Bytes, Count, PoolId, Stream};
@@ -16,6 +16,8 @@ pub(super) enum Outcome {
     Peak,
     /// The driver served it.
     Served,
+    /// No request: it is the only state that is known.
+    End,
 }
 
 /// A request that no cached memory served, with the state before the driver was asked.
@@ -46,16 +48,32 @@ impl Moment {
     pub(super) fn failed(case: &Case<'_>, position: u32) -> Option<Self> {
         let event = case.trace.events.get((position as usize).checked_sub(1)?)?;
         let tag = case.tags.get(event.tag);
+        let state = case.replay.state_at(position);
+        let (pool, _) = pool::of_request(case, tag, &state);
         Some(Self {
             outcome: Outcome::Failed,
-            state: case.replay.state_at(position),
+            state,
             size: event.size,
             taken: 0,
             stack: event.stack,
-            pool: tag.pool.unwrap_or_default(),
+            pool,
             stream: tag.stream,
             is_small: event.size <= SMALL_SIZE,
         })
+    }
+
+    /// Returns the end of a trace, with no request.
+    pub(super) fn end(case: &Case<'_>) -> Self {
+        Self {
+            outcome: Outcome::End,
+            state: case.replay.state_at(u32::MAX),
+            size: 0,
+            taken: 0,
+            stack: StackId(0),
+            pool: PoolId::default(),
+            stream: Stream::default(),
+            is_small: false,
+        }
     }
 
     /// Returns the moment of a request that the driver served.
@@ -115,6 +133,7 @@ impl Moment {
             Outcome::Served => {
                 format!("When {} was reserved (after event {position})", Bytes(self.state.totals.reserved))
             }
+            Outcome::End => "When the snapshot was taken".to_owned(),
         }
     }
 }

@@ -116,6 +116,23 @@ mod tests {
     }
 
     #[test]
+    fn the_final_state_shows_pinned_segments_without_a_history() {
+        let mut snapshot = crate::testing::snapshot(
+            "segment_alloc 0x10000000 41943040
+             alloc 0x10000000 1572864 keep@/m/a.py:1",
+        );
+        snapshot.devices[0].events = crate::trace::Events::default();
+        let found = super::super::testing::found(snapshot, &crate::trace::Settings::default(), None);
+        assert_eq!(
+            found.into_iter().map(|finding| finding.message).collect::<Vec<_>>(),
+            [
+                "When the snapshot was taken, 1 block of 1.50 MiB kept 1 segment of 40.0 MiB from being released. It came from \
+                 keep  m/a.py:1."
+            ]
+        );
+    }
+
+    #[test]
     fn larger_blocks_pin_nothing() {
         assert_eq!(found(7, 4_000_000), [""; 0]);
         assert_eq!(found(0, 0), [""; 0]);

@@ -29,6 +29,10 @@ struct Without {
     peak: u64,
     /// The positions around the peak between which the line holds at least half of what it holds at the peak.
     window: (u32, u32),
+    /// The number of positions at which it holds that much.
+    long: u32,
+    /// The most that it holds at any position.
+    most: u64,
 }
 
 pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
@@ -37,15 +41,21 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     let without = without(ground, frame, line.bytes);
     let height = usage.peak_bytes.saturating_sub(without.peak);
     let (from, until) = without.window;
+    // Where it holds more at another moment, the peak is not its moment.
+    let is_highest = without.most <= line.bytes;
     let is_short = is_share((end - end.min(until - from.min(until))).into(), end.into(), 100 - SPIKE_LENGTH_PERCENT);
     // What ended in a failure is the subject of the verdict.
     let has_failed = ground.failures.iter().any(|(failure, _)| (from..=until.saturating_add(1)).contains(failure));
-    if !is_share(height, usage.peak_bytes, SPIKE_PERCENT) || until >= end || !is_short || has_failed {
+    if !is_share(height, usage.peak_bytes, SPIKE_PERCENT) || until >= end || !is_short || has_failed || !is_highest {
         return Vec::new();
     }
+    let percent = match u64::from(without.long) * 100 / u64::from(end.max(1)) {
+        0 => "less than 1 %".to_owned(),
+        percent => format!("{percent} %"),
+    };
     let message = format!(
-        "The peak of {} lasts a moment: {} holds {} between events {} and {}, and seldom otherwise. Without that, the peak \
-         would be {}, {} less.",
+        "The peak of requested memory, {}, lasts a moment: {} holds up to {} between events {} and {}, and at least half of \
+         that after {percent} of the events. Without that line, the peak would be {}, {} less.",
         Bytes(usage.peak_bytes),
         ground.label(line.stack),
         Bytes(line.bytes),
@@ -101,6 +111,8 @@ fn without(ground: &Ground<'_>, frame: FrameId, bytes: u64) -> Without {
     let (mut own, mut others) = (0_u64, 0_u64);
     let mut found = Without::default();
     let (mut since, mut is_over) = (None, false);
+    // The position up to which `long` is counted, while the line holds that much.
+    let mut last: Option<u32> = None;
     let start = (0..replay.allocations.made_by(0)).map(|number| (0, Change::Begin(number)));
     let mut visit = |position: u32, change: Change| {
         let (number, begins) = match change {
@@ -112,15 +124,17 @@ fn without(ground: &Ground<'_>, frame: FrameId, bytes: u64) -> Without {
         let size = requested.get(number).unwrap_or(0);
         let sum = if is_own.get(stack).copied().unwrap_or(false) { &mut own } else { &mut others };
         *sum = if begins { sum.saturating_add(size) } else { sum.saturating_sub(size) };
-        found.peak = found.peak.max(others);
+        (found.peak, found.most) = (found.peak.max(others), found.most.max(own));
         // The stretch of half the height that the peak lies in.
         if own >= bytes / 2 {
+            found.long += position.saturating_sub(last.replace(position).unwrap_or(position));
             since.get_or_insert(position);
             if !is_over && position >= usage.peak_position {
                 found.window = (since.unwrap_or(position), position);
             }
         } else {
             is_over |= position > usage.peak_position;
+            found.long += position.saturating_sub(last.take().unwrap_or(position));
             since = None;
         }
     };
@@ -155,8 +169,9 @@ mod tests {
         assert_eq!(
             found(2, ""),
             [
-                "The peak of 240 MiB lasts a moment: clone  m/a.py:3 holds 80.0 MiB between events 156 and 162, and seldom \
-              otherwise. Without that, the peak would be 160 MiB, 80.0 MiB less."
+                "The peak of requested memory, 240 MiB, lasts a moment: clone  m/a.py:3 holds up to 80.0 MiB between events \
+                 156 and 162, and at least half of that after 2 % of the events. Without that line, the peak would be 160 MiB, \
+                 80.0 MiB less."
             ]
         );
     }
@@ -167,6 +182,15 @@ mod tests {
         assert_eq!(found(35, ""), [""; 0]);
         // It is freed before the next step begins.
         assert_eq!(found(0, ""), [""; 0]);
+    }
+
+    #[test]
+    fn a_line_that_holds_more_at_another_moment_makes_no_spike() {
+        // Beside smaller tensors, at the end.
+        let later = "free 0x10000000\nalloc 0x20000000 94371840 clone@/m/a.py:3\nfree 0x20000000\n\
+                     alloc 0x10000000 1000 b@/m/a.py:4\nfree 0x10000000\n";
+        assert_eq!(found(2, later), [""; 0]);
+        assert_eq!(found(2, &later.replace("94371840", "83886080")).len(), 1);
     }
 
     #[test]

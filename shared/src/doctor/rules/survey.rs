@@ -46,6 +46,8 @@ pub(super) struct Survey {
     pub(super) active: u64,
     pub(super) stuck: Stuck,
     pub(super) waiting: Waiting,
+    /// The position from which on gaps are not followed, because the trace contradicts itself too often.
+    pub(super) lost_at: Option<u32>,
 }
 
 impl Survey {
@@ -230,7 +232,10 @@ impl SpaceVisitor for Sweep<'_> {
         }
     }
 
-    fn change(&mut self, position: u32, change: Change, _: &Space) {
+    fn change(&mut self, position: u32, change: Change, space: &Space) {
+        if space.is_lost() {
+            self.found.lost_at.get_or_insert(position);
+        }
         let size = |number: u32| self.replay.allocations.size.get(number as usize).unwrap_or(0);
         match change {
             Change::Begin(number) => {

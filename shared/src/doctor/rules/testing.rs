@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::{RULES, looked_for};
+use super::RULES;
 use crate::analysis::folding::BestFrames;
+use crate::analysis::roles::Roles;
 use crate::analysis::usage::Usage;
 use crate::doctor::{Case, diagnose};
 use crate::event::Action;
@@ -47,12 +48,13 @@ impl Trouble {
 }
 
 /// Returns everything that the rules find in a snapshot's device, each with its evidence.
-fn found(mut snapshot: Snapshot, settings: &Settings, capacity: Option<u64>) -> Vec<Finding> {
+pub(super) fn found(mut snapshot: Snapshot, settings: &Settings, capacity: Option<u64>) -> Vec<Finding> {
     let trace = snapshot.devices.remove(0);
     let replay = Replay::build(&trace, &mut snapshot.tags, settings);
     let usage = Usage::build(Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay });
     let best_frames = BestFrames::build(&snapshot.symbols);
     let mut found = diagnose(&Case {
+        roles: &Roles::default(),
         trace: &trace,
         tags: &snapshot.tags,
         symbols: &snapshot.symbols,
@@ -101,7 +103,13 @@ fn an_empty_trace_has_no_findings() {
 
 #[test]
 fn each_rule_says_what_it_looks_for() {
-    let subjects = looked_for();
-    assert_eq!(subjects.split(", ").count(), RULES.len());
-    assert!(subjects.starts_with("leaks, growth, fragmentation, "), "{subjects}");
+    let subjects = |lines: &str| {
+        let patient = crate::testing::Patient::new(lines);
+        diagnose(&patient.case()).looked_for
+    };
+    let all = subjects("alloc 0x1000000 1000\nfree 0x1000000");
+    assert_eq!(all.split(", ").count(), RULES.len());
+    assert!(all.starts_with("leaks, growth, fragmentation, "), "{all}");
+    // A state without a history shows little.
+    assert_eq!(subjects(""), "segments pinned by small blocks, rounding");
 }

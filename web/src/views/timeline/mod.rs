@@ -144,7 +144,10 @@ pub fn Timeline() -> Html {
     };
     let class = hovered.and_then(|hover| timeline.and_then(|timeline| class_of(timeline, hover.thing)));
     let words = match hovered.map(|hover| hover.thing) {
-        Some(Thing::Annotation(i)) => marks.span(i as usize).map(|(_, name)| name.clone()),
+        Some(Thing::Annotation(i)) if (i as usize) < marks.annotations.len() => {
+            marks.span(i as usize).map(|(_, name)| name.clone())
+        }
+        Some(Thing::Annotation(i)) => marks.span(i as usize).map(|(_, name)| format!("{name}. {}", marks.steps.hint)),
         Some(Thing::Loss(i)) => marks.losses.get(i as usize).map(losses::sentence),
         _ => None,
     };

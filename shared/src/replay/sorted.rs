@@ -1,0 +1,188 @@
+//! Values by address, in chunks: a sorted list in which a change moves few of its values, however many there are.
+//!
+//! Up to [`CHUNK`] values are one short vector, as almost every trace has them. Searching is binary, among the chunks and
+//! then in one of them.
+
+/// The most values in a chunk.
+const CHUNK: usize = 512;
+
+/// Where a value is. A change of the list makes it invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    chunk: usize,
+    i: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Chunk<T> {
+    /// The address of each value, close together: they are searched at every change.
+    keys: Vec<u64>,
+    values: Vec<T>,
+}
+
+/// Values by distinct addresses.
+#[derive(Clone, Debug)]
+pub(super) struct Sorted<T> {
+    /// None of them is empty.
+    chunks: Vec<Chunk<T>>,
+    len: usize,
+}
+
+impl<T> Default for Sorted<T> {
+    fn default() -> Self {
+        Self { chunks: Vec::new(), len: 0 }
+    }
+}
+
+impl<T> Sorted<T> {
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the values in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> + '_ {
+        self.chunks.iter().flat_map(|chunk| &chunk.values)
+    }
+
+    /// Returns the last value at an address or before it.
+    #[inline]
+    pub(super) fn at_or_before(&self, key: u64) -> Option<Place> {
+        // Most lists are one chunk.
+        let chunk = match self.chunks.as_slice() {
+            [_] => 0,
+            chunks => {
+                chunks.partition_point(|chunk| chunk.keys.first().is_some_and(|first| *first <= key)).checked_sub(1)?
+            }
+        };
+        let i = self.chunks.get(chunk)?.keys.partition_point(|own| *own <= key).checked_sub(1)?;
+        Some(Place { chunk, i })
+    }
+
+    /// Returns the value at exactly this address.
+    pub(super) fn at(&self, key: u64) -> Option<Place> {
+        self.at_or_before(key).filter(|place| self.key(*place) == Some(key))
+    }
+
+    /// Returns the first value behind an address.
+    pub(super) fn behind(&self, key: u64) -> Option<Place> {
+        match self.at_or_before(key) {
+            Some(place) => self.next(place),
+            None => (self.len > 0).then_some(Place { chunk: 0, i: 0 }),
+        }
+    }
+
+    pub(super) fn next(&self, Place { chunk, i }: Place) -> Option<Place> {
+        if i + 1 < self.chunks.get(chunk)?.keys.len() {
+            return Some(Place { chunk, i: i + 1 });
+        }
+        (chunk + 1 < self.chunks.len()).then_some(Place { chunk: chunk + 1, i: 0 })
+    }
+
+    pub(super) fn previous(&self, Place { chunk, i }: Place) -> Option<Place> {
+        if let Some(i) = i.checked_sub(1) {
+            return Some(Place { chunk, i });
+        }
+        let chunk = chunk.checked_sub(1)?;
+        Some(Place { chunk, i: self.chunks.get(chunk)?.keys.len().checked_sub(1)? })
+    }
+
+    fn key(&self, Place { chunk, i }: Place) -> Option<u64> {
+        self.chunks.get(chunk)?.keys.get(i).copied()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, Place { chunk, i }: Place) -> Option<&T> {
+        self.chunks.get(chunk)?.values.get(i)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, Place { chunk, i }: Place) -> Option<&mut T> {
+        self.chunks.get_mut(chunk)?.values.get_mut(i)
+    }
+
+    /// Inserts a value, in place of the one at the same address. Returns where it is.
+    pub(super) fn insert(&mut self, key: u64, value: T) -> Place {
+        let before = self.at_or_before(key);
+        if let Some(place) = before.filter(|place| self.key(*place) == Some(key)) {
+            if let Some(own) = self.get_mut(place) {
+                *own = value;
+            }
+            return place;
+        }
+        self.len += 1;
+        let Place { chunk, i } = before.map_or(Place { chunk: 0, i: 0 }, |place| Place { i: place.i + 1, ..place });
+        let Some(own) = self.chunks.get_mut(chunk) else {
+            self.chunks.push(Chunk { keys: vec![key], values: vec![value] });
+            return Place { chunk, i };
+        };
+        own.keys.insert(i, key);
+        own.values.insert(i, value);
+        if own.keys.len() <= CHUNK {
+            return Place { chunk, i };
+        }
+        // Values often come in order: what is full at its end stays full.
+        let at = if i + 1 == own.keys.len() { i } else { CHUNK / 2 };
+        let second = Chunk { keys: own.keys.split_off(at), values: own.values.split_off(at) };
+        self.chunks.insert(chunk + 1, second);
+        if i < at { Place { chunk, i } } else { Place { chunk: chunk + 1, i: i - at } }
+    }
+
+    /// Removes a value.
+    pub(super) fn remove(&mut self, Place { chunk, i }: Place) -> Option<T> {
+        let own = self.chunks.get_mut(chunk).filter(|own| i < own.keys.len())?;
+        own.keys.remove(i);
+        let removed = own.values.remove(i);
+        if own.keys.is_empty() {
+            self.chunks.remove(chunk);
+        }
+        self.len -= 1;
+        Some(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_has_the_values_of_a_map(steps in proptest::collection::vec((any::<bool>(), 0_u64..3_000), 0..4_000), is_rising in any::<bool>()) {
+            let (mut map, mut list) = (BTreeMap::new(), Sorted::default());
+            for (number, (is_inserted, key)) in steps.into_iter().enumerate() {
+                let key = if is_rising && is_inserted { number as u64 } else { key };
+                if is_inserted {
+                    map.insert(key, number);
+                    let place = list.insert(key, number);
+                    prop_assert_eq!(list.get(place), Some(&number));
+                } else {
+                    prop_assert_eq!(list.at(key).and_then(|place| list.remove(place)), map.remove(&key));
+                }
+                let value = |place: Option<Place>| place.and_then(|place| list.get(place)).copied();
+                let before = list.at_or_before(key);
+                prop_assert_eq!(value(before), map.range(..=key).next_back().map(|(_, value)| *value));
+                prop_assert_eq!(value(list.behind(key)), map.range(key + 1..).next().map(|(_, value)| *value));
+                if let Some(place) = before {
+                    prop_assert_eq!(list.previous(place).is_some(), map.range(..=key).count() > 1);
+                }
+            }
+            prop_assert_eq!(list.len(), map.len());
+            prop_assert!(list.iter().eq(map.values()));
+        }
+    }
+
+    #[test]
+    fn a_change_moves_few_values_however_many_there_are() {
+        for keys in [(0..100_000).collect::<Vec<u64>>(), (0..100_000).rev().collect()] {
+            let mut list = Sorted::default();
+            keys.iter().for_each(|key| {
+                list.insert(*key, ());
+            });
+            assert!(list.chunks.iter().all(|chunk| chunk.keys.len() <= CHUNK));
+            assert!(list.chunks.len() <= 2 * 100_000 / CHUNK + 1, "{}", list.chunks.len());
+        }
+    }
+}
