@@ -107,6 +107,7 @@ fn measure(imported: Imported) {
             since: None,
             bottom_up: false,
             folds: true,
+            by_category: false,
             zoom,
             width: 1100.0,
             filter,
