@@ -26,7 +26,7 @@ fn measure(mut session: Session) {
     let devices = &session.summary().devices;
     let Some(device) = (0..devices.len()).max_by_key(|&i| devices[i].events) else { return };
     let (event, time) = (devices[device].event, devices[device].time);
-    let addresses = HeatmapRows::Addresses { rows: 350 };
+    let addresses = HeatmapRows::Addresses { rows: 350, offsets: None };
     let map =
         |axis, window, rows| Query::Heatmap(HeatmapQuery { axis, window, columns: 1400, rows, part: HeatmapPart::All });
     let first = map(Axis::Event, event, addresses);

@@ -130,7 +130,7 @@ fn stages(make: Make, count: u64) -> Vec<(&'static str, f64)> {
     let mut session = Session::new(snapshot, String::new(), Vec::new(), &mut |_| {});
     lap("session", &mut start);
     let events = session.summary().devices[0].event;
-    let rows = HeatmapRows::Addresses { rows: 350 };
+    let rows = HeatmapRows::Addresses { rows: 350, offsets: None };
     for (name, query) in [
         ("diagnosis", Query::Diagnosis),
         (

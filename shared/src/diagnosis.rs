@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::category::Category;
 use crate::finding::{Finding, Remedy};
 use crate::units::{Address, PoolId, Stream};
 
@@ -139,6 +140,8 @@ pub struct FailedRequest {
     pub obstacle: Option<Obstacle>,
     /// The lines that held most, the largest first.
     pub lines: Vec<HeldLine>,
+    /// What the memory was used for, the largest first.
+    pub categories: Vec<HeldCategory>,
 }
 
 impl FailedRequest {
@@ -200,6 +203,17 @@ pub struct HeldLine {
     pub line: String,
     /// The number of a stack whose line that is: of those, the one that held most.
     pub stack: u32,
+    /// Requested bytes.
+    pub bytes: u64,
+    /// The number of allocations.
+    pub count: u32,
+}
+
+/// What the allocations of one category held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldCategory {
+    /// The category.
+    pub category: Category,
     /// Requested bytes.
     pub bytes: u64,
     /// The number of allocations.

@@ -36,6 +36,7 @@
 pub mod allocator;
 pub mod analysis;
 pub mod budget;
+pub mod category;
 mod checksum;
 pub mod decimal;
 pub mod diagnosis;

@@ -110,6 +110,8 @@ pub struct Link {
     pub selection: Selection,
     /// The selected range of positions.
     pub range: Option<(u32, u32)>,
+    /// Two steps that are compared, the earlier one first, by their places in the list of steps.
+    pub compared: Option<(u32, u32)>,
     /// The moment whose memory is listed.
     pub listing: Listing,
     /// The terms of the filter.
@@ -124,6 +126,8 @@ pub struct Link {
     pub segment_layout: SegmentLayout,
     /// Whether the flame graph begins with the innermost frame.
     pub bottom_up: bool,
+    /// Whether the first level of the flame graph are categories.
+    pub by_category: bool,
     /// Whether frames of the interpreter are shown in the flame graph.
     pub show_internal: bool,
     /// The actions that the event list shows.
@@ -132,6 +136,8 @@ pub struct Link {
     pub heatmap_sizes: bool,
     /// The part of the memory that the heatmap shows.
     pub heatmap_part: HeatmapPart,
+    /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
+    pub heatmap_offsets: Option<Window>,
 }
 
 /// The result of parsing a fragment.
@@ -224,6 +230,9 @@ impl fmt::Display for Link {
         if let Some((from, to)) = self.range {
             write!(f, "&r={from},{to}")?;
         }
+        if let Some((earlier, later)) = self.compared {
+            write!(f, "&steps={earlier},{later}")?;
+        }
         if self.listing != start.listing {
             write!(f, "&list={}", name_of(&LISTINGS, &self.listing))?;
         }
@@ -245,6 +254,9 @@ impl fmt::Display for Link {
         if self.bottom_up {
             f.write_str("&flame=up")?;
         }
+        if self.by_category {
+            f.write_str("&group=category")?;
+        }
         if self.show_internal {
             f.write_str("&internal=1")?;
         }
@@ -256,6 +268,9 @@ impl fmt::Display for Link {
         }
         if self.heatmap_part != start.heatmap_part {
             write!(f, "&part={}", Encoded(&self.heatmap_part.name()))?;
+        }
+        if let Some(rows) = self.heatmap_offsets {
+            write!(f, "&rows={},{}", place(rows.start), place(rows.end))?;
         }
         Ok(())
     }
@@ -301,6 +316,7 @@ impl Link {
             "cur" => self.cursor = value.parse().ok(),
             "sel" => set(&mut self.selection, selection(&value)),
             "r" => self.range = range(&value),
+            "steps" => self.compared = range(&value).filter(|(earlier, later)| earlier < later),
             "list" => set(&mut self.listing, by_name(&LISTINGS, &value)),
             "f" => push(&mut self.filter, value),
             "q" => self.highlight = Some(value).filter(|term| !term.is_empty()),
@@ -311,10 +327,12 @@ impl Link {
             }
             "seg" => set(&mut self.segment_layout, by_name(&LAYOUTS, &value)),
             "flame" => self.bottom_up = value == "up",
+            "group" => self.by_category = value == "category",
             "internal" => self.show_internal = value == "1",
             "act" => push(&mut self.actions, value),
             "heat" => self.heatmap_sizes = value == "sizes",
             "part" => set(&mut self.heatmap_part, HeatmapPart::by_name(&value)),
+            "rows" => self.heatmap_offsets = window(&value),
             _ => {}
         }
     }
@@ -476,8 +494,9 @@ mod tests {
             any::<u64>().prop_map(|a| Selection::Segment(Address(a))),
         ];
         let terms = || prop::collection::hash_set("\\PC{1,12}", 0..4).prop_map(|set| set.into_iter().collect());
-        let range = any::<(u32, u32)>().prop_map(|(a, b)| (a.min(b), a.max(b)));
-        let listed = (prop::option::of(range), prop::sample::select(&LISTINGS));
+        let range = || any::<(u32, u32)>().prop_map(|(a, b)| (a.min(b), a.max(b)));
+        let steps = range().prop_filter("two steps", |(a, b)| a < b);
+        let listed = (prop::option::of(range()), prop::sample::select(&LISTINGS), prop::option::of(steps));
         let what = (prop::option::of(".{0,20}"), any::<u32>(), prop::sample::select(&Tab::ALL), windows(), windows());
         let curves = prop::sample::subsequence(&Measure::ALL, 0..5);
         let how = (prop::sample::select(&AXES), prop::sample::select(&COLORS), prop::sample::select(&LAYOUTS), curves);
@@ -488,14 +507,14 @@ mod tests {
             any::<i64>().prop_map(|stream| HeatmapPart::Stream(Stream(stream))),
             any::<u64>().prop_map(|at| HeatmapPart::Segment(Address(at))),
         ];
-        let flags = any::<(bool, bool, bool)>();
-        (what, how, rest, listed, (flags, part), prop::option::of("[a-z2-7]{26}")).prop_map(
+        let flags = any::<(bool, bool, bool, bool)>();
+        (what, how, rest, listed, (flags, part, windows()), prop::option::of("[a-z2-7]{26}")).prop_map(
             |(
                 (file, device, tab, window, bytes),
                 how,
                 (cursor, selection, filter, highlight, actions),
-                (range, (listing, _)),
-                (flags, heatmap_part),
+                (range, (listing, _), steps),
+                (flags, heatmap_part, heatmap_offsets),
                 session,
             )| Link {
                 file,
@@ -514,11 +533,14 @@ mod tests {
                 color_by: how.1.0,
                 curves: how.3,
                 segment_layout: how.2.0,
+                compared: steps,
                 bottom_up: flags.0,
+                by_category: flags.3,
                 show_internal: flags.1,
                 actions,
                 heatmap_sizes: flags.2,
                 heatmap_part,
+                heatmap_offsets,
             },
         )
     }

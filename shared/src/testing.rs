@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use crate::analysis::folding::BestFrames;
+use crate::analysis::roles::Roles;
 use crate::analysis::usage::Usage;
 use crate::diagnosis::Diagnosis;
 use crate::doctor::{Case, diagnose};
@@ -168,6 +169,7 @@ pub(crate) struct Patient {
     best_frames: BestFrames,
     replay: Replay,
     usage: Usage,
+    roles: Roles,
 }
 
 impl Patient {
@@ -181,7 +183,7 @@ impl Patient {
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
         let usage = Usage::build(Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay });
         let best_frames = BestFrames::build(&snapshot.symbols);
-        Self { snapshot, trace, capacity: None, best_frames, replay, usage }
+        Self { snapshot, trace, capacity: None, best_frames, replay, usage, roles: Roles::default() }
     }
 
     pub(crate) fn diagnosis(&self) -> Diagnosis {
@@ -190,6 +192,7 @@ impl Patient {
 
     pub(crate) fn case(&self) -> Case<'_> {
         Case {
+            roles: &self.roles,
             trace: &self.trace,
             tags: &self.snapshot.tags,
             symbols: &self.snapshot.symbols,

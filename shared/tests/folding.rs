@@ -56,7 +56,17 @@ fn rows(session: &mut Session, id: u32) -> Vec<String> {
 /// Returns the names of the boxes of the folded flame graph.
 fn boxes(session: &mut Session, bottom_up: bool) -> Vec<String> {
     let (zoom, filter, highlight) = (Vec::new(), Vec::new(), None);
-    let query = FlameQuery { position: 3, since: None, bottom_up, folds: true, zoom, width: 100.0, filter, highlight };
+    let query = FlameQuery {
+        position: 3,
+        since: None,
+        bottom_up,
+        folds: true,
+        by_category: false,
+        zoom,
+        width: 100.0,
+        filter,
+        highlight,
+    };
     let Answer::Flame(flame) = session.answer(0, &Query::Flame(query)) else { panic!("no flame graph") };
     flame.boxes.into_iter().map(|b| [&*b.name, &*b.location].join("|")).collect()
 }

@@ -106,15 +106,19 @@ impl Part {
     }
 
     /// The bytes of `[address, address + size)` in each row.
-    fn rows_of(&self, address: u64, size: u64, row_bytes: u64, mut add: impl FnMut(usize, u64)) {
+    fn rows_of(&self, address: u64, size: u64, rows: Division, mut add: impl FnMut(usize, u64)) {
         let mut offset = 0;
         for &(start, length) in &self.extents {
             let (from, to) = (address.max(start), (address + size).min(start + length));
             if from < to {
                 let (from, to) = (offset + from - start, offset + to - start);
-                for row in from / row_bytes..=(to - 1) / row_bytes {
-                    let inside = to.min((row + 1) * row_bytes) - from.max(row * row_bytes);
-                    add(row as usize, inside);
+                for row in 0..rows.rows() {
+                    let first = rows.from + row as u64 * rows.row_bytes;
+                    let end = (first + rows.row_bytes).min(rows.to);
+                    let inside = to.min(end).saturating_sub(from.max(first));
+                    if inside > 0 {
+                        add(row, inside);
+                    }
                 }
             }
             offset += length;
@@ -132,9 +136,8 @@ impl Part {
 }
 
 /// The share of each use in each row of one state.
-fn shares(truth: &Truth, part: &Part, state: &AllocatorState, row_bytes: u64) -> Vec<[u8; 5]> {
-    let rows = part.total().div_ceil(row_bytes) as usize;
-    let mut bytes = vec![[0_u64; 4]; rows];
+fn shares(truth: &Truth, part: &Part, state: &AllocatorState, rows: Division) -> Vec<[u8; 5]> {
+    let mut bytes = vec![[0_u64; 4]; rows.rows()];
     let allocations = &truth.replay.allocations;
     for (i, range) in state.ranges.iter().enumerate().filter(|(_, range)| part.holds(range)) {
         for &number in state.active_in(i) {
@@ -142,18 +145,18 @@ fn shares(truth: &Truth, part: &Part, state: &AllocatorState, row_bytes: u64) ->
             // What is free with the next event waits for no stream.
             let waits = !block.is_allocated_at(state.position) && block.end != block.freed + 1;
             let of = if waits { Use::Waiting } else { Use::Allocated };
-            part.rows_of(block.address.0, block.size, row_bytes, |row, n| bytes[row][of as usize] += n);
+            part.rows_of(block.address.0, block.size, rows, |row, n| bytes[row][of as usize] += n);
         }
         for gap in state.gaps_in(i, allocations) {
             let of = if gap.size >= truth.threshold(range) { Use::Usable } else { Use::Unusable };
-            part.rows_of(gap.address.0, gap.size, row_bytes, |row, n| bytes[row][of as usize] += n);
+            part.rows_of(gap.address.0, gap.size, rows, |row, n| bytes[row][of as usize] += n);
         }
     }
-    let mut left = part.total();
+    let mut left = rows.to - rows.from;
     bytes
         .into_iter()
         .map(|[a, w, u, x]| {
-            let whole = left.min(row_bytes);
+            let whole = left.min(rows.row_bytes);
             left -= whole;
             [a, w, u, x, whole - a - w - u - x].map(|n| (n * 255).div_ceil(whole) as u8)
         })
@@ -175,12 +178,11 @@ fn free(truth: &Truth, part: &Part, state: &AllocatorState) -> Vec<(u64, u32)> {
 }
 
 /// The cells of addresses, by the definition.
-fn want_addresses(truth: &Truth, part: &Part, of: (Axis, Columns), row_bytes: u64) -> Vec<Shares> {
-    let rows = part.total().div_ceil(row_bytes) as usize;
+fn want_addresses(truth: &Truth, part: &Part, of: (Axis, Columns), rows: Division) -> Vec<Shares> {
     let by_column = windows(of.1).map(|window| {
-        let mut most = vec![Shares::default(); rows];
+        let mut most = vec![Shares::default(); rows.rows()];
         for p in truth.positions(of.0, window) {
-            for (own, new) in most.iter_mut().zip(shares(truth, part, &truth.states[p], row_bytes)) {
+            for (own, new) in most.iter_mut().zip(shares(truth, part, &truth.states[p], rows)) {
                 own.0.iter_mut().zip(new).for_each(|(own, new)| *own = (*own).max(new));
             }
         }
@@ -204,12 +206,15 @@ fn check_addresses(truth: &Truth, asked: &[Asked]) {
         requests.extend(&truth.replay, &truth.run.tags, &truth.run.settings);
         let scene = Scene { packing: &packing, requests: &requests, part: part.part, tags: &truth.run.tags };
         for axis in [Axis::Event, Axis::Time] {
-            let division = Division::new(0, packing.total(), asked.first().map_or(10, |asked| asked.rows));
+            let division = asked.first().map_or(Division::new(0, packing.total(), 10), |asked| {
+                let (from, to) = asked.offsets(&part);
+                Division::new(from, to, asked.rows).before(packing.total())
+            });
             let mut map = AddressMap::new(division);
             for asked in asked {
                 let columns = asked.columns(truth, axis);
                 let got = map.cells(truth.timed(axis), scene, columns).to_vec();
-                let want = want_addresses(truth, &part, (axis, columns), division.row_bytes);
+                let want = want_addresses(truth, &part, (axis, columns), division);
                 assert_eq!(got, want, "{:?} {axis:?} {columns:?} {division:?}", part.part);
             }
         }
@@ -265,9 +270,18 @@ struct Asked {
     length: f64,
     columns: u32,
     rows: u32,
+    /// The first offset and the length of what the rows divide, in shares of all addresses.
+    tall: (f64, f64),
 }
 
 impl Asked {
+    /// The offsets that the rows divide; they may end behind all addresses.
+    fn offsets(self, part: &Part) -> (u64, u64) {
+        let total = part.total() as f64;
+        let from = (total * self.tall.0) as u64;
+        (from, from + (total * self.tall.1) as u64 + 1)
+    }
+
     fn window(self, truth: &Truth, axis: Axis) -> Window {
         let whole = extent(&truth.run.trace, &truth.replay, axis);
         let start = whole.start + whole.length() * self.start;
@@ -280,8 +294,9 @@ impl Asked {
 }
 
 fn asked() -> impl Strategy<Value = Vec<Asked>> {
-    let one = (0.0..0.9, prop_oneof![Just(1.0), 0.01..0.5], 1_u32..40, 1_u32..40);
-    let one = one.prop_map(|(start, length, columns, rows)| Asked { start, length, columns, rows });
+    let tall = prop_oneof![Just((0.0, 1.0)), (0.0..0.99, 0.001..0.5)];
+    let one = (0.0..0.9, prop_oneof![Just(1.0), 0.01..0.5], 1_u32..40, 1_u32..40, tall);
+    let one = one.prop_map(|(start, length, columns, rows, tall)| Asked { start, length, columns, rows, tall });
     proptest::collection::vec(one, 1..5)
 }
 
@@ -304,7 +319,8 @@ proptest! {
         let part = truth.part(HeatmapPart::Pool(PoolId::default()));
         let mut session = open(run(&ops, 0));
         for asked in asked {
-            let (rows, axis) = (HeatmapRows::Addresses { rows: asked.rows }, Axis::Event);
+            let offsets = Some(asked.offsets(&part));
+            let (rows, axis) = (HeatmapRows::Addresses { rows: asked.rows, offsets }, Axis::Event);
             let window = asked.window(&truth, axis);
             let query = HeatmapQuery { axis, window, columns: asked.columns, rows, part: part.part };
             let Answer::Heatmap(map) = session.answer(0, &Query::Heatmap(query)) else { panic!("no heatmap") };
@@ -315,7 +331,11 @@ proptest! {
             if map.total == 0 {
                 continue;
             }
-            let want = want_addresses(&truth, &part, (axis, columns), map.row_bytes);
+            let (from, to) = asked.offsets(&part);
+            let division = Division { from: map.from, to: to.min(map.total), row_bytes: map.row_bytes };
+            prop_assert_eq!((map.from, map.row_bytes, map.rows as usize),
+                (from, (to - from).div_ceil(asked.rows.into()), division.rows()));
+            let want = want_addresses(&truth, &part, (axis, columns), division);
             for (i, code) in map.cells.iter().enumerate() {
                 let (row, column) = (i / map.columns as usize, i % map.columns as usize);
                 prop_assert_eq!(*code, Tone::of(want[column * map.rows as usize + row]).0);
@@ -344,7 +364,7 @@ fn a_gap_of_one_event_is_seen_at_every_zoom() {
             axis: Axis::Event,
             window: Window { start: 0.0, end },
             columns,
-            rows: HeatmapRows::Addresses { rows: 100 },
+            rows: HeatmapRows::Addresses { rows: 100, offsets: None },
             part: HeatmapPart::Stream(Stream(0)),
         };
         let Answer::Heatmap(map) = session.answer(0, &Query::Heatmap(query)) else { panic!("no heatmap") };

@@ -203,6 +203,7 @@ proptest! {
             since: Some(since),
             bottom_up: false,
             folds: false,
+            by_category: false,
             zoom: Vec::new(),
             width: 1000.0,
             filter: Vec::new(),

@@ -40,6 +40,7 @@ fn flame(position: u32, bottom_up: bool, width: f32, filter: Vec<String>) -> Que
         since: None,
         bottom_up,
         folds: false,
+        by_category: false,
         zoom: vec![],
         width,
         filter,
@@ -314,7 +315,7 @@ proptest! {
             Query::Site { stack: id, position },
             Query::Segment { address: shared::units::Address(start as u64), position },
             Query::Flame(FlameQuery {
-                position, since: Some(id), bottom_up: true, folds: true, zoom: vec![id, 0], width, filter: vec![], highlight,
+                position, since: Some(id), bottom_up: true, folds: true, by_category: false, zoom: vec![id, 0], width, filter: vec![], highlight,
             }),
         ];
         for query in queries {

@@ -214,8 +214,7 @@ fn rules_of_whose_code_a_frame_is_choose_the_lines() -> Result<()> {
     let outer = called["line"].as_str().context("no line")?;
     ensure!(!outer.contains("metrics.py") && called["cause"] == plain["cause"], "{called}");
     ensure!(called["sentence"].as_str().is_some_and(|sentence| sentence.contains(outer)), "{called}");
-    // One's own code counts before that of a library.
-    assert_eq!(verdict(&["--library", "metrics.py", "--mine", "metrics.py"])?["line"], line);
+    assert_eq!(verdict(&["--mine", "metrics.py"])?["line"], line);
     for arguments in [&["--mine", ""][..], &["--library", ""]] {
         let output = doctor(&[&[path.as_str()], arguments].concat(), b"")?;
         let errors = String::from_utf8(output.stderr)?;

@@ -21,6 +21,8 @@ import subprocess
 import sys
 import time
 
+import held_out
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUT = ROOT / "target/differential/categories"
 FIXTURES = ROOT / "shared/tests/fixtures/categories"
@@ -38,6 +40,7 @@ JOBS = {
     "lstm": "Adam, gradients clipped, `set_to_none=False`",
     "gan": "two optimizers (Adam)",
     "serving": "inference with a KV cache that grows by concatenation",
+    **held_out.JOBS,
 }
 
 
@@ -325,13 +328,16 @@ def job(name, folder):
     import torch
     import torch.utils.checkpoint
 
-    # The library's choice of an algorithm needs a device; PyTorch's own convolutions do not.
+    # The library's choice of an algorithm needs a device; PyTorch's own convolutions do not. The same holds for attention.
     torch.backends.cudnn.enabled = False
+    torch.backends.cuda.enable_flash_sdp(False)
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
+    torch.backends.cuda.enable_cudnn_sdp(False)
     truth = Truth()
     torch.zeros(1, device="cuda")
     if not name.endswith("_late"):
         record(torch)
-    globals()["run_" + name](torch, truth)
+    (globals().get("run_" + name) or getattr(held_out, "run_" + name))(torch, truth)
     torch.cuda.memory._dump_snapshot(f"{folder}/{name}.pickle")
     found = {"records": truth.records, "phases": truth.phases}
     pathlib.Path(folder, name + ".json").write_text(json.dumps(found))
@@ -347,7 +353,7 @@ def write_fixture(name, roles):
             return [shorten(item) for item in value]
         if isinstance(value, str) and "site-packages/" in value:
             return "/venv/lib/python3/site-packages/" + value.rsplit("site-packages/", 1)[1]
-        return "/job/train.py" if isinstance(value, str) and value.endswith("differential/categories.py") else value
+        return "/job/train.py" if isinstance(value, str) and value.endswith(("differential/categories.py", "differential/held_out.py")) else value
 
     FIXTURES.mkdir(parents=True, exist_ok=True)
     snapshot = shorten(pickle.loads((OUT / f"{name}.pickle").read_bytes()))

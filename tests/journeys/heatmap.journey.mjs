@@ -81,3 +81,74 @@ test('the heatmap by keyboard, in words and in a link', async (t) => {
   await until('one segment is shown', () => text(page, 'heatmap-note'), (now) => now !== rows);
   await links(page, 'part', /^segment:0x/);
 });
+
+test('a failed request is drawn over the gap that came closest, and in the row of its size', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await at(page, 'verdict').waitFor();
+  await goTo(page, 'Heatmap');
+  await isDrawn(page, / a row$/);
+  await until('the key names it', () => text(page, 'heatmap-key'), (said) => said.includes('failed request'));
+  const words = await until('the failure in words', () => text(page, 'text-twin'), (now) => now.includes('failed here'));
+  const [, requested, gap] = /A request of (\S+ \S+) failed here: the gap that came closest has (\S+ \S+)\./.exec(words);
+  const told = await pointUntil(page, 'heatmap-canvas', PLACES, /this request failed/);
+  assert.ok(told.includes(`Requested${requested}`) && told.includes(`This gap${gap}`), `${words}: ${told}`);
+  await page.screenshot('heatmap-failed');
+
+  // The same failure where sizes are shown.
+  await press(page, 'b');
+  await addressSays(page, 'heat', 'sizes');
+  const again = await pointUntil(page, 'heatmap-canvas', PLACES, /this request failed/);
+  assert.equal(again, told);
+  await press(page, 'b');
+  await addressSays(page, 'heat', null);
+
+  // A click shows the gap in its segment, at the failure.
+  const { position } = await status(page);
+  await pointUntil(page, 'heatmap-canvas', PLACES, /this request failed/);
+  await page.tab.mouse.down();
+  await page.tab.mouse.up();
+  await until('the segments are shown', () => tab(page), (name) => name.startsWith('Segments'));
+  await standsAt(page, position);
+  await until('the segment is selected', () => text(page, 'detail-segment'));
+});
+
+test('a person zooms into addresses, and selects a range', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await goTo(page, 'Heatmap');
+  await isDrawn(page, / a row$/);
+  const row = await text(page, 'heatmap-note');
+  await press(page, '+', '+', '+');
+  await isDrawn(page, / of .* · .* a row$/);
+  await links(page, 'rows', /^\d+(\.\d+)?,\d+(\.\d+)?$/);
+  assert.notEqual((await text(page, 'heatmap-note')).split(' · ')[1], row, 'rows are finer');
+  await page.screenshot('heatmap-zoomed');
+  // A cell says what a row of it holds: never more than its bytes.
+  const told = await pointUntil(page, 'heatmap-canvas', PLACES, /(Allocated|Free, usable)\d/);
+  const size = (said) => Number(said.split(' ')[0]) * 1024 ** ['B', 'KiB', 'MiB', 'GiB'].indexOf(said.split(' ')[1]);
+  const most = [...told.matchAll(/(?:Allocated|Free, usable|Free, too small)([\d.]+ \w*B)/g)].map((found) => size(found[1]));
+  const bytes = size(/ · (\S+ \S+) a row/.exec(await text(page, 'heatmap-note'))[1]);
+  assert.ok(most.length > 0 && most.every((one) => one <= bytes * 1.01), `${told}: ${bytes}`);
+
+  // The wheel with Ctrl goes on from there, and Esc goes back to all addresses.
+  const before = (await address(page)).get('rows');
+  await page.tab.keyboard.down('Control');
+  await page.tab.mouse.wheel(0, -240);
+  await page.tab.keyboard.up('Control');
+  await until('the wheel has zoomed', async () => (await address(page)).get('rows'), (now) => now !== before);
+  await press(page, 'Escape');
+  await addressSays(page, 'rows', null);
+  await isDrawn(page, /^\S+ \S+ a row$/);
+
+  const box = await at(page, 'heatmap-canvas').boundingBox();
+  const y = box.y + box.height * 0.6;
+  await page.tab.mouse.move(box.x + box.width * 0.3, y);
+  await page.tab.mouse.down();
+  await page.tab.mouse.move(box.x + box.width * 0.4, y);
+  await page.tab.mouse.move(box.x + box.width * 0.5, y);
+  await page.tab.mouse.up();
+  await links(page, 'r', /^\d+,\d+$/);
+  await at(page, 'detail-range').waitFor();
+  await page.screenshot('heatmap-range');
+});

@@ -14,6 +14,13 @@ export function programPath() {
   return path;
 }
 
+/** Returns the environment of a job on a fake CUDA device, with the settings that tests/fakecuda/src/settings.rs lists. */
+export function onFakeDevice(settings) {
+  const folder = process.env.VRAMSCOPE_DRIVER;
+  assert.ok(folder, 'VRAMSCOPE_DRIVER must say where the fake CUDA driver is; see run.mjs');
+  return { ...process.env, ...settings, LD_LIBRARY_PATH: folder };
+}
+
 /** Creates a temporary folder for one test. */
 export function emptyFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), 'vramscope-journey-'));
@@ -52,8 +59,12 @@ export async function startServer(t, data = emptyFolder(t)) {
 }
 
 /** Starts a workload that sends its memory to a server. `ended` is its last line of JSON. Ends with the test. */
-export function startJob(t, url, ...args) {
-  const child = spawn(programPath(), ['run', ...args, '--to', url, '--json'], { stdio: ['ignore', 'pipe', 'inherit'] });
+export const startJob = (t, url, ...args) => startJobIn(t, process.env, url, ...args);
+
+/** Starts a workload as `startJob` does, with the environment `env`. */
+export function startJobIn(t, env, url, ...args) {
+  const stdio = ['ignore', 'pipe', 'inherit'];
+  const child = spawn(programPath(), ['run', ...args, '--to', url, '--json'], { stdio, env });
   atEnd(t, () => child.kill('SIGKILL'));
   let said = '';
   child.stdout.on('data', (data) => { said += data; });

@@ -4,6 +4,7 @@
 //
 // VRAMSCOPE_URL         where the page is served; `cargo test -p tests --test journeys -- --ignored` serves it by itself
 // VRAMSCOPE_PROGRAM     the built program, for journeys that start servers and jobs of their own; set by cargo likewise
+// VRAMSCOPE_DRIVER      a folder with the fake CUDA driver, for jobs on a device; set by cargo likewise
 // VRAMSCOPE_CHROMIUM    the browser; without it, Chromium or Chrome from the PATH
 // VRAMSCOPE_SCREENSHOTS a folder for the screenshots of journeys; without it, none are kept
 //

@@ -158,6 +158,23 @@ test('every colouring adds up to the peak', async (t) => {
   await addressSays(page, 'color', 'lifetime');
 });
 
+test('curves are chosen from a menu, and read at the cursor', async (t) => {
+  const page = await openPage(t);
+  await openSample(page);
+  await at(page, 'curves-toggle').click();
+  const strips = at(page, 'curve-strip');
+  await until('the first curves are shown', () => strips.count(), (count) => count === 3);
+  await at(page, 'curve-menu').click();
+  await at(page, 'curve-gaps').click();
+  await until('another curve is shown', () => strips.count(), (count) => count === 4);
+  assert.equal(await at(page, 'curve-gaps').getAttribute('aria-pressed'), 'true', 'the menu stays open');
+  await page.screenshot('timeline-curves');
+  await press(page, 'Escape');
+  await until('the menu is closed', () => at(page, 'curve-menu-list').count(), (count) => count === 0);
+  const value = await until('its value', () => strips.filter({ hasText: 'Gaps' }).getByTestId('curve-value').textContent(), (now) => /^[\d,]+$/.test(now));
+  await until('the values in words', () => text(page, 'text-twin'), (said) => said.includes('Curves at the cursor: ') && said.includes(`Gaps ${value}`));
+});
+
 test('the x axis counts events or time, and shows the same stretch', async (t) => {
   const page = await openPage(t);
   await openSample(page);

@@ -15,6 +15,7 @@
 // first answer    until the page has received the first answer
 // first picture   until all of the first picture is on the screen
 // longest task    the longest task of the page's thread meanwhile; 0 for less than 50 ms
+// findings        from the first picture until the page has received the findings and the verdict of the current device
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -44,11 +45,13 @@ async function measure(served, file) {
     await served.page.open(tab);
     await tab.waitForTimeout(Number(options.wait));
     const total = await served.page.load(tab, file);
+    const task = await tab.evaluate(() => watch.longestTask());
+    await tab.waitForFunction(() => performance.getEntriesByName('findings received').length > 0);
     const page = await tab.evaluate(() => {
-      const at = Object.fromEntries(performance.getEntriesByType('mark').map((mark) => [mark.name, mark.startTime]));
+      const at = {};
+      for (const mark of performance.getEntriesByType('mark')) at[mark.name] ??= mark.startTime;
       return { at, begun: watch.begun, origin: performance.timeOrigin };
     });
-    const task = await tab.evaluate(() => watch.longestTask());
     const engine = await engineTimes(tab);
     const offset = engine.origin - page.origin;
     const { 'wait for bytes': wait, parse, assemble, index } = engine.stages;
@@ -64,6 +67,7 @@ async function measure(served, file) {
       'first picture': page.begun + total - page.at['first answer'],
       'all of it': total,
       'longest task': task,
+      findings: page.at['findings received'] - page.begun - total,
     };
   } finally {
     await browser.close();

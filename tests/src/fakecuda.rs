@@ -75,6 +75,11 @@ impl FakeFolder {
         Ok(Self(Folder::new(&format!("fakecuda-{}", name.replace("::", "-")))?))
     }
 
+    /// Returns the folder's path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// Lets a command find the libraries before any real ones.
     pub fn serve(&self, command: &mut Command) {
         let others = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();

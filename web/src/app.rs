@@ -6,19 +6,20 @@ use yew::prelude::*;
 
 use crate::address::{self, use_address_bar};
 use crate::browser::{document, root};
-use crate::hooks::{ModelHandle, Store, remembered_overrides, use_diagnosis, use_followers};
+use crate::hooks::{ModelHandle, Store, remembered_rules, use_diagnosis, use_followers};
 use crate::input::{CommandPalette, HelpDialog, use_keys};
 use crate::model::{Action, Dialog, Model, Phase};
 use crate::shell::{Notice, Workbench, failed, header, job_dialog, loading, start_page};
 use crate::source::{DropZone, FilePicker};
 use crate::theme;
+use crate::views::category_rules::CategoryDialog;
 use crate::views::folding::FoldingDialog;
 
 /// Renders the page into its element.
 pub fn start() {
-    let overrides = remembered_overrides();
+    let rules = remembered_rules();
     let mut model = Model {
-        overrides: Rc::new(overrides.clone()),
+        rules: Rc::new(rules.clone()),
         theme: theme::remembered(),
         is_system_dark: theme::is_system_dark(),
         ..Model::default()
@@ -27,7 +28,7 @@ pub fn start() {
         model = crate::model::update(&model, action);
     }
     let store = Store::new(model);
-    store.handle().workers().fold(&overrides);
+    store.handle().workers().set_rules(&rules);
     if let Some(element) = document().get_element_by_id("app") {
         yew::Renderer::<App>::with_root_and_props(element, AppProps { store }).render();
     }
@@ -87,6 +88,7 @@ fn App(props: &AppProps) -> Html {
         Some(Dialog::Palette) => html! { <CommandPalette /> },
         Some(Dialog::Jobs) => job_dialog(&model),
         Some(Dialog::Folding) => html! { <FoldingDialog /> },
+        Some(Dialog::Categories) => html! { <CategoryDialog /> },
     };
     html! {
         <ContextProvider<ModelHandle> context={model}>

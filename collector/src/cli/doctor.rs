@@ -7,15 +7,15 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
-use shared::analysis::folding::Overrides;
+use shared::analysis::own_rules::OwnRules;
 use shared::doctor::pasted::{self, Explanation};
 use shared::finding::FindingCode;
 use shared::import::{ImportError, Imported, Importer};
 use shared::limits::{ImportLimits, PASTED_BYTES};
 use shared::report::{DiagnosisReport, FileDiagnosis, FindingReport};
 
-use super::folding::Folding;
 use super::read::read;
+use super::rules::RuleOptions;
 use super::{UNUSABLE, one_line, print};
 
 /// Bytes of standard input that are read at once.
@@ -32,7 +32,7 @@ pub(super) struct Doctor {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    folding: Folding,
+    rules: RuleOptions,
 }
 
 /// What `--json` prints.
@@ -68,8 +68,8 @@ enum Contents {
 impl Doctor {
     /// Examines every file. The exit code is 1 if memory ran out in one of them, and 2 if one is unreadable.
     pub(super) fn run(self) -> ExitCode {
-        let overrides = match self.folding.overrides() {
-            Ok(overrides) => overrides,
+        let rules = match self.rules.rules() {
+            Ok(rules) => rules,
             Err(sentence) => {
                 eprintln!("{}", one_line(&sentence));
                 return ExitCode::from(UNUSABLE);
@@ -78,7 +78,7 @@ impl Doctor {
         let (mut has_failed, mut is_unreadable) = (false, false);
         let mut files = Vec::new();
         for path in &self.files {
-            let examined = Examined::of(path, &overrides);
+            let examined = Examined::of(path, &rules);
             has_failed |= examined.has_failed();
             if let Some(error) = &examined.error {
                 is_unreadable = true;
@@ -108,11 +108,11 @@ impl Doctor {
 }
 
 impl Examined {
-    fn of(path: &Path, overrides: &Overrides) -> Self {
+    fn of(path: &Path, rules: &OwnRules) -> Self {
         let name = path.display().to_string();
         match contents(path) {
             Ok(Contents::Trace(imported)) => {
-                let found = FileDiagnosis::with(name, *imported, overrides.clone());
+                let found = FileDiagnosis::with(name, *imported, rules.clone());
                 if let Some(cut) = cut_off(&found) {
                     return Self { path: found.path, error: Some(cut), ..Self::default() };
                 }

@@ -3,12 +3,12 @@
 mod budget;
 mod curves;
 mod doctor;
-mod folding;
 mod live;
 mod log;
 mod read;
 mod replay;
 mod report;
+mod rules;
 mod run;
 mod serve;
 mod setting;

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use shared::analysis::folding::Overrides;
+use shared::analysis::own_rules::OwnRules;
 use shared::report::FileReport;
 
-use super::folding::Folding;
 use super::read::read;
+use super::rules::RuleOptions;
 use super::{print, refuse};
 
 /// The options of `report`.
@@ -20,8 +20,11 @@ pub(super) struct Report {
     /// Print JSON for programs
     #[arg(long)]
     json: bool,
+    /// Compare two steps by line, such as 3:40: what the second holds more than the first
+    #[arg(long, value_name = "N:M", value_parser = steps)]
+    steps: Option<(u64, u64)>,
     #[command(flatten)]
-    folding: Folding,
+    rules: RuleOptions,
 }
 
 /// What `--json` prints.
@@ -34,14 +37,14 @@ struct Files {
 impl Report {
     /// Reports on every readable file, and prints why the others are not readable.
     pub(super) fn run(self) -> ExitCode {
-        let overrides = match self.folding.overrides() {
-            Ok(overrides) => overrides,
+        let rules = match self.rules.rules() {
+            Ok(rules) => rules,
             Err(sentence) => return refuse(&sentence),
         };
         let mut code = ExitCode::SUCCESS;
         let mut files = Vec::new();
         for path in &self.files {
-            match report(path, &overrides) {
+            match report(path, &rules, self.steps) {
                 Ok(file) if self.json => files.push(file),
                 // Printed at once: the next file may take long.
                 Ok(file) => {
@@ -66,6 +69,12 @@ impl Report {
 }
 
 /// Reads one file and reports on it.
-fn report(path: &Path, overrides: &Overrides) -> Result<FileReport, String> {
-    Ok(FileReport::with(path.display().to_string(), read(path)?, overrides.clone()))
+fn report(path: &Path, rules: &OwnRules, steps: Option<(u64, u64)>) -> Result<FileReport, String> {
+    Ok(FileReport::with(path.display().to_string(), read(path)?, rules.clone(), steps))
+}
+
+/// Reads the numbers of two steps: `3:40`.
+fn steps(text: &str) -> Result<(u64, u64), String> {
+    let numbers = text.split_once(':').and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
+    numbers.ok_or_else(|| "write two numbers of steps, such as 3:40".to_owned())
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
+use shared::allocator::Driver as _;
 use shared::export;
 use shared::format::EXTENSION;
 use shared::units::counted;
@@ -115,11 +116,13 @@ impl Run {
             None => workload.capacity,
         };
         let (profile, config) = setting::allocator(&self.torch, &self.conf)?;
-        let setup = Setup { capacity, seed: self.seed, profile, config };
+        let mut setup = Setup { capacity, seed: self.seed, profile, config };
         let (outcome, delivery) = match self.driver {
             Driver::Sim => self.execute_on(ClockedSim::new(capacity), workload, &choices, steps, &setup)?,
             Driver::Cuda => {
                 let device = CudaDriver::open(self.device).map_err(|error| format!("--driver cuda: {error}."))?;
+                // A device may have less than the workload is used to.
+                setup.capacity = capacity.min(device.total_memory());
                 self.execute_on(device, workload, &choices, steps, &setup)?
             }
         };
@@ -128,7 +131,7 @@ impl Run {
             name: name.to_owned(),
             choices: choices.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             driver: self.driver.to_string(),
-            capacity,
+            capacity: setup.capacity,
             torch: profile.torch,
             conf: self.conf.clone(),
             seed: self.seed,
@@ -200,7 +203,7 @@ impl Run {
                 clear_progress();
                 eprintln!("Warning: {warning}");
             };
-            MemoryWatch::new(share, device.total_memory(), Box::new(warn))
+            MemoryWatch::new(share, setup.capacity, Box::new(warn))
         });
         let control = RunControl { watch, memory_watch, pacer, stop, clock, recording };
         let outcome = crate::workloads::run(workload, choices, steps, setup, device, control);

@@ -9,7 +9,9 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 
 use super::folding::{names_text, short_location};
+use super::paint::category_paint;
 use super::site::{NO_STACK, Sites};
+use crate::category::Category;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::query::{FlameBox, Paint, Quads};
 use crate::units::counted;
@@ -25,6 +27,8 @@ pub struct Leaf {
     pub count: u32,
     /// Whether the search matches any of its allocations.
     pub is_lit: bool,
+    /// The category of its allocations, if the first level are categories.
+    pub category: Option<Category>,
 }
 
 /// How boxes are laid out.
@@ -58,11 +62,17 @@ enum Key {
     Folded(u32),
     /// Allocations without a stack.
     NoStack,
+    /// The allocations of a category: the first level.
+    Category(Category),
 }
 
 impl Key {
     /// Returns what a number of a zoom path represents.
     fn of(number: u32) -> Self {
+        let category = number.checked_sub(FlameBox::CATEGORY).and_then(|i| Category::ALL.get(i as usize));
+        if let Some(category) = category {
+            return Self::Category(*category);
+        }
         match number.checked_sub(FlameBox::FOLDED) {
             Some(library) => Self::Folded(library),
             None => Self::Frame(FrameId(number)),
@@ -81,6 +91,8 @@ struct Below {
     at: usize,
     /// The end of the run of library frames that is open, by the number of frames above it.
     open_until: usize,
+    /// Whether the box of its category is above, if it needs one.
+    is_sorted: bool,
 }
 
 /// A box whose children are not laid out yet.
@@ -124,7 +136,11 @@ impl Layout<'_> {
         for leaf in self.leaves {
             root.add(leaf);
         }
-        root.leaves = (0..self.leaves.len()).map(|leaf| Below { leaf, from: 0, at: 0, open_until: 0 }).collect();
+        let below = |leaf: usize| {
+            let is_sorted = self.leaves.get(leaf).is_none_or(|leaf| leaf.category.is_none());
+            Below { leaf, from: 0, at: 0, open_until: 0, is_sorted }
+        };
+        root.leaves = (0..self.leaves.len()).map(below).collect();
         let mut boxes = vec![self.plain_box("all live memory".to_owned(), 0, (0.0, 1.0), &root)];
         let mut depth = 0;
         for (i, &number) in self.shape.zoom.iter().enumerate() {
@@ -183,6 +199,9 @@ impl Layout<'_> {
         for &below in leaves {
             let Some(leaf) = self.leaves.get(below.leaf) else { continue };
             let (key, next) = match self.next(leaf.stack, below) {
+                _ if !below.is_sorted => {
+                    (Key::Category(leaf.category.unwrap_or_default()), Below { is_sorted: true, ..below })
+                }
                 Some(next) => next,
                 None if leaf.stack.0 == 0 && below.at == 0 => (Key::NoStack, below),
                 None => continue,
@@ -205,6 +224,7 @@ impl Layout<'_> {
             }
             Key::Folded(library) => (self.sites.best_frames().library_name(*library).as_bytes(), &[][..], 0, *library),
             Key::NoStack => (&[][..], &[][..], 0, 0),
+            Key::Category(category) => (category.name().as_bytes(), &[][..], 0, 0),
         };
         children.sort_by(|(a, x), (b, y)| y.bytes.cmp(&x.bytes).then_with(|| name(a).cmp(&name(b))));
         children
@@ -248,6 +268,11 @@ impl Layout<'_> {
                 (self.symbols.text(frame.name).into_owned(), short_location(self.symbols, frame), id.0)
             }
             Key::Folded(library) => (self.folded_name(sum), String::new(), FlameBox::FOLDED + library),
+            Key::Category(category) => {
+                let number = FlameBox::CATEGORY + category as u32;
+                let plain = self.plain_box(category.name().to_owned(), depth, x, sum);
+                return FlameBox { frame: number, paint: dimmed(category_paint(category), sum), ..plain };
+            }
             Key::NoStack => {
                 let location = self.shape.no_stack.to_owned();
                 return FlameBox { location, ..self.plain_box(NO_STACK.to_owned(), depth, x, sum) };
@@ -328,7 +353,13 @@ mod tests {
         let mut symbols = Symbols::default();
         let leaves: Vec<Leaf> = leaves
             .iter()
-            .map(|(frames, bytes)| Leaf { stack: stack(&mut symbols, frames), bytes: *bytes, count: 1, is_lit: true })
+            .map(|(frames, bytes)| Leaf {
+                stack: stack(&mut symbols, frames),
+                bytes: *bytes,
+                count: 1,
+                is_lit: true,
+                category: None,
+            })
             .collect();
         let sites = Sites::build(SiteInput { symbols: &symbols, usages: &[] });
         let got: Vec<String> = boxes(&symbols, &sites, &leaves, shape)
@@ -497,7 +528,7 @@ mod tests {
         let mut symbols = Symbols::default();
         let names: Vec<String> = (0..65_536).map(|i| format!("f{i}@m.py:{i}")).collect();
         let frames: Vec<&str> = names.iter().map(String::as_str).collect();
-        let leaf = Leaf { stack: stack(&mut symbols, &frames), bytes: 1, count: 1, is_lit: true };
+        let leaf = Leaf { stack: stack(&mut symbols, &frames), bytes: 1, count: 1, is_lit: true, category: None };
         assert_eq!(boxes(&symbols, &Sites::default(), &[leaf], WIDE).len(), 65_537);
     }
 }

@@ -4,14 +4,18 @@
 //! rounds meanwhile (training steps, requests). Weights and optimizer state are allocated once; activations of earlier
 //! steps are gone; a cache that is full holds as much later as before.
 
+use std::fmt;
+
 use rustc_hash::FxHashMap;
 
 use super::folding::{BestFrames, is_python};
 use super::site::frame_label;
+use super::steps::{StepSource, Steps};
 use crate::event::Action;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::replay::{Allocation, Replay};
 use crate::trace::DeviceTrace;
+use crate::units::{Bytes, Count};
 
 /// The part of the positions at the start that is ignored, one in this many: weights and optimizer state are allocated
 /// there and stay.
@@ -75,6 +79,8 @@ pub enum Trend {
 /// A line that keeps what it allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeakCandidate {
+    /// The frame of the line.
+    pub line: FrameId,
     /// The stack of the line's newest allocation that is still live.
     pub stack: StackId,
     /// Requested bytes that it had allocated after a quarter of the run, and that are still live at the end.
@@ -99,6 +105,38 @@ pub struct LeakCandidate {
     pub most_held: (u64, u32),
 }
 
+/// What a line kept step by step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepRise {
+    /// The number of the first step.
+    pub first: u64,
+    /// The number of the last one.
+    pub last: u64,
+    /// How many whole steps that are.
+    pub steps: u32,
+    /// Requested bytes that the line allocated in these steps and kept.
+    pub bytes: u64,
+    /// Whether it kept the same in each of them.
+    pub is_even: bool,
+}
+
+impl StepRise {
+    /// Returns the bytes that it kept in each step; the average if they differ.
+    pub const fn per_step(&self) -> u64 {
+        let steps = if self.steps == 0 { 1 } else { self.steps as u64 };
+        self.bytes.saturating_add(steps / 2) / steps
+    }
+}
+
+impl fmt::Display for StepRise {
+    /// Writes `1.00 MiB more every step, over steps 3 to 40`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.is_even { "every step" } else { "a step on average" };
+        let (first, last) = (Count(self.first), Count(self.last));
+        write!(f, "{} more {how}, over steps {first} to {last}", Bytes(self.per_step()))
+    }
+}
+
 impl LeakCandidate {
     /// Returns the bytes by which what the line keeps rose behind the warm-up.
     pub const fn rise(&self) -> u64 {
@@ -109,6 +147,39 @@ impl LeakCandidate {
     pub fn rise_per_thousand_events(&self) -> u64 {
         let events = u128::from(self.until.saturating_sub(self.from).max(1));
         u64::try_from(u128::from(self.rise()) * 1_000 / events).unwrap_or(u64::MAX)
+    }
+
+    /// Returns what the line kept step by step; `None` if the trace has fewer than two whole steps since it began.
+    pub fn by_step(&self, source: LeakSource<'_>, steps: &Steps) -> Option<StepRise> {
+        let Self { first_seen, until, line, .. } = *self;
+        // The step in which a request failed is not complete.
+        let last = until.checked_sub(1).and_then(|event| source.trace.events.action.get(event as usize));
+        let slots = steps.slots(if last == Some(Action::Oom as u8) { until.saturating_sub(1) } else { until });
+        let slots = slots.get(slots.partition_point(|slot| slot.to < first_seen)..)?;
+        let (first, last) = (slots.first()?, slots.last()?);
+        let mut kept = vec![0_u64; slots.len()];
+        let allocations = &source.replay.allocations;
+        let mut lines = Lines { source, of_stack: Vec::new() };
+        let made = allocations.made_by(first.from)..allocations.made_by(last.to);
+        let (freed, ends) = (&mut allocations.freed.reader(), &mut allocations.end.reader());
+        for number in made {
+            let gone = freed.get(number as usize).unwrap_or(0).min(ends.get(number as usize).unwrap_or(0));
+            let Some(allocation) = allocations.get(number).filter(|_| gone > until) else { continue };
+            let is_own = lines.of(allocation.stack) == Some(line) && !source.replay.pool(&allocation).is_private();
+            let slot = slots.partition_point(|slot| slot.to < allocation.begin);
+            if let Some(sum) = kept.get_mut(slot).filter(|_| is_own) {
+                *sum = sum.saturating_add(allocation.requested);
+            }
+        }
+        let busy = kept.iter().filter(|bytes| **bytes > 0).count();
+        // What repeats in a trace may be less than a step, such as a layer.
+        if steps.source == StepSource::Pattern && busy * 2 < slots.len() {
+            return None;
+        }
+        let bytes = kept.iter().fold(0_u64, |sum, kept| sum.saturating_add(*kept));
+        let is_even = kept.iter().all(|of| Some(of) == kept.first());
+        let rise = StepRise { first: first.number, last: last.number, steps: slots.len() as u32, bytes, is_even };
+        (rise.steps >= 2 && bytes > 0).then_some(rise)
     }
 
     /// Returns the line that leaks most in the first `end` positions, if any does. `peak_bytes` is the largest sum of
@@ -325,6 +396,7 @@ impl Rising {
     fn candidate(&self, source: LeakSource<'_>, span: Span, least: u64, rounds: Rounds) -> LeakCandidate {
         let label = frame_label(source.symbols, source.symbols.frame(self.line));
         LeakCandidate {
+            line: self.line,
             stack: self.newest,
             first_bytes: self.first_bytes,
             last_bytes: self.last_bytes,
@@ -452,16 +524,59 @@ impl Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::steps::Step;
     use crate::index::Index;
 
+    /// Steps of `events` events each, the first of which begins at position 1. The last one is not whole.
+    fn steps_of(count: u64, events: u32, source: StepSource) -> Steps {
+        let step = |number: u64| {
+            let from = 1 + (number as u32 - 1) * events;
+            Step { number, from, to: from + events, is_whole: number < count }
+        };
+        Steps { source, steps: (1..=count).map(step).collect() }
+    }
+
+    /// Returns what the largest leak of a trace kept step by step.
+    fn by_step(lines: &[String], steps: &Steps) -> Option<(String, StepRise)> {
+        with_source(lines, |source| {
+            let found = LeakCandidate::all(source, source.replay.positions(), 40_000);
+            let rise = found.first()?.by_step(source, steps)?;
+            Some((rise.to_string(), rise))
+        })
+    }
+
+    #[test]
+    fn the_slope_is_that_of_whole_steps() {
+        // Three events for each of four layers' two lines, and one that is kept.
+        let even = steps(40, 4, "keep@/m/a.py:2", |_| 1_024);
+        let (text, rise) = by_step(&even, &steps_of(40, 25, StepSource::Optimizer)).unwrap();
+        assert_eq!(text, "1.00 KiB more every step, over steps 1 to 39");
+        assert_eq!((rise.bytes, rise.steps, rise.per_step()), (39 * 1_024, 39, 1_024));
+        // Three of the program's rounds are one step.
+        let (text, rise) = by_step(&even, &steps_of(13, 75, StepSource::Pattern)).unwrap();
+        assert_eq!((text.as_str(), rise.bytes), ("3.00 KiB more every step, over steps 1 to 12", 36 * 1_024));
+        // A fifth of a round is a step.
+        let (text, rise) = by_step(&even, &steps_of(200, 5, StepSource::Annotations)).unwrap();
+        assert_eq!(text, "205 B more a step on average, over steps 5 to 199");
+        assert_eq!((rise.bytes, rise.is_even), (39 * 1_024, false));
+        assert_eq!(by_step(&even, &steps_of(200, 5, StepSource::Pattern)), None, "layers, not steps");
+        assert_eq!(by_step(&even, &steps_of(2, 25, StepSource::Optimizer)), None, "one whole step has no slope");
+        let uneven = steps(40, 4, "keep@/m/a.py:2", |step| 1_024 * (1 + step % 2));
+        let (text, rise) = by_step(&uneven, &steps_of(41, 25, StepSource::Annotations)).unwrap();
+        assert_eq!(text, "1.50 KiB more a step on average, over steps 1 to 40");
+        assert_eq!(rise.bytes, 60 * 1_024);
+    }
+
     fn all(lines: &[String]) -> Vec<LeakCandidate> {
+        with_source(lines, |source| LeakCandidate::all(source, source.replay.positions(), 40_000))
+    }
+
+    fn with_source<T>(lines: &[String], ask: impl FnOnce(LeakSource<'_>) -> T) -> T {
         let mut snapshot = crate::testing::snapshot(&lines.join("\n"));
         let trace = snapshot.devices.remove(0);
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
         let best_frames = BestFrames::build(&snapshot.symbols);
-        let source =
-            LeakSource { trace: &trace, replay: &replay, symbols: &snapshot.symbols, best_frames: &best_frames };
-        LeakCandidate::all(source, replay.positions(), 40_000)
+        ask(LeakSource { trace: &trace, replay: &replay, symbols: &snapshot.symbols, best_frames: &best_frames })
     }
 
     const SEGMENT: &str = "segment_alloc 0x1000000 20971520";

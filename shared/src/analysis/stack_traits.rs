@@ -35,6 +35,8 @@ impl Traits {
     pub const PYTHON: Self = Self(1 << 10);
     /// The stack has a frame of C++.
     pub const CPP: Self = Self(1 << 11);
+    /// The constructor of an optimizer.
+    pub const OPTIMIZER_SETUP: Self = Self(1 << 12);
 
     /// Returns whether it has any of the traits of `some`.
     pub const fn has(self, some: Self) -> bool {
@@ -88,7 +90,7 @@ const fn rule(gives: Traits, function: Text, file: Text) -> FrameRule {
 }
 
 /// All rules. A frame gets the traits of each rule that it fits.
-pub const RULES: [FrameRule; 46] = [
+pub const RULES: [FrameRule; 48] = [
     rule(Traits::OPTIMIZER, Text::Is("step"), Text::Has("optim")),
     rule(Traits::OPTIMIZER, Text::Is("optimizer_step"), Text::Any),
     // Every optimizer is called through this function, wherever it is written.
@@ -115,6 +117,9 @@ pub const RULES: [FrameRule; 46] = [
     rule(Traits::SETUP, Text::Is("cuda"), Text::Ends("torch/nn/modules/module.py")),
     rule(Traits::SETUP, Text::Is("to_empty"), Text::Any),
     rule(Traits::SETUP, Text::Is("__init__"), Text::Any),
+    // Some optimizers make their state when they are built.
+    rule(Traits::OPTIMIZER_SETUP, Text::Is("__init__"), Text::Has("/optim/")),
+    rule(Traits::OPTIMIZER_SETUP, Text::Is("__init__"), Text::Has("/optimizers/")),
     rule(Traits::SETUP, Text::Is("reset_parameters"), Text::Any),
     rule(Traits::SETUP, Text::Is("load_state_dict"), Text::Any),
     rule(Traits::SETUP, Text::Is("_load_from_state_dict"), Text::Any),

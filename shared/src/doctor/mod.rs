@@ -18,12 +18,15 @@ use failure::Failures;
 use rules::looked_for;
 
 use crate::analysis::folding::BestFrames;
+use crate::analysis::leak::LeakSource;
 use crate::analysis::oom;
+use crate::analysis::roles::Roles;
+use crate::analysis::steps::Steps;
 use crate::analysis::usage::Usage;
-use crate::diagnosis::{Diagnosis, FailedRequest, Verdict};
+use crate::diagnosis::{Diagnosis, FailedRequest, HeldCategory, Verdict};
 use crate::finding::{Evidence, Finding, FindingCode};
 use crate::frames::Symbols;
-use crate::replay::Replay;
+use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Settings, Tags};
 use crate::units::Count;
 
@@ -44,8 +47,28 @@ pub struct Case<'a> {
     pub replay: &'a Replay,
     /// The memory use by call site.
     pub usage: &'a Usage,
+    /// The steps and the categories.
+    pub roles: &'a Roles,
     /// Bytes of the device that the process may use, if known.
     pub capacity: Option<u64>,
+}
+
+impl<'a> Case<'a> {
+    /// Returns the trace with its replay.
+    fn replayed(&self) -> Replayed<'a> {
+        Replayed { trace: self.trace, tags: self.tags, replay: self.replay }
+    }
+
+    /// Returns what leaks are looked for in.
+    const fn leak_source(&self) -> LeakSource<'a> {
+        let Self { trace, replay, symbols, best_frames, .. } = *self;
+        LeakSource { trace, replay, symbols, best_frames }
+    }
+
+    /// Returns the steps of the trace, if it has any.
+    fn steps(&self) -> Option<&'a Steps> {
+        self.roles.steps(self.replayed(), self.symbols)
+    }
 }
 
 /// Returns the diagnosis of a case.
@@ -54,6 +77,7 @@ pub fn diagnose(case: &Case<'_>) -> Diagnosis {
     let positions = oom::positions(case.trace);
     let decisive = oom::decisive(case.trace, &positions);
     let mut ooms = failures.all(&positions, decisive);
+    ooms.iter_mut().for_each(|failed| failed.categories = categories(case, failed.position()));
     let verdict = match ooms.iter_mut().find(|failed| Some(failed.position()) == decisive) {
         Some(failed) => verdict::of_failure(case, &failures, failed),
         None => verdict::without_failure(case),
@@ -75,6 +99,7 @@ pub fn diagnose(case: &Case<'_>) -> Diagnosis {
 pub fn diagnose_failure(case: &Case<'_>, position: u32) -> Option<Diagnosis> {
     let failures = Failures::of(case);
     let mut failed = failures.at(position)?;
+    failed.categories = categories(case, position);
     let verdict = verdict::of_failure(case, &failures, &mut failed);
     let findings = vec![out_of_memory(case.trace, &verdict, &failed, 1)];
     Some(Diagnosis {
@@ -91,6 +116,13 @@ pub fn diagnose_failure(case: &Case<'_>, position: u32) -> Option<Diagnosis> {
 /// longer to find. `None` if no request failed there.
 pub fn failure_facts(case: &Case<'_>, position: u32) -> Option<String> {
     Failures::of(case).at(position).map(|failed| failed.message)
+}
+
+/// Returns what the active memory at a position is used for.
+fn categories(case: &Case<'_>, position: u32) -> Vec<HeldCategory> {
+    let replay = case.replay;
+    let told = case.roles.categories(case.replayed(), case.symbols);
+    told.held(replay, replay.active_at(position).into_iter())
 }
 
 /// Returns the finding about the failure of a verdict. It states the facts: the cause stands in the verdict.

@@ -3,7 +3,7 @@
 use super::course::{Course, Spike};
 use super::failure::{Failures, asked, lines, takes_more};
 use super::{Case, cause, remedies};
-use crate::analysis::leak::{LeakCandidate, LeakSource};
+use crate::analysis::leak::{LeakCandidate, StepRise};
 use crate::analysis::retries;
 use crate::analysis::site::label;
 use crate::diagnosis::{Cause, FailedRequest, HeldLine, Verdict};
@@ -18,19 +18,23 @@ const WHOLE_PART: u64 = 10;
 pub(super) struct Rise {
     pub(super) line: String,
     pub(super) candidate: LeakCandidate,
+    /// What it kept step by step, if the trace has steps.
+    by_step: Option<StepRise>,
 }
 
 impl Rise {
     /// Returns the line that rises most up to a position, if any does.
     pub(super) fn until(case: &Case<'_>, position: u32) -> Option<Self> {
-        let Case { trace, replay, symbols, best_frames, .. } = *case;
-        let source = LeakSource { trace, replay, symbols, best_frames };
-        let candidate = LeakCandidate::largest(source, position, case.usage.peak_bytes)?;
-        Some(Self { line: label(case.symbols, case.best_frames, candidate.stack), candidate })
+        let candidate = LeakCandidate::largest(case.leak_source(), position, case.usage.peak_bytes)?;
+        let by_step = case.steps().and_then(|steps| candidate.by_step(case.leak_source(), steps));
+        Some(Self { line: label(case.symbols, case.best_frames, candidate.stack), candidate, by_step })
     }
 
     fn text(&self) -> String {
         let (first, last) = (Bytes(self.candidate.first_bytes), Bytes(self.candidate.last_bytes));
+        if let Some(rise) = &self.by_step {
+            return format!("{} kept {rise} ({last} in all)", self.line);
+        }
         let when = "a quarter of the way through";
         format!("{} held {first} {when} and {last} at the end, more at every step", self.line)
     }

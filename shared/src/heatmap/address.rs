@@ -42,6 +42,12 @@ impl Division {
         Self { from, to, row_bytes: length.div_ceil(u64::from(rows.max(1))).max(1) }
     }
 
+    /// Returns the rows that begin before an offset.
+    #[must_use]
+    pub fn before(self, end: u64) -> Self {
+        Self { to: self.to.min(end).max(self.from), ..self }
+    }
+
     /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.to.saturating_sub(self.from).div_ceil(self.row_bytes) as usize

@@ -30,6 +30,6 @@ pub use address::{Division, Scene, is_waiting_at};
 pub use bands::Columns;
 pub use cells::{Peaks, Shares, Tone, Use};
 pub use map::{AddressMap, SizeMap, Timed, extremes, peaks};
-pub use packing::{Extent, Packing, is_of};
+pub use packing::{Extent, Packing, is_of, is_of_pool};
 pub use requests::{Kind, Requests};
-pub use sizes::{Extremes, Free, classes, size_of_class};
+pub use sizes::{Extremes, Free, class_of, classes, size_of_class};

@@ -128,7 +128,7 @@ pub fn is_of(part: HeatmapPart, range: &Range) -> bool {
 }
 
 /// Returns whether memory of a pool and stream belongs to a part of the memory. For a segment, addresses decide.
-pub(super) fn is_of_pool(part: HeatmapPart, pool: PoolId, stream: Stream) -> bool {
+pub fn is_of_pool(part: HeatmapPart, pool: PoolId, stream: Stream) -> bool {
     match part {
         HeatmapPart::All | HeatmapPart::Segment(_) => true,
         HeatmapPart::Pool(own) => own == pool,

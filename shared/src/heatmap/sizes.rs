@@ -18,10 +18,15 @@ pub fn size_of_class(class: usize) -> u64 {
     MIN_BLOCK.checked_shl(class as u32).filter(|size| *size > 0).unwrap_or(u64::MAX)
 }
 
+/// Returns the class of a request: the smallest that holds it.
+pub fn class_of(size: u64) -> usize {
+    let power = size.saturating_sub(1).checked_ilog2().map_or(0, |log| log + 1);
+    power.saturating_sub(MIN_BLOCK.ilog2()) as usize
+}
+
 /// Returns the number of classes up to that of the largest request. All classes of small segments are always there.
 pub fn classes(largest: u64) -> usize {
-    let largest = largest.max(SMALL_SIZE);
-    ((largest - 1).checked_ilog2().unwrap_or(0) + 1).saturating_sub(MIN_BLOCK.ilog2()) as usize + 1
+    class_of(largest.max(SMALL_SIZE)) + 1
 }
 
 /// Free bytes, the number of their gaps, and a position.
@@ -167,6 +172,10 @@ mod tests {
             assert!(size_of_class(count - 1) >= largest);
         }
         assert_eq!(classes(u64::MAX), 56);
+        for (size, class) in [(0, 0), (1, 0), (512, 0), (513, 1), (1 << 20, 11), ((1 << 20) + 1, 12), (u64::MAX, 55)] {
+            assert_eq!(class_of(size), class, "{size}");
+            assert!(size_of_class(class) >= size);
+        }
         assert_eq!(size_of_class(55), u64::MAX, "no power of two is so large");
         assert_eq!((size_of_class(0), size_of_class(11), size_of_class(54)), (512, 1 << 20, 1 << 63));
     }

@@ -15,6 +15,8 @@ pub struct FlameQuery {
     pub bottom_up: bool,
     /// Whether runs of library frames are one box each.
     pub folds: bool,
+    /// Whether the first level are categories.
+    pub by_category: bool,
     /// The frame numbers of the boxes that were zoomed into, from the root on.
     pub zoom: Vec<u32>,
     /// Width of the view in pixels. Boxes narrower than one are summed.
@@ -38,8 +40,8 @@ pub struct FlameBox {
     pub name: String,
     /// File and line.
     pub location: String,
-    /// The number of its frame, or of a folded run from [`FlameBox::FOLDED`] on, for zooming;
-    /// [`Quads::NONE`](super::Quads::NONE) if it represents neither.
+    /// The number of its frame, of a folded run from [`FlameBox::FOLDED`] on, or of a category from
+    /// [`FlameBox::CATEGORY`] on, for zooming; [`Quads::NONE`](super::Quads::NONE) if it represents none of them.
     pub frame: u32,
     /// Requested bytes below it.
     pub bytes: u64,
@@ -54,10 +56,17 @@ pub struct FlameBox {
 impl FlameBox {
     /// The first number of a folded run of library frames.
     pub const FOLDED: u32 = 1 << 31;
+    /// The first number of a category.
+    pub const CATEGORY: u32 = u32::MAX - 255;
+
+    /// Returns whether it represents a category.
+    pub fn is_category(&self) -> bool {
+        (Self::CATEGORY..super::Quads::NONE).contains(&self.frame)
+    }
 
     /// Returns whether it represents a folded run of library frames.
     pub fn is_folded(&self) -> bool {
-        self.frame >= Self::FOLDED && self.frame != super::Quads::NONE
+        (Self::FOLDED..Self::CATEGORY).contains(&self.frame)
     }
 }
 

@@ -52,8 +52,12 @@ pub enum HeatmapRows {
     Addresses {
         /// The most rows.
         rows: u32,
+        /// The offsets that the rows divide: the first one, and the one behind the last. Each row has the same number of
+        /// bytes; rows behind all addresses are left out. `None` for all addresses.
+        offsets: Option<(u64, u64)>,
     },
-    /// Sizes of requests: powers of two from 512 bytes up to the largest request, the smallest in the first row.
+    /// Sizes of requests: powers of two from 512 bytes up to the largest request, served or failed, the smallest in the
+    /// first row.
     Sizes,
 }
 
@@ -87,11 +91,13 @@ pub struct Heatmap {
     /// The cells, row by row. For addresses, codes of [`crate::query::heatmap::address`]; for sizes, of
     /// [`crate::query::heatmap::size`].
     pub cells: Packed<u16>,
+    /// The offset of the first row of addresses; 0 for sizes.
+    pub from: u64,
     /// The bytes of a row of addresses; 0 for sizes.
     pub row_bytes: u64,
-    /// The bytes of all rows of addresses; 0 for sizes.
+    /// The bytes of all addresses of the part, in rows or not; 0 for sizes.
     pub total: u64,
-    /// Neighbouring segments of one kind, in the order of addresses: those with room for a label.
+    /// Neighbouring segments of one kind, in the order of addresses: those in the rows with room for a label.
     pub groups: Vec<HeatmapGroup>,
 }
 
@@ -224,6 +230,35 @@ pub struct SizeCell {
     pub most: (u64, u32, u32),
     /// The least free bytes at once, in how many gaps, and the first position with them.
     pub least: (u64, u32, u32),
+}
+
+/// The parameters of [`Query::HeatmapFailure`](super::Query::HeatmapFailure): a request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeatmapFailureQuery {
+    /// The part of the memory of the heatmap.
+    pub part: HeatmapPart,
+    /// The requested bytes.
+    pub requested: u64,
+    /// The pool that the request was for.
+    pub pool: PoolId,
+    /// The stream that the request was for.
+    pub stream: Stream,
+    /// The gap that came closest to it: its address and size.
+    pub gap: Option<(Address, u64)>,
+}
+
+/// Where a failed request goes on a heatmap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeatmapFailure {
+    /// The query.
+    pub query: HeatmapFailureQuery,
+    /// The first offset of the gap that came closest, and the one behind it. `None` if no gap could have served any part
+    /// of the request: only new memory from the driver could, behind all addresses.
+    pub gap: Option<(u64, u64)>,
+    /// The bytes of all addresses of the part.
+    pub total: u64,
+    /// The size class of the request: the smallest that holds it.
+    pub class: u32,
 }
 
 /// The codes of the cells of addresses: see [`crate::heatmap::Tone`].

@@ -8,7 +8,8 @@
 //! ```
 
 mod axis;
-mod category;
+mod category_rules;
+mod compare_steps;
 mod curves;
 mod details;
 mod events;
@@ -29,14 +30,17 @@ pub mod term;
 mod timeline;
 
 pub use axis::{Axis, Window};
-pub use category::Category;
+pub use category_rules::{CategoryRule, CategoryRules};
+pub use compare_steps::{
+    CompareStepsQuery, ComparedLine, ComparedStep, StepComparison, StepMemory, step_growth, step_mark,
+};
 pub use curves::{Curve, Curves, CurvesQuery, Measure};
 pub use details::{AllocationDetail, FrameText, MissingText, SiteDetail};
 pub use events::{EventFilter, EventRow, EventRows, LOST, ListRow, LossRow};
 pub use flame::{Flame, FlameBox, FlameQuery};
 pub use heatmap::{
-    AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapGroup, HeatmapPart, HeatmapQuery, HeatmapRow,
-    HeatmapRows, HeatmapThing, Pin, SizeCell,
+    AddressCell, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapFailure, HeatmapFailureQuery, HeatmapGroup,
+    HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing, Pin, SizeCell,
 };
 pub use host_memory::HostMemory;
 pub use lines::{Classes, ClassesQuery, LineDetail, LineQuery, LineRow, Lines, LinesQuery, Memory, Moments, StackRow};
@@ -52,6 +56,7 @@ pub use steps::{StepList, StepSpan};
 pub use summary::{DeviceSummary, Origin, Summary};
 pub use timeline::{Class, Detail, LossSpan, OutsideCurve, Overview, SampleAt, Timeline, TimelineQuery};
 
+pub use crate::category::Category;
 use crate::diagnosis::Diagnosis;
 use crate::units::Address;
 
@@ -152,11 +157,17 @@ pub enum Query {
     Heatmap(HeatmapQuery),
     /// What is in a cell of a heatmap.
     HeatmapCell(HeatmapCellQuery),
+    /// Where a failed request goes on a heatmap.
+    HeatmapFailure(HeatmapFailureQuery),
     /// The steps of the job.
     Steps {
         /// The x axis.
         axis: Axis,
     },
+    /// The rules that tell categories, and what they decided at the peak.
+    CategoryRules,
+    /// One step over another, line by line.
+    CompareSteps(CompareStepsQuery),
     /// Why the request right before a position failed, as of that moment.
     FailureDiagnosis {
         /// The position right after the out-of-memory event.
@@ -205,10 +216,16 @@ pub enum Answer {
     Heatmap(Heatmap),
     /// Answers [`Query::HeatmapCell`]; `None` outside of the trace.
     HeatmapCell(Option<HeatmapCell>),
+    /// Answers [`Query::HeatmapFailure`]; `None` if the part has no memory for such a request.
+    HeatmapFailure(Option<HeatmapFailure>),
     /// Answers [`Query::Steps`].
     Steps(StepList),
     /// Answers [`Query::Curves`].
     Curves(Curves),
+    /// Answers [`Query::CategoryRules`].
+    CategoryRules(CategoryRules),
+    /// Answers [`Query::CompareSteps`].
+    StepComparison(Box<StepComparison>),
     /// The query can't be answered for this trace: a sentence for the user.
     Refused(String),
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::CategoryReport;
 use crate::diagnosis::{Diagnosis, FailedRequest, HeldLine, Obstacle, PoolBasis};
 use crate::finding::{Finding, Remedy, Severity};
 
@@ -82,6 +83,8 @@ pub struct OomReport {
     pub message: String,
     /// The lines that held most.
     pub lines: Vec<LineHeld>,
+    /// What the memory was used for, the largest first.
+    pub categories: Vec<CategoryReport>,
     /// What stood in the way where the request was closest to fitting.
     pub obstacle: Option<ObstacleReport>,
 }
@@ -177,6 +180,7 @@ impl From<&FailedRequest> for OomReport {
             pool_basis: failed.pool_basis,
             message: failed.message.clone(),
             lines: failed.lines.iter().map(line).collect(),
+            categories: failed.categories.iter().map(CategoryReport::from).collect(),
             obstacle: failed.obstacle.as_ref().map(obstacle),
         }
     }

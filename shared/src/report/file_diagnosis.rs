@@ -2,9 +2,13 @@
 
 use std::fmt;
 
+use super::CategoryReport;
 use super::diagnosis::{DiagnosisReport, FindingReport};
+use crate::analysis::category::UserRules;
 use crate::analysis::findings::findings;
-use crate::analysis::folding::{BestFrames, Overrides};
+use crate::analysis::folding::BestFrames;
+use crate::analysis::own_rules::OwnRules;
+use crate::analysis::roles::Roles;
 use crate::analysis::usage::Usage;
 use crate::diagnosis::Diagnosis;
 use crate::doctor::{self, Case};
@@ -44,6 +48,7 @@ pub struct FileDiagnosis {
 pub(super) fn examine(
     snapshot: &mut Snapshot,
     best_frames: &BestFrames,
+    rules: &UserRules,
     header: Option<&Header>,
     found: &mut Vec<Finding>,
     visit: &mut impl FnMut(&Snapshot, &Case<'_>, Diagnosis),
@@ -63,6 +68,7 @@ pub(super) fn examine(
             settings: &snapshot.settings,
             replay: &replay,
             usage: &usage,
+            roles: &Roles::new(rules.clone()),
             capacity: known.map(|known| known.capacity).filter(|bytes| *bytes > 0),
         };
         let diagnosis = doctor::diagnose(&case);
@@ -76,16 +82,16 @@ pub(super) fn examine(
 impl FileDiagnosis {
     /// Diagnoses a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
-        Self::with(path, imported, Overrides::default())
+        Self::with(path, imported, OwnRules::default())
     }
 
-    /// Diagnoses a file, whose lines are chosen by the user's own rules.
-    pub fn with(path: String, imported: Imported, overrides: Overrides) -> Self {
+    /// Diagnoses a file by the user's own rules.
+    pub fn with(path: String, imported: Imported, rules: OwnRules) -> Self {
         let Imported { mut snapshot, findings: mut found, header, .. } = imported;
         let mut devices: Vec<DiagnosisReport> = Vec::new();
-        let mut best_frames = BestFrames::with(overrides);
+        let mut best_frames = BestFrames::with(rules.folding);
         best_frames.extend(&snapshot.symbols);
-        examine(&mut snapshot, &best_frames, header.as_ref(), &mut found, &mut |_, _, diagnosis| {
+        examine(&mut snapshot, &best_frames, &rules.categories, header.as_ref(), &mut found, &mut |_, _, diagnosis| {
             devices.push((&diagnosis).into());
         });
         // What is known of a device's history stands with the device.
@@ -178,6 +184,7 @@ impl fmt::Display for DiagnosisReport {
                 let count = Count(held.count.into());
                 writeln!(f, "    {:>10} {count:>9} ×  {}", Bytes(held.bytes), held.line)?;
             }
+            writeln!(f, "    used for: {}", CategoryReport::list(&failed.categories))?;
         }
         let mut written = Vec::new();
         write_remedies(f, &self.verdict.remedies, &mut written)?;

@@ -3,23 +3,28 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Serialize, Serializer};
 
+mod category;
 mod diagnosis;
 mod end;
 mod file_diagnosis;
 mod host_memory;
 mod outside;
+mod steps;
 mod text;
 
+pub use category::CategoryReport;
 pub use diagnosis::{DiagnosisReport, FindingReport};
 pub use end::{EndReport, PoolReport};
 pub use file_diagnosis::FileDiagnosis;
 pub use host_memory::HostReport;
 pub use outside::OutsideReport;
+pub use steps::{StepLineReport, StepReport, StepsReport};
 
 use crate::analysis::actions;
-use crate::analysis::folding::{BestFrames, Overrides};
+use crate::analysis::folding::BestFrames;
 use crate::analysis::fragmentation::Fragmentation;
 use crate::analysis::missing_stack::StackCoverage;
+use crate::analysis::own_rules::OwnRules;
 use crate::analysis::peak::{Held, held_at};
 use crate::analysis::site::label;
 use crate::diagnosis::{Diagnosis, Verdict};
@@ -28,7 +33,7 @@ use crate::finding::Finding;
 use crate::frames::{FrameId, StackId, Symbols};
 use crate::import::{Compression, Encoding, Imported};
 use crate::index::Index;
-use crate::replay::Replay;
+use crate::replay::{Replay, Replayed};
 use crate::trace::{DeviceTrace, Snapshot};
 
 /// Number of call sites that are listed; the rest is summed up.
@@ -76,9 +81,14 @@ pub struct DeviceReport {
     pub peak_stacks: Vec<StackReport>,
     /// Bytes of all other call sites at the peak; together with the largest, exactly the peak.
     pub other_bytes: u64,
+    /// What the memory was used for at the peak, the largest first. What no rule tells is `unknown`.
+    pub peak_categories: Vec<CategoryReport>,
     /// The memory beside the allocator, if it was sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outside: Option<OutsideReport>,
+    /// One step over another, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<StepsReport>,
     /// Why allocations at the peak have no stack, by bytes; empty if all have one.
     pub missing_stacks: Vec<MissingReport>,
     /// The diagnosis.
@@ -154,23 +164,24 @@ pub struct LineReport {
 impl FileReport {
     /// Reports a file that was imported from `path`.
     pub fn new(path: String, imported: Imported) -> Self {
-        Self::with(path, imported, Overrides::default())
+        Self::with(path, imported, OwnRules::default(), None)
     }
 
-    /// Reports a file, whose lines are chosen by the user's own rules.
-    pub fn with(path: String, imported: Imported, overrides: Overrides) -> Self {
+    /// Reports a file by the user's own rules. `steps` are the numbers of an earlier and a later step to compare.
+    pub fn with(path: String, imported: Imported, rules: OwnRules, steps: Option<(u64, u64)>) -> Self {
         let Imported { format, protocol, mut snapshot, findings: mut found, header } = imported;
         let mut devices = Vec::new();
-        let mut telling = BestFrames::with(overrides);
+        let mut telling = BestFrames::with(rules.folding);
         telling.extend(&snapshot.symbols);
         let host_memory = HostReport::new(&snapshot.host, &snapshot.symbols, &telling);
         file_diagnosis::examine(
             &mut snapshot,
             &telling,
+            &rules.categories,
             header.as_ref(),
             &mut found,
             &mut |snapshot, case, diagnosis| {
-                devices.push(DeviceReport::new(snapshot, case, diagnosis));
+                devices.push(DeviceReport::new(snapshot, case, diagnosis, steps));
             },
         );
         Self {
@@ -193,7 +204,7 @@ impl FileReport {
 }
 
 impl DeviceReport {
-    fn new(snapshot: &Snapshot, case: &Case<'_>, diagnosis: Diagnosis) -> Self {
+    fn new(snapshot: &Snapshot, case: &Case<'_>, diagnosis: Diagnosis, steps: Option<(u64, u64)>) -> Self {
         let Case { trace, replay, usage, best_frames, .. } = *case;
         let start = replay.state_at(0).totals;
         let start = StartReport { allocated_bytes: start.allocated, reserved_bytes: start.reserved };
@@ -222,11 +233,13 @@ impl DeviceReport {
             },
             peak_stacks,
             other_bytes: usage.peak_bytes.saturating_add(unsaid).saturating_sub(reported),
+            peak_categories: peak_categories(case),
             missing_stacks: missing_stacks(snapshot, trace, replay, usage.peak_position),
             fragmentation: (&replay.space_at(diagnosis.verdict.position.unwrap_or(u32::MAX))).into(),
             diagnosis: (&diagnosis).into(),
             verdict: diagnosis.verdict,
             outside: OutsideReport::of(trace),
+            steps: steps.map(|steps| StepsReport::of(case, steps)),
             peak_lines: by_line(&snapshot.symbols, best_frames, &held),
         }
     }
@@ -258,6 +271,14 @@ pub(super) fn largest(symbols: &Symbols, held: &[Held]) -> Vec<StackReport> {
     stacks.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.stack.cmp(&b.stack)));
     stacks.truncate(LARGEST);
     stacks
+}
+
+/// Sums up what is active at the peak by category.
+fn peak_categories(case: &Case<'_>) -> Vec<CategoryReport> {
+    let Case { trace, tags, replay, symbols, usage, roles, .. } = *case;
+    let told = roles.categories(Replayed { trace, tags, replay }, symbols);
+    let active = replay.active_at(usage.peak_position);
+    told.held(replay, active.into_iter()).iter().map(CategoryReport::from).collect()
 }
 
 /// Sums up what is active at a position without a stack, by reason.
@@ -372,6 +393,10 @@ mod tests {
                     {"bytes": 200, "count": 1, "stack": []},
                 ],
                 "other_bytes": 0,
+                "peak_categories": [
+                    {"category": "unknown", "bytes": 4000, "count": 2},
+                    {"category": "temporary", "bytes": 200, "count": 1},
+                ],
                 "missing_stacks": [{
                     "bytes": 200,
                     "count": 1,
@@ -444,6 +469,7 @@ blocks cached between them
     2.93 KiB  71.4 %         1 ×  g
     0.98 KiB  23.8 %         1 ×  f  me/m.py:7
        200 B   4.8 %         1 ×  no stack recorded
+  used for, at the peak: unknown 3.91 KiB (95.2 %), temporary 200 B (4.8 %)
   200 B without a stack: No stack was recorded, though others have Python and C++ frames. Either the unwinder failed, or \
 the recorder had no time or no room for it. With vramscope.attach, raise stack_share. Otherwise the annotations around it \
 are the best hint.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::file_diagnosis::no_device;
-use super::{DeviceReport, FileReport, PoolReport};
+use super::{CategoryReport, DeviceReport, FileReport, PoolReport};
 use crate::finding::FindingCode;
 use crate::units::{Bytes, Count, Micros, counted};
 
@@ -81,6 +81,7 @@ impl fmt::Display for DeviceReport {
             }
         }
         self.held_at_the_peak(f)?;
+        self.steps.iter().try_for_each(|steps| steps.fmt(f))?;
         self.outside.iter().try_for_each(|outside| outside.fmt(f))
     }
 }
@@ -131,6 +132,9 @@ impl DeviceReport {
             let count = Count(rest.iter().map(|line| u64::from(line.count)).sum());
             let others = counted(rest.len() as u64, "other line");
             writeln!(f, "  {:>10} {:5.1} % {count:>9} ×  {others}", Bytes(bytes), share(bytes))?;
+        }
+        if !self.peak_categories.is_empty() {
+            writeln!(f, "  used for, at the peak: {}", CategoryReport::list(&self.peak_categories))?;
         }
         for missing in &self.missing_stacks {
             writeln!(f, "  {} without a stack: {} {}", Bytes(missing.bytes), missing.reason, missing.remedy)?;

@@ -2,7 +2,7 @@
 
 use super::device::Caches;
 use crate::analysis::actions::written_name;
-use crate::analysis::category::Categories;
+use crate::analysis::category::{Categories, UserRules};
 use crate::analysis::missing_stack::{MissingStack, StackCoverage};
 use crate::analysis::paint::Painter;
 use crate::analysis::site::Sites;
@@ -30,6 +30,8 @@ pub struct Context<'a> {
     pub summary: &'a DeviceSummary,
     /// The categories of its allocations; `None` for a question that does not need them.
     pub categories: Option<&'a Categories>,
+    /// The user's own rules of categories.
+    pub category_rules: &'a UserRules,
 }
 
 impl Caches {

@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::device::Caches;
 use crate::analysis::oom;
+use crate::analysis::roles::Roles;
 use crate::analysis::site::Sites;
 use crate::analysis::usage::Usage;
 use crate::diagnosis::Diagnosis;
@@ -22,6 +23,11 @@ pub(super) struct LastDiagnosis {
 }
 
 impl LastDiagnosis {
+    /// Forgets the diagnosis: it names categories, whose rules have changed.
+    pub(super) fn forget(&mut self) {
+        self.whole = None;
+    }
+
     /// Returns the finding about a device's failed requests, if there are any. A running job's is asked for often.
     pub(super) fn failure(&mut self, case: &Case<'_>, failures: &[(u32, u64)]) -> Option<Finding> {
         let decisive = oom::decisive(case.trace, failures)?;
@@ -38,24 +44,27 @@ impl LastDiagnosis {
 pub(super) fn answer(context: Context<'_>, caches: &mut Caches) -> Answer {
     let positions = context.replay.positions();
     let known = caches.diagnosis.whole.take().filter(|(covered, _)| *covered == positions);
-    let (_, diagnosis) = known.unwrap_or_else(|| (positions, Box::new(doctor::diagnose(&case(context)))));
+    let diagnosis = match known {
+        Some((_, diagnosis)) => diagnosis,
+        None => caches.told.lend(context, |roles| Box::new(doctor::diagnose(&case(context, roles)))),
+    };
     caches.diagnosis.whole = Some((positions, diagnosis.clone()));
     Answer::Diagnosis(diagnosis)
 }
 
 /// Answers [`Query::FailureDiagnosis`](crate::query::Query::FailureDiagnosis).
-pub(super) fn of_failure(context: Context<'_>, position: u32) -> Answer {
-    match doctor::diagnose_failure(&case(context), position) {
+pub(super) fn of_failure(context: Context<'_>, caches: &mut Caches, position: u32) -> Answer {
+    match caches.told.lend(context, |roles| doctor::diagnose_failure(&case(context, roles), position)) {
         Some(diagnosis) => Answer::Diagnosis(Box::new(diagnosis)),
         None => Answer::Refused("No request failed there.".to_owned()),
     }
 }
 
 /// Returns what the doctor looks at.
-fn case(context: Context<'_>) -> Case<'_> {
+fn case<'a>(context: Context<'a>, roles: &'a Roles) -> Case<'a> {
     let Context { snapshot, trace, sites, replay, usage, summary, .. } = context;
     let capacity = Some(summary.capacity).filter(|bytes| *bytes > 0);
-    Case { capacity, ..case_of(snapshot, trace, sites, (replay, usage)) }
+    Case { capacity, ..case_of(snapshot, trace, sites, (replay, usage), roles) }
 }
 
 /// Returns what the doctor looks at while a device has no summary yet: its capacity is not known.
@@ -64,6 +73,7 @@ pub(super) fn case_of<'a>(
     trace: &'a DeviceTrace,
     sites: &'a Sites,
     (replay, usage): (&'a Replay, &'a Usage),
+    roles: &'a Roles,
 ) -> Case<'a> {
     Case {
         trace,
@@ -73,6 +83,7 @@ pub(super) fn case_of<'a>(
         settings: &snapshot.settings,
         replay,
         usage,
+        roles,
         capacity: None,
     }
 }

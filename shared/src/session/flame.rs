@@ -7,6 +7,7 @@ use super::device::Caches;
 use super::lines::matching;
 use crate::analysis::flame::{Leaf, Shape, boxes};
 use crate::analysis::lines::{LineMemory, by_stack};
+use crate::category::Category;
 use crate::query::{Answer, Flame, FlameQuery};
 
 /// Answers [`Query::Flame`](crate::query::Query::Flame).
@@ -24,16 +25,24 @@ pub(super) fn answer(context: Context<'_>, caches: &mut Caches, query: &FlameQue
         hits.filter_map(|id| context.replay.allocations.stack.get(id as usize)).collect()
     });
     let before = query.since.map(|since| caches.states.at(context.replay, since));
-    let before = before.as_ref().map(|state| matching(state, filter.as_deref()));
-    let leaves: Vec<Leaf> = by_stack(context.replay, context.sites, live(), before)
-        .into_iter()
+    let mut leaves: Vec<Leaf> = Vec::new();
+    let told = context.categories.filter(|_| query.by_category);
+    let groups = match told {
+        Some(_) => &Category::ALL.map(Some)[..],
+        None => &[None],
+    };
+    for &category in groups {
+        let is_own = |id: &u32| told.is_none_or(|told| Some(told.get(*id)) == category);
+        let before = before.as_ref().map(|state| matching(state, filter.as_deref()).filter(is_own));
+        let stacks = by_stack(context.replay, context.sites, live().filter(is_own), before);
         // With an earlier position, stacks that shrank have no width.
-        .filter_map(|LineMemory { stack, memory, .. }| {
+        leaves.extend(stacks.into_iter().filter_map(|LineMemory { stack, memory, .. }| {
             let bytes = u64::try_from(memory.growth()).ok().filter(|bytes| query.since.is_none() || *bytes > 0)?;
             let count = u32::try_from(memory.count_growth()).unwrap_or(0);
-            Some(Leaf { stack, bytes, count, is_lit: lit.as_ref().is_none_or(|lit| lit.contains(&stack.0)) })
-        })
-        .collect();
+            let is_lit = lit.as_ref().is_none_or(|lit| lit.contains(&stack.0));
+            Some(Leaf { stack, bytes, count, is_lit, category })
+        }));
+    }
     let sums = caches.coverage(context).sums(context.replay, live());
     let reasons: Vec<&str> = sums.iter().map(|(why, ..)| why.short()).collect();
     let shape = Shape {

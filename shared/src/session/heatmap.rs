@@ -6,14 +6,14 @@ use super::segments::pins;
 use crate::analysis::segment_quads::segment_row;
 use crate::heatmap::{
     AddressMap, Columns, Division, Extremes, Kind, Packing, Requests, Scene, Shares, SizeMap, Timed, Tone, Use,
-    extremes, is_of, is_waiting_at, peaks, size_of_class,
+    class_of, extremes, is_of, is_of_pool, is_waiting_at, peaks, size_of_class,
 };
 use crate::index::Kept;
 use crate::limits::{HEATMAP_CELLS, HEATMAP_COLUMNS, HEATMAP_ROWS};
 use crate::lod::{Span, extent};
 use crate::query::{
-    AddressCell, Answer, Axis, ColorBy, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapGroup, HeatmapPart,
-    HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing, Packed, SizeCell,
+    AddressCell, Answer, Axis, ColorBy, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapFailure, HeatmapFailureQuery,
+    HeatmapGroup, HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing, Packed, SizeCell,
 };
 use crate::replay::{Allocation, AllocatorState, Gap};
 
@@ -83,9 +83,10 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &HeatmapQuer
     }
     let most_columns = query.columns.clamp(1, HEATMAP_COLUMNS);
     let most_rows = match rows {
-        HeatmapRows::Addresses { rows } => rows.clamp(1, HEATMAP_ROWS.min(HEATMAP_CELLS / most_columns)),
+        HeatmapRows::Addresses { rows, .. } => rows.clamp(1, HEATMAP_ROWS.min(HEATMAP_CELLS / most_columns)),
         HeatmapRows::Sizes => 1,
     };
+    let largest_failed = largest_failed(context);
     let Heatmaps { requests, version, packings, maps } = {
         let packing = caches.heatmaps.prepare(context, part);
         caches.heatmaps.packings.insert(part, packing);
@@ -99,8 +100,10 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &HeatmapQuer
     let key = Key { axis, rows, part };
     let kept = maps.remove(&key);
     let (map, row_count, cells) = match rows {
-        HeatmapRows::Addresses { .. } => {
-            let division = Division::new(0, packing.total(), most_rows);
+        HeatmapRows::Addresses { offsets, .. } => {
+            let total = packing.total();
+            let (from, to) = offsets.filter(|(from, to)| from < to && *from < total).unwrap_or((0, total));
+            let division = Division::new(from, to, most_rows).before(total);
             let mut map = match kept {
                 Some(Map::Addresses(map, made)) if made == *version && map.division() == division => map,
                 _ => AddressMap::new(division),
@@ -117,7 +120,7 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &HeatmapQuer
             (Map::Addresses(map, *version), division.rows(), cells)
         }
         HeatmapRows::Sizes => {
-            let fresh = SizeMap::new(requests.largest());
+            let fresh = SizeMap::new(requests.largest().max(largest_failed));
             let mut map = match kept {
                 Some(Map::Sizes(map)) if map.rows() == fresh.rows() => map,
                 _ => fresh,
@@ -128,9 +131,9 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &HeatmapQuer
             (Map::Sizes(map), rows, cells)
         }
     };
-    let row_bytes = match &map {
-        Map::Addresses(map, _) => map.division().row_bytes,
-        Map::Sizes(_) => 0,
+    let division = match &map {
+        Map::Addresses(map, _) => Some(map.division()),
+        Map::Sizes(_) => None,
     };
     maps.insert(key, map);
     Answer::Heatmap(Heatmap {
@@ -139,9 +142,10 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &HeatmapQuer
         columns: columns.count() as u32,
         rows: row_count as u32,
         cells,
-        row_bytes,
-        total: if row_bytes > 0 { packing.total() } else { 0 },
-        groups: if row_bytes > 0 { groups(packing, row_bytes.saturating_mul(LABEL_ROWS)) } else { Vec::new() },
+        from: division.map_or(0, |division| division.from),
+        row_bytes: division.map_or(0, |division| division.row_bytes),
+        total: division.map_or(0, |_| packing.total()),
+        groups: division.map_or_else(Vec::new, |division| groups(packing, division)),
     })
 }
 
@@ -158,8 +162,33 @@ fn by_row<C>(cells: &[C], rows: usize, mut code: impl FnMut(&C) -> u16) -> Packe
     Packed(codes)
 }
 
-/// Returns the groups of neighbouring segments of one kind that have at least `least` bytes.
-fn groups(packing: &Packing, least: u64) -> Vec<HeatmapGroup> {
+/// Returns the size of the largest request that failed.
+fn largest_failed(context: Context<'_>) -> u64 {
+    context.summary.ooms.iter().map(|(_, size)| *size).max().unwrap_or(0)
+}
+
+/// Answers [`Query::HeatmapFailure`](crate::query::Query::HeatmapFailure).
+pub(super) fn failure(context: Context<'_>, caches: &mut Caches, query: &HeatmapFailureQuery) -> Answer {
+    let HeatmapFailureQuery { part, requested, pool, stream, gap } = *query;
+    let packing = caches.heatmaps.prepare(context, part);
+    let place = gap.map(|(address, size)| packing.place(address.0, size));
+    let is_shown = match part {
+        HeatmapPart::Segment(_) => place.flatten().is_some(),
+        _ => is_of_pool(part, pool, stream),
+    };
+    let found = is_shown.then(|| HeatmapFailure {
+        query: *query,
+        gap: place.flatten(),
+        total: packing.total(),
+        class: class_of(requested) as u32,
+    });
+    caches.heatmaps.packings.insert(part, packing);
+    Answer::HeatmapFailure(found)
+}
+
+/// Returns the groups of neighbouring segments of one kind that have room for a label in the rows.
+fn groups(packing: &Packing, rows: Division) -> Vec<HeatmapGroup> {
+    let least = rows.row_bytes.saturating_mul(LABEL_ROWS);
     let mut groups: Vec<HeatmapGroup> = Vec::new();
     for extent in packing.extents() {
         let range = &extent.range;
@@ -182,7 +211,10 @@ fn groups(packing: &Packing, least: u64) -> Vec<HeatmapGroup> {
             }),
         }
     }
-    groups.retain(|group| group.size >= least);
+    groups.retain(|group| {
+        let (from, to) = (group.offset.max(rows.from), group.offset.saturating_add(group.size).min(rows.to));
+        to.saturating_sub(from) >= least
+    });
     groups
 }
 
@@ -201,7 +233,8 @@ pub(super) fn cell(context: Context<'_>, caches: &mut Caches, query: &HeatmapCel
         }
         HeatmapRow::Size(class) => {
             let requests = &caches.heatmaps.requests;
-            let found = extremes(of, part, (requests.largest(), only(part, &packing)), span);
+            let largest = requests.largest().max(largest_failed(context));
+            let found = extremes(of, part, (largest, only(part, &packing)), span);
             found.get(class as usize).map(|Extremes { most, least }| {
                 HeatmapCell::Size(SizeCell {
                     query: *query,
@@ -293,4 +326,92 @@ fn largest(
         }
     }
     best
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::query::{
+        Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapFailureQuery, HeatmapPart, HeatmapQuery, HeatmapRow,
+        HeatmapRows, Query, Window,
+    };
+    use crate::session::Session;
+    use crate::units::{Address, Stream};
+
+    const MIB: u64 = 1 << 20;
+    /// Stream 7 has a larger gap than the default stream, for which the last request is.
+    const STORY: &str = "segment_alloc 0x9000000 20971520
+        segment_alloc 0x1000000 20971520 stream=7
+        alloc 0x9000000 5242880
+        alloc 0x1000000 2097152 stream=7
+        oom 0x0 104857600";
+
+    fn open(lines: &str) -> Session {
+        Session::new(crate::testing::snapshot(lines), "pickle".to_owned(), Vec::new(), &mut |_| {})
+    }
+
+    /// Returns where the last failed request goes: its gap, the end of all addresses, and its class.
+    fn place(session: &mut Session, part: HeatmapPart) -> Option<(Option<(u64, u64)>, u64, u32)> {
+        let Answer::Diagnosis(diagnosis) = session.answer(0, &Query::Diagnosis) else { panic!("no diagnosis") };
+        let failed = diagnosis.ooms.last().unwrap();
+        let (requested, pool, stream, gap) = (failed.requested, failed.pool, failed.stream, failed.nearest_gap);
+        let query = HeatmapFailureQuery { part, requested, pool, stream, gap };
+        match session.answer(0, &Query::HeatmapFailure(query)) {
+            Answer::HeatmapFailure(found) => found.map(|found| (found.gap, found.total, found.class)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_failed_request_goes_to_the_gap_that_came_closest() {
+        let mut session = open(STORY);
+        let class = 18;
+        assert_eq!(place(&mut session, HeatmapPart::All), Some((Some((25 * MIB, 40 * MIB)), 40 * MIB, class)));
+        let own = HeatmapPart::Stream(Stream(0));
+        assert_eq!(place(&mut session, own), Some((Some((5 * MIB, 20 * MIB)), 20 * MIB, class)));
+        let segment = HeatmapPart::Segment(Address(0x900_0000));
+        assert_eq!(place(&mut session, segment), Some((Some((5 * MIB, 20 * MIB)), 20 * MIB, class)));
+        for part in [HeatmapPart::Stream(Stream(7)), HeatmapPart::Segment(Address(0x100_0000))] {
+            assert_eq!(place(&mut session, part), None, "{part:?} is not of its stream");
+        }
+    }
+
+    #[test]
+    fn without_a_gap_it_goes_behind_all_addresses() {
+        let mut session = open("segment_alloc 0x9000000 20971520\nalloc 0x9000000 20971520\noom 0x0 104857600");
+        assert_eq!(place(&mut session, HeatmapPart::All), Some((None, 20 * MIB, 18)));
+    }
+
+    #[test]
+    fn the_size_that_failed_has_a_row_without_free_memory() {
+        let mut session = open(STORY);
+        let (axis, window) = (Axis::Event, Window { start: 5.0, end: 6.0 });
+        let part = HeatmapPart::All;
+        let query = HeatmapQuery { axis, window, columns: 1, rows: HeatmapRows::Sizes, part };
+        let Answer::Heatmap(map) = session.answer(0, &Query::Heatmap(query)) else { panic!("no heatmap") };
+        assert_eq!(map.rows, 19);
+        let cell = HeatmapCellQuery { axis, window, row: HeatmapRow::Size(18), part };
+        match session.answer(0, &Query::HeatmapCell(cell)) {
+            Answer::HeatmapCell(Some(HeatmapCell::Size(cell))) => {
+                assert_eq!((cell.size, cell.most.0, cell.least.0), (128 * MIB, 0, 0));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn rows_can_divide_a_part_of_the_addresses() {
+        let mut session = open(STORY);
+        let mut map = |offsets| {
+            let (axis, window) = (Axis::Event, Window { start: 0.0, end: 6.0 });
+            let rows = HeatmapRows::Addresses { rows: 40, offsets };
+            let query = HeatmapQuery { axis, window, columns: 6, rows, part: HeatmapPart::All };
+            let Answer::Heatmap(map) = session.answer(0, &Query::Heatmap(query)) else { panic!("no heatmap") };
+            (map.from, map.row_bytes, map.rows, map.total, map.groups.len())
+        };
+        assert_eq!(map(None), (0, MIB, 40, 40 * MIB, 2));
+        assert_eq!(map(Some((24 * MIB, 34 * MIB))), (24 * MIB, MIB / 4, 40, 40 * MIB, 1));
+        assert_eq!(map(Some((30 * MIB, 50 * MIB))), (30 * MIB, MIB / 2, 20, 40 * MIB, 1), "what is behind is left out");
+        assert_eq!(map(Some((50 * MIB, 60 * MIB))), (0, MIB, 40, 40 * MIB, 2), "nothing is there: all of it");
+        assert_eq!(map(Some((9, 9))).0, 0);
+    }
 }

@@ -6,6 +6,7 @@
 //! grows; devices, indexes, summary and answers are the same.
 
 mod category;
+mod compare_steps;
 mod context;
 mod curves;
 mod details;
@@ -36,6 +37,8 @@ use crate::analysis::category::UserRules;
 use crate::analysis::findings::findings_of;
 use crate::analysis::folding::Overrides;
 use crate::analysis::host_memory;
+use crate::analysis::own_rules::OwnRules;
+use crate::analysis::roles::Roles;
 use crate::analysis::site::{SiteInput, Sites};
 use crate::analysis::usage::Usage;
 use crate::finding::{Finding, FindingCode};
@@ -126,7 +129,8 @@ impl Session {
         for ((trace, device), DeviceSummary { ooms, .. }) in of_devices {
             device.caches = Caches::default();
             let Device { replay, indexes: Indexes { usage, .. }, caches } = device;
-            let case = diagnosis::case_of(snapshot, trace, sites, (replay, usage));
+            let roles = Roles::default();
+            let case = diagnosis::case_of(snapshot, trace, sites, (replay, usage), &roles);
             // Its sentence may name a line.
             let Some(failure) = caches.diagnosis.failure(&case, ooms) else { continue };
             let is_it = |known: &&mut Finding| (known.code, known.device) == (failure.code, failure.device);
@@ -154,7 +158,8 @@ impl Session {
             all.extend(losses);
             let start = has_start.then_some(&of_device.start);
             all.extend(findings_of(trace, replay, start, is_cut));
-            let case = diagnosis::case_of(snapshot, trace, sites, (replay, usage));
+            let roles = Roles::default();
+            let case = diagnosis::case_of(snapshot, trace, sites, (replay, usage), &roles);
             all.extend(caches.diagnosis.failure(&case, &of_device.ooms));
             summaries.push(of_device);
         }
@@ -166,8 +171,16 @@ impl Session {
 
     /// Sets the user's own rules of categories, which come before the others.
     pub fn set_category_rules(&mut self, rules: UserRules) {
-        self.category_rules = rules;
-        self.devices.iter_mut().for_each(|device| device.caches.forget_categories());
+        if self.category_rules != rules {
+            self.category_rules = rules;
+            self.devices.iter_mut().for_each(|device| device.caches.forget_categories());
+        }
+    }
+
+    /// Sets all rules of the user's own.
+    pub fn set_own_rules(&mut self, rules: &OwnRules) {
+        self.set_overrides(&rules.folding);
+        self.set_category_rules(rules.categories.clone());
     }
 
     /// Returns what the session holds.
@@ -192,6 +205,7 @@ impl Session {
             sites: &self.sites,
             summary,
             categories: categories.as_deref(),
+            category_rules: &self.category_rules,
         };
         let caches = &mut device.caches;
         match query {
@@ -220,8 +234,11 @@ impl Session {
             Query::Diagnosis => diagnosis::answer(context, caches),
             Query::Heatmap(query) => heatmap::map(context, caches, query),
             Query::HeatmapCell(query) => heatmap::cell(context, caches, query),
+            Query::HeatmapFailure(query) => heatmap::failure(context, caches, query),
             Query::Steps { axis } => category::steps(context, caches, *axis),
-            Query::FailureDiagnosis { position } => diagnosis::of_failure(context, *position),
+            Query::CategoryRules => category::rules(context, caches),
+            Query::CompareSteps(query) => compare_steps::answer(context, caches, *query),
+            Query::FailureDiagnosis { position } => diagnosis::of_failure(context, caches, *position),
         }
     }
 }

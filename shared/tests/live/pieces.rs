@@ -50,7 +50,8 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
     let mut queries = Vec::new();
     for (axis, window) in [(Axis::Time, summary.time), (Axis::Event, summary.event)] {
         queries.push(Query::Overview { axis, columns: 37 });
-        for rows in [HeatmapRows::Addresses { rows: 31 }, HeatmapRows::Sizes] {
+        let zoomed = HeatmapRows::Addresses { rows: 31, offsets: Some((1 << 20, 9 << 20)) };
+        for rows in [HeatmapRows::Addresses { rows: 31, offsets: None }, zoomed, HeatmapRows::Sizes] {
             let part = HeatmapPart::All;
             queries.push(Query::Heatmap(HeatmapQuery { axis, window, columns: 41, rows, part }));
         }
@@ -91,6 +92,7 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
         since: None,
         bottom_up: false,
         folds: false,
+        by_category: false,
         zoom: vec![],
         width: 900.0,
         filter: vec![],

@@ -58,6 +58,17 @@ fn a_workload_runs_on_the_device_as_it_does_on_the_simulated_one() -> Result<()>
 }
 
 #[test]
+fn a_device_with_less_than_the_workload_is_used_to_is_told_as_it_is() -> Result<()> {
+    let folder = FakeFolder::new("a_small_device")?;
+    let output = run(&folder, &["leak", "--json", "--driver", "cuda"], &[("FAKECUDA_CAPACITY", "2147483648")])?;
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(report["capacity_bytes"], 2048 * MIB, "{report}");
+    let verdict = report["verdict"]["sentence"].as_str().context("no verdict")?;
+    assert!(!verdict.contains("16.0 GiB"), "{verdict}");
+    Ok(())
+}
+
+#[test]
 fn without_a_device_the_program_prints_one_line() -> Result<()> {
     let (none, driver) = (FakeFolder::empty("no_driver")?, FakeFolder::new("no_device")?);
     let cases: [(&FakeFolder, &[&str], &str); 3] = [

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use js_sys::{Array, ArrayBuffer, Uint8Array};
 use protocol::failure;
 use protocol::message::{FromWorker, Stage as Progress, ToWorker, decode, encode};
-use shared::analysis::folding::Overrides;
+use shared::analysis::own_rules::OwnRules;
 use shared::import::Importer;
 use shared::limits::ImportLimits;
 use shared::session::Session;
@@ -27,8 +27,8 @@ const INDEX_PARTS: u64 = 1000;
 thread_local! {
     /// Answers questions once the file has been read.
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
-    /// The user's own rules of whose code a frame is.
-    static OVERRIDES: RefCell<Overrides> = RefCell::default();
+    /// The user's own rules.
+    static OWN_RULES: RefCell<OwnRules> = RefCell::default();
 }
 
 /// Waits for the file or the session, then for questions.
@@ -86,22 +86,22 @@ fn receive(bytes: &[u8]) {
         Ok(ToWorker::Watch { url, token }) => {
             warm::stop();
             live::start(url, token);
-            OVERRIDES.with_borrow(live::fold);
+            OWN_RULES.with_borrow(live::set_rules);
         }
         Ok(ToWorker::Fetch { url, token }) => {
             warm::stop();
             spawn_local(download(url, token));
         }
         Ok(ToWorker::Drawn { selected }) => live::drawn(selected),
-        Ok(ToWorker::Fold(overrides)) => {
+        Ok(ToWorker::SetRules(rules)) => {
             SESSION.with_borrow_mut(|session| {
                 if let Some(session) = session {
-                    session.set_overrides(&overrides);
+                    session.set_own_rules(&rules);
                     post(&FromWorker::Refolded(Box::new(session.summary().clone())));
                 }
             });
-            live::fold(&overrides);
-            OVERRIDES.set(overrides);
+            live::set_rules(&rules);
+            OWN_RULES.set(rules);
         }
         Ok(ToWorker::Pause(is_paused)) => live::pause(is_paused),
         Err(_) => post(&FromWorker::Failed { message: failure::GARBLED.to_owned() }),
@@ -122,7 +122,7 @@ async fn download(url: String, token: String) {
 fn finish(imported: Result<Session, String>) {
     match imported {
         Ok(mut session) => {
-            OVERRIDES.with_borrow(|overrides| session.set_overrides(overrides));
+            OWN_RULES.with_borrow(|rules| session.set_own_rules(rules));
             let summary = Box::new(session.summary().clone());
             SESSION.set(Some(session));
             post(&FromWorker::Loaded(summary));

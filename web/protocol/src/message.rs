@@ -8,7 +8,7 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use shared::analysis::folding::Overrides;
+use shared::analysis::own_rules::OwnRules;
 use shared::query::{Answer, Query, Summary};
 use shared::wire::SessionState;
 
@@ -46,8 +46,8 @@ pub enum ToWorker {
         /// The selected allocation: its device's index, and its number.
         selected: Option<(u32, u32)>,
     },
-    /// Sets the user's own rules of whose code a frame is. May come before the first message, and at any time after it.
-    Fold(Overrides),
+    /// Sets the user's own rules. May come before the first message, and at any time after it.
+    SetRules(OwnRules),
     /// Pauses the view (`true`) or resumes it. No event that a paused view shows is dropped.
     Pause(bool),
 }

@@ -2,9 +2,11 @@
 
 /// Returns the bytes of the pixels of `codes`: red, green, blue and opacity. A code without a colour is transparent.
 pub fn painted(codes: &[u16], colors: &[[u8; 4]]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(codes.len() * 4);
-    for code in codes {
-        bytes.extend_from_slice(&colors.get(usize::from(*code)).copied().unwrap_or_default());
+    let mut bytes = vec![0; codes.len() * 4];
+    for (pixel, code) in bytes.chunks_exact_mut(4).zip(codes) {
+        if let Some(color) = colors.get(usize::from(*code)) {
+            pixel.copy_from_slice(color);
+        }
     }
     bytes
 }

@@ -4,11 +4,20 @@ use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
 
-use shared::query::Summary;
+use shared::query::{Summary, Window};
 use yew::prelude::*;
 
 use crate::model::{Action, Model, Shared, update};
 use crate::worker::client::Workers;
+
+/// The addresses of the heatmap, as offsets in bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlotRows {
+    /// All of them.
+    pub all: Window,
+    /// The offset that stays in place when a key zooms, if it is in view: that of the failed request.
+    pub pivot: Option<f64>,
+}
 
 /// Owns the model. There is one per page; clones share it.
 #[derive(Clone)]
@@ -19,6 +28,7 @@ struct Inner {
     changed: RefCell<Callback<()>>,
     workers: Workers,
     pointer: Cell<Option<f64>>,
+    rows: Cell<Option<PlotRows>>,
 }
 
 impl Store {
@@ -29,6 +39,7 @@ impl Store {
             changed: RefCell::new(Callback::noop()),
             workers: Workers::default(),
             pointer: Cell::new(None),
+            rows: Cell::new(None),
         }))
     }
 
@@ -100,6 +111,16 @@ impl ModelHandle {
     /// Sets the axis coordinate under the pointer; `None` when the pointer has left.
     pub fn set_pointer(&self, x: Option<f64>) {
         self.store.0.pointer.set(x);
+    }
+
+    /// Returns the addresses of the heatmap, as its last picture had them. Zooming by key keeps to them.
+    pub fn rows(&self) -> Option<PlotRows> {
+        self.store.0.rows.get()
+    }
+
+    /// Sets the addresses of the heatmap.
+    pub fn set_rows(&self, rows: PlotRows) {
+        self.store.0.rows.set(Some(rows));
     }
 }
 

@@ -10,14 +10,14 @@ mod answer;
 mod diagnosis;
 mod follow;
 mod handle;
-mod overrides;
+mod own_rules;
 mod palette;
 mod range;
 
 pub use answer::{ask, use_answer, use_ask};
 pub use diagnosis::use_diagnosis;
 pub use follow::use_followers;
-pub use handle::{ModelHandle, Store, use_model};
-pub use overrides::{remembered_overrides, set_overrides};
+pub use handle::{ModelHandle, PlotRows, Store, use_model};
+pub use own_rules::{remembered_rules, set_rules};
 pub use palette::{palette, use_palette};
 pub use range::{select_range, use_range, zoom_to_range};

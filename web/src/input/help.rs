@@ -42,7 +42,7 @@ pub fn HelpDialog() -> Html {
         <Modal title="Keyboard shortcuts" is_title_hidden={false} {on_close} class="help" test_id="help">
             <div class="help-groups">{ for groups }</div>
             <p class="help-note">
-                { "Shortcuts use physical key positions. Shift moves and zooms faster. " }
+                { "Shortcuts use physical key positions. Shift moves and zooms faster. Click a step above the timeline to select it, Shift-click another one to compare the two. " }
                 <kbd>{ "Ctrl" }</kbd><kbd>{ "K" }</kbd>{ " finds any command by name." }
             </p>
         </Modal>

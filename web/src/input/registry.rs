@@ -8,6 +8,7 @@ use super::navigate as go;
 use crate::browser;
 use crate::hooks::{ModelHandle, zoom_to_range};
 use crate::model::{Action, Dialog, Live, Model, Selection};
+use crate::views::heatmap::{move_rows, zoom_rows};
 use crate::views::search::SEARCH_INPUT_ID;
 use crate::{source, theme};
 
@@ -15,6 +16,9 @@ use crate::{source, theme};
 const PAN: (f64, f64) = (0.1, 0.5);
 /// The factor by which a key zooms, without and with Shift.
 const ZOOM: (f64, f64) = (0.8, 0.4);
+
+/// The factor by which a key zooms into the heatmap's addresses.
+const ROW_ZOOM: f64 = 0.5;
 
 fn always(_: &Model) -> bool {
     true
@@ -52,6 +56,11 @@ fn can_jump(model: &Model) -> bool {
 
 fn in_tab(model: &Model, tab: Tab) -> bool {
     is_ready(model) && model.view.tab == tab
+}
+
+/// Whether the heatmap shows addresses.
+fn has_rows(model: &Model) -> bool {
+    has_events(model) && in_tab(model, Tab::Heatmap) && !model.view.heatmap_sizes
 }
 
 fn pan(model: &ModelHandle, sign: f64, is_faster: bool) {
@@ -105,6 +114,7 @@ pub static COMMANDS: &[Command] = &[
     command(Cursor, "extend-on", "Extend the range by one event", &[Chord::char(">")], has_events, |m, _| go::extend_by(m, 1)),
     command(Cursor, "zoom-range", "Zoom to the range", &[Chord::code("Enter")], has_range, |m, _| zoom_to_range(m)),
     command(Cursor, "clear-range", "Clear the range", &[], |m| is_ready(m) && m.view.range.is_some(), |m, _| m.dispatch(Action::SetRange(None))),
+    command(Cursor, "compare-steps", "Compare two steps", &[Chord::code("KeyC")], has_events, |m, _| go::compare_steps(m)),
     command(Cursor, "peak", "Go to the peak", &[Chord::code("KeyP")], has_events, |m, _| go::to_peak(m)),
     command(Cursor, "next-oom", "Go to the next out-of-memory event", &[Chord::code("KeyO")], |m| m.device().is_some_and(|d| !d.ooms.is_empty()), |m, _| go::to_next_oom(m)),
     command(Cursor, "start", "Go to the start", &[Chord::code("Home")], has_events, |m, _| m.dispatch(Action::SetCursor(0))),
@@ -138,9 +148,15 @@ pub static COMMANDS: &[Command] = &[
     command(View, "segment-packed", "Show segments packed", &[], |m| in_tab(m, Tab::Segments) && m.view.segment_layout != SegmentLayout::Packed, |m, _| m.dispatch(Action::SetSegmentLayout(SegmentLayout::Packed))),
     command(View, "flame-direction", "Flip the flame graph", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameBottomUp(!m.now().view.flame_bottom_up))),
     command(View, "heatmap-rows", "Switch the heatmap: addresses or request sizes", &[Chord::code("KeyB")], |m| in_tab(m, Tab::Heatmap), |m, _| m.dispatch(Action::SetHeatmapSizes(!m.now().view.heatmap_sizes))),
+    command(View, "rows-in", "Show fewer addresses", &[Chord::char("+")], has_rows, |m, _| zoom_rows(m, ROW_ZOOM)),
+    command(View, "rows-out", "Show more addresses", &[Chord::char("-")], has_rows, |m, _| zoom_rows(m, 1.0 / ROW_ZOOM)),
+    command(View, "rows-up", "Move to lower addresses", &[Chord::code("PageUp")], |m| has_rows(m) && m.view.heatmap_offsets.is_some(), |m, _| move_rows(m, -PAN.1)),
+    command(View, "rows-down", "Move to higher addresses", &[Chord::code("PageDown")], |m| has_rows(m) && m.view.heatmap_offsets.is_some(), |m, _| move_rows(m, PAN.1)),
     command(View, "heatmap-segment", "Show the segment with the largest gap of no use at the cursor", &[Chord::code("KeyV")], |m| has_events(m) && in_tab(m, Tab::Heatmap), |m, _| go::to_worst_gap(m)),
     command(View, "fold-frames", "Fold or unfold library frames", &[Chord::code("KeyH")], is_ready, |m, _| m.dispatch(Action::SetFolds(!m.now().view.folds))),
     command(View, "folding-rules", "Edit folding rules", &[], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Folding))),
+    command(View, "category-rules", "Edit category rules", &[], is_ready, |m, _| m.dispatch(Action::OpenDialog(Dialog::Categories))),
+    command(View, "flame-by-category", "Group the flame graph by category", &[], |m| in_tab(m, Tab::Flame), |m, _| m.dispatch(Action::SetFlameByCategory(!m.now().view.flame_by_category))),
     command(View, "select-nothing", "Clear selection", &[], |m| is_ready(m) && m.view.selection != Selection::None, |m, _| m.dispatch(Action::Select(Selection::None))),
 
     command(Page, "open", "Open file…", &[], always, |_, _| source::pick()),
@@ -190,6 +206,7 @@ mod tests {
                     Action::SetHighlight(Some("x".to_owned())),
                     Action::AddFilter("y".to_owned()),
                     Action::SetRange(Some((3, 9))),
+                    Action::SetHeatmapOffsets(Some(shared::query::Window { start: 0.0, end: 9.0 })),
                     Action::Select(Selection::Site(1)),
                 ]);
                 models.push(model.clone());

@@ -3,7 +3,7 @@
 use shared::diagnosis::Diagnosis;
 use std::rc::Rc;
 
-use shared::analysis::folding::Overrides;
+use shared::analysis::own_rules::OwnRules;
 use shared::link::Link;
 use shared::query::{Axis, ColorBy, HeatmapPart, Measure, SegmentLayout, Summary, Window};
 use shared::units::Address;
@@ -168,6 +168,9 @@ pub enum Action {
     /// Moves the cursor to a position, and the end of the range that is at the cursor with it. Without such an end, a
     /// new range begins at the cursor.
     ExtendRange(u32),
+    /// Lays one step over another, by their places in the list of steps, in any order. Clears the selection, so that the
+    /// details describe them.
+    CompareSteps(Option<(u32, u32)>),
     /// Sets the moment whose memory is listed by line or class.
     SetListing(Listing),
     /// Sets what colours stand for.
@@ -190,6 +193,8 @@ pub enum Action {
     SetSegmentZoom(f32),
     /// Sets whether the flame graph grows from the innermost frame.
     SetFlameBottomUp(bool),
+    /// Sets whether the first level of the flame graph are categories.
+    SetFlameByCategory(bool),
     /// Sets the boxes that the flame graph is zoomed into, from the root.
     SetFlameZoom(Vec<u32>),
     /// Sets whether runs of library frames are folded.
@@ -200,11 +205,13 @@ pub enum Action {
     SetHeatmapSizes(bool),
     /// Sets the part of the memory that the heatmap shows.
     SetHeatmapPart(HeatmapPart),
+    /// Sets the visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
+    SetHeatmapOffsets(Option<Window>),
 
     /// Sets the theme.
     SetTheme(ThemeChoice),
-    /// Sets the user's own rules of whose code a frame is.
-    SetOverrides(Rc<Overrides>),
+    /// Sets the user's own rules.
+    SetOwnRules(Rc<OwnRules>),
     /// The system's theme changed.
     SystemTheme {
         /// Whether it is dark.

@@ -192,6 +192,8 @@ pub fn shift(view: &mut View, trim: &Trim) {
     };
     view.window = moved(view.window, -by);
     view.cursor = view.cursor.saturating_sub(trim.events);
+    // The places of steps have changed.
+    view.compared = None;
     // A range of which nothing is left is gone.
     view.range = view.range.filter(|(_, to)| *to >= trim.events);
     view.range = view.range.map(|(from, to)| (from.saturating_sub(trim.events), to - trim.events));

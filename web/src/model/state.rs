@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use shared::analysis::folding::Overrides;
+use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::{Diagnosis, FailedRequest};
 use shared::link::Link;
 use shared::query::{Axis, DeviceSummary, Summary, Window};
@@ -176,6 +176,8 @@ pub enum Dialog {
     Jobs,
     /// The user's own rules of whose code a frame is.
     Folding,
+    /// The rules that tell categories, and the user's own among them.
+    Categories,
 }
 
 /// The value of the root element's `data-state`, for scripts that drive the page.
@@ -216,8 +218,8 @@ pub struct Model {
     pub theme: ThemeChoice,
     /// Whether the system is dark.
     pub is_system_dark: bool,
-    /// The user's own rules of whose code a frame is.
-    pub overrides: Rc<Overrides>,
+    /// The user's own rules.
+    pub rules: Rc<OwnRules>,
     /// Counts their changes: what was answered before is out of date.
     pub rules_revision: u32,
     /// The open dialog.
@@ -238,7 +240,7 @@ impl Default for Model {
             view: View::default(),
             theme: ThemeChoice::System,
             is_system_dark: false,
-            overrides: Rc::default(),
+            rules: Rc::default(),
             rules_revision: 0,
             dialog: None,
             is_details_open: true,

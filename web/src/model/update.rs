@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use shared::analysis::folding::Overrides;
+use shared::analysis::own_rules::OwnRules;
 use shared::diagnosis::Diagnosis;
 use shared::link::Link;
 use shared::order::Within;
@@ -80,7 +80,7 @@ pub fn update(model: &Model, action: Action) -> Model {
             }
         }
         Action::SetTheme(theme) => next.theme = theme,
-        Action::SetOverrides(overrides) => set_overrides(&mut next, overrides),
+        Action::SetOwnRules(rules) => set_own_rules(&mut next, rules),
         Action::SystemTheme { is_dark } => next.is_system_dark = is_dark,
         Action::OpenDialog(dialog) => next.dialog = Some(dialog),
         Action::CloseDialog => next.dialog = None,
@@ -160,10 +160,9 @@ fn update_view(model: &mut Model, action: Action) {
         Action::FitAll => {
             view.window = whole;
             view.bytes = None;
+            view.heatmap_offsets = None;
         }
-        Action::SetBytes(bytes) => {
-            view.bytes = bytes.filter(|w| w.start.is_finite() && w.end.is_finite() && w.end > w.start);
-        }
+        Action::SetBytes(bytes) => view.bytes = bytes.filter(is_real),
         Action::SetCursor(position) => set_cursor(view, position.min(events)),
         Action::ShowPosition(position) => show_position(model, position.min(events)),
         Action::ShowPositions(first, last) => {
@@ -187,7 +186,14 @@ fn update_view(model: &mut Model, action: Action) {
         Action::Select(selection) => view.selection = selection,
         Action::SetRange(range) => {
             view.range = range.map(|(a, b)| (a.min(b).min(events), a.max(b).min(events)));
+            view.compared = None;
             if range.is_some() {
+                view.selection = Selection::None;
+            }
+        }
+        Action::CompareSteps(steps) => {
+            view.compared = steps.map(|(a, b)| (a.min(b), a.max(b))).filter(|(a, b)| a < b);
+            if view.compared.is_some() {
                 view.selection = Selection::None;
             }
         }
@@ -224,6 +230,10 @@ fn update_view(model: &mut Model, action: Action) {
             view.flame_bottom_up = bottom_up;
             view.flame_zoom.clear();
         }
+        Action::SetFlameByCategory(by_category) => {
+            view.flame_by_category = by_category;
+            view.flame_zoom.clear();
+        }
         Action::SetFlameZoom(zoom) => view.flame_zoom = zoom,
         Action::SetFolds(folds) => {
             view.folds = folds;
@@ -231,21 +241,30 @@ fn update_view(model: &mut Model, action: Action) {
         }
         Action::SetEventActions(actions) => view.event_actions = actions,
         Action::SetHeatmapSizes(by_size) => view.heatmap_sizes = by_size,
-        Action::SetHeatmapPart(part) => view.heatmap_part = part,
+        Action::SetHeatmapPart(part) => {
+            view.heatmap_part = part;
+            // Offsets are those of a part.
+            view.heatmap_offsets = None;
+        }
+        Action::SetHeatmapOffsets(offsets) => view.heatmap_offsets = offsets.filter(is_real),
         // Handled by `update`, or an answer that is no longer wanted.
         _ => {}
     }
 }
 
-/// Sets the rules of whose code a frame is. Libraries have other numbers then, which zoom paths consist of.
-fn set_overrides(model: &mut Model, overrides: Rc<Overrides>) {
-    if model.overrides != overrides {
-        model.overrides = overrides;
+fn is_real(window: &Window) -> bool {
+    window.start.is_finite() && window.end.is_finite() && window.end > window.start
+}
+
+/// Sets the user's own rules. Libraries have other numbers then, which zoom paths consist of.
+fn set_own_rules(model: &mut Model, rules: Rc<OwnRules>) {
+    if model.rules != rules {
+        model.rules = rules;
         model.rules_revision = model.rules_revision.wrapping_add(1);
         model.view.flame_zoom.clear();
         for file in &mut model.files {
             file.view.flame_zoom.clear();
-            // A verdict names a line.
+            // A verdict names a line, and a failure the categories.
             file.diagnoses.clear();
         }
     }
@@ -439,12 +458,16 @@ fn step_out(model: &mut Model) {
         view.highlight = None;
     } else if view.selection != Selection::None {
         view.selection = Selection::None;
+    } else if view.compared.is_some() {
+        view.compared = None;
     } else if view.range.is_some() {
         view.range = None;
     } else if view.tab == Tab::Flame && !view.flame_zoom.is_empty() {
         view.flame_zoom.pop();
     } else if view.tab == Tab::Segments && view.segment_zoom > 1.0 {
         view.segment_zoom = 1.0;
+    } else if view.tab == Tab::Heatmap && view.heatmap_offsets.is_some() {
+        view.heatmap_offsets = None;
     } else if let Some(whole) = whole {
         view.window = whole;
         view.bytes = None;

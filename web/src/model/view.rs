@@ -27,6 +27,8 @@ pub struct View {
     pub selection: Selection,
     /// The selected range of positions. A range without an extent is a mark from which it can be extended.
     pub range: Option<(u32, u32)>,
+    /// Two steps that are compared, the earlier one first, by their places in the list of steps.
+    pub compared: Option<(u32, u32)>,
     /// The moment whose memory is listed by line or class.
     pub listing: Listing,
     /// What colours stand for.
@@ -43,6 +45,8 @@ pub struct View {
     pub segment_zoom: f32,
     /// Whether the flame graph grows from the innermost frame.
     pub flame_bottom_up: bool,
+    /// Whether the first level of the flame graph are categories.
+    pub flame_by_category: bool,
     /// Whether runs of library frames are folded in the flame graph and in stacks.
     pub folds: bool,
     /// The boxes that the flame graph is zoomed into, from the root.
@@ -53,6 +57,8 @@ pub struct View {
     pub heatmap_sizes: bool,
     /// The part of the memory that the heatmap shows.
     pub heatmap_part: HeatmapPart,
+    /// The visible part of the heatmap's addresses, as offsets in bytes; `None` for all of them.
+    pub heatmap_offsets: Option<Window>,
     /// A requested axis, until the window's ends on it are known.
     pub wanted_axis: Option<Axis>,
     /// Whether the window follows the cursor once the cursor's coordinate is known.
@@ -70,6 +76,7 @@ impl Default for View {
             cursor: 0,
             selection: Selection::None,
             range: None,
+            compared: None,
             listing: Listing::AtCursor,
             color_by: ColorBy::Site,
             filter: Vec::new(),
@@ -78,11 +85,13 @@ impl Default for View {
             segment_layout: SegmentLayout::ToScale,
             segment_zoom: 1.0,
             flame_bottom_up: false,
+            flame_by_category: false,
             folds: true,
             flame_zoom: Vec::new(),
             event_actions: Vec::new(),
             heatmap_sizes: false,
             heatmap_part: HeatmapPart::All,
+            heatmap_offsets: None,
             wanted_axis: None,
             follows_cursor: false,
         }
@@ -152,9 +161,10 @@ impl View {
     pub fn reset_to_device(&mut self, summary: &Summary) {
         self.bytes = None;
         self.selection = Selection::None;
-        self.range = None;
+        (self.range, self.compared) = (None, None);
         self.flame_zoom.clear();
         self.heatmap_part = HeatmapPart::All;
+        self.heatmap_offsets = None;
         self.wanted_axis = None;
         self.follows_cursor = false;
         let Some(device) = summary.devices.get(self.device as usize) else { return };
@@ -190,6 +200,7 @@ impl View {
             other => other,
         };
         view.range = link.range.map(|(from, to)| (from.min(device.events), to.min(device.events)));
+        view.compared = link.compared;
         view.listing = link.listing;
         view.filter.clone_from(&link.filter);
         view.highlight.clone_from(&link.highlight);
@@ -197,9 +208,11 @@ impl View {
         view.curves.clone_from(&link.curves);
         view.segment_layout = link.segment_layout;
         view.flame_bottom_up = link.bottom_up;
+        view.flame_by_category = link.by_category;
         view.folds = !link.show_internal;
         view.event_actions.clone_from(&link.actions);
         (view.heatmap_sizes, view.heatmap_part) = (link.heatmap_sizes, link.heatmap_part);
+        view.heatmap_offsets = link.heatmap_offsets;
         view
     }
 
@@ -217,6 +230,7 @@ impl View {
             cursor: Some(self.cursor),
             selection: self.selection,
             range: self.range,
+            compared: self.compared,
             listing: self.listing,
             filter: self.filter.clone(),
             highlight: self.highlight.clone(),
@@ -224,10 +238,12 @@ impl View {
             curves: self.curves.clone(),
             segment_layout: self.segment_layout,
             bottom_up: self.flame_bottom_up,
+            by_category: self.flame_by_category,
             show_internal: !self.folds,
             actions: self.event_actions.clone(),
             heatmap_sizes: self.heatmap_sizes,
             heatmap_part: self.heatmap_part,
+            heatmap_offsets: self.heatmap_offsets,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The rules that fold frames, as a person sets them: from a frame of a stack, or as text in a dialog.
 
-use shared::analysis::folding::Overrides;
+use shared::analysis::own_rules::OwnRules;
 use web_sys::HtmlTextAreaElement;
 use yew::prelude::*;
 
-use crate::hooks::{ModelHandle, set_overrides, use_model};
+use crate::hooks::{ModelHandle, set_rules, use_model};
 use crate::model::{Action, Dialog};
 use crate::widgets::dialog::Modal;
 use crate::widgets::stack_list::StackSettings;
@@ -14,10 +14,11 @@ pub fn stack_settings(model: &ModelHandle) -> StackSettings {
     let on_rule = {
         let model = model.clone();
         Callback::from(move |(part, is_mine): (String, bool)| {
-            let mut rules = Overrides::clone(&model.now().overrides);
-            match if is_mine { rules.add_mine(&part) } else { rules.add_library(&part) } {
+            let mut rules = (*model.now().rules).clone();
+            let folding = &mut rules.folding;
+            match if is_mine { folding.add_mine(&part) } else { folding.add_library(&part) } {
                 Ok(()) => {
-                    set_overrides(&model, rules);
+                    set_rules(&model, rules);
                     let whose = if is_mine { "your code" } else { "a library" };
                     model.dispatch(Action::Notify(format!("{part} is {whose} from now on. Undo it in Folding rules.")));
                 }
@@ -38,20 +39,17 @@ pub fn FoldingDialog() -> Html {
     let model = use_model();
     let field = use_node_ref();
     // What was typed, and why it was refused.
-    let typed = use_state_eq(|| model.overrides.to_string());
+    let typed = use_state_eq(|| model.rules.folding.to_string());
     let wrong = use_state_eq(String::new);
-    let on_close = {
-        let model = model.clone();
-        Callback::from(move |()| model.dispatch(Action::CloseDialog))
-    };
     let apply = {
         let (model, field, wrong) = (model.clone(), field.clone(), wrong.clone());
         let typed = typed.clone();
         Callback::from(move |_: MouseEvent| {
             let Some(text) = field.cast::<HtmlTextAreaElement>().map(|field| field.value()) else { return };
             match text.parse() {
-                Ok(rules) => {
-                    set_overrides(&model, rules);
+                Ok(folding) => {
+                    let rules = OwnRules { folding, ..(*model.now().rules).clone() };
+                    set_rules(&model, rules);
                     model.dispatch(Action::CloseDialog);
                 }
                 Err(why) => {
@@ -61,9 +59,8 @@ pub fn FoldingDialog() -> Html {
             }
         })
     };
-    html! {
-        <Modal title="Folding rules" is_title_hidden={false} {on_close} class="folding" test_id="folding">
-            <div class="folding-body">
+    let body = html! {
+        <>
                 <p>
                     { "Frames of PyTorch, Python and installed packages are folded, and the innermost line of your own \
                        code names an allocation. Write one exception a line:" }
@@ -74,7 +71,20 @@ pub fn FoldingDialog() -> Html {
                 <p class="quiet">{ "A part of a path matches whole folder and file names. The longest rule that matches counts." }</p>
                 <p class="folding-wrong" role="alert">{ wrong.to_string() }</p>
                 <button type="button" class="act" onclick={apply} data-testid="folding-apply">{ "Apply" }</button>
-            </div>
+        </>
+    };
+    rules_dialog(&model, "Folding rules", "folding", body)
+}
+
+/// Renders a dialog of rules. Its test id is its class.
+pub fn rules_dialog(model: &ModelHandle, title: &'static str, class: &'static str, body: Html) -> Html {
+    let on_close = {
+        let model = model.clone();
+        Callback::from(move |()| model.dispatch(Action::CloseDialog))
+    };
+    html! {
+        <Modal {title} is_title_hidden={false} {on_close} class={format!("folding {class}")} test_id={class}>
+            <div class="folding-body">{ body }</div>
         </Modal>
     }
 }

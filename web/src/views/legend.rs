@@ -3,6 +3,7 @@
 use shared::query::{Answer, Classes, ClassesQuery, ColorBy, Query};
 use yew::prelude::*;
 
+use super::category_rules::category_rules_button;
 use super::moment::{listing_control, memory_text, moment_text};
 use crate::hooks::{use_answer, use_model, use_palette};
 use crate::model::{Action, Model, Selection};
@@ -51,6 +52,7 @@ pub fn Legend() -> Html {
             </button>
             if *is_open {
                 { listing_control(&model) }
+                if model.view.color_by == ColorBy::Category { { category_rules_button(&model) } }
                 <ul class="legend-list">
                     { for ranked(classes).into_iter().filter_map(|i| {
                         let (class, memory) = classes.classes.get(i as usize).zip(classes.memory.get(i as usize))?;

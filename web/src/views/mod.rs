@@ -1,8 +1,10 @@
 //! The views, one file or folder each. A view reads the model and sends actions; it never changes the model.
 
+pub mod category_rules;
 pub mod controls;
 pub mod details;
 pub mod events;
+mod failed;
 pub mod findings;
 pub mod flame;
 pub mod folding;

@@ -10,11 +10,13 @@ use yew::prelude::*;
 use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, use_answer, use_model};
 use crate::model::{Listing, Selection, Tab, View};
+use crate::views::details::{steps_query, steps_text};
 use crate::views::findings::ordered;
 use crate::views::heatmap::at_cursor;
 use crate::views::legend::{classes_query, ranked};
 use crate::views::moment::{memory_text, moment_text};
 use crate::views::status::range_query;
+use crate::views::timeline::{values_at, values_text};
 use crate::widgets::format::counted;
 
 /// Milliseconds without a change before the text is updated.
@@ -53,8 +55,11 @@ pub fn TextTwin() -> Html {
     let answer = use_answer(question(&model.view, axis, window, cursor).filter(|_| has_rested));
     let state = use_answer(has_rested.then_some(Query::State { position: cursor }));
     let classes = use_answer(classes_query(&model).filter(|_| has_rested && model.view.tab == Tab::Timeline));
+    let curves = values_at(&model.view.curves, cursor).filter(|_| has_rested && model.view.tab == Tab::Timeline);
+    let curves = use_answer(curves);
     let range = model.view.range;
     let sums = use_answer(model.view.extended_range().filter(|_| has_rested).map(range_query));
+    let compared = use_answer(model.view.compared.filter(|_| has_rested).map(|steps| steps_query(steps, false)));
     let totals = match state.as_deref() {
         Some(Answer::State(state)) => Some(state.totals),
         _ => None,
@@ -70,7 +75,12 @@ pub fn TextTwin() -> Html {
                 if let Some(device) = model.device().filter(|device| device.lost > 0) {
                     { format!("{} lost while recording, in {}. ", counted(device.lost, "event"), counted(device.losses.into(), "place")) }
                 }
+                if let Some(Answer::Curves(curves)) = curves.as_deref() {
+                    { format!("Curves at the cursor: {}. ", values_text(curves)) }
+                }
+                { failure_text(&model) }
                 { range.map(|range| range_text(range, sums.as_deref())).unwrap_or_default() }
+                { steps_text(&model, compared.as_deref()) }
                 { selection(&model) }
             </p>
             if let (Tab::Timeline, Some(Answer::Classes(classes))) = (model.view.tab, classes.as_deref()) {
@@ -101,6 +111,7 @@ fn question(view: &View, axis: Axis, window: Window, position: u32) -> Option<Qu
             since: None,
             bottom_up: view.flame_bottom_up,
             folds: view.folds,
+            by_category: view.flame_by_category,
             zoom: Vec::new(),
             width: 1.0,
             filter,
@@ -157,8 +168,16 @@ fn subject(model: &ModelHandle, answer: Option<&Answer>, totals: Option<&Totals>
         ),
         (Tab::Heatmap, Some(Answer::HeatmapCell(Some(HeatmapCell::Address(cell)))), _) => {
             let [allocated, waiting, usable, unusable, _] = cell.most.map(Bytes);
+            let shown = model.view.heatmap_offsets.zip(model.rows()).filter(|_| !model.view.heatmap_sizes);
+            let part = shown.map_or_else(String::new, |(shown, rows)| {
+                format!(
+                    "Showing {} of {} of addresses. ",
+                    Bytes(shown.length() as u64),
+                    Bytes(rows.all.length() as u64)
+                )
+            });
             format!(
-                "Heatmap: at the cursor {allocated} allocated, {waiting} waiting for a stream, {usable} free in usable gaps, {unusable} free in gaps that are too small. ",
+                "{part}Heatmap: at the cursor {allocated} allocated, {waiting} waiting for a stream, {usable} free in usable gaps, {unusable} free in gaps that are too small. ",
             )
         }
         (Tab::Findings, ..) => {
@@ -190,6 +209,19 @@ fn largest(model: &ModelHandle, classes: &Classes) -> Html {
             </tbody>
         </table>
     }
+}
+
+/// Describes the request that failed at the cursor, where a view draws it.
+fn failure_text(model: &ModelHandle) -> String {
+    if !matches!(model.view.tab, Tab::Timeline | Tab::Segments | Tab::Heatmap) {
+        return String::new();
+    }
+    let Some(failure) = model.failure_at_cursor() else { return String::new() };
+    let gap = failure.nearest_gap.map_or_else(
+        || "no gap could have served any part of it".to_owned(),
+        |(_, gap)| format!("the gap that came closest has {}", Bytes(gap)),
+    );
+    format!("A request of {} failed here: {gap}. ", Bytes(failure.requested))
 }
 
 /// Describes the selected range.

@@ -10,7 +10,7 @@ use crate::hooks::{ModelHandle, use_model};
 use crate::model::{Action, Live, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::copy::CopyButton;
-use crate::widgets::format::counted;
+use crate::widgets::format::{counted, share};
 use crate::widgets::icon::{Symbol, icon};
 
 /// A longer start of a sentence is no cause.
@@ -52,6 +52,7 @@ pub fn VerdictCard() -> Html {
             </div>
             if is_decisive { { remedies(&verdict.remedies) } }
             { numbers(failure) }
+            { used_for(failure) }
         </section>
     }
 }
@@ -77,6 +78,7 @@ pub fn VerdictSection() -> Html {
             { line(&model, diagnosis) }
             { remedies(&verdict.remedies) }
             { failure.map(numbers).unwrap_or_default() }
+            { failure.map(used_for).unwrap_or_default() }
         </section>
     }
 }
@@ -122,6 +124,18 @@ pub fn remedies(remedies: &[Remedy]) -> Html {
                 </li>
             }) }
         </ul>
+    }
+}
+
+/// Renders what the memory was used for at a failure.
+fn used_for(failure: &FailedRequest) -> Html {
+    let all = failure.categories.iter().fold(0_u64, |sum, of| sum.saturating_add(of.bytes));
+    html! {
+        <dl class="verdict-numbers" aria-label="What the memory was used for" data-testid="verdict-categories">
+            { for failure.categories.iter().map(|of| html! {
+                <div key={of.category.code()}><dt>{ of.category.name() }</dt><dd>{ bytes_text(of.bytes) }<span class="dim">{ format!(" {}", share(of.bytes, all)) }</span></dd></div>
+            }) }
+        </dl>
     }
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use js_sys::{Array, ArrayBuffer, Function, Uint8Array};
 use protocol::failure;
 use protocol::message::{FromWorker, ToWorker, WARM_UP, decode, encode};
-use shared::analysis::folding::Overrides;
+use shared::analysis::own_rules::OwnRules;
 use shared::query::{Answer, Query};
 use wasm_bindgen::prelude::*;
 use web_sys::{ErrorEvent, File, MessageEvent, Worker};
@@ -37,8 +37,8 @@ struct Inner {
     has_answered: Cell<bool>,
     open: RefCell<HashMap<FileKey, Connection>>,
     spare: RefCell<Option<Spare>>,
-    /// The user's own rules of whose code a frame is.
-    overrides: RefCell<Overrides>,
+    /// The user's own rules.
+    rules: RefCell<OwnRules>,
 }
 
 /// A worker that was started before there is a file for it, so that the first file doesn't wait.
@@ -133,10 +133,10 @@ impl Workers {
         });
         worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
-        let overrides = self.0.overrides.borrow();
-        if !overrides.is_empty() {
+        let rules = self.0.rules.borrow();
+        if !rules.is_empty() {
             // Fails only with the worker, which then fails on the file too.
-            let _ = send(&worker, &ToWorker::Fold(overrides.clone()));
+            let _ = send(&worker, &ToWorker::SetRules(rules.clone()));
         }
         mark("file sent");
         give(&worker).map_err(|_| failure::NO_WORKER.to_owned())?;
@@ -181,14 +181,14 @@ impl Workers {
         }
     }
 
-    /// Tells all workers the user's own rules of whose code a frame is, and those that are started later.
-    pub fn fold(&self, overrides: &Overrides) {
-        self.0.overrides.replace(overrides.clone());
+    /// Tells all workers the user's own rules, and those that are started later.
+    pub fn set_rules(&self, rules: &OwnRules) {
+        self.0.rules.replace(rules.clone());
         for connection in self.0.open.borrow_mut().values_mut() {
             // Answers to questions that were sent before are out of date.
             connection.messages = connection.messages.wrapping_add(1);
             // Fails only with the worker, which sends nothing more then.
-            let _ = send(&connection.worker, &ToWorker::Fold(overrides.clone()));
+            let _ = send(&connection.worker, &ToWorker::SetRules(rules.clone()));
         }
     }
 
@@ -216,6 +216,9 @@ impl Workers {
                 let Some(Pending { mut replies, .. }) = pending else { return };
                 if !self.0.has_answered.replace(true) {
                     mark("first answer");
+                }
+                if matches!(*answer, Answer::Diagnosis(_)) {
+                    mark("findings received");
                 }
                 let last = replies.pop();
                 for reply in replies {

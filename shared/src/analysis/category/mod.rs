@@ -24,10 +24,11 @@ use rustc_hash::FxHashMap;
 
 use super::stack_traits::{StackTraits, Traits};
 use super::steps::Steps;
-pub use crate::query::Category;
+pub use crate::category::Category;
 
+use crate::diagnosis::HeldCategory;
 use crate::frames::{StackId, Symbols};
-use crate::replay::{Allocation, Replayed};
+use crate::replay::{Allocation, Replay, Replayed};
 
 /// The category of every allocation of a device, and the rule that told it.
 #[derive(Clone, Debug, Default)]
@@ -105,6 +106,21 @@ impl Categories {
         sums
     }
 
+    /// Returns what some allocations hold by category, the largest first; only categories that hold something.
+    pub fn held(&self, replay: &Replay, ids: impl Iterator<Item = u32>) -> Vec<HeldCategory> {
+        let mut held = Category::ALL.map(|category| HeldCategory { category, bytes: 0, count: 0 });
+        for id in ids {
+            let bytes = replay.allocations.requested.get(id as usize).unwrap_or(0);
+            if let Some(of) = held.get_mut(self.get(id) as usize) {
+                of.bytes = of.bytes.saturating_add(bytes);
+                of.count = of.count.saturating_add(1);
+            }
+        }
+        let mut held: Vec<HeldCategory> = held.into_iter().filter(|of| of.count > 0).collect();
+        held.sort_by_key(|of| (std::cmp::Reverse(of.bytes), of.category));
+        held
+    }
+
     /// Returns the memory use in bytes.
     pub fn bytes(&self) -> usize {
         self.rules.capacity()
@@ -151,7 +167,7 @@ const CUBLAS_WORKSPACES: [u64; 3] = [8_519_680, 33_554_432, 1_048_576];
 /// Returns the first rule of the table that fits.
 fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
     let Life { traits, bytes, gone } = life;
-    let phase::Place { phase, begin, until, step_end, is_result } = place;
+    let phase::Place { phase, begin, until, step_end, next_step_end, is_result } = place;
     // An allocation is gone at the position after the event that frees it.
     let is_kept = gone > until || until == Allocation::NEVER && gone == Allocation::NEVER;
     let is_forever = gone == Allocation::NEVER;
@@ -181,6 +197,7 @@ fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
         }
         Phase::Backward if is_kept => Rule::BackwardKept,
         Phase::Backward => Rule::BackwardScratch,
+        Phase::Setup if is_kept && traits.has(Traits::OPTIMIZER_SETUP) => Rule::OptimizerBuilt,
         Phase::Setup if is_kept => Rule::ModuleKept,
         Phase::Setup => Rule::SetupScratch,
         Phase::Loader => Rule::Loaded,
@@ -193,6 +210,8 @@ fn rule_of(life: Life, place: phase::Place, phases: &Phases) -> Rule {
         Phase::Before if begin <= phases.first_step && phases.outlives_first_step(gone) => {
             if phases.is_gradient_size(bytes) { Rule::OwnParameter } else { Rule::OwnInput }
         }
+        // A batch is replaced by the next one. What stays longer may be anything: a log, a buffer, a leak.
+        Phase::Before if next_step_end.is_some_and(|end| gone > end) => Rule::Unknown,
         Phase::Before if is_kept => Rule::Input,
         Phase::Before => Rule::InputScratch,
         Phase::After if phases.is_inference => Rule::Inferred,

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::analysis::stack_traits::{StackTraits, Traits};
-use crate::analysis::steps::{Steps, spans_of_phases};
+use crate::analysis::steps::{Step, Steps, spans_of_phases};
 use crate::frames::{StackId, Symbols};
 use crate::replay::{Allocation, Replayed};
 
@@ -48,8 +48,11 @@ pub(super) struct Place {
     /// The position after which it counts as kept: where the next phase begins that would use it. `NEVER` if the trace
     /// ends before.
     pub until: u32,
-    /// The end of the step that it was made in.
+    /// The end of the step that it was made in, if the trace goes on behind it.
     pub step_end: Option<u32>,
+    /// The end of the step after that one, or after the one that follows it if it was made between two steps; `None` if
+    /// the trace does not go on behind it.
+    pub next_step_end: Option<u32>,
     /// Whether it is the last one of its pass of inference: the model's result, which the program may keep for long.
     pub is_result: bool,
 }
@@ -76,7 +79,9 @@ impl Phases {
         let mut spans = spans.iter().peekable();
         let mut open: Option<(u32, Traits)> = None;
         let mut places = Vec::with_capacity(allocations.len());
-        let mut step = steps.map_or(&[][..], |steps| &steps.steps).iter().peekable();
+        let all_steps = steps.map_or(&[][..], |steps| &steps.steps);
+        let mut step = 0;
+        let end_of = |step: Option<&Step>| step.map(|step| step.to).filter(|to| *to < input.replay.positions());
         // Whether a module's `forward` was seen in this step, since the last backward pass or call of the optimizer.
         let mut is_behind_forward = false;
         let lives = allocations.begin.iter().zip(allocations.end.iter());
@@ -84,10 +89,12 @@ impl Phases {
             // The stack of what is older than the trace and freed in it is that of the free.
             let stack = if begin == 0 && end != Allocation::NEVER { 0 } else { stack };
             // A step and a span include the events behind their start.
-            while step.next_if(|step| step.to < begin).is_some() {
+            while all_steps.get(step).is_some_and(|step| step.to < begin) {
+                step += 1;
                 is_behind_forward = false;
             }
-            let step_end = step.peek().filter(|step| step.from < begin).map(|step| step.to);
+            let step_end = end_of(all_steps.get(step).filter(|step| step.from < begin));
+            let next_step_end = end_of(all_steps.get(step + 1));
             while let Some((_, to, marked)) = spans.next_if(|(from, ..)| *from < begin) {
                 open = Some((*to, *marked));
             }
@@ -102,7 +109,7 @@ impl Phases {
                 Phase::Backward | Phase::Optimizer => is_behind_forward = false,
                 _ => {}
             }
-            places.push(Place { phase, begin, until: Allocation::NEVER, step_end, is_result: false });
+            places.push(Place { phase, begin, until: Allocation::NEVER, step_end, next_step_end, is_result: false });
         }
         let is_training = |place: &Place| matches!(place.phase, Phase::Backward | Phase::Optimizer);
         let is_inference = !places.iter().any(is_training);

@@ -49,6 +49,8 @@ rules! {
         "It was made in optimizer.step and outlives the call.";
     OptimizerScratch, Temporary, "optimizer, freed", "stack, lifetime",
         "It was made in optimizer.step and freed before the call ended.";
+    OptimizerBuilt, OptimizerState, "optimizer, built", "stack, lifetime",
+        "It was made when an optimizer was built, and the first pass finds it.";
     Recomputed, Activations, "recomputed", "stack",
         "It was computed again during the backward pass (activation checkpointing).";
     BackwardKept, Gradients, "backward, kept", "stack, lifetime",

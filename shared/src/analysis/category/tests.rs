@@ -18,7 +18,7 @@ fn rules(lines: &str, user: &str) -> Vec<String> {
     let input = Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay };
     let traits = StackTraits::build(&snapshot.symbols);
     let steps = Steps::of(input, &snapshot.symbols, &traits);
-    let user = UserRules::parse(user).expect("rules");
+    let user = user.parse::<UserRules>().expect("rules");
     let told = Categories::of(input, &snapshot.symbols, &traits, steps.as_ref(), &user);
     let sums = told.sums(input, 0..told.len() as u32);
     assert_eq!(sums.iter().sum::<u64>(), replay.allocations.requested.iter().sum::<u64>());
@@ -82,15 +82,25 @@ fn rules_of_the_user_come_first() {
     // Without a frame, no rule of the user's fits.
     assert_eq!(got[8], "gradients: backward, kept");
     for (text, want) in [
-        ("m.py", "Line 1 has no “=”: write a part of a line or path, “=”, and a category."),
+        ("m.py", "Line 1: “m.py” has no “=”: write a part of a line or path, “=”, and a category."),
+        ("\n = inputs", "Line 2: Name a part of a function, a file or a line, such as attention.py:54."),
         (
             "\nm.py = things",
             "Line 2: “things” is no category. The categories are parameters, gradients, optimizer state, activations, \
              inputs, temporary, KV cache, workspace, unknown.",
         ),
     ] {
-        assert_eq!(UserRules::parse(text), Err(want.to_owned()));
+        assert_eq!(text.parse::<UserRules>(), Err(want.to_owned()));
     }
+    // What is written is read again, and a part has one rule.
+    let rules: UserRules = "a=b.py = inputs\nt.py=kv_cache\na=b.py = optimizer state".parse().expect("rules");
+    assert_eq!(rules.to_string(), "a=b.py = optimizer state\nt.py = KV cache\n");
+    assert_eq!(rules.to_string().parse(), Ok(rules.clone()));
+    let mut fewer = rules;
+    fewer.remove("a=b.py");
+    assert_eq!(fewer.rules().len(), 1);
+    let many: String = (0..=crate::limits::CATEGORY_RULES).map(|i| format!("f{i} = inputs\n")).collect();
+    assert!(many.parse::<UserRules>().is_err_and(|why| why.contains("There are already 200 rules")));
 }
 
 #[test]
@@ -113,6 +123,34 @@ fn inference_has_no_gradients() {
 }
 
 #[test]
+fn what_the_program_keeps_for_several_steps_is_no_batch() {
+    // Each step has a batch, which the next one replaces; every step keeps something between two steps.
+    let job = |kept_for: u64| {
+        let mut lines = format!("alloc 0x1000000 4096 {MODULE}\n");
+        for step in 0..6_u64 {
+            let batch = 0x200_0000 + (step % 2) * 0x10_0000;
+            lines += &format!("alloc {batch} 1024 main@t.py:4\n");
+            if step > 0 {
+                lines += &format!("free {}\n", 0x200_0000 + ((step + 1) % 2) * 0x10_0000);
+            }
+            lines += &format!("alloc 0x1003000 2048 {FORWARD}\nalloc 0x1004000 4096\nfree 0x1003000\n");
+            lines += &format!("alloc 0x1005000 512 {OPTIMIZER}\nfree 0x1005000\nfree 0x1004000\n");
+            lines += &format!("alloc {} 700 keep@t.py:30\n", 0x300_0000 + step * 0x1000);
+            if step >= kept_for {
+                lines += &format!("free {}\n", 0x300_0000 + (step - kept_for) * 0x1000);
+            }
+        }
+        rules(&lines, "")
+    };
+    let of = |told: &[String], nth: usize| told[1 + nth * 5..][..5].to_vec();
+    for (kept_for, kept) in [(1, "inputs: before forward, kept"), (9, "unknown: no rule")] {
+        let told = job(kept_for);
+        assert_eq!(of(&told, 1)[0], "inputs: before forward, kept", "{told:?}");
+        assert_eq!(of(&told, 1)[4], kept, "{told:?}");
+    }
+}
+
+#[test]
 fn names_and_sizes_of_libraries_tell() {
     let model = format!("alloc 0x1000000 4096 {MODULE}\nalloc 0x1002000 2048 {FORWARD}\n");
     let cases = [
@@ -122,6 +160,11 @@ fn names_and_sizes_of_libraries_tell() {
         ("alloc 0x2000000 100 update@/v/transformers/cache_utils.py:3 main@t.py:1", "kv_cache: cache by name"),
         ("alloc 0x2000000 100 default_collate@/v/torch/utils/data/_utils/collate.py:3", "inputs: loader"),
         ("alloc 0x2000000 100 forward@m.py:1 unpack_hook@/v/torch/utils/checkpoint.py:9", "activations: recomputed"),
+        (
+            "alloc 0x2000000 100 __init__@/v/site-packages/torch/optim/adagrad.py:94 main@t.py:2\nalloc 0x3000000 2048 \
+             forward@m.py:7 main@t.py:5",
+            "optimizer_state: optimizer, built",
+        ),
         ("alloc 0x2000000 100 c10d::Reducer::initialize_buckets()@??", "gradients: gradient buckets"),
     ];
     for (line, want) in cases {

@@ -1,12 +1,17 @@
 //! Rules of the user's own, which come before the others: a part of a line or path, and a category.
 
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
 use super::Category;
 use crate::frames::{FrameId, StackId, Symbols};
-use crate::limits::CATEGORY_RULES;
+use crate::limits::{CATEGORY_RULES, FOLDING_PART_BYTES};
 use crate::query::term::Pattern;
 
 /// A rule of the user's own.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserRule {
     /// A part of a function, a file, or `file:line`.
     pub part: String,
@@ -14,36 +19,59 @@ pub struct UserRule {
     pub category: Category,
 }
 
+impl fmt::Display for UserRule {
+    /// Writes `attention.py:54 = activations`, as [`UserRule::from_str`] reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.part, self.category.name())
+    }
+}
+
+impl FromStr for UserRule {
+    type Err = String;
+
+    /// Reads a rule. Errs with a sentence for the user.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (part, name) = text
+            .rsplit_once('=')
+            .ok_or_else(|| format!("“{text}” has no “=”: write a part of a line or path, “=”, and a category."))?;
+        let name = name.trim();
+        let names = || Category::ALL.map(Category::name).join(", ");
+        let category = Category::from_name(name)
+            .ok_or_else(|| format!("“{name}” is no category. The categories are {}.", names()))?;
+        Ok(Self { part: part.trim().to_owned(), category })
+    }
+}
+
 /// The rules of the user's own. The first one that fits decides.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserRules(Vec<UserRule>);
 
 impl UserRules {
-    /// Takes a list of rules, up to [`CATEGORY_RULES`]. Rules without a part fit nothing and are left out.
-    pub fn new(rules: Vec<UserRule>) -> Self {
-        Self(rules.into_iter().filter(|rule| !rule.part.trim().is_empty()).take(CATEGORY_RULES).collect())
+    /// Adds a rule behind the others. Replaces one with the same part.
+    ///
+    /// Errs with a sentence for the user if the part is empty, too long or one too many.
+    pub fn add(&mut self, rule: UserRule) -> Result<(), String> {
+        let part = rule.part.trim();
+        if part.is_empty() {
+            return Err("Name a part of a function, a file or a line, such as attention.py:54.".to_owned());
+        }
+        if part.len() > FOLDING_PART_BYTES {
+            return Err(format!("A part of a line or path has at most {FOLDING_PART_BYTES} bytes."));
+        }
+        let rule = UserRule { part: part.to_owned(), ..rule };
+        if let Some(known) = self.0.iter_mut().find(|known| known.part == rule.part) {
+            *known = rule;
+        } else if self.0.len() >= CATEGORY_RULES {
+            return Err(format!("There are already {CATEGORY_RULES} rules. Remove one first."));
+        } else {
+            self.0.push(rule);
+        }
+        Ok(())
     }
 
-    /// Reads rules from text, one a line: `attention.py:54 = activations`. The error is a sentence for the user.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let mut rules = Vec::new();
-        for (line, number) in text.lines().map(str::trim).zip(1..) {
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let (part, name) = line.rsplit_once('=').ok_or_else(|| {
-                format!("Line {number} has no “=”: write a part of a line or path, “=”, and a category.")
-            })?;
-            let names = || Category::ALL.map(Category::name).join(", ");
-            let category = Category::from_name(name.trim()).ok_or_else(|| {
-                format!("Line {number}: “{}” is no category. The categories are {}.", name.trim(), names())
-            })?;
-            rules.push(UserRule { part: part.trim().to_owned(), category });
-        }
-        if rules.len() > CATEGORY_RULES {
-            return Err(format!("There can be {CATEGORY_RULES} rules at most; these are {}.", rules.len()));
-        }
-        Ok(Self::new(rules))
+    /// Removes the rule with a part.
+    pub fn remove(&mut self, part: &str) {
+        self.0.retain(|rule| rule.part != part);
     }
 
     /// Returns the rules.
@@ -72,5 +100,28 @@ impl UserRules {
             rules.min()
         };
         (0..symbols.stack_count() as u32).map(of_stack).collect()
+    }
+}
+
+impl fmt::Display for UserRules {
+    /// Writes one rule a line, as [`UserRules::from_str`] reads them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|rule| writeln!(f, "{rule}"))
+    }
+}
+
+impl FromStr for UserRules {
+    type Err = String;
+
+    /// Reads one rule a line; empty lines and those that begin with `#` are skipped. Errs with a sentence for the user.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut rules = Self::default();
+        for (line, number) in text.lines().map(str::trim).zip(1..) {
+            if !line.is_empty() && !line.starts_with('#') {
+                let added = line.parse().and_then(|rule| rules.add(rule));
+                added.map_err(|why| format!("Line {number}: {why}"))?;
+            }
+        }
+        Ok(rules)
     }
 }

@@ -86,6 +86,16 @@ impl Steps {
         self.steps.get(after.checked_sub(1)?).filter(|step| position < step.to)
     }
 
+    /// Returns the whole steps that end by a position, without gaps: what comes between two steps belongs to the first of
+    /// them. None if whole steps don't follow each other.
+    pub fn slots(&self, until: u32) -> Vec<Step> {
+        let ends = self.steps.iter().skip(1).map(|next| next.from);
+        let ends = ends.chain(self.steps.last().map(|last| last.to));
+        let slots = self.steps.iter().zip(ends).map(|(step, to)| Step { to: step.to.max(to), ..*step });
+        let is_done = |step: &Step| step.is_whole && step.to <= until;
+        slots.skip_while(|step| !step.is_whole).take_while(is_done).collect()
+    }
+
     /// Returns the step with a number.
     pub fn numbered(&self, number: u64) -> Option<&Step> {
         self.steps.iter().find(|step| step.number == number)

@@ -28,10 +28,11 @@ fn rising(ground: &Ground<'_>, candidate: &LeakCandidate) -> (String, Finding) {
     let (most, at) = candidate.most_held;
     let message = match candidate.trend {
         Trend::Rising => format!(
-            "{line} fills a cache, by its name: {}, {}, were still live after event {}. It is not counted as a leak.",
+            "{line} fills a cache, by its name: {}, {}, were still live after event {}.{} It is not counted as a leak.",
             counted(candidate.count.into(), "allocation"),
             Bytes(candidate.last_bytes),
             Count(candidate.until.into()),
+            ground.rise_by_step(candidate).map(|rise| format!(" It kept {rise}.")).unwrap_or_default(),
         ),
         Trend::Level => format!(
             "{line} grew up to {} (seen after event {}) and no further, as a cache or buffer that fills up does.",

@@ -20,15 +20,20 @@ fn finding(ground: &Ground<'_>, leak: &LeakCandidate, more: usize) -> Finding {
         1 => " 1 other line keeps no more than that.".to_owned(),
         _ => format!(" {more} other lines keep no more than that."),
     };
+    let slope = match ground.rise_by_step(leak) {
+        Some(rise) => format!("It kept {rise}."),
+        None => format!(
+            "After the first quarter of that, it kept {} more every 1,000 events.",
+            Bytes(leak.rise_per_thousand_events())
+        ),
+    };
     let message = format!(
-        "{} keeps what it allocates: {}, {} in all, were still live after event {}, the first since event {}. After the \
-         first quarter of that, it kept {} more every 1,000 events.{others}",
+        "{} keeps what it allocates: {}, {} in all, were still live after event {}, the first since event {}. {slope}{others}",
         ground.label(leak.stack),
         counted(leak.count.into(), "allocation"),
         Bytes(leak.last_bytes),
         Count(leak.until.into()),
         Count(leak.first_seen.into()),
-        Bytes(leak.rise_per_thousand_events()),
     );
     let is_grave = is_share(leak.rise(), ground.case.usage.peak_bytes, GRAVE_LEAK_PERCENT);
     Finding::new(FindingCode::Leak, message)
@@ -73,6 +78,22 @@ mod tests {
              first since event 32. After the first quarter of that, it kept 33.3 MiB more every 1,000 events."
         );
         assert_eq!((leak.code, leak.severity, leak.bytes), (FindingCode::Leak, Severity::Failure, Some(40 << 20)));
+    }
+
+    #[test]
+    fn where_the_trace_has_steps_the_slope_is_that_of_a_step() {
+        let step = "alloc 0x20000000 512 step@/v/site-packages/torch/optim/adam.py:9 main@/m/t.py:8\nfree 0x20000000\n";
+        let lines = lines(1_048_576, &["log@/m/a.py:7"]);
+        let steps: Vec<String> =
+            lines.split_inclusive("log@/m/a.py:7\n").map(|lines| lines.to_owned() + step).collect();
+        let messages = trace(&steps.concat()).messages(FindingCode::Leak);
+        assert_eq!(
+            messages,
+            [
+                "log  m/a.py:7 keeps what it allocates: 40 allocations, 40.0 MiB in all, were still live after event 1,361, \
+                 the first since event 32. It kept 1.00 MiB more every step, over steps 1 to 40."
+            ]
+        );
     }
 
     #[test]

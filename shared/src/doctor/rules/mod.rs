@@ -20,7 +20,7 @@ use moment::{Moment, Outcome};
 use survey::Survey;
 
 use super::Case;
-use crate::analysis::leak::{LeakCandidate, LeakSource};
+use crate::analysis::leak::{LeakCandidate, StepRise};
 use crate::analysis::oom;
 use crate::analysis::site::label;
 use crate::diagnosis::Cause;
@@ -102,7 +102,7 @@ struct Ground<'a> {
 
 impl<'a> Ground<'a> {
     fn of(case: &'a Case<'a>, cause: Cause) -> Self {
-        let Case { trace, replay, symbols, best_frames, usage, .. } = *case;
+        let Case { trace, replay, usage, .. } = *case;
         let survey = Survey::of(case);
         let peak = survey.peak.and_then(|miss| Moment::of(case, miss, Outcome::Peak));
         let worst = survey.worst.filter(|miss| survey.peak != Some(*miss));
@@ -114,7 +114,6 @@ impl<'a> Ground<'a> {
         let failure = fragmented.and_then(|position| Moment::failed(case, position));
         let end = Some(()).filter(|()| !has_history(case)).map(|()| Moment::end(case));
         let moments = [failure, peak, worst, end].into_iter().flatten().collect();
-        let source = LeakSource { trace, replay, symbols, best_frames };
         let end = failed.unwrap_or_else(|| replay.positions());
         Self {
             case,
@@ -123,13 +122,18 @@ impl<'a> Ground<'a> {
             moments,
             failures,
             failed,
-            rising: LeakCandidate::all(source, end, usage.peak_bytes),
+            rising: LeakCandidate::all(case.leak_source(), end, usage.peak_bytes),
         }
     }
 
     /// Returns the line that represents a stack.
     fn label(&self, stack: StackId) -> String {
         label(self.case.symbols, self.case.best_frames, stack)
+    }
+
+    /// Returns what a line kept step by step, if the trace has steps.
+    fn rise_by_step(&self, candidate: &LeakCandidate) -> Option<StepRise> {
+        candidate.by_step(self.case.leak_source(), self.case.steps()?)
     }
 
     /// Returns the frame that represents a stack.

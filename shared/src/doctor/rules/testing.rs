@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::RULES;
 use crate::analysis::folding::BestFrames;
+use crate::analysis::roles::Roles;
 use crate::analysis::usage::Usage;
 use crate::doctor::{Case, diagnose};
 use crate::event::Action;
@@ -53,6 +54,7 @@ pub(super) fn found(mut snapshot: Snapshot, settings: &Settings, capacity: Optio
     let usage = Usage::build(Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay });
     let best_frames = BestFrames::build(&snapshot.symbols);
     let mut found = diagnose(&Case {
+        roles: &Roles::default(),
         trace: &trace,
         tags: &snapshot.tags,
         symbols: &snapshot.symbols,

@@ -14,7 +14,7 @@ mod socket;
 use std::cell::RefCell;
 
 use js_sys::{Date, Math};
-use shared::analysis::folding::Overrides;
+use shared::analysis::own_rules::OwnRules;
 use shared::limits::LiveLimits;
 use shared::query::{Answer, Query};
 use shared::wire::SessionState;
@@ -118,9 +118,9 @@ pub(crate) fn drawn(selected: Option<(u32, u32)>) {
     });
 }
 
-/// Names and colours call sites by other rules.
-pub(crate) fn fold(overrides: &Overrides) {
-    with(|watcher| watcher.session.set_overrides(overrides));
+/// Sets the user's own rules.
+pub(crate) fn set_rules(rules: &OwnRules) {
+    with(|watcher| watcher.session.set_rules(rules));
 }
 
 /// Pauses the view, or resumes it.

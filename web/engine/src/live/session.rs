@@ -1,6 +1,6 @@
 //! The session that is being watched. Finds the selected allocation again when the oldest events are dropped.
 
-use shared::analysis::folding::Overrides;
+use shared::analysis::own_rules::OwnRules;
 use shared::import::ImportError;
 use shared::limits::LiveLimits;
 use shared::query::{Answer, EventFilter, Query};
@@ -65,8 +65,8 @@ impl WatchedSession {
     }
 
     /// Names and colours call sites by other rules.
-    pub fn set_overrides(&mut self, overrides: &Overrides) {
-        self.session.session().set_overrides(overrides);
+    pub fn set_rules(&mut self, rules: &OwnRules) {
+        self.session.session().set_own_rules(rules);
     }
 
     /// Returns the answer to a question about one device.

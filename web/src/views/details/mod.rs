@@ -2,6 +2,7 @@
 
 mod allocation;
 mod class;
+mod compare;
 mod facts;
 mod lifetime;
 mod line;
@@ -12,6 +13,8 @@ mod site;
 
 use allocation::AllocationPane;
 use class::ClassPane;
+use compare::ComparePane;
+pub use compare::{steps_query, steps_text};
 pub use lifetime::window_of;
 use line::LinePane;
 use nothing::NothingPane;
@@ -37,7 +40,9 @@ pub fn Details() -> Html {
         let model = model.clone();
         Callback::from(move |_| model.dispatch(Action::Select(Selection::None)))
     };
+    let compared = model.view.compared;
     let title = match selection {
+        Selection::None if compared.is_some() => "Steps",
         Selection::None if range.is_some() => "Range",
         Selection::None => "Details",
         Selection::Allocation(_) => "Allocation",
@@ -58,9 +63,10 @@ pub fn Details() -> Html {
                 }
             </header>
             { match selection {
-                Selection::None => match range {
-                    Some(range) => html! { <RangePane {range} /> },
-                    None => html! { <NothingPane /> },
+                Selection::None => match (compared, range) {
+                    (Some(steps), _) => html! { <ComparePane {steps} /> },
+                    (None, Some(range)) => html! { <RangePane {range} /> },
+                    (None, None) => html! { <NothingPane /> },
                 },
                 Selection::Allocation(id) => html! { <AllocationPane {id} /> },
                 Selection::Site(stack) => html! { <SitePane {stack} /> },
@@ -72,7 +78,7 @@ pub fn Details() -> Html {
             if matches!(selection, Selection::None | Selection::Site(_) | Selection::Line(_) | Selection::Class(_)) {
                 <div class="peak-legend"><Legend /></div>
             }
-            if selection == Selection::None && range.is_none() && model.device().is_some() {
+            if selection == Selection::None && range.is_none() && compared.is_none() && model.device().is_some() {
                 <p class="hint">{ "Click an allocation, block or row to see its size, lifetime and stack." }</p>
             }
         </div>

@@ -77,9 +77,30 @@ impl Tree {
     }
 
     /// Returns the boxes of a stack, from the root down to the last part that has a box. The parts are in the order of
-    /// the graph. A run of library frames may have a box, be open below its box, or have none.
+    /// the graph. A run of library frames may have a box, be open below its box, or have none. If the first level are
+    /// categories, it is the way through the one that has most of the parts.
     pub fn along(&self, boxes: &[FlameBox], frames: &[FrameText], parts: &[Part], bottom_up: bool) -> Vec<usize> {
-        let mut along = vec![0];
+        let is_category = |i: &usize| boxes.get(*i).is_some_and(FlameBox::is_category);
+        let below = self.children.first().into_iter().flatten().copied().filter(is_category);
+        let mut starts: Vec<Vec<usize>> = below.map(|category| vec![0, category]).collect();
+        if starts.is_empty() {
+            starts.push(vec![0]);
+        }
+        let found = starts.into_iter().map(|start| (start.len(), self.way(start, boxes, frames, parts, bottom_up)));
+        let found = found.filter(|(start, way)| way.len() > *start).map(|(_, way)| way);
+        found.reduce(|best, way| if way.len() > best.len() { way } else { best }).unwrap_or_default()
+    }
+
+    /// Returns the boxes of a stack behind those of a start.
+    fn way(
+        &self,
+        start: Vec<usize>,
+        boxes: &[FlameBox],
+        frames: &[FrameText],
+        parts: &[Part],
+        bottom_up: bool,
+    ) -> Vec<usize> {
+        let mut along = start;
         for part in parts {
             match part {
                 Part::Frame(i) => {
@@ -99,7 +120,7 @@ impl Tree {
                 }
             }
         }
-        if along.len() > 1 { along } else { Vec::new() }
+        along
     }
 
     /// Adds the box of a frame below the last box, if there is one.

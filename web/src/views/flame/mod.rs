@@ -17,6 +17,7 @@ use yew::prelude::*;
 
 use crate::hooks::{use_answer, use_model};
 use crate::model::{Action, Dialog, Selection};
+use crate::views::category_rules::category_rules_button;
 use crate::views::controls::{sends, use_first_picture};
 use crate::views::moment::listing_control;
 use crate::widgets::chips::toggle;
@@ -40,6 +41,7 @@ pub fn Flame() -> Html {
         since,
         bottom_up: view.flame_bottom_up,
         folds: view.folds,
+        by_category: view.flame_by_category,
         zoom: view.flame_zoom.clone(),
         width: *width,
         filter: view.filter.clone(),
@@ -213,6 +215,7 @@ struct BarProps {
 fn Bar(props: &BarProps) -> Html {
     let model = use_model();
     let (bottom_up, folds) = (model.view.flame_bottom_up, model.view.folds);
+    let by_category = model.view.flame_by_category;
     let send = |action: Action| {
         let model = model.clone();
         Callback::from(move |()| model.dispatch(action.clone()))
@@ -231,6 +234,9 @@ fn Bar(props: &BarProps) -> Html {
             </div>
             { toggle(folds, &send(Action::SetFolds(!folds)), "flame-fold",
                     Some("Show each run of frames of PyTorch, Python and installed packages as one box"), html! { "Fold library frames" }) }
+            { toggle(by_category, &send(Action::SetFlameByCategory(!by_category)), "flame-by-category",
+                    Some("Show what memory is used for as the first level"), html! { "By category" }) }
+            if by_category { { category_rules_button(&model) } }
             <button type="button" class="quiet-button" onclick={sends(&model, Action::OpenDialog(Dialog::Folding))} data-testid="flame-rules">
                 { "Folding rules…" }
             </button>

@@ -19,22 +19,28 @@ pub fn of_addresses(palette: &Palette) -> Vec<[u8; 4]> {
         (address::WAITING, palette.pending),
         (address::UNUSABLE, palette.unusable),
     ];
-    (0..=u16::MAX)
-        .map(|code| {
-            let weight = |shift: u16| code >> shift & address::WHOLE;
-            let rest = layers.iter().fold(address::WHOLE, |rest, (shift, _)| rest.saturating_sub(weight(*shift)));
-            // Most codes have more than the whole, and never occur.
-            let parts = layers.iter().map(|(shift, color)| (weight(*shift), *color));
-            let mut sums = [0_u32; 3];
-            for (weight, Rgb(r, g, b)) in parts.chain([(rest, palette.background)]) {
-                for (sum, part) in sums.iter_mut().zip([r, g, b]) {
-                    *sum += u32::from(part) * u32::from(weight);
-                }
-            }
-            let [r, g, b] = sums.map(|sum| (sum / u32::from(address::WHOLE)).min(255) as u8);
-            [r, g, b, u8::MAX]
-        })
-        .collect()
+    let mut colors = vec![[0; 4]; 1 << u16::BITS];
+    mix(&mut colors, &layers, 0, address::WHOLE, [0; 3], palette.background);
+    colors
+}
+
+/// Sets the colours of all codes that begin with the weights in `code`, whose colours add up to `sums`. `rest` is left of
+/// the whole; codes with more than the whole don't occur.
+fn mix(colors: &mut [[u8; 4]], layers: &[(u16, Rgb)], code: u16, rest: u16, sums: [u32; 3], ground: Rgb) {
+    let with = |weight: u16, Rgb(r, g, b): Rgb| {
+        let [x, y, z] = sums;
+        [(x, r), (y, g), (z, b)].map(|(sum, part)| sum + u32::from(part) * u32::from(weight))
+    };
+    let Some(((shift, color), layers)) = layers.split_first() else {
+        let [r, g, b] = with(rest, ground).map(|sum| (sum / u32::from(address::WHOLE)).min(255) as u8);
+        if let Some(own) = colors.get_mut(usize::from(code)) {
+            *own = [r, g, b, u8::MAX];
+        }
+        return;
+    };
+    for weight in 0..=rest {
+        mix(colors, layers, code | weight << shift, rest - weight, with(weight, *color), ground);
+    }
 }
 
 /// Returns the colours of the codes of sizes.
@@ -80,6 +86,8 @@ mod tests {
             assert_eq!(colors[0x000f], plain(palette.allocated));
             assert_eq!(colors[0xf000], plain(palette.unusable));
             assert_eq!(colors.len(), 1 << 16);
+            let is_whole = |code: usize| (0..4).map(|layer| code >> (4 * layer) & 15).sum::<usize>() <= 15;
+            assert!(colors.iter().enumerate().all(|(code, color)| is_whole(code) == (color[3] == 255)));
             let half = Rgb(colors[0x0087][0], colors[0x0087][1], colors[0x0087][2]);
             assert!(half.distance(palette.cached) < palette.allocated.distance(palette.cached));
         }

@@ -1,6 +1,7 @@
 //! The heatmap: fragmentation over time. Addresses or request sizes downwards, and how each part of them was used.
 
 mod colors;
+mod ghost;
 mod lens;
 mod picture;
 mod pointer;
@@ -10,13 +11,14 @@ mod tooltip;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use shared::query::{Answer, HeatmapQuery, HeatmapRows, Query, Window};
+use shared::query::{Answer, Heatmap, HeatmapQuery, HeatmapRows, Query, Window};
 use yew::prelude::*;
 
-use self::lens::Lens;
+use self::ghost::Ghost;
+use self::lens::{Lens, LensRows};
 use self::picture::{HeatmapPicture, Scene};
 use self::pointer::PointerHandler;
-pub use self::pointer::{at_cursor, open_cell};
+pub use self::pointer::{at_cursor, move_rows, open_cell, zoom_rows};
 use self::toolbar::{Toolbar, note};
 use self::tooltip::Tooltip;
 pub use self::tooltip::pinned;
@@ -26,8 +28,10 @@ use super::timeline::listen::use_gestures;
 use super::timeline::marked::use_marks;
 use super::timeline::marks;
 use crate::browser::Timeout;
-use crate::hooks::{use_answer, use_model, use_palette};
+use crate::hooks::{PlotRows, use_answer, use_model, use_palette};
+use crate::model::View;
 use crate::render::canvas::use_canvas;
+use crate::render::scale::pan;
 
 /// The height of a row of addresses in pixels.
 const ROW: f64 = 2.0;
@@ -50,8 +54,11 @@ pub fn HeatmapView() -> Html {
     let strips = u32::from(model.device().is_some_and(|device| device.annotations > 0));
     let plot = marks::plot(canvas.size(), strips + u32::from(marks.steps.strip.is_some()));
     let rows = match view.heatmap_sizes {
-        true => HeatmapRows::Sizes,
-        false => HeatmapRows::Addresses { rows: (plot.height / ROW).floor().max(1.0) as u32 },
+        true => LensRows::Sizes,
+        false => {
+            let rows = (plot.height / ROW).floor().max(1.0) as u32;
+            LensRows::Addresses { rows, offsets: view.heatmap_offsets }
+        }
     };
     let lens = Lens {
         axis: view.axis,
@@ -66,24 +73,37 @@ pub fn HeatmapView() -> Html {
     *last_question.borrow_mut() = question;
     let answer = use_answer(question.map(Query::Heatmap));
 
-    let whole = Window { start: 0.0, end: 1.0 };
-    let is_following = model.live().is_some_and(|live| live.is_following);
-    let plot_area = PlotArea {
-        plot,
-        window: view.window,
-        extent: model.extent(),
-        bytes: whole,
-        fit: whole,
-        is_height_free: false,
-        is_following,
-    };
-    let scene =
-        answer.clone().map(|answer| Scene { answer, palette: Rc::clone(&palette), plot_area, axis: view.axis, marks });
-    canvas.change(|picture| picture.scene = scene);
     let map = match answer.as_deref() {
         Some(Answer::Heatmap(map)) => Some(map),
         _ => None,
     };
+    let (fit, bytes) = map.filter(|map| map.total > 0).map_or_else(Default::default, |map| heights(map, view));
+    let plot_area = PlotArea {
+        plot,
+        window: view.window,
+        extent: model.extent(),
+        bytes,
+        fit,
+        is_height_free: view.heatmap_offsets.is_some(),
+        grows_down: true,
+        is_following: model.live().is_some_and(|live| live.is_following),
+    };
+    let failure = model.failure_at_cursor();
+    let wanted = failure.map(|failure| ghost::question(view.heatmap_part, failure));
+    let place = use_answer(wanted.map(Query::HeatmapFailure));
+    let ghost = match (place.as_deref(), failure, marks.cursor) {
+        (Some(Answer::HeatmapFailure(Some(place))), Some(failure), Some(x)) if Some(place.query) == wanted => {
+            Some(Ghost::new(x, failure, *place, view.heatmap_sizes))
+        }
+        _ => None,
+    };
+    let has_failure = ghost.is_some();
+    if fit.length() > 0.0 {
+        model.set_rows(PlotRows { all: fit, pivot: ghost.as_ref().map(|ghost| ghost.start() as f64) });
+    }
+    let (palette, axis) = (Rc::clone(&palette), view.axis);
+    let scene = answer.clone().map(|answer| Scene { answer, palette, plot_area, axis, marks, ghost });
+    canvas.change(|picture| picture.scene = scene);
     use_first_picture(&model, canvas.is_shown() && (map.is_some() || !has_events));
     let handler = PointerHandler {
         model: model.clone(),
@@ -106,7 +126,7 @@ pub fn HeatmapView() -> Html {
     };
     html! {
         <section class="canvas-view heatmap" aria-label="Heatmap">
-            <Toolbar note={map.map(note).unwrap_or_default()} />
+            <Toolbar note={map.map(|map| note(map, view.heatmap_offsets)).unwrap_or_default()} {has_failure} />
             <div ref={canvas.host()} class="canvas-host" tabindex="0" role="img" aria-label="Fragmentation over time"
                 aria-describedby="text-twin" data-testid="heatmap-canvas">
                 { canvas.html() }
@@ -114,9 +134,23 @@ pub fn HeatmapView() -> Html {
                     <p class="canvas-empty">{ sentence }</p>
                 }
                 <div ref={tip} class={classes!("canvas-tip", hovered.is_none().then_some("is-hidden"))} aria-hidden="true">
-                    <Tooltip cell={*hovered} />
+                    <Tooltip hover={*hovered} />
                 </div>
             </div>
         </section>
     }
+}
+
+/// Returns all offsets of a heatmap of addresses, and those in view.
+fn heights(map: &Heatmap, view: &View) -> (Window, Window) {
+    let all = Window { start: 0.0, end: map.total as f64 };
+    let shown = match (view.heatmap_offsets, map.query.rows) {
+        (Some(shown), _) if shown.start < all.end => pan(shown, 0.0, all),
+        // The last row may be longer than what is left.
+        (None, HeatmapRows::Addresses { offsets: None, .. }) => {
+            Window { end: map.row_bytes.saturating_mul(map.rows.into()) as f64, ..all }
+        }
+        _ => all,
+    };
+    (all, shown)
 }

@@ -12,6 +12,7 @@ use wasm_bindgen::{Clamped, JsCast};
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
 
 use super::colors;
+use super::ghost::Ghost;
 use crate::browser::document;
 use crate::render::canvas::{Picture, Size};
 use crate::render::painter::Painter;
@@ -36,6 +37,17 @@ pub struct Scene {
     pub axis: Axis,
     /// The marks.
     pub marks: Marks,
+    /// The request that failed at the cursor.
+    pub ghost: Option<Ghost>,
+}
+
+/// What is under the pointer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Hover {
+    /// A cell.
+    Cell(HeatmapCellQuery),
+    /// The request that failed at the cursor.
+    Failure,
 }
 
 /// The picture of the heatmap.
@@ -43,12 +55,14 @@ pub struct Scene {
 pub struct HeatmapPicture {
     /// What to draw; `None` until the first answer.
     pub scene: Option<Scene>,
-    /// The cell under the pointer.
-    pub hover: Option<HeatmapCellQuery>,
+    /// What is under the pointer.
+    pub hover: Option<Hover>,
     /// The band that a drag has drawn.
     pub band: Option<Area>,
     /// The range that is being selected.
     pub preview: Option<Window>,
+    /// Where the failed request was drawn.
+    failure: Option<Area>,
     image: Option<Image>,
     colors: Option<Colors>,
     /// The size and theme that the ground was painted with.
@@ -96,23 +110,26 @@ impl Scene {
         let unit = map.window.length() / f64::from(map.columns);
         let column = ((x - map.window.start) / unit).floor();
         let start = map.window.start + column * unit;
-        let number = ((point.1 - plot.y) / plot.height * f64::from(map.rows)) as u64;
         let row = match map.query.rows {
-            HeatmapRows::Sizes => HeatmapRow::Size(number as u32),
+            HeatmapRows::Sizes => HeatmapRow::Size(((point.1 - plot.y) / plot.height * f64::from(map.rows)) as u32),
             HeatmapRows::Addresses { .. } => {
-                let from = number * map.row_bytes;
-                HeatmapRow::Addresses { from, to: (from + map.row_bytes).min(map.total) }
+                let offset = self.plot_area.y().value(point.1) - map.from as f64;
+                let number = (offset / map.row_bytes as f64).floor();
+                if number < 0.0 || number >= f64::from(map.rows) {
+                    return None;
+                }
+                let from = map.from + number as u64 * map.row_bytes;
+                HeatmapRow::Addresses { from, to: from.saturating_add(map.row_bytes).min(map.total) }
             }
         };
         let window = Window { start, end: start + unit };
         Some(HeatmapCellQuery { axis: map.query.axis, window, row, part: map.query.part })
     }
 
-    /// Returns the y coordinate of an offset.
-    fn y(&self, map: &Heatmap, offset: u64) -> f64 {
+    /// Returns the y coordinate of an offset, within the plot.
+    fn y(&self, offset: u64) -> f64 {
         let plot = self.plot_area.plot;
-        let whole = map.row_bytes.saturating_mul(map.rows.into()).max(1);
-        plot.y + offset as f64 / whole as f64 * plot.height
+        self.plot_area.y().pixel(offset as f64).within(plot.y, plot.bottom())
     }
 
     /// Returns the area of a cell.
@@ -120,7 +137,7 @@ impl Scene {
         let (x, plot) = (self.plot_area.x(), self.plot_area.plot);
         let (left, right) = (x.pixel(cell.window.start).max(plot.x), x.pixel(cell.window.end).min(plot.right()));
         let (top, bottom) = match cell.row {
-            HeatmapRow::Addresses { from, to } => (self.y(map, from), self.y(map, to)),
+            HeatmapRow::Addresses { from, to } => (self.y(from), self.y(to)),
             HeatmapRow::Size(row) => {
                 let height = plot.height / f64::from(map.rows);
                 (plot.y + f64::from(row) * height, plot.y + f64::from(row + 1) * height)
@@ -137,16 +154,27 @@ impl Scene {
             return;
         }
         let columns = |at: f64| (at - map.window.start) / map.window.length() * image.size.0;
-        let from = Area { x: columns(start), y: 0.0, width: columns(end) - columns(start), height: image.size.1 };
         let (left, right) = (x.pixel(start).max(plot.x), x.pixel(end).min(plot.right()));
-        surface.image(&image.canvas, from, Area { x: left, y: plot.y, width: right - left, height: plot.height });
+        let mut from = Area { x: columns(start), y: 0.0, width: columns(end) - columns(start), height: image.size.1 };
+        let mut into = Area { x: left, width: right - left, ..plot };
+        if let HeatmapRows::Addresses { .. } = map.query.rows {
+            let (row, first, shown) = (map.row_bytes.max(1) as f64, map.from as f64, self.plot_area.bytes);
+            let (start, end) = (shown.start.max(first), shown.end.min(first + image.size.1 * row));
+            if start >= end {
+                return;
+            }
+            (from.y, from.height) = ((start - first) / row, (end - start) / row);
+            let y = self.plot_area.y();
+            (into.y, into.height) = (y.pixel(start), y.pixel(end) - y.pixel(start));
+        }
+        surface.image(&image.canvas, from, into);
     }
 
     fn draw_groups(&self, surface: &mut dyn Surface, map: &Heatmap) {
         let (plot, palette) = (self.plot_area.plot, &self.palette);
         for group in &map.groups {
-            let (top, bottom) = (self.y(map, group.offset), self.y(map, group.offset.saturating_add(group.size)));
-            if group.offset > 0 {
+            let (top, bottom) = (self.y(group.offset), self.y(group.offset.saturating_add(group.size)));
+            if top > plot.y {
                 surface.horizontal(top, 0.0, plot.right(), false, palette.text.at(0.35));
             }
             let lines = names(group);
@@ -203,8 +231,13 @@ impl Image {
             Some(old) => old.canvas,
             None => document().create_element("canvas").ok()?.dyn_into::<HtmlCanvasElement>().ok()?,
         };
-        canvas.set_width(map.columns);
-        canvas.set_height(height);
+        // Another size makes a canvas anew: it only ever grows.
+        if canvas.width() < map.columns {
+            canvas.set_width(map.columns);
+        }
+        if canvas.height() < height {
+            canvas.set_height(height);
+        }
         let options = js_sys::Object::new();
         Reflect::set(&options, &"alpha".into(), &false.into()).ok()?;
         let context = canvas.get_context_with_context_options("2d", &options).ok()??;
@@ -213,6 +246,16 @@ impl Image {
         context.put_image_data(&pixels, 0.0, 0.0).ok()?;
         let size = (f64::from(map.columns), f64::from(height));
         Some(Self { canvas, of: (Rc::clone(answer), Rc::clone(&colors.palette)), size })
+    }
+}
+
+impl HeatmapPicture {
+    /// Returns what is at a point in CSS pixels.
+    pub fn at(&self, point: (f64, f64)) -> Option<Hover> {
+        if self.failure.is_some_and(|area| area.contains(point)) {
+            return Some(Hover::Failure);
+        }
+        self.scene.as_ref().and_then(|scene| scene.cell(point)).map(Hover::Cell)
     }
 }
 
@@ -231,6 +274,7 @@ impl Picture for HeatmapPicture {
         let whole = Area { x: 0.0, y: 0.0, width: size.width, height: size.height };
         surface.fill(whole, scene.palette.background.into());
         let (palette, plot) = (&scene.palette, scene.plot_area.plot);
+        self.failure = None;
         let no_marks = Marks::default();
         let mut marks = &no_marks;
         if let Some(map) = scene.map() {
@@ -255,7 +299,11 @@ impl Picture for HeatmapPicture {
                 HeatmapRows::Addresses { .. } => scene.draw_groups(surface, map),
                 HeatmapRows::Sizes => scene.draw_sizes(surface, map),
             }
-            if let Some(area) = self.hover.and_then(|cell| scene.area(map, &cell)) {
+            let cell = match &self.hover {
+                Some(Hover::Cell(cell)) => scene.area(map, cell),
+                _ => None,
+            };
+            if let Some(area) = cell {
                 // A cell may be as small as a pixel: its outline lies around it.
                 let (width, height) = (area.width.max(1.0) + 4.0, area.height.max(1.0) + 4.0);
                 let around = Area { x: area.x - 2.0, y: area.y - 2.0, width, height };
@@ -268,10 +316,15 @@ impl Picture for HeatmapPicture {
             range_band::draw(surface, x, plot, range, palette);
             range_band::label(surface, x, plot, scene.axis, range, palette);
         }
+        if let (Some(map), Some(ghost)) = (scene.map(), &scene.ghost) {
+            self.failure = ghost.draw(surface, &scene.plot_area, map, palette);
+        }
         marks::along(surface, &scene.plot_area, scene.axis, marks, palette);
         marks::above(surface, &scene.plot_area, marks, palette);
         if let Some(band) = self.band {
-            let band = Area { y: plot.y, height: plot.height, x: band.x.within(plot.x, plot.right()), ..band };
+            // Sizes have no other height.
+            let is_across = scene.map().is_none_or(|map| map.query.rows == HeatmapRows::Sizes);
+            let band = if is_across { Area { y: plot.y, height: plot.height, ..band } } else { band };
             surface.fill(band, palette.accent.at(0.14));
             surface.outline(band, 1.0, palette.accent.into());
         }
@@ -286,6 +339,8 @@ mod tests {
 
     use super::*;
     use crate::render::surface::log::SurfaceLog;
+
+    const ADDRESSES: HeatmapRows = HeatmapRows::Addresses { rows: 100, offsets: None };
 
     fn group(offset: u64, size: u64, stream: i64) -> HeatmapGroup {
         HeatmapGroup {
@@ -309,27 +364,31 @@ mod tests {
             columns: 512,
             rows: if is_sizes { 12 } else { 100 },
             cells: Packed::default(),
+            from: 0,
             row_bytes: if is_sizes { 0 } else { 1000 },
             total: if is_sizes { 0 } else { 99_500 },
             groups: if is_sizes { vec![] } else { vec![group(0, 10_000, 0), group(10_000, 89_500, 7)] },
         };
         let plot = Area { x: 100.0, y: 20.0, width: 500.0, height: 200.0 };
+        let bytes = Window { start: 0.0, end: 100_000.0 };
         let plot_area = PlotArea {
             plot,
             window,
             extent: window,
-            bytes: window,
-            fit: window,
+            bytes,
+            fit: bytes,
             is_height_free: false,
+            grows_down: true,
             is_following: false,
         };
         let palette = Rc::new(Palette::dark());
-        Scene { answer: Rc::new(Answer::Heatmap(map)), palette, plot_area, axis: Axis::Event, marks: Marks::default() }
+        let (axis, marks) = (Axis::Event, Marks::default());
+        Scene { answer: Rc::new(Answer::Heatmap(map)), palette, plot_area, axis, marks, ghost: None }
     }
 
     #[test]
     fn a_point_is_in_a_cell() {
-        let scene = scene(HeatmapRows::Addresses { rows: 100 });
+        let scene = scene(ADDRESSES);
         let cell = scene.cell((351.0, 219.5)).unwrap();
         assert_eq!(cell.window, Window { start: 502.0, end: 504.0 });
         assert_eq!(cell.row, HeatmapRow::Addresses { from: 99_000, to: 99_500 });
@@ -341,8 +400,21 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_the_addresses_fills_the_plot() {
+        let mut scene = scene(ADDRESSES);
+        scene.plot_area.bytes = Window { start: 50_000.0, end: 60_000.0 };
+        let row = |y: f64| scene.cell((351.0, y)).unwrap().row;
+        assert_eq!(row(20.5), HeatmapRow::Addresses { from: 50_000, to: 51_000 });
+        assert_eq!(row(219.5), HeatmapRow::Addresses { from: 59_000, to: 60_000 });
+        let mut log = SurfaceLog::default();
+        scene.draw_groups(&mut log, scene.map().unwrap());
+        let texts: Vec<_> = log.0.iter().filter(|line| line.starts_with("text")).collect();
+        assert_eq!(texts[0], "text \"large\" at 92,106 End", "in the middle of what is visible: {texts:?}");
+    }
+
+    #[test]
     fn groups_have_as_many_lines_as_there_is_room() {
-        let scene = scene(HeatmapRows::Addresses { rows: 100 });
+        let scene = scene(ADDRESSES);
         let mut log = SurfaceLog::default();
         scene.draw_groups(&mut log, scene.map().unwrap());
         let texts: Vec<_> = log.0.iter().filter(|line| line.starts_with("text")).collect();

@@ -7,11 +7,12 @@ use shared::order::Within;
 use shared::query::{Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapRow, Query, Window};
 use yew::prelude::*;
 
-use super::picture::HeatmapPicture;
+use super::picture::{HeatmapPicture, Hover};
 use crate::browser::Timeout;
-use crate::hooks::{ModelHandle, ask, select_range};
+use crate::hooks::{ModelHandle, PlotRows, ask, select_range};
 use crate::model::{Action, View};
 use crate::render::canvas::Canvas;
+use crate::render::scale::{pan, zoom};
 use crate::views::controls::place_tip;
 use crate::views::timeline::gesture::{Effect, Gesture, PlotArea};
 use crate::views::timeline::listen::{Gestures, REST_MS};
@@ -23,8 +24,8 @@ pub struct PointerHandler {
     pub model: ModelHandle,
     /// The picture.
     pub canvas: Canvas<HeatmapPicture>,
-    /// The cell under the pointer, for the tooltip.
-    pub hovered: UseStateHandle<Option<HeatmapCellQuery>>,
+    /// What is under the pointer, for the tooltip.
+    pub hovered: UseStateHandle<Option<Hover>>,
     /// The tooltip.
     pub tooltip: NodeRef,
     /// The pressed pointers.
@@ -51,8 +52,9 @@ impl Gestures for PointerHandler {
     fn apply(&self, effect: &Effect, plot_area: PlotArea) {
         match *effect {
             Effect::Window(window) => self.model.dispatch(Action::SetWindow(window)),
-            // All rows are always shown: a part of the memory is chosen in the toolbar.
-            Effect::Bytes(_) => {}
+            // All sizes are always shown.
+            Effect::Bytes(_) if self.model.now().view.heatmap_sizes => {}
+            Effect::Bytes(offsets) => self.model.dispatch(Action::SetHeatmapOffsets(offsets)),
             Effect::Band(band) => self.canvas.change(|picture| picture.band = band),
             Effect::Preview(range) => self.canvas.change(|picture| picture.preview = Some(range)),
             Effect::Range(range) => {
@@ -70,14 +72,14 @@ impl Gestures for PointerHandler {
         self.pointer.set(at);
         let inside = at.filter(|at| plot_area.plot.contains(*at));
         self.model.set_pointer(inside.map(|at| plot_area.x().value(at.0)));
-        let cell = inside.and_then(|at| self.under(at));
-        if self.canvas.read(|picture| picture.hover) != cell {
-            self.canvas.change(|picture| picture.hover = cell);
+        let hover = inside.and_then(|at| self.under(at));
+        if self.canvas.read(|picture| picture.hover) != hover {
+            self.canvas.change(|picture| picture.hover = hover);
         }
-        if let (Some(at), true) = (at, cell.is_some()) {
+        if let (Some(at), true) = (at, hover.is_some()) {
             place_tip(&self.tooltip, at, self.canvas.size());
         }
-        self.hovered.set(cell);
+        self.hovered.set(hover);
     }
 
     fn hide_tooltip(&self, at: (f64, f64), plot_area: PlotArea) {
@@ -99,13 +101,21 @@ impl Gestures for PointerHandler {
 }
 
 impl PointerHandler {
-    fn under(&self, at: (f64, f64)) -> Option<HeatmapCellQuery> {
-        self.canvas.read(|picture| picture.scene.as_ref().and_then(|scene| scene.cell(at)))
+    fn under(&self, at: (f64, f64)) -> Option<Hover> {
+        self.canvas.read(|picture| picture.at(at))
     }
 
     fn click(&self, at: (f64, f64)) {
-        if let Some(cell) = self.under(at) {
-            open_cell(&self.model, cell);
+        match self.under(at) {
+            Some(Hover::Cell(cell)) => open_cell(&self.model, cell),
+            Some(Hover::Failure) => {
+                let model = self.model.now();
+                let failure = model.failure_at_cursor();
+                if let Some((position, (address, _))) = failure.and_then(|f| Some((f.position(), f.nearest_gap?))) {
+                    self.model.dispatch(Action::ShowSegment { position, address });
+                }
+            }
+            None => {}
         }
     }
 
@@ -120,6 +130,30 @@ impl PointerHandler {
         });
         ask(&self.model, Query::PositionAt { axis: self.model.now().view.axis, x }, reply);
     }
+}
+
+/// The least bytes that can fill the view.
+const SHORTEST: f64 = 16_384.0;
+
+/// Shows fewer addresses, or more, around the failed request, or around those in the middle of the view: `factor` is the
+/// new number of bytes divided by the old one.
+pub fn zoom_rows(model: &ModelHandle, factor: f64) {
+    change_rows(model, |shown, PlotRows { all, pivot }| {
+        let middle = shown.start + shown.length() / 2.0;
+        let pivot = pivot.filter(|at| (shown.start..shown.end).contains(at)).unwrap_or(middle);
+        zoom(shown, factor, pivot, all, SHORTEST)
+    });
+}
+
+/// Shows the addresses that lie above or below, by a share of those in view.
+pub fn move_rows(model: &ModelHandle, share: f64) {
+    change_rows(model, |shown, rows| pan(shown, share * shown.length(), rows.all));
+}
+
+fn change_rows(model: &ModelHandle, change: impl FnOnce(Window, PlotRows) -> Window) {
+    let Some(rows) = model.rows() else { return };
+    let shown = change(model.now().view.heatmap_offsets.unwrap_or(rows.all), rows);
+    model.dispatch(Action::SetHeatmapOffsets((shown.length() < rows.all.length()).then_some(shown)));
 }
 
 /// Returns all addresses at the cursor as one cell.

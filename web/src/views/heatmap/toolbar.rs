@@ -1,10 +1,11 @@
 //! The toolbar of the heatmap: what the rows are, the part of the memory, the x axis, and the legend.
 
-use shared::query::{Axis, Heatmap, HeatmapPart, HeatmapRows, Paint};
+use shared::query::{Axis, Heatmap, HeatmapPart, HeatmapRows, Paint, Window};
 use shared::units::Bytes;
 use web_sys::HtmlSelectElement;
 use yew::prelude::*;
 
+use super::pointer::zoom_rows;
 use crate::hooks::{ModelHandle, use_model, use_palette};
 use crate::model::{Action, Selection};
 use crate::render::palette::Palette;
@@ -16,6 +17,8 @@ use crate::widgets::chips::paint_chip;
 pub struct ToolbarProps {
     /// A short description of what is drawn.
     pub note: String,
+    /// Whether a failed request is drawn.
+    pub has_failure: bool,
 }
 
 /// The toolbar of the heatmap.
@@ -38,30 +41,38 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
             }
         })
     };
-    let is_whole = view.window == model.extent();
+    let is_whole = view.window == model.extent() && view.heatmap_offsets.is_none();
     html! {
         <div class="canvas-toolbar" role="toolbar" aria-label="Heatmap">
             <div class="choices" role="group" aria-label="Rows">
                 { choice("heatmap-addresses", "Addresses", "One row for each stretch of addresses", !by_size, sends(&model, Action::SetHeatmapSizes(false))) }
                 { choice("heatmap-sizes", "Request sizes", "One row for each size of request: the free memory that could serve it", by_size, sends(&model, Action::SetHeatmapSizes(true))) }
             </div>
-            <label class="toolbar-field">
-                <span>{ "Show" }</span>
-                <select ref={select} class="toolbar-select" data-testid="heatmap-part" {onchange}>
-                    { for parts.iter().map(|(part, name)| html! { <option selected={view.heatmap_part == *part}>{ name.clone() }</option> }) }
-                </select>
-            </label>
+            <select ref={select} class="toolbar-select" aria-label="Part of the memory" title="The part of the memory that is shown" data-testid="heatmap-part" {onchange}>
+                { for parts.iter().map(|(part, name)| html! { <option selected={view.heatmap_part == *part}>{ name.clone() }</option> }) }
+            </select>
             if has_times {
                 <div class="choices" role="group" aria-label="X axis">
                     { choice("heatmap-time", "Time", "Show time on the x axis", axis == Axis::Time, sends(&model, Action::SetAxis(Axis::Time))) }
                     { choice("heatmap-event", "Events", "Show event numbers on the x axis", axis == Axis::Event, sends(&model, Action::SetAxis(Axis::Event))) }
                 </div>
             }
+            if !by_size {
+                <div class="choices" role="group" aria-label="Zoom into addresses">
+                    <button type="button" class="choice" disabled={view.heatmap_offsets.is_none()} title="Show more addresses (−, Ctrl+wheel)" aria-label="Show more addresses" onclick={zooms(&model, 2.0)} data-testid="heatmap-zoom-out">{ "−" }</button>
+                    <button type="button" class="choice" title="Show fewer addresses (+, Ctrl+wheel)" aria-label="Show fewer addresses" onclick={zooms(&model, 0.5)} data-testid="heatmap-zoom-in">{ "+" }</button>
+                </div>
+            }
             <button type="button" class="toolbar-button" disabled={is_whole} title="Show the whole trace"
                 onclick={sends(&model, Action::FitAll)} data-testid="heatmap-fit">
                 { "Whole trace" }
             </button>
-            { if by_size { key_of_sizes(&palette) } else { key_of_addresses() } }
+            <span class="state-key" data-testid="heatmap-key">
+                { if by_size { key_of_sizes(&palette) } else { key_of_addresses() } }
+                if props.has_failure {
+                    <span class="state-key-item"><span class="state-swatch failed" aria-hidden="true" />{ "failed request" }</span>
+                }
+            </span>
             <span class="toolbar-note" data-testid="heatmap-note">{ &props.note }</span>
         </div>
     }
@@ -101,17 +112,17 @@ fn key_of_addresses() -> Html {
         ("unmapped", "unmapped"),
     ];
     html! {
-        <span class="state-key" data-testid="heatmap-key">
+        <>
             { for USES.iter().map(|(class, name)| html! {
                 <span class="state-key-item"><span class={classes!("state-swatch", *class)} aria-hidden="true" />{ *name }</span>
             }) }
-        </span>
+        </>
     }
 }
 
 fn key_of_sizes(palette: &Palette) -> Html {
     html! {
-        <span class="state-key" data-testid="heatmap-key">
+        <>
             <span class="state-key-item">
                 { "less" }
                 { for [2, 5, 8, 11, 14].map(|step| paint_chip(palette, Paint::ramp(step))) }
@@ -120,16 +131,23 @@ fn key_of_sizes(palette: &Palette) -> Html {
             <span class="state-key-item">
                 <span class="state-swatch unusable" aria-hidden="true" />{ "nothing at some moment" }
             </span>
-        </span>
+        </>
     }
 }
 
-/// Describes what an answer draws.
-pub fn note(map: &Heatmap) -> String {
-    match map.query.rows {
-        HeatmapRows::Addresses { .. } => {
-            format!("{} a row", Bytes(map.row_bytes))
+fn zooms(model: &ModelHandle, factor: f64) -> Callback<MouseEvent> {
+    let model = model.clone();
+    Callback::from(move |_| zoom_rows(&model, factor))
+}
+
+/// Describes what an answer draws, and how much of it is visible.
+pub fn note(map: &Heatmap, shown: Option<Window>) -> String {
+    let row = Bytes(map.row_bytes);
+    match (map.query.rows, shown) {
+        (HeatmapRows::Sizes, _) => String::new(),
+        (HeatmapRows::Addresses { .. }, None) => format!("{row} a row"),
+        (HeatmapRows::Addresses { .. }, Some(shown)) => {
+            format!("{} of {} · {row} a row", Bytes(shown.length() as u64), Bytes(map.total))
         }
-        HeatmapRows::Sizes => String::new(),
     }
 }

@@ -1,9 +1,11 @@
 //! The tooltip of the heatmap: what is in the cell under the pointer.
 
-use shared::query::{AddressCell, Answer, HeatmapCell, HeatmapCellQuery, HeatmapThing, Pin, Query, SizeCell};
+use shared::diagnosis::FailedRequest;
+use shared::query::{AddressCell, Answer, HeatmapCell, HeatmapThing, Pin, Query, SizeCell};
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
+use super::picture::Hover;
 use crate::hooks::{use_answer, use_model};
 use crate::views::segments::tooltip::{fact, place};
 use crate::widgets::format::{counted, seconds};
@@ -14,20 +16,48 @@ const PINS: usize = 4;
 /// Properties of [`Tooltip`].
 #[derive(PartialEq, Properties)]
 pub struct TooltipProps {
-    /// The cell under the pointer.
-    pub cell: Option<HeatmapCellQuery>,
+    /// What is under the pointer.
+    pub hover: Option<Hover>,
 }
 
 /// The contents of the tooltip. The caller positions it.
 #[component]
 pub fn Tooltip(props: &TooltipProps) -> Html {
-    let answer = use_answer(props.cell.map(Query::HeatmapCell));
-    let has_times = use_model().device().is_some_and(|device| device.has_times);
-    let Some(wanted) = props.cell else { return html! {} };
+    let cell = match props.hover {
+        Some(Hover::Cell(cell)) => Some(cell),
+        _ => None,
+    };
+    let answer = use_answer(cell.map(Query::HeatmapCell));
+    let model = use_model();
+    if props.hover == Some(Hover::Failure) {
+        return model.failure_at_cursor().map(failed).unwrap_or_default();
+    }
+    let has_times = model.device().is_some_and(|device| device.has_times);
+    let Some(wanted) = cell else { return html! {} };
     match answer.as_deref() {
         Some(Answer::HeatmapCell(Some(HeatmapCell::Address(cell)))) if cell.query == wanted => address(cell, has_times),
         Some(Answer::HeatmapCell(Some(HeatmapCell::Size(cell)))) if cell.query == wanted => size(cell),
         _ => html! { <div class="canvas-tip-title">{ "…" }</div> },
+    }
+}
+
+/// Renders the facts about a failed request.
+fn failed(failure: &FailedRequest) -> Html {
+    let facts = [
+        ("Requested", Some(failure.requested)),
+        ("This gap", failure.nearest_gap.map(|(_, size)| size)),
+        ("Largest it could use", Some(failure.largest_servable)),
+        ("Largest gap of the device", Some(failure.largest_gap)),
+        ("Driver free", Some(failure.driver_free)),
+    ];
+    html! {
+        <>
+            <div class="canvas-tip-title">{ "Out of memory: this request failed" }</div>
+            <dl class="canvas-tip-facts">
+                { for facts.iter().filter_map(|(name, bytes)| Some(fact(name, Bytes((*bytes)?).to_string()))) }
+            </dl>
+            <div class="canvas-tip-more">{ format!("event {}", Count(failure.position().into())) }</div>
+        </>
     }
 }
 

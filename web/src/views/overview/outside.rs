@@ -68,7 +68,8 @@ fn value_at(curve: &OutsideCurve, window: Window, at: f64) -> u64 {
     curve.bytes.get(column.min(columns.saturating_sub(1))).copied().unwrap_or(0)
 }
 
-/// Returns a path with a step wherever the value changes, relative to the largest value.
+/// Returns the outline of the area under a curve with a step wherever the value changes, relative to the largest value. The
+/// outline is open along its base.
 fn path(bytes: &[u64]) -> String {
     let most = bytes.iter().copied().max().unwrap_or(0).max(1);
     let mut path = String::new();
@@ -76,12 +77,12 @@ fn path(bytes: &[u64]) -> String {
     for (x, bytes) in bytes.iter().enumerate() {
         let y = HEIGHT - (u128::from(*bytes) * u128::from(HEIGHT - 1) / u128::from(most)) as u64;
         match before.replace(y) {
-            None => path += &format!("M{x} {y}"),
+            None => path += &format!("M{x} {HEIGHT}V{y}"),
             Some(before) if before != y => path += &format!("H{x}V{y}"),
             Some(_) => {}
         }
     }
-    path + &format!("H{}", bytes.len())
+    if path.is_empty() { path } else { path + &format!("H{}V{HEIGHT}", bytes.len()) }
 }
 
 #[cfg(test)]
@@ -90,9 +91,9 @@ mod tests {
 
     #[test]
     fn a_curve_has_a_step_wherever_it_changes() {
-        assert_eq!(path(&[0, 10, 10, 5]), "M0 20H1V1H3V11H4");
-        assert_eq!(path(&[]), "H0");
-        assert_eq!(path(&[u64::MAX]), "M0 1H1");
+        assert_eq!(path(&[0, 10, 10, 5]), "M0 20V20H1V1H3V11H4V20");
+        assert_eq!(path(&[]), "");
+        assert_eq!(path(&[u64::MAX]), "M0 20V1H1V20");
     }
 
     #[test]

@@ -12,6 +12,8 @@ use yew::prelude::*;
 
 use crate::hooks::{use_answer, use_model};
 use crate::model::Action;
+use crate::views::controls::sends;
+use crate::widgets::menu::Menu;
 
 /// The measures with their names, and what they say. The totals are those that the timeline itself draws.
 const MEASURES: [(Measure, &str, &str); 11] = [
@@ -69,8 +71,7 @@ pub fn CurvePanel(props: &CurvePanelProps) -> Html {
     let chosen = &model.view.curves;
     let asks = |axis, window, columns| Query::Curves(CurvesQuery { axis, window, columns, measures: chosen.clone() });
     let answer = use_answer(props.question.as_ref().map(|asked| asks(asked.axis, asked.window, asked.columns)));
-    let position = f64::from(model.view.cursor);
-    let here = use_answer(Some(asks(Axis::Event, Window { start: position, end: position + 1.0 }, 1)));
+    let here = use_answer(values_at(chosen, model.view.cursor));
     let curves = match answer.as_deref() {
         Some(Answer::Curves(curves)) if curves.query.axis == model.view.axis => Some(curves),
         _ => None,
@@ -81,26 +82,50 @@ pub fn CurvePanel(props: &CurvePanelProps) -> Html {
         }
         _ => None,
     };
-    let chips = MEASURES.iter().map(|&(measure, name, title)| {
-        let model = model.clone();
-        let is_on = model.view.curves.contains(&measure);
-        let onclick = Callback::from(move |_| model.dispatch(Action::ToggleCurve(measure)));
+    let rows = MEASURES.iter().map(|&(measure, name, title)| {
+        let is_on = chosen.contains(&measure);
         html! {
-            <button type="button" class="curve-choice" aria-pressed={is_on.to_string()} {title} {onclick}
+            <button type="button" class="menu-row curve-choice" aria-pressed={is_on.to_string()} {title}
+                onclick={sends(&model, Action::ToggleCurve(measure))}
                 data-testid={format!("curve-{}", shared::link::measure_name(measure))}>
-                { name }
+                <span class="menu-label">{ name }</span>
+                <span class="curve-check" aria-hidden="true">{ if is_on { "✓" } else { "" } }</span>
             </button>
         }
     });
+    let label = format!("Curves: {} of {}", chosen.len(), MEASURES.len());
     html! {
         <div class="curves" role="region" aria-label="Curves of fragmentation" data-testid="curves">
-            <div class="curve-choices" role="group" aria-label="Curves">{ for chips }</div>
-            { for MEASURES.iter().filter(|(measure, ..)| chosen.contains(measure)).map(|&(measure, name, title)| html! {
-                <Strip key={name} {measure} {name} {title} curve={curves.and_then(|curves| drawn(&answer, curves, measure))}
-                    window={props.window} cursor={props.cursor} value={value(measure)} />
-            }) }
+            <div class="curve-choices">
+                <Menu label={html! { <span class="menu-label">{ label }</span> }} name="Choose curves" test_id="curve-menu">
+                    <div data-keep-open="">{ for rows }</div>
+                </Menu>
+            </div>
+            <div class="curve-strips">
+                { for MEASURES.iter().filter(|(measure, ..)| chosen.contains(measure)).map(|&(measure, name, title)| html! {
+                    <Strip key={name} {measure} {name} {title} curve={curves.and_then(|curves| drawn(&answer, curves, measure))}
+                        window={props.window} cursor={props.cursor} value={value(measure)} />
+                }) }
+            </div>
         </div>
     }
+}
+
+/// Returns the question for the values of measures at a position; `None` without measures.
+pub fn values_at(measures: &[Measure], position: u32) -> Option<Query> {
+    let start = f64::from(position);
+    let window = Window { start, end: start + 1.0 };
+    let query = CurvesQuery { axis: Axis::Event, window, columns: 1, measures: measures.to_vec() };
+    (!measures.is_empty()).then_some(Query::Curves(query))
+}
+
+/// Lists the values of an answer to [`values_at`], each with its name.
+pub fn values_text(curves: &Curves) -> String {
+    let value = |curve: &Curve| {
+        let (_, name, _) = MEASURES.iter().find(|(measure, ..)| *measure == curve.measure)?;
+        Some(format!("{name} {}", words(curve.measure, *curve.most.first()?)))
+    };
+    curves.curves.iter().filter_map(value).collect::<Vec<_>>().join("; ")
 }
 
 /// A curve of an answer. Two are equal if they are the same one of the same answer.
@@ -224,7 +249,7 @@ fn steps(path: &mut String, heights: impl Iterator<Item = (i32, i32)>) {
 }
 
 /// Formats a value for the screen.
-pub fn words(measure: Measure, value: f64) -> String {
+fn words(measure: Measure, value: f64) -> String {
     match measure {
         Measure::Gaps => Count(value as u64).to_string(),
         Measure::UnusableShare | Measure::FragmentationIndex => format!("{} %", Decimal::of(value * 100.0, 1)),
@@ -255,6 +280,16 @@ mod tests {
         assert_eq!(paths.most, 2.0);
         assert_eq!(paths.area, "M0 1000H0V500H2V0H3V1000H4V1000Z");
         assert_eq!(paths.band, "M0 1000H0V500H1V0H3V1000H4H4V1000H3V0H2V500H0");
+    }
+
+    #[test]
+    fn values_are_listed_with_their_names() {
+        let Some(Query::Curves(query)) = values_at(&[Measure::Gaps, Measure::LargestGap], 7) else { panic!("asked") };
+        assert_eq!((query.window, query.columns), (Window { start: 7.0, end: 8.0 }, 1));
+        assert_eq!(values_at(&[], 7), None);
+        let curve = |measure, value: f64| Curve { measure, least: vec![value].into(), most: vec![value].into() };
+        let curves = vec![curve(Measure::Gaps, 3.0), curve(Measure::LargestGap, 2_097_152.0)];
+        assert_eq!(values_text(&Curves { query, curves }), "Gaps 3; Largest gap 2.00 MiB");
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct PlotArea {
     pub fit: Window,
     /// Whether the height is zoomed: only then does a drag move it.
     pub is_height_free: bool,
+    /// Whether bytes grow downwards: addresses do.
+    pub grows_down: bool,
     /// Whether the window ends at the newest event, and must do so after zooming.
     pub is_following: bool,
 }
@@ -34,9 +36,10 @@ impl PlotArea {
         Scale::new(self.window, self.plot.x, self.plot.right())
     }
 
-    /// Returns the scale of bytes, which grow upwards.
+    /// Returns the scale of bytes.
     pub fn y(&self) -> Scale {
-        Scale::new(self.bytes, self.plot.bottom(), self.plot.y)
+        let (low, high) = (self.plot.bottom(), self.plot.y);
+        if self.grows_down { Scale::new(self.bytes, high, low) } else { Scale::new(self.bytes, low, high) }
     }
 }
 
@@ -184,7 +187,8 @@ impl Gesture {
                 let mut effects =
                     vec![Effect::Window(pan(plot_area.window, -dx * plot_area.x().unit(), plot_area.extent))];
                 if plot_area.is_height_free {
-                    effects.push(Effect::Bytes(Some(pan(plot_area.bytes, dy * plot_area.y().unit(), plot_area.fit))));
+                    let by = if plot_area.grows_down { -dy } else { dy };
+                    effects.push(Effect::Bytes(Some(pan(plot_area.bytes, by * plot_area.y().unit(), plot_area.fit))));
                 }
                 effects
             }
@@ -221,7 +225,8 @@ impl Gesture {
                 }
                 // A band over nearly the whole height selects on the x axis only.
                 if area.height >= CLICK_PIXELS * 2.0 && area.height < plot_area.plot.height * 0.9 {
-                    let bytes = Window { start: y.value(area.bottom()).max(0.0), end: y.value(area.y) };
+                    let (a, b) = (y.value(area.bottom()), y.value(area.y));
+                    let bytes = Window { start: a.min(b).max(0.0), end: a.max(b) };
                     effects.push(Effect::Bytes(Some(bytes)));
                 }
                 effects
@@ -279,8 +284,24 @@ mod tests {
             bytes: w(0.0, 4000.0),
             fit: w(0.0, 4000.0),
             is_height_free: false,
+            grows_down: false,
             is_following: false,
         }
+    }
+
+    #[test]
+    fn bytes_that_grow_downwards_move_with_the_pointer() {
+        let bytes = w(1000.0, 3000.0);
+        let down = PlotArea { grows_down: true, is_height_free: true, bytes, ..plot_area() };
+        let taller = Wheel { at: (600.0, 20.0), dy: -240.0, is_height: true, ..Wheel::default() };
+        assert_eq!(wheel(&down, taller), Effect::Bytes(Some(w(1000.0, 2000.0))));
+        let mut gesture = Gesture::default();
+        gesture.down(1, (300.0, 200.0), DragKind::Pan, down);
+        assert_eq!(gesture.moved(1, (300.0, 240.0))[1], Effect::Bytes(Some(w(800.0, 2800.0))));
+        gesture.up(1, false);
+        gesture.down(1, (300.0, 120.0), DragKind::Zoom, down);
+        gesture.moved(1, (200.0, 220.0));
+        assert_eq!(gesture.up(1, false)[2], Effect::Bytes(Some(w(1500.0, 2000.0))));
     }
 
     #[test]

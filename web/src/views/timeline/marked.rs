@@ -83,6 +83,7 @@ fn steps(list: &StepList, strip: u32) -> Steps {
     let name = |step: &StepSpan| (step.span, format!("step {}", step.number));
     Steps {
         spans: list.steps.iter().map(name).collect(),
+        hint: format!("Found {}. Click selects it; Shift-click lays it over the selected one.", list.source).into(),
         positions: list.steps.iter().map(|step| (step.from, step.to)).collect(),
         strip: is_drawn.then_some(strip),
     }

@@ -70,6 +70,8 @@ pub struct Steps {
     pub spans: Rc<[(Window, String)]>,
     /// The positions at which each begins and ends.
     pub positions: Rc<[(u32, u32)]>,
+    /// How they were found, and what a click does: a sentence for the tooltip.
+    pub hint: Rc<str>,
     /// Their strip, counted upwards from the shapes; `None` if they are annotations.
     pub strip: Option<u32>,
 }
@@ -333,6 +335,7 @@ mod tests {
             bytes,
             fit: bytes,
             is_height_free: false,
+            grows_down: false,
             is_following: false,
         }
     }
@@ -437,7 +440,8 @@ mod tests {
     fn steps_have_a_strip_above_the_annotations() {
         let span = |start, end, name: &str| (Window { start, end }, name.to_owned());
         let spans: Rc<[_]> = [span(0.0, 400.0, "step 1"), span(400.0, 800.0, "step 2")].into();
-        let steps = |strip| Steps { spans: spans.clone(), positions: [(0, 400), (400, 800)].into(), strip };
+        let steps =
+            |strip| Steps { spans: spans.clone(), positions: [(0, 400), (400, 800)].into(), hint: "".into(), strip };
         let area = plot(Size { width: 580.0, height: 244.0, ratio: 1.0 }, 2);
         let at = |strip, y| steps(strip).at(plot_area().x(), area, (area.x + 250.0, y));
         assert_eq!((at(Some(1), area.y - 20.0), at(Some(1), area.y - 5.0)), (Some(1), None));

@@ -21,6 +21,7 @@ use shared::query::{Answer, Query, TimelineQuery, Window};
 use yew::prelude::*;
 
 use self::curves::CurvePanel;
+pub use self::curves::{values_at, values_text};
 pub use self::gesture::DragKind;
 use self::gesture::{Gesture, PlotArea};
 use self::ghost::Ghost;
@@ -104,7 +105,8 @@ pub fn Timeline() -> Html {
     }
 
     let is_height_free = view.bytes.is_some();
-    let plot_area = PlotArea { plot, window, extent: model.extent(), bytes, fit, is_height_free, is_following };
+    let (extent, grows_down) = (model.extent(), false);
+    let plot_area = PlotArea { plot, window, extent, bytes, fit, is_height_free, grows_down, is_following };
     let scene = answer.clone().map(|answer| Scene {
         answer,
         palette: Rc::clone(&palette),
@@ -142,7 +144,10 @@ pub fn Timeline() -> Html {
     };
     let class = hovered.and_then(|hover| timeline.and_then(|timeline| class_of(timeline, hover.thing)));
     let words = match hovered.map(|hover| hover.thing) {
-        Some(Thing::Annotation(i)) => marks.span(i as usize).map(|(_, name)| name.clone()),
+        Some(Thing::Annotation(i)) if (i as usize) < marks.annotations.len() => {
+            marks.span(i as usize).map(|(_, name)| name.clone())
+        }
+        Some(Thing::Annotation(i)) => marks.span(i as usize).map(|(_, name)| format!("{name}. {}", marks.steps.hint)),
         Some(Thing::Loss(i)) => marks.losses.get(i as usize).map(losses::sentence),
         _ => None,
     };

@@ -250,6 +250,7 @@ mod tests {
                 bytes,
                 fit: bytes,
                 is_height_free: false,
+                grows_down: false,
                 is_following: false,
             },
             axis: Axis::Event,

@@ -69,15 +69,22 @@ impl PointerHandler {
     }
 
     /// Selects the range of the step or annotation at a point of the strips, if there is one. With `is_more`, the range
-    /// is that from the end of the selected one to the end of the step: its growth is what the step has beyond it.
+    /// is that from the end of the selected one to the end of the step, and the two steps are compared.
     fn select_span(&self, at: (f64, f64), is_more: bool, plot_area: PlotArea) -> bool {
         let Some(marks) = self.canvas.read(|picture| picture.scene.as_ref().map(|scene| scene.marks.clone())) else {
             return false;
         };
         let (x, plot) = (plot_area.x(), plot_area.plot);
-        if let Some((from, to)) = marks.steps.at(x, plot, at).and_then(|i| marks.steps.positions.get(i).copied()) {
-            let before = self.model.now().view.range.filter(|_| is_more).map(|(_, end)| end);
+        let step = marks.steps.at(x, plot, at);
+        if let Some((step, (from, to))) = step.and_then(|i| Some((i, *marks.steps.positions.get(i)?))) {
+            let view = self.model.now().view.clone();
+            let selected = |range| marks.steps.positions.iter().position(|of| Some(*of) == range);
+            let other = view.compared.map(|(earlier, _)| earlier as usize).or_else(|| selected(view.range));
+            let before = view.range.filter(|_| is_more).map(|(_, end)| end);
             self.model.dispatch(Action::SetRange(Some((before.unwrap_or(from), to))));
+            if let Some(other) = other.filter(|_| is_more) {
+                self.model.dispatch(Action::CompareSteps(Some((other as u32, step as u32))));
+            }
             return true;
         }
         let annotation = marks::span_at(&marks.annotations, 0, x, plot, at).and_then(|i| marks.annotations.get(i));

@@ -1,0 +1,169 @@
+//! The request that failed, drawn as an outlined block from where it would have begun: over the gap that came closest, or
+//! behind all addresses where no gap could have served any part of it.
+
+use shared::diagnosis::FailedRequest;
+use shared::order::Within;
+use shared::query::{Heatmap, HeatmapFailure, HeatmapFailureQuery, HeatmapPart, HeatmapRows};
+use shared::units::Bytes;
+
+use crate::render::palette::Palette;
+use crate::render::surface::{Area, Surface};
+use crate::views::failed;
+use crate::views::timeline::gesture::PlotArea;
+
+/// Least height behind all addresses, in pixels: two lines of text.
+const BEHIND: f64 = 36.0;
+
+/// A failed request on the heatmap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ghost {
+    /// The coordinate of its failure.
+    x: f64,
+    place: HeatmapFailure,
+    /// The request, and why it did not fit.
+    texts: [String; 2],
+}
+
+/// Returns the question where a failed request goes.
+pub fn question(part: HeatmapPart, failure: &FailedRequest) -> HeatmapFailureQuery {
+    let FailedRequest { requested, pool, stream, nearest_gap: gap, .. } = *failure;
+    HeatmapFailureQuery { part, requested, pool, stream, gap }
+}
+
+impl Ghost {
+    /// Returns the block of a request that failed at a coordinate, and where it goes.
+    pub fn new(x: f64, failure: &FailedRequest, place: HeatmapFailure, by_size: bool) -> Self {
+        let reason = match failure.nearest_gap {
+            Some((_, gap)) if !by_size => format!("This gap: {}", Bytes(gap)),
+            _ => failed::reason(failure),
+        };
+        Self { x, place, texts: [failed::request(failure), reason] }
+    }
+
+    /// Returns the offset at which it begins.
+    pub fn start(&self) -> u64 {
+        self.place.gap.map_or(self.place.total, |(from, _)| from)
+    }
+
+    /// Draws the block with its label. Returns where it is, if it is in view.
+    pub fn draw(
+        &self,
+        surface: &mut dyn Surface,
+        plot_area: &PlotArea,
+        map: &Heatmap,
+        palette: &Palette,
+    ) -> Option<Area> {
+        let (plot, y) = (plot_area.plot, plot_area.y());
+        let pixel = |offset: u64| y.pixel(offset as f64);
+        let from = self.start();
+        let (top, bottom) = match map.query.rows {
+            HeatmapRows::Sizes => {
+                let height = plot.height / f64::from(map.rows.max(1));
+                let top = plot.y + f64::from(self.place.class) * height;
+                (top, top + height)
+            }
+            // What lies behind the last row stands on the lower edge.
+            HeatmapRows::Addresses { .. } if self.place.gap.is_none() => {
+                let top = pixel(from);
+                let is_last = (plot.bottom() - 2.0..plot.bottom() + BEHIND).contains(&top);
+                (
+                    if is_last { plot.bottom() - BEHIND } else { top },
+                    pixel(from.saturating_add(self.place.query.requested)),
+                )
+            }
+            HeatmapRows::Addresses { .. } => (pixel(from), pixel(from.saturating_add(self.place.query.requested))),
+        };
+        let x = plot_area.x().pixel(self.x);
+        let block = failed::block(surface, plot, x, (top, bottom), &self.texts)?;
+        failed::ground(surface, block, palette);
+        let mut labelled = block;
+        if let (HeatmapRows::Addresses { .. }, Some((_, end))) = (map.query.rows, self.place.gap) {
+            // As much of it as the gap holds.
+            let end = pixel(end).within(block.y, block.bottom());
+            let (gap, rest) = (end - block.y, block.bottom() - end);
+            surface.fill(Area { height: gap, ..block }, palette.cached.at(0.4));
+            surface.outline(block, 1.5, palette.oom.into());
+            if gap.max(rest) >= failed::ROOM && gap.min(rest) > 2.0 {
+                // The line between the two would cross the label.
+                labelled =
+                    if gap >= rest { Area { height: gap, ..block } } else { Area { y: end, height: rest, ..block } };
+                surface.horizontal(end, block.x, block.right(), true, palette.oom.into());
+            }
+        }
+        failed::label(surface, plot, labelled, &self.texts, palette);
+        Some(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::diagnosis::Cause;
+    use shared::query::{Axis, HeatmapQuery, Packed, Window};
+    use shared::units::Address;
+
+    use super::*;
+    use crate::render::surface::log::SurfaceLog;
+
+    /// Draws a request of 40 bytes that failed at 300, on a plot of one pixel for each byte.
+    fn drawn(gap: Option<(u64, u64)>, rows: HeatmapRows) -> (Option<Area>, Vec<String>) {
+        let plot = Area { x: 100.0, y: 20.0, width: 400.0, height: 200.0 };
+        let window = Window { start: 0.0, end: 400.0 };
+        let bytes = Window { start: 0.0, end: 200.0 };
+        let plot_area = PlotArea {
+            plot,
+            window,
+            extent: window,
+            bytes,
+            fit: bytes,
+            is_height_free: false,
+            grows_down: true,
+            is_following: false,
+        };
+        let failure = FailedRequest {
+            requested: 40,
+            largest_servable: 10,
+            nearest_gap: gap.map(|(from, to)| (Address(from), to - from)),
+            cause: Cause::Fragmented,
+            ..FailedRequest::default()
+        };
+        let query = question(HeatmapPart::All, &failure);
+        let place = HeatmapFailure { query, gap, total: 200, class: 3 };
+        let map = Heatmap {
+            query: HeatmapQuery { axis: Axis::Event, window, columns: 4, rows, part: HeatmapPart::All },
+            window,
+            columns: 4,
+            rows: 10,
+            cells: Packed::default(),
+            from: 0,
+            row_bytes: 20,
+            total: 200,
+            groups: Vec::new(),
+        };
+        let mut log = SurfaceLog::default();
+        let ghost = Ghost::new(300.0, &failure, place, rows == HeatmapRows::Sizes);
+        (ghost.draw(&mut log, &plot_area, &map, &Palette::dark()), log.0)
+    }
+
+    #[test]
+    fn the_request_begins_with_the_gap_and_goes_on_behind_it() {
+        let addresses = HeatmapRows::Addresses { rows: 10, offsets: None };
+        let (area, log) = drawn(Some((50, 60)), addresses);
+        assert_eq!(area, Some(Area { x: 268.0, y: 70.0, width: 132.0, height: 40.0 }));
+        let has = |log: &[String], part: &str| log.iter().any(|line| line.contains(part));
+        assert!(has(&log, "fill 268,70 132x10"), "the gap: {log:?}");
+        assert!(has(&log, "This gap: 10 B") && !has(&log, "dashed"), "{log:?}");
+        let (area, log) = drawn(Some((50, 85)), addresses);
+        assert_eq!(area.map(|area| area.bottom()), Some(110.0));
+        assert!(has(&log, "dashed 105 from 268 to 400") && has(&log, "\"Request: 40 B\" at 274,81"), "{log:?}");
+        let (area, log) = drawn(None, addresses);
+        assert_eq!(area.map(|area| (area.y, area.bottom())), Some((184.0, 220.0)), "at the lower edge");
+        assert!(log.iter().any(|line| line.contains("Largest it could use: 10 B")), "{log:?}");
+    }
+
+    #[test]
+    fn on_sizes_it_is_in_the_row_of_its_class() {
+        let (area, log) = drawn(Some((50, 60)), HeatmapRows::Sizes);
+        assert_eq!(area.map(|area| (area.y, area.bottom())), Some((80.0, 100.0)));
+        assert!(log.iter().any(|line| line.contains("Largest it could use: 10 B")), "{log:?}");
+    }
+}
