@@ -353,6 +353,10 @@ pub const FOLDING_PART_BYTES: usize = 256;
 /// of them fails for one reason.
 pub const EXPLAINED_FAILURES: usize = 256;
 
+/// Blocks and segments that are looked at to explain failed requests, all of them together: some seconds. Programs have some
+/// ten thousand at a time.
+pub const EXPLAINED_BLOCKS: usize = 1 << 24;
+
 /// The least time between two diagnoses of a running job, in milliseconds: a verdict that changes more often can't be read.
 pub const LIVE_DIAGNOSIS_REST_MS: f64 = 2_000.0;
 
