@@ -111,6 +111,7 @@ fn measure(imported: Imported) {
             width: 1100.0,
             filter,
             highlight: None,
+            by_category: false,
         };
         Query::Flame(query)
     };

@@ -120,6 +120,8 @@ pub struct FailedRequest {
     pub message: String,
     /// The number of the stack that made the request; 0 if none was recorded.
     pub stack: u32,
+    /// The line of that stack; empty if none was recorded.
+    pub line: String,
     /// The stream that the request was for.
     pub stream: Stream,
     /// The pool that the request was for.

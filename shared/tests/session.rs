@@ -361,5 +361,5 @@ fn a_late_start_and_an_out_of_memory_are_findings() {
     assert_eq!(codes(&failed), [FindingCode::OutOfMemory]);
     let finding = &failed.summary().findings[0];
     assert_eq!((finding.device, finding.position), (Some(0), Some(3)));
-    assert!(finding.message.contains("Asked for 1.00 GiB; the driver had 12.0 MiB free."), "{}", finding.message);
+    assert!(finding.message.contains("sked for 1.00 GiB; the driver had 12.0 MiB free."), "{}", finding.message);
 }

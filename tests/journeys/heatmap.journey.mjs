@@ -7,6 +7,9 @@ import { address, addressSays, at, bytesIn, goTo, number, openSample, pointUntil
 /** Places all over the picture, in shares of its width and height. */
 const PLACES = Array.from({ length: 400 }, (_, i) => [0.1 + 0.88 * ((i * 37) % 400) / 400, 0.1 + 0.8 * ((i * 101) % 400) / 400]);
 
+/** Places at the end of the trace, from the lower edge upwards: the largest sizes are at the bottom. */
+const LARGEST = Array.from({ length: 60 }, (_, i) => [0.97 - 0.03 * (i % 3), 0.97 - 0.01 * Math.floor(i / 3)]);
+
 /** Waits until the heatmap's cells have been drawn. */
 const isDrawn = (page, note) => until(`the heatmap says ${note}`, () => text(page, 'heatmap-note'), (said) => note.test(said));
 
@@ -92,13 +95,13 @@ test('a failed request is drawn over the gap that came closest, and in the row o
   const words = await until('the failure in words', () => text(page, 'text-twin'), (now) => now.includes('failed here'));
   const [, requested, gap] = /A request of (\S+ \S+) failed here: the gap that came closest has (\S+ \S+)\./.exec(words);
   const told = await pointUntil(page, 'heatmap-canvas', PLACES, /this request failed/);
-  assert.ok(told.includes(`Requested${requested}`) && told.includes(`This gap${gap}`), `${words}: ${told}`);
+  assert.ok(told.includes(`Requested\n${requested}`) && told.includes(`This gap\n${gap}`), `${words}: ${told}`);
   await page.screenshot('heatmap-failed');
 
   // The same failure where sizes are shown.
   await press(page, 'b');
   await addressSays(page, 'heat', 'sizes');
-  const again = await pointUntil(page, 'heatmap-canvas', PLACES, /this request failed/);
+  const again = await pointUntil(page, 'heatmap-canvas', LARGEST, /this request failed/);
   assert.equal(again, told);
   await press(page, 'b');
   await addressSays(page, 'heat', null);
@@ -125,9 +128,9 @@ test('a person zooms into addresses, and selects a range', async (t) => {
   assert.notEqual((await text(page, 'heatmap-note')).split(' · ')[1], row, 'rows are finer');
   await page.screenshot('heatmap-zoomed');
   // A cell says what a row of it holds: never more than its bytes.
-  const told = await pointUntil(page, 'heatmap-canvas', PLACES, /(Allocated|Free, usable)\d/);
+  const told = await pointUntil(page, 'heatmap-canvas', PLACES, /(Allocated|Free, usable)\n\d/);
   const size = (said) => Number(said.split(' ')[0]) * 1024 ** ['B', 'KiB', 'MiB', 'GiB'].indexOf(said.split(' ')[1]);
-  const most = [...told.matchAll(/(?:Allocated|Free, usable|Free, too small)([\d.]+ \w*B)/g)].map((found) => size(found[1]));
+  const most = [...told.matchAll(/(?:Allocated|Free, usable|Free, too small)\n([\d.]+ \w*B)/g)].map((found) => size(found[1]));
   const bytes = size(/ · (\S+ \S+) a row/.exec(await text(page, 'heatmap-note'))[1]);
   assert.ok(most.length > 0 && most.every((one) => one <= bytes * 1.01), `${told}: ${bytes}`);
 

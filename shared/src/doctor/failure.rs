@@ -8,6 +8,7 @@ use crate::analysis::peak::held_at;
 use crate::analysis::site::label;
 use crate::diagnosis::{FailedRequest, HeldLine};
 use crate::event::Action;
+use crate::frames::StackId;
 use crate::limits;
 use crate::replay::{AllocatorState, Gap, Replay};
 use crate::units::{Bytes, counted};
@@ -102,6 +103,7 @@ impl<'a> Failures<'a> {
             held_by_others: capacity.and_then(|bytes| bytes.checked_sub(in_use)),
             missing: self.rules.missing(event.size, is_expandable, totals.cached, driver_free),
             stack: event.stack.0,
+            line: self.line(event.stack),
             stream,
             pool,
             pool_basis,
@@ -137,6 +139,11 @@ impl<'a> Failures<'a> {
         let others: Vec<_> = (0..).zip(&state.ranges).filter(|(i, _)| !is_own(*i)).map(|(_, range)| range).collect();
         mapped.retain(|(start, end)| others.iter().all(|range| range.end() <= *start || *end <= range.address.0));
         self.rules.asked_of_expandable(requested, &ranges, &mapped)
+    }
+
+    /// Returns the line of a stack; empty if none was recorded.
+    fn line(&self, stack: StackId) -> String {
+        if stack.0 == 0 { String::new() } else { label(self.case.symbols, self.case.best_frames, stack) }
     }
 
     /// Returns the share of the device that the settings allow, if they limit it.
@@ -202,8 +209,12 @@ fn message(failed: &FailedRequest) -> String {
             }
         )
     };
+    let asker = match failed.line.as_str() {
+        "" => "Asked".to_owned(),
+        line => format!("{line} asked"),
+    };
     format!(
-        "Asked for {}{need}; the driver had {} free. Live tensors held {} of {}, and {cache}.{}",
+        "{asker} for {}{need}; the driver had {} free. Live tensors held {} of {}, and {cache}.{}",
         Bytes(requested),
         Bytes(driver_free),
         Bytes(allocated),

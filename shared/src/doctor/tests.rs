@@ -231,7 +231,7 @@ fn the_finding_of_a_summary_states_facts_alone() {
     let found = failure_finding(case.trace, decisive, &facts, failures.len() as u32);
     assert_eq!(
         found.message,
-        "Device 0: out of memory at event 15. Asked for 8.00 MiB, for which the driver was asked for a segment of 20.0 MiB; \
+        "Device 0: out of memory at event 15. ask  m/a.py:9 asked for 8.00 MiB, for which the driver was asked for a segment of 20.0 MiB; \
          the driver had 1.00 MiB free. Live tensors held 6.00 MiB of 13.0 MiB, and 6.00 MiB was cached in 3 gaps, of which \
          this request could use at most 2.00 MiB in one piece. One more request failed."
     );

@@ -60,18 +60,10 @@ impl Cell for Shares {
 impl AddressCell for Shares {
     #[inline]
     fn at(bytes: &Bytes, whole: u64, _: u32) -> Self {
-        const MOST: u64 = u8::MAX as u64;
-        // One division for all five, as this is done at every event. Its result is the share, or up to two below.
-        let scale = MOST as f64 / whole as f64;
         Self(bytes.map(|bytes| match bytes {
             0 => 0,
             bytes if bytes >= whole => u8::MAX,
-            bytes => {
-                let (wanted, mut share) = (bytes.saturating_mul(MOST), (bytes as f64 * scale) as u64);
-                share += u64::from(share.saturating_mul(whole) < wanted);
-                share += u64::from(share.saturating_mul(whole) < wanted);
-                share as u8
-            }
+            bytes => bytes.saturating_mul(u64::from(u8::MAX)).div_ceil(whole) as u8,
         }))
     }
 }

@@ -108,6 +108,8 @@ pub struct DeviceSummary {
     pub peak_reserved: u64,
     /// The failed requests: the position right after each, and its rounded bytes.
     pub ooms: Vec<(u32, u64)>,
+    /// The position of the failure that matters most, if a request failed.
+    pub decisive_oom: Option<u32>,
     /// The number of annotations; starts and ends count separately.
     pub annotations: u32,
     /// The number of places where events are missing.

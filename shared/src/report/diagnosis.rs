@@ -79,6 +79,9 @@ pub struct OomReport {
     pub pool: (u64, u64),
     /// How that is known.
     pub pool_basis: PoolBasis,
+    /// The line that made the request, if a stack was recorded.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub line: String,
     /// The facts as text.
     pub message: String,
     /// The lines that held most.
@@ -178,6 +181,7 @@ impl From<&FailedRequest> for OomReport {
             missing: failed.missing,
             pool: (failed.pool.0, failed.pool.1),
             pool_basis: failed.pool_basis,
+            line: failed.line.clone(),
             message: failed.message.clone(),
             lines: failed.lines.iter().map(line).collect(),
             categories: failed.categories.iter().map(CategoryReport::from).collect(),

@@ -91,6 +91,7 @@ impl Facts {
             peak,
             peak_reserved: most.max(usage.peak_reserved),
             ooms: self.ooms.clone(),
+            decisive_oom: oom::decisive(trace, &self.ooms),
             annotations: trace.annotations.len() as u32,
             losses: trace.losses.len() as u32,
             lost: trace.losses.iter().fold(0, |sum, loss| sum.saturating_add(loss.events)),

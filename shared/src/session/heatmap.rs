@@ -151,12 +151,18 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &HeatmapQuer
 
 /// Returns the codes of cells row by row, from cells that are column by column.
 fn by_row<C>(cells: &[C], rows: usize, mut code: impl FnMut(&C) -> u16) -> Packed<u16> {
+    /// Columns that are turned together: their cells stay in the cache.
+    const BLOCK: usize = 32;
     let columns = cells.len().checked_div(rows).unwrap_or(0);
     let mut codes = vec![0; rows * columns];
-    for (column, cells) in cells.chunks_exact(rows.max(1)).enumerate() {
-        let places = codes.get_mut(column..).unwrap_or(&mut []).iter_mut().step_by(columns.max(1));
-        for (place, cell) in places.zip(cells) {
-            *place = code(cell);
+    for first in (0..columns).step_by(BLOCK) {
+        let last = (first + BLOCK).min(columns);
+        for row in 0..rows {
+            let places = codes.get_mut(row * columns + first..row * columns + last).unwrap_or(&mut []);
+            let column = cells.get(first * rows + row..).unwrap_or(&[]).iter().step_by(rows);
+            for (place, cell) in places.iter_mut().zip(column) {
+                *place = code(cell);
+            }
         }
     }
     Packed(codes)
@@ -349,8 +355,11 @@ mod tests {
         Session::new(crate::testing::snapshot(lines), "pickle".to_owned(), Vec::new(), &mut |_| {})
     }
 
-    /// Returns where the last failed request goes: its gap, the end of all addresses, and its class.
-    fn place(session: &mut Session, part: HeatmapPart) -> Option<(Option<(u64, u64)>, u64, u32)> {
+    /// The gap, the end of all addresses, and the size class.
+    type Place = (Option<(u64, u64)>, u64, u32);
+
+    /// Returns where the last failed request goes.
+    fn place(session: &mut Session, part: HeatmapPart) -> Option<Place> {
         let Answer::Diagnosis(diagnosis) = session.answer(0, &Query::Diagnosis) else { panic!("no diagnosis") };
         let failed = diagnosis.ooms.last().unwrap();
         let (requested, pool, stream, gap) = (failed.requested, failed.pool, failed.stream, failed.nearest_gap);

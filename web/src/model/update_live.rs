@@ -112,7 +112,7 @@ fn begin(live: &mut Live, view: &mut View, summary: &Summary, link: Option<&Link
             view.axis = Axis::Time;
         }
         view.window = extent(device, view.axis);
-        view.cursor = device.ooms.last().map_or(device.events, |(position, _)| *position);
+        view.cursor = device.decisive_oom.unwrap_or(device.events);
     }
     if live.is_following {
         keep_up(live, view, summary);

@@ -52,7 +52,7 @@ fn a_file_opens_on_the_device_that_ran_out_of_memory_else_on_the_fullest() {
     let first = |devices| View::first(&Summary { devices, ..(*summary(&[])).clone() }).device;
     let full = |events, requested| DeviceSummary { peak: Totals { requested, ..Totals::default() }, ..device(events) };
     assert_eq!(first(vec![full(1000, 5), full(10, 7), full(500, 7)]), 2, "the fuller, of those the busier");
-    let failed = DeviceSummary { ooms: vec![(3, 1)], ..full(10, 1) };
+    let failed = DeviceSummary { ooms: vec![(3, 1)], decisive_oom: Some(3), ..full(10, 1) };
     assert_eq!(first(vec![full(1000, 5), failed, full(10, 7)]), 1);
 }
 
@@ -286,8 +286,10 @@ fn lists_are_of_the_cursor_unless_something_else_was_chosen() {
 
 #[test]
 fn at_an_out_of_memory_lists_are_of_its_moment() {
-    let summary =
-        Summary { devices: vec![DeviceSummary { ooms: vec![(900, 1)], ..device(1000) }], ..(*summary(&[])).clone() };
+    let summary = Summary {
+        devices: vec![DeviceSummary { ooms: vec![(900, 1)], decisive_oom: Some(900), ..device(1000) }],
+        ..(*summary(&[])).clone()
+    };
     let model = after([added(0, "a"), Action::FileLoaded { key: FileKey(0), summary: Shared::new(summary) }]);
     assert_eq!(model.view.moments(500), Moments { at: 900, since: None });
 }

@@ -175,7 +175,7 @@ impl View {
             self.tab = Tab::Segments;
         }
         self.window = extent(device, self.axis);
-        self.cursor = device.ooms.last().map_or(device.peak_position, |(position, _)| *position);
+        self.cursor = device.decisive_oom.unwrap_or(device.peak_position);
     }
 
     /// Returns the view of a link to a file that has been read. What the file doesn't have is ignored.

@@ -1,12 +1,13 @@
 //! The verdict card: why memory ran out, the line, the numbers, and what to try.
 
-use shared::diagnosis::{Diagnosis, FailedRequest};
+use shared::diagnosis::{Cause, FailedRequest, Verdict};
 use shared::finding::Remedy;
+use shared::query::{Answer, Query};
 use shared::units::Count;
 use yew::prelude::*;
 
 use super::controls::sends;
-use crate::hooks::{ModelHandle, use_model};
+use crate::hooks::{ModelHandle, use_answer, use_model};
 use crate::model::{Action, Live, Selection, Tab};
 use crate::widgets::bytes_text::bytes_text;
 use crate::widgets::copy::CopyButton;
@@ -22,20 +23,24 @@ const REMEDIES: usize = 3;
 #[component]
 pub fn VerdictCard() -> Html {
     let model = use_model();
-    let (Some(diagnosis), Some(failure)) = (model.diagnosis(), model.failure_on_card()) else {
-        return Html::default();
+    let failure = model.failure_on_card();
+    let position = failure.map(|failure| failure.event + 1);
+    let whole = model.diagnosis().filter(|whole| whole.verdict.position == position);
+    // A diagnosis is about the failure that matters most. Those of others are made when one is looked at.
+    let other = use_answer(position.filter(|_| whole.is_none()).map(|position| Query::FailureDiagnosis { position }));
+    let (Some(failure), Some(position)) = (failure, position) else { return Html::default() };
+    let verdict = match (whole, other.as_deref()) {
+        (Some(whole), _) => Some(&whole.verdict),
+        (None, Some(Answer::Diagnosis(other))) => Some(&other.verdict),
+        _ => None,
     };
-    let position = failure.event + 1;
-    let is_decisive = diagnosis.verdict.position == Some(position);
-    let verdict = &diagnosis.verdict;
-    let (cause, sentence) =
-        if is_decisive { (verdict.cause, &verdict.sentence) } else { (failure.cause, &failure.message) };
-    let failed = diagnosis.failed;
+    let verdict = verdict.filter(|verdict| verdict.position == Some(position));
+    let failed = model.diagnosis().map_or(1, |whole| whole.failed);
     // While a job runs, its failures are news; the card of the next one opens by itself.
     let is_live = model.live().is_some_and(Live::is_open);
     let close = if is_live { Action::DismissOom } else { Action::SetVerdictOpen(false) };
     html! {
-        <section class="verdict" role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={cause.name()}>
+        <section class="verdict" role={is_live.then_some("alert")} aria-label="Why memory ran out" data-testid="verdict" data-cause={verdict.map_or(failure.cause, |verdict| verdict.cause).name()}>
             <header class="verdict-head">
                 { icon(Symbol::Flag) }
                 <h2>{ format!("Out of memory at event {}", Count(position.into())) }</h2>
@@ -47,10 +52,19 @@ pub fn VerdictCard() -> Html {
                 </span>
             </header>
             <div class="verdict-text">
-                { words(sentence) }
-                if is_decisive { { line(&model, diagnosis) } }
+                { words(verdict.map_or(&failure.message, |verdict| &verdict.sentence)) }
+                { verdict.map(|verdict| line(&model, verdict)).unwrap_or_default() }
+                { requester(&model, failure) }
             </div>
-            if is_decisive { { remedies(&verdict.remedies) } }
+            if let Some(verdict) = verdict {
+                <div class="verdict-advice">
+                    { remedies(&verdict.remedies) }
+                    if verdict.remedies.len() > 1 {
+                        // Where there is room for one only.
+                        <button type="button" class="link" onclick={sends(&model, Action::SetTab(Tab::Findings))}>{ format!("{} more", verdict.remedies.len().min(REMEDIES) - 1) }</button>
+                    }
+                </div>
+            }
             { numbers(failure) }
             { used_for(failure) }
         </section>
@@ -75,7 +89,8 @@ pub fn VerdictSection() -> Html {
                 if several { <span class="remark">{ format!(" device {}", diagnosis.device) }</span> }
             </h2>
             { words(&verdict.sentence) }
-            { line(&model, diagnosis) }
+            { line(&model, verdict) }
+            { failure.map(|failure| requester(&model, failure)).unwrap_or_default() }
             { remedies(&verdict.remedies) }
             { failure.map(numbers).unwrap_or_default() }
             { failure.map(used_for).unwrap_or_default() }
@@ -97,14 +112,33 @@ fn words(sentence: &str) -> Html {
     }
 }
 
-/// Renders the line that the verdict is about, as a button that selects it.
-fn line(model: &ModelHandle, diagnosis: &Diagnosis) -> Html {
-    let Some(line) = &diagnosis.verdict.line else { return Html::default() };
-    let select = diagnosis.verdict.stack.map(|stack| sends(model, Action::Select(Selection::Line(stack))));
+/// Renders the line that a verdict is about, as a button that selects it, with what that line did.
+fn line(model: &ModelHandle, verdict: &Verdict) -> Html {
+    let Some(line) = &verdict.line else { return Html::default() };
+    let part = match verdict.cause {
+        Cause::Leak => "Keeps what it allocates: ",
+        Cause::None if verdict.is_growing => "Keeps what it allocates: ",
+        Cause::Spike => "Rises for a moment: ",
+        Cause::Fragmented => "Has blocks in the way: ",
+        _ => "Holds most: ",
+    };
+    line_button(model, part, line, verdict.stack, "verdict-line")
+}
+
+/// Renders the line that made the request which failed.
+fn requester(model: &ModelHandle, failure: &FailedRequest) -> Html {
+    if failure.line.is_empty() {
+        return Html::default();
+    }
+    line_button(model, "Made the request: ", &failure.line, Some(failure.stack), "verdict-requester")
+}
+
+fn line_button(model: &ModelHandle, part: &'static str, line: &str, stack: Option<u32>, name: &'static str) -> Html {
+    let select = stack.map(|stack| sends(model, Action::Select(Selection::Line(stack))));
     html! {
         <p class="verdict-line">
-            <span class="dim">{ "Line " }</span>
-            <button type="button" class="link mono" onclick={select} title="Select this line" data-testid="verdict-line">{ line.clone() }</button>
+            <span class="dim">{ part }</span>
+            <button type="button" class="link mono" onclick={select} title="Select this line" data-testid={name}>{ line.to_owned() }</button>
         </p>
     }
 }
@@ -114,13 +148,14 @@ pub fn remedies(remedies: &[Remedy]) -> Html {
     if remedies.is_empty() {
         return Html::default();
     }
+    let mark = |remedy: &Remedy| if remedy.checked { "Checked on this trace: " } else { "Advice: " };
     html! {
         <ul class="remedies" aria-label="What to try">
             { for remedies.iter().take(REMEDIES).enumerate().map(|(i, remedy)| html! {
                 <li key={i}>
-                    <span>{ remedy.text.clone() }</span>
-                    if !remedy.copy.is_empty() { <CopyButton text={remedy.copy.clone()} label="Copy" /> }
-                    <span class="remark">{ if remedy.checked { "checked on this trace" } else { "advice" } }</span>
+                    <span class="dim">{ mark(remedy) }</span>
+                    { remedy.text.clone() }
+                    if !remedy.copy.is_empty() { <span title={remedy.copy.clone()}><CopyButton text={remedy.copy.clone()} label="Copy" /></span> }
                 </li>
             }) }
         </ul>
@@ -143,6 +178,7 @@ fn used_for(failure: &FailedRequest) -> Html {
 fn numbers(failure: &FailedRequest) -> Html {
     let segment = Some(failure.asked_of_driver).filter(|asked| *asked != failure.requested);
     let rows = [
+        ("Capacity", failure.capacity),
         ("Requested", Some(failure.requested)),
         ("Asked of the driver", segment),
         ("Driver free", Some(failure.driver_free)),

@@ -47,8 +47,9 @@ pub fn finding_row(model: &ModelHandle, finding: &Finding) -> Html {
                 <path d={shape} />
             </svg>
             <div class="finding-text">
-                <p>{ finding.message.clone() }</p>
-                { remedies(&finding.remedies) }
+                <p title={finding.message.clone()}>{ finding.message.clone() }</p>
+                // What to try after a failure stands with the verdict.
+                if finding.code != FindingCode::OutOfMemory { { remedies(&finding.remedies) } }
             </div>
             if finding.position.is_some() || finding.evidence.is_some() {
                 <button type="button" class="act" onclick={show(model, finding)} title="Show the evidence" data-testid="finding-show">{ "Show" }</button>

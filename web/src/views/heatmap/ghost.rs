@@ -153,7 +153,7 @@ mod tests {
         assert!(has(&log, "fill 268,70 132x10"), "the gap: {log:?}");
         assert!(has(&log, "This gap: 10 B") && !has(&log, "dashed"), "{log:?}");
         let (area, log) = drawn(Some((50, 85)), addresses);
-        assert_eq!(area.map(|area| area.bottom()), Some(110.0));
+        assert_eq!(area.map(Area::bottom), Some(110.0));
         assert!(has(&log, "dashed 105 from 268 to 400") && has(&log, "\"Request: 40 B\" at 274,81"), "{log:?}");
         let (area, log) = drawn(None, addresses);
         assert_eq!(area.map(|area| (area.y, area.bottom())), Some((184.0, 220.0)), "at the lower edge");

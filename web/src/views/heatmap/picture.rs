@@ -17,7 +17,7 @@ use crate::browser::document;
 use crate::render::canvas::{Picture, Size};
 use crate::render::painter::Painter;
 use crate::render::palette::Palette;
-use crate::render::surface::{Align, Area, Font, Surface, fit};
+use crate::render::surface::{Align, Area, Font, Surface, fit, fit_end};
 use crate::views::range_band;
 use crate::views::timeline::gesture::PlotArea;
 use crate::views::timeline::marks::{self, Marks};
@@ -182,7 +182,9 @@ impl Scene {
             let first = f64::midpoint(top, bottom) - (room as f64 - 1.0) * LABEL / 2.0;
             for (i, line) in lines.iter().take(room).enumerate() {
                 let at = (plot.x - 8.0, first + i as f64 * LABEL);
-                if let Some(text) = fit(surface, line, Font::Label, plot.x - 10.0) {
+                // The last digits of a long number tell more than its first.
+                let shorten = if line.ends_with(|c: char| c.is_ascii_digit()) { fit_end } else { fit };
+                if let Some(text) = shorten(surface, line, Font::Label, plot.x - 10.0) {
                     surface.text(&text, at, Align::End, Font::Label, palette.text_dim.into());
                 }
             }

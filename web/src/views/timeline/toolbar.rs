@@ -58,11 +58,11 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                 { "Whole trace" }
             </button>
             { choice("curves-toggle", "Curves", "Show curves of fragmentation below the timeline", !model.view.curves.is_empty(), sends(&model, Action::ToggleCurves)) }
-            if model.view.extended_range().is_some() {
-                <button type="button" class="toolbar-button" title="Show the range over the whole width (Enter)" onclick={zoom} data-testid="timeline-zoom-range">
-                    { "Zoom to range" }
-                </button>
-            }
+            // Always there, so that nothing moves under the pointer when a range is selected.
+            <button type="button" class="toolbar-button" disabled={model.view.extended_range().is_none()}
+                title="Show the range over the whole width (Enter)" onclick={zoom} data-testid="timeline-zoom-range">
+                { "Zoom to range" }
+            </button>
             <span class="toolbar-note" data-testid="timeline-note">{ &props.note }</span>
         </div>
     }
