@@ -184,7 +184,9 @@ impl fmt::Display for DiagnosisReport {
                 let count = Count(held.count.into());
                 writeln!(f, "    {:>10} {count:>9} ×  {}", Bytes(held.bytes), held.line)?;
             }
-            writeln!(f, "    used for: {}", CategoryReport::list(&failed.categories))?;
+            if !failed.categories.is_empty() {
+                writeln!(f, "    used for: {}", CategoryReport::list(&failed.categories))?;
+            }
         }
         let mut written = Vec::new();
         write_remedies(f, &self.verdict.remedies, &mut written)?;
@@ -259,6 +261,13 @@ mod tests {
             let text = diagnosed(&[lines], "", 0.0).to_string();
             assert!(text.contains(want), "{text}");
         }
+    }
+
+    #[test]
+    fn without_a_live_tensor_nothing_is_used_for_anything() {
+        let text = |lines: &str| diagnosed(&[lines], "", 0.0).to_string();
+        assert!(!text("segment_alloc 0x1000000 20971520\noom 0 33554432").contains("used for"));
+        assert!(text("segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000\noom 0 33554432").contains("used for: "));
     }
 
     #[test]
