@@ -107,11 +107,11 @@ fn measure(imported: Imported) {
             since: None,
             bottom_up: false,
             folds: true,
+            by_category: false,
             zoom,
             width: 1100.0,
             filter,
             highlight: None,
-            by_category: false,
         };
         Query::Flame(query)
     };

@@ -1,6 +1,7 @@
 //! The options for rules of the user's own.
 
 use clap::Args;
+use shared::analysis::category::UserRule;
 use shared::analysis::own_rules::OwnRules;
 
 /// Rules that count before those that Vramscope has.
@@ -24,7 +25,10 @@ impl RuleOptions {
         let mut rules = OwnRules::default();
         self.mine.iter().try_for_each(|part| rules.folding.add_mine(part))?;
         self.library.iter().try_for_each(|part| rules.folding.add_library(part))?;
-        self.category.iter().try_for_each(|rule| rules.categories.add(rule.parse()?))?;
+        for rule in &self.category {
+            let UserRule { part, category } = rule.parse()?;
+            rules.categories.add(&part, category)?;
+        }
         Ok(rules)
     }
 }

@@ -13,6 +13,7 @@ mod handle;
 mod own_rules;
 mod palette;
 mod range;
+mod steps;
 
 pub use answer::{ask, use_answer, use_ask};
 pub use diagnosis::use_diagnosis;
@@ -21,3 +22,4 @@ pub use handle::{ModelHandle, PlotRows, Store, use_model};
 pub use own_rules::{remembered_rules, set_rules};
 pub use palette::{palette, use_palette};
 pub use range::{select_range, use_range, zoom_to_range};
+pub use steps::compare_steps;

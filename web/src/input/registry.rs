@@ -6,7 +6,7 @@ use shared::query::{Axis, ColorBy, SegmentLayout};
 use super::command::{Chord, Command, Group};
 use super::navigate as go;
 use crate::browser;
-use crate::hooks::{ModelHandle, zoom_to_range};
+use crate::hooks::{ModelHandle, compare_steps, zoom_to_range};
 use crate::model::{Action, Dialog, Live, Model, Selection};
 use crate::views::heatmap::{move_rows, zoom_rows};
 use crate::views::search::SEARCH_INPUT_ID;
@@ -114,7 +114,7 @@ pub static COMMANDS: &[Command] = &[
     command(Cursor, "extend-on", "Extend the range by one event", &[Chord::char(">")], has_events, |m, _| go::extend_by(m, 1)),
     command(Cursor, "zoom-range", "Zoom to the range", &[Chord::code("Enter")], has_range, |m, _| zoom_to_range(m)),
     command(Cursor, "clear-range", "Clear the range", &[], |m| is_ready(m) && m.view.range.is_some(), |m, _| m.dispatch(Action::SetRange(None))),
-    command(Cursor, "compare-steps", "Compare two steps", &[Chord::code("KeyC")], has_events, |m, _| go::compare_steps(m)),
+    command(Cursor, "compare-steps", "Compare two steps", &[Chord::code("KeyC")], has_events, |m, _| compare_steps(m)),
     command(Cursor, "peak", "Go to the peak", &[Chord::code("KeyP")], has_events, |m, _| go::to_peak(m)),
     command(Cursor, "next-oom", "Go to the next out-of-memory event", &[Chord::code("KeyO")], |m| m.device().is_some_and(|d| !d.ooms.is_empty()), |m, _| go::to_next_oom(m)),
     command(Cursor, "start", "Go to the start", &[Chord::code("Home")], has_events, |m, _| m.dispatch(Action::SetCursor(0))),

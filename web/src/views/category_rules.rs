@@ -1,6 +1,5 @@
 //! The rules that tell what memory is used for: what each decided, and rules of one's own.
 
-use shared::analysis::category::UserRule;
 use shared::query::{Answer, Category, CategoryRule, Query};
 use web_sys::{HtmlInputElement, HtmlSelectElement};
 use yew::prelude::*;
@@ -37,7 +36,7 @@ pub fn CategoryDialog() -> Html {
             let chosen = category.cast::<HtmlSelectElement>().map_or(0, |category| category.selected_index());
             let Some(category) = Category::ALL.get(usize::try_from(chosen).unwrap_or(0)).copied() else { return };
             let mut rules = (*model.now().rules).clone();
-            match rules.categories.add(UserRule { part: part.value(), category }) {
+            match rules.categories.add(&part.value(), category) {
                 Ok(()) => {
                     set_rules(&model, rules);
                     part.set_value("");

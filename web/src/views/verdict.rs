@@ -166,11 +166,12 @@ pub fn remedies(remedies: &[Remedy]) -> Html {
 fn used_for(failure: &FailedRequest) -> Html {
     let all = failure.categories.iter().fold(0_u64, |sum, of| sum.saturating_add(of.bytes));
     html! {
-        <dl class="verdict-numbers" aria-label="What the memory was used for" data-testid="verdict-categories">
+        <p class="verdict-numbers" data-testid="verdict-categories">
+            <span class="dim">{ "By category:" }</span>
             { for failure.categories.iter().map(|of| html! {
-                <div key={of.category.code()}><dt>{ of.category.name() }</dt><dd>{ bytes_text(of.bytes) }<span class="dim">{ format!(" {}", share(of.bytes, all)) }</span></dd></div>
+                <span key={of.category.code()}>{ of.category.name() }{ " " }{ bytes_text(of.bytes) }<span class="dim">{ format!(" {}", share(of.bytes, all)) }</span></span>
             }) }
-        </dl>
+        </p>
     }
 }
 

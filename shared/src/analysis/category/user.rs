@@ -47,24 +47,24 @@ impl FromStr for UserRule {
 pub struct UserRules(Vec<UserRule>);
 
 impl UserRules {
-    /// Adds a rule behind the others. Replaces one with the same part.
+    /// Adds a rule behind the others: a part of a function, a file or `file:line`, and a category. Replaces the category of
+    /// a rule with the same part.
     ///
     /// Errs with a sentence for the user if the part is empty, too long or one too many.
-    pub fn add(&mut self, rule: UserRule) -> Result<(), String> {
-        let part = rule.part.trim();
+    pub fn add(&mut self, part: &str, category: Category) -> Result<(), String> {
+        let part = part.trim();
         if part.is_empty() {
             return Err("Name a part of a function, a file or a line, such as attention.py:54.".to_owned());
         }
         if part.len() > FOLDING_PART_BYTES {
             return Err(format!("A part of a line or path has at most {FOLDING_PART_BYTES} bytes."));
         }
-        let rule = UserRule { part: part.to_owned(), ..rule };
-        if let Some(known) = self.0.iter_mut().find(|known| known.part == rule.part) {
-            *known = rule;
+        if let Some(known) = self.0.iter_mut().find(|known| known.part == part) {
+            known.category = category;
         } else if self.0.len() >= CATEGORY_RULES {
             return Err(format!("There are already {CATEGORY_RULES} rules. Remove one first."));
         } else {
-            self.0.push(rule);
+            self.0.push(UserRule { part: part.to_owned(), category });
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ impl FromStr for UserRules {
         let mut rules = Self::default();
         for (line, number) in text.lines().map(str::trim).zip(1..) {
             if !line.is_empty() && !line.starts_with('#') {
-                let added = line.parse().and_then(|rule| rules.add(rule));
+                let added = line.parse().and_then(|UserRule { part, category }| rules.add(&part, category));
                 added.map_err(|why| format!("Line {number}: {why}"))?;
             }
         }

@@ -70,7 +70,7 @@ pub struct Steps {
 impl Steps {
     /// Finds the steps of a trace; `None` if nothing in it repeats.
     pub fn of(input: Replayed<'_>, symbols: &Symbols, traits: &StackTraits) -> Option<Self> {
-        let found = |source, steps: Option<Vec<Step>>| steps.map(|steps| Self { source, steps });
+        let found = |source, steps: Option<Vec<Step>>| steps.map(|steps| Self { source, steps }.cut(input));
         let is_step = |name: &str| marked::is_step(name);
         found(StepSource::Annotations, marked::steps(input, symbols, is_step))
             .or_else(|| found(StepSource::Optimizer, optimizer::steps(input, symbols, traits, Traits::OPTIMIZER)))
@@ -78,6 +78,20 @@ impl Steps {
             .or_else(|| found(StepSource::Annotations, marked::steps(input, symbols, |_| true)))
             .or_else(|| found(StepSource::ZeroGrad, optimizer::steps(input, symbols, traits, Traits::ZERO_GRAD)))
             .or_else(|| found(StepSource::Pattern, pattern::steps(input, symbols, traits)))
+    }
+
+    /// Marks the last step as not whole if the program allocated nothing after a request had failed in it.
+    fn cut(mut self, input: Replayed<'_>) -> Self {
+        let asks = [Action::Alloc as u8, Action::Oom as u8];
+        let actions = &input.trace.events.action;
+        let last = (1..).zip(actions.iter().rev()).find(|(_, action)| asks.contains(action));
+        if let (Some(step), Some((from_end, action))) = (self.steps.last_mut(), last)
+            && action == Action::Oom as u8
+            && step.from as usize <= actions.len() - from_end
+        {
+            step.is_whole = false;
+        }
+        self
     }
 
     /// Returns the step that a position lies in.

@@ -157,3 +157,29 @@ fn the_numbers_of_layers_are_no_steps() {
     let layers = [("layer 0", 3, 5), ("layer 1", 5, 8), ("layer 0", 18, 20), ("layer 1", 20, 24)];
     assert_eq!(found(annotated(&layers)).unwrap().0, StepSource::Pattern);
 }
+
+#[test]
+fn a_step_in_which_the_last_request_failed_is_not_whole() {
+    let is_whole = |end: &str| {
+        let rest = format!("alloc 0x3000000 512 {OPTIMIZER} main@t.py:8\nfree 0x3000000");
+        let mut snapshot = job(2, |_| 1_000, &rest);
+        let last = crate::testing::snapshot(end).devices.remove(0);
+        for event in (0..last.events.len()).filter_map(|i| last.events.get(i)) {
+            snapshot.devices[0].events.push(crate::trace::Event { stack: Default::default(), ..event });
+        }
+        let names: Vec<String> = (1..=2).map(|step| format!("step {step}")).collect();
+        for (name, (from, to)) in names.iter().zip([(3, 20), (20, 90)]) {
+            let name = snapshot.symbols.intern(name.as_bytes());
+            for (stage, at) in [(Stage::Start, from), (Stage::End, to)] {
+                let time_us = crate::testing::START_US + 10 * at - 5;
+                snapshot.devices[0].annotations.push(Annotation { name, stage, time_us });
+            }
+        }
+        let (_, steps) = found(snapshot).expect("steps");
+        !steps[1].ends_with('?')
+    };
+    assert!(is_whole(""));
+    assert!(!is_whole("oom 0x0 5000"));
+    // The program went on.
+    assert!(is_whole("oom 0x0 5000\nalloc 0x5000000 512"));
+}

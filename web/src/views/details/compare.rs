@@ -73,6 +73,8 @@ pub fn ComparePane(props: &ComparePaneProps) -> Html {
         html! { <input type="number" min="0" aria-label={name} value={step.number.to_string()} {onchange} data-testid={testid} /> }
     };
     let (earlier, later) = (&found.earlier, &found.later);
+    let growth = |line: &ComparedLine| step_growth(&line.earlier, &line.later, shown);
+    let same = found.lines.iter().filter(|line| growth(line) == 0).count() as u64;
     html! {
         <article class="detail" data-testid="detail-steps">
             <header class="detail-head"><h2>{ format!("Step {} over step {}", Count(later.number), Count(earlier.number)) }</h2></header>
@@ -89,7 +91,7 @@ pub fn ComparePane(props: &ComparePaneProps) -> Html {
                 { act("Clear", "compare-clear", "Clear the comparison (Esc)", Some(sends(&model, Action::CompareSteps(None)))) }
             </div>
             { facts(vec![
-                fact_with("At their ends", change_text(step_growth(&earlier.memory, &later.memory, false)), ends(&earlier.memory, &later.memory, false).into()),
+                fact_with("End", change_text(step_growth(&earlier.memory, &later.memory, false)), ends(&earlier.memory, &later.memory, false).into()),
                 fact_with("Peak", change_text(step_growth(&earlier.memory, &later.memory, true)), ends(&earlier.memory, &later.memory, true).into()),
             ]) }
             <h3>{ "By line" }</h3>
@@ -100,19 +102,24 @@ pub fn ComparePane(props: &ComparePaneProps) -> Html {
                 }) }
             </div>
             <ul class="legend-list compare-list">
-                { for found.lines.iter().map(|line| {
+                { for found.lines.iter().filter(|line| growth(line) != 0).map(|line| {
                     html! {
                         <li key={line.stack}>
                             <button type="button" class="legend-row" onclick={sends(&model, Action::Select(Selection::Line(line.stack)))} title={line.label.clone()} data-testid="compare-line">
                                 { paint_chip(&palette, line.paint) }
                                 <span class="legend-label">{ line.label.clone() }</span>
                                 { mark(line) }
-                                { change_text(step_growth(&line.earlier, &line.later, shown)) }
+                                { change_text(growth(line)) }
                                 <span class="compare-ends">{ ends(&line.earlier, &line.later, shown) }</span>
                             </button>
                         </li>
                     }
                 }) }
+                if same > 0 {
+                    <li class="legend-row dim" data-testid="compare-same">
+                        <span class="legend-label">{ format!("{} with no change", counted(same, "call site")) }</span>
+                    </li>
+                }
                 if found.others > 0 {
                     <li class="legend-row dim">
                         <span class="legend-label">{ counted(found.others.into(), "other call site") }</span>

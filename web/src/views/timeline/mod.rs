@@ -165,7 +165,7 @@ pub fn Timeline() -> Html {
     let note = timeline.map(toolbar::note).unwrap_or_default();
     html! {
         <section class="canvas-view timeline" aria-label="Timeline">
-            <Toolbar fits_requested={*fits_requested} {on_fit} {note} />
+            <Toolbar fits_requested={*fits_requested} {on_fit} {note} has_steps={marks.steps.positions.len() > 1} />
             <div ref={canvas.host()} class="canvas-host" tabindex="0" role="img" aria-label="Memory over time, stacked"
                 aria-describedby="text-twin" data-testid="timeline-canvas">
                 { canvas.html() }

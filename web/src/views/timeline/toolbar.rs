@@ -4,7 +4,7 @@ use shared::query::{Axis, Detail, Timeline};
 use shared::units::counted;
 use yew::prelude::*;
 
-use crate::hooks::{use_model, zoom_to_range};
+use crate::hooks::{compare_steps, use_model, zoom_to_range};
 use crate::model::Action;
 use crate::views::controls::{ColorMenu, choice, sends};
 
@@ -15,6 +15,8 @@ pub struct ToolbarProps {
     pub fits_requested: bool,
     /// Called to change the fit.
     pub on_fit: Callback<bool>,
+    /// Whether the trace has steps to compare.
+    pub has_steps: bool,
     /// A short description of what is drawn.
     pub note: String,
 }
@@ -35,6 +37,13 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
     let zoom = {
         let model = model.clone();
         Callback::from(move |_: MouseEvent| zoom_to_range(&model))
+    };
+    let compare = {
+        let model = model.clone();
+        Callback::from(move |_: MouseEvent| match model.now().view.compared {
+            Some(_) => model.dispatch(Action::CompareSteps(None)),
+            None => compare_steps(&model),
+        })
     };
     let (reserved, requested) = (!props.fits_requested, props.fits_requested);
     html! {
@@ -58,6 +67,9 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                 { "Whole trace" }
             </button>
             { choice("curves-toggle", "Curves", "Show curves of fragmentation below the timeline", !model.view.curves.is_empty(), sends(&model, Action::ToggleCurves)) }
+            if props.has_steps {
+                { choice("compare-steps", "Steps", "Compare two steps: what the later one holds more (C)", model.view.compared.is_some(), compare) }
+            }
             // Always there, so that nothing moves under the pointer when a range is selected.
             <button type="button" class="toolbar-button" disabled={model.view.extended_range().is_none()}
                 title="Show the range over the whole width (Enter)" onclick={zoom} data-testid="timeline-zoom-range">
