@@ -13,7 +13,9 @@ use shared::frames::StackId;
 use shared::index::Index;
 use shared::lod::RunningMeasures;
 use shared::measures::Measuring;
-use shared::query::{Axis, HeatmapPart, HeatmapQuery, HeatmapRows, Query, Window};
+use shared::query::{
+    Axis, ColorBy, HeatmapPart, HeatmapQuery, HeatmapRows, Query, SegmentLayout, SegmentsQuery, Window,
+};
 use shared::replay::{Replay, Replayed};
 use shared::session::Session;
 use shared::trace::{DeviceTrace, Event, Settings, Snapshot, Tag, Tags};
@@ -131,8 +133,21 @@ fn stages(make: Make, count: u64) -> Vec<(&'static str, f64)> {
     lap("session", &mut start);
     let events = session.summary().devices[0].event;
     let rows = HeatmapRows::Addresses { rows: 350, offsets: None };
+    let map = SegmentsQuery {
+        position: middle,
+        layout: SegmentLayout::ToScale,
+        width: 1400.0,
+        height: 800.0,
+        visible: Window { start: 0.0, end: 800.0 },
+        zoom: 1.0,
+        color_by: ColorBy::Site,
+        filter: Vec::new(),
+        highlight: None,
+        line: None,
+    };
     for (name, query) in [
         ("diagnosis", Query::Diagnosis),
+        ("map", Query::Segments(map)),
         (
             "heatmap",
             Query::Heatmap(HeatmapQuery {

@@ -5,15 +5,16 @@ use std::time::{Duration, Instant};
 
 use shared::allocator::sim::{Placement, SimDriver};
 use shared::allocator::{AllocatorConfig, DeviceAllocator, Request, TORCH_2_11, TraceEntry};
+use shared::event::Action;
 use shared::format::{ChunkReader, EventColumns, Header, Writer};
 use shared::frames::{Frame, StackId, Symbols};
-use shared::limits::{CHUNK_EVENTS, ImportLimits, LiveLimits};
+use shared::limits::{CHUNK_EVENTS, ImportLimits, LiveLimits, live_diagnosis_rest_ms};
 use shared::query::{Axis, ColorBy, Query, TimelineQuery, Window};
 use shared::replay::Forward;
 use shared::session::LiveSession;
 use shared::trace::{Event, Settings, Tag, Tags};
 use shared::tracker::Tracker;
-use shared::units::{Address, Stream};
+use shared::units::{Address, PoolId, Stream};
 
 /// Each measurement is the best of this number of runs.
 const RUNS: usize = 5;
@@ -105,6 +106,23 @@ impl Job {
         entries.into_iter().map(&mut event).collect()
     }
 
+    /// Returns chunks with at least this number of further events, the last of which is a request that fails if
+    /// `has_failure`.
+    fn chunks_with(&mut self, events: usize, has_failure: bool) -> Vec<u8> {
+        if has_failure {
+            let entry = TraceEntry {
+                action: Action::Oom,
+                address: 1 << 20,
+                size: 1 << 40,
+                stream: Stream(0),
+                pool: PoolId::default(),
+                stack: StackId(1),
+            };
+            self.allocator.sink_mut().push(entry);
+        }
+        self.chunks(events)
+    }
+
     /// Returns chunks with at least this number of further events.
     fn chunks(&mut self, events: usize) -> Vec<u8> {
         let mut done = 0;
@@ -166,6 +184,74 @@ fn main() {
         grow(held);
     }
     trim();
+    println!("findings of a job that makes {RATE} events a second");
+    for held in [100_000, 1_000_000, LiveLimits::default().events - NEW] {
+        diagnose(held);
+    }
+    println!("a job in which a request fails at every refresh");
+    fail();
+}
+
+/// Events a second of the jobs that are diagnosed.
+const RATE: usize = 100_000;
+/// Diagnoses of a measurement, and the seconds that a job in which requests fail is watched.
+const LOOKS: usize = 3;
+const SECONDS: usize = 5;
+
+/// Measures a running job with and without diagnoses, each as often as the page asks for one.
+fn diagnose(held: usize) {
+    let mut job = Job::new(10_000);
+    let mut live = LiveSession::new(LiveLimits::default());
+    live.push(&job.chunks(held)).expect("a recording");
+    live.refresh();
+    let (mut ingest, mut findings, mut longest, mut seconds) = (0.0, 0.0, 0.0_f64, 0.0);
+    for _ in 0..LOOKS {
+        let start = Instant::now();
+        black_box(live.answer(0, &Query::Diagnosis));
+        let took_ms = start.elapsed().as_secs_f64() * 1e3;
+        let rest_ms = live_diagnosis_rest_ms(took_ms);
+        // Until the next one, the job goes on. The session is measured as if it stayed as long as it is.
+        let bytes = job.chunks(NEW);
+        let start = Instant::now();
+        live.push(&bytes).expect("a recording");
+        live.refresh();
+        let refresh = start.elapsed().as_secs_f64();
+        let passed = (took_ms + rest_ms) / 1e3;
+        ingest += refresh * passed * RATE as f64 / NEW as f64;
+        findings += took_ms / 1e3;
+        seconds += passed;
+        // An event right after the beginning of a diagnosis is part of the one after the next rest.
+        longest = longest.max((2.0 * took_ms + rest_ms) / 1e3);
+    }
+    println!(
+        "  {held:9} events held: {:.0} ms each; findings take {:.1} % of a core, ingest {:.1} % ({:.2} times that of ingest \
+         alone); a verdict is at most {longest:.1} s old",
+        findings * 1e3 / LOOKS as f64,
+        findings / seconds * 100.0,
+        ingest / seconds * 100.0,
+        (ingest + findings) / ingest
+    );
+}
+
+/// Measures refreshes in which another request has failed, which is a finding at once.
+fn fail() {
+    let mut job = Job::new(10_000);
+    let mut live = LiveSession::new(LiveLimits::default());
+    live.push(&job.chunks(1_000_000)).expect("a recording");
+    live.refresh();
+    let mut spent = [0.0; 2];
+    for round in 0..2 * 10 * SECONDS {
+        let bytes = job.chunks_with(RATE / 10, round % 2 == 1);
+        let start = Instant::now();
+        live.push(&bytes).expect("a recording");
+        live.refresh();
+        spent[round % 2] += start.elapsed().as_secs_f64();
+    }
+    let [without, with] = spent.map(|spent| spent / SECONDS as f64 * 100.0);
+    println!(
+        "  refreshes take {with:.1} % of a core, and {without:.1} % without failures: {:.1} % for findings",
+        with - without
+    );
 }
 
 /// The number of events of one refresh.

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use crate::analysis::folding::BestFrames;
 use crate::analysis::roles::Roles;
 use crate::analysis::usage::Usage;
-use crate::doctor::Case;
+use crate::diagnosis::Diagnosis;
+use crate::doctor::{Case, diagnose};
 use crate::event::Action;
 use crate::frames::{Frame, FrameId, StackId, Symbols};
 use crate::index::Index;
@@ -173,12 +174,20 @@ pub(crate) struct Patient {
 
 impl Patient {
     pub(crate) fn new(lines: &str) -> Self {
-        let mut snapshot = snapshot(lines);
+        Self::of(snapshot(lines))
+    }
+
+    /// A patient with the first device of a snapshot.
+    pub(crate) fn of(mut snapshot: Snapshot) -> Self {
         let trace = snapshot.devices.remove(0);
         let replay = Replay::build(&trace, &mut snapshot.tags, &snapshot.settings);
         let usage = Usage::build(Replayed { trace: &trace, tags: &snapshot.tags, replay: &replay });
         let best_frames = BestFrames::build(&snapshot.symbols);
         Self { snapshot, trace, capacity: None, best_frames, replay, usage, roles: Roles::default() }
+    }
+
+    pub(crate) fn diagnosis(&self) -> Diagnosis {
+        diagnose(&self.case())
     }
 
     pub(crate) fn case(&self) -> Case<'_> {

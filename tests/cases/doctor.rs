@@ -126,6 +126,103 @@ fn a_run_and_its_files_have_one_verdict() -> Result<()> {
     Ok(())
 }
 
+/// What the exit code says of every kind of input: 0 without a failure, 1 with one, 2 if it can't be read.
+#[test]
+fn the_exit_code_tells_what_was_read() -> Result<()> {
+    let folder = Folder::new("inputs")?;
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let (quiet, cut, stub, empty, noise) =
+        (file("quiet.pickle"), file("cut.pickle"), file("stub.pickle"), file("empty.txt"), file("noise.bin"));
+    program::run(&["run", "transformer", "--steps", "2", "--out", &quiet])?;
+    let whole = fs::read(&quiet)?;
+    fs::write(&cut, &whole[..whole.len() * 2 / 3])?;
+    fs::write(&stub, &whole[..100])?;
+    fs::write(&empty, "")?;
+    fs::write(&noise, (0..200_000_u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect::<Vec<u8>>())?;
+    let inside = folder.join("").to_string_lossy().into_owned();
+    // The arguments, the standard input, the code, and a part of what is printed.
+    let two = format!("{ERROR}\n\nTraceback (most recent call last):\n{}", ERROR.replace("472.00 MiB", "9.00 GiB"));
+    let cases: &[(&[&str], &[u8], i32, &str)] = &[
+        (&[&quiet], b"", 0, "No request failed"),
+        // What is left of a file is examined, and it says so.
+        (&[&cut], b"", 0, "The file is truncated"),
+        (&[&stub], b"", 2, "The file is truncated"),
+        (&["-"], &whole[..100], 2, "The file is truncated"),
+        (&[&empty], b"", 2, "The file is empty"),
+        (&[&noise], b"", 2, "Not a PyTorch memory snapshot"),
+        (&[&inside], b"", 2, "This is a folder"),
+        (&[&file("absent")], b"", 2, "There is no such file"),
+        (&["-"], b"", 2, "The file is empty"),
+        (&["-"], b" \n\n", 2, "not an out-of-memory error"),
+        (&["-"], b"CUDA out of memory", 2, "not an out-of-memory error"),
+        (&["-"], b"{}", 2, "Not a PyTorch memory snapshot"),
+        // Of several errors, the last one counts.
+        (&["-"], two.as_bytes(), 1, "9.00 GiB"),
+        // Standard input can be read once.
+        (&["-", "-"], ERROR.as_bytes(), 2, "The file is empty"),
+        (&[&quiet, "-"], ERROR.as_bytes(), 1, "Fragmented, most likely: "),
+        (&["-", &noise], ERROR.as_bytes(), 2, "Fragmented, most likely: "),
+    ];
+    for (arguments, input, code, part) in cases {
+        let output = doctor(arguments, input)?;
+        let printed = String::from_utf8([output.stdout, output.stderr].concat())?;
+        ensure!(
+            output.status.code() == Some(*code) && printed.contains(part),
+            "{arguments:?} {:?}: {printed}",
+            output.status
+        );
+        // What is wrong is one line for each file that can't be read.
+        let json = doctor(&[&["--json"], *arguments].concat(), input)?;
+        assert_eq!(json.status.code(), Some(*code), "{arguments:?}");
+        let files: Value = serde_json::from_slice(&json.stdout)?;
+        let errors = files["files"].as_array().into_iter().flatten().filter(|file| file["error"].is_string()).count();
+        assert_eq!(String::from_utf8(json.stderr)?.lines().count(), errors, "{arguments:?}");
+        assert_eq!(errors > 0, *code == 2, "{arguments:?}");
+    }
+    Ok(())
+}
+
+/// An input without an end is refused at its beginning.
+#[cfg(unix)]
+#[test]
+fn an_endless_input_is_refused() -> Result<()> {
+    let output = doctor(&["/dev/zero"], b"")?;
+    assert_eq!(output.status.code(), Some(2));
+    let endless = Command::new(program::path()?).args(["doctor", "-"]).stdin(fs::File::open("/dev/zero")?).output()?;
+    assert_eq!(endless.status.code(), Some(2));
+    assert_eq!(String::from_utf8(endless.stderr)?.lines().count(), 1);
+    Ok(())
+}
+
+/// A person's own rules choose the lines, and nothing else.
+#[test]
+fn rules_of_whose_code_a_frame_is_choose_the_lines() -> Result<()> {
+    let folder = Folder::new("folded")?;
+    let path = folder.join("a.pickle").to_string_lossy().into_owned();
+    program::run(&["run", "leak", "--out", &path])?;
+    let verdict = |arguments: &[&str]| -> Result<Value> {
+        let output = doctor(&[&["--json", &path], arguments].concat(), b"")?;
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let printed: Value = serde_json::from_slice(&output.stdout)?;
+        Ok(printed["files"][0]["devices"][0]["verdict"].clone())
+    };
+    let plain = verdict(&[])?;
+    let line = plain["line"].as_str().context("no line")?.to_owned();
+    ensure!(line.contains("metrics.py"), "{line}");
+    // As a library, the line that called it is shown.
+    let called = verdict(&["--library", "metrics.py"])?;
+    let outer = called["line"].as_str().context("no line")?;
+    ensure!(!outer.contains("metrics.py") && called["cause"] == plain["cause"], "{called}");
+    ensure!(called["sentence"].as_str().is_some_and(|sentence| sentence.contains(outer)), "{called}");
+    assert_eq!(verdict(&["--mine", "metrics.py"])?["line"], line);
+    for arguments in [&["--mine", ""][..], &["--library", ""]] {
+        let output = doctor(&[&[path.as_str()], arguments].concat(), b"")?;
+        let errors = String::from_utf8(output.stderr)?;
+        assert_eq!((output.status.code(), errors.lines().count()), (Some(2), 1), "{errors}");
+    }
+    Ok(())
+}
+
 #[test]
 fn rules_of_ones_own_change_lines_and_categories() -> Result<()> {
     let folder = Folder::new("own-rules")?;

@@ -57,6 +57,17 @@ class ThresholdTest(unittest.TestCase):
         config = _config.from_environment({"VRAMSCOPE_TO": "1", "VRAMSCOPE_WARN_AT": "0.25"})
         self.assertEqual((config.warn_at, _config.Config().warn_at), (0.25, None))
 
+    def test_a_free_block_serves_what_its_pool_serves(self):
+        mib = 1 << 20
+        cases = [
+            (512, True, 512),
+            (2 * mib, True, mib),  # Larger requests go to large pools.
+            (2 * mib, False, 2 * mib),
+            (mib, False, 0),  # Smaller requests go to small pools.
+        ]
+        for gap, is_small, want in cases:
+            self.assertEqual(_monitor.servable(gap, is_small), want, (gap, is_small))
+
     def test_a_warning_has_numbers_and_what_to_try(self):
         reading = _monitor.Reading(0, 11 * GIB, 12 * GIB, 20 * GIB, 7 * GIB, 3 * GIB, 1)
         said = (

@@ -9,6 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use shared::analysis::own_rules::OwnRules;
 use shared::doctor::pasted::{self, Explanation};
+use shared::finding::FindingCode;
 use shared::import::{ImportError, Imported, Importer};
 use shared::limits::{ImportLimits, PASTED_BYTES};
 use shared::report::{DiagnosisReport, FileDiagnosis, FindingReport};
@@ -112,6 +113,9 @@ impl Examined {
         match contents(path) {
             Ok(Contents::Trace(imported)) => {
                 let found = FileDiagnosis::with(name, *imported, rules.clone());
+                if let Some(cut) = cut_off(&found) {
+                    return Self { path: found.path, error: Some(cut), ..Self::default() };
+                }
                 let text = found.to_string();
                 Self { path: found.path, devices: found.devices, findings: found.findings, text, ..Self::default() }
             }
@@ -128,6 +132,12 @@ impl Examined {
     }
 }
 
+/// Returns why a file is as good as unreadable, if it was cut off before its first device.
+fn cut_off(found: &FileDiagnosis) -> Option<String> {
+    let cut = found.findings.iter().find(|finding| finding.code == FindingCode::Truncated.name());
+    cut.filter(|_| found.devices.is_empty()).map(|finding| finding.message.clone())
+}
+
 /// Reads a file, or standard input for `-`.
 fn contents(path: &Path) -> Result<Contents, String> {
     if path == Path::new("-") {
@@ -141,7 +151,18 @@ fn contents(path: &Path) -> Result<Contents, String> {
     {
         return Ok(Contents::Pasted(explanation));
     }
-    read(path).map(|imported| Contents::Trace(Box::new(imported)))
+    let is_text = (1..=PASTED_BYTES as u64).contains(&length) && std::fs::read_to_string(path).is_ok();
+    let imported = read(path).map_err(|error| refused(&error, is_text))?;
+    Ok(Contents::Trace(Box::new(imported)))
+}
+
+/// Returns why something can't be examined. A text may have been meant as an error or as statistics.
+fn refused(error: &str, is_text: bool) -> String {
+    if is_text {
+        format!("{error} It is not an out-of-memory error or the memory statistics of PyTorch either.")
+    } else {
+        error.to_owned()
+    }
 }
 
 /// Reads as much as a pasted text may have, and a byte more.
@@ -158,8 +179,9 @@ fn explained(head: &[u8]) -> Option<Explanation> {
 /// Reads a text or a trace piece by piece.
 fn from_input(input: &mut impl Read) -> Result<Contents, String> {
     let failed = |error: io::Error| format!("Reading failed: {error}.");
-    let refused = |error: ImportError| error.to_string();
     let head = head_of(input).map_err(failed)?;
+    let is_text = !head.is_empty() && head.len() <= PASTED_BYTES && std::str::from_utf8(&head).is_ok();
+    let refused = |error: ImportError| refused(&error.to_string(), is_text);
     if let Some(explanation) = explained(&head) {
         return Ok(Contents::Pasted(explanation));
     }

@@ -18,6 +18,8 @@ pub struct Counters {
     pub bytes: Count,
     /// Events stored.
     pub events: Count,
+    /// Requests that failed because memory ran out.
+    pub ooms: Count,
     /// Syncs to the disk.
     pub syncs: Count,
     /// Microseconds spent in syncs.

@@ -206,13 +206,14 @@ impl Session {
         counters: &Counters,
     ) -> Result<u64, IngestError> {
         self.with(number, |writer| {
-            let before = writer.totals().events();
+            let before = (writer.totals().events(), writer.totals().ooms());
             match writer.append((seq, sent_us), chunks)? {
                 Appended::Duplicate => counters.repeated.add(1),
                 Appended::Stored { end } => {
                     counters.batches.add(1);
                     counters.bytes.add(chunks.len() as u64);
-                    counters.events.add(writer.totals().events().saturating_sub(before));
+                    counters.events.add(writer.totals().events().saturating_sub(before.0));
+                    counters.ooms.add(writer.totals().ooms().saturating_sub(before.1));
                     let mut view = lock(&self.view);
                     view.sample_rate();
                     view.update(writer);

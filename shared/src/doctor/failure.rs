@@ -1,5 +1,7 @@
 //! The facts of every request that failed: what it was for, what the driver was asked for, what was free and where.
 
+use std::cell::Cell;
+
 use super::request::{Mappings, Rules, is_small};
 use super::{Case, blocking, cause, pool};
 use crate::analysis::peak::held_at;
@@ -19,14 +21,22 @@ pub(super) struct Failures<'a> {
     case: &'a Case<'a>,
     rules: Rules,
     mappings: Mappings,
+    /// The blocks and segments that were looked at.
+    looked_at: Cell<usize>,
 }
 
 impl<'a> Failures<'a> {
     pub(super) fn of(case: &'a Case<'a>) -> Self {
-        Self { case, rules: Rules::of(case.settings), mappings: Mappings::of(case.trace, case.tags) }
+        Self {
+            case,
+            rules: Rules::of(case.settings),
+            mappings: Mappings::of(case.trace, case.tags),
+            looked_at: Cell::new(0),
+        }
     }
 
-    /// Returns the failures in order, at most [`limits::EXPLAINED_FAILURES`]. The decisive one is among them.
+    /// Returns the failures in order, at most [`limits::EXPLAINED_FAILURES`], and fewer if each takes long. The decisive one
+    /// is among them.
     pub(super) fn all(&self, failures: &[(u32, u64)], decisive: Option<u32>) -> Vec<FailedRequest> {
         let positions: Vec<u32> = failures.iter().map(|(position, _)| *position).collect();
         let mut explained = positions.get(..limits::EXPLAINED_FAILURES).unwrap_or(&positions).to_vec();
@@ -35,7 +45,9 @@ impl<'a> Failures<'a> {
         {
             *last = decisive;
         }
-        explained.into_iter().filter_map(|position| self.at(position)).collect()
+        let is_worth_it =
+            |position: &u32| Some(*position) == decisive || self.looked_at.get() < limits::EXPLAINED_BLOCKS;
+        explained.into_iter().filter(is_worth_it).filter_map(|position| self.at(position)).collect()
     }
 
     /// Returns the failure of the event right before a position; `None` if that event is none.
@@ -44,6 +56,7 @@ impl<'a> Failures<'a> {
         let index = position.checked_sub(1)?;
         let event = trace.events.get(index as usize).filter(|event| event.action == Action::Oom)?;
         let state = replay.state_at(position);
+        self.looked_at.set(self.looked_at.get().saturating_add(state.active.len()).saturating_add(state.ranges.len()));
         let totals = state.totals;
         let tag = tags.get(event.tag);
         let (pool, pool_basis) = pool::of_request(self.case, tag, &state);

@@ -112,12 +112,10 @@ pub fn diagnose_failure(case: &Case<'_>, position: u32) -> Option<Diagnosis> {
     })
 }
 
-/// Returns the finding about the decisive one of some failures (see [`oom::positions`]), with its facts alone: the cause
-/// takes longer to find. `None` if no request failed.
-pub fn failure_finding(case: &Case<'_>, failures: &[(u32, u64)]) -> Option<Finding> {
-    let decisive = oom::decisive(case.trace, failures)?;
-    let failed = Failures::of(case).at(decisive)?;
-    Some(finding_at(case.trace, decisive, &failed.message, failures.len() as u32))
+/// Returns the facts of the failure right before a position in one or two sentences, without its cause, which takes
+/// longer to find. `None` if no request failed there.
+pub fn failure_facts(case: &Case<'_>, position: u32) -> Option<String> {
+    Failures::of(case).at(position).map(|failed| failed.message)
 }
 
 /// Returns what the active memory at a position is used for.
@@ -129,14 +127,14 @@ fn categories(case: &Case<'_>, position: u32) -> Vec<HeldCategory> {
 
 /// Returns the finding about the failure of a verdict. It states the facts: the cause stands in the verdict.
 fn out_of_memory(trace: &DeviceTrace, verdict: &Verdict, subject: &FailedRequest, failed: u32) -> Finding {
-    let mut finding = finding_at(trace, subject.position(), &subject.message, failed);
+    let mut finding = failure_finding(trace, subject.position(), &subject.message, failed);
     finding.evidence = verdict.stack.map(Evidence::Site);
     finding.remedies.clone_from(&verdict.remedies);
     finding
 }
 
-/// Returns the finding that one of `failed` requests failed right before a position.
-fn finding_at(trace: &DeviceTrace, position: u32, facts: &str, failed: u32) -> Finding {
+/// Returns the finding that one of `failed` requests failed right before a position, given its facts.
+pub fn failure_finding(trace: &DeviceTrace, position: u32, facts: &str, failed: u32) -> Finding {
     let others = match failed.saturating_sub(1) {
         0 => String::new(),
         1 => " One more request failed.".to_owned(),

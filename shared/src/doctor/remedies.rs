@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::Case;
 use super::verdict::Rise;
-use crate::allocator::rounding::SMALL_SIZE;
+use crate::allocator::rounding::{MIN_LARGE_ALLOC, SMALL_SIZE};
 use crate::diagnosis::{Cause, FailedRequest, Verdict};
 use crate::finding::{Finding, FindingCode, Remedy};
 use crate::units::Bytes;
@@ -117,7 +117,9 @@ fn leak(line: &str) -> Vec<Remedy> {
 }
 
 fn full(failed: &FailedRequest) -> Vec<Remedy> {
-    if failed.asked_of_driver > failed.requested && failed.asked_of_driver > failed.whole() {
+    // Such a request would have fitted into a smaller segment.
+    let is_in_large = failed.requested > SMALL_SIZE && failed.requested < MIN_LARGE_ALLOC && !failed.is_expandable;
+    if is_in_large && failed.asked_of_driver > failed.whole() && failed.requested <= failed.whole() {
         return vec![
             Remedy::advice(
                 "Take smaller segments: a request between 1 and 10 MiB takes one of large_segment_size_mb (torch 2.11 and \

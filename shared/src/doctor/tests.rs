@@ -133,7 +133,7 @@ fn the_cause_is_that_of_the_story() {
             "A spike: clone  m/save.py:7 held 80.0 MiB for the moment in which a request of 20.0 MiB failed; the program \
              had never needed more than 70.0 MiB before.",
         ),
-        (String::new(), None, Cause::None, "No history was recorded"),
+        (String::new(), None, Cause::None, "There is no history"),
         (
             every_other(6, 2),
             None,
@@ -225,7 +225,10 @@ fn every_failure_has_its_facts() {
 fn the_finding_of_a_summary_states_facts_alone() {
     let patient = Patient::new(&(every_other(6, 2) + &oom(0, 4) + &oom(1, 8)));
     let case = patient.case();
-    let found = failure_finding(&case, &oom::positions(case.trace)).expect("a finding");
+    let failures = oom::positions(case.trace);
+    let decisive = oom::decisive(case.trace, &failures).expect("a failure");
+    let facts = failure_facts(&case, decisive).expect("facts");
+    let found = failure_finding(case.trace, decisive, &facts, failures.len() as u32);
     assert_eq!(
         found.message,
         "Device 0: out of memory at event 15. ask  m/a.py:9 asked for 8.00 MiB, for which the driver was asked for a segment of 20.0 MiB; \
@@ -233,5 +236,62 @@ fn the_finding_of_a_summary_states_facts_alone() {
          this request could use at most 2.00 MiB in one piece. One more request failed."
     );
     assert_eq!((found.position, found.bytes), (Some(15), Some(8 * MIB)));
-    assert_eq!(failure_finding(&case, &[]), None);
+    assert_eq!(failure_facts(&case, 1), None);
+}
+
+#[test]
+fn remedies_fit_the_case() {
+    let old = segment(100) + &alloc(50, 1, "pin@/m/a.py:5") + &(alloc(0, 4, "f@/m/a.py:1") + &free(0)).repeat(20);
+    let young = segment(100) + &(alloc(0, 4, "f@/m/a.py:1") + &free(0)).repeat(20) + &alloc(50, 1, "pin@/m/a.py:5");
+    let sizes: String = (2..20).map(|mib| alloc(0, mib, "f@/m/a.py:1") + &free(0)).collect();
+    // The trace, what a remedy has to contain, and what none may contain.
+    let cases = [
+        (oom(12, 4), "large_segment_size_mb:11", "batch"),
+        // No setting makes room for it.
+        (oom(1, 62), "smaller batch", "large_segment_size_mb"),
+        (old.clone() + &oom(3, 60), "Allocate what lives long, such as the blocks of pin  m/a.py:5", "Free the blocks"),
+        (young + &oom(3, 60), "Free the blocks of pin  m/a.py:5 before the large request", "lives long"),
+        // Sizes that repeat need no rounding.
+        (old.clone() + &oom(3, 60), "expandable_segments", "roundup"),
+        (old + &sizes + &oom(3, 60), "roundup_power2_divisions:8", "batch"),
+    ];
+    for (lines, want, never) in cases {
+        let remedies = diagnosis(&lines, None).verdict.remedies;
+        let all: String = remedies.iter().map(|remedy| format!("{}\n{}\n", remedy.text, remedy.copy)).collect();
+        assert!(all.contains(want) && !all.contains(never), "{want}, but not {never}: {all}");
+    }
+}
+
+#[test]
+fn rounding_is_the_first_remedy_if_less_of_it_would_have_made_room() {
+    let blocks: String = (0..10).map(|i| alloc(i * 33, 33, "f@/m/a.py:1")).collect();
+    let mut patient = Patient::new(&(segment(330) + &blocks + &oom(0, 50)));
+    patient.snapshot.settings.roundup_power2_divisions = [2; 16];
+    let remedies = diagnose(&patient.case()).verdict.remedies;
+    // 33 MiB take 48 each, 150 MiB more in all.
+    let text = remedies.first().map(|remedy| remedy.text.clone()).unwrap_or_default();
+    assert!(text.starts_with("Round up less: roundup_power2_divisions took 150 MiB"), "{text}");
+}
+
+#[test]
+fn a_late_start_is_part_of_the_sentence() {
+    let sentence = |lost: usize| {
+        let mut snapshot =
+            crate::testing::snapshot(&(segment(20) + &alloc(0, 4, "a@/m/a.py:1") + &alloc(4, 1, "a@/m/a.py:1")));
+        let events = &mut snapshot.devices[0].events;
+        *events = events.split_off(lost);
+        Patient::of(snapshot).diagnosis().verdict.sentence
+    };
+    assert!(sentence(0).starts_with("No request failed; "), "{}", sentence(0));
+    assert!(sentence(1).starts_with("No recorded request failed; "), "{}", sentence(1));
+}
+
+#[test]
+fn whole_segments_are_told_from_gaps_between_blocks() {
+    let cached = "segment_alloc 0x50000000 104857600\nalloc 0x50000000 104857600 f@/m/a.py:1\nfree 0x50000000\n";
+    let lines = cached.to_owned() + &segment(200) + &alloc(0, 150, "a@/m/a.py:1");
+    let sentence = diagnosis(&lines, None).verdict.sentence;
+    let want = "and 150 MiB lay in 2 gaps (100 MiB of it in segments without a live block, which torch.cuda.empty_cache() \
+                releases), the largest 100 MiB.";
+    assert!(sentence.ends_with(want), "{sentence}");
 }

@@ -210,7 +210,7 @@ fn whole_segments(state: &AllocatorState) -> String {
     if whole == 0 || whole < state.totals.reserved / WHOLE_PART {
         return String::new();
     }
-    format!(" ({} in segments without a live block, which torch.cuda.empty_cache() releases)", Bytes(whole))
+    format!(" ({} of it in segments without a live block, which torch.cuda.empty_cache() releases)", Bytes(whole))
 }
 
 /// Returns the verdict on a trace in which no request failed: what it used at its peak, and what will fail if it goes on.
@@ -224,7 +224,7 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     // One event is what recording leaves that keeps the newest one only.
     let has_history = case.trace.events.len() > 1;
     let start = if !has_history {
-        "No history was recorded, so whether a request failed is not known".to_owned()
+        "There is no history, so whether a request failed is not known".to_owned()
     } else if let Some(rise) = &rise {
         format!("Growing, but nothing failed yet: {}", rise.text())
     } else if retries > 0 {
@@ -235,7 +235,7 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
         return Verdict { sentence, ..Verdict::default() };
     } else {
         let is_whole = case.trace.losses.is_empty() && case.replay.state_at(0).totals.reserved == 0;
-        if is_whole { "No request failed".to_owned() } else { "No request failed while it was recorded".to_owned() }
+        if is_whole { "No request failed".to_owned() } else { "No recorded request failed".to_owned() }
     };
     let most = match &held {
         None => String::new(),
@@ -246,11 +246,11 @@ pub(super) fn without_failure(case: &Case<'_>) -> Verdict {
     let gaps = match totals.cached {
         0 => "and nothing was cached".to_owned(),
         cached => format!(
-            "and {} lay in {}, the largest {}{}",
+            "and {} lay in {}{}, the largest {}",
             Bytes(cached),
             counted(totals.gaps.into(), "gap"),
-            Bytes(totals.largest_gap),
-            whole_segments(&state)
+            whole_segments(&state),
+            Bytes(totals.largest_gap)
         ),
     };
     let when = if has_history { "at the peak" } else { "when the snapshot was taken" };

@@ -22,8 +22,13 @@ use crate::units::{Bytes, Count};
 
 /// The lines that are shown with a failure.
 const LINES: usize = 5;
-/// Findings that are about the cause of a verdict with remedies.
-const CAUSES: [&str; 2] = [FindingCode::Leak.name(), FindingCode::Fragmentation.name()];
+/// Findings for which a verdict with remedies says what to try.
+const CAUSES: [&str; 4] = [
+    FindingCode::Leak.name(),
+    FindingCode::Fragmentation.name(),
+    FindingCode::Retries.name(),
+    FindingCode::Rounding.name(),
+];
 /// Findings about what is known of a history, not about the memory.
 const HISTORY: [&str; 2] = [FindingCode::RingOverflow.name(), FindingCode::Inconsistent.name()];
 
@@ -102,6 +107,15 @@ impl FileDiagnosis {
     }
 }
 
+/// Returns why a file has no device, given its findings.
+pub(super) fn no_device<'a>(mut codes: impl Iterator<Item = &'a str>) -> &'static str {
+    if codes.any(|code| code == FindingCode::Truncated.name()) {
+        "No device: the file ends before the first one."
+    } else {
+        "No device: the program had allocated nothing when the snapshot was taken."
+    }
+}
+
 /// Takes the findings about settings that all of several devices share: they concern the file.
 fn of_all(devices: &mut [DiagnosisReport]) -> Vec<FindingReport> {
     let Some((first, others)) = devices.split_first().filter(|(_, others)| !others.is_empty()) else {
@@ -154,7 +168,7 @@ impl fmt::Display for FileDiagnosis {
             writeln!(f, "  ! {}", finding.message)?;
         }
         if self.devices.is_empty() {
-            writeln!(f, "  No device: the program had allocated nothing when the snapshot was taken.")?;
+            writeln!(f, "  {}", no_device(self.findings.iter().map(|finding| finding.code)))?;
         }
         self.devices.iter().try_for_each(|device| write!(f, "{device}"))
     }
@@ -170,7 +184,9 @@ impl fmt::Display for DiagnosisReport {
                 let count = Count(held.count.into());
                 writeln!(f, "    {:>10} {count:>9} ×  {}", Bytes(held.bytes), held.line)?;
             }
-            writeln!(f, "    used for: {}", CategoryReport::list(&failed.categories))?;
+            if !failed.categories.is_empty() {
+                writeln!(f, "    used for: {}", CategoryReport::list(&failed.categories))?;
+            }
         }
         let mut written = Vec::new();
         write_remedies(f, &self.verdict.remedies, &mut written)?;
@@ -190,5 +206,82 @@ impl fmt::Display for DiagnosisReport {
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::{Encoding, Format};
+
+    /// Returns the diagnosis of a file whose devices have these events.
+    fn diagnosed(devices: &[&str], conf: &str, threshold: f64) -> FileDiagnosis {
+        let mut all = crate::testing::snapshot(devices.first().copied().unwrap_or_default());
+        for (lines, number) in devices.iter().zip(0..).skip(1) {
+            // The same symbols and tags: the lines differ in sizes only.
+            let mut device = crate::testing::snapshot(lines).devices.remove(0);
+            device.device = number;
+            all.devices.push(device);
+        }
+        all.settings.conf = conf.to_owned();
+        all.settings.garbage_collection_threshold = threshold;
+        let format = Format { encoding: Encoding::Pickle, compression: None };
+        let imported = Imported { format, protocol: None, snapshot: all, findings: Vec::new(), header: None };
+        FileDiagnosis::new("a.pickle".to_owned(), imported)
+    }
+
+    const PLAIN: &str = "segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000";
+
+    #[test]
+    fn a_setting_is_found_once_for_all_devices() {
+        let codes = |findings: &[FindingReport]| findings.iter().map(|finding| finding.code).collect::<Vec<_>>();
+        let own = [FindingCode::IneffectiveSetting.name()];
+        let shared = diagnosed(&[PLAIN, PLAIN], "garbage_collection_threshold:0.8", 0.8);
+        assert_eq!(codes(&shared.findings), own);
+        assert!(shared.devices.iter().all(|device| device.findings.is_empty()));
+        let text = shared.to_string();
+        assert_eq!(text.matches("garbage_collection_threshold").count(), 1, "{text}");
+        // Of one device, or of one of two.
+        let alone = diagnosed(&[PLAIN], "garbage_collection_threshold:0.8", 0.8);
+        assert_eq!((codes(&alone.findings), codes(&alone.devices[0].findings)), (vec![], own.to_vec()));
+        // Two sentences that differ stay with their devices.
+        let more = format!("{PLAIN}\nsegment_alloc 0x4000000 20971520");
+        let differ = diagnosed(&[PLAIN, &more], "expandable_segments:True", 0.0);
+        assert_eq!(codes(&differ.findings), [""; 0]);
+        assert!(differ.devices.iter().all(|device| codes(&device.findings) == own));
+    }
+
+    #[test]
+    fn nothing_found_says_what_was_looked_for() {
+        let cases = [
+            (PLAIN, "Nothing found. Looked for leaks, growth, "),
+            ("", "Nothing found. Looked for segments pinned by small blocks, rounding."),
+        ];
+        for (lines, want) in cases {
+            let text = diagnosed(&[lines], "", 0.0).to_string();
+            assert!(text.contains(want), "{text}");
+        }
+    }
+
+    #[test]
+    fn without_a_live_tensor_nothing_is_used_for_anything() {
+        let text = |lines: &str| diagnosed(&[lines], "", 0.0).to_string();
+        assert!(!text("segment_alloc 0x1000000 20971520\noom 0 33554432").contains("used for"));
+        assert!(text("segment_alloc 0x1000000 20971520\nalloc 0x1000000 1000\noom 0 33554432").contains("used for: "));
+    }
+
+    #[test]
+    fn a_device_is_named_once() {
+        assert_eq!(without_device(1, "Device 1: the trace and more."), "The trace and more.");
+        assert_eq!(without_device(1, "Device 0: the trace."), "Device 0: the trace.");
+        assert_eq!(without_device(1, "Device 1: "), "");
+    }
+
+    #[test]
+    fn a_remedy_is_written_once() {
+        let text = diagnosed(&["segment_alloc 0x1000000 20971520\nalloc 0x1000000 20971520\noom 0 2097152"], "", 0.0);
+        let text = text.to_string();
+        let tries: Vec<&str> = text.lines().filter(|line| line.contains("try: ")).collect();
+        assert!(!tries.is_empty() && tries.iter().all(|line| text.matches(line).count() == 1), "{text}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::file_diagnosis::no_device;
 use super::{CategoryReport, DeviceReport, FileReport, PoolReport};
 use crate::finding::FindingCode;
 use crate::units::{Bytes, Count, Micros, counted};
@@ -23,7 +24,7 @@ impl fmt::Display for FileReport {
             writeln!(f, "  ! {}", finding.message)?;
         }
         if self.devices.is_empty() {
-            writeln!(f, "  No device: the program had allocated nothing when the snapshot was taken.")?;
+            writeln!(f, "  {}", no_device(self.findings.iter().map(|finding| finding.code.name())))?;
         }
         self.devices.iter().try_for_each(|device| write!(f, "\n{device}"))?;
         self.host_memory.iter().try_for_each(|host| write!(f, "\n{host}"))

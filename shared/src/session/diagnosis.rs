@@ -18,8 +18,8 @@ use crate::trace::{DeviceTrace, Snapshot};
 pub(super) struct LastDiagnosis {
     /// The diagnosis, with the number of events that it covers.
     whole: Option<(u32, Box<Diagnosis>)>,
-    /// The finding about the failed requests, with their number and the position that it is about.
-    failure: Option<(usize, Finding)>,
+    /// The position of the failed request that matters most, and its facts.
+    failure: Option<(u32, String)>,
 }
 
 impl LastDiagnosis {
@@ -31,13 +31,12 @@ impl LastDiagnosis {
     /// Returns the finding about a device's failed requests, if there are any. A running job's is asked for often.
     pub(super) fn failure(&mut self, case: &Case<'_>, failures: &[(u32, u64)]) -> Option<Finding> {
         let decisive = oom::decisive(case.trace, failures)?;
-        let known = self.failure.take();
-        let known = known.filter(|(count, known)| *count == failures.len() && known.position == Some(decisive));
-        let (_, finding) = self.failure.insert(match known {
+        let known = self.failure.take().filter(|(position, _)| *position == decisive);
+        let (_, facts) = self.failure.insert(match known {
             Some(known) => known,
-            None => (failures.len(), doctor::failure_finding(case, failures)?),
+            None => (decisive, doctor::failure_facts(case, decisive)?),
         });
-        Some(finding.clone())
+        Some(doctor::failure_finding(case.trace, decisive, facts, failures.len() as u32))
     }
 }
 

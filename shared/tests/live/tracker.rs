@@ -81,8 +81,14 @@ proptest! {
             let states: Vec<_> = (0..=replay.positions()).map(|position| replay.state_at(position).totals).collect();
             let device = tracker.devices.get(trace.device).unwrap();
             let most = |of: &dyn Fn(&shared::totals::Totals) -> u64| states.iter().map(of).max().unwrap();
-            prop_assert_eq!(device.peak.allocated, most(&|totals| totals.allocated));
-            prop_assert_eq!(device.peak.active, most(&|totals| totals.active));
+            // What a late recording frees was made before it, and its size is recorded in the state at its beginning alone.
+            // The tracker has that state; the trace is led back from its end, where such a block is gone, and takes the
+            // least size for the request. With max_split_size_mb the block may have been larger, as it was not split.
+            let is_exact = late == 0 || !conf.starts_with("max_split_size_mb");
+            if is_exact {
+                prop_assert_eq!(device.peak.allocated, most(&|totals| totals.allocated));
+                prop_assert_eq!(device.peak.active, most(&|totals| totals.active));
+            }
             prop_assert_eq!(device.peak.reserved, most(&|totals| totals.reserved));
             prop_assert_eq!(device.peak.requested, most(&|totals| totals.requested));
 
@@ -97,7 +103,8 @@ proptest! {
                         want.iter_mut().zip(sums).for_each(|(want, sum)| *want = sum.max(*want));
                     }
                 }
-                prop_assert_eq!(*most, want, "{}", i);
+                let compared = if is_exact { 0 } else { 2 };
+                prop_assert_eq!(&most[compared..], &want[compared..], "{}", i);
             }
             prop_assert_eq!(points.first().map(|point| point.0), trace.events.get(0).map(|event| event.time_us));
         }

@@ -103,6 +103,28 @@ fn a_live_session_has_gauges_of_its_memory() -> Result<()> {
     Ok(())
 }
 
+/// A job that dies of a failure is gone before anyone looks: the counter of all jobs stays.
+#[test]
+fn failures_are_counted_beyond_the_end_of_their_session() -> Result<()> {
+    let server = Inside::start(small(), Retention::default())?;
+    let stream = Stream::of(85, "job", 2, |_, stack| {
+        let failed =
+            Event { action: Action::Oom, address: Address(0), size: BLOCK, time_us: START_US, tag: TagId(0), stack };
+        vec![failed; 2]
+    });
+    let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
+    wait(&server, &["vramscope_ooms_total 0".to_owned()])?;
+    for seq in 1..=2 {
+        peer.batch(seq, stream.batch(seq))?;
+        peer.acked(seq)?;
+    }
+    peer.goodbye(2)?;
+    peer.acked(2)?;
+    let text = metrics(&server)?;
+    assert!(!text.contains(stream.session()) && text.contains("\nvramscope_ooms_total 4\n"), "{text}");
+    Ok(())
+}
+
 #[test]
 fn the_number_of_gauges_is_bounded() -> Result<()> {
     let server = Inside::start(ServerLimits { gauge_devices: 2, ..small() }, Retention::default())?;

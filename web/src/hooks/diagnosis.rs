@@ -3,17 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use shared::limits::live_diagnosis_rest_ms;
 use shared::query::{Answer, Query};
 use yew::prelude::*;
 
 use super::use_model;
 use crate::browser::{Timeout, clock_ms};
 use crate::model::{Action, DataState, FileKey, Model, Shared};
-
-/// The least time between two diagnoses of a running job, in milliseconds.
-const LEAST_REST_MS: f64 = 2_000.0;
-/// A running job is diagnosed at most this share of the time, so that the rest of the worker's work is not held up.
-const MOST_SHARE: f64 = 0.05;
 
 /// What is diagnosed: the file, its device, and the version of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +82,7 @@ pub fn use_diagnosis() {
                 if now.asked == Some(subject) {
                     now.is_in_flight = false;
                     let took = clock_ms() - now.asked_ms;
-                    now.next_ms = clock_ms() + (took / MOST_SHARE).max(LEAST_REST_MS);
+                    now.next_ms = clock_ms() + live_diagnosis_rest_ms(took);
                 }
             }
             let live = handle.now();

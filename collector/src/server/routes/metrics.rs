@@ -63,6 +63,7 @@ impl Collector for SessionMetrics {
         // OpenMetrics appends `_total` to the name of a counter.
         for (name, help, value) in [
             ("events", "Events stored.", counters.events.get()),
+            ("ooms", "Requests of jobs that failed because memory ran out.", counters.ooms.get()),
             ("batches", "Batches stored.", counters.batches.get()),
             ("batches_repeated", "Batches received that were stored before.", counters.repeated.get()),
             ("bytes", "Bytes of chunks stored.", counters.bytes.get()),
@@ -173,6 +174,9 @@ mod tests {
         # HELP vramscope_events Events stored.
         # TYPE vramscope_events counter
         vramscope_events_total 3
+        # HELP vramscope_ooms Requests of jobs that failed because memory ran out.
+        # TYPE vramscope_ooms counter
+        vramscope_ooms_total 0
         # HELP vramscope_batches Batches stored.
         # TYPE vramscope_batches counter
         vramscope_batches_total 0

@@ -55,7 +55,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
     };
     let message = format!(
         "The peak of requested memory, {}, lasts a moment: {} holds up to {} between events {} and {}, and at least half of \
-         that after {percent} of the events. Without that line, the peak would be {}, {} less.",
+         that in {percent} of the trace. Without that line, the peak would be {}, {} less.",
         Bytes(usage.peak_bytes),
         ground.label(line.stack),
         Bytes(line.bytes),
@@ -170,7 +170,7 @@ mod tests {
             found(2, ""),
             [
                 "The peak of requested memory, 240 MiB, lasts a moment: clone  m/a.py:3 holds up to 80.0 MiB between events \
-                 156 and 162, and at least half of that after 2 % of the events. Without that line, the peak would be 160 MiB, \
+                 156 and 162, and at least half of that in 2 % of the trace. Without that line, the peak would be 160 MiB, \
                  80.0 MiB less."
             ]
         );

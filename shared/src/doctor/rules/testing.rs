@@ -95,6 +95,26 @@ proptest! {
     }
 }
 
+/// Overlapping segments with blocks across their borders: each event contradicts those before it.
+#[test]
+fn a_trace_that_contradicts_itself_all_the_time_is_followed_as_far_as_that_is_worth_it() {
+    let found = |count: u64| {
+        let mut snapshot = Snapshot { devices: vec![DeviceTrace::default()], ..Snapshot::default() };
+        let tag = snapshot.tags.intern(Tag::default());
+        for (i, action) in (0..count).flat_map(|i| [(i, Action::SegmentAlloc), (i, Action::Alloc)]) {
+            let half = if action == Action::Alloc { 1 << 20 } else { 0 };
+            let address = Address(0x7000_0000_0000 - (i << 20) + half);
+            let event = Event { action, address, size: 2 << 20, time_us: 0, tag, stack: crate::frames::StackId(0) };
+            snapshot.devices[0].events.push(event);
+        }
+        let trace = &mut snapshot.devices[0];
+        crate::replay::end(trace, &mut snapshot.tags, &Settings::default(), &[], 0);
+        let found = found(snapshot, &Settings::default(), None);
+        found.into_iter().filter(|finding| finding.code == FindingCode::Inconsistent).count()
+    };
+    assert_eq!([found(20), found(3_000)], [0, 1]);
+}
+
 #[test]
 fn an_empty_trace_has_no_findings() {
     assert_eq!(trace("").findings(), []);

@@ -1,7 +1,9 @@
-//! The request that failed, drawn as an outlined block on top of what was in use: it doesn't fit here, because of this.
+//! The request that failed, drawn as an outlined block of what the driver was asked for, on top of what was reserved. A
+//! dashed line shows how far the driver could go: it doesn't fit under that.
 
-use shared::diagnosis::FailedRequest;
+use shared::diagnosis::{Cause, FailedRequest};
 use shared::query::Window;
+use shared::units::Bytes;
 
 use super::gesture::PlotArea;
 use crate::render::palette::Palette;
@@ -13,9 +15,12 @@ use crate::views::failed;
 pub struct Ghost {
     /// The coordinate of its failure.
     x: f64,
-    /// Bytes in use: the block stands on them.
-    active: u64,
-    requested: u64,
+    /// Reserved bytes: the block stands on them.
+    reserved: u64,
+    /// Bytes that the driver was asked for.
+    asked: u64,
+    /// The most that could have been reserved, unless a limit stood below that.
+    most: Option<u64>,
     /// The request, and why it did not fit.
     texts: [String; 2],
 }
@@ -23,24 +28,35 @@ pub struct Ghost {
 impl Ghost {
     /// Returns the block of a request that failed at a coordinate.
     pub fn new(x: f64, failure: &FailedRequest) -> Self {
-        let texts = [failed::request(failure), failed::reason(failure)];
-        Self { x, active: failure.active, requested: failure.requested, texts }
+        let FailedRequest { reserved, asked_of_driver, driver_free, requested, .. } = *failure;
+        let asked = asked_of_driver.max(1);
+        let mut request = failed::request(failure);
+        if asked > requested {
+            request += &format!(", in a segment of {}", Bytes(asked));
+        }
+        let most = (failure.cause != Cause::Limit).then(|| reserved.saturating_add(driver_free));
+        Self { x, reserved, asked, most, texts: [request, failed::reason(failure)] }
+    }
+
+    fn top(&self) -> u64 {
+        self.reserved.saturating_add(self.asked)
     }
 
     /// Returns the height that shows all of it, in bytes, if its failure is in the window.
     pub fn top_in(&self, window: Window) -> Option<u64> {
-        (window.start <= self.x && self.x <= window.end).then(|| self.active.saturating_add(self.requested))
+        (window.start <= self.x && self.x <= window.end).then(|| self.top())
     }
 
     /// Draws the block with its label.
     pub fn draw(&self, surface: &mut dyn Surface, plot_area: &PlotArea, palette: &Palette) {
         let (x, y) = (plot_area.x().pixel(self.x), plot_area.y());
-        let bottom = y.pixel(self.active as f64);
-        let top = y.pixel(self.active.saturating_add(self.requested) as f64);
-        if let Some(block) = failed::block(surface, plot_area.plot, x, (top, bottom), &self.texts) {
-            failed::ground(surface, block, palette);
-            failed::label(surface, plot_area.plot, block, &self.texts, palette);
+        let heights = (y.pixel(self.top() as f64), y.pixel(self.reserved as f64));
+        let Some(block) = failed::block(surface, plot_area.plot, x, heights, &self.texts) else { return };
+        failed::ground(surface, block, palette);
+        if let Some(most) = self.most.map(|bytes| y.pixel(bytes as f64)).filter(|most| *most >= plot_area.plot.y) {
+            surface.horizontal(most, block.x, block.right(), true, palette.oom.into());
         }
+        failed::label(surface, plot_area.plot, block, &self.texts, palette);
     }
 }
 
@@ -67,8 +83,10 @@ mod tests {
             is_following: false,
         };
         let failure = FailedRequest {
-            active: 100,
+            reserved: 100,
             requested,
+            asked_of_driver: requested,
+            driver_free: 20,
             largest_servable: 7,
             cause: Cause::Fragmented,
             ..FailedRequest::default()
@@ -81,11 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn the_request_stands_on_what_was_in_use() {
+    fn the_request_stands_on_what_was_reserved_and_crosses_what_the_driver_had() {
         let red = Palette::dark().oom.css();
         let outline = |log: &[String]| log.iter().find(|line| line.starts_with("outline")).cloned();
         let beside = drawn(10.0, 50);
         assert_eq!(outline(&beside), Some(format!("outline 110,70 162x50 by 1.5 {red}")));
+        let line = beside.iter().find(|line| line.starts_with("dashed") || line.starts_with("horizontal"));
+        assert!(line.is_some_and(|line| line.contains("100")), "{beside:?}");
         assert!(beside.iter().any(|line| line.contains("Request: 50 B")), "{beside:?}");
         assert!(beside.iter().any(|line| line.contains("Largest it could use: 7 B")), "{beside:?}");
         let before = drawn(390.0, 50);
