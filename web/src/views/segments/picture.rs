@@ -378,6 +378,25 @@ mod tests {
     }
 
     #[test]
+    fn a_failed_request_goes_on_in_the_next_row_of_its_segment() {
+        let failure = FailedRequest {
+            requested: 256,
+            nearest_gap: Some((Address(4096 + 1152), 128)),
+            ..FailedRequest::default()
+        };
+        let mut map = scene(Selection::None).map().unwrap().clone();
+        map.outlines.push((0.0, 60.0), (30.0, 50.0), Paint::OTHER, 0);
+        let mut log = SurfaceLog::default();
+        Ghost::new(&failure).unwrap().draw(&mut log, &map, (0.0, 120.0), &Palette::light());
+        let outlines: Vec<_> = log.0.iter().filter(|line| line.starts_with("outline")).collect();
+        let red = Palette::light().oom.css();
+        let at = |x: f64| x + MARGIN;
+        let wanted =
+            [format!("outline {},-2 10x24 by 2 {red}", at(90.0)), format!("outline {},28 10x24 by 2 {red}", at(0.0))];
+        assert_eq!(outlines, wanted.iter().collect::<Vec<_>>());
+    }
+
+    #[test]
     fn the_selection_is_outlined() {
         let frames = |selection| {
             let scene = scene(selection);
