@@ -229,3 +229,48 @@ fn rules_of_whose_code_a_frame_is_choose_the_lines() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn rules_of_ones_own_change_lines_and_categories() -> Result<()> {
+    let folder = Folder::new("own-rules")?;
+    let file = folder.join("a.pickle").to_string_lossy().into_owned();
+    program::run(&["run", "leak", "--capacity", "6GiB", "--out", &file])?;
+    let failure = |rules: &[&str]| -> Result<Value> {
+        let printed: Value =
+            serde_json::from_slice(&doctor(&[&["--json", file.as_str()], rules].concat(), b"")?.stdout)?;
+        Ok(printed["files"][0]["devices"][0]["ooms"][0].clone())
+    };
+    let held = |failure: &Value, category: &str| -> u64 {
+        let all = failure["categories"].as_array().into_iter().flatten();
+        all.filter(|of| of["category"] == category).filter_map(|of| of["bytes"].as_u64()).sum()
+    };
+    let sum = |failure: &Value| -> u64 {
+        failure["categories"].as_array().into_iter().flatten().filter_map(|of| of["bytes"].as_u64()).sum()
+    };
+    let plain = failure(&[])?;
+    ensure!(held(&plain, "activations") > 0 && held(&plain, "kv_cache") == 0, "{plain}");
+    let own = failure(&["--category", "metrics.py:33=KV cache", "--category", "metrics.py = inputs"])?;
+    assert_eq!(sum(&own), sum(&plain));
+    let line = |failure: &Value, part: &str| -> u64 {
+        let lines = failure["lines"].as_array().into_iter().flatten();
+        lines
+            .filter(|of| of["line"].as_str().is_some_and(|line| line.contains(part)))
+            .filter_map(|of| of["bytes"].as_u64())
+            .sum()
+    };
+    assert_eq!(held(&own, "kv_cache"), line(&own, "metrics.py:33"));
+    // Lines that are a library's are named after what called them.
+    ensure!(line(&plain, "metrics.py:33") > 0);
+    let folded = failure(&["--library", "metrics.py"])?;
+    assert_eq!((line(&folded, "metrics.py:33"), sum(&folded)), (0, sum(&plain)));
+    assert_eq!(failure(&["--mine", "metrics.py"])?, plain);
+
+    for (rule, why) in
+        [("metrics.py", "has no “=”"), ("a=things", "“things” is no category"), ("=inputs", "Name a part")]
+    {
+        let refused = doctor(&[&file, "--category", rule], b"")?;
+        assert_eq!(refused.status.code(), Some(2), "{rule}");
+        ensure!(String::from_utf8_lossy(&refused.stderr).contains(why), "{rule}: {refused:?}");
+    }
+    Ok(())
+}

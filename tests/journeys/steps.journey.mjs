@@ -26,7 +26,7 @@ test('two steps are compared line by line', async (t) => {
   // From step 2 to 6: four more of what each step keeps, what the third began to keep, and what it dropped.
   const ends = [['log', '', 4], ['late', 'new', 3], ['early', 'gone', -7]];
   await linesAre(page, ends);
-  await says(page, 'text-twin', /Step 6 over step 2: [\d.]+ MiB to [\d.]+ MiB at the end, of which log/);
+  await says(page, 'text-twin', /Step 6 over step 2: [\d.]+ MiB to [\d.]+ MiB at the end; log .* grew by 4\.00 MiB/);
   await page.screenshot('steps');
 
   await at(page, 'compare-peaks').click();

@@ -225,6 +225,7 @@ fn failed(position: u32) -> Failed {
 fn runs_out(events: u32, position: u32) -> Action {
     let mut summary = holds(&[events]);
     summary.devices[0].ooms = vec![(position, 1 << 31)];
+    summary.devices[0].decisive_oom = Some(position);
     grows_by(Update { summary, trims: Vec::new(), kept: None, oom: Some(failed(position)) })
 }
 

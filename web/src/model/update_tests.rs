@@ -42,6 +42,7 @@ fn a_file_opens_whole_on_its_busiest_device_with_the_cursor_at_the_peak() {
 fn a_file_opens_where_memory_ran_out() {
     let mut oom = device(1000);
     oom.ooms = vec![(100, 1), (900, 1)];
+    oom.decisive_oom = Some(900);
     let summary = Summary { devices: vec![oom], ..(*summary(&[])).clone() };
     let model = after([added(0, "a"), Action::FileLoaded { key: FileKey(0), summary: Shared::new(summary) }]);
     assert_eq!(model.view.cursor, 900);

@@ -101,10 +101,10 @@ impl Steps {
     }
 
     /// Returns the whole steps that end by a position, without gaps: what comes between two steps belongs to the first of
-    /// them. None if whole steps don't follow each other.
+    /// them, and what comes behind the last one to that. None if whole steps don't follow each other.
     pub fn slots(&self, until: u32) -> Vec<Step> {
         let ends = self.steps.iter().skip(1).map(|next| next.from);
-        let ends = ends.chain(self.steps.last().map(|last| last.to));
+        let ends = ends.chain([until]);
         let slots = self.steps.iter().zip(ends).map(|(step, to)| Step { to: step.to.max(to), ..*step });
         let is_done = |step: &Step| step.is_whole && step.to <= until;
         slots.skip_while(|step| !step.is_whole).take_while(is_done).collect()

@@ -149,7 +149,7 @@ pub fn steps_text(model: &ModelHandle, answer: Option<&Answer>) -> String {
     let largest = found.lines.first().filter(|line| step_growth(&line.earlier, &line.later, false) > 0);
     let largest = largest.map(|line| {
         let grown = Bytes(step_growth(&line.earlier, &line.later, false).unsigned_abs());
-        format!(", of which {} has {grown} more", line.label)
+        format!("; {} grew by {grown}", line.label)
     });
     format!(
         "Step {} over step {}: {} at the end{}. ",
