@@ -89,7 +89,8 @@ pub struct FailedRequest {
     pub event: u32,
     /// The request, rounded up as the allocator does. Traces don't record the size before rounding.
     pub requested: u64,
-    /// What the driver was asked for: the segment or the pages that such a request needs.
+    /// What the driver was asked for: the segment or the pages that such a request needs. Pages may be less than the
+    /// request, since free memory right before them in the expandable segment serves a part of it.
     pub asked_of_driver: u64,
     /// What the driver had free, as recorded with the event.
     pub driver_free: u64,

@@ -97,9 +97,16 @@ fn standard_input_is_a_trace_or_a_text() -> Result<()> {
     assert_eq!(pasted.status.code(), Some(1), "{text}");
     ensure!(text.contains("Fragmented, most likely: ") && text.contains("_record_memory_history"), "{text}");
 
-    let other = doctor(&["-"], b"nothing of the kind")?;
-    assert_eq!((other.status.code(), other.stdout.len()), (Some(2), 0));
-    assert_eq!(String::from_utf8(other.stderr)?.lines().count(), 1);
+    for text in ["nothing of the kind", "RuntimeError: CUDA error: out of memory", ""] {
+        let other = doctor(&["-"], text.as_bytes())?;
+        assert_eq!((other.status.code(), other.stdout.len()), (Some(2), 0));
+        let said = String::from_utf8(other.stderr)?;
+        assert_eq!(said.lines().count(), 1, "{said}");
+        ensure!(
+            said.contains("Paste the whole message that begins \"CUDA out of memory. Tried to allocate\""),
+            "{said}"
+        );
+    }
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use shared::analysis::own_rules::OwnRules;
-use shared::doctor::pasted::{self, Explanation};
+use shared::doctor::pasted::{self, Explanation, WANTED};
 use shared::finding::FindingCode;
 use shared::import::{ImportError, Imported, Importer};
 use shared::limits::{ImportLimits, PASTED_BYTES};
@@ -151,18 +151,14 @@ fn contents(path: &Path) -> Result<Contents, String> {
     {
         return Ok(Contents::Pasted(explanation));
     }
-    let is_text = (1..=PASTED_BYTES as u64).contains(&length) && std::fs::read_to_string(path).is_ok();
+    let is_text = length <= PASTED_BYTES as u64 && std::fs::read_to_string(path).is_ok();
     let imported = read(path).map_err(|error| refused(&error, is_text))?;
     Ok(Contents::Trace(Box::new(imported)))
 }
 
 /// Returns why something can't be examined. A text may have been meant as an error or as statistics.
 fn refused(error: &str, is_text: bool) -> String {
-    if is_text {
-        format!("{error} It is not an out-of-memory error or the memory statistics of PyTorch either.")
-    } else {
-        error.to_owned()
-    }
+    if is_text { format!("{}. {WANTED}", error.trim_end_matches('.')) } else { error.to_owned() }
 }
 
 /// Reads as much as a pasted text may have, and a byte more.
@@ -180,7 +176,7 @@ fn explained(head: &[u8]) -> Option<Explanation> {
 fn from_input(input: &mut impl Read) -> Result<Contents, String> {
     let failed = |error: io::Error| format!("Reading failed: {error}.");
     let head = head_of(input).map_err(failed)?;
-    let is_text = !head.is_empty() && head.len() <= PASTED_BYTES && std::str::from_utf8(&head).is_ok();
+    let is_text = head.len() <= PASTED_BYTES && std::str::from_utf8(&head).is_ok();
     let refused = |error: ImportError| refused(&error.to_string(), is_text);
     if let Some(explanation) = explained(&head) {
         return Ok(Contents::Pasted(explanation));

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::category::{Categories, UserRules};
-use super::stack_traits::StackTraits;
+use super::stack_traits::{StackTraits, Traits};
 use super::steps::Steps;
 use crate::frames::Symbols;
 use crate::index::Index;
@@ -50,6 +50,13 @@ impl Roles {
     /// Returns what has been found: the steps, and the categories.
     pub fn found(self) -> (Option<Option<Arc<Steps>>>, Option<Arc<Categories>>) {
         (self.steps.into_inner(), self.categories.into_inner())
+    }
+
+    /// Returns whether the program trains: some stack is of a backward pass or of an optimizer.
+    pub fn is_training(&self, symbols: &Symbols) -> bool {
+        let training = [Traits::BACKWARD, Traits::OPTIMIZER, Traits::OPTIMIZER_SETUP, Traits::ZERO_GRAD];
+        let all = self.traits(symbols).all();
+        training.into_iter().any(|of| all.has(of))
     }
 
     fn traits(&self, symbols: &Symbols) -> &StackTraits {

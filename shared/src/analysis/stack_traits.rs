@@ -186,6 +186,11 @@ impl StackTraits {
         self.stacks.get(stack.0 as usize).copied().unwrap_or_default()
     }
 
+    /// Returns all traits that some stack has.
+    pub fn all(&self) -> Traits {
+        self.stacks.iter().copied().fold(Traits::default(), Traits::and)
+    }
+
     /// Returns the traits of a frame alone.
     pub fn of_frame(&self, frame: FrameId) -> Traits {
         self.frames.get(frame.0 as usize).copied().unwrap_or_default()

@@ -7,6 +7,10 @@ use crate::diagnosis::{Cause, FailedRequest};
 const NEARLY_FULL_PERCENT: u64 = 90;
 /// Other processes count from this percentage of the device on. Every process's own CUDA context takes some.
 const OTHERS_PERCENT: u64 = 10;
+/// From this percentage on, other processes hold most of a device.
+const MOST_PERCENT: u64 = 50;
+/// Others hold far more than a request if they hold this many times as much.
+const FAR_MORE: u64 = 4;
 
 /// Returns whether `part` is at least so many percent of `whole`.
 fn is_share(part: u64, whole: u64, percent: u64) -> bool {
@@ -19,11 +23,18 @@ pub(super) fn of(failed: &FailedRequest) -> Cause {
     if driver_free >= asked_of_driver {
         return Cause::Limit;
     }
+    let others = failed.held_by_others.zip(failed.capacity);
+    let is_of_others =
+        others.is_some_and(|(others, capacity)| is_of_others(others, capacity, failed.missing, asked_of_driver));
     if !failed.fits_if_packed() {
-        return if is_of_others(failed) { Cause::OtherProcess } else { Cause::Full };
+        return if is_of_others { Cause::OtherProcess } else { Cause::Full };
     }
     // With a gap that would do in its own pool, the request was for another pool than the trace says.
-    if largest_gap >= requested || largest_servable >= requested { Cause::OutOfReach } else { Cause::Fragmented }
+    match largest_gap >= requested || largest_servable >= requested {
+        true => Cause::OutOfReach,
+        false if is_of_others => Cause::OtherProcess,
+        false => Cause::Fragmented,
+    }
 }
 
 /// Returns whether live tensors left so little that a program whose memory still rises has no use for it.
@@ -31,12 +42,14 @@ pub(super) fn is_nearly_full(failed: &FailedRequest) -> bool {
     is_share(failed.active, failed.reachable(), NEARLY_FULL_PERCENT)
 }
 
-/// Returns whether what others held of the device is what the request lacked.
-fn is_of_others(failed: &FailedRequest) -> bool {
-    failed
-        .held_by_others
-        .zip(failed.capacity)
-        .is_some_and(|(others, capacity)| others >= failed.missing && is_share(others, capacity, OTHERS_PERCENT))
+/// Returns whether what others held of a device is to blame: it is what a request lacked, or, if all free memory in one
+/// piece would have been enough (`missing` is 0), most of the device and far more than the request.
+pub(super) fn is_of_others(others: u64, device: u64, missing: u64, request: u64) -> bool {
+    if missing > 0 {
+        others >= missing && is_share(others, device, OTHERS_PERCENT)
+    } else {
+        others >= request.saturating_mul(FAR_MORE) && is_share(others, device, MOST_PERCENT)
+    }
 }
 
 #[cfg(test)]
@@ -95,5 +108,9 @@ mod tests {
         assert_eq!(cause(Some(9), 5), Cause::Full, "a context");
         assert_eq!(cause(Some(40), 50), Cause::Full);
         assert_eq!(cause(None, 10), Cause::Full);
+        // Packing would have helped, but others hold most of the device.
+        assert_eq!(cause(Some(50), 0), Cause::OtherProcess);
+        assert_eq!(cause(Some(49), 0), Cause::Fragmented);
+        assert_eq!([is_of_others(60, 100, 0, 15), is_of_others(60, 100, 0, 16)], [true, false]);
     }
 }

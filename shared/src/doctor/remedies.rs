@@ -3,10 +3,13 @@
 use rustc_hash::FxHashSet;
 
 use super::Case;
+use super::request::is_small;
 use super::verdict::Rise;
-use crate::allocator::rounding::{MIN_LARGE_ALLOC, SMALL_SIZE};
+use crate::allocator::rounding::{LARGE_BUFFER, MIN_LARGE_ALLOC, SMALL_BUFFER, SMALL_SIZE};
+use crate::analysis::leak::is_cache;
 use crate::diagnosis::{Cause, FailedRequest, Verdict};
 use crate::finding::{Finding, FindingCode, Remedy};
+use crate::replay::AllocatorState;
 use crate::units::Bytes;
 
 /// The number of remedies of a verdict.
@@ -15,6 +18,8 @@ const MOST: usize = 3;
 const EXPANDABLE: &str = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
 /// The call that lifts the limit.
 const NO_LIMIT: &str = "torch.cuda.set_per_process_memory_fraction(1.0)";
+/// The call that computes activations again.
+const RECOMPUTE: &str = "torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False)";
 /// A block that is younger than one part in this many of the events does not live long.
 const LONG_PART: u32 = 10;
 /// Up to this number of distinct sizes, sizes repeat already.
@@ -28,7 +33,7 @@ pub(super) fn of(case: &Case<'_>, cause: Cause, failed: &FailedRequest, line: Op
     let mut remedies = match cause {
         Cause::None => Vec::new(),
         Cause::Leak => leak(line),
-        Cause::Full => full(failed),
+        Cause::Full => full(case, failed),
         Cause::Fragmented => fragmented(case, failed, line),
         Cause::OutOfReach => out_of_reach(),
         Cause::Limit => limit(failed),
@@ -54,8 +59,8 @@ pub(super) fn of(case: &Case<'_>, cause: Cause, failed: &FailedRequest, line: Op
 pub(super) fn by_cause(cause: Cause, is_expandable: bool) -> Vec<Remedy> {
     let mut remedies = match cause {
         Cause::None => Vec::new(),
-        Cause::Leak | Cause::Full | Cause::Spike => full(&FailedRequest::default()),
-        Cause::Fragmented => (!is_expandable).then(grow).into_iter().chain([repeat()]).collect(),
+        Cause::Leak | Cause::Full | Cause::Spike => less_of_something(),
+        Cause::Fragmented => (!is_expandable).then(grow).into_iter().chain([repeat(true)]).collect(),
         Cause::OutOfReach => out_of_reach(),
         Cause::Limit => vec![Remedy::advice("Raise the limit.").with_copy(NO_LIMIT)],
         Cause::OtherProcess => other_process(),
@@ -98,9 +103,36 @@ fn grow() -> Remedy {
         .with_copy(EXPANDABLE)
 }
 
-fn repeat() -> Remedy {
+/// Returns whether expandable segments would have made room for a request: the pages that gaps hold as a whole go back to
+/// the driver, or are joined, and what is left of a gap stays where it is.
+pub(super) fn would_grow(case: &Case<'_>, state: &AllocatorState, requested: u64, driver_free: u64) -> bool {
+    let whole_pages = |i: usize, is_small: bool| {
+        let page = if is_small { SMALL_BUFFER } else { LARGE_BUFFER };
+        state.gaps_in(i, &case.replay.allocations).fold(0_u64, |sum, gap| sum.saturating_add(gap.size / page * page))
+    };
+    // Pages of private pools stay with them.
+    let ranges = state.ranges.iter().enumerate().filter(|(_, range)| !range.pool.is_private());
+    let given = ranges.fold(0_u64, |sum, (i, range)| sum.saturating_add(whole_pages(i, range.is_small)));
+    let page = if is_small(requested) { SMALL_BUFFER } else { LARGE_BUFFER };
+    given.saturating_add(driver_free) >= requested.checked_next_multiple_of(page).unwrap_or(u64::MAX)
+}
+
+/// Returns the advice to use few sizes, with rounding by the allocator unless the run has it.
+fn repeat(with_rounding: bool) -> Remedy {
+    if !with_rounding {
+        return Remedy::advice("Make sizes repeat: pad sequences to a few lengths.");
+    }
     Remedy::advice("Make sizes repeat: pad sequences to a few lengths, or let the allocator round sizes up to steps.")
         .with_copy("PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:8")
+}
+
+/// Returns the advice for gaps that no setting joins.
+pub(super) fn ask_early(line: &str) -> Remedy {
+    let whose = if line.is_empty() { String::new() } else { format!(" of {line}") };
+    Remedy::advice(format!(
+        "Allocate the large tensor{whose} once, before the blocks that lie between the gaps, and use it again; or free \
+         neighbouring blocks together, so that larger gaps remain."
+    ))
 }
 
 fn leak(line: &str) -> Vec<Remedy> {
@@ -116,7 +148,7 @@ fn leak(line: &str) -> Vec<Remedy> {
     ]
 }
 
-fn full(failed: &FailedRequest) -> Vec<Remedy> {
+fn full(case: &Case<'_>, failed: &FailedRequest) -> Vec<Remedy> {
     // Such a request would have fitted into a smaller segment.
     let is_in_large = failed.requested > SMALL_SIZE && failed.requested < MIN_LARGE_ALLOC && !failed.is_expandable;
     if is_in_large && failed.asked_of_driver > failed.whole() && failed.requested <= failed.whole() {
@@ -129,10 +161,14 @@ fn full(failed: &FailedRequest) -> Vec<Remedy> {
             Remedy::advice("Use a device with more memory."),
         ];
     }
+    if !case.roles.is_training(case.symbols) {
+        let has_cache = failed.lines.iter().any(|held| is_cache(&held.line));
+        // A run that failed in its first forward pass shows no training yet.
+        return if has_cache { serve_less() } else { less_of_something() };
+    }
     vec![
         Remedy::advice("Use a smaller batch or shorter sequences, and accumulate gradients over several of them."),
-        Remedy::advice("Recompute activations in the backward pass instead of keeping them.")
-            .with_copy("torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False)"),
+        Remedy::advice("Recompute activations in the backward pass instead of keeping them.").with_copy(RECOMPUTE),
         Remedy::advice(
             "Hold less beside activations: bf16 instead of fp32, an 8-bit optimizer, or weights and optimizer state \
              divided over several devices (FSDP).",
@@ -140,8 +176,33 @@ fn full(failed: &FailedRequest) -> Vec<Remedy> {
     ]
 }
 
+/// Returns what to try for a server of a model.
+fn serve_less() -> Vec<Remedy> {
+    vec![
+        Remedy::advice("Bound the KV cache: allocate pages of one size, and admit a request only if it has room."),
+        Remedy::advice("Serve fewer requests at once, or shorter contexts."),
+        Remedy::advice(
+            "Hold weights in fewer bytes: quantised, bf16 instead of fp32, or divided over several devices.",
+        ),
+    ]
+}
+
+/// Returns what to try if it is not known whether the program trains.
+fn less_of_something() -> Vec<Remedy> {
+    vec![
+        Remedy::advice("Use a smaller batch, shorter sequences, or fewer requests at once."),
+        Remedy::advice(
+            "Hold weights in fewer bytes: bf16 instead of fp32, quantised, or divided over several devices.",
+        ),
+        Remedy::advice("In training, recompute activations in the backward pass instead of keeping them.")
+            .with_copy(RECOMPUTE),
+    ]
+}
+
 fn fragmented(case: &Case<'_>, failed: &FailedRequest, line: &str) -> Vec<Remedy> {
-    let mut remedies: Vec<Remedy> = expandable(case).into_iter().collect();
+    let state = case.replay.state_at(failed.position());
+    let grows = would_grow(case, &state, failed.requested, failed.driver_free);
+    let mut remedies: Vec<Remedy> = expandable(case).filter(|_| grows).into_iter().collect();
     let block = failed.obstacle.as_ref().and_then(|obstacle| obstacle.largest.first());
     let age = |since: u32| failed.position().saturating_sub(since);
     match block {
@@ -154,14 +215,17 @@ fn fragmented(case: &Case<'_>, failed: &FailedRequest, line: &str) -> Vec<Remedy
         ))),
         None => {}
     }
-    if remedies.is_empty() || has_many_sizes(case) {
-        remedies.push(repeat());
+    if has_many_sizes(case) {
+        remedies.push(repeat(case.settings.roundup_power2_divisions.iter().all(|divisions| *divisions <= 1)));
+    }
+    if remedies.is_empty() || !grows && block.is_none() {
+        remedies.insert(0, ask_early(&failed.line));
     }
     remedies
 }
 
 /// Returns whether the requests that large pools serve have more than a few sizes.
-fn has_many_sizes(case: &Case<'_>) -> bool {
+pub(super) fn has_many_sizes(case: &Case<'_>) -> bool {
     let mut sizes = FxHashSet::default();
     let requested = case.replay.allocations.requested.iter().filter(|bytes| *bytes > SMALL_SIZE);
     requested.into_iter().any(|bytes| sizes.insert(bytes) && sizes.len() > FEW_SIZES)

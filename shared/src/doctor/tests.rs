@@ -126,6 +126,22 @@ fn the_cause_is_that_of_the_story() {
             "Another process: 50.0 MiB of 100 MiB was held outside of this program's allocator, and a request of 30.0 MiB \
              lacked 20.0 MiB.",
         ),
+        // Packing would have helped, but others hold most of the device.
+        (
+            segment(40) + &alloc(10, 2, "a@/m/a.py:1") + &oom(10, 30),
+            Some(300),
+            Cause::OtherProcess,
+            "Another process: 250 MiB of 300 MiB was held outside of this program's allocator, and the 48.0 MiB that were \
+             left had no piece large enough for a request of 30.0 MiB.",
+        ),
+        // A segment is a multiple of 2 MiB, which sizes of three digits don't show.
+        (
+            segment(2000) + &alloc(0, 2000, "a@/m/a.py:1") + "oom 104857600 1073742336",
+            None,
+            Cause::Full,
+            "a request of 1.00 GiB lacked 926 MiB even if the 100 MiB that were left had been in one piece, since the driver \
+             gives whole segments.",
+        ),
         (
             spike + &oom(0, 20),
             None,
@@ -244,6 +260,17 @@ fn remedies_fit_the_case() {
     let old = segment(100) + &alloc(50, 1, "pin@/m/a.py:5") + &(alloc(0, 4, "f@/m/a.py:1") + &free(0)).repeat(20);
     let young = segment(100) + &(alloc(0, 4, "f@/m/a.py:1") + &free(0)).repeat(20) + &alloc(50, 1, "pin@/m/a.py:5");
     let sizes: String = (2..20).map(|mib| alloc(0, mib, "f@/m/a.py:1") + &free(0)).collect();
+    // Four segments of 20 MiB, each with three gaps of 4.
+    let apart: String = (0..4_u64)
+        .map(|i| {
+            let base = 0x1000_0000 + (i << 28);
+            let block = |n: u64| base + n * 4 * MIB;
+            let made: String = (0..5).map(|n| format!("alloc {} {} fill@/m/a.py:1\n", block(n), 4 * MIB)).collect();
+            let freed: String = (0..5).step_by(2).map(|n| format!("free {}\n", block(n))).collect();
+            format!("segment_alloc {base} {}\n{made}{freed}", 20 * MIB)
+        })
+        .collect();
+    let full = segment(100) + &alloc(0, 100, "a@/m/a.py:1");
     // The trace, what a remedy has to contain, and what none may contain.
     let cases = [
         (oom(12, 4), "large_segment_size_mb:11", "batch"),
@@ -254,6 +281,15 @@ fn remedies_fit_the_case() {
         // Sizes that repeat need no rounding.
         (old.clone() + &oom(3, 60), "expandable_segments", "roundup"),
         (old + &sizes + &oom(3, 60), "roundup_power2_divisions:8", "batch"),
+        // Gaps of 4 MiB hold no page of an expandable segment.
+        (every_other(25, 4) + &oom(0, 40), "the blocks of fill  m/a.py:1", "expandable_segments"),
+        // And nothing lies in the way within a segment that is smaller than the request.
+        (apart.clone() + &oom(12, 40), "Allocate the large tensor of ask  m/a.py:9 once", "expandable_segments"),
+        (apart + &oom(12, 40), "Allocate the large tensor", "roundup"),
+        // What a program that trains can do, and one that doesn't.
+        (full.clone() + &oom(1, 62), "In training, recompute activations", "8-bit optimizer"),
+        (full.replace("a@/m/a.py:1", "update@/m/cache.py:8") + &oom(1, 62), "Bound the KV cache", "raining"),
+        (full + "alloc 0x70000000 512 backward@/m/t.py:4\n" + &oom(1, 62), "8-bit optimizer", "KV cache"),
     ];
     for (lines, want, never) in cases {
         let remedies = diagnosis(&lines, None).verdict.remedies;

@@ -114,12 +114,16 @@ fn physical(failed: &FailedRequest, failures: &Failures<'_>, is_rising: bool) ->
                 Bytes(failed.asked_of_driver)
             )
         }
-        Cause::OtherProcess => format!(
-            "Another process: {} of {whole} was held outside of this program's allocator, and a request of {request} \
-             lacked {}.",
-            Bytes(failed.held_by_others.unwrap_or_default()),
-            Bytes(failed.missing)
-        ),
+        Cause::OtherProcess => {
+            let others = Bytes(failed.held_by_others.unwrap_or_default());
+            let rest = if failed.fits_if_packed() {
+                let left = Bytes(failed.cached.saturating_add(failed.driver_free));
+                format!("the {left} that were left had no piece large enough for a request of {request}")
+            } else {
+                format!("a request of {request} lacked {}", Bytes(failed.missing))
+            };
+            format!("Another process: {others} of {whole} was held outside of this program's allocator, and {rest}.")
+        }
         Cause::OutOfReach => out_of_reach(failed),
         Cause::Fragmented => format!(
             "Fragmented: {} was cached in {} and the driver had {free} free, but the largest piece that a request of \
@@ -197,8 +201,18 @@ fn full(failed: &FailedRequest, is_rising: bool) -> String {
     if left == 0 {
         return format!("{held}, nothing was left, and a request of {request}{need} failed.");
     }
+    // The driver gives whole pages, so what is missing is more than the difference.
+    let is_rounded = failed.missing > requested.saturating_sub(left) && need.is_empty();
+    let why = if is_rounded && failed.is_expandable {
+        ", since an expandable segment grows by whole pages"
+    } else if is_rounded {
+        ", since the driver gives whole segments"
+    } else {
+        ""
+    };
     format!(
-        "{held}, and a request of {request}{need} lacked {missing} even if the {} that were left had been in one piece.",
+        "{held}, and a request of {request}{need} lacked {missing} even if the {} that were left had been in one \
+         piece{why}.",
         Bytes(left)
     )
 }

@@ -31,7 +31,36 @@ impl CategoryReport {
     pub fn list(held: &[Self]) -> String {
         let all = held.iter().fold(0_u64, |sum, of| sum.saturating_add(of.bytes)).max(1);
         let share = |bytes: u64| bytes as f64 * 100.0 / all as f64;
-        let text = |of: &Self| format!("{} {} ({:.1} %)", of.name, Bytes(of.bytes), share(of.bytes));
+        let text = |of: &Self| {
+            let share = share(of.bytes);
+            // Otherwise 0.0 % would be said of something.
+            let share = if share < 0.05 { "< 0.1".to_owned() } else { format!("{share:.1}") };
+            format!("{} {} ({share} %)", of.name, Bytes(of.bytes))
+        };
         held.iter().map(text).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_share_is_zero() {
+        let of = |name, bytes| CategoryReport { category: "", bytes, count: 1, name };
+        let cases: [(&[CategoryReport], &str); 3] = [
+            (
+                &[of("activations", 3 << 30), of("unknown", 1 << 30)],
+                "activations 3.00 GiB (75.0 %), unknown 1.00 GiB (25.0 %)",
+            ),
+            (
+                &[of("activations", 1 << 30), of("inputs", 512)],
+                "activations 1.00 GiB (100.0 %), inputs 512 B (< 0.1 %)",
+            ),
+            (&[], ""),
+        ];
+        for (held, want) in cases {
+            assert_eq!(CategoryReport::list(held), want);
+        }
     }
 }

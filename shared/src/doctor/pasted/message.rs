@@ -1,15 +1,15 @@
 //! PyTorch's out-of-memory error, in the words of releases 1.0 to 2.15, of the native allocator and of cudaMallocAsync.
 
 use super::explanation::{Explanation, Fact, NEXT, TextKind};
-use super::size::{after, at_start, before};
+use super::size::{after, at_start, before, rounding};
 use crate::diagnosis::Cause;
-use crate::doctor::remedies;
+use crate::doctor::{cause, remedies};
 use crate::units::Bytes;
 
 /// From this percentage of the memory that the process reached on, live tensors make a device full.
 const FULL_PERCENT: u64 = 95;
-/// Other processes count from this percentage of the device on.
-const OTHERS_PERCENT: u64 = 10;
+/// From this request on, no device has as much.
+const NO_DEVICE_HAS: u64 = 1 << 50;
 /// The most processes that are read.
 const PROCESSES: usize = 1_024;
 
@@ -30,8 +30,8 @@ pub(super) struct Message {
     pub(super) private: u64,
     /// All memory of this process, tensors or not.
     pub(super) this_process: Option<u64>,
-    /// The memory of processes that are named by number.
-    pub(super) processes: Vec<u64>,
+    /// The processes that are named by number, and their memory.
+    pub(super) processes: Vec<(u32, u64)>,
     /// The addresses that an expandable segment may have, if that was too little.
     pub(super) reserve: Option<u64>,
     /// Whether it was refused before the driver was asked.
@@ -90,11 +90,18 @@ fn native(text: &str) -> Option<Message> {
         reserved,
         private,
         this_process: after(rest, "this process has"),
-        processes: processes.filter_map(|text| after(text.get(..text.find(" memory in use")?)?, " has ")).collect(),
+        processes: processes.filter_map(process).collect(),
         reserve: after(rest, "exceeds the expandable-segment reserve of"),
         is_rejected: false,
         is_expandable: rest.contains("expandable_segments is enabled") || rest.contains("expandable-segment reserve"),
     })
+}
+
+/// Reads `2001 has 20.10 GiB memory in use`.
+fn process(text: &str) -> Option<(u32, u64)> {
+    let (number, rest) = text.split_once(" has ")?;
+    let (size, _) = rest.split_once(" memory in use")?;
+    Some((number.parse().ok()?, at_start(size)?))
 }
 
 /// Reads the error of cudaMallocAsync, whose lines are `Requested : 20.00 MiB`.
@@ -120,24 +127,74 @@ impl Message {
         self.reserved.zip(self.allocated).map_or(0, |(reserved, held)| reserved.saturating_sub(held))
     }
 
-    /// Returns what the device's other users hold: other processes, and CUDA itself if the error names no processes.
+    /// Returns the one of the named processes that is this one. In a container, PyTorch doesn't recognise it: it holds
+    /// at least what is reserved, and the device has no room for that beside the named ones.
+    fn own_process(&self) -> Option<(u32, u64)> {
+        let reserved = self.reserved.filter(|_| self.this_process.is_none())?;
+        let named = self.processes.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        let room = self.total?.saturating_sub(self.free?).saturating_sub(named);
+        let able = self.processes.iter().copied().filter(|(_, bytes)| *bytes >= reserved);
+        if room >= reserved { None } else { able.min_by_key(|(_, bytes)| *bytes) }
+    }
+
+    /// Returns the other processes that the error names, the largest first.
+    fn named_others(&self) -> Vec<(u32, u64)> {
+        let own = self.own_process();
+        let mut others: Vec<_> = self.processes.iter().copied().filter(|process| Some(*process) != own).collect();
+        others.sort_by_key(|(number, bytes)| (std::cmp::Reverse(*bytes), *number));
+        others
+    }
+
+    /// Returns what the device's other users hold: other processes, and CUDA itself if the error doesn't say what this
+    /// process holds.
     fn others(&self) -> Option<u64> {
         let (total, free) = self.total.zip(self.free)?;
-        let own = match self.this_process {
-            Some(own) => own,
-            // In a container, PyTorch doesn't recognise its own process: it is one that holds what is reserved.
-            None => {
-                let reserved = self.reserved.unwrap_or(0);
-                let own = self.processes.iter().copied().filter(|bytes| *bytes >= reserved).min();
-                own.unwrap_or(reserved)
+        let own = self.this_process.or_else(|| self.own_process().map(|(_, bytes)| bytes));
+        let rest = total.saturating_sub(free).saturating_sub(own.or(self.reserved).unwrap_or(0));
+        let named = self.named_others();
+        Some(match (own, named.is_empty()) {
+            // What is named is known better than what is left of the device.
+            (None, false) => named.iter().fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes)),
+            _ => rest,
+        })
+    }
+
+    /// Returns whether the error tells this process's memory from that of others.
+    fn knows_own(&self) -> bool {
+        self.this_process.is_some() || !self.processes.is_empty()
+    }
+
+    /// Returns the most that rounding of the error's figures may add to a difference of them.
+    fn rounding(&self) -> u64 {
+        let figures = [self.total, self.free, self.this_process, self.allocated, self.reserved];
+        let named = self.processes.iter().map(|(_, bytes)| *bytes);
+        figures.into_iter().flatten().chain(named).map(rounding).fold(0, u64::saturating_add)
+    }
+
+    /// Returns who holds what others do, as the start of a sentence.
+    fn holders(&self) -> String {
+        let bytes = Bytes(self.others().unwrap_or(0));
+        let whole = Bytes(self.total.unwrap_or(0));
+        match self.named_others().as_slice() {
+            [] if self.knows_own() => format!("{bytes} of {whole} were held outside of this process"),
+            [] => format!("{bytes} of {whole} were held outside of PyTorch's allocator"),
+            [(number, own)] => format!("Process {number} held {} of {whole}", Bytes(*own)),
+            [(number, own), ..] => {
+                format!("other processes held {bytes} of {whole} (the largest: Process {number} with {})", Bytes(*own))
             }
-        };
-        Some(total.saturating_sub(free).saturating_sub(own))
+        }
     }
 
     fn cause(&self) -> Cause {
         let Some(free) = self.free else {
-            return if self.is_rejected || self.reserve.is_some() { Cause::Limit } else { Cause::Full };
+            return match self.is_rejected || self.reserve.is_some() {
+                true => Cause::Limit,
+                false if self.tried >= NO_DEVICE_HAS || self.total.is_some_and(|total| self.tried > total) => {
+                    Cause::Full
+                }
+                // The numbers are missing.
+                false => Cause::None,
+            };
         };
         let (held, cached) = (self.allocated.unwrap_or(0), self.cached());
         if self.total.is_some_and(|total| self.tried > total) {
@@ -147,13 +204,13 @@ impl Message {
             return Cause::Limit;
         }
         let left = cached.saturating_add(free);
-        if left < self.tried {
-            let missing = self.tried - left;
-            let is_large = |others: u64| {
-                let total = u128::from(self.total.unwrap_or(u64::MAX));
-                others >= missing && u128::from(others) * 100 >= total * u128::from(OTHERS_PERCENT)
-            };
-            return if self.others().is_some_and(is_large) { Cause::OtherProcess } else { Cause::Full };
+        let missing = self.tried.saturating_sub(left);
+        let others = self.others().zip(self.total);
+        if others.is_some_and(|(others, total)| cause::is_of_others(others, total, missing, self.tried)) {
+            return Cause::OtherProcess;
+        }
+        if missing > 0 {
+            return Cause::Full;
         }
         let reached = u128::from(held) + u128::from(left);
         if u128::from(held) * 100 >= reached * u128::from(FULL_PERCENT) {
@@ -189,10 +246,18 @@ impl Message {
                  stood in the way, or memory was freed in the meantime.",
                 Bytes(free)
             ),
+            Cause::None => format!(
+                "A request of {tried} failed, but this text doesn't say how much memory there was: paste the whole message, \
+                 up to \"reserved by PyTorch but unallocated\", or the output of torch.cuda.memory_summary()."
+            ),
+            Cause::OtherProcess if self.tried <= cached.saturating_add(free) => format!(
+                "Another process, most likely: {}, and {left} was left for the request of {tried}, but had no piece large \
+                 enough.",
+                self.holders()
+            ),
             Cause::OtherProcess => format!(
-                "Another process, most likely: {} of {whole} were held outside of PyTorch's allocator, and the request \
-                 of {tried} lacked {}.",
-                Bytes(self.others().unwrap_or(0)),
+                "Another process, most likely: {}, and the request of {tried} lacked {}.",
+                self.holders(),
                 Bytes(self.tried.saturating_sub(cached).saturating_sub(free))
             ),
             Cause::OutOfReach => format!(
@@ -206,7 +271,9 @@ impl Message {
                 Bytes(cached),
                 Bytes(free)
             ),
-            _ if self.free.is_none() => format!("Full: one request was for {tried} or more, more than any device has."),
+            _ if self.tried >= NO_DEVICE_HAS => {
+                format!("Full: one request was for {tried} or more, more than any device has.")
+            }
             _ if self.total.is_some_and(|total| self.tried > total) => {
                 format!("Full: one request was for {tried}, and the device has {whole} in all.")
             }
@@ -224,16 +291,23 @@ impl Message {
 
     pub(super) fn explain(self) -> Explanation {
         let cause = self.cause();
+        // Less than the figures are exact to is nothing.
+        let is_exact = |bytes: &u64| *bytes > self.rounding();
+        let others = if self.knows_own() {
+            "held outside of this process"
+        } else {
+            "held outside of PyTorch's allocator: this process's CUDA context and other processes"
+        };
         let known = [
             ("asked of the driver", Some(self.tried)),
             ("in live tensors", self.allocated),
             ("cached by PyTorch", self.reserved.map(|_| self.cached()).filter(|bytes| *bytes > 0)),
             ("of it in private pools", Some(self.private).filter(|bytes| *bytes > 0)),
             ("free on the device", self.free),
-            ("held outside of this process", self.others().filter(|bytes| *bytes > 0)),
+            (others, self.others().filter(is_exact)),
             (
                 "held by this process outside of PyTorch's allocator",
-                self.this_process.zip(self.reserved).and_then(|(all, own)| all.checked_sub(own)),
+                self.this_process.zip(self.reserved).and_then(|(all, own)| all.checked_sub(own)).filter(is_exact),
             ),
             ("allowed to this process", self.allowed),
             ("on the device in all", self.total),

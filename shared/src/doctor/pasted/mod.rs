@@ -14,6 +14,10 @@ pub use explanation::{Explanation, Fact, TextKind};
 
 use crate::limits::PASTED_BYTES;
 
+/// What to give instead of a text that is none of these.
+pub const WANTED: &str = "Paste the whole message that begins \"CUDA out of memory. Tried to allocate\" or the output of \
+                          torch.cuda.memory_summary() or memory_stats(), or give a memory snapshot or a recording.";
+
 /// Returns the explanation of a text; `None` if it is none of these, or longer than [`PASTED_BYTES`].
 pub fn explain(text: &str) -> Option<Explanation> {
     if text.len() > PASTED_BYTES {

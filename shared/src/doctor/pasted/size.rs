@@ -45,6 +45,12 @@ pub(super) fn before(text: &str, marker: &str) -> Option<u64> {
     at_start(&[number, unit].join(" "))
 }
 
+/// Returns how far a size that PyTorch wrote with two decimals may be from the real one.
+pub(super) fn rounding(bytes: u64) -> u64 {
+    let unit = [1_u64 << 30, 1 << 20, 1 << 10].into_iter().find(|unit| bytes >= *unit);
+    unit.map_or(0, |unit| unit / 200 + 1)
+}
+
 /// Splits off the longest end whose bytes are all of one kind.
 fn split_end(text: &str, is_kind: impl FnMut(&u8) -> bool) -> Option<(&str, &str)> {
     let mut is_kind = is_kind;
@@ -55,6 +61,12 @@ fn split_end(text: &str, is_kind: impl FnMut(&u8) -> bool) -> Option<(&str, &str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_known_to_two_decimals() {
+        let cases = [(512, 0), (1 << 10, 6), (20 << 20, 5_243), (80 << 30, 5_368_710)];
+        assert_eq!(cases.map(|(bytes, _)| rounding(bytes)), cases.map(|(_, want)| want));
+    }
 
     #[test]
     fn sizes_are_read_where_they_stand() {

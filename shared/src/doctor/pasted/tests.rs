@@ -69,7 +69,40 @@ const CASES: &[(&str, TextKind, Cause, &str)] = &[
          allocated by PyTorch, and 200.00 MiB is reserved by PyTorch but unallocated.",
         TextKind::OutOfMemory,
         Cause::OtherProcess,
-        "13.0 GiB of 23.7 GiB were held outside",
+        "Process 12 held 13.0 GiB of 23.7 GiB, and the request of 2.00 GiB lacked 763 MiB.",
+    ),
+    // Packing would have been enough, but another process has most of the device. With and without "this process".
+    (
+        "Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.69 GiB of which 12.81 MiB is free. Process 2001 has \
+         20.10 GiB memory in use. Including non-PyTorch memory, this process has 3.57 GiB memory in use. Of the allocated \
+         memory 3.01 GiB is allocated by PyTorch, and 40.33 MiB is reserved by PyTorch but unallocated.",
+        TextKind::OutOfMemory,
+        Cause::OtherProcess,
+        "Process 2001 held 20.1 GiB of 23.7 GiB, and 53.1 MiB was left for the request of 20.0 MiB",
+    ),
+    (
+        "Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.69 GiB of which 12.81 MiB is free. Process 2001 has \
+         20.10 GiB memory in use. Of the allocated memory 3.01 GiB is allocated by PyTorch, and 40.33 MiB is reserved by \
+         PyTorch but unallocated.",
+        TextKind::OutOfMemory,
+        Cause::OtherProcess,
+        "Process 2001 held 20.1 GiB of 23.7 GiB",
+    ),
+    (
+        "Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.06 GiB is free. Process 11 has 9.00 \
+         GiB memory in use. Process 12 has 10.00 GiB memory in use. Including non-PyTorch memory, this process has 3.50 GiB \
+         memory in use. Of the allocated memory 3.00 GiB is allocated by PyTorch, and 1.00 MiB is reserved by PyTorch but \
+         unallocated.",
+        TextKind::OutOfMemory,
+        Cause::OtherProcess,
+        "other processes held 19.1 GiB of 23.7 GiB (the largest: Process 12 with 10.0 GiB)",
+    ),
+    // Cut off: the numbers are missing.
+    (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+        TextKind::OutOfMemory,
+        Cause::None,
+        "A request of 2.00 GiB failed, but this text doesn't say how much memory there was: paste the whole message",
     ),
     // 2.6 and later; the lines as a terminal wraps them.
     (
@@ -193,6 +226,30 @@ fn a_failure_is_one() {
     }
     assert!(is_failure("{'reserved_bytes.all.current': 5, 'num_ooms': 1}"));
     assert!(!is_failure("{'reserved_bytes.all.current': 5, 'num_ooms': 0}"));
+}
+
+/// What is neither free nor PyTorch's is other processes' only if the error says what this process holds.
+#[test]
+fn what_others_hold_is_told_as_far_as_it_is_known() {
+    let names = |text: &str| -> Vec<&'static str> {
+        let facts = explain(text).map(|found| found.facts).unwrap_or_default();
+        facts.into_iter().map(|fact| fact.name).filter(|name| name.starts_with("held")).collect()
+    };
+    let old = |total: &str| {
+        format!(
+            "Tried to allocate 1.00 GiB (GPU 0; {total} total capacity; 60.00 GiB already allocated; 500.00 MiB free; 79.00 \
+             GiB reserved in total by PyTorch)"
+        )
+    };
+    let context = "held outside of PyTorch's allocator: this process's CUDA context and other processes";
+    assert_eq!(names(&old("80.23 GiB")), [context]);
+    // 500 MiB are 0.488 GiB: the rest is less than the figures are exact to.
+    assert_eq!(names(&old("79.50 GiB")), [""; 0]);
+    let new = "Tried to allocate 3.00 GiB. GPU 0 has a total capacity of 23.65 GiB of which 1.66 GiB is free. Including \
+               non-PyTorch memory, this process has 20.00 GiB memory in use. Of the allocated memory 17.00 GiB is \
+               allocated by PyTorch, and 2.00 GiB is reserved by PyTorch but unallocated.";
+    let own = "held by this process outside of PyTorch's allocator";
+    assert_eq!(names(new), ["held outside of this process", own]);
 }
 
 #[test]

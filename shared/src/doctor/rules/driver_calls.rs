@@ -64,9 +64,10 @@ impl Calls {
     }
 }
 
-/// Returns the call site with the largest count.
+/// Returns the known call site with the largest count.
 fn most(counts: &FxHashMap<u32, u64>) -> Option<(StackId, u64)> {
-    let most = counts.iter().max_by_key(|(stack, count)| (**count, std::cmp::Reverse(**stack)));
+    let known = counts.iter().filter(|(stack, _)| **stack != 0);
+    let most = known.max_by_key(|(stack, count)| (**count, std::cmp::Reverse(**stack)));
     most.map(|(stack, count)| (StackId(*stack), *count))
 }
 
@@ -79,18 +80,19 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
 
 fn retries(ground: &Ground<'_>, calls: &Calls) -> Option<Finding> {
     let (first, last) = calls.retry?;
-    let (stack, _) = most(&calls.retried)?;
-    let line = ground.label(stack);
+    let line = most(&calls.retried).map(|(stack, _)| ground.label(stack));
     let (released, position) = (Bytes(calls.retried_bytes), Count(first.into()));
     let message = match calls.retries {
         1 => format!(
-            "1 request, of {line}, was served only after cached memory had been released: {released} after event \
-             {position}. Such a retry waits for the whole device."
+            "1 request{} was served only after {released} of cached memory had been released for it, after event \
+             {position}. Such a retry waits for the whole device.",
+            line.map(|line| format!(", of {line},")).unwrap_or_default()
         ),
         many => format!(
-            "{} were served only after cached memory had been released: {released} in all, first after event \
-             {position}, most often for {line}. Each such retry waits for the whole device.",
-            counted(many, "request")
+            "{} were served only after cached memory had been released for them ({released}, summed over all these \
+             releases), first after event {position}{}. Each such retry waits for the whole device.",
+            counted(many, "request"),
+            line.map(|line| format!(", most often for {line}")).unwrap_or_default()
         ),
     };
     let is_few = calls.retries < FEW_RETRIES;
@@ -114,7 +116,7 @@ fn in_steady_state(ground: &Ground<'_>, calls: &Calls, (warm, end): (u32, u32)) 
         return None;
     }
     let asked = calls.asked.values().sum::<u64>();
-    let who = most(&calls.asked).filter(|(stack, _)| stack.0 != 0).map_or_else(String::new, |(stack, most)| {
+    let who = most(&calls.asked).map_or_else(String::new, |(stack, most)| {
         format!(
             " {} asked for a release {} ({} in all), as torch.cuda.empty_cache() does.",
             ground.label(stack),
@@ -171,8 +173,8 @@ mod tests {
         assert_eq!(
             (one.message.as_str(), one.severity),
             (
-                "1 request, of f  m/a.py:1, was served only after cached memory had been released: 40.0 MiB after event 4. \
-                 Such a retry waits for the whole device.",
+                "1 request, of f  m/a.py:1, was served only after 40.0 MiB of cached memory had been released for it, after \
+                 event 4. Such a retry waits for the whole device.",
                 Severity::Note
             )
         );
@@ -180,14 +182,22 @@ mod tests {
         assert_eq!(
             (many.message.as_str(), many.severity),
             (
-                "7 requests were served only after cached memory had been released: 280 MiB in all, first after event 4, \
-                 most often for f  m/a.py:1. Each such retry waits for the whole device.",
+                "7 requests were served only after cached memory had been released for them (280 MiB, summed over all these \
+                 releases), first after event 4, most often for f  m/a.py:1. Each such retry waits for the whole device.",
                 Severity::Warning
             )
         );
         assert!(retries(0).is_none());
-        // Without stacks nothing tells them from other releases.
+        // Without stacks nothing tells them from other releases, unless they make room for something larger.
         assert_eq!(trace(&rounds(9, "", "")).messages(FindingCode::Retries), [""; 0]);
+        let larger = rounds(1, "", "") + "segment_alloc 0x20000000 83886080\nalloc 0x20000000 83886080 f@/m/a.py:1";
+        assert_eq!(
+            trace(&larger).messages(FindingCode::Retries),
+            [
+                "1 request was served only after 40.0 MiB of cached memory had been released for it, after event 4. Such a \
+              retry waits for the whole device."
+            ]
+        );
     }
 
     #[test]

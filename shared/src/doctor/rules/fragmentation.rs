@@ -3,6 +3,7 @@
 use super::Ground;
 use super::moment::{Moment, Outcome, SplitGaps};
 use super::thresholds::{FRAGMENTED_PERCENT, FRAGMENTED_PERCENT_OF_PEAK, LEAST_BYTES, is_share};
+use crate::doctor::remedies::{ask_early, has_many_sizes, would_grow};
 use crate::finding::{Evidence, Finding, FindingCode, Remedy};
 use crate::frames::StackId;
 use crate::replay::Gap;
@@ -28,7 +29,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
         _ => format!("so {} was taken from the driver for the {size} of {line}", Bytes(moment.taken)),
     };
     let message = format!(
-        "{}, {} lay in {} between blocks in use: {percent} % of the {} reserved. The largest gap was {}, {request}.",
+        "{}, {} lay in {} between blocks in use in the request's pool and stream: {percent} % of the {} reserved. The largest gap was {}, {request}.",
         moment.words(),
         Bytes(gaps.bytes),
         counted(gaps.count, "gap"),
@@ -39,7 +40,7 @@ pub(super) fn check(ground: &Ground<'_>) -> Vec<Finding> {
         .at(moment.state.position)
         .with_bytes(gaps.bytes)
         .with_evidence(Evidence::Segment(largest.address));
-    vec![remedies(ground).into_iter().fold(finding, Finding::with_remedy)]
+    vec![remedies(ground, moment).into_iter().fold(finding, Finding::with_remedy)]
 }
 
 /// Returns a moment with its gaps and the largest of them, if much lies in gaps that are too small for the request.
@@ -61,18 +62,24 @@ fn fragmented<'a>(ground: &Ground<'_>, moment: &'a Moment, gaps: SplitGaps) -> O
 }
 
 /// Returns what to try against fragmentation.
-pub(super) fn remedies(ground: &Ground<'_>) -> Vec<Remedy> {
+fn remedies(ground: &Ground<'_>, moment: &Moment) -> Vec<Remedy> {
     let sizes = "Let tensors have few distinct sizes, for example by padding lengths to a multiple: freed blocks are then \
                  used again.";
-    if ground.has_expandable_segments() {
-        return vec![Remedy::advice(sizes)];
+    let case = ground.case;
+    let mut remedies = Vec::new();
+    if !ground.has_expandable_segments() && would_grow(case, &moment.state, moment.size, moment.driver_free) {
+        let expandable = ground.setting("expandable_segments:True");
+        let text = format!("Set {expandable}: segments then grow, and free pages of one serve another.");
+        remedies.push(Remedy::advice(text).with_copy(expandable));
     }
-    let expandable = ground.setting("expandable_segments:True");
-    vec![
-        Remedy::advice(format!("Set {expandable}: segments then grow, and free pages of one serve another."))
-            .with_copy(expandable),
-        Remedy::advice(sizes),
-    ]
+    if has_many_sizes(case) {
+        remedies.push(Remedy::advice(sizes));
+    }
+    if remedies.is_empty() {
+        let line = Some(moment.stack).filter(|stack| stack.0 != 0).map(|stack| ground.label(stack));
+        remedies.push(ask_early(&line.unwrap_or_default()));
+    }
+    remedies
 }
 
 #[cfg(test)]
@@ -108,8 +115,8 @@ mod tests {
         assert_eq!(
             found(&lines),
             [
-                "Before reserved memory rose to its peak (after event 52), 52.0 MiB lay in 13 gaps between blocks in use: 52 % \
-              of the 100 MiB reserved. The largest gap was 4.00 MiB, so the 20.0 MiB of cat  m/a.py:2 were taken \
+                "Before reserved memory rose to its peak (after event 52), 52.0 MiB lay in 13 gaps between blocks in use in the \
+              request's pool and stream: 52 % of the 100 MiB reserved. The largest gap was 4.00 MiB, so the 20.0 MiB of cat  m/a.py:2 were taken \
               from the driver."
             ]
         );
@@ -122,7 +129,8 @@ mod tests {
         assert_eq!(
             found(&lines),
             [
-                "Before reserved memory rose to its peak (after event 201), 200 MiB lay in 50 gaps between blocks in use: 50 % of \
+                "Before reserved memory rose to its peak (after event 201), 200 MiB lay in 50 gaps between blocks in use in the \
+              request's pool and stream: 50 % of \
               the 400 MiB reserved. The largest gap was 4.00 MiB, so the 100 MiB of cat  m/a.py:2 were taken from the driver."
             ]
         );
@@ -134,7 +142,8 @@ mod tests {
         assert_eq!(
             found(&lines),
             [
-                "When the request of 4.00 MiB failed (event 14), 6.00 MiB lay in 3 gaps between blocks in use: 50 % of the 12.0 \
+                "When the request of 4.00 MiB failed (event 14), 6.00 MiB lay in 3 gaps between blocks in use in the request's \
+              pool and stream: 50 % of the 12.0 \
               MiB reserved. The largest gap was 2.00 MiB, too small for cat  m/a.py:2."
             ]
         );
@@ -161,8 +170,32 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_is_advised_only_where_it_helps() {
+        let advice = |lines: &str| {
+            let found = trace(lines).findings().into_iter().find(|found| found.code == FindingCode::Fragmentation);
+            found.map(|found| found.remedies.iter().map(|remedy| remedy.text.clone()).collect::<Vec<_>>().join(" "))
+        };
+        let sizes: String = (2..20).map(|mib| format!("alloc 0x70000000 {0}\nfree 0x70000000\n", mib * MIB)).collect();
+        let some_sizes = format!("segment_alloc 0x70000000 20971520\n{sizes}segment_free 0x70000000\n");
+        // The trace, and whether expandable segments, few sizes, and an early request are advised. Gaps of 4 MiB hold no
+        // page of 20.
+        let cases = [
+            (blocks(25, 4, |i| i % 2 == 0) + REQUEST, [false, false, true]),
+            (some_sizes + &blocks(25, 4, |i| i % 2 == 0) + REQUEST, [false, true, false]),
+            (blocks(25, 24, |i| i % 2 == 0) + &REQUEST.replace("20971520", "41943040"), [true, false, false]),
+        ];
+        for (lines, want) in cases {
+            let said = advice(&lines).unwrap_or_default();
+            let parts =
+                ["expandable_segments:True", "few distinct sizes", "Allocate the large tensor of cat  m/a.py:2 once"];
+            assert_eq!(parts.map(|part| said.contains(part)), want, "{said}");
+        }
+    }
+
+    #[test]
     fn the_remedy_keeps_the_settings_of_the_run() {
-        let lines = blocks(25, 4, |i| i % 2 == 0) + REQUEST;
+        // Gaps of 24 MiB, each with a page of 20.
+        let lines = blocks(25, 24, |i| i % 2 == 0) + &REQUEST.replace("20971520", "41943040");
         let copied = |conf: &str, expandable_segments| {
             let settings = crate::trace::Settings { conf: conf.to_owned(), expandable_segments, ..Default::default() };
             let findings = trace(&lines).with_settings(settings).findings();

@@ -28,6 +28,8 @@ pub(super) struct Moment {
     pub(super) size: u64,
     /// Bytes taken from the driver for it: less than its size if an expandable segment's last gap grew.
     pub(super) taken: u64,
+    /// Bytes that the driver had free when it failed; 0 if it was served.
+    pub(super) driver_free: u64,
     /// Its call site.
     pub(super) stack: StackId,
     pool: PoolId,
@@ -55,6 +57,7 @@ impl Moment {
             state,
             size: event.size,
             taken: 0,
+            driver_free: event.address.0,
             stack: event.stack,
             pool,
             stream: tag.stream,
@@ -69,6 +72,7 @@ impl Moment {
             state: case.replay.state_at(u32::MAX),
             size: 0,
             taken: 0,
+            driver_free: 0,
             stack: StackId(0),
             pool: PoolId::default(),
             stream: Stream::default(),
@@ -84,6 +88,7 @@ impl Moment {
             state: case.replay.state_at(miss.position),
             size: allocation.size,
             taken: miss.taken,
+            driver_free: 0,
             stack: allocation.stack,
             pool: case.replay.pool(&allocation),
             stream: case.tags.get(allocation.tag).stream,
