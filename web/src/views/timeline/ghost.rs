@@ -7,7 +7,7 @@ use shared::units::Bytes;
 
 use super::gesture::PlotArea;
 use crate::render::palette::Palette;
-use crate::render::surface::Surface;
+use crate::render::surface::{Area, Surface};
 use crate::views::failed;
 
 /// A failed request on the timeline. Two are equal if they look the same.
@@ -47,11 +47,22 @@ impl Ghost {
         (window.start <= self.x && self.x <= window.end).then(|| self.top())
     }
 
-    /// Draws the block with its label.
-    pub fn draw(&self, surface: &mut dyn Surface, plot_area: &PlotArea, palette: &Palette) {
+    fn block(&self, surface: &mut dyn Surface, plot_area: &PlotArea) -> Option<Area> {
         let (x, y) = (plot_area.x().pixel(self.x), plot_area.y());
         let heights = (y.pixel(self.top() as f64), y.pixel(self.reserved as f64));
-        let Some(block) = failed::block(surface, plot_area.plot, x, heights, &self.texts) else { return };
+        failed::block(surface, plot_area.plot, x, heights, &self.texts)
+    }
+
+    /// Returns the area that the block and its label may take, if it is in the plot.
+    pub fn taken(&self, surface: &mut dyn Surface, plot_area: &PlotArea) -> Option<Area> {
+        let block = self.block(surface, plot_area)?;
+        Some(Area { y: block.y - failed::ROOM, height: block.height + 2.0 * failed::ROOM, ..block })
+    }
+
+    /// Draws the block with its label.
+    pub fn draw(&self, surface: &mut dyn Surface, plot_area: &PlotArea, palette: &Palette) {
+        let Some(block) = self.block(surface, plot_area) else { return };
+        let y = plot_area.y();
         failed::ground(surface, block, palette);
         if let Some(most) = self.most.map(|bytes| y.pixel(bytes as f64)).filter(|most| *most >= plot_area.plot.y) {
             surface.horizontal(most, block.x, block.right(), true, palette.oom.into());
@@ -65,7 +76,6 @@ mod tests {
     use shared::diagnosis::Cause;
 
     use super::*;
-    use crate::render::surface::Area;
     use crate::render::surface::log::SurfaceLog;
 
     fn drawn(x: f64, requested: u64) -> Vec<String> {

@@ -97,8 +97,16 @@ pub fn plot(size: Size, strips: u32) -> Area {
     }
 }
 
-/// Draws everything below the hovered and selected outlines: axes, annotations, flags, the peak, losses.
-pub fn below(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks: &Marks, palette: &Palette) {
+/// Draws everything below the hovered and selected outlines: axes, annotations, flags, the peak, losses. The peak's label
+/// stays out of `taken`.
+pub fn below(
+    surface: &mut dyn Surface,
+    plot_area: &PlotArea,
+    axis: Axis,
+    marks: &Marks,
+    taken: Option<Area>,
+    palette: &Palette,
+) {
     height_axis(surface, plot_area, palette);
     losses::draw(surface, &marks.losses, (plot_area.x(), plot_area.y()), plot_area.plot, palette);
     x_axis(surface, plot_area, axis, palette);
@@ -106,7 +114,7 @@ pub fn below(surface: &mut dyn Surface, plot_area: &PlotArea, axis: Axis, marks:
     if let Some(number) = marks.steps.strip {
         strip(surface, plot_area, &marks.steps.spans, number, palette);
     }
-    peak(surface, plot_area, marks.peak, palette);
+    peak(surface, plot_area, marks.peak, taken, palette);
     flags(surface, plot_area, &marks.ooms, palette);
     losses::label(surface, &marks.losses, plot_area.x(), plot_area.plot, palette);
 }
@@ -224,7 +232,13 @@ fn strip(surface: &mut dyn Surface, plot_area: &PlotArea, spans: &[(Window, Stri
 /// Spans narrower than this have no name.
 const NAME_ROOM: f64 = 28.0;
 
-fn peak(surface: &mut dyn Surface, plot_area: &PlotArea, peak: Option<(f64, u64)>, palette: &Palette) {
+fn peak(
+    surface: &mut dyn Surface,
+    plot_area: &PlotArea,
+    peak: Option<(f64, u64)>,
+    taken: Option<Area>,
+    palette: &Palette,
+) {
     let plot = plot_area.plot;
     let Some((at, bytes)) = peak else { return };
     let (x, y) = (plot_area.x().pixel(at), plot_area.y().pixel(bytes as f64));
@@ -238,7 +252,14 @@ fn peak(surface: &mut dyn Surface, plot_area: &PlotArea, peak: Option<(f64, u64)
     let is_right = x + 8.0 + width <= plot.right();
     let left = if is_right { x + 8.0 } else { (x - 7.0 - width).max(plot.x + 2.0) };
     let middle = (y - 6.0).max(plot.y + 9.0);
-    surface.fill(Area { x: left, y: middle - 8.0, width, height: 16.0 }, palette.background.at(0.85));
+    let (top, bottom) = (middle - 8.0, middle + 8.0);
+    let is_over = |area: &Area| left < area.right() && left + width > area.x && top < area.bottom() && bottom > area.y;
+    let left = match taken.filter(is_over) {
+        Some(area) if area.x - 4.0 - width < plot.x => return,
+        Some(area) => area.x - 4.0 - width,
+        None => left,
+    };
+    surface.fill(Area { x: left, y: top, width, height: 16.0 }, palette.background.at(0.85));
     surface.text(&text, (left + 4.0, middle), Align::Start, Font::Strong, palette.text.into());
 }
 
@@ -343,7 +364,7 @@ mod tests {
     fn drawn(marks: &Marks) -> Vec<String> {
         let mut log = SurfaceLog::default();
         let palette = Palette::dark();
-        below(&mut log, &plot_area(), Axis::Event, marks, &palette);
+        below(&mut log, &plot_area(), Axis::Event, marks, None, &palette);
         above(&mut log, &plot_area(), marks, &palette);
         log.0
     }
@@ -369,6 +390,23 @@ mod tests {
                 "\"1,000\" at 563,233 Middle",
             ]
         );
+    }
+
+    #[test]
+    fn the_peaks_label_stays_out_of_what_is_taken() {
+        let label = |taken: Option<Area>| {
+            let mut log = SurfaceLog::default();
+            peak(&mut log, &plot_area(), Some((500.0, 3 << 30)), taken, &Palette::light());
+            log.0.into_iter().find(|line| line.contains("peak 3.00 GiB"))
+        };
+        let (free, plot) = (label(None), plot_area().plot);
+        assert!(free.is_some());
+        let elsewhere = Area { x: plot.x, y: plot.bottom() + 50.0, width: 10.0, height: 10.0 };
+        assert_eq!(label(Some(elsewhere)), free);
+        let middle = plot.x + plot.width / 2.0;
+        let moved = label(Some(Area { x: middle, width: plot.width / 2.0, ..plot }));
+        assert!(moved.is_some() && moved != free, "{moved:?}");
+        assert_eq!(label(Some(plot)), None);
     }
 
     #[test]

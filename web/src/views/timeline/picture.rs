@@ -121,7 +121,7 @@ impl Picture for TimelinePicture {
         let Some(timeline) = scene.timeline() else {
             // The axis has just been switched: the answer is for the other one.
             let is_painted = painter.paint(scene.palette.background, NOTHING, Pixels::default());
-            marks::below(surface, &scene.plot_area, scene.axis, &Marks::default(), &scene.palette);
+            marks::below(surface, &scene.plot_area, scene.axis, &Marks::default(), None, &scene.palette);
             return is_painted;
         };
         let chosen = match scene.selection {
@@ -147,7 +147,8 @@ impl Picture for TimelinePicture {
         if !painter.paint(scene.palette.background, transform, clip) {
             return false;
         }
-        marks::below(surface, &scene.plot_area, scene.axis, &scene.marks, &scene.palette);
+        let taken = scene.ghost.as_ref().and_then(|ghost| ghost.taken(surface, &scene.plot_area));
+        marks::below(surface, &scene.plot_area, scene.axis, &scene.marks, taken, &scene.palette);
         let over = Over { scene, timeline, transform, ratio: size.ratio };
         if let Some(thing) = self.hover {
             over.hovered(surface, thing);
