@@ -144,7 +144,7 @@ fn contents(path: &Path) -> Result<Contents, String> {
         return from_input(&mut io::stdin().lock());
     }
     let metadata = path.metadata();
-    let length = metadata.as_ref().map_or(0, |metadata| metadata.len());
+    let length = metadata.as_ref().map_or(0, std::fs::Metadata::len);
     if (1..=PASTED_BYTES as u64).contains(&length)
         && let Ok(mut file) = File::open(path)
         && let Ok(head) = head_of(&mut file)
