@@ -143,7 +143,8 @@ fn contents(path: &Path) -> Result<Contents, String> {
     if path == Path::new("-") {
         return from_input(&mut io::stdin().lock());
     }
-    let length = path.metadata().map_or(0, |metadata| metadata.len());
+    let metadata = path.metadata();
+    let length = metadata.as_ref().map_or(0, std::fs::Metadata::len);
     if (1..=PASTED_BYTES as u64).contains(&length)
         && let Ok(mut file) = File::open(path)
         && let Ok(head) = head_of(&mut file)
@@ -151,7 +152,9 @@ fn contents(path: &Path) -> Result<Contents, String> {
     {
         return Ok(Contents::Pasted(explanation));
     }
-    let is_text = length <= PASTED_BYTES as u64 && std::fs::read_to_string(path).is_ok();
+    // A device such as /dev/zero has no length, and no end.
+    let is_file = metadata.is_ok_and(|metadata| metadata.is_file());
+    let is_text = is_file && length <= PASTED_BYTES as u64 && std::fs::read_to_string(path).is_ok();
     let imported = read(path).map_err(|error| refused(&error, is_text))?;
     Ok(Contents::Trace(Box::new(imported)))
 }
