@@ -27,8 +27,9 @@ fn measure(mut session: Session) {
     let Some(device) = (0..devices.len()).max_by_key(|&i| devices[i].events) else { return };
     let (event, time) = (devices[device].event, devices[device].time);
     let addresses = HeatmapRows::Addresses { rows: 350, offsets: None };
-    let map =
-        |axis, window, rows| Query::Heatmap(HeatmapQuery { axis, window, columns: 1400, rows, part: HeatmapPart::All });
+    let map = |axis, window, rows| {
+        Query::Heatmap(HeatmapQuery { axis, window, columns: 1400, rows, part: HeatmapPart::All, needed: None })
+    };
     let first = map(Axis::Event, event, addresses);
     let mut ask = |name: &str, queries: Vec<Query>| {
         let mut row_bytes = 1;
@@ -69,6 +70,7 @@ fn measure(mut session: Session) {
             window: Window { start, end: start + column },
             row: HeatmapRow::Addresses { from, to: from + row_bytes },
             part: HeatmapPart::All,
+            needed: None,
         })
     });
     ask("cells", cells.collect());

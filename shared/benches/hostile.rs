@@ -156,6 +156,7 @@ fn stages(make: Make, count: u64) -> Vec<(&'static str, f64)> {
                 columns: 1400,
                 rows,
                 part: HeatmapPart::All,
+                needed: None,
             }),
         ),
         (
@@ -166,6 +167,7 @@ fn stages(make: Make, count: u64) -> Vec<(&'static str, f64)> {
                 columns: 1400,
                 rows: HeatmapRows::Sizes,
                 part: HeatmapPart::All,
+                needed: None,
             }),
         ),
     ] {

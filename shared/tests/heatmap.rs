@@ -204,7 +204,8 @@ fn check_addresses(truth: &Truth, asked: &[Asked]) {
         assert_eq!(packing.total(), part.total(), "{:?}", part.part);
         let mut requests = Requests::default();
         requests.extend(&truth.replay, &truth.run.tags, &truth.run.settings);
-        let scene = Scene { packing: &packing, requests: &requests, part: part.part, tags: &truth.run.tags };
+        let scene =
+            Scene { packing: &packing, requests: &requests, part: part.part, tags: &truth.run.tags, needed: None };
         for axis in [Axis::Event, Axis::Time] {
             let division = asked.first().map_or(Division::new(0, packing.total(), 10), |asked| {
                 let (from, to) = asked.offsets(&part);
@@ -322,7 +323,7 @@ proptest! {
             let offsets = Some(asked.offsets(&part));
             let (rows, axis) = (HeatmapRows::Addresses { rows: asked.rows, offsets }, Axis::Event);
             let window = asked.window(&truth, axis);
-            let query = HeatmapQuery { axis, window, columns: asked.columns, rows, part: part.part };
+            let query = HeatmapQuery { axis, window, columns: asked.columns, rows, part: part.part, needed: None };
             let Answer::Heatmap(map) = session.answer(0, &Query::Heatmap(query)) else { panic!("no heatmap") };
             let columns = asked.columns(&truth, axis);
             prop_assert_eq!(map.window, columns.window());
@@ -366,6 +367,7 @@ fn a_gap_of_one_event_is_seen_at_every_zoom() {
             columns,
             rows: HeatmapRows::Addresses { rows: 100, offsets: None },
             part: HeatmapPart::Stream(Stream(0)),
+            needed: None,
         };
         let Answer::Heatmap(map) = session.answer(0, &Query::Heatmap(query)) else { panic!("no heatmap") };
         let usable = map.cells.iter().any(|code| Tone(*code).weight(Use::Usable) == 15);

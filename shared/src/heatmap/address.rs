@@ -7,7 +7,7 @@ use super::cells::{AddressCell, Bytes, Use};
 use super::packing::{Packing, is_of, is_of_pool};
 use super::requests::{Kind, Requests};
 use super::sweep::Rows;
-use crate::query::HeatmapPart;
+use crate::query::{HeatmapNeed, HeatmapPart};
 use crate::replay::{Allocation, AllocatorState, Change, Gap, Range, Replay};
 use crate::trace::{TagId, Tags};
 
@@ -22,6 +22,18 @@ pub struct Scene<'a> {
     pub part: HeatmapPart,
     /// The tags of allocations.
     pub tags: &'a Tags,
+    /// A failed request that tells usable gaps beside those that were served.
+    pub needed: Option<HeatmapNeed>,
+}
+
+impl Scene<'_> {
+    /// Returns the size of the smallest usable gap: that of [`Requests::threshold`], and no less than a failed request of
+    /// that kind.
+    pub fn threshold(&self, kind: Kind) -> u64 {
+        let HeatmapNeed { pool, stream, is_small, size } = self.needed.unwrap_or_default();
+        let least = if kind == (Kind { pool, stream, is_small }) { size } else { 0 };
+        self.requests.threshold(kind).max(least)
+    }
 }
 
 /// A stretch of offsets, divided into rows of equal size; the last one may be shorter.
@@ -174,7 +186,7 @@ impl<C: AddressCell> Rows for AddressRows<'_, C> {
         match self.last_kind {
             Some((last, threshold)) if last == kind => threshold,
             _ => {
-                let threshold = is_of(self.scene.part, range).then(|| self.scene.requests.threshold(kind));
+                let threshold = is_of(self.scene.part, range).then(|| self.scene.threshold(kind));
                 self.last_kind = Some((kind, threshold));
                 threshold
             }

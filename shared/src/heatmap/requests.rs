@@ -6,6 +6,9 @@
 //! was served. So the smallest usable gap is the byte-weighted median of the rounded requests: see
 //! [`Requests::threshold`].
 //!
+//! Where a request failed though enough memory was free, no smaller gap of its kind is usable either: see
+//! [`HeatmapNeed`](crate::query::HeatmapNeed).
+//!
 //! Half of the bytes, not half of the requests: a pool that serves a thousand requests of 1 KiB and ten of 1 GiB runs
 //! out of memory for the latter.
 

@@ -61,6 +61,20 @@ pub enum HeatmapRows {
     Sizes,
 }
 
+/// A request that failed though enough memory was free: smaller gaps of its pool and stream are too small, whatever is
+/// requested otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeatmapNeed {
+    /// Its pool.
+    pub pool: PoolId,
+    /// Its stream.
+    pub stream: Stream,
+    /// Whether small segments serve it.
+    pub is_small: bool,
+    /// Its rounded bytes.
+    pub size: u64,
+}
+
 /// The parameters of [`Query::Heatmap`](super::Query::Heatmap).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeatmapQuery {
@@ -74,6 +88,8 @@ pub struct HeatmapQuery {
     pub rows: HeatmapRows,
     /// The part of the memory.
     pub part: HeatmapPart,
+    /// What gaps must hold to be usable; `None` if the requests that were served tell.
+    pub needed: Option<HeatmapNeed>,
 }
 
 /// A heatmap. Each cell stands for the states at all positions that are current somewhere in its column.
@@ -131,6 +147,8 @@ pub struct HeatmapCellQuery {
     pub row: HeatmapRow,
     /// The part of the memory of the heatmap.
     pub part: HeatmapPart,
+    /// What gaps must hold to be usable in the heatmap.
+    pub needed: Option<HeatmapNeed>,
 }
 
 /// A row of a heatmap.

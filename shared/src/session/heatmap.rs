@@ -13,7 +13,7 @@ use crate::limits::{HEATMAP_CELLS, HEATMAP_COLUMNS, HEATMAP_ROWS};
 use crate::lod::{Span, extent};
 use crate::query::{
     AddressCell, Answer, Axis, ColorBy, Heatmap, HeatmapCell, HeatmapCellQuery, HeatmapFailure, HeatmapFailureQuery,
-    HeatmapGroup, HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing, Packed, SizeCell,
+    HeatmapGroup, HeatmapNeed, HeatmapPart, HeatmapQuery, HeatmapRow, HeatmapRows, HeatmapThing, Packed, SizeCell,
 };
 use crate::replay::{Allocation, AllocatorState, Gap};
 
@@ -38,6 +38,7 @@ struct Key {
     axis: Axis,
     rows: HeatmapRows,
     part: HeatmapPart,
+    needed: Option<HeatmapNeed>,
 }
 
 #[derive(Debug)]
@@ -77,7 +78,7 @@ fn only(part: HeatmapPart, packing: &Packing) -> Option<(u64, u64)> {
 
 /// Answers [`Query::Heatmap`](crate::query::Query::Heatmap).
 pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &HeatmapQuery) -> Answer {
-    let HeatmapQuery { axis, window, rows, part, .. } = *query;
+    let HeatmapQuery { axis, window, rows, part, needed, .. } = *query;
     if !(window.length().is_finite() && window.length() > 0.0) {
         return Answer::Refused("A heatmap needs a part of the axis to show.".to_owned());
     }
@@ -97,7 +98,7 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &HeatmapQuer
     };
     let of = Timed { trace: context.trace, replay: context.replay, axis };
     let columns = Columns::of(window, extent(context.trace, context.replay, axis), most_columns);
-    let key = Key { axis, rows, part };
+    let key = Key { axis, rows, part, needed };
     let kept = maps.remove(&key);
     let (map, row_count, cells) = match rows {
         HeatmapRows::Addresses { offsets, .. } => {
@@ -108,7 +109,7 @@ pub(super) fn map(context: Context<'_>, caches: &mut Caches, query: &HeatmapQuer
                 Some(Map::Addresses(map, made)) if made == *version && map.division() == division => map,
                 _ => AddressMap::new(division),
             };
-            let scene = Scene { packing, requests, part, tags: &context.snapshot.tags };
+            let scene = Scene { packing, requests, part, tags: &context.snapshot.tags, needed };
             let mut last = (Shares::default(), Tone::default());
             let tone = |shares: &Shares| {
                 if last.0 != *shares {
@@ -226,7 +227,7 @@ fn groups(packing: &Packing, rows: Division) -> Vec<HeatmapGroup> {
 
 /// Answers [`Query::HeatmapCell`](crate::query::Query::HeatmapCell).
 pub(super) fn cell(context: Context<'_>, caches: &mut Caches, query: &HeatmapCellQuery) -> Answer {
-    let HeatmapCellQuery { axis, window, row, part } = *query;
+    let HeatmapCellQuery { axis, window, row, part, .. } = *query;
     let of = Timed { trace: context.trace, replay: context.replay, axis };
     let Some(span) = of.spans_of(window, 1).next().flatten() else {
         return Answer::HeatmapCell(None);
@@ -264,7 +265,7 @@ fn address_cell(
     (of, span): (Timed<'_>, Span),
 ) -> HeatmapCell {
     let requests = &caches.heatmaps.requests;
-    let scene = Scene { packing, requests, part: query.part, tags: &context.snapshot.tags };
+    let scene = Scene { packing, requests, part: query.part, tags: &context.snapshot.tags, needed: query.needed };
     let peaks = peaks(of, scene, (from, to), span).0;
     let most = peaks.map(|(bytes, _)| bytes);
     let of_use = |of: Use| peaks.get(of as usize).copied().filter(|(bytes, _)| *bytes > 0);
@@ -310,7 +311,7 @@ fn largest(
         }
     };
     for (i, range) in ranges.filter(|(_, range)| is_of(scene.part, range)) {
-        let threshold = scene.requests.threshold(Kind::of(range));
+        let threshold = scene.threshold(Kind::of(range));
         match shown {
             Use::Unmapped => {}
             Use::Usable | Use::Unusable => {
@@ -336,12 +337,13 @@ fn largest(
 
 #[cfg(test)]
 mod tests {
+    use crate::heatmap::Use;
     use crate::query::{
-        Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapFailureQuery, HeatmapPart, HeatmapQuery, HeatmapRow,
-        HeatmapRows, Query, Window,
+        Answer, Axis, HeatmapCell, HeatmapCellQuery, HeatmapFailureQuery, HeatmapNeed, HeatmapPart, HeatmapQuery,
+        HeatmapRow, HeatmapRows, Query, Window,
     };
     use crate::session::Session;
-    use crate::units::{Address, Stream};
+    use crate::units::{Address, PoolId, Stream};
 
     const MIB: u64 = 1 << 20;
     /// Stream 7 has a larger gap than the default stream, for which the last request is.
@@ -395,10 +397,10 @@ mod tests {
         let mut session = open(STORY);
         let (axis, window) = (Axis::Event, Window { start: 5.0, end: 6.0 });
         let part = HeatmapPart::All;
-        let query = HeatmapQuery { axis, window, columns: 1, rows: HeatmapRows::Sizes, part };
+        let query = HeatmapQuery { axis, window, columns: 1, rows: HeatmapRows::Sizes, part, needed: None };
         let Answer::Heatmap(map) = session.answer(0, &Query::Heatmap(query)) else { panic!("no heatmap") };
         assert_eq!(map.rows, 19);
-        let cell = HeatmapCellQuery { axis, window, row: HeatmapRow::Size(18), part };
+        let cell = HeatmapCellQuery { axis, window, row: HeatmapRow::Size(18), part, needed: None };
         match session.answer(0, &Query::HeatmapCell(cell)) {
             Answer::HeatmapCell(Some(HeatmapCell::Size(cell))) => {
                 assert_eq!((cell.size, cell.most.0, cell.least.0), (128 * MIB, 0, 0));
@@ -408,12 +410,33 @@ mod tests {
     }
 
     #[test]
+    fn a_failed_request_makes_smaller_gaps_of_its_kind_too_small() {
+        let mut session = open(STORY);
+        let mut unusable = |needed| {
+            let window = Window { start: 5.0, end: 6.0 };
+            let row = HeatmapRow::Addresses { from: 0, to: u64::MAX };
+            let query = HeatmapCellQuery { axis: Axis::Event, window, row, part: HeatmapPart::All, needed };
+            match session.answer(0, &Query::HeatmapCell(query)) {
+                Answer::HeatmapCell(Some(HeatmapCell::Address(cell))) => cell.most[Use::Unusable as usize],
+                other => panic!("{other:?}"),
+            }
+        };
+        let of =
+            |stream, is_small| HeatmapNeed { pool: PoolId(0, 0), stream: Stream(stream), is_small, size: 100 * MIB };
+        assert_eq!(unusable(None), 0);
+        assert_eq!(unusable(Some(of(0, false))), 15 * MIB);
+        assert_eq!(unusable(Some(of(7, false))), 18 * MIB);
+        assert_eq!(unusable(Some(of(0, true))), 0);
+        assert_eq!(unusable(Some(HeatmapNeed { size: 15 * MIB, ..of(0, false) })), 0, "it fits exactly");
+    }
+
+    #[test]
     fn rows_can_divide_a_part_of_the_addresses() {
         let mut session = open(STORY);
         let mut map = |offsets| {
             let (axis, window) = (Axis::Event, Window { start: 0.0, end: 6.0 });
             let rows = HeatmapRows::Addresses { rows: 40, offsets };
-            let query = HeatmapQuery { axis, window, columns: 6, rows, part: HeatmapPart::All };
+            let query = HeatmapQuery { axis, window, columns: 6, rows, part: HeatmapPart::All, needed: None };
             let Answer::Heatmap(map) = session.answer(0, &Query::Heatmap(query)) else { panic!("no heatmap") };
             (map.from, map.row_bytes, map.rows, map.total, map.groups.len())
         };

@@ -53,7 +53,7 @@ pub(crate) fn queries(summary: &DeviceSummary) -> Vec<Query> {
         let zoomed = HeatmapRows::Addresses { rows: 31, offsets: Some((1 << 20, 9 << 20)) };
         for rows in [HeatmapRows::Addresses { rows: 31, offsets: None }, zoomed, HeatmapRows::Sizes] {
             let part = HeatmapPart::All;
-            queries.push(Query::Heatmap(HeatmapQuery { axis, window, columns: 41, rows, part }));
+            queries.push(Query::Heatmap(HeatmapQuery { axis, window, columns: 41, rows, part, needed: None }));
         }
         queries.push(Query::Curves(CurvesQuery { axis, window, columns: 41, measures: Measure::ALL.to_vec() }));
         for color_by in

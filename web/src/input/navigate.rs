@@ -187,5 +187,5 @@ pub fn copy_link(model: &ModelHandle) {
 /// Shows the segment whose memory matters most at the cursor: that with the largest gap that is too small to be usable,
 /// if there is one.
 pub fn to_worst_gap(model: &ModelHandle) {
-    open_cell(model, at_cursor(&model.now().view));
+    open_cell(model, at_cursor(&model.now()));
 }

@@ -5,9 +5,9 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use shared::analysis::own_rules::OwnRules;
-use shared::diagnosis::{Diagnosis, FailedRequest};
+use shared::diagnosis::{Cause, Diagnosis, FailedRequest};
 use shared::link::Link;
-use shared::query::{Axis, DeviceSummary, Summary, Window};
+use shared::query::{Axis, DeviceSummary, HeatmapNeed, Summary, Window};
 
 use super::live::Live;
 use super::view::{self, View};
@@ -304,6 +304,17 @@ impl Model {
         let Diagnosis { ooms, verdict, .. } = &**self.diagnosis().filter(|_| !file.is_verdict_closed)?;
         let decisive = || ooms.iter().find(|failure| Some(failure.event + 1) == verdict.position);
         self.failure_at_cursor().or_else(decisive)
+    }
+
+    /// Returns what gaps must hold to be usable on the heatmap: the failed request of the verdict, if gaps were its trouble.
+    pub fn heatmap_need(&self) -> Option<HeatmapNeed> {
+        let failure = self.failure_at_cursor().or_else(|| {
+            let Diagnosis { ooms, verdict, .. } = &**self.diagnosis()?;
+            ooms.iter().find(|failure| Some(failure.position()) == verdict.position)
+        })?;
+        let FailedRequest { pool, stream, is_small, requested: size, .. } = *failure;
+        let is_of_gaps = matches!(failure.cause, Cause::Fragmented | Cause::OutOfReach);
+        is_of_gaps.then_some(HeatmapNeed { pool, stream, is_small, size })
     }
 
     /// Returns the extent of the trace on the current axis; empty without a trace.

@@ -9,7 +9,7 @@ use yew::prelude::*;
 
 use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, use_answer, use_model};
-use crate::model::{Listing, Selection, Tab, View};
+use crate::model::{Listing, Model, Selection, Tab};
 use crate::views::details::{steps_query, steps_text};
 use crate::views::findings::ordered;
 use crate::views::heatmap::at_cursor;
@@ -52,7 +52,7 @@ pub fn TextTwin() -> Html {
     }
     let (axis, window, cursor) = *rested;
     let has_rested = window.length() > 0.0;
-    let answer = use_answer(question(&model.view, axis, window, cursor).filter(|_| has_rested));
+    let answer = use_answer(question(&model, axis, window, cursor).filter(|_| has_rested));
     let state = use_answer(has_rested.then_some(Query::State { position: cursor }));
     let classes = use_answer(classes_query(&model).filter(|_| has_rested && model.view.tab == Tab::Timeline));
     let curves = values_at(&model.view.curves, cursor).filter(|_| has_rested && model.view.tab == Tab::Timeline);
@@ -91,7 +91,8 @@ pub fn TextTwin() -> Html {
 }
 
 /// Returns the question for the description of a tab; the totals at the cursor are asked for separately.
-fn question(view: &View, axis: Axis, window: Window, position: u32) -> Option<Query> {
+fn question(model: &Model, axis: Axis, window: Window, position: u32) -> Option<Query> {
+    let view = &model.view;
     let filter = view.filter.clone();
     match view.tab {
         Tab::Timeline => Some(Query::Timeline(TimelineQuery {
@@ -126,7 +127,7 @@ fn question(view: &View, axis: Axis, window: Window, position: u32) -> Option<Qu
         // All addresses at the cursor.
         Tab::Heatmap => Some(Query::HeatmapCell(HeatmapCellQuery {
             window: Window { start: position.into(), end: f64::from(position) + 1.0 },
-            ..at_cursor(view)
+            ..at_cursor(model)
         })),
         Tab::Segments | Tab::Findings => None,
     }

@@ -129,7 +129,7 @@ mod tests {
         let query = question(HeatmapPart::All, &failure);
         let place = HeatmapFailure { query, gap, total: 200, class: 3 };
         let map = Heatmap {
-            query: HeatmapQuery { axis: Axis::Event, window, columns: 4, rows, part: HeatmapPart::All },
+            query: HeatmapQuery { axis: Axis::Event, window, columns: 4, rows, part: HeatmapPart::All, needed: None },
             window,
             columns: 4,
             rows: 10,

@@ -7,7 +7,7 @@
 //! a question covers an eighth of a view more. All addresses are divided into as many rows as there is room for.
 
 use shared::order::Within;
-use shared::query::{Axis, HeatmapPart, HeatmapQuery, HeatmapRows, Window};
+use shared::query::{Axis, HeatmapNeed, HeatmapPart, HeatmapQuery, HeatmapRows, Window};
 
 /// What is in view, and its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +24,8 @@ pub struct Lens {
     pub rows: LensRows,
     /// The part of the memory.
     pub part: HeatmapPart,
+    /// What gaps must hold to be usable.
+    pub needed: Option<HeatmapNeed>,
 }
 
 /// What the rows are.
@@ -86,7 +88,7 @@ impl LensRows {
 impl Lens {
     /// Returns the question to ask, given the previous one. `None` while there is nothing to draw on.
     pub fn question(&self, last: Option<&HeatmapQuery>) -> Option<HeatmapQuery> {
-        let Self { axis, window, extent, columns, rows, part } = *self;
+        let Self { axis, window, extent, columns, rows, part, needed } = *self;
         if columns == 0 || window.length() <= 0.0 || extent.length() <= 0.0 {
             return None;
         }
@@ -97,13 +99,20 @@ impl Lens {
         let start = (window.start - margin).within(extent.start, window.start);
         let end = (window.end + margin).within(window.end, extent.end.max(window.end));
         let columns = f64::from(columns) * (end - start) / window.length();
-        Some(HeatmapQuery { axis, window: Window { start, end }, columns: columns as u32, rows: rows.question(), part })
+        Some(HeatmapQuery {
+            axis,
+            window: Window { start, end },
+            columns: columns as u32,
+            rows: rows.question(),
+            part,
+            needed,
+        })
     }
 
     fn is_served_by(&self, last: &HeatmapQuery) -> bool {
         let pixels = width(last.window, last.columns) / (self.window.length() / f64::from(self.columns));
         let reserve = self.window.length() / 16.0;
-        (last.axis, last.part) == (self.axis, self.part)
+        (last.axis, last.part, last.needed) == (self.axis, self.part, self.needed)
             && self.rows.is_served_by(last.rows)
             // One event or microsecond is as narrow as a column gets.
             && pixels >= 0.999
@@ -130,6 +139,7 @@ mod tests {
             columns: 1000,
             rows: LensRows::Sizes,
             part: HeatmapPart::All,
+            needed: None,
         }
     }
 

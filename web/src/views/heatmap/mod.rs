@@ -67,6 +67,7 @@ pub fn HeatmapView() -> Html {
         columns: (plot.width * canvas.size().ratio).round() as u32,
         rows,
         part: view.heatmap_part,
+        needed: model.heatmap_need(),
     };
     let has_events = model.device().is_some_and(|device| device.events > 0);
     let question = lens.question(last_question.borrow().as_ref()).filter(|_| has_events);

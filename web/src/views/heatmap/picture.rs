@@ -123,7 +123,7 @@ impl Scene {
             }
         };
         let window = Window { start, end: start + unit };
-        Some(HeatmapCellQuery { axis: map.query.axis, window, row, part: map.query.part })
+        Some(HeatmapCellQuery { axis: map.query.axis, window, row, part: map.query.part, needed: map.query.needed })
     }
 
     /// Returns the y coordinate of an offset, within the plot.
@@ -358,7 +358,8 @@ mod tests {
 
     fn scene(rows: HeatmapRows) -> Scene {
         let window = Window { start: 0.0, end: 1000.0 };
-        let query = HeatmapQuery { axis: Axis::Event, window, columns: 600, rows, part: HeatmapPart::All };
+        let query =
+            HeatmapQuery { axis: Axis::Event, window, columns: 600, rows, part: HeatmapPart::All, needed: None };
         let is_sizes = rows == HeatmapRows::Sizes;
         let map = Heatmap {
             query,

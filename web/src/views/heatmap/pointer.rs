@@ -10,7 +10,7 @@ use yew::prelude::*;
 use super::picture::{HeatmapPicture, Hover};
 use crate::browser::Timeout;
 use crate::hooks::{ModelHandle, PlotRows, ask, select_range};
-use crate::model::{Action, View};
+use crate::model::{Action, Model};
 use crate::render::canvas::Canvas;
 use crate::render::scale::{pan, zoom};
 use crate::views::controls::place_tip;
@@ -157,13 +157,15 @@ fn change_rows(model: &ModelHandle, change: impl FnOnce(Window, PlotRows) -> Win
 }
 
 /// Returns all addresses at the cursor as one cell.
-pub fn at_cursor(view: &View) -> HeatmapCellQuery {
+pub fn at_cursor(model: &Model) -> HeatmapCellQuery {
+    let view = &model.view;
     let start = f64::from(view.cursor);
     HeatmapCellQuery {
         axis: Axis::Event,
         window: Window { start, end: start + 1.0 },
         row: HeatmapRow::Addresses { from: 0, to: u64::MAX },
         part: view.heatmap_part,
+        needed: model.heatmap_need(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The toolbar of the heatmap: what the rows are, the part of the memory, the x axis, and the legend.
 
-use shared::query::{Axis, Heatmap, HeatmapPart, HeatmapRows, Paint, Window};
+use shared::query::{Axis, Heatmap, HeatmapNeed, HeatmapPart, HeatmapRows, Paint, Window};
 use shared::units::Bytes;
 use web_sys::HtmlSelectElement;
 use yew::prelude::*;
@@ -68,7 +68,7 @@ pub fn Toolbar(props: &ToolbarProps) -> Html {
                 { "Whole trace" }
             </button>
             <span class="state-key" data-testid="heatmap-key">
-                { if by_size { key_of_sizes(&palette) } else { key_of_addresses() } }
+                { if by_size { key_of_sizes(&palette) } else { key_of_addresses(model.heatmap_need()) } }
                 if props.has_failure {
                     <span class="state-key-item"><span class="state-swatch failed" aria-hidden="true" />{ "failed request" }</span>
                 }
@@ -103,18 +103,22 @@ fn parts(model: &ModelHandle) -> Vec<(HeatmapPart, String)> {
     parts
 }
 
-fn key_of_addresses() -> Html {
-    const USES: [(&str, &str); 5] = [
+fn key_of_addresses(needed: Option<HeatmapNeed>) -> Html {
+    let unusable = match needed {
+        Some(HeatmapNeed { size, .. }) => format!("free, too small for {}", Bytes(size)),
+        None => "free, too small".to_owned(),
+    };
+    let uses = [
         ("allocated", "allocated"),
         ("waiting", "waiting"),
         ("usable", "free"),
-        ("unusable", "free, too small"),
+        ("unusable", unusable.as_str()),
         ("unmapped", "unmapped"),
     ];
     html! {
         <>
-            { for USES.iter().map(|(class, name)| html! {
-                <span class="state-key-item"><span class={classes!("state-swatch", *class)} aria-hidden="true" />{ *name }</span>
+            { for uses.map(|(class, name)| html! {
+                <span class="state-key-item"><span class={classes!("state-swatch", class)} aria-hidden="true" />{ name.to_owned() }</span>
             }) }
         </>
     }

@@ -1,7 +1,7 @@
 //! The tooltip of the heatmap: what is in the cell under the pointer.
 
 use shared::diagnosis::FailedRequest;
-use shared::query::{AddressCell, Answer, HeatmapCell, HeatmapThing, Pin, Query, SizeCell};
+use shared::query::{AddressCell, Answer, HeatmapCell, HeatmapNeed, HeatmapThing, Pin, Query, SizeCell};
 use shared::units::{Bytes, Count};
 use yew::prelude::*;
 
@@ -68,7 +68,7 @@ fn address(cell: &AddressCell, has_times: bool) -> Html {
         <>
             <div class="canvas-tip-title">{ title(&cell.thing) }</div>
             if let HeatmapThing::Gap { size, threshold, .. } = cell.thing {
-                <div class="dim">{ reason(size, threshold) }</div>
+                <div class="dim">{ reason(size, threshold, cell.query.needed) }</div>
             }
             <dl class="canvas-tip-facts">
                 { for NAMES.iter().zip(cell.most).filter(|(_, bytes)| *bytes > 0).map(|(name, bytes)| fact(name, Bytes(bytes).to_string())) }
@@ -120,9 +120,11 @@ fn title(thing: &HeatmapThing) -> String {
 }
 
 /// Says why a gap is usable or not.
-fn reason(size: u64, threshold: u64) -> String {
+fn reason(size: u64, threshold: u64, needed: Option<HeatmapNeed>) -> String {
     let half = "half of the bytes that this pool and stream request";
-    if size >= threshold {
+    if needed.is_some_and(|needed| needed.size == threshold) && size < threshold {
+        format!("Too small for the request of {} that failed.", Bytes(threshold))
+    } else if size >= threshold {
         format!("Usable: holds requests up to {}, at least {half}.", Bytes(size))
     } else {
         format!("Too small: over {half} come in requests of {} or more.", Bytes(threshold))
@@ -161,7 +163,7 @@ mod tests {
             ),
         ];
         for ((size, threshold), want) in cases {
-            assert_eq!(reason(size, threshold), want);
+            assert_eq!(reason(size, threshold, None), want);
         }
         let gap = HeatmapThing::Gap { address: shared::units::Address(1), size: 1 << 20, threshold: 1 };
         assert_eq!(title(&gap), "Gap of 1.00 MiB");
