@@ -3,11 +3,12 @@
 //   VRAMSCOPE_PROGRAM=target/release/vramscope node tests/journeys/pictures.mjs [FOLDER]
 //
 // FOLDER is .github/pictures if not given. The program must have its page: cargo build --release.
+import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openPage } from './page.mjs';
-import { startJob, startServer } from './program.mjs';
+import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
 import { at, goTo, status, until } from './workbench.mjs';
 
 const folder = process.argv[2] ?? fileURLToPath(new URL('../../.github/pictures', import.meta.url));
@@ -34,7 +35,7 @@ async function picture(name, theme, prepare) {
   }
 }
 
-/** After a failure: the timeline of the sample, which ends out of memory. */
+/** After a failure: the verdict and the timeline of the sample, which ends out of memory. */
 async function postMortem(page) {
   await page.loadSample();
   await goTo(page, 'timeline');
@@ -49,10 +50,12 @@ async function live(page, t, server) {
   await until('the job has events to show', async () => (await status(page)).events ?? 0, (count) => count > LIVE_EVENTS);
 }
 
-/** Fragmentation: the segments at the moment of the failure. */
-async function fragmentation(page) {
-  await page.loadSample();
-  await goTo(page, 'segments');
+/** Fragmentation: the heatmap of a workload whose large request finds small gaps only. */
+async function fragmentation(page, t) {
+  const file = join(emptyFolder(t), 'variable-length.pickle');
+  execFileSync(programPath(), ['run', 'variable-length', '--out', file], { stdio: 'ignore' });
+  await page.load(file);
+  await goTo(page, 'heatmap');
 }
 
 for (const theme of ['light', 'dark']) {

@@ -2,7 +2,7 @@
 //!
 //! The run is steady while all sequences have the same length. Then lengths vary, no cached block fits the next batch,
 //! and reserved memory climbs. Each evaluation leaves its scores on the device, in the middle of otherwise free
-//! segments. The run ends with an out-of-memory error caused by fragmentation.
+//! segments, and more at every step. That ends the run: what is free lies in pieces too small for the next batch.
 
 mod sites;
 mod training;

@@ -267,13 +267,16 @@ fn flags(surface: &mut dyn Surface, plot_area: &PlotArea, ooms: &[Oom], palette:
     let (x, plot) = (plot_area.x(), plot_area.plot);
     // One label with a count for flags that are close together.
     let mut groups: Vec<(f64, usize, u64)> = Vec::new();
+    let seen = ooms.iter().filter(|oom| is_across(x.pixel(oom.x), plot)).count();
+    // Many lines would hide what is behind them.
+    let height = if seen > MANY_FLAGS { plot.y } else { plot.bottom() } - 4.0;
     for oom in ooms {
         let at = x.pixel(oom.x);
         if !is_across(at, plot) {
             continue;
         }
         // Two pixels wide, so that a flag under the cursor remains visible.
-        surface.fill(Area { x: at - 1.0, y: 4.0, width: 2.0, height: plot.bottom() - 4.0 }, palette.oom.at(0.85));
+        surface.fill(Area { x: at - 1.0, y: 4.0, width: 2.0, height }, palette.oom.at(0.85));
         let tip = if flies_left(at, plot) { at - 9.0 } else { at + 9.0 };
         surface.polygon(&[(at, 3.0), (tip, 6.5), (at, 10.0)], palette.oom.into());
         match groups.last_mut() {
@@ -284,6 +287,8 @@ fn flags(surface: &mut dyn Surface, plot_area: &PlotArea, ooms: &[Oom], palette:
             _ => groups.push((at, 1, oom.bytes)),
         }
     }
+    // Where the last label ends.
+    let mut taken = plot.x;
     for (i, (at, count, bytes)) in groups.iter().enumerate() {
         let size = Bytes(*bytes).to_string();
         let text = match count {
@@ -292,18 +297,14 @@ fn flags(surface: &mut dyn Surface, plot_area: &PlotArea, ooms: &[Oom], palette:
         };
         let width = surface.text_width(&text, Font::Strong);
         let room_right = groups.get(i + 1).map_or(plot.right(), |next| next.0) - (at + 12.0);
-        let room_left =
-            at - 14.0 - i.checked_sub(1).and_then(|before| groups.get(before)).map_or(plot.x, |b| b.0 + 12.0);
-        if width <= room_right && !flies_left(*at, plot) {
+        let is_left = flies_left(*at, plot);
+        let end = at - if is_left { 13.0 } else { 5.0 };
+        if width <= room_right && !is_left {
             surface.text(&text, (at + 12.0, 7.0), Align::Start, Font::Strong, palette.oom.into());
-        } else if width <= room_left {
-            surface.text(
-                &text,
-                (at - if flies_left(*at, plot) { 13.0 } else { 5.0 }, 7.0),
-                Align::End,
-                Font::Strong,
-                palette.oom.into(),
-            );
+            taken = at + 18.0 + width;
+        } else if end - width >= taken {
+            surface.text(&text, (end, 7.0), Align::End, Font::Strong, palette.oom.into());
+            taken = at + 6.0;
         }
     }
 }
@@ -313,6 +314,8 @@ fn flies_left(at: f64, plot: Area) -> bool {
     at + 9.0 > plot.right()
 }
 
+/// From more flags than this in view, they have short lines.
+const MANY_FLAGS: usize = 16;
 /// Flags closer than this share a label.
 const LABEL_ROOM: f64 = 24.0;
 
@@ -434,6 +437,23 @@ mod tests {
         assert!(order.is_sorted(), "{order:?}");
         assert_eq!(log.iter().filter(|line| line.contains("out of memory")).count(), 2);
         assert_eq!(log.iter().filter(|line| line.starts_with("fill") && line.ends_with(&red)).count(), 3);
+    }
+
+    #[test]
+    fn labels_of_flags_never_overlap_and_many_flags_are_short() {
+        let palette = Palette::dark();
+        let (mut log, plot) = (SurfaceLog::default(), plot_area().plot);
+        let oom = |x: f64| Oom { x, position: x as u32, bytes: 2 << 30 };
+        // The first label goes to the right; there is no room left for that of a flag at the edge.
+        let x = plot_area().window.end;
+        flags(&mut log, &plot_area(), &[oom(x * 0.6), oom(x)], &palette);
+        assert_eq!(log.0.iter().filter(|line| line.contains("out of memory")).count(), 1, "{:#?}", log.0);
+        let mut log = SurfaceLog::default();
+        let many: Vec<_> = (0..20).map(|i| oom(x * f64::from(i) / 20.0)).collect();
+        flags(&mut log, &plot_area(), &many, &palette);
+        let lines: Vec<_> = log.0.iter().filter(|line| line.starts_with("fill")).collect();
+        let height = format!("x{} ", plot.y - 4.0);
+        assert!(lines.len() == 20 && lines.iter().all(|line| line.contains(&height)), "{lines:#?}");
     }
 
     #[test]
