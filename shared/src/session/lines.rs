@@ -125,7 +125,7 @@ pub(super) fn detail(context: Context<'_>, caches: &mut Caches, query: &LineQuer
         label: sites.label(id).to_owned(),
         paint: sites.paint(id),
         memory,
-        stacks: stacks.iter().map(row).collect(),
+        stacks: told_apart(context, stacks.iter().map(row).collect()),
         other_stacks: (others.len() as u32, sum(&others)),
         largest,
         peak: line_peak(replay, sites, line),
@@ -146,6 +146,27 @@ fn caller(context: Context<'_>, stack: StackId) -> String {
     let Some(at) = ids.iter().position(|id| label(id) == own) else { return String::new() };
     let above = ids.get(at + 1..).unwrap_or_default();
     context.sites.best_frames().frame(above).map(|id| label(&id)).unwrap_or_default()
+}
+
+/// Adds to callers that several stacks share the innermost frame that only one of these stacks has.
+fn told_apart(context: Context<'_>, mut rows: Vec<StackRow>) -> Vec<StackRow> {
+    let symbols = context.symbols();
+    let frames = |row: &StackRow| symbols.stack(StackId(row.stack));
+    let own: Vec<Option<String>> = (0_usize..)
+        .zip(&rows)
+        .map(|(i, row)| {
+            let alike = || (0..).zip(&rows).filter(|(j, other)| *j != i && other.caller == row.caller);
+            alike().next()?;
+            let is_own = |id: &&FrameId| alike().all(|(_, other)| !frames(other).contains(id));
+            frames(row).iter().find(is_own).map(|id| frame_label(symbols, symbols.frame(*id)))
+        })
+        .collect();
+    for (row, own) in rows.iter_mut().zip(own) {
+        if let Some(own) = own.filter(|own| *own != row.caller && !row.caller.is_empty()) {
+            row.caller += &format!(", through {own}");
+        }
+    }
+    rows
 }
 
 /// Answers [`Query::Range`](crate::query::Query::Range).
@@ -252,10 +273,29 @@ mod tests {
         assert_eq!((line.stack, line.label.as_str(), line.memory.now.bytes), (1, FORWARD, 110_000_000));
         let stacks: Vec<_> = line.stacks.iter().map(|row| (row.memory.now.bytes, row.caller.as_str())).collect();
         assert_eq!(stacks, [(60_000_000, "step  m/train.py:1"), (50_000_000, "evaluate  m/train.py:9")]);
-        assert_eq!((line.peak, line.all.count, line.live_at_end.count), ((110_000_000, 3), 2, 0));
         let range = line.range.unwrap();
         assert_eq!((range.allocated.bytes, range.freed.bytes, range.kept.bytes), (50_000_000, 110_000_000, 0));
         assert!(matches!(session.answer(0, &Query::Line(query(99))), Answer::Refused(_)));
+        assert_eq!((line.peak, line.all.count, line.live_at_end.count), ((110_000_000, 3), 2, 0));
+    }
+
+    #[test]
+    fn stacks_with_the_same_caller_are_told_apart() {
+        let mut twice = Session::new(
+            crate::testing::snapshot(
+                "segment_alloc 0x1000000 20971520
+                 alloc 0x1000000 3000 f@/m/a.py:1 step@/m/a.py:2 warm@/m/b.py:3
+                 alloc 0x1001000 2000 f@/m/a.py:1 step@/m/a.py:2 main@/m/b.py:4",
+            ),
+            "pickle".to_owned(),
+            Vec::new(),
+            &mut |_| {},
+        );
+        let moments = Moments { at: 3, since: None };
+        let of_both = LineQuery { stack: 1, moments, range: None, filter: Vec::new() };
+        let Answer::Line(line) = twice.answer(0, &Query::Line(of_both)) else { panic!("no line") };
+        let callers: Vec<_> = line.stacks.iter().map(|row| row.caller.as_str()).collect();
+        assert_eq!(callers, ["step  m/a.py:2, through warm  m/b.py:3", "step  m/a.py:2, through main  m/b.py:4"]);
     }
 
     #[test]
