@@ -203,7 +203,10 @@ fn a_leak_takes_precedence() {
     assert_eq!((growing.cause, growing.is_growing), (Cause::None, true));
     let how = |last| format!("keep  m/a.py:2 kept 977 KiB more every step, over steps 1 to {last} (38.1 MiB in all)");
     // The step in which the request failed is not complete.
-    assert_eq!(leak.sentence, format!("A leak: {}, and then a request of 20.0 MiB no longer fitted.", how(39)));
+    let pieces = "and then no free piece was large enough for a request of 20.0 MiB.";
+    assert_eq!(leak.sentence, format!("A leak: {}, {pieces}", how(39)));
+    let more = diagnosis(&format!("{}{steps}{}", segment(64), oom(0, 30)), None).verdict.sentence;
+    assert_eq!(more, format!("A leak: {}, and then a request of 30.0 MiB no longer fitted.", how(39)));
     let start = format!("Growing, but nothing failed yet: {}; at the peak, ", how(40));
     assert!(growing.sentence.starts_with(&start), "{}", growing.sentence);
     // Without the rise it would not have fitted either.

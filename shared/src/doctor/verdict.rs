@@ -83,7 +83,12 @@ fn has_course(failed: &FailedRequest) -> bool {
 }
 
 fn leak(failed: &FailedRequest, rise: &Rise) -> String {
-    format!("A leak: {}, and then a request of {} no longer fitted.", rise.text(), Bytes(failed.requested))
+    let (rise, requested) = (rise.text(), Bytes(failed.requested));
+    if failed.fits_if_packed() && failed.gaps > 1 {
+        format!("A leak: {rise}, and then no free piece was large enough for a request of {requested}.")
+    } else {
+        format!("A leak: {rise}, and then a request of {requested} no longer fitted.")
+    }
 }
 
 fn of_spike(failed: &FailedRequest, spike: &Spike) -> String {
