@@ -1,5 +1,8 @@
 //! The address space with everything left out that was never reserved.
 
+use rustc_hash::FxHashSet;
+
+use super::Kind;
 use crate::query::HeatmapPart;
 use crate::replay::{Range, Replay};
 use crate::units::{PoolId, Stream};
@@ -19,8 +22,11 @@ pub struct Extent {
 /// window moves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packing {
-    /// The ranges of all extents by address, also of those that are not of the part.
+    /// What was reserved, by address and then by time, without repetitions. Extents are made from all of it each time:
+    /// what was merged before the last range was known can't be told apart any more.
     ranges: Vec<Range>,
+    /// The first address, the bytes and the kind of each range, and whether it is expandable.
+    known: FxHashSet<(u64, u64, Kind, bool)>,
     extents: Vec<Extent>,
     total: u64,
     /// How many changes of the reserved ranges were read; `None` before the ranges at the start were.
@@ -31,16 +37,25 @@ impl Packing {
     /// Adds the ranges that were reserved since the last time and that belong to `part`. Returns whether offsets
     /// have changed.
     pub fn extend(&mut self, replay: &Replay, part: HeatmapPart) -> bool {
-        let known = self.ranges.len();
         let new = replay.ranges_reserved_since(self.read).filter(|range| range.size > 0 && is_of(part, range));
-        self.ranges.extend(new);
         self.read = Some(replay.segment_changes());
-        if self.ranges.len() == known {
+        self.add(new, part)
+    }
+
+    fn add(&mut self, new: impl Iterator<Item = Range>, part: HeatmapPart) -> bool {
+        let before = self.ranges.len();
+        for range in new {
+            if self.known.insert((range.address.0, range.size, Kind::of(&range), range.is_expandable)) {
+                self.ranges.push(range);
+            }
+        }
+        if self.ranges.len() == before {
             return false;
         }
         // Stable: of ranges with one address, the earliest names the extent.
         self.ranges.sort_by_key(|range| range.address);
-        self.ranges.dedup_by(|next, last| {
+        let mut joined = self.ranges.clone();
+        joined.dedup_by(|next, last| {
             let is_joined = next.address.0 < last.end() || last.joins(next);
             if is_joined {
                 last.size = last.end().max(next.end()) - last.address.0;
@@ -48,7 +63,7 @@ impl Packing {
             is_joined
         });
         let mut total = 0_u64;
-        let extents = self.ranges.iter().filter(|range| match part {
+        let extents = joined.iter().filter(|range| match part {
             HeatmapPart::Segment(address) => range.holds(address.0),
             _ => true,
         });
@@ -182,6 +197,32 @@ mod tests {
         let mib = 1 << 20;
         assert_eq!(packing.place(0x100_0000 + 5, 5 * mib), Some((5, 5 * mib + 5)));
         assert_eq!(packing.place(0x100_0000, 100 * mib), Some((0, 6 * mib)), "the next extent is elsewhere");
+    }
+
+    #[test]
+    fn extents_do_not_depend_on_when_they_were_asked_for() {
+        // The default stream takes over what stream 7 had, and more. In MiB.
+        let ranges = [(0, 20, 7), (20, 20, 7), (40, 20, 0), (60, 20, 0), (20, 40, 0), (80, 20, 0)];
+        let range = |&(at, size, stream): &(u64, u64, i64)| Range {
+            address: Address(at << 20),
+            size: size << 20,
+            stream: Stream(stream),
+            pool: PoolId::default(),
+            is_small: false,
+            is_expandable: true,
+            since: 0,
+            stack: crate::frames::StackId(0),
+        };
+        let part = HeatmapPart::All;
+        let mut whole = Packing::default();
+        whole.add(ranges.iter().map(range), part);
+        for cut in 1..ranges.len() {
+            let mut packing = Packing::default();
+            packing.add(ranges[..cut].iter().map(range), part);
+            packing.add(ranges[cut..].iter().map(range), part);
+            assert_eq!(packing, whole, "after {cut}");
+        }
+        assert!(!whole.add(ranges.iter().map(range), part), "all of it is known");
     }
 
     #[test]
