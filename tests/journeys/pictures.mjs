@@ -3,12 +3,11 @@
 //   VRAMSCOPE_PROGRAM=target/release/vramscope node tests/journeys/pictures.mjs [FOLDER]
 //
 // FOLDER is .github/pictures if not given. The program must have its page: cargo build --release.
-import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openPage } from './page.mjs';
-import { emptyFolder, programPath, startJob, startServer } from './program.mjs';
+import { startJob, startServer } from './program.mjs';
 import { at, goTo, status, until } from './workbench.mjs';
 
 const folder = process.argv[2] ?? fileURLToPath(new URL('../../.github/pictures', import.meta.url));
@@ -50,11 +49,9 @@ async function live(page, t, server) {
   await until('the job has events to show', async () => (await status(page)).events ?? 0, (count) => count > LIVE_EVENTS);
 }
 
-/** Fragmentation: the heatmap of a workload whose large request finds small gaps only. */
-async function fragmentation(page, t) {
-  const file = join(emptyFolder(t), 'variable-length.pickle');
-  execFileSync(programPath(), ['run', 'variable-length', '--out', file], { stdio: 'ignore' });
-  await page.load(file);
+/** Fragmentation: the heatmap of the sample. */
+async function fragmentation(page) {
+  await page.loadSample();
   await goTo(page, 'heatmap');
 }
 
