@@ -24,6 +24,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tower::ServiceExt;
 
 use super::guarded_body::GuardedBody;
+use super::peer::Peer;
 use super::throttle::Throttle;
 
 /// The pause after the system refuses a connection (it has no file handles left, say), so that the loop never spins.
@@ -43,7 +44,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: ServerL
     let accept = async {
         loop {
             match listener.accept().await {
-                Ok((socket, _)) => {
+                Ok((socket, address)) => {
                     if slots.available_permits() == 0 {
                         if let Some(suppressed) = full.pass() {
                             tracing::warn!(limit = limits.connections, suppressed, "connection limit reached");
@@ -52,7 +53,15 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: ServerL
                     }
                     let Ok(permit) = Arc::clone(&slots).acquire_owned().await else { return };
                     let connection = open.add();
-                    tokio::spawn(answer(http.clone(), socket, router.clone(), connection, stopping.clone(), permit));
+                    let peer = Peer(address.ip().to_canonical());
+                    tokio::spawn(answer(
+                        http.clone(),
+                        (socket, peer),
+                        router.clone(),
+                        connection,
+                        stopping.clone(),
+                        permit,
+                    ));
                 }
                 Err(error) => {
                     if let Some(suppressed) = refused.pass() {
@@ -76,13 +85,14 @@ pub(super) async fn serve(listener: TcpListener, router: Router, limits: ServerL
 /// Serves one connection until it ends.
 async fn answer(
     http: http1::Builder,
-    socket: TcpStream,
+    (socket, peer): (TcpStream, Peer),
     router: Router,
     connection: Arc<Connection>,
     mut stopping: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
-    let service = service_fn(|request: Request<Incoming>| {
+    let service = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
         let guard = RequestGuard::new(&connection);
         let answered = router.clone().oneshot(request.map(Body::new));
         async move { answered.await.map(|response| hold(response, guard)) }

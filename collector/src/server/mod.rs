@@ -18,6 +18,7 @@ mod host;
 mod ingest_socket;
 mod json;
 mod openapi;
+mod peer;
 mod refusal;
 mod router;
 mod routes;

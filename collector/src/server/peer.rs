@@ -1,0 +1,7 @@
+//! Who sent a request, as far as the connection tells.
+
+use std::net::IpAddr;
+
+/// The address of the client that sent a request; each request carries it in its extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Peer(pub(super) IpAddr);
