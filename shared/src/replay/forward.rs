@@ -295,7 +295,7 @@ impl Forward {
 
     /// Replaces the state by a recorded one. Blocks and ranges that are in both stay as they are.
     pub fn assume_state(&mut self, segments: &[Segment]) {
-        Differences::apply(self, segments);
+        Differences::apply_unlisted(self, segments);
     }
 
     /// Returns the sums over the current state.
@@ -331,13 +331,37 @@ impl Forward {
         segments
     }
 
-    /// Returns the approximate memory use in bytes.
+    /// Returns the approximate memory use in bytes. The cost does not depend on the number of blocks.
     pub fn bytes(&self) -> usize {
-        // A slot of the table is a key, a block, and a control byte.
-        self.live.capacity() * (size_of::<(u64, ActiveBlock)>() + 1)
-            + self.ranges.len() * size_of::<Range>()
-            + self.live.values().filter(|block| block.is_large).count() * size_of::<Placed>()
+        table_bytes(self.live.capacity()) + self.ranges.bytes() + self.large.bytes()
     }
+
+    /// Returns about how many bytes it uses once its state is `segments`.
+    pub(crate) fn bytes_of_state(&self, segments: &[Segment]) -> usize {
+        let (mut blocks, mut large) = (0, (0, 0));
+        for segment in segments {
+            blocks += segment.blocks.len();
+            if Range::of(segment).is_native_large() {
+                large = (large.0 + 1, large.1 + segment.blocks.len());
+            }
+        }
+        table_bytes(blocks.max(self.live.capacity()))
+            + Ranges::bytes_of(segments.len())
+            + LargeBlocks::bytes_of(large.0, large.1)
+    }
+
+    /// Returns about how many bytes it uses at most after `events` more events.
+    pub(crate) fn bytes_after(&self, events: usize) -> usize {
+        let blocks = self.live.len().saturating_add(events).max(self.live.capacity());
+        self.bytes() - table_bytes(self.live.capacity()) + table_bytes(blocks)
+    }
+}
+
+/// Returns the bytes of a table that has room for so many blocks. At most seven of eight slots are used, and the number
+/// of slots is a power of two. A slot is a key, a block, and a control byte.
+fn table_bytes(blocks: usize) -> usize {
+    let slots = if blocks == 0 { 0 } else { blocks.saturating_mul(8).div_ceil(7).next_power_of_two() };
+    slots * (size_of::<(u64, ActiveBlock)>() + 1)
 }
 
 impl ActiveBlock {

@@ -45,6 +45,7 @@ impl SessionWriter {
         let cut = had.map_or(0, |(_, bytes)| bytes).saturating_sub(end);
         let log = self.store.open_segment(&self.record.id, last.number, end)?;
         self.visit(last.number, end, &mut |writer, chunk| writer.add_stored(chunk))?;
+        self.check_limits()?;
         (self.log, self.last) = (Some(log), seq);
         self.record.last_us = self.record.last_us.max(last.begun_us);
         if let Some(header) = self.tracker.header.clone() {
