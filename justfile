@@ -33,7 +33,8 @@ bench peer="" *files:
 
 # Fuzz a target, for a minute by default
 fuzz target="import" seconds="60":
-    cd tests/fuzz && cargo +nightly fuzz run {{ target }} -- -max_total_time={{ seconds }}
+    cd tests/fuzz && VRAMSCOPE_PAGE=skip cargo +nightly fuzz run {{ target }} \
+        {{ if target == "ingest" { "--features server" } else { "" } }} -- -max_total_time={{ seconds }}
 
 # Check the driver on a real GPU; says skipped, and why, where there is none
 gpu-test:
