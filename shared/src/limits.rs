@@ -432,6 +432,9 @@ pub fn live_diagnosis_rest_ms(took_ms: f64) -> f64 {
 /// takes time proportional to the live blocks. Events that were lost explain a few of them.
 pub const OVERLAPPING_SEGMENTS: u32 = 1_000;
 
+/// Blocks and ranges that are visited for that, all of them together: a second or two, however many blocks are live.
+pub const OVERLAP_STEPS: usize = 1 << 24;
+
 /// Steps that may be taken to follow the gaps of a trace whose blocks and segments contradict each other: a second or so.
 /// What no contradiction concerns is not counted. Real files with lost events need some thousand.
 pub const CONTRADICTION_STEPS: u64 = 1 << 22;

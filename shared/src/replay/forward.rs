@@ -96,6 +96,8 @@ pub struct Forward {
     pub(super) ranges: Ranges,
     /// Segments that were reserved where another one was, up to a limit.
     overlaps: u32,
+    /// Blocks and ranges that were visited because of that.
+    overlap_steps: usize,
     large: LargeBlocks,
     pub(super) live: FxHashMap<u64, ActiveBlock>,
     pub(super) sums: Sums,
@@ -241,8 +243,11 @@ impl Forward {
             let Some(part) = self.release(start, range.end() - start).filter(|part| part.size > 0) else { break };
             released.push(part);
         }
-        if !released.is_empty() && self.overlaps < limits::OVERLAPPING_SEGMENTS {
+        let steps = self.overlap_steps.saturating_add(self.live.capacity()).saturating_add(self.ranges.len());
+        let is_affordable = self.overlaps < limits::OVERLAPPING_SEGMENTS && steps <= limits::OVERLAP_STEPS;
+        if !released.is_empty() && is_affordable {
             self.overlaps += 1;
+            self.overlap_steps = steps;
             self.place_large();
         }
         released
@@ -398,4 +403,41 @@ pub(super) fn tiled(range: &Range, active: &[Block]) -> Vec<Block> {
         blocks.push(free(at, range.end()));
     }
     blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::TagId;
+
+    fn event(action: Action, address: u64, size: u64) -> Event {
+        Event { action, address: Address(address), size, time_us: 0, tag: TagId(0), stack: StackId(0) }
+    }
+
+    #[test]
+    fn overlapping_segments_cost_a_bounded_time_however_many_blocks_are_live() {
+        const BLOCKS: u64 = 50_000;
+        let mut forward = Forward::default();
+        for i in 0..BLOCKS {
+            forward.apply(&event(Action::Alloc, (1 << 40) + i * 512, 512), Stream(0), None);
+        }
+        for i in 0..u64::from(limits::OVERLAPPING_SEGMENTS) {
+            forward.apply(&event(Action::SegmentAlloc, i * 512, 4_096), Stream(0), None);
+        }
+        let affordable = limits::OVERLAP_STEPS as u64 / BLOCKS;
+        assert!((1..=affordable).contains(&u64::from(forward.overlaps)), "{} times", forward.overlaps);
+        // The state itself is right all the same.
+        assert_eq!((forward.sums().blocks, forward.live.len() as u64), (BLOCKS as u32, BLOCKS));
+    }
+
+    #[test]
+    fn a_table_that_is_nearly_empty_gives_its_memory_back() {
+        let mut forward = Forward::default();
+        for i in 0..50_000 {
+            forward.apply(&event(Action::Alloc, (1 << 40) + i * 512, 512), Stream(0), None);
+        }
+        let before = forward.bytes();
+        forward.assume_state(&[]);
+        assert!(forward.bytes() * 100 < before, "{} of {before} bytes", forward.bytes());
+    }
 }

@@ -63,6 +63,10 @@ impl Differences {
         self.replace_ranges(forward, segments);
         self.add_blocks(forward, &written);
         if !self.is_empty() {
+            // Visiting a table costs its capacity, and states may follow each other closely.
+            if forward.live.capacity() / 8 > forward.live.len() {
+                forward.live.shrink_to_fit();
+            }
             forward.place_large();
         }
     }
