@@ -8,6 +8,7 @@
 //! them. Whole recordings are read by [`crate::recording`].
 
 mod assembler;
+mod checked_scanner;
 mod chunk;
 mod columns;
 mod events;
@@ -24,6 +25,7 @@ mod varint;
 mod writer;
 
 pub use assembler::SegmentsAssembler;
+pub use checked_scanner::{CheckedScanner, Piece};
 pub(crate) use chunk::UPDATE;
 pub use chunk::{ENVELOPE_BYTES, Kind, MAGIC, MAJOR, MINOR, PRELUDE_BYTES, chunk_bytes, prelude, seal};
 pub use columns::{EventColumns, EventReader};

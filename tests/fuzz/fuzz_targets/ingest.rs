@@ -11,7 +11,7 @@ use shared::wire::{Batch, Goodbye, Hello, Message, PROTOCOL};
 use tokio::runtime::{Builder, Runtime};
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Conversation, Retention, Sessions};
-use vramscope::store::{MemoryStore, TraceStore};
+use vramscope::store::{SegmentStore, TraceStore};
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().build().expect("a runtime"));
@@ -66,7 +66,7 @@ fn body(mut rest: &[u8]) -> Vec<u8> {
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, rest)) = data.split_first() else { return };
     let bytes = if choice % 8 == 0 { rest.to_vec() } else { body(rest) };
-    let store: Arc<dyn TraceStore> = Arc::new(MemoryStore::new(1 << 20));
+    let store: Arc<dyn TraceStore> = Arc::new(SegmentStore::in_memory(1 << 22));
     let first = open(&store);
     RUNTIME.block_on(async {
         let mut conversation = Conversation::new(Arc::clone(&first), true);
