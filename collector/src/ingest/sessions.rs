@@ -149,6 +149,11 @@ impl Sessions {
             tracing::error!(session = id, "cannot resume session: {error}");
             session.note(format!("Cannot resume this session: {error}."));
         }
+        let is_gone = || self.store.segments(id).is_ok_and(|segments| segments.is_empty());
+        if is_growing && !session.is_connected() && is_gone() {
+            // Nothing of it could be read, and it was set aside.
+            self.forget(id);
+        }
     }
 
     /// Lets the clock of retention know the latest time that any stored session knows of.
@@ -296,6 +301,7 @@ impl Sessions {
                 }
             }
         };
+        session.adopt(|| described(hello, &self.limits))?;
         match session.join(&self.store, self.limits, hello) {
             Ok((number, next)) => Ok(Joined { session, number, next }),
             Err(error) => {

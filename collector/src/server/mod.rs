@@ -19,6 +19,8 @@ mod ingest_socket;
 mod json;
 mod openapi;
 mod peer;
+#[cfg(test)]
+mod power_tests;
 mod refusal;
 mod router;
 mod routes;

@@ -175,6 +175,15 @@ impl SessionWriter {
         self.seal().inspect_err(|_| self.record.ended_us = None)
     }
 
+    /// Takes the description of the session if its own can't be read.
+    pub(in crate::ingest) fn adopt(&mut self, record: &Record) {
+        if self.record.key_hash.is_empty() {
+            let own = std::mem::take(&mut self.record);
+            let Record { last, segments, totals, notes, damaged_bytes, is_shortened, .. } = own;
+            self.record = Record { last, segments, totals, notes, damaged_bytes, is_shortened, ..record.clone() };
+        }
+    }
+
     /// Prepares for a collector whose oldest batch is `first`; 0 if it didn't tell. If the store lost batches before that one,
     /// the session goes on without them. `header` is the payload of its header chunk.
     pub(in crate::ingest) fn welcome(&mut self, first: u64, header: &[u8]) {
