@@ -147,7 +147,7 @@ fn read_token(file: &Path) -> Result<String, String> {
 }
 
 /// Returns the default folder for sessions.
-fn default_folder() -> PathBuf {
+pub(super) fn default_folder() -> PathBuf {
     let folder = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
     // The XDG standard demands an absolute path, and that any other is ignored.
     let data = folder("XDG_DATA_HOME").filter(|path| path.is_absolute());

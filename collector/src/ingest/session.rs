@@ -322,6 +322,11 @@ impl Session {
         self.pinned.get_or_init(|| AtomicBool::new(read())).load(Ordering::Relaxed)
     }
 
+    /// Whether retention keeps it, as far as that was read from the disk already.
+    pub fn is_known_pinned(&self) -> bool {
+        self.pinned.get().is_some_and(|pinned| pinned.load(Ordering::Relaxed))
+    }
+
     pub(super) fn set_pinned(&self, is_pinned: bool) {
         self.pinned.get_or_init(AtomicBool::default).store(is_pinned, Ordering::Relaxed);
         lock(&self.view).delete_us = None;

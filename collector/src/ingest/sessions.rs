@@ -110,6 +110,9 @@ impl Sessions {
                 self.forget(session.id());
             }
         }
+        for session in self.all() {
+            session.is_pinned(&self.store);
+        }
         self.is_loaded.store(true, Ordering::Relaxed);
         tracing::info!(sessions = found.len(), seconds = begun.elapsed().as_secs_f64(), "store looked through");
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::{Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Redirect;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, get, post, put};
 use axum::{Extension, Router};
 
 use super::error::ApiError;
@@ -20,6 +20,7 @@ pub(super) fn authenticated() -> Vec<(&'static str, MethodRouter<App>)> {
         ("/api/v1/sessions/{id}/stats", get(routes::stats)),
         ("/api/v1/sessions/{id}/trace", get(routes::trace)),
         ("/api/v1/sessions/{id}/ask", post(routes::ask)),
+        ("/api/v1/sessions/{id}/pin", put(routes::pin)),
         ("/api/v1/demo", post(routes::demo)),
         ("/metrics", get(routes::metrics)),
     ]

@@ -9,10 +9,10 @@ use shared::format::{BatchEnd, ChunkReader, ChunkScanner, Kind, prelude};
 use shared::limits::ImportLimits;
 use shared::recording::Decoder;
 use shared::tracker::Tracker;
-use tests::Folder;
 use tests::peer::Peer;
 use tests::server::Server;
 use tests::stream::Stream;
+use tests::{Folder, program};
 
 use crate::{check_same, download, json};
 
@@ -299,5 +299,93 @@ fn a_missing_segment_is_a_gap_with_its_reason() -> Result<()> {
     ensure!(shown["notes"].to_string().contains("Segment 2") && shown["damaged_bytes"].as_u64() > Some(0), "{shown}");
     let (events, lost, _) = counts(&download(&server, stream.session())?)?;
     assert_eq!((events, lost), (25 * 2_000, 15 * 2_000), "what follows is exact again");
+    Ok(())
+}
+
+/// Runs `vramscope store` on a folder. Returns the exit code and what it printed.
+fn store(folder: &Path, action: &str) -> Result<(Option<i32>, String)> {
+    let output = program::run(&["store", action, "--data", folder.to_str().context("a path")?])?;
+    let text = [&output.stdout[..], &output.stderr].concat();
+    Ok((output.status.code(), String::from_utf8_lossy(&text).into_owned()))
+}
+
+#[test]
+fn a_damaged_store_can_be_checked_repaired_and_rebuilt() -> Result<()> {
+    let (ended, lost) = (Stream::new(207, 6, EVENTS as usize), Stream::new(208, 6, EVENTS as usize));
+    let folder = Folder::new("repaired")?;
+    record(&folder, &ended, 6)?;
+    record(&folder, &lost, 4)?;
+    let (code, text) = store(&folder, "check")?;
+    ensure!(code == Some(0) && text.contains("2 sessions") && text.contains("0 damaged"), "{code:?} {text}");
+    for path in [files(&folder, "segments"), files(&folder, "wal")].concat() {
+        change(&path, |bytes| {
+            let stream = if bytes.windows(26).any(|id| id == ended.session().as_bytes()) { &ended } else { &lost };
+            let at = find(bytes, stream.batch(3)) + events_chunk(stream.batch(3));
+            bytes[at + 40] ^= 1;
+        })?;
+    }
+    for action in ["check", "scrub"] {
+        let (code, text) = store(&folder, action)?;
+        ensure!(code == Some(1) && text.contains("segment 1: ") && text.contains("2 damaged"), "{code:?} {text}");
+        ensure!(text.contains("differs from what was written"), "{text}");
+    }
+    let (code, text) = store(&folder, "repair")?;
+    ensure!(code == Some(0) && text.matches("wrote segment 1 anew").count() == 2, "{code:?} {text}");
+    let (code, text) = store(&folder, "check")?;
+    ensure!(code == Some(0) && text.contains("2 files set aside in quarantine"), "{code:?} {text}");
+    fs::remove_file(folder.join("catalogue"))?;
+    let (code, text) = store(&folder, "rebuild")?;
+    ensure!(code == Some(0) && text.contains("2 sessions") && folder.join("catalogue").exists(), "{code:?} {text}");
+
+    let server = Server::start_in(&folder, &[])?;
+    for (stream, kept) in [(&ended, 5), (&lost, 3)] {
+        let (events, missing, _) = counts(&download(&server, stream.session())?)?;
+        assert_eq!((events, missing), (kept * EVENTS, EVENTS));
+    }
+    assert_eq!(session(&server, &ended)?["state"], "ended");
+    assert_eq!(Peer::hello(server.address(), &lost.hello)?.1, 5);
+    // The server owns the folder now.
+    let (code, text) = store(&folder, "repair")?;
+    ensure!(code == Some(2) && text.contains("Another server uses the folder"), "{code:?} {text}");
+    assert_eq!(store(&folder, "check")?.0, Some(0));
+    Ok(())
+}
+
+#[test]
+fn a_copy_of_the_folder_at_any_moment_is_a_backup() -> Result<()> {
+    let stream = Stream::new(209, 60, 500);
+    let folder = Folder::new("original")?;
+    let server = Server::start_in(&folder, &[])?;
+    let (mut peer, _) = Peer::hello(server.address(), &stream.hello)?;
+    for seq in 1..=40 {
+        peer.batch(seq, stream.batch(seq))?;
+    }
+    peer.acked(40)?;
+    let copy = Folder::new("copy")?;
+    copy_folder(&folder, &copy)?;
+    for seq in 41..=60 {
+        peer.batch(seq, stream.batch(seq))?;
+    }
+    peer.acked(60)?;
+    let restored = Server::start_in(&copy, &[])?;
+    let hello = shared::wire::Hello { first: 61, ..stream.hello.clone() };
+    let whole = download(&restored, stream.session())?;
+    check_same("the copy", &whole, &stream.file[..whole.len()]);
+    ensure!(counts(&whole)?.0 >= 40 * 500, "acknowledged events are missing");
+    assert_eq!(Peer::hello(restored.address(), &hello)?.1, 61, "the collector goes on with the restored server");
+    Ok(())
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let target = to.join(path.file_name().context("a name")?);
+        if path.is_dir() {
+            copy_folder(&path, &target)?;
+        } else {
+            fs::copy(&path, &target)?;
+        }
+    }
     Ok(())
 }

@@ -7,6 +7,7 @@
 
 mod batch;
 mod describe;
+mod inspect;
 mod open;
 mod recover;
 mod roll;
@@ -26,6 +27,7 @@ use crate::ingest::now_us;
 use crate::store::{Record, SegmentInfo, SegmentWriter, SessionTotals, TraceStore};
 
 pub(super) use describe::{describe, last_label};
+pub use inspect::{SegmentHealth, SessionHealth, inspect, repair};
 pub(super) use upgrade::{upgrade, upgrade_one};
 
 /// What became of a batch.
@@ -192,7 +194,7 @@ impl SessionWriter {
             return;
         }
         let from = self.last + 1;
-        tracing::error!(session = self.record.id, from, to = first, "acknowledged batches are missing from the store");
+        tracing::error!(session = self.record.id, from, to = first - 1, "acknowledged batches are missing from the store");
         self.record.notes.push(format!(
             "Batches {from} to {} were stored and are missing now: the store lost them. Their events are counted as lost.",
             first - 1
