@@ -1,0 +1,176 @@
+//! A connection to the server, plain or encrypted, for two threads: one reads while the other writes.
+//!
+//! The state of TLS is behind a lock that is held while bytes are encrypted or decrypted, and never while the socket is
+//! read or written. A blocked send therefore never keeps acknowledgements from being read. After the handshake only the
+//! writer sends, so records leave in the order in which they were encrypted. The few that a reader causes (the answer to a
+//! change of keys) go out with the writer's next bytes.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+
+use super::trust::wrap;
+
+/// The bytes that are read from the socket at a time: a TLS record.
+const READ_BYTES: usize = 16 << 10;
+
+/// A connection. Its clones share it.
+pub(super) struct Stream {
+    socket: TcpStream,
+    tls: Option<Tls>,
+}
+
+/// The encryption of a connection, as one of its two threads sees it.
+struct Tls {
+    shared: Arc<Mutex<ClientConnection>>,
+    /// Encrypted bytes from the socket; the range is not decrypted yet. Only the reader's are in use.
+    received: Box<[u8]>,
+    unread: Range<usize>,
+    /// Encrypted bytes for the socket. Only the writer's are in use.
+    records: Vec<u8>,
+}
+
+impl Tls {
+    fn new(shared: Arc<Mutex<ClientConnection>>) -> Self {
+        Self { shared, received: vec![0; READ_BYTES].into(), unread: 0..0, records: Vec::new() }
+    }
+}
+
+/// A failed operation leaves the state as it was or ended, so it can be used after a thread has panicked.
+fn lock(shared: &Mutex<ClientConnection>) -> MutexGuard<'_, ClientConnection> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Stream {
+    /// Uses the socket without encryption.
+    pub(super) fn plain(socket: TcpStream) -> Self {
+        Self { socket, tls: None }
+    }
+
+    /// Encrypts the connection. The handshake must be complete after `time`. The socket's timeouts are those of the
+    /// handshake afterwards.
+    pub(super) fn secure(
+        mut socket: TcpStream,
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+        time: Duration,
+    ) -> io::Result<Self> {
+        let deadline = Instant::now() + time;
+        let mut connection = ClientConnection::new(config, name).map_err(wrap)?;
+        while connection.is_handshaking() || connection.wants_write() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::Error::new(ErrorKind::TimedOut, "the TLS handshake took too long"));
+            }
+            if connection.wants_write() {
+                socket.set_write_timeout(Some(left))?;
+                connection.write_tls(&mut socket)?;
+                continue;
+            }
+            socket.set_read_timeout(Some(left))?;
+            if connection.read_tls(&mut socket)? == 0 {
+                return Err(io::Error::new(
+                    ErrorKind::UnexpectedEof,
+                    "the server closed the connection during the TLS handshake",
+                ));
+            }
+            if let Err(error) = connection.process_new_packets() {
+                // The server learns why, if the socket takes the bytes.
+                let _ = connection.write_tls(&mut socket);
+                return Err(wrap(error));
+            }
+        }
+        Ok(Self { socket, tls: Some(Tls::new(Arc::new(Mutex::new(connection)))) })
+    }
+
+    /// Returns another owner of the connection. Of all owners, one may read and one may write.
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        let tls = self.tls.as_ref().map(|tls| Tls::new(Arc::clone(&tls.shared)));
+        Ok(Self { socket: self.socket.try_clone()?, tls })
+    }
+
+    /// Sets how long a read may take.
+    pub(super) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.socket.set_read_timeout(timeout)
+    }
+
+    /// Sets how long a write may take.
+    pub(super) fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.socket.set_write_timeout(timeout)
+    }
+
+    /// Says that nothing more will be written.
+    pub(super) fn end_writing(&mut self) -> io::Result<()> {
+        if let Some(tls) = &mut self.tls {
+            lock(&tls.shared).send_close_notify();
+            tls.send(&mut self.socket)?;
+        }
+        self.socket.shutdown(Shutdown::Write)
+    }
+}
+
+impl Tls {
+    /// Sends what is encrypted.
+    fn send(&mut self, socket: &mut TcpStream) -> io::Result<()> {
+        self.records.clear();
+        let mut connection = lock(&self.shared);
+        while connection.wants_write() {
+            connection.write_tls(&mut self.records)?;
+        }
+        drop(connection);
+        socket.write_all(&self.records)
+    }
+
+    fn read(&mut self, socket: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let mut connection = lock(&self.shared);
+            match connection.reader().read(buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+            if self.unread.is_empty() {
+                drop(connection);
+                let count = socket.read(&mut self.received)?;
+                self.unread = 0..count;
+                connection = lock(&self.shared);
+            }
+            let mut bytes = self.received.get(self.unread.clone()).unwrap_or(&[]);
+            // No bytes mean the end of the connection, which rustls is thereby told about.
+            self.unread.start += connection.read_tls(&mut bytes)?;
+            connection.process_new_packets().map_err(wrap)?;
+        }
+    }
+
+    fn write(&mut self, socket: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+        let count = lock(&self.shared).writer().write(bytes)?;
+        self.send(socket)?;
+        Ok(count)
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            Some(tls) => tls.read(&mut self.socket, buffer),
+            None => self.socket.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            Some(tls) => tls.write(&mut self.socket, bytes),
+            None => self.socket.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
