@@ -61,19 +61,25 @@ impl Stream {
         time: Duration,
     ) -> io::Result<Self> {
         let deadline = Instant::now() + time;
+        let late = || io::Error::new(ErrorKind::TimedOut, "the TLS handshake took too long");
+        // A socket's timeout has one of two names, depending on the system.
+        let timed = |error: io::Error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => late(),
+            _ => error,
+        };
         let mut connection = ClientConnection::new(config, name).map_err(wrap)?;
         while connection.is_handshaking() || connection.wants_write() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(io::Error::new(ErrorKind::TimedOut, "the TLS handshake took too long"));
+                return Err(late());
             }
             if connection.wants_write() {
                 socket.set_write_timeout(Some(left))?;
-                connection.write_tls(&mut socket)?;
+                connection.write_tls(&mut socket).map_err(timed)?;
                 continue;
             }
             socket.set_read_timeout(Some(left))?;
-            if connection.read_tls(&mut socket)? == 0 {
+            if connection.read_tls(&mut socket).map_err(timed)? == 0 {
                 return Err(io::Error::new(
                     ErrorKind::UnexpectedEof,
                     "the server closed the connection during the TLS handshake",
@@ -172,5 +178,118 @@ impl Write for Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+    use std::thread;
+
+    use rcgen::{CertificateParams, KeyPair};
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+    use super::super::trust::Trust;
+    use super::*;
+
+    /// Starts a server that hands its one connection to `serve`. Returns the client's stream.
+    fn connected(
+        serve: impl FnOnce(StreamOwned<ServerConnection, TcpStream>) + Send + 'static,
+    ) -> (Stream, thread::JoinHandle<()>) {
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(["box".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let certificate = certificate.der().clone();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let config = Arc::new(builder.with_single_cert(vec![certificate.clone()], key).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let server = thread::spawn(move || {
+            let (socket, _) = listener.accept().unwrap();
+            serve(StreamOwned::new(ServerConnection::new(config).unwrap(), socket));
+        });
+        let config = Trust::Exactly(certificate).config().unwrap();
+        let name = ServerName::try_from("box").unwrap();
+        (Stream::secure(socket, config, name, Duration::from_secs(20)).unwrap(), server)
+    }
+
+    #[test]
+    fn a_blocked_write_does_not_keep_answers_from_being_read() {
+        let (done, ended) = mpsc::channel::<()>();
+        let (stream, server) = connected(move |mut stream| {
+            let mut first = [0; 5];
+            stream.read_exact(&mut first).unwrap();
+            // It reads nothing more, and answers all the same.
+            for _ in 0..100 {
+                stream.write_all(b"answer").unwrap();
+            }
+            ended.recv().unwrap();
+        });
+        let (mut writer, mut reader) = (stream.try_clone().unwrap(), stream.try_clone().unwrap());
+        writer.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
+        reader.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let (wrote, writes) = mpsc::channel();
+        let blocked = thread::spawn(move || {
+            while writer.write_all(&[7; 5]).and_then(|()| writer.write_all(&[7; 1 << 20])).is_ok() {
+                wrote.send(()).unwrap();
+            }
+        });
+        // Until the buffers of both sides are full.
+        while writes.recv_timeout(Duration::from_millis(500)).is_ok() {}
+        let mut answers = vec![0; 600];
+        reader.read_exact(&mut answers).unwrap();
+        assert!(answers == b"answer".repeat(100) && !blocked.is_finished());
+        done.send(()).unwrap();
+        server.join().unwrap();
+        blocked.join().unwrap();
+    }
+
+    #[test]
+    fn both_directions_carry_much_at_once_and_the_end_is_seen() {
+        const BYTES: usize = 8 << 20;
+        let (stream, server) = connected(|mut stream| {
+            let mut buffer = vec![0; 10_000];
+            let mut total = 0;
+            loop {
+                let count = stream.read(&mut buffer).unwrap();
+                if count == 0 {
+                    break;
+                }
+                assert!(buffer[..count].iter().enumerate().all(|(i, &byte)| byte == ((total + i) % 251) as u8));
+                total += count;
+                stream.write_all(&buffer[..count]).unwrap();
+            }
+            assert_eq!(total, BYTES);
+            stream.conn.send_close_notify();
+            stream.flush().unwrap();
+        });
+        let mut writer = stream.try_clone().unwrap();
+        let mut reader = stream;
+        let sent: Vec<u8> = (0..BYTES).map(|i| (i % 251) as u8).collect();
+        let expected = sent.clone();
+        let write = thread::spawn(move || {
+            sent.chunks(77_777).for_each(|piece| writer.write_all(piece).unwrap());
+            writer.end_writing().unwrap();
+        });
+        let mut echoed = Vec::new();
+        reader.read_to_end(&mut echoed).unwrap();
+        assert!(echoed == expected);
+        write.join().unwrap();
+        server.join().unwrap();
+    }
+
+    #[test]
+    fn a_connection_that_is_cut_is_an_error_and_no_end() {
+        let (mut stream, server) = connected(|mut stream| {
+            stream.write_all(b"half").unwrap();
+            stream.flush().unwrap();
+        });
+        server.join().unwrap();
+        let mut bytes = Vec::new();
+        let error = stream.read_to_end(&mut bytes).unwrap_err();
+        assert_eq!((bytes.as_slice(), error.kind()), (&b"half"[..], ErrorKind::UnexpectedEof));
     }
 }

@@ -179,7 +179,8 @@ mod tests {
         let hosts = Hosts::new("127.0.0.1:7070".parse().unwrap(), &["box.example".to_owned()]);
         // The request's host; what the proxy says of host and scheme; the page's origin; whether the hosts are ours, and
         // whether the page is.
-        let cases: [(&str, &[&str], Option<&'static str>, &str, bool, bool); 9] = [
+        type Case<'a> = (&'a str, &'a [&'a str], Option<&'static str>, &'a str, bool, bool);
+        let cases: [Case<'_>; 9] = [
             ("box.example", &[], None, "https://box.example", true, true),
             ("127.0.0.1:7070", &["box.example"], Some("https"), "https://box.example", true, true),
             ("127.0.0.1:7070", &["box.example:8443"], Some("https"), "https://box.example:8443", true, true),

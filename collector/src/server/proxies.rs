@@ -247,7 +247,8 @@ mod tests {
     #[test]
     fn a_scheme_is_known_only_if_every_proxy_names_the_same() {
         const SCHEME: &str = "x-forwarded-proto";
-        let cases: &[(&[(&'static str, &str)], Option<&str>)] = &[
+        type Case<'a> = (&'a [(&'static str, &'a str)], Option<&'static str>);
+        let cases: &[Case<'_>] = &[
             (&[], None),
             (&[(SCHEME, "https")], Some("https")),
             (&[(SCHEME, "HTTP")], Some("http")),
