@@ -262,4 +262,36 @@ mod tests {
         }
         assert_eq!(forwarded(&headers(&[("x-forwarded-host", "a, b:1")])).hosts, ["a", "b:1"]);
     }
+
+    #[tokio::test]
+    async fn limits_and_logs_see_the_client_in_place_of_the_proxy() {
+        use axum::body::{Body, to_bytes};
+        use axum::routing::get;
+        use tower::ServiceExt;
+
+        let tell = |request: Request| async move {
+            let peer = request.extensions().get::<Peer>().map(|peer| peer.0.to_string());
+            format!("{} {}", peer.unwrap_or_default(), scheme(request.extensions()).unwrap_or("unknown"))
+        };
+        let proxies = Arc::new(proxies(&["127.0.0.1"]));
+        let layer = axum::middleware::from_fn_with_state(proxies, resolve);
+        let router: axum::Router = axum::Router::new().route("/", get(tell)).layer(layer);
+        // The address that the connection came from, and whether it was encrypted; what the request's limits see.
+        for (from, is_encrypted, want) in [
+            ("127.0.0.1", false, "203.0.113.7 https"),
+            ("127.0.0.1", true, "203.0.113.7 https"),
+            ("192.0.2.1", false, "192.0.2.1 unknown"),
+            ("192.0.2.1", true, "192.0.2.1 https"),
+        ] {
+            let request =
+                Request::builder().header("x-forwarded-for", "203.0.113.7").header("x-forwarded-proto", "https");
+            let mut request = request.body(Body::empty()).unwrap();
+            request.extensions_mut().insert(Peer(ip(from)));
+            if is_encrypted {
+                request.extensions_mut().insert(Encrypted);
+            }
+            let answer = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(to_bytes(answer.into_body(), 100).await.unwrap(), want, "{from}");
+        }
+    }
 }

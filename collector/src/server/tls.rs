@@ -252,3 +252,105 @@ async fn answer_plain(mut socket: TcpStream) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::time::Instant;
+
+    use axum::Router;
+    use rcgen::{CertificateParams, KeyPair};
+    use rustls::ClientConfig;
+    use rustls::pki_types::ServerName;
+    use shared::limits::ServerLimits;
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsConnector;
+
+    use super::super::connections::serve;
+    use super::*;
+
+    /// Starts a server with TLS that gives clients a second for their heads. Returns its address, its certificate, and the
+    /// folder of its files.
+    async fn start(connections: usize) -> (SocketAddr, CertificateDer<'static>, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(["box".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let files = [folder.path().join("server.pem"), folder.path().join("server.key")];
+        for (path, text) in files.iter().zip([certificate.pem(), key.serialize_pem()]) {
+            std::fs::write(path, text).unwrap();
+            #[cfg(unix)]
+            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        }
+        let tls = Arc::new(Tls::load(&files[0], &files[1]).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let limits = ServerLimits { head_seconds: 1, connections, ..ServerLimits::default() };
+        let router = Router::new().route("/", axum::routing::get(|| async { "well" }));
+        tokio::spawn(serve(listener, router, limits, Some(tls), std::future::pending()));
+        (address, certificate.der().clone(), folder)
+    }
+
+    async fn connect(
+        address: SocketAddr,
+        certificate: &CertificateDer<'static>,
+    ) -> impl AsyncReadExt + AsyncWriteExt + Unpin {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(certificate.clone()).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        let config = Arc::new(builder.with_root_certificates(roots).with_no_client_auth());
+        let socket = TcpStream::connect(address).await.unwrap();
+        TlsConnector::from(config).connect(ServerName::try_from("box").unwrap(), socket).await.unwrap()
+    }
+
+    /// Sends bytes, a few at a time, until the server ends the connection. Returns how long that took.
+    async fn until_cut(mut stream: impl AsyncReadExt + AsyncWriteExt + Unpin, bytes: &[u8]) -> Duration {
+        let begun = Instant::now();
+        let mut left = bytes.chunks(4);
+        let mut buffer = [0; 1024];
+        loop {
+            let read = tokio::time::timeout(Duration::from_millis(20), stream.read(&mut buffer));
+            if let Ok(Ok(0) | Err(_)) = read.await {
+                return begun.elapsed();
+            }
+            assert!(begun.elapsed() < Duration::from_secs(10), "the connection stayed open");
+            if let Some(piece) = left.next() {
+                // The server may have gone.
+                let _ = stream.write_all(piece).await;
+                let _ = stream.flush().await;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_handshake_takes_no_longer_than_a_head_may() {
+        let (address, certificate, _folder) = start(100).await;
+        // The beginning of a ClientHello of 16 KiB, whose rest comes slowly.
+        let hello = [&[0x16, 3, 1, 0x40, 0, 1, 0, 0x3f, 0xfc, 3, 3][..], &[7; 4000]].concat();
+        for bytes in [&[][..], &hello[..1], &hello[..5], &hello] {
+            let socket = TcpStream::connect(address).await.unwrap();
+            let took = until_cut(socket, bytes).await;
+            assert!((900..3_000).contains(&took.as_millis()), "{took:?} for {} bytes", bytes.len());
+        }
+        // A head that is not finished after a quick handshake.
+        let took = until_cut(connect(address, &certificate).await, b"GET / HTTP/1.1\r\nHost: b").await;
+        assert!(took.as_millis() < 3_000, "{took:?}");
+        // A request without TLS that is not finished either.
+        let took = until_cut(TcpStream::connect(address).await.unwrap(), &[b'x'; 400]).await;
+        assert!(took.as_millis() < 3_000, "{took:?}");
+    }
+
+    #[tokio::test]
+    async fn silent_handshakes_do_not_block_new_clients() {
+        let (address, certificate, _folder) = start(4).await;
+        let mut silent = Vec::new();
+        for _ in 0..20 {
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        let mut honest = connect(address, &certificate).await;
+        honest.write_all(b"GET / HTTP/1.1\r\nHost: box\r\nConnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        honest.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("well"), "{answer}");
+    }
+}
