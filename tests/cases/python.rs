@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use tests::server::Server;
 use tests::tls::Authority;
-use tests::{Folder, tls, workspace};
+use tests::{Folder, program, tls, workspace};
 
 /// Returns the Python with torch. Without one, prints that the test is skipped.
 fn torch_python(test: &str) -> Option<OsString> {
@@ -23,8 +23,8 @@ fn torch_python(test: &str) -> Option<OsString> {
 
 /// Builds a package with Cargo, and returns the path of its file.
 fn built(package: &str, file: &str) -> Result<PathBuf> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(workspace("")).args(["build", "--quiet", "--package", package]);
+    let mut cargo = program::cargo();
+    cargo.args(["build", "--quiet", "--package", package]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
@@ -37,8 +37,8 @@ fn built(package: &str, file: &str) -> Result<PathBuf> {
 
 /// Builds an example of the library's package, and returns its path.
 fn built_example(name: &str) -> Result<PathBuf> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(workspace("")).args(["build", "--quiet", "--package", "pluggable", "--example", name]);
+    let mut cargo = program::cargo();
+    cargo.args(["build", "--quiet", "--package", "pluggable", "--example", name]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
