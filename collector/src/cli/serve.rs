@@ -98,14 +98,18 @@ impl Serve {
                 address.port()
             ));
         }
+        // A proxy makes a server on loopback reachable too.
+        if !self.behind_proxy.is_empty() && token.is_none() {
+            return Err(format!(
+                "Behind a proxy the server can be reached from other machines, so it needs a token of at least \
+                 {TOKEN_CHARS} characters: use --token-file FILE or the variable {TOKEN}."
+            ));
+        }
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(Tls::load(certificate, key)?),
             _ => None,
         };
         let scheme = if tls.is_some() { "https" } else { "http" };
-        if !self.behind_proxy.is_empty() && token.is_none() {
-            tracing::warn!("Without a token, everybody whom the proxy lets in can see and delete every session.");
-        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .enable_all()

@@ -314,6 +314,12 @@ fn only_a_trusted_proxy_is_believed() -> Result<()> {
     let foreign = [("X-Forwarded-Host", "evil.example")];
     let public =
         [("X-Forwarded-Host", "box.example"), ("X-Forwarded-Proto", "https"), ("X-Forwarded-For", "203.0.113.7")];
+    let folder = Folder::new("proxy")?;
+    let token = folder.join("token");
+    fs::write(&token, "correct-horse-battery-staple")?;
+    #[cfg(unix)]
+    fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    let token = ["--token-file", token.to_str().context("a path that is no text")?];
     let page = [&public[..], &[("Origin", "https://box.example"), ("Content-Length", "0")]].concat();
     let plain_page = [&public[..], &[("Origin", "http://box.example"), ("Content-Length", "0")]].concat();
     // The server's arguments; the answers to a foreign name, to a page of the public name, and to one without https.
@@ -322,7 +328,7 @@ fn only_a_trusted_proxy_is_believed() -> Result<()> {
         (vec!["--behind-proxy", "10.0.0.1"], [200, 403, 403]),
         (vec!["--behind-proxy", "10.0.0.1,127.0.0.0/8"], [421, 200, 403]),
     ] {
-        let server = Server::start_with(&[&["--host", "box.example"], &arguments[..]].concat())?;
+        let server = Server::start_with(&[&["--host", "box.example"], &token[..], &arguments[..]].concat())?;
         let address = server.address();
         let post = |headers: &[(&str, &str)]| -> Result<u16> {
             Ok(http::send(address, &http::head("POST", address, "/api/v1/ingest", headers))?.status)
@@ -337,9 +343,11 @@ fn only_a_trusted_proxy_is_believed() -> Result<()> {
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && error.contains(word), "{error}");
     }
-    // A proxy does not replace the token.
-    let output = program::run(&["serve", "--listen", "0.0.0.0:0", "--behind-proxy", "127.0.0.1"])?;
-    assert!(String::from_utf8_lossy(&output.stderr).contains("needs a token"));
+    // A proxy does not replace the token, not even on loopback.
+    for listen in ["0.0.0.0:0", "127.0.0.1:0"] {
+        let output = program::run(&["serve", "--listen", listen, "--behind-proxy", "127.0.0.1"])?;
+        assert!(String::from_utf8_lossy(&output.stderr).contains("needs a token"));
+    }
     Ok(())
 }
 
