@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use rustls::ClientConfig;
 
-use crate::tls::{self, Authority};
+use crate::tls::{self, Authority, Pair};
 use crate::{Folder, http, program};
 
 /// The variable that sets the level of the log.
@@ -62,7 +62,12 @@ impl Server {
 
     /// Starts a server with TLS that logs into a file of `folder`, with a certificate that an authority has issued.
     pub fn start_encrypted(folder: &Path, authority: &Authority, arguments: &[&str]) -> Result<Self> {
-        let pair = authority.issue()?.write(folder)?;
+        Self::start_presenting(folder, authority, &authority.issue()?, arguments)
+    }
+
+    /// Starts a server with TLS and a certificate of an authority.
+    pub fn start_presenting(folder: &Path, authority: &Authority, pair: &Pair, arguments: &[&str]) -> Result<Self> {
+        let pair = pair.write(folder)?;
         let pair = pair.arguments()?;
         let mut command = Self::command(folder, &[&["--listen", "127.0.0.1:0"], &pair[..], arguments].concat())?;
         command.env_remove(LOG_VARIABLE).stderr(File::create(folder.join(LOG_FILE))?);

@@ -12,7 +12,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned, SupportedProtocolVersion};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream as AsyncStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
@@ -77,7 +77,18 @@ impl Authority {
 
     /// Returns a client that trusts this authority and no other.
     pub fn client(&self) -> Result<Arc<ClientConfig>> {
-        client(self.issuer.der())
+        self.client_of(rustls::ALL_VERSIONS)
+    }
+
+    /// Returns a client that speaks these versions of TLS.
+    pub fn client_of(&self, versions: &[&'static SupportedProtocolVersion]) -> Result<Arc<ClientConfig>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.issuer.der().clone())?;
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_protocol_versions(versions)?;
+        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
     }
 }
 
@@ -116,13 +127,6 @@ impl PairFiles {
         let key = self.key.to_str().context("a path that is no text")?;
         Ok(["--tls-cert", certificate, "--tls-key", key])
     }
-}
-
-fn client(root: &CertificateDer<'static>) -> Result<Arc<ClientConfig>> {
-    let mut roots = RootCertStore::empty();
-    roots.add(root.clone())?;
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    Ok(Arc::new(builder.with_safe_default_protocol_versions()?.with_root_certificates(roots).with_no_client_auth()))
 }
 
 /// An encrypted connection.

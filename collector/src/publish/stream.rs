@@ -189,13 +189,15 @@ mod tests {
 
     use rcgen::{CertificateParams, KeyPair};
     use rustls::pki_types::PrivateKeyDer;
-    use rustls::{ServerConfig, ServerConnection, StreamOwned};
+    use rustls::version::{TLS12, TLS13};
+    use rustls::{ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion};
 
     use super::super::trust::Trust;
     use super::*;
 
     /// Starts a server that hands its one connection to `serve`. Returns the client's stream.
     fn connected(
+        version: &'static SupportedProtocolVersion,
         serve: impl FnOnce(StreamOwned<ServerConnection, TcpStream>) + Send + 'static,
     ) -> (Stream, thread::JoinHandle<()>) {
         let key = KeyPair::generate().unwrap();
@@ -203,7 +205,7 @@ mod tests {
         let certificate = certificate.der().clone();
         let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
         let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let builder = builder.with_protocol_versions(&[version]).unwrap().with_no_client_auth();
         let config = Arc::new(builder.with_single_cert(vec![certificate.clone()], key).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -219,7 +221,7 @@ mod tests {
     #[test]
     fn a_blocked_write_does_not_keep_answers_from_being_read() {
         let (done, ended) = mpsc::channel::<()>();
-        let (stream, server) = connected(move |mut stream| {
+        let (stream, server) = connected(&TLS13, move |mut stream| {
             let mut first = [0; 5];
             stream.read_exact(&mut first).unwrap();
             // It reads nothing more, and answers all the same.
@@ -249,8 +251,14 @@ mod tests {
 
     #[test]
     fn both_directions_carry_much_at_once_and_the_end_is_seen() {
+        for version in [&TLS12, &TLS13] {
+            carry_much(version);
+        }
+    }
+
+    fn carry_much(version: &'static SupportedProtocolVersion) {
         const BYTES: usize = 8 << 20;
-        let (stream, server) = connected(|mut stream| {
+        let (stream, server) = connected(version, |mut stream| {
             let mut buffer = vec![0; 10_000];
             let mut total = 0;
             loop {
@@ -259,6 +267,10 @@ mod tests {
                     break;
                 }
                 assert!(buffer[..count].iter().enumerate().all(|(i, &byte)| byte == ((total + i) % 251) as u8));
+                if total < BYTES / 2 && total + count >= BYTES / 2 {
+                    // TLS 1.2 has no such message.
+                    let _ = stream.conn.refresh_traffic_keys();
+                }
                 total += count;
                 stream.write_all(&buffer[..count]).unwrap();
             }
@@ -283,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_cut_is_an_error_and_no_end() {
-        let (mut stream, server) = connected(|mut stream| {
+        let (mut stream, server) = connected(&TLS13, |mut stream| {
             stream.write_all(b"half").unwrap();
             stream.flush().unwrap();
         });

@@ -211,13 +211,27 @@ fn with_tls_browsers_are_kept_on_it_and_pages_of_other_schemes_are_refused() -> 
 }
 
 #[test]
+fn both_versions_of_tls_are_spoken() -> Result<()> {
+    let folder = Folder::new("tls-versions")?;
+    let authority = Authority::new()?;
+    let server = Server::start_encrypted(&folder, &authority, &[])?;
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let client = authority.client_of(&[version])?;
+        let stream = tls::connect(server.address(), &client)?;
+        assert_eq!(stream.conn.protocol_version(), Some(version.version));
+        assert_eq!(stream.conn.alpn_protocol(), Some(&b"http/1.1"[..]));
+        assert_eq!(tls::get(server.address(), &client, "/healthz", &[])?.status, 200);
+    }
+    Ok(())
+}
+
+#[test]
 fn the_demo_works_with_tls() -> Result<()> {
     let folder = Folder::new("tls-demo")?;
     let authority = Authority::new()?;
     // The certificate need not name the address at which the server reaches itself.
-    let pair = authority.issue_for(&[tls::NAME], 2100)?.write(&folder)?;
-    let server = Server::start_encrypted(&folder, &authority, &["--host", "box.example"])?;
-    fs::remove_file(pair.key)?;
+    let pair = authority.issue_for(&[tls::NAME], 2100)?;
+    let server = Server::start_presenting(&folder, &authority, &pair, &[])?;
     let client = authority.client()?;
     let request = http::head("POST", server.address(), "/api/v1/demo", &[("Content-Length", "0")]);
     let answer = tls::send(server.address(), &client, request.as_bytes())?;
