@@ -313,6 +313,18 @@ fn a_run_speaks_tls_and_names_an_authority_that_it_does_not_know() -> Result<()>
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && error.contains(&format!("Watch it at {url}#session=")), "{error}");
 
+    // The system's authorities, which variables of OpenSSL may name.
+    let system = |file: &str| -> Result<(bool, String)> {
+        let mut run_again = std::process::Command::new(program::path()?);
+        run_again.args(run).env("SSL_CERT_FILE", file).env_remove("SSL_CERT_DIR").env_remove("VRAMSCOPE_CA_FILE");
+        let output = run_again.output()?;
+        Ok((output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned()))
+    };
+    let (is_known, error) = system(trusted)?;
+    assert!(is_known, "{error}");
+    let (is_known, error) = system("/dev/null")?;
+    assert!(!is_known && error.contains("no certificates of authorities") && error.contains("--ca-file"), "{error}");
+
     let stranger = Folder::new("tls-stranger")?;
     let stranger = Authority::new()?.write(&stranger)?;
     let mut run = std::process::Command::new(program::path()?);
