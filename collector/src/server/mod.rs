@@ -20,6 +20,8 @@ mod ingest_socket;
 mod json;
 mod openapi;
 mod peer;
+#[cfg(test)]
+mod power_tests;
 mod proxies;
 mod refusal;
 mod router;
@@ -56,6 +58,12 @@ pub async fn run(listener: TcpListener, app: App) {
         sessions = app.sessions.all().len(),
         "server started"
     );
+    let loading = Arc::clone(&app.sessions);
+    tokio::task::spawn_blocking(move || {
+        if let Err(error) = loading.load() {
+            tracing::error!("the store can't be looked through: {error}");
+        }
+    });
     let janitor = tokio::spawn(sweep(Arc::clone(&app.sessions)));
     let sessions = Arc::clone(&app.sessions);
     let tls = app.tls.clone();
@@ -76,6 +84,7 @@ pub async fn run(listener: TcpListener, app: App) {
     while Instant::now() < until && is_busy(&sessions) {
         sleep(Duration::from_millis(10)).await;
     }
+    sessions.close_all();
     if is_busy(&sessions) {
         tracing::warn!("server stopped before every session was stored");
     } else {

@@ -85,12 +85,12 @@ mod tests {
     use crate::bus::LocalBus;
     use crate::ingest::{Retention, Sessions};
     use crate::server::Hosts;
-    use crate::store::MemoryStore;
+    use crate::store::SegmentStore;
 
     #[tokio::test]
     async fn the_description_has_every_route_and_no_other() {
         let limits = ServerLimits::default();
-        let store = Arc::new(MemoryStore::new(1 << 20));
+        let store = Arc::new(SegmentStore::in_memory(1 << 20));
         let sessions = Sessions::open(store, Arc::new(LocalBus::new(1)), limits, Retention::default(), None).unwrap();
         let router = router(App::new(sessions, Hosts::new("127.0.0.1:7070".parse().unwrap(), &[])));
         let api: serde_json::Value = serde_json::from_str(&OPENAPI).unwrap();

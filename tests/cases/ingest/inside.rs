@@ -8,7 +8,7 @@ use shared::limits::ServerLimits;
 use vramscope::bus::LocalBus;
 use vramscope::ingest::{Retention, Sessions};
 use vramscope::server::{self, App, Hosts};
-use vramscope::store::{MemoryStore, TraceStore};
+use vramscope::store::{SegmentStore, TraceStore};
 
 /// A running server: its address and its sessions.
 pub(crate) struct Inside {
@@ -19,7 +19,7 @@ pub(crate) struct Inside {
 impl Inside {
     /// Starts a server that keeps its sessions in memory and runs as long as this process.
     pub(crate) fn start(limits: ServerLimits, keep: Retention) -> Result<Self> {
-        Self::with(Arc::new(MemoryStore::new(keep.bytes)), limits, keep)
+        Self::with(Arc::new(SegmentStore::in_memory(keep.bytes)), limits, keep)
     }
 
     /// Starts a server with a store.

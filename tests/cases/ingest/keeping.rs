@@ -69,7 +69,8 @@ fn ended_sessions_are_evicted_first_and_then_the_start_of_live_ones() -> Result<
 
 #[test]
 fn sessions_that_are_too_old_are_evicted() -> Result<()> {
-    let server = Inside::start(small(), Retention { micros: 1_500_000, ..Retention::default() })?;
+    let server =
+        Inside::start(small(), Retention { micros: 1_500_000, grace_micros: 500_000, ..Retention::default() })?;
     let (ended, live) = (Stream::new(35, 2, 100), Stream::new(36, 60, 500));
     send(&server, &ended, true)?;
     let (mut peer, _) = Peer::hello(server.address, &live.hello)?;
@@ -80,6 +81,12 @@ fn sessions_that_are_too_old_are_evicted() -> Result<()> {
     server.sessions.sweep();
     assert_eq!(server.sessions.all().len(), 2, "nothing is old yet");
     std::thread::sleep(std::time::Duration::from_millis(1_700));
+    server.sessions.sweep();
+    let announced = json(&server, &format!("/api/v1/sessions/{}", ended.session()))?;
+    ensure!(announced["delete_us"].as_i64() > announced["last_us"].as_i64(), "announced before it goes: {announced}");
+    server.sessions.sweep();
+    assert!(server.sessions.get(ended.session()).is_some(), "deleted without a time of grace");
+    std::thread::sleep(std::time::Duration::from_millis(600));
     server.sessions.sweep();
     assert!(server.sessions.get(ended.session()).is_none());
     let session = json(&server, &format!("/api/v1/sessions/{}", live.session()))?;
@@ -116,7 +123,7 @@ fn a_session_is_deleted_only_when_its_job_has_ended() -> Result<()> {
 #[test]
 fn a_download_fails_if_its_session_is_evicted_meanwhile() -> Result<()> {
     let limits = shared::limits::ServerLimits { segment_bytes: 16 << 20, lost_seconds: 1, ..small() };
-    let server = Inside::start(limits, Retention { micros: 2_000_000, ..Retention::default() })?;
+    let server = Inside::start(limits, Retention { micros: 2_000_000, grace_micros: 0, ..Retention::default() })?;
     let stream = Stream::new(39, 1, 100);
     let (mut peer, _) = Peer::hello(server.address, &stream.hello)?;
     peer.batch(1, stream.batch(1))?;
@@ -138,6 +145,8 @@ fn a_download_fails_if_its_session_is_evicted_meanwhile() -> Result<()> {
     socket.read_exact(&mut begin)?;
     assert_eq!(&begin, b"HTTP/1.1 200 OK");
     std::thread::sleep(std::time::Duration::from_millis(2_500));
+    // Announced, and then deleted.
+    server.sessions.sweep();
     server.sessions.sweep();
     assert!(server.sessions.get(stream.session()).is_none(), "it is too old and was kept");
     let mut rest = Vec::new();
