@@ -10,7 +10,7 @@ use axum::{Extension, Router};
 
 use super::error::ApiError;
 use super::openapi::OPENAPI;
-use super::{App, access_log, headers, host, routes, token};
+use super::{App, access_log, headers, host, proxies, routes, token};
 
 /// The routes of the API that require the token in the request.
 pub(super) fn authenticated() -> Vec<(&'static str, MethodRouter<App>)> {
@@ -58,6 +58,7 @@ pub fn router(app: App) -> Router {
         .layer(from_fn_with_state(Arc::clone(&app.hosts), host::check))
         .layer(from_fn(headers::add))
         .layer(from_fn(access_log::record))
+        .layer(from_fn_with_state(Arc::clone(&app.proxies), proxies::resolve))
         .with_state(app)
 }
 
