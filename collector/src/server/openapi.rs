@@ -35,6 +35,7 @@ pub(super) static OPENAPI: LazyLock<String> =
         routes::trace::trace,
         routes::live::live,
         routes::ask::ask,
+        routes::pin::pin,
         routes::demo::demo,
         routes::metrics::metrics,
     ),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use axum::http::{Method, StatusCode};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Redirect;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, get, post, put};
 use axum::{Extension, Router};
 
 use super::error::ApiError;
 use super::openapi::OPENAPI;
-use super::{App, access_log, headers, host, routes, token};
+use super::{App, access_log, headers, host, proxies, routes, token};
 
 /// The routes of the API that require the token in the request.
 pub(super) fn authenticated() -> Vec<(&'static str, MethodRouter<App>)> {
@@ -20,6 +20,7 @@ pub(super) fn authenticated() -> Vec<(&'static str, MethodRouter<App>)> {
         ("/api/v1/sessions/{id}/stats", get(routes::stats)),
         ("/api/v1/sessions/{id}/trace", get(routes::trace)),
         ("/api/v1/sessions/{id}/ask", post(routes::ask)),
+        ("/api/v1/sessions/{id}/pin", put(routes::pin)),
         ("/api/v1/demo", post(routes::demo)),
         ("/metrics", get(routes::metrics)),
     ]
@@ -57,6 +58,7 @@ pub fn router(app: App) -> Router {
         .layer(from_fn_with_state(Arc::clone(&app.hosts), host::check))
         .layer(from_fn(headers::add))
         .layer(from_fn(access_log::record))
+        .layer(from_fn_with_state(Arc::clone(&app.proxies), proxies::resolve))
         .with_state(app)
 }
 

@@ -1,6 +1,7 @@
 //! What the server answers, to whom, and what it logs.
 
 mod log;
+mod tls;
 
 use anyhow::{Context, Result};
 use tests::http::{self, Response};

@@ -34,7 +34,8 @@ pub(crate) async fn demo(State(app): State<App>) -> Result<Response, ApiError> {
     let (demo, address, token) = (app.demo.clone(), app.address, app.token.clone());
     let address = address.ok_or_else(|| failed("this server has no address".to_owned()))?;
     let token = token.map(|token| token.to_string());
-    let (status, id) = match blocking(move || demo.start(address, token)).await?.map_err(failed)? {
+    let certificate = app.tls.as_ref().and_then(|tls| tls.certificate());
+    let (status, id) = match blocking(move || demo.start(address, token, certificate)).await?.map_err(failed)? {
         Started::New(id) => (StatusCode::CREATED, id),
         Started::Running(id) => (StatusCode::OK, id),
     };
