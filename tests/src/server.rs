@@ -21,6 +21,7 @@ const LOG_FILE: &str = "log";
 pub struct Server {
     child: Child,
     address: SocketAddr,
+    access: String,
     /// Its folder, unless the caller owns it.
     _folder: Option<Folder>,
 }
@@ -82,10 +83,15 @@ impl Server {
         let stdout = child.stdout.take().context("the server has no output")?;
         BufReader::new(stdout).read_line(&mut line)?;
         let address = line.strip_prefix("Vramscope is at http://");
-        let address = address.and_then(|rest| rest.strip_suffix("/ (Ctrl-C stops it)\n"));
-        let address = address.and_then(|address| address.parse().ok());
-        let server =
-            Self { address: address.with_context(|| format!("not the greeting: {line:?}"))?, child, _folder: None };
+        let address = address.and_then(|rest| rest.split_once("/ (Ctrl-C stops it), "));
+        let access = address.map(|(_, access)| access.trim_end().to_owned()).unwrap_or_default();
+        let address = address.and_then(|(address, _)| address.parse().ok());
+        let server = Self {
+            address: address.with_context(|| format!("not the greeting: {line:?}"))?,
+            access,
+            child,
+            _folder: None,
+        };
         ensure!(server.get("/healthz")?.status == 200, "the server is not healthy");
         Ok(server)
     }
@@ -93,6 +99,11 @@ impl Server {
     /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns how it said that access is granted.
+    pub fn access(&self) -> &str {
+        &self.access
     }
 
     /// Returns the number of its process.

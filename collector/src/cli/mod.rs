@@ -12,6 +12,7 @@ mod rules;
 mod run;
 mod serve;
 mod setting;
+mod token;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -45,6 +46,8 @@ enum Command {
     Run(run::Run),
     /// Run a script of allocations on a simulated device, as a PyTorch release would
     Replay(replay::Replay),
+    /// Make a token for a server's file of tokens
+    Token(token::Token),
 }
 
 /// Runs the program and returns its exit code.
@@ -58,6 +61,7 @@ pub fn main() -> ExitCode {
         Command::Budget(budget) => budget.run(),
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
+        Command::Token(token) => token.run(),
     }
 }
 

@@ -13,7 +13,6 @@ mod conversation;
 mod counters;
 mod error;
 mod gaps;
-mod key;
 #[cfg(test)]
 mod log_tests;
 mod pipe;
@@ -28,7 +27,6 @@ pub use conversation::{Conversation, Outgoing};
 pub use counters::Counters;
 pub use error::{IngestError, word};
 pub use gaps::DeviceGaps;
-pub use key::Secret;
 pub use pipe::Reply;
 pub use retention::Retention;
 pub use session::Session;

@@ -8,11 +8,12 @@ use shared::limits::ServerLimits;
 use shared::wire::{Batch, Message, SessionState};
 use tokio::sync::{Notify, watch};
 
+use super::IngestError;
 use super::counters::Counters;
 use super::gaps::{DeviceGaps, Gaps};
 use super::view::View;
 use super::writer::{Appended, SessionWriter};
-use super::{IngestError, Secret};
+use crate::access::Secret;
 use crate::bus::{LiveBus, Published};
 use crate::store::{Record, StoreError, TraceStore};
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use shared::format::Header;
 use shared::limits::{ServerLimits, WireLimits};
@@ -12,7 +13,8 @@ use tokio::sync::{Semaphore, watch};
 
 use super::session::record;
 use super::view::View;
-use super::{Counters, IngestError, Retention, Secret, Session, now_us};
+use super::{Counters, IngestError, Retention, Session, now_us};
+use crate::access::{Access, Caller, Role, Seat, audit};
 use crate::bus::LiveBus;
 use crate::store::{Record, StoreError, StoreResult, TraceStore};
 
@@ -26,7 +28,7 @@ pub struct Sessions {
     bus: Arc<dyn LiveBus>,
     limits: ServerLimits,
     retention: Retention,
-    token: Option<Secret>,
+    access: Arc<Access>,
     known: Mutex<HashMap<String, Arc<Session>>>,
     /// Free places for collectors.
     pub(crate) collectors: Arc<Semaphore>,
@@ -46,6 +48,10 @@ pub(super) struct Joined {
     pub(super) number: u64,
     /// The batch that is expected next.
     pub(super) next: u64,
+    /// Who sends it; its grant is known.
+    pub(super) caller: Caller,
+    /// Its place among the live sessions of its token.
+    pub(super) seat: Option<Seat>,
 }
 
 impl Sessions {
@@ -55,7 +61,7 @@ impl Sessions {
         bus: Arc<dyn LiveBus>,
         limits: ServerLimits,
         retention: Retention,
-        token: Option<&str>,
+        access: Arc<Access>,
     ) -> StoreResult<Self> {
         let mut known = HashMap::new();
         for id in store.sessions()? {
@@ -77,7 +83,7 @@ impl Sessions {
             bus,
             limits,
             retention,
-            token: token.map(Secret::of),
+            access,
             known: Mutex::new(known),
             collectors: Arc::new(Semaphore::new(limits.live_sessions)),
             viewers: Arc::new(Semaphore::new(limits.viewers)),
@@ -105,20 +111,14 @@ impl Sessions {
         self.lock().remove(id);
     }
 
-    /// Whether a text is the token, or none is required.
-    pub fn accepts(&self, token: &str) -> bool {
-        self.token.as_ref().is_none_or(|wanted| wanted.is(token))
+    /// Returns who may use the server.
+    pub fn access(&self) -> &Arc<Access> {
+        &self.access
     }
 
-    /// Whether a token is required.
-    pub fn wants_token(&self) -> bool {
-        self.token.is_some()
-    }
-
-    /// Admits a collector by its hello. `is_authorized` tells whether its request carried the token. Waits for the
-    /// disk.
-    pub(super) fn join(&self, hello: &Hello, is_authorized: bool) -> Result<Joined, IngestError> {
-        let joined = self.admit(hello, is_authorized);
+    /// Admits a collector by its hello. Waits for the disk.
+    pub(super) fn join(&self, hello: &Hello, caller: &Caller) -> Result<Joined, IngestError> {
+        let joined = self.admit(hello, caller);
         if let Err(error) = &joined {
             let session = if is_session(&hello.session) { hello.session.as_str() } else { "" };
             self.note_store_error(session, error);
@@ -127,24 +127,24 @@ impl Sessions {
         joined
     }
 
-    fn admit(&self, hello: &Hello, is_authorized: bool) -> Result<Joined, IngestError> {
+    fn admit(&self, hello: &Hello, caller: &Caller) -> Result<Joined, IngestError> {
         if hello.protocol != PROTOCOL {
             return Err(IngestError::Protocol(hello.protocol));
         }
-        if !is_authorized && !self.accepts(&hello.token) {
-            return Err(IngestError::Token);
-        }
+        let grant = self.access.admit(caller, &hello.token, Role::Ingest)?;
         if !is_session(&hello.session) || !is_session(&hello.key) {
             return Err(IngestError::Session);
         }
         if *self.stop.borrow() {
             return Err(IngestError::Restart);
         }
+        let seat = grant.seat(&hello.session, Duration::from_secs(self.limits.lost_seconds))?;
         let found = self.get(&hello.session);
         let (session, is_new) = match found {
             Some(session) => (session, false),
             None => {
                 let record = described(hello, &self.limits)?;
+                grant.begin_session()?;
                 let mut known = self.lock();
                 if known.len() >= self.limits.sessions {
                     return Err(IngestError::Busy("this server has reached its limit of sessions"));
@@ -159,7 +159,12 @@ impl Sessions {
             }
         };
         match session.join(&self.store, self.limits, &hello.key) {
-            Ok((number, next)) => Ok(Joined { session, number, next }),
+            Ok((number, next)) => {
+                let caller = Caller::with(caller.peer, grant);
+                let note = if is_new { audit::session_begun } else { audit::session_resumed };
+                note(&caller, &hello.session);
+                Ok(Joined { session, number, next, caller, seat: Some(seat) })
+            }
             Err(error) => {
                 if is_new && !matches!(error, IngestError::Key) {
                     self.forget(&hello.session);

@@ -26,6 +26,7 @@ use tower::ServiceExt;
 use super::guarded_body::GuardedBody;
 use super::peer::Peer;
 use super::throttle::Throttle;
+use crate::access::PeerSocket;
 
 /// The pause after the system refuses a connection (it has no file handles left, say), so that the loop never spins.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -91,8 +92,10 @@ async fn answer(
     mut stopping: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
+    let ends = PeerSocket::of(&socket);
     let service = service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(ends.clone());
         let guard = RequestGuard::new(&connection);
         let answered = router.clone().oneshot(request.map(Body::new));
         async move { answered.await.map(|response| hold(response, guard)) }

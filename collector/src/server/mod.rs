@@ -47,11 +47,13 @@ pub async fn run(listener: TcpListener, app: App) {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         address = listener.local_addr().ok().map(tracing::field::display),
-        token = app.sessions.wants_token(),
+        token = app.sessions.access().wants_token(),
+        access = app.sessions.access().describe(),
         sessions = app.sessions.all().len(),
         "server started"
     );
     let janitor = tokio::spawn(sweep(Arc::clone(&app.sessions)));
+    let tokens = tokio::spawn(Arc::clone(app.sessions.access()).watch());
     let sessions = Arc::clone(&app.sessions);
     let (limits, demo) = (*app.limits(), Arc::clone(&app.demo));
     let stop = async {
@@ -63,6 +65,7 @@ pub async fn run(listener: TcpListener, app: App) {
     };
     connections::serve(listener, router(app), limits, stop).await;
     janitor.abort();
+    tokens.abort();
     // What collectors sent may still be on its way to the disk.
     let until = Instant::now() + Duration::from_secs(limits.drain_seconds);
     while Instant::now() < until && is_busy(&sessions) {

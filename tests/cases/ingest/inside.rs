@@ -28,7 +28,7 @@ impl Inside {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let bus = Arc::new(LocalBus::new(limits.viewer_bytes));
-        let app = App::new(Sessions::open(store, bus, limits, keep, None)?, Hosts::new(address, &[]));
+        let app = App::new(Sessions::open(store, bus, limits, keep, Arc::default())?, Hosts::new(address, &[]));
         let sessions = Arc::clone(&app.sessions);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         std::thread::spawn(move || {
