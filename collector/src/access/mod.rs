@@ -26,6 +26,7 @@ mod quotas;
 mod role;
 mod secret;
 mod token;
+mod tokens;
 mod tokens_file;
 mod usage;
 

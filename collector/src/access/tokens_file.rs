@@ -25,7 +25,7 @@ const HASH_DIGITS: usize = 64;
 /// The most characters of a name.
 const NAME_CHARS: usize = 64;
 /// Names of the server's own grants.
-const RESERVED: [&str; 2] = [super::gate::ANYONE, super::gate::SERVER];
+const RESERVED: [&str; 2] = [super::gate::ANYONE, super::tokens::SERVER];
 
 /// Reads the text of a tokens file. The error is the end of a sentence, such as `line 3: …`.
 pub(super) fn parse(text: &str, limits: &AccessLimits) -> Result<Vec<TokenEntry>, String> {

@@ -108,10 +108,15 @@ impl Conversation {
     }
 
     async fn hello(&mut self, hello: Hello, answer: &mut Vec<u8>) -> Result<(), IngestError> {
+        // A collector of another version is told so, whatever its token.
+        if hello.protocol == PROTOCOL {
+            let identified = self.sessions.access().identify(&self.caller, &hello.token);
+            let grant = identified.map_err(|denied| self.refused(denied.into()))?;
+            self.caller = Caller::with(self.caller.peer, grant);
+        }
         let (sessions, caller) = (Arc::clone(&self.sessions), self.caller.clone());
         let joined = tokio::task::spawn_blocking(move || sessions.join(&hello, &caller)).await;
         let mut joined = joined.unwrap_or(Err(IngestError::Restart))?;
-        self.caller.clone_from(&joined.caller);
         self.seat = joined.seat.take();
         self.charged = joined.session.look(|view| view.totals.events());
         Message::Welcome(Welcome { protocol: PROTOCOL, next: joined.next }).encode(answer);

@@ -131,7 +131,8 @@ impl Sessions {
         if hello.protocol != PROTOCOL {
             return Err(IngestError::Protocol(hello.protocol));
         }
-        let grant = self.access.admit(caller, &hello.token, Role::Ingest)?;
+        let grant = self.access.identify(caller, &hello.token)?;
+        grant.check(Role::Ingest)?;
         if !is_session(&hello.session) || !is_session(&hello.key) {
             return Err(IngestError::Session);
         }

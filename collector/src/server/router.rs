@@ -79,7 +79,7 @@ pub fn router(app: App) -> Router {
         .layer(from_fn_with_state(Arc::clone(&app.hosts), host::check))
         .layer(from_fn(headers::add))
         .layer(from_fn(access_log::record))
-        .with_state(app.clone())
+        .with_state(app)
 }
 
 /// Answers a request for an unknown route of the API.

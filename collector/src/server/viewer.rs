@@ -48,12 +48,12 @@ pub(super) async fn serve(
     socket: WebSocket,
     app: App,
     session: Arc<Session>,
-    caller: Caller,
+    mut caller: Caller,
     _permit: OwnedSemaphorePermit,
 ) {
     let mut socket = Socket::new(socket, app.limits());
     session.viewers.fetch_add(1, Ordering::Relaxed);
-    let end = match receive_watch(&mut socket, &app, &caller).await {
+    let end = match receive_watch(&mut socket, &app, &mut caller).await {
         Ok((watch, grant)) => Viewer::new(&mut socket, &app, (&session, grant), &watch).run().await,
         Err(end) => end,
     };
@@ -69,7 +69,7 @@ pub(super) async fn serve(
 }
 
 /// Waits for the first message, and checks the token if it comes with it.
-async fn receive_watch(socket: &mut Socket, app: &App, caller: &Caller) -> Result<(Watch, Grant), End> {
+async fn receive_watch(socket: &mut Socket, app: &App, caller: &mut Caller) -> Result<(Watch, Grant), End> {
     let mut decoder = Decoder::new(&WireLimits::default());
     let first = async {
         loop {
@@ -98,7 +98,9 @@ async fn receive_watch(socket: &mut Socket, app: &App, caller: &Caller) -> Resul
     if watch.protocol != PROTOCOL {
         return Err(IngestError::Protocol(watch.protocol).into());
     }
-    let grant = app.sessions.access().admit(caller, &watch.token, Role::Read).map_err(IngestError::from)?;
+    let grant = app.sessions.access().identify(caller, &watch.token).map_err(IngestError::from)?;
+    *caller = Caller::with(caller.peer, grant.clone());
+    grant.check(Role::Read).map_err(IngestError::from)?;
     Ok((watch, grant))
 }
 
