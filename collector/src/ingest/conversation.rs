@@ -1,14 +1,14 @@
 //! The protocol with one collector, message by message, whatever transport carries the bytes.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shared::limits::WireLimits;
 use shared::wire::{Ack, Ask, Batch, Decoder, Goodbye, Hello, Message, PROTOCOL, Welcome};
 
 use super::pipe::Pipe;
-use super::{IngestError, Reply, Sessions};
-use crate::access::{Caller, Role, Seat, audit};
+use super::{IngestError, Reply, Session, Sessions};
+use crate::access::{Caller, Pauses, Role, Seat, audit};
 
 /// One collector's connection or request, from its hello on.
 #[derive(Debug)]
@@ -19,8 +19,9 @@ pub struct Conversation {
     caller: Caller,
     /// Its place among the live sessions of its token.
     seat: Option<Seat>,
-    /// Events of the session that were counted for the quota of its token.
-    charged: u64,
+    /// The session, and its events that were counted for the quota of its token.
+    charged: Option<(Arc<Session>, u64)>,
+    pauses: Pauses,
     pipe: Option<Pipe>,
 }
 
@@ -41,7 +42,7 @@ impl Conversation {
     /// Creates a conversation with the sender of a request.
     pub fn new(sessions: Arc<Sessions>, caller: Caller) -> Self {
         let decoder = Decoder::new(&WireLimits::default());
-        Self { sessions, decoder, caller, seat: None, charged: 0, pipe: None }
+        Self { sessions, decoder, caller, seat: None, charged: None, pauses: Pauses::default(), pipe: None }
     }
 
     /// Returns the sender.
@@ -52,10 +53,11 @@ impl Conversation {
     /// Counts the events that were stored since the last call. Returns the time to wait before more is read, if the token's
     /// quota of events is exceeded.
     pub fn pause(&mut self) -> Option<Duration> {
-        let (Some(pipe), Ok(Some(grant))) = (&self.pipe, &self.caller.grant) else { return None };
-        let events = pipe.session.look(|view| view.totals.events());
-        let new = events.saturating_sub(std::mem::replace(&mut self.charged, events));
-        grant.charge_events(new)
+        let (Some((session, charged)), Ok(Some(grant))) = (&mut self.charged, &self.caller.grant) else { return None };
+        self.pauses.rest(Instant::now(), || {
+            let events = session.look(|view| view.totals.events());
+            grant.charge_events(events.saturating_sub(std::mem::replace(charged, events)))
+        })
     }
 
     /// Whether the hello was accepted.
@@ -92,6 +94,7 @@ impl Conversation {
             (Incoming::Hello(hello), None) => self.hello(hello, answer).await,
             (Incoming::Batch { seq, sent_us, chunks }, Some(pipe)) => {
                 pipe.batch((seq, sent_us), chunks).await;
+                self.pauses.note_batch();
                 Ok(())
             }
             (Incoming::Goodbye(seq), Some(pipe)) => {
@@ -118,7 +121,8 @@ impl Conversation {
         let joined = tokio::task::spawn_blocking(move || sessions.join(&hello, &caller)).await;
         let mut joined = joined.unwrap_or(Err(IngestError::Restart))?;
         self.seat = joined.seat.take();
-        self.charged = joined.session.look(|view| view.totals.events());
+        let events = joined.session.look(|view| view.totals.events());
+        self.charged = Some((Arc::clone(&joined.session), events));
         Message::Welcome(Welcome { protocol: PROTOCOL, next: joined.next }).encode(answer);
         self.pipe = Some(Pipe::new(&self.sessions, joined)?);
         Ok(())

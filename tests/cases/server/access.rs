@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use shared::wire::{Code, Message};
+use shared::limits::WireLimits;
+use shared::wire::{Batch, Code, Decoder, Message};
 use tests::http::{self, Response};
 use tests::peer::Peer;
 use tests::server::Server;
@@ -276,6 +277,32 @@ fn a_quota_of_events_slows_a_collector_and_loses_nothing() -> Result<()> {
         let seconds = begun.elapsed().as_secs_f64();
         // The first second's worth passes at once; the last batch is not waited for.
         assert_eq!((0.9..5.0).contains(&seconds), is_slow, "{role}: {} events in {seconds} s", stream.events);
+    }
+    // By requests: the answer comes later. The sockets above left a debt.
+    for (number, role, is_slow) in [(91, "ingest", true), (92, "admin", false)] {
+        let mut stream = Stream::new(number, 2, 500);
+        stream.hello.token = token(role);
+        let mut body = Message::Hello(stream.hello.clone()).to_bytes();
+        for seq in 1..=2 {
+            Message::Batch(Batch { seq, sent_us: 1, chunks: stream.batch(seq) }).encode(&mut body);
+        }
+        let head = format!(
+            "POST /api/v1/ingest HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            guarded.address(),
+            body.len()
+        );
+        let mut socket = TcpStream::connect(guarded.address())?;
+        let begun = Instant::now();
+        socket.write_all(&[head.as_bytes(), &body].concat())?;
+        let response = http::receive(socket)?;
+        let (mut acked, seconds) = (0, begun.elapsed().as_secs_f64());
+        Decoder::new(&WireLimits::default()).push(&response.body, &mut |message| {
+            if let Message::Ack(ack) = message {
+                acked = ack.seq;
+            }
+        })?;
+        assert_eq!((response.status, acked), (200, 2), "{role}");
+        assert_eq!((0.5..5.0).contains(&seconds), is_slow, "{role}: {} events in {seconds} s", stream.events);
     }
     Ok(())
 }
