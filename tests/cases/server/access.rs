@@ -412,8 +412,8 @@ fn without_a_token_only_the_user_who_started_the_server_is_let_in() -> Result<()
             "{method} {path} HTTP/1.1\\r\\nHost: {address}\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n"
         )
     };
-    let script = |method: &str, path: &str, then: &str| {
-        format!("exec 3<>/dev/tcp/127.0.0.1/{port} && printf '{}' >&3 {then}", request(method, path))
+    let script = |method: &str, path: &str| {
+        format!("exec 3<>/dev/tcp/127.0.0.1/{port} && printf '{}' >&3 && cat <&3", request(method, path))
     };
     for (method, path, wanted) in [
         ("GET", "/api/v1/sessions", "HTTP/1.1 403 "),
@@ -422,18 +422,12 @@ fn without_a_token_only_the_user_who_started_the_server_is_let_in() -> Result<()
         ("POST", "/api/v1/demo", "HTTP/1.1 403 "),
         ("GET", "/healthz", "HTTP/1.1 200 "),
     ] {
-        let Some(answer) = as_nobody(&script(method, path, "&& cat <&3"))? else { return Ok(()) };
+        let Some(answer) = as_nobody(&script(method, path))? else { return Ok(()) };
         assert!(answer.starts_with(wanted), "{method} {path}: {answer}");
         if wanted.contains("403") {
             assert!(answer.contains("\"user\"") && answer.contains("--token-file"), "{answer}");
         }
     }
-    // The row of a socket that was closed names the administrator. It must not let anybody in.
-    for _ in 0..20 {
-        as_nobody(&script("DELETE", &path, ""))?;
-    }
-    assert_eq!(server.get(&path)?.status, 200);
-
     let server = Server::start_with(&["--allow-other-users"])?;
     let port = server.address().port();
     let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && printf '{}' >&3 && cat <&3", request("GET", "/metrics"));
